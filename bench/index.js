@@ -3,7 +3,8 @@
 //   index.js     the command line: scenarios, or one of the programs below
 //   bench.js     runs scenarios (scenarios.js, channels.js) in turn against deployments (deployment.js, servers.js)
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
-//   restarts.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, leak.js (churn.js)   programs of their own
+//   restarts.js, rolling.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, leak.js (churn.js)   programs
+//                of their own
 //
 // It may import src/, fleet/drone/, fleet/statistics/, and the Redis and the clients of the tests; nothing imports it. Every figure comes
 // with its unit in its name.
@@ -48,6 +49,7 @@ const io = {
 const PROGRAMS = {
   restarts: () => import('./restarts.js'),
   recovery: () => import('./recovery.js'),
+  rolling: () => import('./rolling.js'),
   gc: () => import('./gc.js'),
   watch: () => import('./watch.js'),
   leak: () => import('./leak.js'),

@@ -27,12 +27,6 @@ function toggleLog(state) {
 }
 
 /** @param {State} state */
-function openRestart(state) {
-  if (state.selected === null) return withNotice(state, 'select a worker first: up, down')
-  return { ...state, dialog: { kind: /** @type {const} */ ('restart'), worker: state.selected } }
-}
-
-/** @param {State} state */
 function quit(state) {
   if (state.owner) return { ...state, dialog: { kind: /** @type {const} */ ('quit') } }
   return withEffects(state, { type: 'finish', reason: 'quit' })
@@ -50,7 +44,7 @@ const KEYS = {
   ),
   l: toggleLog,
   g: state => ({ ...state, dialog: { kind: 'gc', worker: state.selected } }),
-  r: openRestart,
+  r: state => ({ ...state, dialog: { kind: 'restart', worker: state.selected } }),
   q: quit,
   'C-c': quit,
 }
@@ -68,9 +62,13 @@ function onDialogKey(state, name) {
   }
   if (name === 'C-c') return quit(closed)
   if (['escape', 'n', 'q'].includes(name)) return closed
-  if (dialog.kind === 'restart' && name === 'y') {
-    const { worker } = dialog
-    return withEffects(withNotice(closed, `worker ${worker} is asked to restart`), {
+  if (dialog.kind === 'restart' && (name === 'a' || (name === 'y' && dialog.worker !== null))) {
+    const worker = name === 'a' ? null : dialog.worker
+    const whom =
+      worker === null
+        ? 'all workers are asked to restart, one by one'
+        : `worker ${worker} is asked to restart`
+    return withEffects(withNotice(closed, whom), {
       type: 'send',
       command: { type: 'restart', worker },
     })

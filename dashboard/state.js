@@ -21,7 +21,7 @@ import { initialView, onTick, withPoint, withReply } from './view/state.js'
  *   gateway keeps running; refused: by the gateway, before the first picture
  * @typedef {{type: 'send', command: StatsCommand} | {type: 'finish', reason: Reason, text?: string}} Effect
  *
- * @typedef {{kind: 'restart', worker: number} | {kind: 'gc', worker: number | null} | {kind: 'quit'}} Dialog
+ * @typedef {{kind: 'restart', worker: number | null} | {kind: 'gc', worker: number | null} | {kind: 'quit'}} Dialog
  *
  * @typedef {object} OwnState of this view only
  * @property {boolean} owner whether this dashboard belongs to the gateway's own terminal

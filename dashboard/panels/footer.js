@@ -75,6 +75,16 @@ function contents(state) {
   const { dialog } = state
   switch (dialog?.kind) {
     case 'restart': {
+      if (dialog.worker === null) {
+        return {
+          title: 'restart all workers?',
+          text: [['one after another; clients will have to connect again', 'value']],
+          keys: [
+            ['a', 'restart all'],
+            ['n', 'leave them'],
+          ],
+        }
+      }
       const view = shown(state).snapshot?.workers.find(({ index }) => index === dialog.worker)
       const clients = view?.sample?.connections.connected
       const whom =
@@ -88,6 +98,7 @@ function contents(state) {
         text: [[clients === 0 ? 'it has no clients' : `${whom} will have to connect again`, 'value']],
         keys: [
           ['y', 'restart'],
+          ['a', 'restart all'],
           ['n', 'leave it'],
         ],
       }

@@ -9,7 +9,7 @@ import { helpOf } from '../view/panels.js'
 const KEYS = [
   ['l', 'log on, off'],
   ['g', 'request a garbage collection'],
-  ['r', 'restart the selected worker'],
+  ['r', 'restart a worker, or all in turn'],
 ]
 
 /** @type {readonly [name: string, limit: keyof typeof LIMITS, format: (value: number) => string][]} */

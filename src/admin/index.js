@@ -35,7 +35,8 @@ import { AdminTokens } from './tokens.js'
  * @property {Broker} broker
  * @property {Calls} calls
  * @property {string} version of the gateway
- * @property {number} index of this worker
+ * @property {number} worker number of this worker
+ * @property {() => number} counting number of the worker that counts logins for its node
  * @property {() => number} [clock] unix ms
  * @property {(ms: number) => Promise<unknown>} [sleep]
  */
@@ -56,9 +57,10 @@ const isIndex = value => Number.isInteger(value) && value >= 0
 
 /** @param {string} body @returns {StatsCommand | null} null: not allowed over HTTP @throws {BadBody} */
 export function readCommand(body) {
-  const { type, worker = null } = parseJson(body) ?? {}
-  if (type === 'gc' && (worker === null || isIndex(worker))) return { type, worker }
-  if (type === 'restart' && isIndex(worker)) return { type, worker }
+  const { type, worker } = parseJson(body) ?? {}
+  if (type === 'gc' && (worker === undefined || worker === null || isIndex(worker)))
+    return { type, worker: worker ?? null }
+  if (type === 'restart' && (worker === null || isIndex(worker))) return { type, worker }
   if (type === 'reload') return { type }
   // Only a local user may stop the gateway; the log may hold more than figures.
   if (type === 'stop' || type === 'log') return null
@@ -77,13 +79,13 @@ class Admin {
   #stream
 
   /** @param {AdminParts & {settings: () => any, clock: () => number, sleep: (ms: number) => Promise<unknown>}} parts */
-  constructor({ settings, server, view, context, broker, calls, index, clock, sleep }) {
+  constructor({ settings, server, view, context, broker, calls, worker, counting, clock, sleep }) {
     this.#view = view
     this.#context = context
     this.#clock = clock
     this.#sleep = sleep
     this.#settings = settings
-    this.#guard = new LoginGuard({ control: broker.control, calls, index, clock })
+    this.#guard = new LoginGuard({ control: broker.control, calls, worker, counting, clock })
     this.#stream = new StatsStream({ view, server, clock })
   }
 

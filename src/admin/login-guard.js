@@ -69,8 +69,6 @@ export function networkOf(address) {
     .join(':')
 }
 
-/** Index of the worker that counts for its node. */
-const COUNTING_WORKER = 0
 /** Time limit for its answer, ms. */
 const TIMEOUT = 2000
 const RIGHT = 1
@@ -81,7 +79,8 @@ const RIGHT = 1
  */
 export class LoginGuard {
   #control
-  #index
+  #worker
+  #counting
   #clock
   #failures = new FailedLogins()
 
@@ -89,12 +88,14 @@ export class LoginGuard {
    * @param {object} parts
    * @param {Control} parts.control
    * @param {Calls} parts.calls
-   * @param {number} parts.index of this worker
+   * @param {number} parts.worker number of this worker
+   * @param {() => number} parts.counting number of the worker that counts for its node
    * @param {() => number} parts.clock ms
    */
-  constructor({ control, calls, index, clock }) {
+  constructor({ control, calls, worker, counting, clock }) {
     this.#control = control
-    this.#index = index
+    this.#worker = worker
+    this.#counting = counting
     this.#clock = clock
     calls.on(Call.ADMIN_LOGIN, (request, answer) => {
       const wait = this.#failures.tried(request.toString('utf8', 1), request[0] === RIGHT, clock())
@@ -108,7 +109,8 @@ export class LoginGuard {
    */
   tried(address, right) {
     const here = () => this.#failures.tried(address, right, this.#clock())
-    if (this.#index === COUNTING_WORKER) return Promise.resolve(here())
+    const counting = this.#counting()
+    if (this.#worker === counting) return Promise.resolve(here())
     return new Promise(resolve => {
       // Without an answer of the counting worker each worker counts its own.
       const timer = setTimeout(() => resolve(here()), TIMEOUT)
@@ -116,7 +118,7 @@ export class LoginGuard {
         Buffer.from([Call.ADMIN_LOGIN, right ? RIGHT : 0]),
         Buffer.from(address),
       ])
-      this.#control.call('', COUNTING_WORKER, request, (error, answer) => {
+      this.#control.call('', counting, request, (error, answer) => {
         clearTimeout(timer)
         resolve(error ? here() : Number(answer))
       })

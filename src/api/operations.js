@@ -85,7 +85,7 @@ const operations = Object.freeze({
     const found = targets(context, target)
     return {
       node: { uid, name },
-      worker: context.worker,
+      worker: context.index,
       total: found.length,
       connections: found.slice(0, limit).map(describe),
     }

@@ -165,14 +165,14 @@
  * @property {Presence} [presence]
  * @property {Control} [control]
  * @property {() => boolean} ready whether its servers are within reach
- * @property {(worker: number) => void} workerGone the worker of this node with this index has ended
+ * @property {(worker: number) => void} workerGone the worker of this node with this number has ended
  *
  * @typedef {object} EngineParts
  * @property {any} config the whole configuration, checked
  * @property {Control} local control of this node's own workers
  * @property {BrokerEvents} events
  * @property {string} node id of this node
- * @property {number} worker index of this worker
+ * @property {number} worker number of this worker, unique among all that the node ever has
  * @property {() => void} onReady called whenever `ready` becomes true
  * @property {import('pino').Logger} log
  */

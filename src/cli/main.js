@@ -13,6 +13,7 @@ import { dashboard } from './dashboard.js'
 import { doctor } from './doctor.js'
 import { reload } from './reload.js'
 import { report } from './report.js'
+import { restart } from './restart.js'
 import { serve } from './serve.js'
 import { subtoken, token } from './token.js'
 
@@ -23,6 +24,7 @@ const COMMANDS = [
   serve,
   dashboard,
   reload,
+  restart,
   report,
   doctor,
   token,

@@ -246,7 +246,13 @@ export function checkRules(config, report) {
     if (config.engine.memory.snapshot_file !== '')
       report.warn('engine.memory.snapshot_file', 'has no effect: engine.type is redis')
   }
-  const { poll, uni_poll } = config
+  const { poll, uni_poll, shutdown } = config
+  if (shutdown.drain >= shutdown.timeout) {
+    refuse(
+      ['shutdown.drain', 'shutdown.timeout'],
+      `${formatDuration(shutdown.drain)} is not below shutdown.timeout (${formatDuration(shutdown.timeout)})`,
+    )
+  }
   if (uni_poll.timeout > uni_poll.max_timeout) {
     refuse(
       ['uni_poll.timeout', 'uni_poll.max_timeout'],

@@ -61,7 +61,17 @@ placeholders of examples are refused on every address.
 const SECTIONS = [
   [
     'Process',
-    ['workers', 'http_server.', 'log.', 'engine.type', 'engine.memory.', 'node.', 'overload.', 'shutdown.'],
+    [
+      'workers',
+      'worker.',
+      'http_server.',
+      'log.',
+      'engine.type',
+      'engine.memory.',
+      'node.',
+      'overload.',
+      'shutdown.',
+    ],
   ],
   ['Redis', ['engine.redis.']],
   ['Clients', ['client.']],

@@ -28,6 +28,8 @@ export class VitalsFeed {
   /** @type {MachineSampler | undefined} in the publishing worker */
   #machine
   #busy = false
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
 
   /**
    * @param {import('../worker/context.js').WorkerContext} context
@@ -70,7 +72,12 @@ export class VitalsFeed {
       return this.#context.log.warn({}, line)
     }
     this.#machine = new MachineSampler()
-    setInterval(() => this.#publish(), INTERVAL_MS).unref()
+    this.#timer = setInterval(() => this.#publish(), INTERVAL_MS).unref()
+  }
+
+  /** Another worker publishes from now on. */
+  stop() {
+    clearInterval(this.#timer)
   }
 
   #machineSigns() {

@@ -79,7 +79,8 @@ function renderPage(config, version) {
  * @param {string} parts.version of the gateway
  * @param {number} parts.index of this worker; the first one publishes
  * @param {{last: import('../stats/schema.js').WorkerSample | null}} parts.sampler of this worker
- * @returns {Record<string, (params: any) => any>} handlers of survey operations
+ * @returns {{operations: Record<string, (params: any) => any>, stop: () => void}} handlers of survey operations;
+ *   `stop` ends the feed of this worker
  */
 export function mountDemo({ context, server, version, index, sampler }) {
   server.route('*', '/', serveBody(renderPage(context.config, version), '.html'))
@@ -87,5 +88,5 @@ export function mountDemo({ context, server, version, index, sampler }) {
   for (const [name, file] of Object.entries(OTHERS)) server.route('*', `${ASSETS}${name}`, serveFile(file))
   const feed = new VitalsFeed(context, sampler)
   if (index === 0) feed.start()
-  return { [OPERATION]: params => feed.answer(params) }
+  return { operations: { [OPERATION]: params => feed.answer(params) }, stop: () => feed.stop() }
 }

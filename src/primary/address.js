@@ -20,3 +20,9 @@ export async function probe(address, port) {
     throw new Error(`cannot listen on ${host}:${port}: ${error.code ?? error.message}`)
   }
 }
+
+/** @param {{address: string, port: number}} server `http_server` of the configuration @returns {string} its URL */
+export function urlOf({ address, port }) {
+  const host = address || '0.0.0.0'
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}

@@ -41,7 +41,7 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
     env,
     pid,
     log,
-    healthy: () => pool.slots.some(({ listening }) => listening),
+    healthy: () => pool.slots.some(({ current }) => current?.listening),
   })
   const pool = await WorkerPool.create(given, log, terminal)
   let signals = 0
@@ -85,6 +85,9 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   const telemetry = new Telemetry({ pool, log, output, onStop: stop, onReload })
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
+  process.on('SIGUSR2', () => {
+    if (!pool.restarting) pool.rollingRestart('SIGUSR2')
+  })
   process.on('SIGHUP', () => {
     if (terminal && terminalGone()) {
       // Writing to a closed terminal fails. SIGHUP may arrive twice: from the kernel and from the shell.

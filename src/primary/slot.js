@@ -1,46 +1,75 @@
-/** @import { Worker } from 'node:cluster' */
+/** @import { WorkerProcess } from './worker-process.js' */
 
-/** The place of one worker: one process after another. */
+/**
+ * The place of one worker: one process (generation) after another.
+ *
+ * ```
+ * current   starts -> listens -----------------------> drains -> exits
+ * next                           starts -> listens = current
+ * ```
+ */
 export class Slot {
-  /** @type {Worker | null} */
-  worker = null
-  startedAt = 0
-  /** Deaths in a row. */
-  deaths = 0
-  listening = false
-  open = 0
-  reason = ''
-  /** A restart was requested and the new worker does not listen yet. */
-  restarting = false
-  /** @type {any} last sent to its worker; null: none yet */
-  config = null
-  /** @type {(() => void)[]} */
-  waiting = []
+  /** How many processes it has had. */
+  generations = 0
+  /** @type {WorkerProcess | null} accepts connections, or will when it has started; null: it waits for a restart */
+  current = null
+  /** @type {WorkerProcess | null} starts, to replace the current one */
+  next = null
+  /** Starts in a row that failed. */
+  failures = 0
+  /** @type {Promise<void> | null} the replacement under way */
+  replacing = null
+  #fork
 
-  /** @param {number} index */
-  constructor(index) {
+  /** @param {number} index @param {(slot: Slot) => WorkerProcess} fork throws if the gateway ends */
+  constructor(index, fork) {
     this.index = index
+    this.#fork = fork
   }
 
-  /** @returns {Promise<void>} when its worker listens and is not about to end, or the gateway ends */
-  up() {
-    if (this.listening && !this.restarting) return Promise.resolve()
-    return new Promise(resolve => this.waiting.push(resolve))
+  fork() {
+    this.current = this.#fork(this)
   }
 
-  /** Resolves the promises of `up`. */
-  isUp() {
-    for (const resolve of this.waiting.splice(0)) resolve()
+  /**
+   * Starts a new process to replace the current one. A request while that is under way has no further effect.
+   * @returns {Promise<void>} when the new process listens and the old one has ended
+   * @throws {Error} if the new one does not start: the old one goes on
+   */
+  replace() {
+    this.replacing ??= this.#replace().finally(() => {
+      this.replacing = null
+    })
+    return this.replacing
   }
 
-  /** @param {object} message @returns {boolean} false if its worker cannot be reached */
-  send(message) {
-    return this.worker?.isConnected() ? this.worker.send(message) : false
+  async #replace() {
+    const { current } = this
+    const failedStart = await current?.started
+    if (failedStart) throw new Error(failedStart)
+    // A slot without a process, or whose process has just died, gets a new one anyway.
+    if (current === null || this.current !== current) return
+    this.next = this.#fork(this)
+    const failure = await this.next.started
+    if (failure) throw new Error(failure)
+    await current.ended
   }
 
-  /** @param {string} reason */
-  kill(reason) {
-    this.reason = reason
-    this.worker?.process.kill('SIGKILL')
+  /** @param {WorkerProcess} process that listens @returns {WorkerProcess | null} the one that it replaces */
+  listens(process) {
+    this.failures = 0
+    if (this.next !== process) return null
+    const previous = this.current
+    this.current = process
+    this.next = null
+    return previous
+  }
+
+  /** @param {WorkerProcess} process that has exited @returns {boolean} whether it was the current one */
+  exited(process) {
+    const died = this.current === process
+    if (died) this.current = this.next
+    if (died || this.next === process) this.next = null
+    return died
   }
 }

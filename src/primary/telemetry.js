@@ -13,7 +13,8 @@ import { StatsSocket } from '../stats/stats-socket.js'
 
 /** @import { Logger } from 'pino' */
 /** @import { LogOutput } from '../log.js' */
-/** @import { PoolObserver, WorkerPool } from './worker-pool.js' */
+/** @import { PoolObserver } from './pool-observer.js' */
+/** @import { WorkerPool } from './worker-pool.js' */
 
 /** The primary serves no clients: its event-loop ticks are measured less often than a worker's, ms. */
 const PRIMARY_RESOLUTION_MS = 50
@@ -91,7 +92,7 @@ export class Telemetry {
     this.#monitor.processBegins(process.pid, residentMemory())
     this.#actions = {
       gc: (/** @type {number | null} */ worker) => this.#collect(worker),
-      restart: (/** @type {number} */ worker) => this.#restart(worker),
+      restart: (/** @type {number | null} */ worker) => this.#restart(worker),
       stop: () => this.#onStop(),
       reload: () => {
         if (onReload === null)
@@ -184,43 +185,52 @@ export class Telemetry {
   // Events of the worker pool
 
   /** @type {PoolObserver['starting']} */
-  starting(index) {
-    this.#monitor.workerState(index, 'starting')
+  starting({ slot }) {
+    // The next generation starts while the current one serves clients.
+    if (!this.#pool.slots[slot].current?.listening) this.#monitor.workerState(slot, 'starting')
   }
 
   /** @type {PoolObserver['listening']} */
-  listening(index) {
-    this.#monitor.workerState(index, 'up')
-    const text = `worker ${index} is listening`
-    this.#monitor.event({ level: 'info', kind: 'worker_started', text, worker: index })
+  listening({ slot, pid }) {
+    this.#monitor.workerState(slot, 'up', false, pid)
+    const text = `worker ${slot} is listening`
+    this.#monitor.event({ level: 'info', kind: 'worker_started', text, worker: slot })
     // It missed messages sent while it started.
-    this.#pool.sendTo(index, this.#logging)
+    this.#pool.sendTo(slot, this.#logging)
+  }
+
+  /** @type {PoolObserver['draining']} */
+  draining({ slot, pid }) {
+    this.#monitor.workerDrains(slot, pid)
+    const text = `worker ${slot} is being replaced: the clients of the old process leave it`
+    this.#monitor.event({ level: 'info', kind: 'worker_draining', text, worker: slot })
   }
 
   /** @type {PoolObserver['ended']} */
-  ended(index, worker, { reason, requested }) {
+  ended({ slot, pid, worker }, { reason, died }) {
     this.#relay.remove(worker)
-    this.#monitor.processEnded(/** @type {number} */ (worker.process.pid))
-    this.#monitor.workerState(index, 'down', requested)
+    this.#monitor.processEnded(pid)
+    this.#monitor.workerEnded(slot, pid, !died)
+    const failed = died || (reason !== 'restarted' && reason !== 'stopped')
     this.#monitor.event({
-      level: requested ? 'info' : 'error',
+      level: failed ? 'error' : 'info',
       kind: 'worker_died',
-      text: requested ? `worker ${index} stopped: ${reason}` : `worker ${index} died: ${reason}`,
-      worker: index,
+      text: `worker ${slot} ${failed ? 'died' : 'stopped'}: ${reason}`,
+      worker: slot,
     })
   }
 
   /** @type {PoolObserver['message']} */
-  message(index, worker, message) {
+  message({ slot, pid, worker }, message) {
     switch (message.type) {
       case 'ready-to-listen':
-        this.#monitor.processBegins(/** @type {number} */ (worker.process.pid), message.rss)
+        this.#monitor.processBegins(pid, message.rss)
         break
       case 'sample':
-        this.#monitor.addSample(index, message.sample)
+        this.#monitor.addSample(slot, message.sample)
         break
       case 'redis':
-        this.#monitor.redisState(index, message.up)
+        this.#monitor.redisState(slot, message.up)
         break
       case 'stats':
         this.#relay.onMessage(worker, message)
@@ -240,10 +250,12 @@ export class Telemetry {
     this.#monitor.event({ level: 'info', kind: 'gc', text: `${text} was requested`, worker })
   }
 
-  /** @param {number} worker */
+  /** @param {number | null} worker null: all, one after another */
   #restart(worker) {
-    this.#pool.restart(worker)
-    this.#log.info({ worker }, 'restart requested')
+    if (worker !== null) {
+      this.#pool.restart(worker)
+      this.#log.info({ worker }, 'restart requested')
+    } else if (!this.#pool.restarting) this.#pool.rollingRestart('requested')
   }
 
   // The log

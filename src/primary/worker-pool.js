@@ -10,46 +10,23 @@ import { withChanges } from '../config/changes.js'
 import { defaultWorkers } from '../stats/control-groups.js'
 import { deriveCursorKey } from '../transport/uni-poll/cursor.js'
 import { packageVersion } from '../version.js'
-import { probe } from './address.js'
+import { probe, urlOf } from './address.js'
 import { ConfigSwitch } from './config-switch.js'
+import { LIVENESS_TICK_MS } from './liveness.js'
+import { NO_OBSERVER } from './pool-observer.js'
+import { RestartDelays } from './restart-delays.js'
+import { RollingRestart } from './rolling-restart.js'
 import { Slot } from './slot.js'
+import { WorkerProcess } from './worker-process.js'
 
-/** @import { Worker } from 'node:cluster' */
-/** @import { Socket } from 'node:net' */
 /** @import { Logger } from 'pino' */
 /** @import { NodeIdentity } from '../api/context.js' */
-
-/**
- * @typedef {object} WorkerStart the first message to a worker
- * @property {'start'} type
- * @property {any} config
- * @property {number} index 0 ...
- * @property {number} workers
- * @property {NodeIdentity} node
- * @property {boolean} terminal
- * @property {boolean} quiet log lines go to the primary, not to standard output
- * @property {string} cursorKey
- *
- *
- * @typedef {object} PoolObserver receives worker events, by index
- * @property {(index: number) => void} starting
- * @property {(index: number) => void} listening
- * @property {(index: number, worker: Worker, end: {reason: string, requested: boolean}) => void} ended `requested`:
- *   restarted or stopped on purpose
- * @property {(index: number, worker: Worker, message: any) => void} message of a type unknown to the pool
- */
-
-/** @type {PoolObserver} */
-const NO_OBSERVER = Object.freeze({ starting() {}, listening() {}, ended() {}, message() {} })
+/** @import { PoolObserver } from './pool-observer.js' */
 
 /** Descriptors of a worker: standard streams, the channel of `cluster`, the bus. */
 const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
-/** A worker that lived this long is replaced without delay, ms. */
-const HEALTHY_MS = 10_000
-const FIRST_DELAY_MS = 100
-const MAX_DELAY_MS = 30_000
 
-/** Forks the workers, replaces dead ones, drains and ends them. */
+/** Forks the workers, replaces them one by one or when they die, drains and ends them. */
 export class WorkerPool {
   /** Name of the socket server: uws or node; known once a worker listens. */
   driver = ''
@@ -66,9 +43,13 @@ export class WorkerPool {
   #cursorKey
   /** Used if no secret is configured. */
   #randomKey = randomBytes(32).toString('base64')
-  #switch = new ConfigSwitch(() =>
-    this.slots.filter(({ config, worker }) => config !== null && worker !== null),
-  )
+  /** @type {Set<WorkerProcess>} all that live */
+  #processes = new Set()
+  #switch = new ConfigSwitch(() => [...this.#processes].filter(({ config }) => config !== null))
+  #delays
+  #rolling
+  /** Whether every worker listens and answers; workers pass it on as `/health`. */
+  #ready = false
   #stopping = false
   #tick
   /** @type {((error?: Error) => void) | null} */
@@ -90,8 +71,17 @@ export class WorkerPool {
       startedAt: Date.now(),
     }
     this.#cursorKey = deriveCursorKey(config, this.#randomKey)
-    this.slots = Array.from({ length: config.workers || defaultWorkers() }, (_, index) => new Slot(index))
-    this.#tick = setInterval(() => this.#watch(), 1000)
+    this.slots = Array.from(
+      { length: config.workers || defaultWorkers() },
+      (_, index) => new Slot(index, slot => this.#fork(slot)),
+    )
+    this.#delays = new RestartDelays(this.slots.length, () => performance.now())
+    this.#rolling = new RollingRestart(
+      this.slots.map(slot => () => slot.replace()),
+      () => this.#stopping,
+      log,
+    )
+    this.#tick = setInterval(() => this.#watch(), LIVENESS_TICK_MS)
   }
 
   /**
@@ -106,11 +96,8 @@ export class WorkerPool {
     const found = await probe(address, port)
     if (internal_port !== 0) await probe(internal_address || address, internal_port)
     await checkEngine(given, log)
-    const pool = new WorkerPool(
-      { ...given, http_server: { ...given.http_server, port: found } },
-      log,
-      terminal,
-    )
+    const config = { ...given, http_server: { ...given.http_server, port: found } }
+    const pool = new WorkerPool(config, log, terminal)
     try {
       await pool.#host.restore()
     } catch (error) {
@@ -127,9 +114,7 @@ export class WorkerPool {
 
   /** Public address. */
   get url() {
-    const { address, port } = this.config.http_server
-    const host = address || '0.0.0.0'
-    return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+    return urlOf(this.config.http_server)
   }
 
   /** Resolves when every worker listens; rejects if one fails to start. */
@@ -147,72 +132,65 @@ export class WorkerPool {
         if (error) {
           clearInterval(this.#tick)
           this.#stopping = true
-          for (const { worker } of this.slots) worker?.process.kill('SIGKILL')
+          this.kill()
           // The snapshot that was taken over is for the next start.
           this.#host.end().then(() => reject(error))
         } else resolve(undefined)
       }
-      for (const slot of this.slots) this.#fork(slot)
+      for (const slot of this.slots) slot.fork()
     })
   }
 
-  /** @param {Slot} slot */
+  /** @param {Slot} slot @returns {WorkerProcess} */
   #fork(slot) {
-    const worker = cluster.fork()
-    slot.worker = worker
-    slot.startedAt = Date.now()
-    slot.reason = ''
-    this.observer.starting(slot.index)
-    const bus = /** @type {Socket} */ (/** @type {any} */ (worker.process.stdio[4]))
-    this.#host.attach(bus, String(slot.index), slot.index)
-    worker.on('message', message => this.#onMessage(slot, worker, message))
+    if (this.#stopping) throw new Error('the gateway ends')
+    const process = new WorkerProcess(slot.index, slot.generations++, this.config)
+    this.#processes.add(process)
+    this.observer.starting(process)
+    const { worker, number } = process
+    this.#host.attach(process.bus, process.name, number)
+    worker.on('message', message => this.#onMessage(slot, process, message))
     worker.on('error', error => this.#log.debug({ err: error, worker: slot.index }, 'worker channel failed'))
-    worker.on('exit', (code, signal) => this.#onExit(slot, worker, code, signal))
+    worker.on('exit', (code, signal) => this.#onExit(slot, process, code, signal))
+    return process
   }
 
-  /** @param {Slot} slot @param {Worker} worker @param {any} message */
-  #onMessage(slot, worker, message) {
+  /** @param {Slot} slot @param {WorkerProcess} process @param {any} message */
+  #onMessage(slot, process, message) {
     switch (message.type) {
       case 'ready':
         // Not in the middle of a switch, whose outcome it would miss.
-        this.#switch.idle.then(() => this.#sendStart(slot, worker))
+        this.#switch.idle.then(() => this.#sendStart(process))
         break
       case 'switched':
-        this.#switch.onMessage(slot, message)
+        this.#switch.onMessage(process, message)
         break
       case 'listening':
-        slot.listening = true
-        slot.restarting = false
-        slot.isUp()
         this.driver = message.driver
-        this.#log.debug({ worker: slot.index, pid: worker.process.pid }, 'worker listens')
-        this.#sendReadiness()
-        this.observer.listening(slot.index)
-        // It missed messages sent while it started.
-        worker.send({ type: 'elsewhere', count: this.#open - slot.open })
-        if (this.slots.every(({ listening }) => listening)) this.#started?.()
+        this.#onListening(slot, process)
         break
       case 'failed':
-        slot.reason = message.message
+        process.reason = message.message
         this.#started?.(new Error(message.message))
         break
       case 'open':
-        slot.open = message.count
-        this.#sendCounts(slot)
+        process.open = message.count
+        this.#sendCounts(process)
         break
       default:
-        this.observer.message(slot.index, worker, message)
+        if (message.type === 'sample') process.liveness.heard(message.debugged)
+        this.observer.message(process, message)
     }
   }
 
-  /** @param {Slot} slot @param {Worker} worker */
-  #sendStart(slot, worker) {
-    if (!worker.isConnected()) return
-    slot.config = this.config
-    worker.send({
+  /** @param {WorkerProcess} process */
+  #sendStart(process) {
+    process.config = this.config
+    process.send({
       type: 'start',
-      config: slot.config,
-      index: slot.index,
+      config: process.config,
+      number: process.number,
+      index: process.slot,
       workers: this.slots.length,
       node: this.node,
       terminal: this.#terminal,
@@ -221,98 +199,142 @@ export class WorkerPool {
     })
   }
 
+  /** @param {Slot} slot @param {WorkerProcess} process */
+  #onListening(slot, process) {
+    process.listens()
+    this.#log.debug({ worker: slot.index, pid: process.pid }, 'worker listens')
+    const previous = slot.listens(process)
+    if (previous) {
+      this.observer.draining(previous)
+      previous.drain(this.config.shutdown, false)
+    }
+    this.#checkReadiness()
+    this.#sendReadiness()
+    this.observer.listening(process)
+    // It missed messages sent while it started.
+    process.send({ type: 'elsewhere', count: this.#open - process.open })
+    if (this.slots.every(({ current }) => current?.listening)) this.#started?.()
+  }
+
   /** To all workers. @param {object} message */
   broadcast(message) {
-    for (const { worker } of this.slots) if (worker?.isConnected()) worker.send(message)
+    for (const process of this.#processes) process.send(message)
+  }
+
+  /** Tells the workers when it changes whether all slots serve clients. */
+  #checkReadiness() {
+    const ready = !this.#stopping && this.slots.every(({ current }) => current?.healthy)
+    if (ready === this.#ready) return
+    this.#ready = ready
+    this.#sendReadiness()
   }
 
   #sendReadiness() {
-    this.broadcast({ type: 'workers', ready: this.slots.every(({ listening }) => listening) })
+    // The admin endpoints count wrong keys in the first slot's worker.
+    this.broadcast({ type: 'workers', ready: this.#ready, first: this.slots[0].current?.number ?? 0 })
   }
 
   get #open() {
-    return this.slots.reduce((sum, { open }) => sum + open, 0)
+    let sum = 0
+    for (const { open } of this.#processes) sum += open
+    return sum
   }
 
-  /** @param {Slot} changed */
+  /** @param {WorkerProcess} changed */
   #sendCounts(changed) {
     const total = this.#open
-    for (const slot of this.slots) {
-      if (slot !== changed && slot.worker?.isConnected())
-        slot.worker.send({ type: 'elsewhere', count: total - slot.open })
-    }
+    for (const process of this.#processes)
+      if (process !== changed) process.send({ type: 'elsewhere', count: total - process.open })
   }
 
   /** @param {number} index @param {object} message @returns {boolean} false if that worker is not running */
   sendTo(index, message) {
-    const worker = this.slots[index]?.worker
-    if (!worker?.isConnected()) return false
-    worker.send(message)
-    return true
+    return this.slots[index]?.current?.send(message) ?? false
   }
 
   /**
-   * Replaces a worker. Its clients must reconnect, as on shutdown. Repeated until the new worker listens, the request
-   * has no effect: browsers repeat a POST whose connection ended with its worker.
+   * Replaces a worker: the new one listens before the old one stops accepting and lets its clients go. While a
+   * replacement is under way, a repeated request has no effect: browsers repeat a POST whose connection ended with its
+   * worker.
    * @param {number} index @throws {Error} if there is no such worker, or it is not up
    */
   restart(index) {
     const slot = this.slots[index]
     if (!slot) throw new Error(`no worker has index ${index}`)
-    if (slot.restarting && !this.#stopping) return
-    const { worker } = slot
-    if (!worker || !slot.listening || this.#stopping) throw new Error(`worker ${index} is not up`)
-    slot.restarting = true
-    worker.send({ type: 'shutdown' })
-    // A hanging worker does not read the message.
-    const late = setTimeout(() => worker.process.kill('SIGKILL'), this.config.shutdown.timeout)
-    worker.once('exit', () => clearTimeout(late))
+    if (this.#stopping || !slot.current?.listening) throw new Error(`worker ${index} is not up`)
+    if (slot.replacing) return
+    slot.replace().then(
+      () => this.#log.info({ worker: index }, 'worker replaced'),
+      ({ message }) => {
+        if (!this.#stopping)
+          this.#log.error({ worker: index, reason: message }, 'worker not replaced: the old one goes on')
+      },
+    )
   }
 
-  /** @param {Slot} slot @param {Worker} worker @param {number | null} code @param {string | null} signal */
-  #onExit(slot, worker, code, signal) {
-    const requested = slot.restarting && slot.listening
-    slot.worker = null
-    slot.config = null
-    this.#switch.ended(slot)
-    slot.listening = false
-    slot.open = 0
+  /** See RollingRestart. @param {string} reason for the log @returns {Promise<boolean>} false if it ended early */
+  rollingRestart(reason) {
+    return this.#rolling.request(reason)
+  }
+
+  /** Whether a rolling restart is under way. */
+  get restarting() {
+    return this.#rolling.running
+  }
+
+  /** @param {Slot} slot @param {WorkerProcess} process @param {number | null} code @param {string | null} signal */
+  #onExit(slot, process, code, signal) {
+    const { listening, draining } = process
+    const clean = draining && code === 0
+    const reason = clean ? 'restarted' : process.reason || (signal ? `signal ${signal}` : `exit code ${code}`)
+    this.#processes.delete(process)
+    this.#switch.ended(process)
+    process.exited(reason)
     if (this.#stopping) {
-      this.observer.ended(slot.index, worker, { reason: 'stopped', requested: true })
-      if (this.slots.every(({ worker }) => worker === null)) this.#ended?.()
+      this.observer.ended(process, { reason: 'stopped', died: false })
+      if (this.#processes.size === 0) this.#ended?.()
       return
     }
-    this.#sendReadiness()
-    this.#sendCounts(slot)
-    const reason = requested
-      ? 'restarted'
-      : slot.reason || (signal ? `signal ${signal}` : `exit code ${code}`)
-    this.observer.ended(slot.index, worker, { reason, requested })
-    if (requested) {
-      this.#log.info({ worker: slot.index }, 'worker restarts on request')
-      return this.#fork(slot)
-    }
-    slot.restarting = false
-    const lived = Date.now() - slot.startedAt
-    slot.deaths = lived >= HEALTHY_MS ? 1 : slot.deaths + 1
-    const delay = slot.deaths === 1 ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (slot.deaths - 2))
+    const died = slot.exited(process)
+    this.#checkReadiness()
+    this.#sendCounts(process)
+    this.observer.ended(process, { reason, died })
+    if (draining && !clean)
+      this.#log.warn({ worker: slot.index, reason }, 'worker died while its clients left')
+    if (died) this.#replaceDead(slot, process, listening, reason)
+  }
+
+  /** @param {Slot} slot @param {WorkerProcess} process @param {boolean} listened @param {string} reason */
+  #replaceDead(slot, process, listened, reason) {
+    slot.failures = listened ? 0 : slot.failures + 1
+    const alone = [...this.#processes].every(({ draining }) => draining)
+    // A next generation may be starting already.
+    const delay = slot.current === null ? this.#delays.next(slot.failures, alone) : 0
     this.#log.error(
-      { worker: slot.index, reason, lived_ms: lived, deaths: slot.deaths, restart_in_ms: delay },
+      {
+        worker: slot.index,
+        reason,
+        lived_ms: Date.now() - process.startedAt,
+        failed_starts: slot.failures,
+        restart_in_ms: delay,
+      },
       'worker died',
     )
     if (this.#started) return this.#started(new Error(`a worker died while starting: ${reason}`))
+    if (slot.current !== null) return
     setTimeout(() => {
-      if (!this.#stopping) this.#fork(slot)
+      if (!this.#stopping) slot.fork()
     }, delay)
   }
 
   #watch() {
-    for (const name of this.#host.tick()) {
-      const slot = this.slots[Number(name)]
-      if (!slot.worker) continue
-      slot.reason = 'stuck: it did not read from the broker'
-      slot.worker.process.kill('SIGKILL')
+    const stuck = new Set(this.#host.tick())
+    for (const process of this.#processes) {
+      if (stuck.has(process.name)) process.kill('stuck: it did not read from the broker')
+      const reason = process.liveness.tick()
+      if (reason) process.kill(`stuck: ${reason}`)
     }
+    this.#checkReadiness()
   }
 
   /** Whether the gateway ends. */
@@ -340,40 +362,25 @@ export class WorkerPool {
     )
   }
 
-  /**
-   * Replaces all workers, one after another.
-   * @param {string} reason for the log @returns {Promise<boolean>}
-   */
-  async rollingRestart(reason) {
-    this.#log.info({ reason }, 'all workers are being replaced, one after another')
-    for (const slot of this.slots) {
-      await slot.up()
-      if (this.#stopping) return false
-      this.restart(slot.index)
-      await slot.up()
-    }
-    return !this.#stopping
-  }
-
   /** @type {(() => void) | null} */
   #ended = null
 
   /**
-   * Disconnects the clients, which reconnect, ends the workers and writes the snapshot.
+   * Lets the clients go over `shutdown.drain`; they reconnect elsewhere. Then ends the workers and writes the snapshot.
    * @returns {Promise<boolean>} when that is done; false if one was killed after `shutdown.timeout`
    */
   stop() {
     this.#stopping = true
-    for (const slot of this.slots) slot.isUp()
     clearInterval(this.#tick)
     let clean = true
-    const ended = new Promise(resolve => {
-      this.#ended = () => resolve(undefined)
-    })
-    if (this.slots.every(({ worker }) => worker === null)) return this.#host.end().then(() => clean)
-    this.broadcast({ type: 'shutdown' })
-    // A worker that does not listen yet has no clients: kill it.
-    for (const { worker, listening } of this.slots) if (!listening) worker?.process.kill('SIGKILL')
+    const ended = new Promise(resolve => (this.#ended = () => resolve(undefined)))
+    if (this.#processes.size === 0) return this.#host.end().then(() => clean)
+    this.#checkReadiness()
+    for (const process of this.#processes) {
+      if (process.listening) process.drain(this.config.shutdown, true)
+      // It has no clients yet.
+      else process.kill('stopped')
+    }
     const late = setTimeout(() => {
       clean = false
       this.kill()
@@ -386,6 +393,6 @@ export class WorkerPool {
   }
 
   kill() {
-    for (const { worker } of this.slots) worker?.process.kill('SIGKILL')
+    for (const process of this.#processes) process.kill('stopped')
   }
 }

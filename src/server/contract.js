@@ -113,6 +113,9 @@
  * @property {() => {bytes: number, largest: number}} backlog unread bytes of all connections and streams, and of the
  *   one with the most. Cheap: it may be a second old, and omit clients that are being closed
  * @property {() => void} stopListening accepts no new connections; existing ones stay
+ * @property {() => void} drain stops listening for good, soon after the call. Existing connections stay, but every
+ *   answer from now on ends its connection (`Connection: close`)
+ * @property {number} unanswered HTTP requests without an answer, except those with a `waiter`; read only
  * @property {() => void} shutdown terminates what is left and frees the port
  */
 

@@ -69,7 +69,7 @@ export class Listener {
   stopListening() {
     clearInterval(this.#timer)
     this.#release(0)
-    for (const { server } of this.#endpoints) server.stopListening()
+    for (const { server } of this.#endpoints) server.drain()
   }
 
   #check() {

@@ -14,6 +14,8 @@ const UNREAD_TIMEOUT = 8000
  * @property {(error: Error) => void} log for errors of handlers
  * @property {import('./chunk-maker.js').ChunkMaker} chunks
  * @property {Set<any>} slow connections and streams with unread bytes after a write
+ * @property {boolean} closing the server drains: every answer ends its connection
+ * @property {number} unanswered requests without an answer, except those that wait (`waiter`)
  * @property {(stream: NodeStream) => void} hold releases the stream at the end of this turn of the event loop
  */
 
@@ -24,7 +26,8 @@ export class NodeExchange {
   #host
   /** @type {Exchange['waiter']} */
   #waiter = null
-  #watched = false
+  /** Counted in `unanswered`, until the response is closed. */
+  #counted = false
   #streaming = false
 
   /**
@@ -41,6 +44,18 @@ export class NodeExchange {
     this.method = req.method ?? 'GET'
     this.path = mark < 0 ? url : url.slice(0, mark)
     this.query = mark < 0 ? '' : url.slice(mark + 1)
+    if (res === null) return
+    this.#count(true)
+    const close = () => this.#closed()
+    res.once('close', close)
+    if (res.socket === null) onceClosed(req.socket, close)
+  }
+
+  /** @param {boolean} counted */
+  #count(counted) {
+    if (counted === this.#counted) return
+    this.#counted = counted
+    this.#host.unanswered += counted ? 1 : -1
   }
 
   get gone() {
@@ -88,7 +103,8 @@ export class NodeExchange {
   /** @param {number} status @param {Record<string, string> | null} headers @param {string | Uint8Array} body */
   reply(status, headers, body) {
     if (this.gone || this.#res === null) return
-    this.#waiter = null
+    this.waiter = null
+    if (this.#host.closing) this.#res.shouldKeepAlive = false
     if (status === 204 || status === 304) {
       this.#res.writeHead(status, headers ?? {})
       this.#res.end()
@@ -107,13 +123,7 @@ export class NodeExchange {
 
   set waiter(waiter) {
     this.#waiter = waiter
-    if (this.#watched || waiter === null) return
-    const res = this.#res
-    if (res === null) return
-    this.#watched = true
-    const close = () => this.#abandon()
-    res.once('close', close)
-    if (res.socket === null) onceClosed(this.#req.socket, close)
+    if (this.#res !== null && !this.#streaming) this.#count(waiter === null)
   }
 
   /**
@@ -130,6 +140,7 @@ export class NodeExchange {
     }
     this.#streaming = true
     this.#waiter = null
+    this.#count(false)
     res.writeHead(status, headers ?? {})
     return new NodeStream(res, this.#req.socket, route, this.#host)
   }
@@ -140,7 +151,9 @@ export class NodeExchange {
     this.reply(500, null, '')
   }
 
-  #abandon() {
+  /** The answer is complete, or the client has left. */
+  #closed() {
+    this.#count(false)
     const waiter = this.#waiter
     this.#waiter = null
     waiter?.abandoned()

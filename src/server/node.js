@@ -63,6 +63,8 @@ export class NodeServer {
       chunks: this.#chunks,
       hold: stream => this.#hold(stream),
       slow: this.slow,
+      closing: false,
+      unanswered: 0,
     }
     this.#http = http.createServer({
       headersTimeout: HEADERS_TIMEOUT,
@@ -223,6 +225,15 @@ export class NodeServer {
       else backlog.add(unread)
     }
     return backlog
+  }
+
+  get unanswered() {
+    return this.#host.unanswered
+  }
+
+  drain() {
+    this.#host.closing = true
+    this.stopListening()
   }
 
   stopListening() {

@@ -21,6 +21,8 @@ const EMPTY_BODY = Buffer.alloc(0)
  * @typedef {object} Host shared by all exchanges of a server
  * @property {(error: Error) => void} log for errors of handlers
  * @property {import('./uws-streams.js').UwsStreams} streams
+ * @property {boolean} closing the server drains: every answer ends its connection
+ * @property {number} unanswered requests without an answer, except those that wait (`waiter`)
  */
 
 /**
@@ -37,7 +39,7 @@ export class UwsExchange {
   #watched = false
   #host
   /** @type {Exchange['waiter']} */
-  waiter = null
+  #waiter = null
   gone = false
 
   /**
@@ -62,6 +64,25 @@ export class UwsExchange {
 
   remoteAddress() {
     return this.gone ? '' : addressOf(this.#res)
+  }
+
+  get waiter() {
+    return this.#waiter
+  }
+
+  set waiter(waiter) {
+    if (this.#watched && !this.gone) {
+      if (this.#waiter === null) this.#host.unanswered--
+      if (waiter === null) this.#host.unanswered++
+    }
+    this.#waiter = waiter
+  }
+
+  /** Nothing more can be sent. */
+  #end() {
+    this.gone = true
+    if (this.#watched && this.#waiter === null) this.#host.unanswered--
+    this.#waiter = null
   }
 
   /** @param {number} limit bytes @param {(body: Buffer | null) => void} done */
@@ -94,8 +115,7 @@ export class UwsExchange {
   /** @param {number} status @param {Record<string, string> | null} headers @param {string | Uint8Array} body */
   reply(status, headers, body) {
     if (this.gone) return
-    this.gone = true
-    this.waiter = null
+    this.#end()
     if (this.#corked) this.#write(status, headers, body)
     else this.#res.cork(() => this.#write(status, headers, body))
   }
@@ -111,8 +131,7 @@ export class UwsExchange {
       this.reply(status, headers, '')
       return null
     }
-    this.gone = true
-    this.waiter = null
+    this.#end()
     return this.#host.streams.begin(this.#res, status, headers, route)
   }
 
@@ -132,7 +151,11 @@ export class UwsExchange {
   /** @param {number} status @param {Record<string, string> | null} headers @param {string | Uint8Array} body */
   #write(status, headers, body) {
     const res = this.#res
+    const { closing } = this.#host
     writeHead(res, status, headers)
+    const bare = this.method === 'HEAD' || status === 204 || status === 304
+    // The library cannot end a connection after an answer without body: the client does, as the header asks it to.
+    if (closing && bare) res.writeHeader('Connection', 'close')
     if (this.method === 'HEAD') {
       // `endWithoutBody` with a length argument would wait forever for a body.
       res.writeHeader('Content-Length', `${Buffer.byteLength(body)}`)
@@ -140,7 +163,7 @@ export class UwsExchange {
     } else if (status === 204 || status === 304) {
       res.endWithoutBody()
     } else {
-      res.end(body)
+      res.end(body, closing)
     }
   }
 
@@ -156,15 +179,15 @@ export class UwsExchange {
   }
 
   #abandon() {
-    this.gone = true
-    const { waiter } = this
-    this.waiter = null
+    const waiter = this.#waiter
+    if (!this.gone) this.#end()
     waiter?.abandoned()
   }
 
   #watch() {
     if (this.#watched) return
     this.#watched = true
+    if (this.#waiter === null) this.#host.unanswered++
     this.#res.onAborted(this.#abandon.bind(this))
   }
 }

@@ -10,6 +10,10 @@ import { UwsWebSockets } from './uws-websockets.js'
 /** A listening socket of the library has a backlog of 512; several share the port and accept a burst of connects. */
 const LISTENERS = 8
 const SWEEP_INTERVAL = 1000
+/** Length of a turn of the event loop after which few connections wait to be accepted, ms. */
+const QUIET_TURN = 0.2
+/** Maximum wait for such a turn, ms. */
+const MAX_CLOSE_DELAY = 100
 
 /** uWS method names by HTTP method. */
 const UWS_METHODS = /** @type {const} */ ({
@@ -47,6 +51,8 @@ export class UwsServer extends UwsWebSockets {
     const host = {
       log: error => logger?.error({ err: error }, 'an HTTP handler failed'),
       streams: new UwsStreams(),
+      closing: false,
+      unanswered: 0,
     }
     super(uws, app, host)
     this.#uws = uws
@@ -126,8 +132,29 @@ export class UwsServer extends UwsWebSockets {
     return backlog
   }
 
+  get unanswered() {
+    return this.#host.unanswered
+  }
+
   stopListening() {
     for (const token of this.#listeners.splice(0)) this.#uws.us_listen_socket_close(token)
+  }
+
+  drain() {
+    if (this.#host.closing) return
+    this.#host.closing = true
+    const last = performance.now() + MAX_CLOSE_DELAY
+    let turn = Number.NEGATIVE_INFINITY
+    // Closing a listening socket resets the connections in its queue. They are accepted first in each turn of the event
+    // loop, so the queue is as good as empty after a short turn.
+    const close = () => {
+      const now = performance.now()
+      const quiet = now - turn <= QUIET_TURN
+      turn = now
+      if (quiet || now >= last) this.stopListening()
+      else setImmediate(close)
+    }
+    setImmediate(close)
   }
 
   shutdown() {

@@ -2,6 +2,9 @@ import { randomFillSync } from 'node:crypto'
 
 const HEX = Buffer.from('0123456789abcdef')
 const POOLED_IDS = 256
+/** Characters of a session id: a random part, then the number of its worker. */
+const RANDOM_SIZE = 28
+const WORKER_DIGITS = 8
 
 /**
  * Makes client ids: UUIDs of version 4 as flat strings. V8 keeps a `crypto.randomUUID` as a tree of 20 parts: 450 bytes
@@ -29,30 +32,30 @@ export function createClientIds() {
 }
 
 /**
- * Makes session ids: UUIDs, which are secrets. They end with the index of the worker that holds the session, so that
+ * Makes session ids: UUIDs, which are secrets. They end with the number of the worker that holds the session, so that
  * any other worker finds it.
- * @param {number} worker below 65,536
+ * @param {number} worker number of the worker, 32 bits
  * @returns {() => string}
  */
 export function createSessionIds(worker) {
   const next = createClientIds()
-  const end = worker.toString(16).padStart(4, '0')
+  const end = worker.toString(16).padStart(WORKER_DIGITS, '0')
   return () => flat(next(), end)
 }
 
-const text = Buffer.alloc(36)
+const text = Buffer.alloc(RANDOM_SIZE + WORKER_DIGITS)
 
 /** One string without parts, to save memory. @param {string} id @param {string} end */
 function flat(id, end) {
   text.write(id, 0, 'latin1')
-  text.write(end, 32, 'latin1')
+  text.write(end, RANDOM_SIZE, 'latin1')
   return text.toString('latin1')
 }
 
 /**
  * @param {string} sessionId untrusted
- * @returns {number} index of the worker that would hold the session; -1: not a session id
+ * @returns {number} number of the worker that would hold the session; -1: not a session id
  */
 export function workerOf(sessionId) {
-  return /^[0-9a-f-]{32}[0-9a-f]{4}$/.test(sessionId) ? Number.parseInt(sessionId.slice(32), 16) : -1
+  return /^[0-9a-f-]{28}[0-9a-f]{8}$/.test(sessionId) ? Number.parseInt(sessionId.slice(RANDOM_SIZE), 16) : -1
 }

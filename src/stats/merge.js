@@ -7,6 +7,7 @@ import { TickHistogram, wholeMicroseconds } from './tick-histogram.js'
 /** @import { WorkerView } from './schema.js' */
 
 const PLAIN = /** @type {const} */ (['accepts', 'connects', 'publishes', 'deliveries'])
+const MEMORY = /** @type {const} */ (['rss', 'heap_used', 'heap_total', 'external', 'array_buffers'])
 const NAMED = /** @type {const} */ ([
   'commands',
   'errors',
@@ -111,6 +112,43 @@ export function foldSamples(earlier, later) {
     },
     gc: mergeGc([earlier.gc, later.gc]),
     counts: addCounts(addCounts(emptyCounts(), earlier.counts), later.counts),
+  }
+}
+
+/** @param {ProcessSample['memory'][]} all @returns {ProcessSample['memory']} */
+function joinMemory([first, ...others]) {
+  const sum = { ...first }
+  for (const memory of others) for (const name of MEMORY) sum[name] += memory[name]
+  return sum
+}
+
+/**
+ * Samples of several processes of one worker as one: the state of the first, the sums of all.
+ * @param {WorkerSample[]} samples one for each process, the current one first
+ * @returns {WorkerSample}
+ */
+export function joinSamples(samples) {
+  const [first] = samples
+  if (samples.length === 1) return first
+  const sum = (/** @type {(sample: WorkerSample) => number} */ value) =>
+    samples.reduce((total, sample) => total + value(sample), 0)
+  return {
+    ...first,
+    cpu: { user: tenThousandths(sum(s => s.cpu.user)), system: tenThousandths(sum(s => s.cpu.system)) },
+    loop: {
+      utilization: Math.max(...samples.map(({ loop }) => loop.utilization)),
+      ticks: mergeTicks(samples.map(({ loop }) => loop.ticks)),
+    },
+    memory: joinMemory(samples.map(({ memory }) => memory)),
+    gc: mergeGc(samples.map(({ gc }) => gc)),
+    connections: mergeConnections(samples),
+    subscriptions: sum(s => s.subscriptions),
+    channels: sum(s => s.channels),
+    outbox: {
+      bytes: sum(s => s.outbox.bytes),
+      largest: Math.max(...samples.map(({ outbox }) => outbox.largest)),
+    },
+    counts: samples.reduce((total, { counts }) => addCounts(total, counts), emptyCounts()),
   }
 }
 

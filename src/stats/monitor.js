@@ -151,21 +151,37 @@ export class Monitor {
     this.#lifetimes.addWorker(sample)
     const worker = this.#workers[index]
     if (!worker.addSample(sample)) this.#lost.push(sample.counts)
-    else if (worker.overload !== sample.overload) {
+    else if (worker.isCurrent(sample.pid) && worker.overload !== sample.overload) {
       worker.overload = sample.overload
       this.event(overloadEvent(index, sample.overload))
     }
   }
 
-  /** @param {number} index @param {'starting' | 'up' | 'down'} state @param {boolean} [requested] no death */
-  workerState(index, state, requested = false) {
-    const unreported = this.#workers[index].enter(state, requested)
+  /**
+   * @param {number} index @param {'starting' | 'up' | 'down'} state of its current process
+   * @param {boolean} [requested] no death @param {number | null} [pid] of a process that is up
+   */
+  workerState(index, state, requested = false, pid = null) {
+    const unreported = this.#workers[index].enter(state, requested, pid)
     if (unreported) this.#lost.push(unreported.counts)
     // A worker that has ended does not count as one without Redis.
     if (state === 'down') {
       this.redisState(index, true)
       this.#paused.delete(index)
     }
+  }
+
+  /** The current process of a worker lets its clients go. @param {number} index @param {number} pid */
+  workerDrains(index, pid) {
+    this.#workers[index].drains(pid)
+  }
+
+  /** A process of a worker has ended. @param {number} index @param {number} pid @param {boolean} requested no death */
+  workerEnded(index, pid, requested) {
+    const worker = this.#workers[index]
+    if (worker.isCurrent(pid)) return this.workerState(index, 'down', requested)
+    const unreported = worker.drained(pid)
+    if (unreported) this.#lost.push(unreported.counts)
   }
 
   /**
@@ -246,17 +262,16 @@ export class Monitor {
     // If the primary was blocked or stopped, workers may have been, too.
     if (interval < BLOCKED_MS) this.#checkSilence()
     const views = this.#workers.map(place => place.view())
-    const fresh = this.#workers.flatMap(place => place.fresh ?? [])
+    const processes = this.#workers.flatMap(place => place.samples())
+    const fresh = this.#workers.flatMap(place => place.takeFresh())
     const channels = this.#channels()
     const kernel = this.#sockets.read()
     const totals = mergeTotals({ views, fresh, primary, lost: this.#lost, channels, kernel })
     addCounts(this.#counters, totals.counts)
-    for (const place of this.#workers) place.fresh = null
     this.#lost = []
     this.#warn(totals.counts, machine, fresh)
     this.#checkLogs([primary, ...fresh])
     this.#checkAccepting(fresh)
-    const samples = views.flatMap(({ sample }) => sample ?? [])
     /** @type {Snapshot} */
     const snapshot = {
       version: SCHEMA_VERSION,
@@ -270,7 +285,7 @@ export class Monitor {
       counters: addCounts(emptyCounts(), this.#counters),
       lifetimes: this.#lifetimes.read(),
       machine,
-      capacity: this.#capacity.measure(primary, samples, machine, kernel),
+      capacity: this.#capacity.measure(primary, processes, machine, kernel),
       events: this.#events.drain(),
       csv: this.#csv(),
     }

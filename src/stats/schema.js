@@ -91,6 +91,7 @@ export const SCHEMA_VERSION = 1
  * @property {'starting' | 'up' | 'silent' | 'down'} state silent: no sample for more than 1.5 s
  * @property {number} age ms since the last sample; 0 if there was none
  * @property {number} deaths since the start of the gateway
+ * @property {number} [draining] earlier processes that let their clients go; `sample` includes them
  * @property {WorkerSample | null} sample the last one; null while starting or down, and before the first
  */
 
@@ -165,8 +166,9 @@ export const SCHEMA_VERSION = 1
  * @typedef {object} GatewayEvent
  * @property {number} time unix ms
  * @property {'info' | 'warn' | 'error'} level
- * @property {'started' | 'worker_started' | 'worker_died' | 'worker_silent' | 'reloaded' | 'slow_clients' |
- *   'overload' | 'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv' | 'log' | 'files'} kind
+ * @property {'started' | 'worker_started' | 'worker_died' | 'worker_silent' | 'worker_draining' | 'reloaded' |
+ *   'slow_clients' | 'overload' | 'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv' |
+ *   'log' | 'files'} kind
  * @property {string} text one readable line
  * @property {number | null} worker index
  */
@@ -217,6 +219,6 @@ export const SCHEMA_VERSION = 1
  * @typedef {{type: 'done', command: string, error: string | null, text?: string}} DoneMessage answers a command;
  *   `text`: what it has done, one line
  * @typedef {Hello | SnapshotMessage | LogMessage | DoneMessage} StatsMessage
- * @typedef {{type: 'log', on: boolean} | {type: 'gc', worker: number | null} | {type: 'restart', worker: number} |
- *   {type: 'reload'} | {type: 'stop'}} StatsCommand worker: index; null for all
+ * @typedef {{type: 'log', on: boolean} | {type: 'gc', worker: number | null} | {type: 'restart', worker: number |
+ *   null} | {type: 'reload'} | {type: 'stop'}} StatsCommand worker: index; null for all
  */

@@ -1,4 +1,4 @@
-// Commands of stats clients: collect garbage, restart a worker, reload, stop the gateway, follow the log.
+// Commands of stats clients: collect garbage, restart workers, reload, stop the gateway, follow the log.
 
 /** @import { StatsCommand } from './schema.js' */
 
@@ -6,7 +6,7 @@
  * Run in the primary; errors are returned to the caller.
  * @typedef {object} StatsActions
  * @property {(worker: number | null) => unknown} gc null: all workers
- * @property {(worker: number) => unknown} restart
+ * @property {(worker: number | null) => unknown} restart null: all, one after another
  * @property {() => unknown} stop starts the shutdown
  * @property {() => Promise<string>} reload reads the configuration again; one line that says what has changed
  * @property {(listener: (line: string) => void) => () => void} log passes on log lines as JSON text, until the returned
@@ -33,9 +33,12 @@ export function checkCommand(command, workers) {
         throw new Error('gc: `worker` must be an index, or null for all')
       return { type: 'gc', worker }
     }
-    case 'restart':
-      if (!isWorker(command.worker, workers)) throw new Error('restart: `worker` must be an index')
-      return { type: 'restart', worker: command.worker }
+    case 'restart': {
+      const { worker } = command
+      if (worker !== null && !isWorker(worker, workers))
+        throw new Error('restart: `worker` must be an index, or null for all, one after another')
+      return { type: 'restart', worker }
+    }
     case 'reload':
     case 'stop':
       return { type: command.type }

@@ -1,6 +1,6 @@
 // What the monitor tracks of each worker: its state, its last sample, its Redis connection.
 
-import { foldSamples } from './merge.js'
+import { foldSamples, joinSamples } from './merge.js'
 
 /** @import { GatewayEvent, WorkerSample, WorkerView } from './schema.js' */
 
@@ -11,19 +11,44 @@ const SILENT_MS = 1500
 /** The same before the first sample, ms. */
 const FIRST_SAMPLE_MS = 3000
 
+/** The samples of one process of a worker. */
+class ProcessSamples {
+  /** @type {number | null} */
+  pid = null
+  /** @type {WorkerSample | null} */
+  last = null
+  /** @type {WorkerSample | null} received since the previous snapshot */
+  fresh = null
+
+  /** @param {WorkerSample} sample */
+  add(sample) {
+    this.fresh = this.fresh ? foldSamples(this.fresh, sample) : sample
+    this.last = this.fresh
+  }
+
+  /** @returns {WorkerSample | null} */
+  take() {
+    const { fresh } = this
+    this.fresh = null
+    return fresh
+  }
+}
+
 /**
+ * One slot: its current process, and earlier ones that let their clients go.
+ *
  * ```
  * starting -> up <-> silent -> down -> starting ...
  * ```
  */
 export class WorkerState {
   deaths = 0
-  /** @type {WorkerSample | null} the last one */
-  sample = null
   /** @type {WorkerSample['overload']} of the last sample */
   overload = null
-  /** @type {WorkerSample | null} received since the previous snapshot */
-  fresh = null
+  /** The current process. */
+  #current = new ProcessSamples()
+  /** @type {Map<number, ProcessSamples>} processes that let their clients go, by pid */
+  #draining = new Map()
   #index
   #clock
   /** @type {'starting' | 'up' | 'down'} */
@@ -39,29 +64,64 @@ export class WorkerState {
   }
 
   /**
-   * @param {'starting' | 'up' | 'down'} state @param {boolean} requested stopped on purpose
+   * @param {'starting' | 'up' | 'down'} state of the current process @param {boolean} requested stopped on purpose
+   * @param {number | null} pid of an `up` process: samples of others do not count; null: unknown
    * @returns {WorkerSample | null} the sample of an ended worker that is in no snapshot yet
    */
-  enter(state, requested) {
+  enter(state, requested, pid) {
     if (state === 'down' && this.#state !== 'down' && !requested) this.deaths++
     this.#state = state
     this.#silent = false
     this.#sampledAt = this.#clock()
+    this.#current.pid = pid
     if (state === 'up') return null
-    const { fresh } = this
-    this.fresh = null
-    this.sample = null
+    const { fresh } = this.#current
+    this.#current = new ProcessSamples()
     this.overload = null
     return fresh
   }
 
-  /** @param {WorkerSample} sample @returns {boolean} false if the worker has ended */
+  /** The current process lets its clients go; another one follows. @param {number} pid */
+  drains(pid) {
+    this.overload = null
+    this.#draining.set(pid, this.#current)
+    this.#current = new ProcessSamples()
+  }
+
+  /** @param {number} pid @returns {boolean} false for one that lets its clients go, or was to replace the current one */
+  isCurrent(pid) {
+    return !this.#draining.has(pid) && [null, pid].includes(this.#current.pid)
+  }
+
+  /** @param {number} pid of a process that let its clients go @returns {WorkerSample | null} in no snapshot yet */
+  drained(pid) {
+    const { fresh = null } = this.#draining.get(pid) ?? {}
+    this.#draining.delete(pid)
+    return fresh
+  }
+
+  /** @param {WorkerSample} sample @returns {boolean} false if its process has ended, or does not listen yet */
   addSample(sample) {
-    if (this.#state !== 'up') return false
-    this.fresh = this.fresh ? foldSamples(this.fresh, sample) : sample
-    this.sample = this.fresh
+    const draining = this.#draining.get(sample.pid)
+    if (draining) {
+      draining.add(sample)
+      return true
+    }
+    const { pid } = this.#current
+    if (this.#state !== 'up' || (pid !== null && pid !== sample.pid)) return false
+    this.#current.add(sample)
     this.#sampledAt = this.#clock()
     return true
+  }
+
+  /** @returns {WorkerSample[]} the last one of each process */
+  samples() {
+    return [this.#current, ...this.#draining.values()].flatMap(({ last }) => last ?? [])
+  }
+
+  /** @returns {WorkerSample[]} received since the last call, one for each process */
+  takeFresh() {
+    return [this.#current, ...this.#draining.values()].flatMap(samples => samples.take() ?? [])
   }
 
   /** @returns {number} ms since its last sample */
@@ -71,7 +131,7 @@ export class WorkerState {
 
   /** @returns {'silent' | 'speaks' | null} the change since the last call */
   checkSilence() {
-    const silent = this.#state === 'up' && this.silence > (this.sample ? SILENT_MS : FIRST_SAMPLE_MS)
+    const silent = this.#state === 'up' && this.silence > (this.#current.last ? SILENT_MS : FIRST_SAMPLE_MS)
     if (silent === this.#silent) return null
     this.#silent = silent
     return silent ? 'silent' : 'speaks'
@@ -79,12 +139,15 @@ export class WorkerState {
 
   /** @returns {WorkerView} */
   view() {
-    const { sample, deaths } = this
+    const { deaths } = this
+    const samples = this.samples()
+    const sample = samples.length > 0 ? joinSamples(samples) : null
     return {
       index: this.#index,
       state: this.#silent ? 'silent' : this.#state === 'up' && !sample ? 'starting' : this.#state,
       age: sample ? Math.round(this.silence) : 0,
       deaths,
+      draining: this.#draining.size,
       sample,
     }
   }

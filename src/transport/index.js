@@ -27,11 +27,17 @@ import { WebSocketTransport } from './websocket.js'
 /** @import { Fanout } from './fanout.js' */
 
 /** @typedef {{bytes: number, largest: number}} Unread */
+/**
+ * @typedef {object} Clients waiting clients of a worker that ends
+ * @property {any[]} clients
+ * @property {(client: any) => void} end lets one go
+ * @property {() => number} [left] how many still wait for another worker, which may answer them
+ */
 
 /**
  * The table of transports.
- * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, shutDown?:
- *   () => void, reload?: () => void, backlog?: () => Unread}}[]}
+ * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, drain?:
+ *   () => Clients, reload?: () => void, backlog?: () => Unread}}[]}
  */
 const transports = Object.freeze([
   { enabled: ({ websocket }) => !websocket.disabled, Transport: WebSocketTransport },
@@ -51,9 +57,10 @@ const transports = Object.freeze([
  * @param {Fanout} parts.fanout @param {Calls} parts.calls
  * @param {number} parts.workers that share the rate of new connections
  * @param {Pick<Overload, 'reason'>} parts.overload of this worker
- * @returns {{admission: Admission, shutDown: () => void, reload: () => void, backlogs: {backlog: () => Unread}[]}}
- *   `admission` needs the number of connections of the other workers, `shutDown` answers waiting polls without a
- *   session, `reload` uses the context's new configuration, `backlogs` count unread bytes outside of sockets
+ * @returns {{admission: Admission, waiting: () => Clients[], reload: () => void, backlogs: {backlog: () => Unread}[]}}
+ *   `admission` needs the number of connections of the other workers, `waiting` begins the end of the worker and gives
+ *   its clients without a session, `reload` uses the context's new configuration, `backlogs` count unread bytes outside
+ *   of sockets
  */
 export function mountTransports({ context, server, fanout, calls, workers, overload }) {
   const { config, sessions, clock } = context
@@ -81,15 +88,13 @@ export function mountTransports({ context, server, fanout, calls, workers, overl
   for (const transport of mounted) transport.mount()
   const { http_stream, sse, poll } = config
   if (http_stream.enabled || sse.enabled || poll.enabled) new Emulation(parts).mount()
-  const shutDown = () => {
-    for (const transport of mounted) transport.shutDown?.()
-  }
+  const waiting = () => mounted.flatMap(transport => transport.drain?.() ?? [])
   const reload = () => {
     admission.setLimits(limits())
     for (const transport of mounted) transport.reload?.()
   }
   const backlogs = /** @type {{backlog: () => Unread}[]} */ (mounted.filter(transport => transport.backlog))
-  return { admission, shutDown, reload, backlogs }
+  return { admission, waiting, reload, backlogs }
 }
 
 // The contract of a transport. One object serves all sessions of its kind.

@@ -25,7 +25,8 @@ export class WorkerContext {
    * @param {TimerWheel} parts.timers @param {Log} parts.log
    * @param {() => string} parts.newClientId
    * @param {() => string} parts.newSessionId for sessions that posts refer to
-   * @param {{id: string, worker: number}} parts.place id of this node, index of this worker
+   * @param {{id: string, worker: number, index: number}} parts.place id of this node, number and slot of this
+   *   worker
    * @param {CounterWindow} parts.metrics for `info` of the server API
    * @param {Traffic} parts.traffic @param {Refusals} parts.refusals @param {string} parts.version sent to clients
    * @param {() => number} parts.clock ms
@@ -44,7 +45,10 @@ export class WorkerContext {
     this.newClientId = parts.newClientId
     this.newSessionId = parts.newSessionId
     this.node = parts.place.id
+    /** Unique among all workers that this node ever has: calls and session ids name it. */
     this.worker = parts.place.worker
+    /** Of the slot: what users see. */
+    this.index = parts.place.index
     this.metrics = parts.metrics
     this.traffic = parts.traffic
     this.refusals = parts.refusals

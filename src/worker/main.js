@@ -1,15 +1,16 @@
 // A worker process, forked by the primary (primary/worker-pool.js). This room assembles workers, without other logic:
 // main.js builds the parts, connects them and listens; context.js holds those that sessions, transports and API need.
 // May import every room but primary/ and cli/; demo, metrics, admin and the Redis engine are loaded only if configured.
-// Messages of the primary: start, workers, elsewhere, prepare, commit, shutdown, stats, gc, log. A worker never outlives it.
+// Messages of the primary: start, workers, elsewhere, prepare, commit, drain, stats, gc, log. A worker never outlives it.
 
+import { url as inspectorUrl } from 'node:inspector'
 import { Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import { createApi } from '../api/index.js'
 import { NodeInfo } from '../api/info.js'
 import { createOperations } from '../api/operations.js'
 import { Jwks } from '../auth/jwks.js'
 import { createBroker, loadEngine } from '../broker/index.js'
-import { disconnects } from '../errors.js'
 import { Hub } from '../hub/hub.js'
 import { createLog, LimitedLog, LogOutput, levelOf } from '../log.js'
 import { JsonCodec } from '../protocol/json.js'
@@ -33,11 +34,12 @@ import { Calls } from '../transport/calls.js'
 import { Fanout } from '../transport/fanout.js'
 import { mountTransports } from '../transport/index.js'
 import { WorkerContext } from './context.js'
+import { drainWorker } from './drain.js'
 import { LiveConfig } from './live-config.js'
 
 /** @import { BrokerEvents } from '../broker/contract.js' */
 /** @import { SocketServer } from '../server/contract.js' */
-/** @import { WorkerStart } from '../primary/worker-pool.js' */
+/** @import { WorkerStart } from '../primary/worker-process.js' */
 
 /** Descriptor of the bus, opened by the primary. */
 const BUS_FD = 4
@@ -97,7 +99,7 @@ function createListener({ address, port, internal_address, internal_port }, serv
 }
 
 /** @param {WorkerStart} start */
-async function run({ config: given, index, workers, node, terminal, quiet, cursorKey }) {
+async function run({ config: given, number, index, workers, node, terminal, quiet, cursorKey }) {
   const output = new LogOutput(given.log, terminal)
   output.shown = !quiet
   if (quiet) output.forward = forwardLine
@@ -148,7 +150,7 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     config,
     events,
     node: node.uid,
-    worker: index,
+    worker: number,
     log: fullLog,
   })
   read.handle = broker.receive
@@ -179,8 +181,8 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     replies: new ReplyBatch(),
     timers,
     newClientId: createClientIds(),
-    newSessionId: createSessionIds(index),
-    place: { id: node.uid, worker: index },
+    newSessionId: createSessionIds(number),
+    place: { id: node.uid, worker: number, index },
     metrics,
     traffic,
     refusals,
@@ -201,10 +203,12 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     },
   })
   let allListening = false
+  /** Number of the worker in the first slot. */
+  let firstWorker = 0
   const {
     admission,
     backlogs,
-    shutDown: endPolls,
+    waiting,
     reload: reloadTransports,
   } = mountTransports({
     context,
@@ -234,7 +238,8 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     broker,
     calls,
     version,
-    index,
+    worker: number,
+    counting: () => firstWorker,
     clock,
   })
   const listener = createListener(config.http_server, server, internal, new LimitedLog(fullLog, ONE_A_MINUTE))
@@ -250,11 +255,20 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     listener,
     onError: error => log.error({ err: error }, 'sample failed'),
   })
-  const sendSample = (/** @type {any} */ sample) => process.send?.({ type: 'sample', sample })
+  const sendSample = (/** @type {any} */ sample) =>
+    process.send?.({ type: 'sample', sample, debugged: inspectorUrl() !== undefined })
   sampler.start(sendSample)
+  let stopDemo = () => {}
   if (demo) {
     const operations = control
-    const own = demo.mountDemo({ context, server, version: node.version, index, sampler })
+    const { operations: own, stop } = demo.mountDemo({
+      context,
+      server,
+      version: node.version,
+      index,
+      sampler,
+    })
+    stopDemo = stop
     control = (op, params) => (Object.hasOwn(own, op) ? own[op](params) : operations(op, params))
   }
   if (config.health.enabled) {
@@ -290,18 +304,19 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     )
   }
 
-  function shutDown() {
+  let draining = false
+  const end = async (/** @type {import('./drain.js').DrainMessage} */ message) => {
+    if (draining) return
+    draining = true
     listener.stopListening()
-    const open = sessions.everyOpen()
-    for (const session of open) session.close(disconnects.shutdown)
-    endPolls()
+    stopDemo()
+    const some = await drainWorker({ servers: [server, internal], sessions, polls: waiting() }, message)
     log.report()
     // The last sample, with the closes just made: the worker may end before the next second.
     sendSample(sampler.sample())
     broker.control.close()
-    // Polls without a session, or of other workers' sessions, may be pending here, too.
-    const awaited = open.length > 0 || config.poll.enabled || config.uni_poll.enabled || createEngine !== null
-    setTimeout(() => process.exit(0), awaited ? CLOSE_DELAY_MS : 0)
+    await wait(some || createEngine !== null ? CLOSE_DELAY_MS : 0)
+    process.exit(0)
   }
 
   live.onCommit = () => {
@@ -313,12 +328,13 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     switch (message.type) {
       case 'workers':
         allListening = message.ready
+        firstWorker = message.first
         break
       case 'elsewhere':
         admission.elsewhere = message.count
         break
-      case 'shutdown':
-        shutDown()
+      case 'drain':
+        end(message)
         break
       case 'stats':
         view.onMessage(message)

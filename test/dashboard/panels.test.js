@@ -330,6 +330,10 @@ t.test('questions stand in front, and say what they are about', async t => {
     /restart worker 0\?[\s\S]*its 10,000 clients will have to connect again[\s\S]* y {2}restart/,
   )
   t.match(
+    screen(stateOf(calm, { keys: ['r'] })),
+    /restart all workers\?[\s\S]*one after another[\s\S]* a {2}restart all/,
+  )
+  t.match(
     screen(stateOf(calm, { keys: ['j', 'g'] })),
     /garbage collection[\s\S]* w {2}worker 0 .* a {2}all workers/,
   )

@@ -143,7 +143,9 @@ t.test('a worker that is not there any more is not selected', async t => {
 
 t.test('a worker is restarted only after a confirmation', async t => {
   const state = hello(fresh(), snapshots)
-  t.match(keys(state, 'r'), { dialog: null, effects: [], notice: { text: /select a worker first/ } })
+  t.match(keys(state, 'r'), { dialog: { kind: 'restart', worker: null }, effects: [] })
+  t.match(keys(state, 'r', 'y'), { dialog: { kind: 'restart' }, effects: [] }, 'none is selected')
+  t.same(keys(state, 'r', 'a').effects, [{ type: 'send', command: { type: 'restart', worker: null } }])
   const asked = keys(state, 'j', 'r')
   t.match(asked, { dialog: { kind: 'restart', worker: 0 }, effects: [] })
   t.match(keys(asked, 'x'), { dialog: { kind: 'restart' }, effects: [] }, 'another key is no answer')

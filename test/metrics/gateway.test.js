@@ -168,7 +168,7 @@ t.test('whichever worker is asked, it answers for all; counters never fall when 
 })
 
 t.test('while one worker hangs, the others say so', async t => {
-  const gateway = await startGateway(t, config)
+  const gateway = await startGateway(t, { ...config, worker: { liveness_timeout: 0 } })
   await settled(gateway, got => value(got, 'halley_worker_up') === 2)
   const [hanging] = gateway.workerPids
   process.kill(hanging, 'SIGSTOP')

@@ -1,11 +1,11 @@
 // A worker that does nothing any more, without being dead.
 
 import t from 'tap'
-import { ApiLine, config, crowd } from '../fleet.js'
+import { ApiLine, config, crowd, health, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 
-t.test('a worker that is stopped stops nobody else', async t => {
-  const gateway = await startGateway(t, config)
+t.test('a worker that is stopped, and not replaced, stops nobody else', async t => {
+  const gateway = await startGateway(t, { ...config, worker: { liveness_timeout: 0 } })
   const clients = await crowd(gateway)
   // Connections to the API that are there before, on one worker or the other.
   const lines = Array.from({ length: 12 }, () => new ApiLine(gateway.url))
@@ -44,3 +44,20 @@ t.test('a worker that is stopped stops nobody else', async t => {
   await Promise.all(replies)
   t.match((await api.call('channels', {})).result.channels, { news: { num_clients: clients.length } })
 })
+
+t.test('health tells of a silent worker before it is replaced', async t => {
+  const gateway = await startGateway(t, { ...config, worker: { liveness_timeout: 0 } })
+  t.equal(await health(gateway), 200)
+  const [stopped] = gateway.workerPids
+  process.kill(stopped, 'SIGSTOP')
+  t.teardown(() => process.kill(stopped, 'SIGCONT'))
+  // Connections that the stopped worker accepts get no answer.
+  await until(() =>
+    Promise.race([...Array.from({ length: 8 }, () => health(gateway)), pause()]).then(code => code === 503),
+  )
+  process.kill(stopped, 'SIGCONT')
+  await until(async () => (await health(gateway)) === 200)
+  t.equal(gateway.lines.filter(({ msg }) => msg === 'worker died').length, 0)
+})
+
+const pause = () => new Promise(resolve => setTimeout(resolve, 200))

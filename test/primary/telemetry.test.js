@@ -20,9 +20,10 @@ t.test('a gateway with a stats client, from start to stop', async t => {
     t.equal(await watcher.command({ type: 'restart', worker: 1 }), null)
     t.match(await died, { level: 'info', worker: 1 })
     t.equal(await Promise.race(codes), 3001)
-    const after = (await watcher.snapshot(({ totals }) => totals.workers === 2)).workers
+    const replaced = ({ workers }) =>
+      workers[1].draining === 0 && workers[1].sample?.pid !== before[1].sample?.pid
+    const after = (await watcher.snapshot(replaced)).workers
     t.equal(after[0].sample?.pid, before[0].sample?.pid)
-    t.not(after[1].sample?.pid, before[1].sample?.pid)
     t.same(
       after.map(({ deaths }) => deaths),
       [0, 0],
@@ -36,18 +37,29 @@ t.test('a gateway with a stats client, from start to stop', async t => {
     t.match(await watcher.command({ type: 'restart', worker: 7 }), 'restart')
   })
 
+  await t.test('the command restart for all workers replaces one after another', async t => {
+    const pids = gateway.workerPids
+    t.equal(await watcher.command({ type: 'restart', worker: null }), null)
+    t.equal(await watcher.command({ type: 'restart', worker: null }), null, 'a repeated one has no effect')
+    await gateway.line(({ msg }) => msg === 'rolling restart ended')
+    t.equal(gateway.workerPids.length, pids.length + 2)
+    t.equal(gateway.lines.filter(({ msg }) => msg === 'rolling restart begins').length, 1)
+  })
+
   await t.test('a repeated restart is accepted until the new worker listens', async t => {
     const restart = () => watcher.command({ type: 'restart', worker: 0 })
-    const replaced = gateway.line(({ msg, worker }) => msg === 'worker restarts on request' && worker === 0)
     const pids = gateway.workerPids
-    const back = gateway.line(({ msg, pid }) => msg === 'worker listens' && !pids.includes(pid))
+    const begun = gateway.lines.length
+    const after = (/** @type {string} */ text) =>
+      gateway.line(line => gateway.lines.indexOf(line) >= begun && line.msg === text)
     t.equal(await restart(), null)
-    t.equal(await restart(), null, 'while the old worker ends')
-    await replaced
     t.equal(await restart(), null, 'while the new worker starts')
-    await back
+    await after('worker listens')
+    t.equal(await restart(), null, 'while the old worker ends, or afterwards')
+    await after('worker replaced')
     const { workers } = await watcher.snapshot(({ totals }) => totals.workers === 2)
     t.equal(workers[0].deaths, 0)
+    t.ok([1, 2].includes(gateway.workerPids.length - pids.length))
   })
 
   await t.test('the command gc collects garbage in one worker, or in all', async t => {
@@ -121,15 +133,16 @@ t.test('a worker that starts while the dashboard closes prints its log lines', a
       http_server: { address: '127.0.0.1', port: 8000 },
     },
     node: {},
-    slots: [{}],
+    slots: [{ current: null }],
     broadcast() {},
     sendTo: (/** @type {number} */ index, /** @type {object} */ message) => sent.push([index, message]),
   })
   const telemetry = new Telemetry({ pool, log, output: null, onStop() {} })
   telemetry.hold(true)
-  telemetry.starting(0)
+  const process = /** @type {any} */ ({ slot: 0, pid: 1 })
+  telemetry.starting(process)
   telemetry.hold(false)
-  telemetry.listening(0)
+  telemetry.listening(process)
   t.same(sent, [[0, { type: 'log', shown: true, forward: false }]])
   await telemetry.close()
 })

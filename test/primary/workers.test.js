@@ -1,31 +1,35 @@
 // Who dies is replaced.
 
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { makeToken } from '../auth/jwt.js'
 import { config, crowd, health, silence, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
 
+/** @param {import('../gateway.js').TestGateway} gateway @returns {any[]} its log lines about deaths */
+const died = gateway => gateway.lines.filter(({ msg }) => msg === 'worker died')
+
 for (const driver of ['uws', 'node']) {
-  t.test(`${driver}: a worker that dies is replaced, later and later if it goes on dying`, async t => {
+  t.test(`${driver}: a worker that had listened is replaced at once, however often it dies`, async t => {
     const gateway = await startGateway(t, { ...config, http_server: { driver } })
     const clients = await crowd(gateway)
     const before = (await gateway.api('publish', { channel: 'news', data: 1 })).result
     t.equal(await health(gateway), 200)
     let [, victim] = gateway.workerPids
-    const lines = []
     const codes = new Set()
     for (let deaths = 1; deaths <= 3; deaths++) {
       process.kill(victim, 'SIGKILL')
-      lines.push(await gateway.line(line => line.msg === 'worker died' && line.deaths === deaths))
+      await until(() => died(gateway).length === deaths)
       // One is missing until the next one listens.
       do codes.add(await health(gateway))
       while (gateway.workerPids.length < 2 + deaths)
       victim = gateway.workerPids.at(-1)
     }
-    t.match(
-      lines.map(({ reason, restart_in_ms, worker, level }) => [level, worker, reason, restart_in_ms]),
-      [0, 100, 200].map(delay => [50, lines[0].worker, 'signal SIGKILL', delay]),
+    const [{ worker }] = died(gateway)
+    t.strictSame(
+      died(gateway).map(({ level, worker, reason, restart_in_ms }) => [level, worker, reason, restart_in_ms]),
+      Array(3).fill([50, worker, 'signal SIGKILL', 0]),
     )
     t.ok(codes.has(503), 'health told that one was missing')
     await until(async () => (await health(gateway)) === 200)
@@ -46,6 +50,34 @@ for (const driver of ['uws', 'node']) {
     for (const client of back) t.equal((await client.push('pub')).pub.offset, 4)
   })
 }
+
+t.test(
+  'a worker that dies while starting waits longer each time; the others and their clients stay',
+  async t => {
+    const gateway = await startGateway(t, config)
+    const clients = await crowd(gateway)
+    const primary = gateway.process.pid
+    process.kill(gateway.workerPids[1], 'SIGKILL')
+    for (let deaths = 1; deaths <= 3; deaths++) {
+      await until(() => died(gateway).length === deaths)
+      const starting = await until(() =>
+        readFileSync(`/proc/${primary}/task/${primary}/children`, 'latin1')
+          .trim()
+          .split(' ')
+          .map(Number)
+          .find(pid => !gateway.workerPids.includes(pid)),
+      )
+      process.kill(starting, 'SIGKILL')
+    }
+    await until(() => died(gateway).length === 4)
+    t.strictSame(
+      died(gateway).map(({ failed_starts, restart_in_ms }) => [failed_starts, restart_in_ms]),
+      [0, 100, 200, 400].map((delay, failed) => [failed, delay]),
+    )
+    await until(async () => (await health(gateway)) === 200)
+    t.ok(clients.some(({ ended }) => !ended))
+  },
+)
 
 t.test('connections of a user are counted over all workers, and a dead one gives its own back', async t => {
   const gateway = await startGateway(t, {

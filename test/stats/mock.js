@@ -373,6 +373,7 @@ export function mockSnapshots({
           state: second === middle + 2 ? 'starting' : 'down',
           age: (second - middle + 1) * 1000,
           deaths: deaths[index],
+          draining: 0,
           sample: null,
         }
       }
@@ -392,6 +393,7 @@ export function mockSnapshots({
           state: age > 1500 ? 'silent' : 'up',
           age,
           deaths: 0,
+          draining: 0,
           sample: last.get(index) ?? null,
         }
       }
@@ -426,7 +428,7 @@ export function mockSnapshots({
         counts: countsOf(chance, accepts, connected[index], closed, slow),
       }
       last.set(index, sample)
-      return { index, state: 'up', age: 150, deaths: deaths[index], sample }
+      return { index, state: 'up', age: 150, deaths: deaths[index], draining: 0, sample }
     })
     const primary = processSample(chance, shapeOfPrimary(second))
     // A sample that was told before counts no second time.

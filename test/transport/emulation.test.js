@@ -2,6 +2,8 @@
 
 import http from 'node:http'
 import t from 'tap'
+import { slotOf } from '../../src/primary/worker-process.js'
+import { workerOf } from '../../src/session/ids.js'
 import { startGateway } from '../gateway.js'
 import { drivers } from '../session/support.js'
 import { StreamClient } from '../stream-client.js'
@@ -31,10 +33,11 @@ for (const driver of drivers) {
       http_server: { driver },
       http_stream: { enabled: true },
       client: { insecure: true },
+      worker: { liveness_timeout: 0 },
     })
     const client = await StreamClient.connected(gateway.url, 'http_stream')
     const { session, node } = client.connect
-    const owner = Number.parseInt(session.slice(-4), 16)
+    const owner = slotOf(workerOf(session))
     const { pid } = await gateway.line(({ msg, worker }) => msg === 'worker listens' && worker === owner)
     process.kill(pid, 'SIGSTOP')
     t.teardown(() => process.kill(pid, 'SIGCONT'))

@@ -39,7 +39,10 @@ const COLUMNS = [
     words: true,
     hint: 'silent: no sample for more than 1.5 s; overloaded: new connections are refused',
     value: stateOf,
-    text: view => (view.deaths === 0 ? stateOf(view) : `${stateOf(view)}, ${view.deaths}× died`),
+    text: view =>
+      [stateOf(view), (view.draining ?? 0) > 0 && 'being replaced', view.deaths > 0 && `${view.deaths}× died`]
+        .filter(Boolean)
+        .join(', '),
     tone: view => TONES[stateOf(view)],
   },
   figure('PID', 'process id', ({ pid }) => pid, String),
@@ -87,6 +90,7 @@ export class Workers {
     })
     byId('gc-all').addEventListener('click', () => this.#collect(null))
     byId('reload').addEventListener('click', () => this.#reload())
+    byId('restart-all').addEventListener('click', () => this.#restart(null))
   }
 
   /** @param {number} index */
@@ -117,14 +121,15 @@ export class Workers {
     if (sure) this.#send({ type: 'gc', worker: index }, `${which} was asked to collect garbage`)
   }
 
-  /** @param {number} index */
+  /** @param {number | null} index null: all */
   async #restart(index) {
     const sure = await confirm({
-      title: `Restart worker ${index}?`,
-      text: 'Its clients are disconnected and come back by themselves, to whichever worker.',
+      title: index === null ? 'Restart all workers, one after another?' : `Restart worker ${index}?`,
+      text: 'A new process takes over before the old one lets its clients go. They come back by themselves.',
       yes: 'Restart',
     })
-    if (sure) this.#send({ type: 'restart', worker: index }, `worker ${index} restarts`)
+    const done = index === null ? 'the workers restart, one after another' : `worker ${index} restarts`
+    if (sure) this.#send({ type: 'restart', worker: index }, done)
   }
 
   async #reload() {

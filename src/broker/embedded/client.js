@@ -225,7 +225,7 @@ export class LocalBroker {
   /**
    * @param {import('node:net').Socket} socket to the primary; its owner passes the bytes it reads to `receive`
    * @param {import('../contract.js').BrokerEvents} events @param {string} node @param {import('../../log.js').Log} log
-   * @param {(worker: number) => void} onGone called with the index of a worker that has ended or is being replaced
+   * @param {(worker: number) => void} onGone called with the number of a worker that has ended
    */
   constructor(socket, events, node, log, onGone) {
     this.#bus = new Bus(socket, log)

@@ -11,7 +11,7 @@ import { Frame } from './frames.js'
  *
  * @typedef {object} CallLink a worker, for the calls of the primary
  * @property {FrameWriter} writer
- * @property {number} worker index of the worker, -1: cannot be called
+ * @property {number} worker number of the worker, -1: cannot be called
  * @property {number} number unique among all links ever made
  * @property {number} calls how many calls it has made
  */
@@ -31,7 +31,7 @@ const NO_REQUEST = 0xffffffff
  * @template {CallLink} L
  */
 export class Calls {
-  /** @type {Map<number, L>} index of a worker -> the link to it */
+  /** @type {Map<number, L>} number of a worker -> the link to it */
   #workers = new Map()
   /** @type {Map<number, L>} number of a link -> link */
   #links = new Map()
@@ -200,7 +200,7 @@ export class LocalControl {
     this.#bus.writer.begin(Frame.RELEASE_USER).string(user).end()
   }
 
-  /** Fails the calls forwarded to a lost worker. @param {FrameCursor} cursor @returns {number} its index */
+  /** Fails the calls forwarded to a lost worker. @param {FrameCursor} cursor @returns {number} its number */
   gone(cursor) {
     const worker = cursor.u32()
     const forwarded = cursor.f64()

@@ -104,7 +104,7 @@ export class BrokerHost {
   /**
    * Serves a worker until its socket closes.
    * @param {import('node:net').Socket} socket @param {string} name for the log
-   * @param {number} worker index by which other workers call it; -1: cannot be called
+   * @param {number} worker number by which other workers call it; -1: cannot be called
    */
   attach(socket, name, worker) {
     this.#lastLink = (this.#lastLink + 1) >>> 0

@@ -20,7 +20,7 @@ export class Link {
 
   /**
    * @param {import('node:net').Socket} socket @param {string} name for the log
-   * @param {number} worker index
+   * @param {number} worker its number
    * @param {number} number
    */
   constructor(socket, name, worker, number) {

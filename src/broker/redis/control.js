@@ -38,7 +38,7 @@ export class RedisControl {
   /**
    * @param {object} parts @param {import('./placement.js').Placement} parts.placement
    * @param {string} parts.uid of this worker's life: letters and digits
-   * @param {string} parts.node id of this node @param {number} parts.worker index of this worker
+   * @param {string} parts.node id of this node @param {number} parts.worker number of this worker
    * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
    * @param {Control} parts.local control of this node's own workers
    * @param {import('./users.js').RedisUsers | null} parts.users
@@ -204,7 +204,7 @@ export class RedisControl {
     if (done !== null) queueMicrotask(() => done(this.joined ? errors.notFound : errors.internal, NOTHING))
   }
 
-  /** Called when a worker of this node has ended. @param {number} worker index */
+  /** Called when a worker of this node has ended. @param {number} worker its number */
   workerGone(worker) {
     this.#registry.workerEnded(worker)
   }

@@ -20,7 +20,7 @@ const REMOVE_TICKS = 3
 const placeOf = (node, worker) => `${worker} ${node}`
 
 /**
- * The registry of all workers of all nodes. Each worker has a place (node and index) with a lease; a later worker in
+ * The registry of all workers of all nodes. Each worker has a place (node and number) with a lease; a later worker in
  * the same place replaces the earlier one. Every change is announced in the same atomic step, so all workers see the
  * same changes in one order.
  *
@@ -149,7 +149,7 @@ export class Registry {
     if (reply === 0) {
       this.ready = false
       if (!this.#superseded)
-        this.#log.error({ worker: this.#place }, 'another worker has the same node id and index')
+        this.#log.error({ worker: this.#place }, 'another worker has the same node id and number')
       this.#superseded = true
       return
     }
@@ -212,7 +212,7 @@ export class Registry {
     this.#removeEnded()
   }
 
-  /** Spares workers that still listen: the index alone does not distinguish a worker from its replacement. */
+  /** Spares workers that still listen: only its uid tells a worker from another one in its place. */
   #removeEnded() {
     if (!this.#listening) return
     for (const [uid, { place }] of this.#ended) {

@@ -11,6 +11,18 @@ export const serverOptions = newWorkers([
       change: 'start',
     },
   ),
+  duration(
+    'worker.liveness_timeout',
+    '5s',
+    'Time after which a worker that neither reports nor uses the CPU is killed and replaced; one that uses the CPU gets six times as long. 0: never. Halley only.',
+    { min: 0 },
+  ),
+  duration(
+    'worker.start_timeout',
+    '30s',
+    'Time after which a worker that does not listen yet is killed and replaced. 0: never. Halley only.',
+    { min: 0 },
+  ),
 
   string('http_server.address', '', 'Address to listen on. Empty: all interfaces.', { change: 'start' }),
   int('http_server.port', 8000, 'Port to listen on.', { max: 65535, change: 'start' }),
@@ -106,5 +118,16 @@ export const serverOptions = newWorkers([
     { unit: 'per cent', max: 100 },
   ),
 
-  duration('shutdown.timeout', '30s', 'Maximum time of a clean shutdown.', { change: 'live' }),
+  duration(
+    'shutdown.timeout',
+    '30s',
+    'Maximum time of a clean shutdown, and of a worker that is being replaced.',
+    { change: 'live' },
+  ),
+  duration(
+    'shutdown.drain',
+    '0s',
+    'Time over which a worker that ends lets its clients go, so that they come back one after another; fewer than 1,000 clients a second take less. 0: a third of `shutdown.timeout`. Halley only.',
+    { min: 0, change: 'live' },
+  ),
 ])

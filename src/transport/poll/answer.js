@@ -110,6 +110,10 @@ export class HttpPoll {
     exchange.waiter = this
   }
 
+  get subject() {
+    return this.#subject
+  }
+
   is() {
     return false
   }

@@ -35,16 +35,25 @@ export class PollEndpoint {
   #calls
   #transport
   #lastPoll = 0
+  /** @type {Set<HttpPoll<Elsewhere>>} polls of sessions of other workers */
+  #elsewhere = new Set()
+  /** The worker ends: polls of other workers' sessions do not wait here. */
+  #draining = false
   #left = (/** @type {PollQueue} */ queue) => this.#transport.leave(queue)
   #abandoned = (/** @type {PollQueue} */ queue, /** @type {HttpPoll<PollQueue>} */ waitingPoll) =>
     this.#transport.abandon(queue, waitingPoll)
-  #abandonedElsewhere = (/** @type {Elsewhere} */ { request, owner, poll }) =>
+  #abandonedElsewhere = (
+    /** @type {Elsewhere} */ { request, owner, poll },
+    /** @type {HttpPoll<Elsewhere>} */ waitingPoll,
+  ) => {
+    this.#elsewhere.delete(waitingPoll)
     this.#context.broker.control.call(
       request.node,
       owner,
       encodeCall(request, this.#context.worker, poll, null),
       null,
     )
+  }
 
   /** @param {TransportParts} parts */
   constructor({ context, server, fanout, cors, admission, calls }) {
@@ -65,6 +74,23 @@ export class PollEndpoint {
 
   backlog() {
     return this.#transport.backlog()
+  }
+
+  /** From now on polls of other workers' sessions do not wait. @returns {import('../index.js').Clients} those that do */
+  drain() {
+    this.#draining = true
+    return {
+      clients: [...this.#elsewhere],
+      end: waitingPoll => this.#release(waitingPoll),
+      left: () => this.#elsewhere.size,
+    }
+  }
+
+  /** Answers a poll without messages: its client polls another worker. @param {HttpPoll<Elsewhere>} waitingPoll */
+  #release(waitingPoll) {
+    if (!this.#elsewhere.has(waitingPoll)) return
+    waitingPoll.abandoned()
+    waitingPoll.answer({ ...answers.accepted, status: 200, seq: waitingPoll.subject.request.ack })
   }
 
   /** @param {Exchange} exchange */
@@ -123,8 +149,11 @@ export class PollEndpoint {
       return this.#handle(queue, request, body, new HttpPoll(exchange, head, '', queue, this.#abandoned))
     }
     const poll = (this.#lastPoll = (this.#lastPoll + 1) >>> 0)
+    if (this.#draining) request.timeout = 0
     const waitingPoll = new HttpPoll(exchange, head, '', { request, owner, poll }, this.#abandonedElsewhere)
+    if (request.ack >= 0) this.#elsewhere.add(waitingPoll)
     broker.control.call(request.node, owner, encodeCall(request, worker, poll, body), (error, answer) => {
+      if (request.ack >= 0 && !this.#elsewhere.delete(waitingPoll)) return
       if (error) waitingPoll.answer(error === errors.notFound ? answers.unknown : answers.noBroker)
       else waitingPoll.answer(decodeAnswer(answer))
     })

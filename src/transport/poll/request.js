@@ -57,13 +57,13 @@ export const sessionName = (sessionId, node) => `${sessionId}.${node}`
 
 /** Kinds of calls between workers. */
 const Op = Object.freeze({ POST: 0, ABANDON: 1 })
-const CALL_HEAD = 1 + SESSION_ID_SIZE + 1 + 8 + 8 + 1 + 4 + 2 + 4
+const CALL_HEAD = 1 + SESSION_ID_SIZE + 1 + 8 + 8 + 1 + 4 + 4 + 4
 
 /**
  * Encodes a request for the worker that holds the session. The sending worker and a number identify a poll, so that the
  * sender can cancel it when its client leaves.
  *
- *   kind | 36 x ASCII session | u8 op | f64 ack | f64 send | u8 close | u32 timeout | u16 worker | u32 poll | body
+ *   kind | 36 x ASCII session | u8 op | f64 ack | f64 send | u8 close | u32 timeout | u32 worker | u32 poll | body
  *
  * @param {PollRequest} request
  * @param {number} worker
@@ -79,7 +79,7 @@ export function encodeCall({ session, ack, send, close, timeout }, worker, poll,
   at = head.writeDoubleLE(send, at)
   at = head.writeUInt8(close ? 1 : 0, at)
   at = head.writeUInt32LE(timeout, at)
-  at = head.writeUInt16LE(worker, at)
+  at = head.writeUInt32LE(worker, at)
   head.writeUInt32LE(poll, at)
   return body === null || body.length === 0 ? head : Buffer.concat([head, body])
 }
@@ -102,8 +102,8 @@ export function decodeCall(call) {
   }
   return {
     request,
-    worker: call.readUInt16LE(at + 22),
-    poll: call.readUInt32LE(at + 24),
+    worker: call.readUInt32LE(at + 22),
+    poll: call.readUInt32LE(at + 26),
     body: call[at] === Op.ABANDON ? null : call.subarray(CALL_HEAD - 1),
   }
 }

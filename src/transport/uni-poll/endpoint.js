@@ -63,9 +63,9 @@ export class UniPollEndpoint {
     this.#cursors.setKey(Buffer.from(this.#context.cursorKey, 'base64'))
   }
 
-  /** Answers all waiting polls. */
-  shutDown() {
-    this.#polls.shutDown()
+  /** From now on no poll waits. @returns {import('../index.js').Clients} the waiting ones */
+  drain() {
+    return { clients: this.#polls.close(), end: poll => this.#polls.release(poll) }
   }
 
   /** @param {Exchange} exchange */

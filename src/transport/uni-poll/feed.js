@@ -136,7 +136,7 @@ export class Feed extends Timer {
 
   /** No poll has come for a while. */
   onTimer() {
-    this.#polls.close(this)
+    this.#polls.closeFeed(this)
   }
 
   // The stream

@@ -72,7 +72,7 @@ export class Polls {
   #scheduled = false
   #timers
   #slice = () => this.#runSlice()
-  /** Shutting down: every poll is answered at once. */
+  /** The worker ends: polls do not wait. */
   #closing = false
   /** @type {Answer | null} */
   #last = null
@@ -179,11 +179,11 @@ export class Polls {
     this.#idle.add(feed)
     this.#timers.schedule(feed, this.#clock() + IDLE_MS)
     if (this.#idle.size <= MAX_IDLE) return
-    for (const oldest of this.#idle) return this.close(oldest)
+    for (const oldest of this.#idle) return this.closeFeed(oldest)
   }
 
   /** @param {Feed} feed without polls */
-  close(feed) {
+  closeFeed(feed) {
     this.#idle.delete(feed)
     this.#timers.cancel(feed)
     if (this.#feeds.get(feed.name) === feed) this.#feeds.delete(feed.name)
@@ -196,10 +196,20 @@ export class Polls {
     if (poll.unlocated === 0) this.#answerSoon(poll)
   }
 
-  /** Answers all polls: their clients poll another worker. */
-  shutDown() {
+  /**
+   * From now on polls are answered without waiting: their clients poll another worker.
+   * @returns {Poll[]} those that wait, for `release`
+   */
+  close() {
     this.#closing = true
-    for (const { waiting } of this.#feeds.values()) for (const { poll } of waiting) this.#answerSoon(poll)
+    const polls = new Set()
+    for (const { waiting } of this.#feeds.values()) for (const { poll } of waiting) polls.add(poll)
+    return [...polls]
+  }
+
+  /** @param {Poll} poll its client polls another worker */
+  release(poll) {
+    if (poll.exchange !== null) this.#answerSoon(poll)
   }
 
   // Answers
@@ -267,7 +277,7 @@ export class Polls {
     this.#traffic.sent(publications, body.length)
     this.remove(poll)
     exchange.waiter = null
-    exchange.reply(200, this.#closing ? { ...head, Connection: 'close' } : head, body)
+    exchange.reply(200, head, body)
   }
 
   /** @param {PollPosition} position first of a poll @returns {Composed} */

@@ -1,3 +1,5 @@
+import { slotOf } from '../../../src/primary/worker-process.js'
+import { workerOf } from '../../../src/session/ids.js'
 import { startGateway } from '../../gateway.js'
 import { PollClient } from '../../poll-client.js'
 import { RawClient } from '../../raw-client.js'
@@ -361,7 +363,7 @@ export function pollSuite(t, driver) {
 
     t.test('a killed worker: its sessions are unknown, those of others go on', async t => {
       const clients = await Promise.all(Array.from({ length: 9 }, () => PollClient.connected(gateway)))
-      const owner = (/** @type {PollClient} */ { session }) => Number.parseInt(session.slice(32, 36), 16)
+      const owner = (/** @type {PollClient} */ { session }) => slotOf(workerOf(session.slice(0, 36)))
       const victim = owner(clients[0])
       const { pid } = gateway.lines.findLast(
         ({ msg, worker }) => msg === 'worker listens' && worker === victim,

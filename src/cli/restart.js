@@ -1,0 +1,34 @@
+import { commandGateway } from './local-gateway.js'
+
+/** @import { Command } from './command.js' */
+
+/** @type {Command} */
+export const restart = {
+  name: 'restart',
+  summary: 'replace the workers of a running gateway, one after another',
+  help: `Usage: halley restart [SOCKET | PORT] [flags]
+
+Replaces all workers of a gateway on this machine, one after another, while it serves its clients: a new process
+listens before the old one stops accepting and lets its clients go over shutdown.drain. Without an argument it finds
+the gateway. SOCKET is the path of the stats socket of a gateway, PORT its port. The log of the gateway shows the
+progress. SIGUSR2 to the gateway does the same.
+
+      --worker INDEX     replace only this worker
+  -h, --help             print this text
+  -V, --version          print the version
+
+Examples:
+  halley restart
+  halley restart 8000 --worker 0
+`,
+  flags: { worker: { type: 'string' } },
+  words: 1,
+
+  run(io, { words: [target], worker: index }) {
+    // A text that is no index is refused by the gateway.
+    const worker = index === undefined ? null : Number(index)
+    const done =
+      worker === null ? 'the workers are replaced, one after another' : `worker ${worker} is replaced`
+    return commandGateway(io, 'restart', target, { type: 'restart', worker }, done)
+  },
+}

@@ -1,0 +1,135 @@
+import cluster from 'node:cluster'
+import { Liveness } from './liveness.js'
+
+/** @import { Worker } from 'node:cluster' */
+/** @import { Socket } from 'node:net' */
+/** @import { NodeIdentity } from '../api/context.js' */
+
+/**
+ * @typedef {object} WorkerStart the first message to a worker
+ * @property {'start'} type
+ * @property {any} config
+ * @property {number} number of the process, see workerNumber()
+ * @property {number} index of its slot, 0 ...
+ * @property {number} workers
+ * @property {NodeIdentity} node
+ * @property {boolean} terminal
+ * @property {boolean} quiet log lines go to the primary, not to standard output
+ * @property {string} cursorKey
+ */
+
+/** Slots of a node, at most: `workers` of the configuration. */
+const SLOTS = 1024
+/** Generations of a slot before their numbers are used again. */
+const GENERATIONS = 2 ** 22 - 1
+
+/**
+ * The number of a worker process, by which calls and session ids name it: slot and generation, 32 bits.
+ * @param {number} slot @param {number} generation from 0
+ */
+export function workerNumber(slot, generation) {
+  return (1 + (generation % GENERATIONS)) * SLOTS + slot
+}
+
+/** @param {number} number of a worker process @returns {number} its slot */
+export function slotOf(number) {
+  return number % SLOTS
+}
+
+/** Share of `shutdown.timeout` in which clients are let go, unless `shutdown.drain` is set. */
+const DRAIN_SHARE = 1 / 3
+/** Share of it after which a worker ends although a request is unanswered. */
+const ANSWER_SHARE = 0.8
+
+/** One generation of a worker: a process in a slot. */
+export class WorkerProcess {
+  startedAt = Date.now()
+  listening = false
+  /** It accepts no connections any more and lets its clients go. */
+  draining = false
+  /** Its connections. */
+  open = 0
+  /** Why it ended, if somebody knows better than its exit code. */
+  reason = ''
+  /** @type {any} last sent to it */
+  config = null
+  /** @type {(failure: string) => void} */
+  #onStarted = () => {}
+  #onEnded = () => {}
+
+  /** @param {number} slot @param {number} generation @param {any} config */
+  constructor(slot, generation, config) {
+    this.slot = slot
+    this.number = workerNumber(slot, generation)
+    /** @type {Promise<string>} '' when it listens, or why it ended before that */
+    this.started = new Promise(resolve => {
+      this.#onStarted = resolve
+    })
+    /** @type {Promise<void>} */
+    this.ended = new Promise(resolve => {
+      this.#onEnded = () => resolve()
+    })
+    this.worker = cluster.fork()
+    this.pid = /** @type {number} */ (this.worker.process.pid)
+    /** For log lines of the broker. */
+    this.name = `${slot} (pid ${this.pid})`
+    this.liveness = new Liveness(this.pid, config.worker)
+  }
+
+  /** Of its slot, for messages. */
+  get index() {
+    return this.slot
+  }
+
+  /** @returns {Socket} */
+  get bus() {
+    return /** @type {Socket} */ (/** @type {any} */ (this.worker.process.stdio[4]))
+  }
+
+  /** Whether it accepts connections and answers. */
+  get healthy() {
+    return this.listening && !this.draining && !this.liveness.silent
+  }
+
+  listens() {
+    this.listening = true
+    this.liveness.listens()
+    this.#onStarted('')
+  }
+
+  /** It has exited. @param {string} reason */
+  exited(reason) {
+    this.listening = false
+    this.#onStarted(reason)
+    this.#onEnded()
+  }
+
+  /** @param {object} message @returns {boolean} false if it cannot be reached any more */
+  send(message) {
+    if (!this.worker.isConnected()) return false
+    this.worker.send(message)
+    return true
+  }
+
+  /**
+   * Lets its clients go and ends it.
+   * @param {{drain: number, timeout: number}} shutdown time for its clients, and for everything, ms
+   * @param {boolean} stopping all workers end, and are killed together
+   */
+  drain({ drain, timeout }, stopping) {
+    if (this.draining) return
+    this.draining = true
+    const over = drain || timeout * DRAIN_SHARE
+    this.send({ type: 'drain', over, within: timeout * ANSWER_SHARE, stopping })
+    if (stopping) return
+    // A hanging worker does not read the message.
+    const late = setTimeout(() => this.kill('it did not end within shutdown.timeout'), timeout)
+    this.worker.once('exit', () => clearTimeout(late))
+  }
+
+  /** @param {string} reason */
+  kill(reason) {
+    this.reason ||= reason
+    this.worker.process.kill('SIGKILL')
+  }
+}

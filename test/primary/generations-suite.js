@@ -1,0 +1,116 @@
+// Workers that are replaced on request: what holds on each socket server.
+
+import { readFileSync } from 'node:fs'
+import http from 'node:http'
+import { connect } from 'node:net'
+import { ApiLine, config, crowd, health, until } from '../fleet.js'
+import { startGateway } from '../gateway.js'
+import { RawClient } from '../raw-client.js'
+
+/** @param {import('../gateway.js').TestGateway} gateway @returns {number[]} pids of its processes */
+export const children = ({ process: { pid } }) =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').map(Number)
+
+/** A request to the server API whose body is not complete yet. */
+async function halfRequest(gateway) {
+  const body = JSON.stringify({ channel: 'news', data: 'late' })
+  const socket = connect(gateway.port, '127.0.0.1')
+  let text = ''
+  socket.setEncoding('latin1').on('data', data => (text += data))
+  const head = `POST /api/publish HTTP/1.1\r\nHost: x\r\nX-API-Key: key\r\nContent-Length: ${body.length}\r\n\r\n`
+  const closed = new Promise(resolve => socket.on('close', () => resolve(text)))
+  // A whole one first: then the worker has the connection.
+  socket.write(head + body)
+  await until(() => text.includes('"offset"'))
+  text = ''
+  await new Promise(resolve => socket.write(head + body.slice(0, 10), resolve))
+  return { closed, finish: () => socket.write(body.slice(10)) }
+}
+
+/** @returns {Promise<number | string>} status of a request over a connection of its own, or why there is none */
+const attempt = gateway =>
+  new Promise(resolve => {
+    const request = http.get(`${gateway.url}/health`, { agent: false }, answer => {
+      answer.resume()
+      resolve(answer.statusCode)
+    })
+    request.on('error', error => resolve(error.code))
+  })
+
+/** @param {any} t @param {string} driver */
+export function generationsSuite(t, driver) {
+  t.test('a rolling restart replaces every worker, and the gateway serves on', async t => {
+    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const clients = await crowd(gateway)
+    await Promise.all(clients.map(client => client.subscribe('news')))
+    const { epoch } = (await gateway.api('publish', { channel: 'news', data: 0 })).result
+    const pids = gateway.workerPids
+    // Somebody listens all the time.
+    let over = false
+    const outcomes = new Set()
+    const attempts = Array.from({ length: 4 }, async () => {
+      while (!over) outcomes.add(await attempt(gateway))
+    })
+    gateway.process.kill('SIGUSR2')
+    await gateway.line(({ msg }) => msg === 'rolling restart ended')
+    over = true
+    await Promise.all(attempts)
+    t.ok(outcomes.has(200))
+    t.notOk(outcomes.has('ECONNREFUSED'))
+    for (const { code } of await Promise.all(clients.map(({ closed }) => closed))) t.equal(code, 3001)
+    t.strictSame(
+      gateway.lines.filter(({ msg }) => msg === 'worker replaced').map(({ worker }) => worker),
+      [0, 1],
+    )
+    t.notOk(children(gateway).some(pid => pids.includes(pid)))
+    t.strictSame(
+      gateway.lines.filter(({ level }) => level >= 40),
+      [],
+    )
+
+    const back = await crowd(gateway)
+    const replies = await Promise.all(
+      back.map(client => client.subscribe('news', { recover: true, offset: 0, epoch })),
+    )
+    for (const { subscribe } of replies)
+      t.match(subscribe, { recovered: true, publications: [{ offset: 1 }] })
+  })
+
+  t.test('a worker that ends answers the requests under way first', async t => {
+    const gateway = await startGateway(t, { ...config, workers: 1, http_server: { driver } })
+    const client = await RawClient.connected(gateway.ws)
+    const line = new ApiLine(gateway.url)
+    t.teardown(() => line.close())
+    await line.call('publish', { channel: 'news', data: 'first' })
+    const request = await halfRequest(gateway)
+    // The worker has read it when it answers a later one.
+    await line.call('publish', { channel: 'news', data: 'third' })
+    gateway.process.kill('SIGTERM')
+    await gateway.line(({ msg }) => msg === 'shutting down')
+    t.match(await client.closed, { code: 3001 })
+    request.finish()
+    const answer = await request.closed
+    t.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
+    t.match(answer, /connection: close/i)
+    t.match(answer, '"offset":4')
+    t.strictSame(await gateway.exited, { code: 0, signal: null })
+  })
+
+  t.test('a new worker that does not start leaves the old one serving', async t => {
+    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const clients = await crowd(gateway)
+    gateway.process.kill('SIGUSR2')
+    const pid = await until(() => children(gateway).find(pid => !gateway.workerPids.includes(pid)))
+    process.kill(pid, 'SIGKILL')
+    const ended = await gateway.line(({ msg }) => /^rolling restart ended early/.test(msg))
+    t.match(ended, { level: 50, worker: 0, reason: 'signal SIGKILL' })
+    t.equal(await health(gateway), 200)
+    t.notOk(clients.some(client => client.ended))
+    t.equal(gateway.lines.filter(({ level }) => level >= 40).length, 1, 'one line')
+    t.equal(gateway.workerPids.length, 2)
+
+    gateway.process.kill('SIGUSR2')
+    await gateway.line(({ msg }) => msg === 'rolling restart ended')
+    for (const { code } of await Promise.all(clients.map(({ closed }) => closed))) t.equal(code, 3001)
+  })
+}

@@ -1,0 +1,21 @@
+import t from 'tap'
+import { config, health, until } from '../fleet.js'
+import { startGateway } from '../gateway.js'
+import { children, generationsSuite } from './generations-suite.js'
+
+generationsSuite(t, 'node')
+
+t.test('the current worker dies while its successor starts', async t => {
+  const gateway = await startGateway(t, { ...config, workers: 1 })
+  const [old] = gateway.workerPids
+  gateway.process.kill('SIGUSR2')
+  const next = await until(() => children(gateway).find(pid => pid !== old))
+  process.kill(next, 'SIGSTOP')
+  process.kill(old, 'SIGKILL')
+  const died = await gateway.line(({ msg }) => msg === 'worker died')
+  process.kill(next, 'SIGCONT')
+  t.match(died, { restart_in_ms: 0, reason: 'signal SIGKILL' })
+  await gateway.line(({ msg }) => msg === 'rolling restart ended')
+  t.strictSame(gateway.workerPids, [old, next], 'the successor takes its place')
+  t.equal(await health(gateway), 200)
+})

@@ -1,0 +1,4 @@
+import t from 'tap'
+import { generationsSuite } from './generations-suite.js'
+
+generationsSuite(t, 'uws')
