@@ -69,6 +69,7 @@ Examples:
   npm run bench -- leak --help                   # an hour of churn: heap and memory of every process stay flat
   npm run bench -- ticks --help                  # the longest event-loop ticks, idle and when all clients leave
   npm run bench -- restarts --help               # Redis or gateways killed under load, with books kept
+  npm run bench -- rolling --help                # workers replaced under load, likewise
 `
 
 /** Flags with an integer, and its minimum. */
