@@ -13,6 +13,8 @@ const MAX_WORK_MS = 10
 /** Clients that are let go in a ms although the drain time has room for fewer: a few clients are no herd. */
 const MIN_RATE = 1
 
+/** Time for the requests of the connections accepted last, ms. A worker that another one replaces has it. */
+const LAST_REQUESTS_MS = 1000
 /** Time between two looks for unanswered requests, ms. */
 const ANSWER_TICK_MS = 10
 
@@ -42,6 +44,8 @@ export async function drainWorker({ servers, sessions, polls }, { over, within, 
   )
   while (late.some(({ left }) => left?.()) && performance.now() < begun + over) await wait(ANSWER_TICK_MS)
   await drain(late, 0)
+  const rest = begun + Math.min(within, LAST_REQUESTS_MS) - performance.now()
+  if (!stopping && rest > 0) await wait(rest)
   // Requests on open connections may have opened more.
   for (const session of sessions.everyOpen()) close(session)
   while (servers.some(({ unanswered }) => unanswered > 0) && performance.now() < begun + within)
