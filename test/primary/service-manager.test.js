@@ -189,7 +189,11 @@ t.test('a socket that nobody reads is one line', { skip, buffered: true }, async
   const faults = []
   let asked = 0
   const service = new ServiceManager({
-    env: { PATH: process.env.PATH, NOTIFY_SOCKET: join(testdir(t), 'none'), WATCHDOG_USEC: '40000' },
+    env: {
+      PATH: process.env.PATH,
+      NOTIFY_SOCKET: join(tmpdir(), `halley-none-${process.pid}`),
+      WATCHDOG_USEC: '40000',
+    },
     pid: process.pid,
     log: logTo(faults),
     healthy: () => ++asked > 0,
