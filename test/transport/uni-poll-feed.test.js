@@ -369,7 +369,7 @@ t.test('when the worker ends, everybody is answered, and nobody waits any more',
   const waiting = [poll('a', 5), poll('a', 5)]
   answer(subscribe, { top: 5, recovered: true })
   const opening = poll('b', 5)
-  polls.shutDown()
+  for (const poll of polls.close()) polls.release(poll)
   for (const poll of waiting) t.same(await poll.payloads(), [])
   answer({ ...subscribe, channel: 'b' }, { top: 5, recovered: true })
   t.same(await opening.payloads(), [])
