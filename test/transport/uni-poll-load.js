@@ -139,7 +139,11 @@ export async function testLoad(t, driver, { pollers: count, publications: total,
 
   t.test('a gateway that shuts down answers those who wait, with their cursors', async t => {
     const { cursor } = await poll(gateway, { channel: 'end', timeout: 0 })
-    const polls = Array.from({ length: crowd / 4 }, () => poll(gateway, { channel: 'end', cursor }))
+    // Whoever wants to keep the connection is told that it ends.
+    const headers = { connection: 'keep-alive' }
+    const polls = Array.from({ length: crowd / 4 }, () =>
+      poll(gateway, { channel: 'end', cursor }, { headers }),
+    )
     await clients(gateway, 'end', crowd / 4)
     gateway.process.kill('SIGTERM')
     for (const answer of await Promise.all(polls)) {
