@@ -102,7 +102,8 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
         for (let i = 0; i < clients; i += 50)
           await Promise.all(times(50, () => attack(t, gateway.port, pieces)))
         while (unreadBytes(gateway.port) > 0) await sleep(20)
-        t.equal((await fetch(`${gateway.url}/health`)).status, 200)
+        // It says 503 while a worker is too busy for its samples.
+        while ((await fetch(`${gateway.url}/health`)).status !== 200) await sleep(100)
         const growth = Math.round(memory(pid) - before)
         t.ok(growth < MAX_GROWTH, `the worker has grown by ${growth} MB`)
       })
