@@ -17,5 +17,5 @@ t.test('the current worker dies while its successor starts', async t => {
   t.match(died, { restart_in_ms: 0, reason: 'signal SIGKILL' })
   await gateway.line(({ msg }) => msg === 'rolling restart ended')
   t.strictSame(gateway.workerPids, [old, next], 'the successor takes its place')
-  t.equal(await health(gateway), 200)
+  await until(async () => (await health(gateway)) === 200)
 })
