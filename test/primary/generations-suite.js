@@ -7,9 +7,19 @@ import { ApiLine, config, crowd, health, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
 
-/** @param {import('../gateway.js').TestGateway} gateway @returns {number[]} pids of its processes */
+/** @param {number} pid @returns {boolean} whether it runs its own program: before that, its parent waits for it */
+function isWorker(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('worker/main.js')
+  } catch {
+    // It has ended.
+    return false
+  }
+}
+
+/** @param {import('../gateway.js').TestGateway} gateway @returns {number[]} pids of its workers */
 export const children = ({ process: { pid } }) =>
-  readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').map(Number)
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').map(Number).filter(isWorker)
 
 /** A request to the server API whose body is not complete yet. */
 async function halfRequest(gateway) {
