@@ -47,7 +47,7 @@ const BUS_READ_SIZE = 256 * 1024
 /** Precision of the deadlines of sessions and polls. */
 const TICK_MS = 100
 const READY_TICK_MS = 200
-/** With a limit of connections, the other workers learn their number so often. */
+/** The other workers learn the number of connections so often if the start has a limit; else idle workers sleep. */
 const OPEN_TICK_MS = 20
 /** Time for clients to read their close frames, ms. */
 const CLOSE_DELAY_MS = 500
@@ -291,11 +291,12 @@ async function run({ config: given, number, index, workers, node, terminal, quie
       process.send?.({ type: 'redis', up: redisUp })
     }, READY_TICK_MS)
   }
+  const openTick = client.connection_limit > 0 ? OPEN_TICK_MS : READY_TICK_MS
   setInterval(() => {
     if (sessions.open === reportedOpen || context.config.client.connection_limit === 0) return
     reportedOpen = sessions.open
     process.send?.({ type: 'open', count: reportedOpen })
-  }, OPEN_TICK_MS)
+  }, openTick)
   const positionDelay = client.channel_position_check_delay
   if (positionDelay > 0) {
     setInterval(
