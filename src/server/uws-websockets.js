@@ -32,8 +32,7 @@ const NO_USER_DATA = Object.freeze({})
 
 /**
  * The WebSockets of one worker on uWebSockets.js. Topics are in C++: a publish does not visit JavaScript for each
- * connection, so sweeps over the open sockets find slow readers,
- * in slices.
+ * connection, so sweeps over the open sockets, in slices, find slow readers.
  */
 export class UwsWebSockets {
   #uws

@@ -74,7 +74,8 @@ export class QueueLimits {
  *         ^ acked ^ sent  ^ last
  *    gone |  held | pending
  *
- * At most `limits.pending` bytes are pending, or one message of at most CUT more; as many are held. Its timer is the timeout of its poll or, without a poll, of its session.
+ * At most `limits.pending` bytes are pending, or one message of at most CUT more; as many are held. Its timer is the
+ * timeout of its poll or, without a poll, of its session.
  */
 export class PollQueue extends Timer {
   /** Last message acknowledged by the client. */
