@@ -25,11 +25,23 @@ export async function start(t, flags = '') {
   return { tmux, settings, port }
 }
 
-/** @param {number} port */
-export async function answers(port) {
+/**
+ * Workers learn a moment after the dashboard that all of them listen, and miss samples on a busy machine: until then
+ * their health is 503.
+ * @param {number} port
+ * @returns {Promise<boolean>} whether the gateway becomes healthy
+ */
+export const becomesHealthy = port =>
+  eventually(
+    async () => (await health(port)) === 200,
+    healthy => healthy,
+  )
+
+/** @param {number} port @returns {Promise<number | null>} status; null: nothing listens there */
+export async function health(port) {
   const answer = await fetch(`http://127.0.0.1:${port}/health`).catch(() => null)
   await answer?.body?.cancel()
-  return answer?.status === 200
+  return answer?.status ?? null
 }
 
 /**

@@ -1,7 +1,17 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import { answers, DASHBOARD, descendants, GATEWAY, isFree, isLeft, pidOf, start } from './npm-start.js'
+import {
+  becomesHealthy,
+  DASHBOARD,
+  descendants,
+  GATEWAY,
+  health,
+  isFree,
+  isLeft,
+  pidOf,
+  start,
+} from './npm-start.js'
 import { eventually } from './tmux.js'
 
 t.test('the gateway may run on without dashboard: its log lines go on in the terminal', async t => {
@@ -11,7 +21,7 @@ t.test('the gateway may run on without dashboard: its log lines go on in the ter
   await tmux.keys('q')
   await tmux.keys('l')
   await tmux.until('the gateway keeps running')
-  t.ok(await answers(port))
+  t.ok(await becomesHealthy(port))
   const shell = Number(await tmux.ask('pane_pid'))
   const worker = (await descendants(shell)).find(({ command }) => command.includes('src/worker/main.js'))
   process.kill(/** @type {{pid: number}} */ (worker).pid, 'SIGKILL')
@@ -27,7 +37,7 @@ t.test('a dashboard that is killed leaves terminal and gateway as they were', as
   await tmux.until('workers 2')
   process.kill(await pidOf(tmux, DASHBOARD), 'SIGKILL')
   await tmux.until('the dashboard failed: SIGKILL')
-  t.ok(await answers(port))
+  t.ok(await becomesHealthy(port))
   await isLeft(t, terminal)
   await tmux.keys('C-c')
   await tmux.until('bye')
@@ -88,7 +98,7 @@ t.test('a terminal that is closed ends both', async t => {
     ),
     false,
   )
-  t.notOk(await answers(port))
+  t.equal(await health(port), null)
 })
 
 t.test('SIGTERM ends both', async t => {
@@ -116,7 +126,7 @@ t.test('--no-dashboard is for log lines', async t => {
   const { tmux, port } = await start(t, '--no-dashboard')
   await tmux.until('halley listens')
   t.equal(await tmux.ask('alternate_on'), '0')
-  t.ok(await answers(port))
+  t.ok(await becomesHealthy(port))
   await tmux.keys('C-c')
   await tmux.until('bye')
 })

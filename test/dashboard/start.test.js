@@ -1,11 +1,11 @@
 import t from 'tap'
-import { answers, isFree, start } from './npm-start.js'
+import { becomesHealthy, health, isFree, start } from './npm-start.js'
 
 t.test('npm start shows the dashboard, which may stop the gateway', async t => {
   const terminal = await start(t)
   const { tmux, port } = terminal
   await tmux.until(screen => screen.includes('Halley') && /workers 2/.test(screen))
-  t.ok(await answers(port))
+  t.ok(await becomesHealthy(port))
   await tmux.keys('h')
   const help = await tmux.until(screen => screen.includes('API key') && /[0-9a-f]{32}/.test(screen))
   const [key] = /[0-9a-f]{32}/.exec(help) ?? []
@@ -22,6 +22,6 @@ t.test('npm start shows the dashboard, which may stop the gateway', async t => {
   const screen = await tmux.until('ended with 0')
   t.match(screen, `http://127.0.0.1:${port}`, 'address and key stand in the terminal that is left')
   t.match(screen, 'bye')
-  t.notOk(await answers(port))
+  t.equal(await health(port), null)
   await isFree(t, terminal)
 })

@@ -178,7 +178,7 @@ export async function isAsBefore(t, { tmux, settings }, ended = 'what was before
  * @template T
  * @param {() => T | Promise<T>} look
  * @param {(seen: T) => boolean} good
- * @returns {Promise<T>} what was seen; after 20 s whatever it is
+ * @returns {Promise<T>} what was seen; after 60 s whatever it is
  */
 export async function eventually(look, good) {
   for (const deadline = Date.now() + 60_000; ; await wait(20)) {

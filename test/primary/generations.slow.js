@@ -1,5 +1,5 @@
 import t from 'tap'
-import { config, health, until } from '../fleet.js'
+import { config, healthy, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { children, generationsSuite } from './generations-suite.js'
 
@@ -17,5 +17,5 @@ t.test('the current worker dies while its successor starts', async t => {
   t.match(died, { restart_in_ms: 0, reason: 'signal SIGKILL' })
   await gateway.line(({ msg }) => msg === 'rolling restart ended')
   t.strictSame(gateway.workerPids, [old, next], 'the successor takes its place')
-  await until(async () => (await health(gateway)) === 200)
+  await healthy(gateway)
 })

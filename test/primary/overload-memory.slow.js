@@ -2,8 +2,8 @@
 
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { healthy } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
 import { anonymous, open, token, tokenClient } from '../session/support.js'
@@ -51,7 +51,7 @@ t.test('a heap that is nearly full, until its clients leave', async t => {
   t.ok(clients.length > 10, `${clients.length} got in`)
   t.match(await clients[0].call('rpc', { method: 'nothing' }), { error: { code: 108 } })
   // While a sample is late it says 503.
-  while ((await fetch(`${gateway.url}/health`)).status !== 200) await sleep(100)
+  await healthy(gateway)
   leave()
   await gateway.line(({ msg }) => msg === RECOVERED)
   for (let client = null; client === null; ) {

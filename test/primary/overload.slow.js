@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
+import { healthy } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { PollClient } from '../poll-client.js'
 import { RawClient } from '../raw-client.js'
@@ -134,7 +135,7 @@ for (const driver of drivers) {
     t.equal(sdk.state, 'connecting', 'the SDK backs off and tries again')
 
     // No client; while a sample is late it says 503.
-    await until(async () => (await fetch(`${gateway.url}/health`)).status === 200)
+    await healthy(gateway)
     await until(async () => (await overloadedMetric(gateway)) === 1)
     await gateway.api('publish', { channel: 'news', data: 1 })
     t.equal((await client.push('pub')).pub.data, 1, 'a client that is there gets everything')

@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import WebSocket from 'ws'
 import { makeToken } from '../auth/jwt.js'
-import { config, health, kept, open, until } from '../fleet.js'
+import { config, healthy, kept, open, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
 
@@ -148,7 +148,7 @@ t.test('tokens and channels: whole or not at all, also for workers to come', asy
   changed.client.token.hmac_secret_key = 'third'
   await write(changed)
   await reload()
-  await until(async () => (await health(gateway)) === 200)
+  await healthy(gateway)
   for (const client of await many(() => connects('third'))) t.ok(client instanceof RawClient)
   t.strictSame(await many(() => connects('new')), Array(MANY).fill(3500))
 })
@@ -227,7 +227,7 @@ t.test('faults, many reloads, new workers, shutdown', async t => {
     // A connection of the killed worker ends without an answer.
     const status = () => api(gateway.port, 'key 5').catch(() => 0)
     await until(async () => (await many(status)).every(status => status === 200))
-    await until(async () => (await health(gateway)) === 200)
+    await healthy(gateway)
     t.strictSame(new Set(await many(() => api(gateway.port, 'key 5'))), new Set([200]))
     t.strictSame(new Set(await many(() => api(gateway.port, 'key 4'))), new Set([401]))
     t.equal(gateway.lines.filter(notReloaded).length, 1, 'that of the fault before')

@@ -1,7 +1,7 @@
 // A worker that does nothing any more, without being dead.
 
 import t from 'tap'
-import { ApiLine, config, crowd, health, until } from '../fleet.js'
+import { ApiLine, config, crowd, health, healthy, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 
 t.test('a worker that is stopped, and not replaced, stops nobody else', async t => {
@@ -47,7 +47,7 @@ t.test('a worker that is stopped, and not replaced, stops nobody else', async t 
 
 t.test('health tells of a silent worker before it is replaced', async t => {
   const gateway = await startGateway(t, { ...config, worker: { liveness_timeout: 0 } })
-  t.equal(await health(gateway), 200)
+  await healthy(gateway)
   const [stopped] = gateway.workerPids
   process.kill(stopped, 'SIGSTOP')
   t.teardown(() => process.kill(stopped, 'SIGCONT'))
@@ -56,7 +56,7 @@ t.test('health tells of a silent worker before it is replaced', async t => {
     Promise.race([...Array.from({ length: 8 }, () => health(gateway)), pause()]).then(code => code === 503),
   )
   process.kill(stopped, 'SIGCONT')
-  await until(async () => (await health(gateway)) === 200)
+  await healthy(gateway)
   t.equal(gateway.lines.filter(({ msg }) => msg === 'worker died').length, 0)
 })
 

@@ -1,7 +1,7 @@
 // A worker that stands still is killed and replaced.
 
 import t from 'tap'
-import { config, crowd, health, until } from '../fleet.js'
+import { config, crowd, healthy, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { watched } from './telemetry-rig.js'
 
@@ -18,7 +18,7 @@ for (const driver of ['uws', 'node']) {
     const line = await gateway.line(({ msg }) => msg === 'worker died')
     t.match(line, { level: 50, reason: /^stuck: it sent no sample for \d+ s$/, restart_in_ms: 0 })
     await until(() => gateway.workerPids.length === 3)
-    await until(async () => (await health(gateway)) === 200)
+    await healthy(gateway)
     t.throws(() => process.kill(stopped, 0), { code: 'ESRCH' })
     t.equal((await crowd(gateway)).length, 24)
     t.ok(

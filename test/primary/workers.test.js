@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { makeToken } from '../auth/jwt.js'
-import { config, crowd, health, silence, until } from '../fleet.js'
+import { config, crowd, health, healthy, silence, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
 
@@ -15,7 +15,7 @@ for (const driver of ['uws', 'node']) {
     const gateway = await startGateway(t, { ...config, http_server: { driver } })
     const clients = await crowd(gateway)
     const before = (await gateway.api('publish', { channel: 'news', data: 1 })).result
-    t.equal(await health(gateway), 200)
+    await healthy(gateway)
     let [, victim] = gateway.workerPids
     const codes = new Set()
     for (let deaths = 1; deaths <= 3; deaths++) {
@@ -32,7 +32,7 @@ for (const driver of ['uws', 'node']) {
       Array(3).fill([50, worker, 'signal SIGKILL', 0]),
     )
     t.ok(codes.has(503), 'health told that one was missing')
-    await until(async () => (await health(gateway)) === 200)
+    await healthy(gateway)
 
     const after = (await gateway.api('publish', { channel: 'news', data: 2 })).result
     t.strictSame(after, { offset: 2, epoch: before.epoch }, 'nothing of the history is lost')
@@ -74,7 +74,7 @@ t.test(
       died(gateway).map(({ failed_starts, restart_in_ms }) => [failed_starts, restart_in_ms]),
       [0, 100, 200, 400].map((delay, failed) => [failed, delay]),
     )
-    await until(async () => (await health(gateway)) === 200)
+    await healthy(gateway)
     t.ok(clients.some(({ ended }) => !ended))
   },
 )
