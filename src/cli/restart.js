@@ -1,3 +1,4 @@
+import { UsageError } from './args.js'
 import { commandGateway } from './local-gateway.js'
 
 /** @import { Command } from './command.js' */
@@ -25,7 +26,9 @@ Examples:
   words: 1,
 
   run(io, { words: [target], worker: index }) {
-    // A text that is no index is refused by the gateway.
+    // Without an index the gateway replaces all workers.
+    if (index !== undefined && !/^\d+$/.test(index))
+      throw new UsageError('--worker must be the index of a worker, 0 or above')
     const worker = index === undefined ? null : Number(index)
     const done =
       worker === null ? 'the workers are replaced, one after another' : `worker ${worker} is replaced`

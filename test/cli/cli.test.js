@@ -121,6 +121,8 @@ t.test('what cannot be understood is one line, the nearest thing, and exit code 
     ['serve --no-dashboard=yes', /--no-dashboard takes no value/],
     ['serve config.json', /unexpected argument "config.json"/],
     ['subtoken -u 1', /--channel is missing/],
+    ['restart 1 --worker x', /restart: --worker must be the index of a worker, 0 or above/],
+    ['restart 1 --worker=', /--worker must be the index/],
   ])) {
     const { code, out, err } = await halley(line.split(' '))
     t.equal(code, 2, line)
