@@ -147,11 +147,11 @@ export class WorkerPool {
     const process = new WorkerProcess(slot.index, slot.generations++, this.config)
     this.#processes.add(process)
     this.observer.starting(process)
-    const { worker, number } = process
-    this.#host.attach(process.bus, process.name, number)
+    const { worker, number, bus } = process
+    if (bus) this.#host.attach(bus, process.name, number)
     worker.on('message', message => this.#onMessage(slot, process, message))
     worker.on('error', error => this.#log.debug({ err: error, worker: slot.index }, 'worker channel failed'))
-    worker.on('exit', (code, signal) => this.#onExit(slot, process, code, signal))
+    process.onEnd((code, signal) => this.#onExit(slot, process, code, signal))
     return process
   }
 

@@ -70,6 +70,8 @@ export class WorkerProcess {
       this.#onEnded = () => resolve()
     })
     this.worker = cluster.fork()
+    /** Whether there is a process: not without free descriptors, or at a limit of processes. */
+    this.forked = this.worker.process.pid !== undefined
     this.pid = /** @type {number} */ (this.worker.process.pid)
     /** For log lines of the broker. */
     this.name = `${slot} (pid ${this.pid})`
@@ -81,14 +83,24 @@ export class WorkerProcess {
     return this.slot
   }
 
-  /** @returns {Socket} */
+  /** @returns {Socket | undefined} undefined if it could not be forked */
   get bus() {
-    return /** @type {Socket} */ (/** @type {any} */ (this.worker.process.stdio[4]))
+    return /** @type {any} */ (this.worker.process.stdio?.[4])
   }
 
   /** Whether it accepts connections and answers. */
   get healthy() {
     return this.listening && !this.draining && !this.liveness.silent
+  }
+
+  /** @param {(code: number | null, signal: string | null) => void} listener called when it has ended, or was not forked */
+  onEnd(listener) {
+    this.worker.once('exit', listener)
+    if (this.forked) return
+    this.worker.once('error', error => {
+      this.reason = error.message
+      listener(null, null)
+    })
   }
 
   listens() {
@@ -130,6 +142,7 @@ export class WorkerProcess {
   /** @param {string} reason */
   kill(reason) {
     this.reason ||= reason
-    this.worker.process.kill('SIGKILL')
+    // Without a process of its own Node.js would kill the whole process group.
+    if (this.forked) this.worker.process.kill('SIGKILL')
   }
 }
