@@ -69,14 +69,28 @@ export function developmentProfile({ address, port, key }) {
 }
 
 /**
+ * The option that lets others than this machine reach the server API and the admin page, '' if none does.
+ * @param {Config} config
+ */
+function exposedBy({ http_server: { address, internal_address, internal_port } }) {
+  if (!isLoopback(address)) return 'address'
+  return internal_port === 0 || internal_address === '' || isLoopback(internal_address)
+    ? ''
+    : 'internal_address'
+}
+
+/**
  * Settings without which a gateway that others can reach must not start.
  * @param {Config} config @returns {string[]} a line for each missing one, starting with its key
  */
 export function exposureFaults(config) {
   const { client, http_api: api, http_server: server } = config
-  if (isLoopback(server.address)) return []
-  const where = `while http_server.address is ${JSON.stringify(server.address)}${server.address === '' ? ', all interfaces' : ''}`
+  const by = exposedBy(config)
+  if (by === '') return []
+  const where = `while http_server.${by} is ${JSON.stringify(server[by])}${server[by] === '' ? ', all interfaces' : ''}`
   const faults = []
+  // Clients come to this one only.
+  const toClients = by === 'address'
   const { token } = client
   const keyed =
     token.hmac_secret_key || token.rsa_public_key || token.ecdsa_public_key || token.jwks_public_endpoint
@@ -84,7 +98,7 @@ export function exposureFaults(config) {
     client.insecure ||
     client.allow_anonymous_connect_without_token ||
     client.insecure_skip_token_signature_verify
-  if (!keyed && !open) {
+  if (toClients && !keyed && !open) {
     faults.push(
       `client.token.hmac_secret_key: no token secret is set ${where}; set it or another key of client.token ` +
         '(or enable client.allow_anonymous_connect_without_token or client.insecure)',
@@ -95,7 +109,7 @@ export function exposureFaults(config) {
       `http_api.key: no API key is set ${where}; set it (or enable http_api.disabled or http_api.insecure)`,
     )
   }
-  if (client.allowed_origins.length === 0) {
+  if (toClients && client.allowed_origins.length === 0) {
     faults.push(
       `client.allowed_origins: no origins are set ${where}; list those of your pages (or allow all with "*")`,
     )
@@ -111,7 +125,7 @@ export function exposureFaults(config) {
  */
 export function checkExposure(config, warnings = []) {
   const all = [...warnings, ...secretWarnings(config)]
-  const faults = [...exposureFaults(config), ...secretFaults(config, !isLoopback(config.http_server.address))]
+  const faults = [...exposureFaults(config), ...secretFaults(config, exposedBy(config) !== '')]
   if (faults.length > 0) throw new ConfigError(faults, all)
   return all
 }

@@ -98,6 +98,33 @@ t.test('beyond loopback nothing starts without secret, key and origins', async t
   )
 })
 
+t.test('an internal port that others can reach needs an API key', async t => {
+  const loopback = { address: '127.0.0.1', internal_port: 9000 }
+  t.same(missing({ http_server: loopback }), [])
+  t.same(missing({ http_server: { ...loopback, internal_address: '::1' } }), [])
+  t.same(missing({ http_server: { ...loopback, internal_address: '0.0.0.0' } }), [KEY])
+  t.same(missing({ http_server: { ...loopback, internal_address: '0.0.0.0', internal_port: 0 } }), [])
+  t.same(missing({ http_server: { address: '', internal_port: 9000, internal_address: '127.0.0.1' } }), [
+    TOKEN,
+    KEY,
+    ORIGINS,
+  ])
+  const { config } = loadConfig({
+    base: {
+      http_server: { ...loopback, internal_address: '192.0.2.1' },
+      http_api: { key: 'api_key' },
+      admin: { password: 'secret' },
+    },
+  })
+  t.throws(() => checkExposure(config), {
+    message: /^http_api\.key: everybody knows .*\nadmin\.password: everybody knows .*$/,
+  })
+  t.match(
+    exposureFaults(loadConfig({ base: { http_server: { ...loopback, internal_address: '::' } } }).config),
+    [/^http_api\.key: no API key is set while http_server\.internal_address is "::"; /],
+  )
+})
+
 t.test('each open mode replaces its own setting only', async t => {
   t.same(missing({ client: { insecure: true } }), [KEY, ORIGINS])
   t.same(missing({ client: { allow_anonymous_connect_without_token: true } }), [KEY, ORIGINS])
