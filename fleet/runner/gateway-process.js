@@ -26,6 +26,9 @@ const FROZEN = 15_000
 const WORKER_TIMEOUT = 10_000
 /** ms for all workers to be replaced. */
 const REPLACE_TIMEOUT = 60_000
+/** The log message of a rolling restart that begins, and those after which none is under way. */
+const RESTART_BEGINS = 'rolling restart begins'
+const RESTART_STATE = /^(?:rolling restart (?:begins|ended)|halley listens$)/
 /** A log line from level `warn` on, or a line that is no JSON. */
 const WARNING = /^[^{]|"level":(?:[456]0|"(?:warn|error|fatal)")/
 
@@ -56,6 +59,8 @@ export class GatewayProcess {
   #watch = null
   /** Of the running workers. @type {number[]} */
   workerPids = []
+  /** In the last snapshot: all workers are up, and none is being replaced. */
+  #areUp = false
 
   /**
    * @param {ConstructorParameters<typeof SupervisedProcess>[0]} command @param {string} folder for its socket
@@ -147,6 +152,9 @@ export class GatewayProcess {
         const message = parse(line)
         const snapshot = message?.type === 'snapshot' ? message.snapshot : message?.history?.at(-1)
         if (!snapshot) return
+        this.#areUp = snapshot.workers.every(
+          (/** @type {any} */ { state, draining }) => state === 'up' && draining === 0,
+        )
         this.workerPids = snapshot.workers
           .map((/** @type {any} */ { sample }) => sample?.pid ?? 0)
           .filter((/** @type {number} */ pid) => pid > 0)
@@ -193,9 +201,10 @@ export class GatewayProcess {
   /**
    * Has all workers replaced: SIGUSR2, or SIGHUP after a change of a key that takes new workers.
    * @param {'SIGUSR2' | 'SIGHUP'} name @returns {Promise<number>} s until the last of the old ones has ended
-   * @throws {Error} some go on
+   * @throws {Error} some go on, or another replacement does not end
    */
   async #replaceWorkers(name) {
+    await this.#noneReplaced()
     const old = this.workerPids
     const began = Date.now()
     signal(this.pid, name)
@@ -204,6 +213,26 @@ export class GatewayProcess {
       await sleep(PAUSE)
     }
     return (Date.now() - began) / 1000
+  }
+
+  /**
+   * Waits until all workers are up and none is being replaced. During a rolling restart the primary ignores SIGUSR2.
+   * @returns {Promise<void>} when `workerPids` are those of all running workers
+   * @throws {Error} it takes too long
+   */
+  async #noneReplaced() {
+    const began = Date.now()
+    // The log first: after the end of a rolling restart, the last snapshot may still have workers that have ended.
+    while ((await this.#isRestarting()) || !this.#areUp || !this.workerPids.every(isRunning)) {
+      if (Date.now() - began > REPLACE_TIMEOUT) throw new Error('not all workers are up')
+      await sleep(PAUSE)
+    }
+  }
+
+  /** @returns {Promise<boolean>} whether a rolling restart has begun, by the log, and has not ended */
+  async #isRestarting() {
+    const last = (await this.#process.lastLines()).map(messageOf).findLast(text => RESTART_STATE.test(text))
+    return last === RESTART_BEGINS
   }
 
   /** A rolling restart. @returns {Promise<number>} s */

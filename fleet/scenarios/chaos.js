@@ -15,6 +15,7 @@ const DISTURBANCES = Object.freeze([
   { at: 9, kind: 'cut', share: 0.3 },
   { at: 14, kind: 'freeze-worker' },
   { at: 28, kind: 'reload' },
+  { at: 32, kind: 'restart-workers' },
   { at: 36, kind: 'restart-gateway' },
   { at: 45, kind: 'kill-gateway' },
   { at: 54, kind: 'cut', share: 1 },
@@ -30,10 +31,10 @@ const REDIS = Object.freeze([
 export const chaos = {
   name: 'chaos',
   summary:
-    'workers killed and frozen, the gateway killed, connections cut, Redis stopped: every message accounted for',
+    'workers killed, frozen and replaced, the gateway killed, connections cut, Redis stopped: every message accounted for',
   source: '',
   machine: '',
-  load: '10,000 WebSocket connections on 100 channels with history and recovery, one message/s of 256 bytes to each; a worker killed with SIGKILL, another one stopped with SIGSTOP, a reload that needs new workers, the gateway ended with SIGTERM and started again from its snapshot, and killed and started again, 30 % and then all connections cut; with --redis, Redis stopped for 6 s',
+  load: '10,000 WebSocket connections on 100 channels with history and recovery, one message/s of 256 bytes to each; a worker killed with SIGKILL, another one stopped with SIGSTOP, a reload that needs new workers, a rolling restart, the gateway ended with SIGTERM and started again from its snapshot, and killed and started again, 30 % and then all connections cut; with --redis, Redis stopped for 6 s',
   scaled: 'connections; channels, messages and disturbances stay',
   plan(options) {
     const connections = scaled(CONNECTIONS, options.scale)

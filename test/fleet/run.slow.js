@@ -66,6 +66,7 @@ t.test(
         /^\d+ connections cut \(30\s%\)/,
         /^worker \d+ stopped with SIGSTOP, (?:replaced by the gateway|continued with SIGCONT) after/,
         /^a reload of a key that takes new workers, which took/,
+        /^all workers replaced in a rolling restart of/,
         /^the gateway ended with SIGTERM and started again from its snapshot/,
         /^the gateway killed with SIGKILL and started again, .* its history lost/,
         /^\d+ connections cut \(100\s%\)/,

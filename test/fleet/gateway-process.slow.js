@@ -1,0 +1,24 @@
+// Replacements of all workers of a run's gateway, which take seconds.
+
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { GatewayProcess } from '../../fleet/runner/gateway-process.js'
+import { until } from '../redis/waiting.js'
+import { testdir } from '../testdir.js'
+
+t.test('a rolling restart is requested again only when the one under way has ended', async t => {
+  const out = testdir(t)
+  const gateway = await GatewayProcess.start({ plan: { config: {}, workers: 2 }, out })
+  t.teardown(() => gateway.stop())
+  const restarts = async () => {
+    const lines = (await readFile(join(out, 'gateway.log'), 'utf8')).split('\n').filter(Boolean)
+    return lines.map(line => JSON.parse(line).msg).filter(text => text.startsWith('rolling restart'))
+  }
+  process.kill(gateway.pid, 'SIGUSR2')
+  await until(async () => (await restarts()).length > 0)
+  await gateway.restartWorkers()
+  const once = ['rolling restart begins', 'rolling restart ended']
+  await until(async () => (await restarts()).length >= 4)
+  t.same(await restarts(), [...once, ...once])
+})
