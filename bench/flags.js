@@ -29,6 +29,12 @@ export function parseFlags(args, defaults, texts = {}) {
   return /** @type {any} */ (flags)
 }
 
+/** @param {string} driver as given @throws {UsageError} */
+export function checkDriver(driver) {
+  if (!['auto', 'uws', 'node'].includes(driver))
+    throw new UsageError(`--driver is auto, uws or node, not "${driver}"`)
+}
+
 /** @param {string} name of the flag @param {string} text @param {number} least minimum @throws {UsageError} */
 export function wholeNumber(name, text, least) {
   if (!/^\d+$/.test(text) || Number(text) < least)

@@ -1,15 +1,11 @@
 // Looks for leaks: sessions of every kind come and go, and heap and resident memory of every process must stay flat.
 
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CHURN_CONFIG, Churn } from './churn.js'
-import { parseFlags, UsageError } from './flags.js'
+import { checkDriver, parseFlags, UsageError } from './flags.js'
 import { printResult, rounded } from './report.js'
-import { Server } from './servers.js'
-import { Watcher } from './watcher.js'
+import { ServerRun } from './servers.js'
 
-/** @typedef {import('./bench.js').Io} Io */
 /** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
 
 const DEFAULTS = { minutes: 60, visitors: 24, workers: 2, window: 10 }
@@ -28,9 +24,9 @@ const MB = 1024 ** 2
 
 export const HELP = `Usage: npm run bench -- leak [flags]
 
-Sessions over every transport come, subscribe, publish, and leave, politely or not. Each process collects its garbage every
-two seconds; the least heap and resident memory of each window make a trend, after a third of the time, and at least six
-minutes, for warming up.
+Sessions over every transport come, subscribe, publish, and leave, politely or not. Each process collects its garbage
+every two seconds; the least heap and resident memory of each window make a trend, after a third of the time, and at
+least six minutes, for warming up.
 Ends with 1 if a process grows: the 95 % interval of its slope lies above 0, and the growth is above 2 % of its memory.
 
   --minutes N     at least ${LEAST_MINUTES} (default ${DEFAULTS.minutes})
@@ -48,8 +44,7 @@ Ends with 1 if a process grows: the 95 % interval of its slope lies above 0, and
 export function parseOptions(args) {
   const options = parseFlags(args, DEFAULTS, { driver: 'auto' })
   if (options === null) return null
-  if (!['auto', 'uws', 'node'].includes(options.driver))
-    throw new UsageError(`--driver is auto, uws or node, not "${options.driver}"`)
+  checkDriver(options.driver)
   if (options.minutes < LEAST_MINUTES) throw new UsageError(`--minutes is at least ${LEAST_MINUTES}`)
   const measured = Math.min(1 - WARM_UP, 1 - (LEAST_WARM_UP * 60) / options.minutes)
   if ((options.minutes * 60 * measured) / options.window < LEAST_WINDOWS)
@@ -146,36 +141,18 @@ export class Windows {
   }
 }
 
-export class Run {
-  #options
-  #io
-  /** @type {Server | null} */
-  #server = null
-  /** @type {Watcher | null} */
-  #watcher = null
-
-  /** @param {LeakOptions} options @param {Io} io */
-  constructor(options, io) {
-    this.#options = options
-    this.#io = io
-  }
-
+/** @extends {ServerRun<LeakOptions>} */
+export class Run extends ServerRun {
   /** @returns {Promise<boolean>} whether everything stayed flat and no session failed */
   async run() {
-    const { minutes, visitors, workers, window, driver, json } = this.#options
-    const { env, progress, warning } = this.#io
-    const socket = join(tmpdir(), `halley-bench-${process.pid}.sock`)
-    const server = await Server.spawn('halley', {
+    const { minutes, visitors, workers, window, driver, json } = this.options
+    const { progress, warning } = this.io
+    const { server, watcher } = await this.spawnWatched({
       workers,
-      env,
       driver,
       flags: [...COLLECT],
-      config: { stats: { socket }, ...CHURN_CONFIG },
+      config: CHURN_CONFIG,
     })
-    this.#server = server
-    await server.answers()
-    const watcher = new Watcher(socket)
-    this.#watcher = watcher
     const ws = `${server.url.replace('http', 'ws')}/connection/websocket`
     const churn = new Churn({ url: server.url, ws, api: server.api }, visitors)
     const windows = new Windows()
@@ -201,12 +178,7 @@ export class Run {
       sessions_per_s: rounded(churn.sessions / seconds, 1),
       ...figures,
     }
-    printResult(this.#io, json, { scenario: 'leak', driver }, 'halley', result)
+    printResult(this.io, json, { scenario: 'leak', driver }, 'halley', result)
     return growing.length === 0 && churn.faults.length === 0 && server.runs
-  }
-
-  async stop() {
-    this.#watcher?.end()
-    await this.#server?.stop()
   }
 }

@@ -8,9 +8,9 @@ import { startRedis } from '../test/redis/servers.js'
 import { parseFlags, UsageError } from './flags.js'
 import { processTree, rssOf } from './proc.js'
 import { printResult, rounded, roundedMs } from './report.js'
-import { post, Server } from './servers.js'
+import { post, ServerRun } from './servers.js'
 
-/** @typedef {import('./bench.js').Io} Io */
+/** @typedef {import('./servers.js').Server} Server */
 /** @typedef {import('./recovery-clients.js').Totals} Totals */
 
 const CHANNEL = 'history'
@@ -51,22 +51,12 @@ export function parseOptions(args) {
   return /** @type {RecoveryOptions} */ (options)
 }
 
-export class Run {
-  #options
-  #io
-  /** @type {(() => Promise<void> | void)[]} */
-  #ends = []
-
-  /** @param {RecoveryOptions} options @param {Io} io */
-  constructor(options, io) {
-    this.#options = options
-    this.#io = io
-  }
-
+/** @extends {ServerRun<RecoveryOptions>} */
+export class Run extends ServerRun {
   /** @returns {Promise<boolean>} whether every client was answered correctly and every worker lives */
   async run() {
-    const { json, engine, queue, clients, publications } = this.#options
-    const { progress } = this.#io
+    const { json, engine, queue, clients, publications } = this.options
+    const { progress } = this.io
     try {
       progress('recovery: starting')
       const server = await this.#start()
@@ -79,7 +69,7 @@ export class Run {
       const alive = new Set(processTree(server.pid))
       const dead_workers = workers.filter(pid => !alive.has(pid)).length
       const result = { clients, publications, ...figures, dead_workers, ...prefixed('idle', before) }
-      printResult(this.#io, json, { scenario: 'recovery', engine, queue }, 'halley', result)
+      printResult(this.io, json, { scenario: 'recovery', engine, queue }, 'halley', result)
       return dead_workers === 0 && result.incomplete === 0 && result.closed === 0
     } finally {
       progress('')
@@ -88,15 +78,14 @@ export class Run {
   }
 
   async #start() {
-    const { publications, queue, workers, engine, driver } = this.#options
+    const { publications, queue, workers, engine, driver } = this.options
     let redis = null
     if (engine === 'redis') {
-      const own = await startRedis({ teardown: (/** @type {() => void} */ end) => this.#ends.push(end) })
+      const own = await startRedis({ teardown: (/** @type {() => void} */ end) => this.ends.push(end) })
       redis = { address: own.address }
     }
     const without_namespace = { history_size: publications + 1, history_ttl: '600s', force_recovery: true }
-    const server = await Server.spawn('halley', {
-      env: process.env,
+    return await this.spawn({
       workers,
       driver,
       redis,
@@ -106,14 +95,11 @@ export class Run {
         channel: { without_namespace, namespaces: [] },
       },
     })
-    this.#ends.push(() => server.stop())
-    await server.answers()
-    return server
   }
 
   /** Publishes what the clients will miss, after one publication that they have. @param {Server} server */
   async #fill(server) {
-    const { publications, size } = this.#options
+    const { publications, size } = this.options
     const body = JSON.stringify({ channel: CHANNEL, data: { text: 'x'.repeat(size) } })
     for (let i = 0; i <= publications; i++)
       if (!(await post(server.api, 'publish', body))) throw new Error('a publish was refused')
@@ -129,10 +115,10 @@ export class Run {
 
   /** @param {Server} server @param {string} epoch */
   async #connect({ url }, epoch) {
-    const { clients, publications } = this.#options
+    const { clients, publications } = this.options
     const orders = { url, clients, channel: CHANNEL, epoch, since: 1, publications }
     const load = fork(new URL('./recovery-clients.js', import.meta.url), [JSON.stringify(orders)])
-    this.#ends.push(() => void load.kill('SIGKILL'))
+    this.ends.push(() => void load.kill('SIGKILL'))
     await once(load, 'message')
     return load
   }
@@ -191,10 +177,6 @@ export class Run {
   #memory(pid) {
     const [primary, ...workers] = processTree(pid).map(process => rounded(rssOf(process) / MIB, 1))
     return { primary_mib: primary, worker_mib: Math.max(...workers, 0) }
-  }
-
-  async stop() {
-    for (const end of this.#ends.splice(0).reverse()) await end()
   }
 }
 

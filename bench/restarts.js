@@ -6,9 +6,9 @@ import { startRedis } from '../test/redis/servers.js'
 import { Listener, Load, SdkListener } from '../test/redis/traffic.js'
 import { parseFlags, UsageError } from './flags.js'
 import { printResult, rounded } from './report.js'
-import { Server } from './servers.js'
+import { ServerRun } from './servers.js'
 
-/** @typedef {import('./bench.js').Io} Io */
+/** @typedef {import('./servers.js').Server} Server */
 
 const NODES = 2
 /** Publications of each channel kept for recovery. */
@@ -33,15 +33,15 @@ const DEFAULTS = {
 
 export const HELP = `Usage: npm run bench -- restarts [flags]
 
-Two gateways on one Redis with an append-only file; publishers, and clients that keep all that they get. Redis or a gateway
-is killed (SIGKILL) and comes back, again and again. In the end it is counted what came of each publication that was
-acknowledged, at each client. Ends with 1 if something is missing, repeated or out of order.
+Two gateways on one Redis with an append-only file; publishers, and clients that keep all that they get. Redis or a
+gateway is killed (SIGKILL) and starts again, many times. At the end, every acknowledged publication is looked up at
+each client. Ends with 1 if a publication is missing, repeated or out of order.
 
   --kill WHAT          redis, or node: one of the gateways in turn; its clients move to the other one (default redis)
   --rounds N           kills (default ${DEFAULTS.rounds})
   --every MS           from the end of one round to the next kill (default ${DEFAULTS.every})
   --away MS            from the kill to the restart (default ${DEFAULTS.away})
-  --fsync WHEN         always or everysec (default always). With everysec Redis may acknowledge what a SIGKILL still loses
+  --fsync WHEN         always or everysec (default always). With everysec a SIGKILL may lose what Redis acknowledged
   --rate N             publications a second (default ${DEFAULTS.rate})
   --clients N          every fourth one with the official SDK (default ${DEFAULTS.clients})
   --channels N         all with history (default ${DEFAULTS.channels})
@@ -68,11 +68,8 @@ export function parseOptions(args) {
   return /** @type {RestartOptions} */ (options)
 }
 
-export class Run {
-  #options
-  #io
-  /** @type {(() => Promise<void> | void)[]} */
-  #ends = []
+/** @extends {ServerRun<RestartOptions>} */
+export class Run extends ServerRun {
   /** @type {import('../test/redis/servers.js').RedisServer | null} */
   #redis = null
   /** null: it is down. @type {(Server | null)[]} */
@@ -80,18 +77,12 @@ export class Run {
   /** ms from the restart of Redis, or the end of a gateway, to the next acknowledgement. @type {number[]} */
   #pauses = []
 
-  /** @param {RestartOptions} options @param {Io} io */
-  constructor(options, io) {
-    this.#options = options
-    this.#io = io
-  }
-
   /** @returns {Promise<boolean>} whether all clients received what they should */
   async run() {
-    const { fsync, channels, rate, rounds, every, kill, json } = this.#options
-    const { progress, warning } = this.#io
+    const { fsync, channels, rate, rounds, every, kill, json } = this.options
+    const { progress, warning } = this.io
     // In place of a test: `startRedis` registers its cleanup.
-    const owner = { teardown: (/** @type {() => Promise<void>} */ end) => this.#ends.push(end) }
+    const owner = { teardown: (/** @type {() => Promise<void>} */ end) => this.ends.push(end) }
     this.#redis = await startRedis(owner, { aof: fsync === 'always' ? 'always' : true })
     for (let node = 0; node < NODES; node++) this.#nodes.push(await this.#spawn())
     const names = Array.from({ length: channels }, (_, i) => `c${i}`)
@@ -123,27 +114,18 @@ export class Run {
       acknowledged_again_ms: Math.round(this.#pauses.reduce((sum, wait) => sum + wait, 0) / rounds),
       acknowledged_again_max_ms: Math.round(Math.max(...this.#pauses)),
     }
-    printResult(this.#io, json, { scenario: 'restarts', kill }, `${kill} killed`, result)
+    printResult(this.io, json, { scenario: 'restarts', kill }, `${kill} killed`, result)
     return isSound(compared)
-  }
-
-  /** Ends everything that was started, the last first. */
-  async stop() {
-    for (const end of this.#ends.reverse()) await end()
   }
 
   async #spawn() {
     const { address } = /** @type {import('../test/redis/servers.js').RedisServer} */ (this.#redis)
-    const server = await Server.spawn('halley', {
-      workers: this.#options.workers,
-      env: this.#io.env,
+    return await this.spawn({
+      workers: this.options.workers,
       redis: { address },
       history: HISTORY_SIZE,
-      subscriptions: this.#options.subscriptions,
+      subscriptions: this.options.subscriptions,
     })
-    this.#ends.push(() => server.stop())
-    await server.answers()
-    return server
   }
 
   #alive() {
@@ -152,7 +134,7 @@ export class Run {
 
   /** @param {string[]} names */
   #listeners(names) {
-    const { clients, subscriptions } = this.#options
+    const { clients, subscriptions } = this.options
     return Array.from({ length: clients }, (_, i) => {
       const url = () => {
         const { url } = this.#nodes[i % NODES] ?? this.#alive()[0]
@@ -160,7 +142,7 @@ export class Run {
       }
       const own = Array.from({ length: subscriptions }, (_, k) => names[(i + k) % names.length])
       const listener = i % SDK_EVERY === SDK_EVERY - 1 ? new SdkListener(url, own) : new Listener(url, own)
-      this.#ends.push(() => listener.stop())
+      this.ends.push(() => listener.stop())
       return listener
     })
   }
@@ -169,7 +151,7 @@ export class Run {
   async #killRedis(load) {
     const redis = /** @type {import('../test/redis/servers.js').RedisServer} */ (this.#redis)
     await redis.kill()
-    await sleep(this.#options.away)
+    await sleep(this.options.away)
     await redis.start()
     await this.#acknowledgedAgain(load)
   }
@@ -180,7 +162,7 @@ export class Run {
     this.#nodes[node] = null
     await server.kill()
     await this.#acknowledgedAgain(load)
-    await sleep(this.#options.away)
+    await sleep(this.options.away)
     this.#nodes[node] = await this.#spawn()
   }
 

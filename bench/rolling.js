@@ -1,4 +1,4 @@
-// One gateway under load while its workers are replaced one after another. Clients and publishers count what goes wrong.
+// One gateway under load while its workers are replaced one after another. Clients and publishers count faults.
 
 import { fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -10,9 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseFlags } from './flags.js'
 import { printResult } from './report.js'
-import { checkCapacity, Server } from './servers.js'
-
-/** @typedef {import('./bench.js').Io} Io */
+import { checkCapacity, ServerRun } from './servers.js'
 
 const DEFAULTS = {
   clients: 20_000,
@@ -132,38 +130,20 @@ const messageOf = (loader, type) =>
     loader.once('exit', code => reject(new Error(`a process with clients ended with ${code}`)))
   })
 
-export class Run {
-  #options
-  #io
-  /** @type {(() => Promise<unknown> | void)[]} */
-  #ends = []
-
-  /** @param {RollingOptions} options @param {Io} io */
-  constructor(options, io) {
-    this.#options = options
-    this.#io = io
-  }
-
+/** @extends {ServerRun<RollingOptions>} */
+export class Run extends ServerRun {
   /** @returns {Promise<boolean>} whether nothing was refused, missing or repeated */
   async run() {
-    const { clients, channels, workers, driver, before, json } = this.#options
-    const { progress } = this.#io
+    const { clients, channels, workers, driver, before, json } = this.options
+    const { progress } = this.io
     const folder = await mkdtemp(join(tmpdir(), 'halley-bench-log-'))
-    this.#ends.push(() => rm(folder, { recursive: true, force: true }))
+    this.ends.push(() => rm(folder, { recursive: true, force: true }))
     const log = join(folder, 'log')
     const config = { log: { level: 'info', file: log }, stats: { socket: 'none' } }
-    const server = await Server.spawn('halley', {
-      env: this.#io.env,
-      workers,
-      driver,
-      history: HISTORY_SIZE,
-      config,
-    })
-    this.#ends.push(() => server.stop())
-    await server.answers()
+    const server = await this.spawn({ workers, driver, history: HISTORY_SIZE, config })
     progress(`rolling: ${clients.toLocaleString('en')} clients connect`)
     const loaders = await this.#load(server.url)
-    const publisher = new Publisher(server.api, this.#options)
+    const publisher = new Publisher(server.api, this.options)
     await sleep(before)
     progress('rolling: rolling restart')
     const begun = performance.now()
@@ -203,8 +183,8 @@ export class Run {
       repeated: sum('repeated'),
       unrecovered: sum('unrecovered'),
     }
-    printResult(this.#io, json, { scenario: 'rolling', driver }, 'rolling restart', result)
-    const { print } = this.#io
+    printResult(this.io, json, { scenario: 'rolling', driver }, 'rolling restart', result)
+    const { print } = this.io
     if (!json) {
       print(`closes: ${JSON.stringify(merged(results.map(({ closes }) => closes)))}\n`)
       print(`reconnects each second: ${Object.values(perSecond).join(' ')}\n`)
@@ -216,11 +196,11 @@ export class Run {
 
   /** @param {string} url */
   async #load(url) {
-    const { clients, channels, loaders: count } = this.#options
+    const { clients, channels, loaders: count } = this.options
     const loaders = Array.from({ length: count }, () =>
       fork(fileURLToPath(new URL('rolling-clients.js', import.meta.url))),
     )
-    this.#ends.push(() => {
+    this.ends.push(() => {
       for (const loader of loaders) loader.kill('SIGKILL')
     })
     await Promise.all(
@@ -263,11 +243,6 @@ export class Run {
       if (behind === 0) break
     }
     return behind
-  }
-
-  /** Ends everything that was started, the last first. */
-  async stop() {
-    for (const end of this.#ends.reverse()) await end()
   }
 }
 

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from './flags.js'
 import { openFilesLimit, processTree } from './proc.js'
+import { Watcher } from './watcher.js'
 
 /**
  * @typedef {'halley' | 'uws' | 'ws'} ServerKind
@@ -166,6 +167,40 @@ export class Server {
       clearTimeout(force)
     }
     await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** A program against servers of its own. @template O its options */
+export class ServerRun {
+  /** Each ends something that was started. @type {(() => unknown)[]} */
+  ends = []
+
+  /** @param {O} options @param {import('./bench.js').Io} io */
+  constructor(options, io) {
+    this.options = options
+    this.io = io
+  }
+
+  /** @param {Omit<ServerOptions, 'env'>} options @returns {Promise<Server>} a Halley that answers */
+  async spawn(options) {
+    const server = await Server.spawn('halley', { ...options, env: this.io.env })
+    this.ends.push(() => server.stop())
+    await server.answers()
+    return server
+  }
+
+  /** @param {Omit<ServerOptions, 'env'>} options @returns {Promise<{server: Server, watcher: Watcher}>} as `spawn` */
+  async spawnWatched(options) {
+    const socket = join(tmpdir(), `halley-bench-${process.pid}.sock`)
+    const server = await this.spawn({ ...options, config: { ...options.config, stats: { socket } } })
+    const watcher = new Watcher(socket)
+    this.ends.push(() => watcher.end())
+    return { server, watcher }
+  }
+
+  /** Ends everything that was started, the last first. */
+  async stop() {
+    for (const end of this.ends.splice(0).reverse()) await end()
   }
 }
 

@@ -1,15 +1,12 @@
 // The longest event-loop ticks of workers: with many idle clients, and while all of them leave at once.
 
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseFlags, UsageError } from './flags.js'
+import { checkDriver, parseFlags } from './flags.js'
 import { Load } from './load.js'
 import { printResult, rounded } from './report.js'
-import { checkCapacity, Server } from './servers.js'
-import { tickMax, Watcher } from './watcher.js'
+import { checkCapacity, ServerRun } from './servers.js'
+import { tickMax } from './watcher.js'
 
-/** @typedef {import('./bench.js').Io} Io */
 /** @typedef {import('./watcher.js').Snapshot} Snapshot */
 
 const DEFAULTS = { conns: 19_000, subscriptions: 2, workers: 1, ping: 25, check: 10, seconds: 30 }
@@ -42,52 +39,32 @@ pings stand in for more clients.
 export function parseOptions(args) {
   const options = parseFlags(args, DEFAULTS, { driver: 'auto' })
   if (options === null) return null
-  if (!['auto', 'uws', 'node'].includes(options.driver))
-    throw new UsageError(`--driver is one of auto, uws, node, not "${options.driver}"`)
+  checkDriver(options.driver)
   checkCapacity(options.conns, options.workers)
   return /** @type {TickOptions} */ (options)
 }
 
-export class Run {
-  #options
-  #io
-  /** @type {Server | null} */
-  #server = null
-  /** @type {Load | null} */
-  #load = null
-  /** @type {Watcher | null} */
-  #watcher = null
-
-  /** @param {TickOptions} options @param {Io} io */
-  constructor(options, io) {
-    this.#options = options
-    this.#io = io
-  }
-
+/** @extends {ServerRun<TickOptions>} */
+export class Run extends ServerRun {
   async run() {
-    const { conns, subscriptions, workers, ping, check, seconds, driver, json } = this.#options
-    const { env, progress, warning } = this.#io
+    const { conns, subscriptions, workers, ping, check, seconds, driver, json } = this.options
+    const { progress, warning } = this.io
     const show = { progress: (/** @type {string} */ text) => progress(`ticks: ${text}`), warning }
-    const socket = join(tmpdir(), `halley-bench-${process.pid}.sock`)
     const client = {
       ping_interval: `${ping}s`,
       pong_timeout: `${Math.round(ping * PONG_SHARE * 1000)}ms`,
       channel_position_check_delay: `${check}s`,
     }
-    this.#server = await Server.spawn('halley', {
+    const { server, watcher } = await this.spawnWatched({
       workers,
       driver,
-      env,
       history: 1,
       subscriptions,
-      config: { stats: { socket }, client },
+      config: { client },
     })
-    await this.#server.answers()
-    const watcher = new Watcher(socket)
-    this.#watcher = watcher
     const sizes = { conns, channels: 0, rate: 0, size: 64, publishers: 0, loaders: 0, seconds, subscriptions }
-    const load = new Load(this.#server.endpoints, sizes, show)
-    this.#load = load
+    const load = new Load(server.endpoints, sizes, show)
+    this.ends.push(() => load.stop())
     const { ready, failed } = await load.connect()
     const { subscribed } = await load.subscribe()
     // The first second still has the last subscribes.
@@ -109,7 +86,7 @@ export class Run {
     await watcher.next()
     const leave = watcher.received.slice(leaveFrom)
     progress('')
-    printResult(this.#io, json, { scenario: 'ticks' }, 'halley', {
+    printResult(this.io, json, { scenario: 'ticks' }, 'halley', {
       connections: ready,
       failed,
       closed: counters.ended,
@@ -119,12 +96,6 @@ export class Run {
       leave_tick_max_ms: longest(leave),
       left_ms: Math.round(at - began),
     })
-  }
-
-  async stop() {
-    this.#watcher?.end()
-    this.#load?.stop()
-    await this.#server?.stop()
   }
 }
 

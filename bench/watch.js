@@ -2,17 +2,15 @@
 // how soon a blocked worker and a killed one become visible.
 
 import { execFileSync } from 'node:child_process'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseFlags, UsageError } from './flags.js'
 import { Load } from './load.js'
 import { cpuOf, processTree } from './proc.js'
 import { printResult, rounded } from './report.js'
-import { checkCapacity, Server } from './servers.js'
-import { tickMax, Watcher } from './watcher.js'
+import { checkCapacity, ServerRun } from './servers.js'
+import { tickMax } from './watcher.js'
 
-/** @typedef {import('./bench.js').Io} Io */
+/** @typedef {import('./watcher.js').Watcher} Watcher */
 /** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
 
 const DEFAULTS = { conns: 10_000, channels: 100, rate: 300, seconds: 20, workers: 2, block: 200 }
@@ -48,35 +46,16 @@ export function parseOptions(args) {
 /** @param {number} reported by the gateway @param {number} measured @returns {number} per cent */
 const deviation = (reported, measured) => rounded((reported / measured - 1) * 100, 2)
 
-export class Run {
-  #options
-  #io
-  /** @type {Server | null} */
-  #server = null
-  /** @type {Load | null} */
-  #load = null
-  /** @type {Watcher | null} */
-  #watcher = null
-
-  /** @param {WatchOptions} options @param {Io} io */
-  constructor(options, io) {
-    this.#options = options
-    this.#io = io
-  }
-
+/** @extends {ServerRun<WatchOptions>} */
+export class Run extends ServerRun {
   async run() {
-    const { conns, channels, rate, seconds, workers, block, json } = this.#options
-    const { env, progress, warning } = this.#io
+    const { conns, channels, rate, seconds, workers, block, json } = this.options
+    const { progress, warning } = this.io
     const show = { progress: (/** @type {string} */ text) => progress(`watch: ${text}`), warning }
-    const socket = join(tmpdir(), `halley-bench-${process.pid}.sock`)
-    const server = await Server.spawn('halley', { workers, env, config: { stats: { socket } } })
-    this.#server = server
-    await server.answers()
-    const watcher = new Watcher(socket)
-    this.#watcher = watcher
+    const { server, watcher } = await this.spawnWatched({ workers })
     const sizes = { conns, channels, rate, size: 200, publishers: 4, loaders: 1, seconds }
     const load = new Load(server.endpoints, sizes, show)
-    this.#load = load
+    this.ends.push(() => load.stop())
     const { ready } = await load.connect()
     show.progress(`${rate} publishes a second for ${seconds} s`)
     const end = (await load.publish(1)) + seconds * 1e3
@@ -103,7 +82,7 @@ export class Run {
       kill_shown_ms: await this.#killWorker(watcher, snapshot),
     }
     progress('')
-    printResult(this.#io, json, { scenario: 'watch' }, 'halley', result)
+    printResult(this.io, json, { scenario: 'watch' }, 'halley', result)
   }
 
   /**
@@ -144,12 +123,6 @@ export class Run {
     const began = performance.now()
     process.kill(pidOf(snapshot, 1), 'SIGKILL')
     return Math.round((await shown).at - began)
-  }
-
-  async stop() {
-    this.#watcher?.end()
-    this.#load?.stop()
-    await this.#server?.stop()
   }
 }
 
