@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, statSync, writeSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { pino } from 'pino'
 
@@ -13,6 +13,8 @@ const MAX_WAITING = 256 * 1024
 const RETRY_MS = 250
 /** Interval of the attempts within `drained`, ms. */
 const DRAIN_MS = 20
+/** Time between two looks whether the file was moved away, ms. */
+const MOVED_MS = 1000
 
 const { O_APPEND, O_CREAT, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants
 /** A pipe or terminal that nobody reads must not block the event loop. */
@@ -52,7 +54,8 @@ function openStdout() {
 /**
  * Appends lines to a file or to standard output. It neither blocks nor throws: a full disk or a stalled reader must not
  * stop the gateway. Lines that cannot be written wait for the next attempt, within MAX_WAITING bytes; a line that was
- * written in part is always completed first. pino's own destination throws there, or waits in the event loop.
+ * written in part is completed first. If the file is moved away or removed (`logrotate`), a new one is started. pino's
+ * own destination throws there, or waits in the event loop.
  */
 class LogWriter {
   /** Lines dropped since the start. */
@@ -67,15 +70,20 @@ class LogWriter {
   #mayPass = true
   /** @type {Buffer[]} lines, the first one maybe without its beginning */
   #waiting = []
+  /** Whether it is. */
+  #begun = false
   #bytes = 0
   #droppedBefore = 0
   #failedAt = 0
   /** @type {NodeJS.Timeout | undefined} */
   #timer
+  #clock
+  #lookedAt = 0
 
-  /** @param {string} path '' = standard output */
-  constructor(path) {
+  /** @param {string} path '' = standard output @param {() => number} clock ms, monotonic */
+  constructor(path, clock) {
     this.#path = path
+    this.#clock = clock
     try {
       this.#open()
     } catch (error) {
@@ -92,12 +100,14 @@ class LogWriter {
   /** @param {string} line with its line feed */
   write(line) {
     const bytes = Buffer.from(line)
+    if (this.#path !== '') this.#follow()
     const written = this.#waiting.length > 0 ? 0 : this.#write(bytes)
     if (written === bytes.length) return
     if (this.#bytes > 0 && this.#bytes + bytes.length > MAX_WAITING) {
       this.dropped++
       return
     }
+    if (written > 0) this.#begun = true
     this.#waiting.push(bytes.subarray(written))
     this.#bytes += bytes.length - written
     this.#timer ??= setInterval(() => this.#flush(), RETRY_MS).unref()
@@ -112,15 +122,18 @@ class LogWriter {
 
   /** @returns {boolean} whether all lines are written */
   #flush() {
+    if (this.#path !== '') this.#follow()
     while (this.#waiting.length > 0) {
       const [first] = this.#waiting
       const written = this.#write(first)
       this.#bytes -= written
       if (written < first.length) {
+        if (written > 0) this.#begun = true
         this.#waiting[0] = first.subarray(written)
         return false
       }
       this.#waiting.shift()
+      this.#begun = false
     }
     clearInterval(this.#timer)
     this.#timer = undefined
@@ -141,6 +154,31 @@ class LogWriter {
 
   #open() {
     this.#fd = this.#path === '' ? openStdout() : openSync(this.#path, FLAGS | O_CREAT, 0o666)
+  }
+
+  /** Starts a new file if the open one has its path no more. */
+  #follow() {
+    const now = this.#clock()
+    if (this.#fd === -1 || now - this.#lookedAt < MOVED_MS) return
+    this.#lookedAt = now
+    try {
+      const open = fstatSync(this.#fd)
+      if (!open.isFile()) return
+      const found = statSync(this.#path, { throwIfNoEntry: false })
+      if (found?.ino === open.ino && found.dev === open.dev) return
+      const old = this.#fd
+      this.#open()
+      closeSync(old)
+    } catch {
+      // No right to make a file here: the moved one gets the lines.
+      return
+    }
+    if (!this.#begun) return
+    // Its rest would begin the new file.
+    this.#bytes -= this.#waiting[0].length
+    this.#waiting.shift()
+    this.#begun = false
+    this.dropped++
   }
 
   /** @param {unknown} error */
@@ -179,10 +217,11 @@ export class LogOutput {
   /**
    * Writes JSON lines; readable lines to a terminal.
    * @param {{file: string}} options of `log` @param {boolean} terminal whether standard output is one
+   * @param {() => number} [clock] ms, monotonic
    */
-  constructor({ file }, terminal) {
+  constructor({ file }, terminal, clock = () => performance.now()) {
     this.toFile = file !== ''
-    this.#writer = new LogWriter(file)
+    this.#writer = new LogWriter(file, clock)
     if (!this.toFile && terminal)
       this.#format = /** @type {any} */ (require('pino-pretty')).prettyFactory({
         translateTime: 'HH:MM:ss.l',

@@ -1,7 +1,18 @@
 // The log: what it does when it cannot be written, and how lines that strangers can cause are limited.
 
 import { execFileSync } from 'node:child_process'
-import { closeSync, constants, openSync, readSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { errors } from '../src/errors.js'
@@ -144,6 +155,50 @@ t.test(
     t.equal((await reader.lines(lines => lines.length === 1))[0].msg, 'one')
   },
 )
+
+t.test('a file that is moved away or removed is followed by a new one', async t => {
+  let now = 0
+  const path = join(t.testdir(), 'log')
+  const options = { level: 'info', file: path }
+  const output = new LogOutput(options, false, () => now)
+  t.teardown(() => output.close())
+  const log = createLog(options, output)
+  const lines = (/** @type {string} */ file) =>
+    readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line).msg)
+  log.info('one')
+  renameSync(path, `${path}.1`)
+  log.info('two')
+  t.same(lines(`${path}.1`), ['one', 'two'], 'it looks once a second')
+  now += 1000
+  log.info('three')
+  t.same(lines(path), ['three'])
+  t.same(lines(`${path}.1`), ['one', 'two'])
+
+  rmSync(path)
+  now += 1000
+  log.info('four')
+  t.same(lines(path), ['four'])
+
+  renameSync(path, `${path}.2`)
+  mkdirSync(path)
+  now += 1000
+  log.info('five')
+  t.same(lines(`${path}.2`), ['four', 'five'], 'where none can be made, the old one gets the lines')
+  t.same(output.state, { dropped: 0, error: null })
+  t.equal(readdirSync('/proc/self/fd').filter(fd => isOpen(fd, path)).length, 1, 'the others are closed')
+})
+
+/** @param {string} fd @param {string} path */
+function isOpen(fd, path) {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`).startsWith(path)
+  } catch {
+    return false
+  }
+}
 
 t.test('at the end, lines that wait get some time', async t => {
   const path = fifo(t)
