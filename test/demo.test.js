@@ -2,6 +2,7 @@ import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
 import { developmentProfile } from '../src/config/profile.js'
+import { drivers } from './drivers.js'
 import { startGateway } from './gateway.js'
 
 const CHANNEL = 'demo:vitals'
@@ -63,7 +64,7 @@ function watchVitals(t, gateway) {
   }
 }
 
-for (const driver of /** @type {const} */ (['uws', 'node'])) {
+for (const driver of drivers) {
   t.test(driver, async t => {
     const gateway = await startGateway(t, {
       ...settings(driver),

@@ -5,6 +5,7 @@ import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
 import { makeToken } from './auth/jwt.js'
+import { drivers } from './drivers.js'
 import { startGateway } from './gateway.js'
 import { RawClient } from './raw-client.js'
 
@@ -28,7 +29,7 @@ const config = {
 
 const token = claims => makeToken(claims, SECRET)
 
-for (const driver of ['uws', 'node']) {
+for (const driver of drivers) {
   t.test(driver, async t => {
     const gateway = await startGateway(t, { ...config, http_server: { driver } })
     let last = 0

@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { makeToken } from './auth/jwt.js'
+import { drivers } from './drivers.js'
 import { startGateway } from './gateway.js'
 import { RawClient } from './raw-client.js'
 
@@ -54,7 +55,7 @@ const config = {
 
 const numbers = (count, from = 1) => Array.from({ length: count }, (_, i) => from + i)
 
-for (const driver of ['uws', 'node']) {
+for (const driver of drivers) {
   t.test(driver, async t => {
     const gateway = await startGateway(t, {
       ...config,

@@ -1,7 +1,8 @@
 // Runs test files side by side, each in a process of its own, and prints one line for each.
 //
 //   node test/run.js test              the fast tier: every test/**/*.test.js (`npm test`)
-//   node test/run.js slow              the slow tier: every test/**/*.slow.js (`npm run test:slow`)
+//   node test/run.js slow              the slow tier: every test/**/*.slow.js, and the fast files of drivers.js on the
+//                                      socket server that the fast tier leaves out (`npm run test:slow`)
 //   node test/run.js PATH...           files, or all files below folders, of both tiers
 //
 //   --jobs=N       files at a time (default: two for each core, since tests wait half of their time)
@@ -30,6 +31,8 @@ const KEPT_OUTPUT = 200_000
 const PRINTED_OUTPUT = 10_000
 /** Variable that a file's processes inherit: process id of the runner, and number of the file. */
 const MARK = 'TEST_FILE_RUN'
+/** Socket servers of the tiers in files that import drivers.js. */
+const DRIVERS = { test: 'uws', slow: 'node' }
 /** Other tests keep the processors busy: that is no reason to refuse clients. */
 const BUSY_MACHINE = { HALLEY_OVERLOAD_MAX_TICK: '0s' }
 /** ms that files may take to end when the run is interrupted. */
@@ -75,6 +78,33 @@ function filesBelow(path, name) {
     .map(entry => join(entry.parentPath ?? entry.path, entry.name))
 }
 
+/**
+ * @typedef {object} Run of a test file
+ * @property {string} name path from the root of the repository, and the socket server if not both
+ * @property {string} file absolute path
+ * @property {Record<string, string>} [env]
+ */
+
+/** @param {string} file absolute path @param {string} [driver] @returns {Run} */
+function runOf(file, driver) {
+  const name = relative(root, file)
+  return driver === undefined
+    ? { name, file }
+    : { name: `${name} (${driver})`, file, env: { TEST_DRIVER: driver } }
+}
+
+/** @param {keyof typeof TIERS} tier @returns {Run[]} */
+function runsOf(tier) {
+  const all = Object.values(TIERS).map(name => filesBelow(join(root, 'test'), name))
+  const [fast, slow] = all.map(files =>
+    files.map(file => ({ file, split: /\/drivers\.js'/.test(readFileSync(file, 'utf8')) })),
+  )
+  const driver = DRIVERS[tier]
+  const split = fast.filter(({ split }) => split).map(({ file }) => runOf(file, driver))
+  const whole = (tier === 'test' ? fast.filter(({ split }) => !split) : slow).map(({ file }) => runOf(file))
+  return [...whole, ...split]
+}
+
 /** @returns {Record<string, number>} */
 function readDurations() {
   try {
@@ -86,7 +116,7 @@ function readDurations() {
 
 /**
  * @typedef {object} Outcome
- * @property {string} file path from the root of the repository
+ * @property {string} file name of the run
  * @property {number} seconds
  * @property {number} pass
  * @property {number} fail
@@ -153,18 +183,18 @@ function diagnosis(diag) {
 let fileNumber = 0
 
 /**
- * @param {string} file
+ * @param {Run} run
  * @param {number} timeout in seconds
  * @returns {Promise<Outcome>} once the file has ended, and all that it has started
  */
-async function runFile(file, timeout) {
+async function runFile({ name, file, env }, timeout) {
   const began = performance.now()
   /** @type {Outcome} */
-  const outcome = { file, seconds: 0, pass: 0, fail: 0, skip: 0, faults: [], skipped: [], report: '' }
+  const outcome = { file: name, seconds: 0, pass: 0, fail: 0, skip: 0, faults: [], skipped: [], report: '' }
   const mark = `${process.pid}.${++fileNumber}`
   const child = spawn(process.execPath, [file], {
     cwd: root,
-    env: { ...BUSY_MACHINE, ...process.env, TAP_TIMEOUT: String(timeout), [MARK]: mark },
+    env: { ...BUSY_MACHINE, ...process.env, ...env, TAP_TIMEOUT: String(timeout), [MARK]: mark },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own: Ctrl-C is for the runner alone.
     detached: true,
@@ -303,17 +333,19 @@ const grace = numberOf('grace', 0)
 const longest = numberOf('slowest', 0)
 const targets = positionals.length > 0 ? positionals : ['test']
 const durations = readDurations()
-const files = [
-  ...new Set(
-    targets.flatMap(target =>
-      target in TIERS
-        ? filesBelow(join(root, 'test'), TIERS[/** @type {keyof typeof TIERS} */ (target)])
-        : filesBelow(resolve(target), /\.(?:test|slow)\.js$/),
-    ),
-  ),
-].map(path => relative(root, path))
-// A file that never ran here counts as longer than any other.
-files.sort((a, b) => (durations[b] ?? Infinity) - (durations[a] ?? Infinity) || a.localeCompare(b))
+/** @type {Run[]} */
+const runs = targets.flatMap(target =>
+  target in TIERS
+    ? runsOf(/** @type {keyof typeof TIERS} */ (target))
+    : filesBelow(resolve(target), /\.(?:test|slow)\.js$/).map(file => runOf(file)),
+)
+const files = [...new Map(runs.map(run => [run.name, run])).values()]
+// A file that never ran here counts as longer than any other; of these the largest comes first.
+files.sort(
+  (a, b) =>
+    (durations[b.name] ?? Infinity) - (durations[a.name] ?? Infinity) ||
+    statSync(b.file).size - statSync(a.file).size,
+)
 
 const started = performance.now()
 const queue = [...files]
@@ -321,12 +353,12 @@ const queue = [...files]
 const outcomes = []
 
 async function worker() {
-  for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
-    const outcome = await runFile(file, timeout)
+  for (let run = queue.shift(); run !== undefined; run = queue.shift()) {
+    const outcome = await runFile(run, timeout)
     if (interrupted) return
     outcomes.push(outcome)
-    durations[file] = Number(outcome.seconds.toFixed(1))
-    const { seconds, pass, fail, skip } = outcome
+    durations[run.name] = Number(outcome.seconds.toFixed(1))
+    const { file, seconds, pass, fail, skip } = outcome
     const counts = `${pass} passed${fail ? `, ${fail} FAILED` : ''}${skip ? `, ${skip} skipped` : ''}`
     console.log(`${fail ? 'not ok' : 'ok    '} ${seconds.toFixed(1).padStart(6)} s  ${file}: ${counts}`)
     if (fail > 0) process.stdout.write(outcome.report)

@@ -2,6 +2,7 @@ import http from 'node:http'
 import t from 'tap'
 import { BURST, FailedLogins, MAX_ADDRESSES, networkOf, PACE } from '../../src/admin/login-guard.js'
 import { AdminTokens, TOKEN_TTL } from '../../src/admin/tokens.js'
+import { drivers } from '../drivers.js'
 import { unless } from '../needs.js'
 import { PASSWORD, startAdmin } from './rig.js'
 
@@ -48,7 +49,7 @@ function requestWith(url, headers, name = 'login') {
   })
 }
 
-for (const driver of /** @type {const} */ (['uws', 'node'])) {
+for (const driver of drivers) {
   t.test(`${driver}: the right key gets a token for a day, which nobody keeps`, async t => {
     const now = Date.now()
     const admin = await startAdmin(t, { driver, clock: () => now })
@@ -174,7 +175,7 @@ t.test('addresses of one IPv6 network count as one', async t => {
   t.equal(networkOf('192.0.2.7'), '192.0.2.7')
 })
 
-for (const driver of /** @type {const} */ (['uws', 'node'])) {
+for (const driver of drivers) {
   t.test(`${driver}: a page of another address gets 403 before its body is read`, async t => {
     const admin = await startAdmin(t, { driver })
     const { host } = new URL(admin.url)

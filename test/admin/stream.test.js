@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import { TOKEN_TTL } from '../../src/admin/tokens.js'
+import { drivers } from '../drivers.js'
 import { mockSnapshots } from '../stats/mock.js'
 import { lines, startAdmin } from './rig.js'
 
@@ -18,7 +19,7 @@ async function until(reached) {
   while (!reached()) await new Promise(setImmediate)
 }
 
-for (const driver of /** @type {const} */ (['uws', 'node'])) {
+for (const driver of drivers) {
   t.test(`${driver}: the stream begins with what there was, and goes on as it happens`, async t => {
     const admin = await startAdmin(t, { driver })
     const answer = await open(admin, await admin.token())

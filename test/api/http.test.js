@@ -1,5 +1,6 @@
 import t from 'tap'
-import { drivers } from '../session/support.js'
+import { drivers } from '../drivers.js'
+
 import { KEY as key, startApi } from './support.js'
 
 const METHODS = [

@@ -2,8 +2,8 @@
 
 import net from 'node:net'
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
-import { drivers } from '../session/support.js'
 
 const COUNT = 3
 

@@ -1,8 +1,9 @@
 // What the reference server does with empty payloads, versions, deltas, and pages of history.
 
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
-import { drivers, history, open, tokenClient } from '../session/support.js'
+import { history, open, tokenClient } from '../session/support.js'
 import { StreamClient } from '../stream-client.js'
 import { codecs } from './support.js'
 

@@ -1,6 +1,7 @@
 // Deltas of the client protocol, in raw frames.
 
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
 import { DeltaReader } from './reader.js'
@@ -43,7 +44,7 @@ const FILL = 'what stays the same from one publication to the next, '.repeat(4)
 const payload = n => ({ fill: FILL, n })
 const text = n => JSON.stringify(payload(n))
 
-for (const driver of ['uws', 'node']) {
+for (const driver of drivers) {
   t.test(driver, async t => {
     const gateway = await startGateway(t, { ...config, http_server: { driver } })
     let last = 0

@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { makeToken } from '../auth/jwt.js'
+import { drivers } from '../drivers.js'
 import { crowd, open, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
@@ -44,7 +45,7 @@ class Counted {
 /** @returns {Promise<null>} after so long a scrape is made again */
 const soon = () => new Promise(resolve => setTimeout(resolve, 3000, null))
 
-for (const driver of ['uws', 'node']) {
+for (const driver of drivers) {
   t.test(`${driver}: figures are what clients and the server API have done`, async t => {
     const gateway = await startGateway(t, { ...config, http_server: { driver } })
     const tokens = ['anna', 'anna', 'boris', 'boris', 'clara', 'clara', '', '']

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { mountMetrics } from '../../src/metrics/index.js'
+import { drivers } from '../drivers.js'
 import { Inbox, serve } from '../server/conformance/rig.js'
 import { mockSnapshots as snapshots } from '../stats/mock.js'
 import { parse, value } from './exposition.js'
@@ -32,7 +33,7 @@ async function metrics(t, driver, parts = {}) {
 /** @param {any[]} nodes */
 const info = nodes => ({ read: async () => JSON.stringify({ nodes }) })
 
-for (const driver of /** @type {const} */ (['uws', 'node'])) {
+for (const driver of drivers) {
   t.test(driver, async t => {
     t.test('a scrape gets the text format, never from a cache', async t => {
       const { get } = await metrics(t, driver)

@@ -48,7 +48,7 @@ const attempt = gateway =>
   })
 
 /** @param {any} t @param {string} driver */
-export function generationsSuite(t, driver) {
+export function testRollingRestart(t, driver) {
   t.test('a rolling restart replaces every worker, and the gateway serves on', async t => {
     const gateway = await startGateway(t, { ...config, http_server: { driver } })
     const clients = await crowd(gateway)
@@ -85,6 +85,11 @@ export function generationsSuite(t, driver) {
     for (const { subscribe } of replies)
       t.match(subscribe, { recovered: true, publications: [{ offset: 1 }] })
   })
+}
+
+/** @param {any} t @param {string} driver */
+export function generationsSuite(t, driver) {
+  testRollingRestart(t, driver)
 
   t.test('a worker that ends answers the requests under way first', async t => {
     const gateway = await startGateway(t, { ...config, workers: 1, http_server: { driver } })

@@ -3,7 +3,7 @@ import { config, healthy, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { children, generationsSuite } from './generations-suite.js'
 
-generationsSuite(t, 'node')
+for (const driver of ['uws', 'node']) t.test(driver, async t => generationsSuite(t, driver))
 
 t.test('the current worker dies while its successor starts', async t => {
   const gateway = await startGateway(t, { ...config, workers: 1 })

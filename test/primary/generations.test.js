@@ -1,4 +1,4 @@
 import t from 'tap'
-import { generationsSuite } from './generations-suite.js'
+import { testRollingRestart } from './generations-suite.js'
 
-generationsSuite(t, 'uws')
+testRollingRestart(t, 'uws')

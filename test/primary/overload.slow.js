@@ -9,7 +9,7 @@ import { healthy } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { PollClient } from '../poll-client.js'
 import { RawClient } from '../raw-client.js'
-import { anonymous, drivers, history, open } from '../session/support.js'
+import { anonymous, history, open } from '../session/support.js'
 import { OVERLOADED, RECOVERED, refusedUpgrade } from './overload-rig.js'
 
 const config = {
@@ -70,7 +70,7 @@ async function until(holds) {
 
 t.jobs = 2
 
-for (const driver of drivers) {
+for (const driver of /** @type {const} */ (['uws', 'node'])) {
   t.test(`${driver}: a worker that stands still most of the time`, async t => {
     const gateway = await startGateway(
       t,

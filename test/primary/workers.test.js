@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { makeToken } from '../auth/jwt.js'
+import { drivers } from '../drivers.js'
 import { config, crowd, health, healthy, silence, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
@@ -10,7 +11,7 @@ import { RawClient } from '../raw-client.js'
 /** @param {import('../gateway.js').TestGateway} gateway @returns {any[]} its log lines about deaths */
 const died = gateway => gateway.lines.filter(({ msg }) => msg === 'worker died')
 
-for (const driver of ['uws', 'node']) {
+for (const driver of drivers) {
   t.test(`${driver}: a worker that had listened is replaced at once, however often it dies`, async t => {
     const gateway = await startGateway(t, { ...config, http_server: { driver } })
     const clients = await crowd(gateway)

@@ -1,8 +1,9 @@
 // The framing of JSON commands and replies (client protocol), over real sockets.
 
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
-import { anonymous, drivers, history, open, roundTrip, stranger } from '../session/support.js'
+import { anonymous, history, open, roundTrip, stranger } from '../session/support.js'
 
 const BAD = { code: 3501, reason: 'bad request' }
 const config = {

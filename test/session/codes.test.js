@@ -3,9 +3,10 @@
 
 import t from 'tap'
 import { disconnects, errors, unsubscribes } from '../../src/errors.js'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
-import { at, drivers, error, forged, open, token, tokenClient } from './support.js'
+import { at, error, forged, open, token, tokenClient } from './support.js'
 
 /** @typedef {import('../gateway.js').TestGateway} TestGateway */
 

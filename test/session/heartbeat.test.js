@@ -4,10 +4,11 @@ import { once } from 'node:events'
 import { Centrifuge } from 'centrifuge/build/protobuf'
 import t from 'tap'
 import WebSocket from 'ws'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
 import { ProtobufClient } from '../transport/protobuf-client.js'
-import { anonymous, drivers, open } from './support.js'
+import { anonymous, open } from './support.js'
 
 const BAD = { code: 3501, reason: 'bad request' }
 const INTERVAL = 3000

@@ -1,9 +1,10 @@
 // Replies with many bytes: recovery and history. They fit into the client's queue, and wait until it reads.
 
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
-import { anonymous, drivers, error, history, open, roundTrip } from './support.js'
+import { anonymous, error, history, open, roundTrip } from './support.js'
 
 const QUEUE = 200_000
 const SIZE = 20_000

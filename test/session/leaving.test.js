@@ -1,9 +1,10 @@
 // Many clients of one worker leave at once, by a cut or by the server API: everybody is released, and only one time.
 
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
-import { anonymous, drivers, open } from './support.js'
+import { anonymous, open } from './support.js'
 
 const COUNT = 200
 const config = {

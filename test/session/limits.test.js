@@ -2,9 +2,10 @@
 
 import { once } from 'node:events'
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
-import { anonymous, drivers, error, history, open, roundTrip } from './support.js'
+import { anonymous, error, history, open, roundTrip } from './support.js'
 
 const config = {
   client: { allow_anonymous_connect_without_token: true, queue_max_size: 200_000 },

@@ -4,8 +4,9 @@ import { once } from 'node:events'
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
-import { anonymous, drivers, history, open, stranger, token, tokenClient } from './support.js'
+import { anonymous, history, open, stranger, token, tokenClient } from './support.js'
 
 const config = {
   client: tokenClient({ allow_anonymous_connect_without_token: true }),

@@ -5,9 +5,6 @@ import { RawClient } from '../raw-client.js'
 
 export const SECRET = 'secret of the tests'
 
-/** Both socket servers, for what the bytes of a connection decide. */
-export const drivers = /** @type {const} */ (['uws', 'node'])
-
 /** @param {number} [seconds] from now */
 export const at = (seconds = 0) => Math.floor(Date.now() / 1000) + seconds
 

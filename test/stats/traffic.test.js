@@ -2,10 +2,11 @@
 
 import t from 'tap'
 import WebSocket from 'ws'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { PollClient } from '../poll-client.js'
 import { RawClient } from '../raw-client.js'
-import { drivers, history, open } from '../session/support.js'
+import { history, open } from '../session/support.js'
 import { StreamClient } from '../stream-client.js'
 import { ProtobufClient } from '../transport/protobuf-client.js'
 import { poll, query } from '../uni-poll-client.js'

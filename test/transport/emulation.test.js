@@ -4,8 +4,9 @@ import http from 'node:http'
 import t from 'tap'
 import { slotOf } from '../../src/primary/worker-process.js'
 import { workerOf } from '../../src/session/ids.js'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
-import { drivers } from '../session/support.js'
+
 import { StreamClient } from '../stream-client.js'
 
 /**

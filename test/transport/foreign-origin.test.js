@@ -3,6 +3,7 @@
 
 import http from 'node:http'
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { transports } from '../guarantees/receivers.js'
 
@@ -17,7 +18,7 @@ const commands = (/** @type {string} */ channel) =>
   `{"id":1,"connect":{}}\n{"id":2,"publish":{"channel":"${channel}","data":1}}`
 const query = (/** @type {string} */ channel) => `cf_connect=${encodeURIComponent(commands(channel))}`
 
-for (const driver of /** @type {const} */ (['uws', 'node'])) {
+for (const driver of drivers) {
   t.test(`${driver}: a page of a foreign origin gets 403, and nothing runs`, async t => {
     const gateway = await start(t, driver)
     const { url } = gateway

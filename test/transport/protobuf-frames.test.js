@@ -4,10 +4,11 @@
 import { once } from 'node:events'
 import t from 'tap'
 import WebSocket from 'ws'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { commandFrame } from '../protocol/sdk-messages.js'
 import { RawClient } from '../raw-client.js'
-import { drivers, history, open, token, tokenClient } from '../session/support.js'
+import { history, open, token, tokenClient } from '../session/support.js'
 import { ProtobufClient } from './protobuf-client.js'
 
 const BAD_REQUEST = { code: 3501, reason: 'bad request' }

@@ -4,8 +4,9 @@ import { once } from 'node:events'
 import { Centrifuge } from 'centrifuge/build/protobuf'
 import t from 'tap'
 import WebSocket from 'ws'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
-import { at, drivers, forged, history, open, token, tokenClient } from '../session/support.js'
+import { at, forged, history, open, token, tokenClient } from '../session/support.js'
 
 const config = {
   client: tokenClient({ recovery_max_publication_limit: 5, expired_close_delay: '25s' }),

@@ -3,10 +3,11 @@
 import { once } from 'node:events'
 import t from 'tap'
 import WebSocket from 'ws'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { settled } from '../metrics/scrape.js'
 import { RawClient } from '../raw-client.js'
-import { at, drivers, forged, token } from '../session/support.js'
+import { at, forged, token } from '../session/support.js'
 import { post } from '../stream-client.js'
 
 /** @param {import('../gateway.js').TestGateway} gateway @param {string} reason */

@@ -6,8 +6,9 @@ import { Centrifuge } from 'centrifuge'
 import { EventSource } from 'eventsource'
 import EventSource2 from 'eventsource2'
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
-import { drivers, history, open, SECRET, token } from '../session/support.js'
+import { history, open, SECRET, token } from '../session/support.js'
 import { StreamClient } from '../stream-client.js'
 
 const config = {

@@ -4,9 +4,10 @@ import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { createInterface } from 'node:readline'
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { withoutProgram } from '../needs.js'
-import { drivers, history, open } from '../session/support.js'
+import { history, open } from '../session/support.js'
 import { clients, poll, query, request } from '../uni-poll-client.js'
 
 const docs = readFileSync(new URL('../../docs/uni-poll.md', import.meta.url), 'utf8')

@@ -3,9 +3,10 @@
 import { once } from 'node:events'
 import t from 'tap'
 import WebSocket from 'ws'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
-import { at, drivers, history, open, token, tokenClient } from '../session/support.js'
+import { at, history, open, token, tokenClient } from '../session/support.js'
 import { post, StreamClient } from '../stream-client.js'
 
 const transports = /** @type {const} */ (['uni_websocket', 'uni_sse', 'uni_http_stream'])

@@ -1,7 +1,8 @@
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { freePort, startGateway } from '../gateway.js'
 
-for (const driver of ['uws', 'node']) {
+for (const driver of drivers) {
   t.test(`with an internal port, what is not for clients is there and nowhere else (${driver})`, async t => {
     const internal = await freePort()
     const gateway = await startGateway(t, {
