@@ -1,10 +1,12 @@
 // Keys from the configuration, and the algorithms each may check (server API). The token alone never decides
 // the algorithm: that would turn a public key into an HMAC secret.
-import { createVerifier } from 'fast-jwt'
+import { createRequire } from 'node:module'
 import { readPublicKey } from '../config/pem.js'
 
 /** @import { Algorithm } from 'fast-jwt' */
 /** @import { KeyObject } from 'node:crypto' */
+
+const require = createRequire(import.meta.url)
 
 /** @type {Algorithm[]} */
 const hmac = ['HS256', 'HS384', 'HS512']
@@ -20,6 +22,8 @@ const curves = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }
  * @returns {SignatureCheck} false for anything but a good signature
  */
 function signatureCheck(key, algorithms) {
+  // Loaded with the first key: it takes 50 ms of the start of a worker.
+  const { createVerifier } = /** @type {typeof import('fast-jwt')} */ (require('fast-jwt'))
   // tokens.js checks times: an expired token and a bad one have different answers.
   const verify = createVerifier({ key, algorithms, ignoreExpiration: true, ignoreNotBefore: true })
   return token => {
