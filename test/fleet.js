@@ -35,7 +35,7 @@ export async function until(condition) {
   }
 }
 
-/** Resolves when the gateway is healthy: workers learn a moment late that all listen, and miss samples if it is busy. */
+/** Resolves when the gateway is healthy: workers learn a moment late that all listen; samples may be late. */
 export const healthy = gateway => until(async () => (await health(gateway)) === 200)
 
 /** Resolves when nobody listens on the port any more. */

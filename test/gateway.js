@@ -123,7 +123,7 @@ export class TestGateway {
  *
  * @param {any} t
  * @param {any} [config] over these: two workers, a free port of loopback, API key `key`, every origin, health, debug
- *   log, no pings for ten minutes (raw clients do not answer them), no refusals on a machine that is busy with other tests
+ *   log, no pings for ten minutes (raw clients do not answer them), no refusals on a busy machine
  * @param {{args?: string[], env?: Record<string, string>}} [options]
  * @returns {Promise<TestGateway>}
  */

@@ -1,4 +1,4 @@
-// Work in slices: it gives way to the rest of the event loop, and nothing is skipped, whatever comes and goes meanwhile.
+// Work in slices: it gives way to the rest of the event loop, and skips nothing, whatever comes and goes meanwhile.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'

@@ -49,7 +49,7 @@ export class GatewayProcess {
   #isExpected = false
   /** @type {(how: {code: number | null, signal: string | null}) => void} */
   #onLost = () => {}
-  /** Resolves when it has ended and nobody wanted that. @type {Promise<{code: number | null, signal: string | null}>} */
+  /** Resolves after an unexpected end. @type {Promise<{code: number | null, signal: string | null}>} */
   lost = new Promise(resolve => {
     this.#onLost = resolve
   })

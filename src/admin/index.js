@@ -1,8 +1,9 @@
 // The admin endpoints below admin.handler_prefix: login, stats stream, commands, server API methods, and the page.
-// It imports api, auth (secrets), transport (calls between workers) and server; the page (page/) is plain files for the browser.
+// It imports api, auth (secrets), transport (calls between workers) and server; the page (page/) is plain files for
+// the browser.
 // It promises: a token allows what the API key allows, and only in the Authorization header, which no other site can
-// make a browser send; pages of other origins get 403 before their body is read; wrong keys are counted by address, over
-// all workers of the node (login-guard.js). Endpoints: docs/admin.md.
+// make a browser send; pages of other origins get 403 before their body is read; wrong keys are counted by address,
+// over all workers of the node (login-guard.js). Endpoints: docs/admin.md.
 
 import { setTimeout } from 'node:timers/promises'
 import { publicError } from '../api/answers.js'

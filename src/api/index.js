@@ -1,5 +1,6 @@
 // The server API over HTTP for backends; one path for each method below http_api.handler_prefix.
-// It imports auth (secrets), protocol, session (server-side subscriptions), errors; broker, rules and publisher come in context.js.
+// It imports auth (secrets), protocol, session (server-side subscriptions), errors; broker, rules and publisher come in
+// context.js.
 // It promises: a request is checked as a whole before anything runs, a payload passes as bytes, keys are compared by
 // their digests, and no text from outside runs as a backtracking RegExp (glob.js).
 // A method is a row in methods.js: its fields (params.js) and a `run` that returns JSON text.

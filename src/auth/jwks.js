@@ -1,7 +1,8 @@
-// Keys from JWKS endpoints. A key set is kept for an hour, and longer while its endpoint cannot be reached: keys that it
-// has published are good until it says otherwise. An unknown key id causes a new request, at most once a second for each
-// endpoint; callers within that second wait for its answer. So a new key works within a second, and made-up key ids
-// cost the endpoint one request a second. An id that an answer did not have is unknown for ten seconds without a request.
+// Keys from JWKS endpoints. A key set is kept for an hour, and longer while its endpoint cannot be reached: keys that
+// it has published are good until it says otherwise. An unknown key id causes a new request, at most once a second for
+// each endpoint; callers within that second wait for its answer. So a new key works within a second, and made-up key
+// ids cost the endpoint one request a second. An id that an answer did not have is unknown for ten seconds without a
+// request.
 // Why no library: jose, jwks-rsa and get-jwks read answers of any length, and none bounds all requests as above. jose
 // limits requests only after a successful answer, get-jwks never, and jwks-rsa refuses a good key while its limit is
 // reached. None fills a URL from the token and bounds the number of such endpoints.

@@ -60,7 +60,8 @@ async function send(path, command) {
 
 /**
  * Runs a command of the stats socket in the gateway of this machine.
- * @param {Io} io @param {string} name of the command line's command @param {string | undefined} target path, port or nothing
+ * @param {Io} io @param {string} name of the command line's command
+ * @param {string | undefined} target path, port or nothing
  * @param {StatsCommand} command @param {string} done printed when it is done
  * @returns {Promise<number>} exit code
  * @throws {UsageError}

@@ -10,9 +10,9 @@ const MIN_BURST = 4
 const RATE_PER_SLOT = 0.5
 
 /**
- * When a dead worker is replaced. One that had listened is replaced at once; a token bucket over all slots keeps workers
- * that die of their first client from becoming a fork storm. One that died while starting waits, longer with each failed
- * start in a row. The last worker that tries never waits long.
+ * When a dead worker is replaced. One that had listened is replaced at once; a token bucket over all slots keeps
+ * workers that die of their first client from becoming a fork storm. One that died while starting waits, longer with
+ * each failed start in a row. The last worker that tries never waits long.
  */
 export class RestartDelays {
   #burst

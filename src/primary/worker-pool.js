@@ -88,8 +88,8 @@ export class WorkerPool {
    * Checks port and engine, and takes the last run's snapshot over; starts nothing yet.
    * @param {any} given @param {Logger} log
    * @param {boolean} terminal whether workers format log lines for a terminal
-   * @returns {Promise<WorkerPool>} @throws {Error} if the port is taken, the engine cannot be reached or the snapshot cannot
-   *   be replaced
+   * @returns {Promise<WorkerPool>}
+   * @throws {Error} if the port is taken, the engine cannot be reached or the snapshot cannot be replaced
    */
   static async create(given, log, terminal) {
     const { address, port, internal_address, internal_port } = given.http_server
@@ -343,7 +343,8 @@ export class WorkerPool {
   }
 
   /**
-   * Switches all workers to the live options of a configuration, at the same moment. Later workers start with all of it.
+   * Switches all workers to the live options of a configuration, at the same moment. Later workers start with all of
+   * it.
    * @param {any} next
    * @returns {Promise<void>} when all workers use it
    * @throws {Error} if a worker cannot use it: nothing has changed

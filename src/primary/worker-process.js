@@ -93,7 +93,7 @@ export class WorkerProcess {
     return this.listening && !this.draining && !this.liveness.silent
   }
 
-  /** @param {(code: number | null, signal: string | null) => void} listener called when it has ended, or was not forked */
+  /** @param {(code: number | null, signal: string | null) => void} listener called after its end, or a failed fork */
   onEnd(listener) {
     this.worker.once('exit', listener)
     if (this.forked) return

@@ -82,8 +82,8 @@
  *   No route: 404. A handler that throws is answered with 500, and nothing else happens
  * @property {(path: string, route: WebSocketRoute) => void} websocket GET without upgrade headers on this path: 400
  * @property {(host: string, port: number) => Promise<void>} listen every worker listens on the same port itself
- *   (SO_REUSEPORT, several accept queues) where the platform can; else through `cluster`. Rejects with one clear Error. May be called again
- *   after `stopListening`
+ *   (SO_REUSEPORT, several accept queues) where the platform can; else through `cluster`. Rejects with one clear
+ *   Error. May be called again after `stopListening`
  * @property {(connection: Connection, data: string | Uint8Array, binary: boolean) => void} send in order with earlier
  *   publications to the connection. Never throws, also not on a closed connection
  * @property {(connection: Connection) => void} ping a WebSocket ping frame

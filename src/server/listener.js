@@ -9,7 +9,7 @@ const ANY_FILE = '/dev/null'
 const RESERVE_SHARE = 0.1
 const MIN_RESERVE = 16
 const MAX_RESERVE = 128
-/** Free descriptors above the reserve with which accepting goes on: those of the listening sockets, and some clients. */
+/** Free descriptors above the reserve before accepting goes on: for the listening sockets, and some clients. */
 const RESUME_MARGIN = 32
 const CHECK_MS = 100
 /** Checks between two attempts to go on. */

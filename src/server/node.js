@@ -16,9 +16,9 @@ import { encodeCompressed, encodeMessage } from './websocket-frame.js'
 /** @typedef {any} Handle a NodeConnection */
 
 /**
- * `ws` keeps the pieces of an unfinished message as they came, each with some 200 bytes of its own. So the limits follow
- * the longest message, for pieces of an ordinary size: 1 KB for fragments, 512 bytes for what the socket reads at once.
- * More of them close with 1008.
+ * `ws` keeps the pieces of an unfinished message as they came, each with some 200 bytes of its own. So the limits
+ * follow the longest message, for pieces of an ordinary size: 1 KB for fragments, 512 bytes for what the socket reads
+ * at once. More of them close with 1008.
  * @param {number} maxMessage bytes
  */
 const pieceLimits = maxMessage => ({

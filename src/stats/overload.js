@@ -10,7 +10,7 @@ import { timeAbove } from './tick-histogram.js'
 
 /** Samples in a row: one long garbage collection is no overload, and one quiet second no recovery. */
 const SAMPLES = { overloaded: 2, recovered: 3 }
-/** Share of the time that ticks above `overload.max_tick` take: overloaded above the first, recovered below the second. */
+/** Share of the time in ticks above `overload.max_tick`: overloaded above the first, recovered below the second. */
 const SHARES = { overloaded: 0.7, recovered: 0.5 }
 /** Memory is free again this many per cent below `overload.max_memory`. */
 const FREE_MEMORY = 5
@@ -58,7 +58,8 @@ export class Overload {
   #clock
 
   /**
-   * @param {object} options @param {number} options.maxTick ms; 0: any @param {number} options.maxMemory per cent; 0: any
+   * @param {object} options @param {number} options.maxTick ms; 0: any
+   * @param {number} options.maxMemory per cent; 0: any
    * @param {() => void} [options.collect] collects garbage
    * @param {(reason: OverloadReason | null, facts: {memory_percent: number, tick_max_ms: number}) => void}
    *   [options.onChange]

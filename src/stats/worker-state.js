@@ -88,7 +88,7 @@ export class WorkerState {
     this.#current = new ProcessSamples()
   }
 
-  /** @param {number} pid @returns {boolean} false for one that lets its clients go, or was to replace the current one */
+  /** @param {number} pid @returns {boolean} false: it lets its clients go, or was to replace the current one */
   isCurrent(pid) {
     return !this.#draining.has(pid) && [null, pid].includes(this.#current.pid)
   }

@@ -19,8 +19,8 @@ const LAST_REQUESTS_MS = 1000
 const ANSWER_TICK_MS = 10
 
 /**
- * @typedef {{over: number, within: number, stopping: boolean}} DrainMessage of the primary: time for the clients and for
- *   everything, ms; `stopping`: all workers end
+ * @typedef {{over: number, within: number, stopping: boolean}} DrainMessage of the primary: time for the clients and
+ *   for everything, ms; `stopping`: all workers end
  */
 
 /** @param {Session} session */
@@ -28,7 +28,8 @@ const close = session => session.close(disconnects.shutdown)
 
 /**
  * Lets the clients of this worker go and answers requests under way. It has stopped listening.
- * @param {{servers: SocketServer[], sessions: Sessions, polls: Clients[]}} parts `polls`: clients without a session here
+ * @param {{servers: SocketServer[], sessions: Sessions, polls: Clients[]}} parts `polls`: clients without a session
+ *   here
  * @param {DrainMessage} message
  * @returns {Promise<boolean>} whether there were clients
  */

@@ -18,7 +18,7 @@ export class LiveConfig {
   /** Called after a switch. */
   onCommit = () => {}
 
-  /** @param {any} config @param {string} cursorKey base64 @param {Jwks} jwks @throws {Error} naming the invalid option */
+  /** @param {any} config @param {string} cursorKey base64 @param {Jwks} jwks @throws {Error} names a wrong option */
   constructor(config, cursorKey, jwks) {
     this.#jwks = jwks
     this.current = this.#make(config, cursorKey)

@@ -1,7 +1,7 @@
 // A worker process, forked by the primary (primary/worker-pool.js). This room assembles workers, without other logic:
 // main.js builds the parts, connects them and listens; context.js holds those that sessions, transports and API need.
 // May import every room but primary/ and cli/; demo, metrics, admin and the Redis engine are loaded only if configured.
-// Messages of the primary: start, workers, elsewhere, prepare, commit, drain, stats, gc, log. A worker never outlives it.
+// Messages of the primary: start, workers, elsewhere, prepare, commit, drain, stats, gc, log. A worker ends with it.
 
 import { url as inspectorUrl } from 'node:inspector'
 import { Socket } from 'node:net'

@@ -41,7 +41,10 @@ function setUp(interval, pongTimeout, count) {
       rig.heartbeat.add(session)
       return session
     },
-    /** Lets time pass, in steps of a few ms as timers do. @param {number} ms @param {(pinged: TestSession[]) => void} [each] */
+    /**
+     * Lets time pass, in steps of a few ms as timers do.
+     * @param {number} ms @param {(pinged: TestSession[]) => void} [each]
+     */
     async pass(ms, each = () => {}) {
       for (const end = rig.now + ms; rig.now < end; ) {
         rig.now = Math.min(end, rig.now + rig.heartbeat.tickMs)

@@ -1,4 +1,4 @@
-// The CPU quota of control groups, from files as the kernel writes them; and, where groups can be made, from a real one.
+// The CPU quota of control groups, from files as the kernel writes them, and from a real group where one can be made.
 
 import { execFile } from 'node:child_process'
 import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs'

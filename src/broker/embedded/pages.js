@@ -1,6 +1,6 @@
 // Recovery and history travel in pages, so that the backlog of a worker stays small and live publications of all
-// channels pass between them. A worker asks for the next page when it has got the last one; the primary keeps nothing in
-// between. Publications may be trimmed meanwhile: then the recovery fails, as it does for a client that comes too late.
+// channels pass between them. A worker asks for the next page when it has got the last one; the primary keeps nothing
+// in between. Publications may be trimmed meanwhile: then the recovery fails, as for a client that comes too late.
 
 import { errors } from '../../errors.js'
 import { wireSize } from './stream.js'

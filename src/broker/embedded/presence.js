@@ -15,7 +15,7 @@
 export class Presence {
   /** @type {Map<string, Present<L>>} by client id */
   clients = new Map()
-  /** @type {Map<string, number> | null} clients of each user; null with at most one client: most channels are personal */
+  /** @type {Map<string, number> | null} clients of each user; null below two clients: most channels are personal */
   #users = null
 
   get users() {

@@ -22,7 +22,7 @@ export class RecencyList {
   /** @type {T | null} */
   newest = null
 
-  /** Puts an object at the end; it leaves the list where it was before. @param {T} aged @param {number} usedAt unix s */
+  /** Moves an object to the end; it leaves its earlier list. @param {T} aged @param {number} usedAt unix s */
   add(aged, usedAt) {
     aged.list?.remove(aged)
     aged.list = this

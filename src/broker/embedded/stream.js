@@ -92,7 +92,7 @@ export class Stream extends Timer {
     return missed < 0 || missed > this.length || (limit > 0 && missed > limit) ? -1 : missed
   }
 
-  /** @param {number} count -1 = all @param {number} [maxBytes] as for `read` @returns {Entry[]} the newest, ascending */
+  /** @param {number} count -1: all @param {number} [maxBytes] as for `read` @returns {Entry[]} the newest, in order */
   newest(count, maxBytes) {
     return this.read(undefined, count, true, maxBytes).reverse()
   }

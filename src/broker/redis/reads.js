@@ -111,7 +111,10 @@ export class Reads {
     }
   }
 
-  /** @param {Item[]} items @param {number} limit of all answers, bytes; 0: none @param {number} large bytes read alone */
+  /**
+   * @param {Item[]} items @param {number} limit of all answers, bytes; 0: none
+   * @param {number} large bytes read alone
+   */
   #sendCall(items, limit, large) {
     const { up } = this.#partition
     this.#pending += items.length

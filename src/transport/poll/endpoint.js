@@ -76,7 +76,7 @@ export class PollEndpoint {
     return this.#transport.backlog()
   }
 
-  /** From now on polls of other workers' sessions do not wait. @returns {import('../index.js').Clients} those that do */
+  /** Polls of other workers' sessions wait no longer. @returns {import('../index.js').Clients} those that wait now */
   drain() {
     this.#draining = true
     return {

@@ -3,7 +3,9 @@
 import { anything, channels, generateFrame, mutate, texts } from '../../session/fuzz/generator.js'
 
 /** @typedef {import('../../session/fuzz/random.js').Random} Random */
-/** @typedef {{method: string, path: string, query?: string, headers?: Record<string, string>, body?: Buffer}} Request */
+/**
+ * @typedef {{method: string, path: string, query?: string, headers?: Record<string, string>, body?: Buffer}} Request
+ */
 
 export const API_KEY = 'key'
 /** Nothing else is published there, so that its subscribers know what must come. */

@@ -120,9 +120,9 @@ return table.concat(answers, '\n')
 --                                        batch id. If a failover has lost that one, the answer is `found` 0, and the
 --                                        stream gets a new epoch. Beyond the limit of bytes the answer ends, and has
 --                                        the position of its last publication instead of the top
--- Returns for each item an array: '<found> <top offset> <epoch> <batch id>', then id and value of each entry. found is 1,
--- 0, or 2 if the limit of bytes has ended the list. '>': the items together had too many bytes, ask for this one alone;
--- '!<text>': failed.
+-- Returns for each item an array: '<found> <top offset> <epoch> <batch id>', then id and value of each entry. found is
+-- 1, 0, or 2 if the limit of bytes has ended the list. '>': the items together had too many bytes, ask for this one
+-- alone; '!<text>': failed.
 local newEpoch, emptyTtl = ARGV[1], tonumber(ARGV[2])
 -- Bytes left for this call; nil: no limit.
 local left = ARGV[3] ~= '0' and tonumber(ARGV[3]) or nil
