@@ -27,6 +27,9 @@ const FIRST_BYTES = 32 * 1024
 const MAX_FIRST = 128
 const LITTLE_BYTES = 2 * 1024
 
+/** Times that the newest publications are read again because newer ones have replaced them meanwhile. */
+const MAX_RESTARTS = 8
+
 /** @type {SubscribeAnswer} */
 const NO_ANSWER = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
 
@@ -153,6 +156,7 @@ export class Recovery extends Read {
   #done
   #answer = NO_ANSWER
   #first = true
+  #restarts = 0
 
   /**
    * @param {Bus} bus @param {Reads} reads @param {string} channel @param {SubscribeWants} wants
@@ -190,11 +194,14 @@ export class Recovery extends Read {
     const page = cursor.u8()
     const since = cursor.f64()
     this.add(cursor, epoch)
+    if (page === Page.NONE && this.#mayRestart()) return true
     if (page !== Page.MORE) {
       const recovered = page === Page.LAST
       this.#answer = { offset, epoch, recovered, publications: recovered ? this.publications : [] }
       return false
     }
+    // None of the newest has fitted: other ones may be the newest for the next page.
+    if (this.#latest && this.publications.length === 0) return true
     this.#recover = {
       offset: this.publications.at(-1)?.offset ?? since,
       epoch,
@@ -203,6 +210,21 @@ export class Recovery extends Read {
       maxBytes: this.#maxBytes && Math.max(1, this.#maxBytes - this.bytes),
     }
     this.#latest = false
+    return true
+  }
+
+  /**
+   * A cache recovery does not fail because of publications that come while it is read: it begins again with the newest.
+   * @returns {boolean} false: it is none, or has begun too often
+   */
+  #mayRestart() {
+    const { latest, recover } = this.#wants
+    if (!latest || recover === null || this.#restarts === MAX_RESTARTS) return false
+    this.#restarts++
+    this.publications = []
+    this.bytes = 0
+    this.#recover = recover
+    this.#latest = true
     return true
   }
 

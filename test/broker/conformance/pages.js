@@ -109,6 +109,28 @@ export function pages(test) {
     t.same(down, upTo(down.length, down.at(-1)).reverse())
   })
 
+  for (const [limit, size] of [
+    [1, 1],
+    [0, 10],
+  ]) {
+    test(
+      `the newest publications are recovered while newer ones replace them: ${size}`,
+      1,
+      async (t, _rig, a) => {
+        const rules = { ...WHOLE, historySize: size }
+        const large = 'x'.repeat(100_000 / size + 4000)
+        const publishAll = () => Promise.all(upTo(size).map(() => a.publish('cache', large, rules)))
+        await publishAll()
+        const recover = { offset: 0, epoch: '', limit, maxBytes: 200_000 }
+        const recovery = a.subscribe('cache', { latest: true, recover })
+        await Promise.all([publishAll(), publishAll()])
+        const answer = await recovery
+        t.ok(answer.recovered)
+        t.same(offsets(answer.publications), upTo(size, answer.offset - size + 1))
+      },
+    )
+  }
+
   test('a limit of bytes refuses a recovery and cuts a history', 1, async (t, _rig, a) => {
     const epoch = await fill(a, 'large')
     const subscribe = (/** @type {object} */ recover, latest = false) =>
