@@ -33,7 +33,7 @@ export class PollTransport {
   #timers
   /** Request whose session opens now. @type {WaitingPoll | null} */
   opening = null
-  #ended = new EndedSessions(queue => this.#timers.cancel(queue))
+  #ended = new EndedSessions(queue => this.#forget(queue))
   /** @type {PollQueue[]} */
   #scheduled = []
   /** @type {PollQueue[]} queues that got messages; `backlog` removes the empty ones */
@@ -136,6 +136,12 @@ export class PollTransport {
     queue.clear()
   }
 
+  /** Too many sessions have ended. @param {PollQueue} queue of one of them */
+  #forget(queue) {
+    // One with a poll is cleared after its answer.
+    if (queue.waitingPoll === null) this.#discard(queue)
+  }
+
   // Answers
 
   /** @param {PollQueue} queue */
@@ -193,6 +199,8 @@ export class PollTransport {
 
   /** @param {PollQueue} queue @param {Encoded} message framed @param {boolean} shared with other queues */
   #enqueue(queue, message, shared) {
+    // An ended session follows its topics until it is released.
+    if (queue.session.closed) return
     // The limit does not apply while a poll waits: its answer empties the queue.
     if (queue.waitingPoll && !queue.fits(message)) this.#answer(queue)
     queue.add(message, shared)

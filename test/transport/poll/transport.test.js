@@ -1,4 +1,5 @@
 import t from 'tap'
+import { disconnects } from '../../../src/errors.js'
 import { Cohort } from '../../../src/hub/channel.js'
 import { JsonCodec } from '../../../src/protocol/json.js'
 import { Sessions } from '../../../src/session/sessions.js'
@@ -25,6 +26,8 @@ function setUp() {
     traffic,
     timers,
     clock,
+    replies: { owner: null },
+    refusals: { add: () => {} },
     newSessionId: () => `session ${++last}`,
   }
   const transport = new PollTransport(/** @type {any} */ (context), fanout)
@@ -128,4 +131,32 @@ t.test('however much comes in one turn, a client that asks gets it', async t => 
   t.equal(answers.count, 1, 'what is long enough leaves at once')
   await new Promise(setImmediate)
   t.equal(queue.session.closed, false)
+})
+
+t.test('a session that has left keeps nothing of what is published until it is released', async t => {
+  const { open, transport, fanout, cohort } = setUp()
+  const queue = open()
+  transport.follow(queue.session, 'topic')
+  transport.leave(queue)
+  fanout.publish(cohort, Buffer.from('{"push":{}}'), null)
+  t.equal(queue.hasMessages, false)
+  t.same(transport.backlog(), { bytes: 0, largest: 0 })
+})
+
+t.test('ended sessions above their limit keep nothing', async t => {
+  const { open, transport, pass } = setUp()
+  const answers = new Answers()
+  const queues = Array.from({ length: 20 }, open)
+  transport.poll(queues[0], answers.waitingPoll(), 25_000)
+  for (const { session } of queues) {
+    transport.send(session, 'x'.repeat(700_000))
+    session.close(disconnects.shutdown)
+  }
+  await answers.all(1)
+  t.ok([...answers.bodies][0].length > 700_000, 'one that is polling gets all')
+  const { bytes } = transport.backlog()
+  t.ok(bytes > 4_000_000 && bytes < 9_500_000, `${bytes} bytes`)
+  pass(30_100)
+  await new Promise(setImmediate)
+  t.same(transport.backlog(), { bytes: 0, largest: 0 })
 })
