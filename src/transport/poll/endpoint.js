@@ -199,6 +199,10 @@ export class PollEndpoint {
       else this.#handle(queue, request, body, waitingPoll)
       return
     }
-    if (queue?.waitingPoll?.is(worker, poll)) this.#transport.abandon(queue, queue.waitingPoll)
+    if (!queue?.waitingPoll?.is(worker, poll)) return
+    const { waitingPoll } = queue
+    this.#transport.abandon(queue, waitingPoll)
+    // Nobody reads the answer, but until it comes the call takes memory in the other worker.
+    waitingPoll.answer(answers.accepted)
   }
 }
