@@ -377,16 +377,17 @@ export class Session {
     if (this.state === State.CLOSED) return
     const wasConnected = this.state === State.CONNECTED
     this.state = State.CLOSED
-    const { sessions, traffic, timers } = this.context
+    const { sessions, traffic, timers, broker } = this.context
     if (this.expiry !== null) timers.cancel(this.expiry)
     traffic.closes.add(code)
     this.queue = null
+    // Not in `release`: the user may come back before, and would be refused for good.
+    if (this.traits & Trait.CLAIMED) broker.control.releaseUser(this.user)
     sessions.closed(this, wasConnected)
   }
 
-  /** Releases everything that the ended session holds. Late if thousands end at once: work is done in slices. */
+  /** Releases the subscriptions of the ended session. Late if thousands end at once: work is done in slices. */
   release() {
     for (const subscription of list(this.subscriptions)) this.removeSubscription(subscription)
-    if (this.traits & Trait.CLAIMED) this.context.broker.control.releaseUser(this.user)
   }
 }

@@ -1,6 +1,10 @@
 // Many clients of one worker leave at once, by a cut or by the server API: everybody is released, and only one time.
 
 import t from 'tap'
+import { Session } from '../../src/session/session.js'
+import { Sessions } from '../../src/session/sessions.js'
+import { Trait } from '../../src/session/state.js'
+import { TimerWheel } from '../../src/timer-wheel.js'
 import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
@@ -69,3 +73,28 @@ for (const driver of drivers) {
     })
   })
 }
+
+// A user who comes back at once must not be refused with 3504, after which clients never connect again.
+t.test('however many leave at once, none of them counts for client.user_connection_limit', async t => {
+  const timers = new TimerWheel(100, Date.now)
+  const sessions = new Sessions({ pingInterval: 0, pongTimeout: 0, staleDelay: 0, timers, clock: Date.now })
+  /** @type {string[]} */
+  const released = []
+  const control = { releaseUser: (/** @type {string} */ user) => released.push(user) }
+  const context = { sessions, timers, traffic: { closes: { add: () => {} } }, broker: { control } }
+  const crowd = Array.from({ length: COUNT }, (_, i) => {
+    const session = new Session(
+      /** @type {any} */ ({ context }),
+      null,
+      /** @type {any} */ (null),
+      Trait.CLAIMED,
+    )
+    session.user = `${i}`
+    return session
+  })
+  for (const session of crowd) session.ended()
+  t.equal(released.length, COUNT, 'at once')
+  await new Promise(setImmediate)
+  t.equal(new Set(released).size, COUNT)
+  t.equal(released.length, COUNT, 'one time each')
+})
