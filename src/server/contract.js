@@ -42,7 +42,8 @@
 /**
  * @typedef {object} StreamRoute shared by the streams of one kind
  * @property {number} maxBuffered unread bytes of a client before `overflow` is called (the driver may be late by
- *   what it cannot see of its library's and the kernel's buffers: at most 64 KB and the longest message)
+ *   what it cannot see of its library's and the kernel's buffers: at most 64 KB and the longest message). A message
+ *   that was written when nothing was unread does not count, however long it is
  * @property {(stream: Stream) => void} overflow the client has more than maxBuffered bytes unread. Never called from
  *   within `write`, but soon after; the route answers with `end` or `cut`
  * @property {(stream: Stream) => void} close called exactly once for each stream, after its client has left or its

@@ -18,6 +18,8 @@ export class NodeStream {
   /** @type {Pending} written in this turn of the event loop */
   #pending = null
   #held = false
+  /** Bytes of an unread message that was written when nothing else was unread: a long reply is no backlog. */
+  #alone = 0
   /** No more writes. */
   #over = false
   /** `close` of the route was called. */
@@ -64,13 +66,20 @@ export class NodeStream {
   /** @param {ChunkMaker} chunks */
   flush(chunks) {
     if (this.#over) return
-    if (this.#pending === null) this.#res.flushHeaders()
-    else this.#res.write(chunks.make(this.#pending))
+    const pending = this.#pending
     this.#pending = null
+    const idle = this.unread === 0
+    if (idle) this.#alone = 0
+    if (pending === null) this.#res.flushHeaders()
+    else this.#res.write(chunks.make(pending))
     const { unread } = this
     if (unread === 0) return
     this.#host.slow.add(this)
-    if (unread > this.#route.maxBuffered) this.#route.overflow(this)
+    const { maxBuffered } = this.#route
+    if (unread <= maxBuffered) return
+    if (idle && pending !== null)
+      this.#alone = Buffer.byteLength(Array.isArray(pending) ? pending[0] : pending)
+    if (unread > maxBuffered + this.#alone) this.#route.overflow(this)
   }
 
   /** Bytes not accepted by the kernel yet. */

@@ -49,6 +49,31 @@ export function slowClientConformance(t, driver) {
     t.equal(await rig.recorder.next('close'), stream)
   })
 
+  t.test('one message may be longer than maxBuffered; what follows it counts', async t => {
+    const rig = await streams(t, driver)
+    const { client, stream } = await open(t, rig)
+    client.socket.pause()
+    await turn()
+    const long = 'x'.repeat(12_000_000)
+    rig.server.write(stream, long)
+    for (let i = 0; i < 10; i++) {
+      await turn()
+      rig.server.write(stream, 'y'.repeat(1000))
+    }
+    const chunks = dechunk(client)
+    client.socket.resume()
+    while (chunks.received < long.length + 10_000) await once(client.socket, 'data')
+    t.equal(rig.recorder.count('overflow'), 0)
+    client.socket.pause()
+    rig.server.write(stream, long)
+    await turn()
+    t.equal(rig.recorder.count('overflow'), 0)
+    const count = await fill(rig.server, stream, rig.recorder, () => 'z'.repeat(20_000))
+    t.ok(count * 20_000 > 1_000_000, `${count} messages`)
+    rig.server.cut(stream)
+    await rig.recorder.next('close')
+  })
+
   t.test('a client that does not read its answer is cut, one that reads slowly gets it', async t => {
     const SIZE = 30_000_000
     const { port } = await serve(t, driver, server => {
