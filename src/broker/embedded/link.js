@@ -37,9 +37,11 @@ export class Link {
 
   /** Called once a second while it is behind. @returns {boolean} whether it is stuck */
   check() {
-    // `writableLength` falls only when a whole write is done, which may be megabytes; Node.js itself judges by this
-    // queue whether a socket times out (net.Socket, _onTimeout).
-    const { writeQueueSize } = /** @type {any} */ (this.socket)._handle ?? { writeQueueSize: 0 }
+    // `writableLength` falls only when a whole write is done, which may be megabytes. The queue of the handle has no
+    // public way, but Node.js itself judges by it whether a socket times out (net.Socket, _onTimeout). Without it no
+    // worker is stuck: liveness.js still finds those that stand still.
+    const { writeQueueSize } = /** @type {any} */ (this.socket)._handle ?? {}
+    if (typeof writeQueueSize !== 'number') return false
     this.silent = this.unwritten === writeQueueSize ? this.silent + 1 : 0
     this.unwritten = writeQueueSize
     return this.silent >= STUCK_TICKS

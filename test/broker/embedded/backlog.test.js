@@ -1,6 +1,7 @@
 // Workers that read slowly, or not at all, and what the others notice of it.
 
 import t from 'tap'
+import { Link } from '../../../src/broker/embedded/link.js'
 import { LIVE, offsets, Peer, upTo } from '../conformance/peer.js'
 import { startEmbedded } from './rig.js'
 
@@ -116,4 +117,11 @@ t.test('a worker that reads slowly is not stuck, one that reads nothing is', asy
   }
   t.same(named, ['0'])
   t.ok(seconds >= 5, 'not before five seconds')
+})
+
+t.test('without the length of the write queue nobody counts as stuck', async t => {
+  for (const _handle of [{}, null]) {
+    const link = new Link(/** @type {any} */ ({ _handle }), '0', 0, 0)
+    t.notOk(upTo(20).some(() => link.check()))
+  }
 })
