@@ -10,6 +10,7 @@
 import { createPublicKey } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { publicKeyChecks } from './keys.js'
+import { sha256 } from './secret.js'
 
 /** @import { SignatureCheck } from './keys.js' */
 
@@ -40,6 +41,8 @@ class KeySet {
   keys = new Map()
   /** @type {Set<string>} key ids that the last good answer did not have */
   unknown = new Set()
+  /** SHA-256 of the last good answer's keys. @type {Buffer | null} */
+  digest = null
   /** ms, last good answer */
   fetchedAt = Number.NEGATIVE_INFINITY
   /** Whether the last request failed. */
@@ -70,6 +73,20 @@ function readKey(jwk) {
   }
 }
 
+/** @param {any[]} list of JWKs @returns {Map<string, Key[]>} by key id */
+function readKeys(list) {
+  /** @type {Map<string, Key[]>} */
+  const keys = new Map()
+  for (const jwk of list) {
+    const key = readKey(jwk)
+    if (key === undefined) continue
+    const same = keys.get(jwk.kid)
+    if (same === undefined) keys.set(jwk.kid, [key])
+    else same.push(key)
+  }
+  return keys
+}
+
 /** @param {Response} response @returns {Promise<string>} */
 async function readBody(response) {
   const chunks = []
@@ -85,6 +102,8 @@ async function readBody(response) {
 }
 
 /**
+ * @typedef {{url: string, keys: string}} KnownKeys of one endpoint; `keys`: list of JWKs as JSON
+ *
  * @typedef {object} JwksOptions
  * @property {() => number} [clock] ms
  * @property {typeof globalThis.fetch} [fetch]
@@ -93,6 +112,8 @@ async function readBody(response) {
  * @property {number} [minInterval] ms between two requests to one endpoint
  * @property {(error: Error, kept: number) => void} [onUnreachable] an endpoint cannot be reached; `kept`: its keys that
  *   stay in use. Called once a minute at most
+ * @property {(url: string, keys: string) => void} [onKeys] an endpoint has published other keys than before
+ * @property {readonly KnownKeys[]} [known] keys to use while their endpoint cannot be reached; it is asked first
  */
 
 /** The key sets of a gateway's worker, by URL. A reload of the configuration keeps them. */
@@ -102,6 +123,7 @@ export class Jwks {
   #pending = 0
   #options
   #onUnreachable
+  #onKeys
   #reportedAt = Number.NEGATIVE_INFINITY
 
   /** @param {JwksOptions} [options] */
@@ -112,9 +134,13 @@ export class Jwks {
     ttl = 3_600_000,
     minInterval = 1000,
     onUnreachable,
+    onKeys,
+    known = [],
   } = {}) {
     this.#options = { clock, fetch, timeout, ttl, minInterval }
     this.#onUnreachable = onUnreachable
+    this.#onKeys = onKeys
+    for (const { url, keys } of known) this.#add(url).keys = readKeys(JSON.parse(keys))
   }
 
   /**
@@ -197,8 +223,10 @@ export class Jwks {
     const wait = Math.min(set.askedAt + minInterval - clock(), minInterval)
     if (wait > 0) await delay(wait)
     try {
-      set.keys = await this.#fetchKeys(url)
+      const list = await this.#fetchKeys(url)
+      set.keys = readKeys(list)
       set.failed = false
+      this.#tell(url, set, JSON.stringify(list))
       // Ids that are asked for no more leave: the first who asks again is remembered again.
       if (clock() - set.fetchedAt >= UNKNOWN_TTL_MS) set.unknown.clear()
       set.fetchedAt = clock()
@@ -213,6 +241,14 @@ export class Jwks {
     }
   }
 
+  /** @param {string} url @param {KeySet} set @param {string} keys */
+  #tell(url, set, keys) {
+    const digest = sha256(keys)
+    if (set.digest?.equals(digest)) return
+    set.digest = digest
+    this.#onKeys?.(url, keys)
+  }
+
   /** @param {Error} error @param {number} kept */
   #report(error, kept) {
     const now = this.#options.clock()
@@ -221,7 +257,7 @@ export class Jwks {
     this.#onUnreachable?.(error, kept)
   }
 
-  /** @param {string} url */
+  /** @param {string} url @returns {Promise<any[]>} JWKs */
   async #fetchKeys(url) {
     for (let tried = 1; ; tried++) {
       try {
@@ -233,7 +269,7 @@ export class Jwks {
     }
   }
 
-  /** @param {string} url */
+  /** @param {string} url @returns {Promise<any[]>} JWKs */
   async #fetchOnce(url) {
     const { fetch, timeout } = this.#options
     const response = await fetch(url, {
@@ -247,15 +283,6 @@ export class Jwks {
     const body = JSON.parse(await readBody(response))
     if (!Array.isArray(body?.keys)) throw new Error('the response has no list of keys')
     if (body.keys.length > MAX_KEYS) throw new Error(`the response has more than ${MAX_KEYS} keys`)
-    /** @type {Map<string, Key[]>} */
-    const keys = new Map()
-    for (const jwk of body.keys) {
-      const key = readKey(jwk)
-      if (key === undefined) continue
-      const same = keys.get(jwk.kid)
-      if (same === undefined) keys.set(jwk.kid, [key])
-      else same.push(key)
-    }
-    return keys
+    return body.keys
   }
 }

@@ -12,6 +12,7 @@ import { deriveCursorKey } from '../transport/uni-poll/cursor.js'
 import { packageVersion } from '../version.js'
 import { probe, urlOf } from './address.js'
 import { ConfigSwitch } from './config-switch.js'
+import { KeySets } from './key-sets.js'
 import { LIVENESS_TICK_MS } from './liveness.js'
 import { NO_OBSERVER } from './pool-observer.js'
 import { RestartDelays } from './restart-delays.js'
@@ -41,6 +42,7 @@ export class WorkerPool {
   node
   /** Shared by all workers, also later ones. */
   #cursorKey
+  #keySets = new KeySets()
   /** Used if no secret is configured. */
   #randomKey = randomBytes(32).toString('base64')
   /** @type {Set<WorkerProcess>} all that live */
@@ -169,6 +171,9 @@ export class WorkerPool {
         this.driver = message.driver
         this.#onListening(slot, process)
         break
+      case 'jwks':
+        this.#keySets.add(message)
+        break
       case 'failed':
         process.reason = message.message
         this.#started?.(new Error(message.message))
@@ -185,17 +190,14 @@ export class WorkerPool {
 
   /** @param {WorkerProcess} process */
   #sendStart(process) {
-    process.config = this.config
-    process.send({
-      type: 'start',
-      config: process.config,
-      number: process.number,
-      index: process.slot,
+    process.start({
+      config: this.config,
       workers: this.slots.length,
       node: this.node,
       terminal: this.#terminal,
       quiet: this.quiet,
       cursorKey: this.#cursorKey,
+      keySets: this.#keySets.all,
     })
   }
 
@@ -235,9 +237,7 @@ export class WorkerPool {
   }
 
   get #open() {
-    let sum = 0
-    for (const { open } of this.#processes) sum += open
-    return sum
+    return [...this.#processes].reduce((sum, { open }) => sum + open, 0)
   }
 
   /** @param {WorkerProcess} changed */

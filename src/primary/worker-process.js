@@ -4,6 +4,7 @@ import { Liveness } from './liveness.js'
 /** @import { Worker } from 'node:cluster' */
 /** @import { Socket } from 'node:net' */
 /** @import { NodeIdentity } from '../api/context.js' */
+/** @import { KnownKeys } from '../auth/jwks.js' */
 
 /**
  * @typedef {object} WorkerStart the first message to a worker
@@ -16,6 +17,7 @@ import { Liveness } from './liveness.js'
  * @property {boolean} terminal
  * @property {boolean} quiet log lines go to the primary, not to standard output
  * @property {string} cursorKey
+ * @property {KnownKeys[]} keySets
  */
 
 /** Slots of a node, at most: `workers` of the configuration. */
@@ -114,6 +116,12 @@ export class WorkerProcess {
     this.listening = false
     this.#onStarted(reason)
     this.#onEnded()
+  }
+
+  /** Its first message. @param {Omit<WorkerStart, 'type' | 'number' | 'index'>} start */
+  start(start) {
+    this.config = start.config
+    this.send({ type: 'start', number: this.number, index: this.slot, ...start })
   }
 
   /** @param {object} message @returns {boolean} false if it cannot be reached any more */

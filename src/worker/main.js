@@ -99,7 +99,7 @@ function createListener({ address, port, internal_address, internal_port }, serv
 }
 
 /** @param {WorkerStart} start */
-async function run({ config: given, number, index, workers, node, terminal, quiet, cursorKey }) {
+async function run({ config: given, number, index, workers, node, terminal, quiet, cursorKey, keySets }) {
   const output = new LogOutput(given.log, terminal)
   output.shown = !quiet
   if (quiet) output.forward = forwardLine
@@ -107,6 +107,8 @@ async function run({ config: given, number, index, workers, node, terminal, quie
   const log = new LimitedLog(fullLog)
   const clock = Date.now
   const jwks = new Jwks({
+    known: keySets,
+    onKeys: (url, keys) => process.send?.({ type: 'jwks', url, keys }),
     onUnreachable: ({ message }, kept) =>
       log.warn({ reason: message, kept }, 'token keys could not be fetched'),
   })
@@ -228,7 +230,6 @@ async function run({ config: given, number, index, workers, node, terminal, quie
   const nodeInfo = new NodeInfo(node, broker.local, config.node.info_metrics_aggregate_interval, clock)
   const nodes = () => broker.control.nodes() || null
   metricsPage?.mountMetrics({ server: internal, config, view, node, nodeInfo, nodes, log })
-  const { version } = node
   admin?.mountAdmin({
     config,
     settings: () => context.config.admin,
@@ -237,7 +238,7 @@ async function run({ config: given, number, index, workers, node, terminal, quie
     context: api.context,
     broker,
     calls,
-    version,
+    version: node.version,
     worker: number,
     counting: () => firstWorker,
     clock,
@@ -282,7 +283,6 @@ async function run({ config: given, number, index, workers, node, terminal, quie
   setInterval(() => context.config.gc.idle && trim.tick(), TRIM_TICK_MS)
   setInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
   setInterval(() => sessions.heartbeat.tick(), sessions.heartbeat.tickMs)
-  let reportedOpen = 0
   if (createEngine !== null) {
     let redisUp = true
     setInterval(() => {
@@ -291,12 +291,12 @@ async function run({ config: given, number, index, workers, node, terminal, quie
       process.send?.({ type: 'redis', up: redisUp })
     }, READY_TICK_MS)
   }
-  const openTick = client.connection_limit > 0 ? OPEN_TICK_MS : READY_TICK_MS
-  setInterval(() => {
-    if (sessions.open === reportedOpen || context.config.client.connection_limit === 0) return
-    reportedOpen = sessions.open
-    process.send?.({ type: 'open', count: reportedOpen })
-  }, openTick)
+  let reported = 0
+  const reportOpen = () => {
+    if (sessions.open === reported || context.config.client.connection_limit === 0) return
+    process.send?.({ type: 'open', count: (reported = sessions.open) })
+  }
+  setInterval(reportOpen, client.connection_limit > 0 ? OPEN_TICK_MS : READY_TICK_MS)
   const positionDelay = client.channel_position_check_delay
   if (positionDelay > 0) {
     setInterval(

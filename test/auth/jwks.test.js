@@ -341,6 +341,44 @@ t.test('a reload keeps the keys that are known', async t => {
   t.equal(server.requests.length, 1)
 })
 
+t.test('a new worker begins with the keys that others know, until the endpoint says otherwise', async t => {
+  const server = await serve(t, [jwk(rsa, { kid: 'r' }), jwk(ed, { kid: 'e', use: 'enc' })])
+  /** @type {{url: string, keys: string}[]} */
+  const told = []
+  let now = NOW * 1000
+  const fetched = new Jwks({
+    clock: () => now,
+    timeout: 10_000,
+    onKeys: (url, keys) => told.push({ url, keys }),
+  })
+  const good = token('RS256', rsa, 'r')
+  t.equal(await outcome(tokens(server.url, {}, { jwks: fetched }), good), 'good')
+  now += 3_600_000
+  t.equal(await outcome(tokens(server.url, {}, { jwks: fetched }), good), 'good')
+  t.equal(server.requests.length, 2)
+  t.match(told, [{ url: server.url, keys: /"kid":"r"/ }], 'only a change is told')
+  t.equal(told.length, 1)
+
+  const { answer } = server
+  server.answer = (_request, response) => response.writeHead(503).end()
+  const known = told.slice()
+  const later = tokens(server.url, {}, { known, clock: () => now })
+  t.equal(await outcome(later, good), 'good', 'while the endpoint is down')
+  t.equal(await outcome(later, token('EdDSA', ed, 'e')), errors.internal)
+  t.equal(await outcome(tokens(server.url), good), errors.internal, 'without them')
+
+  server.answer = answer
+  server.keys = []
+  now += 10_000
+  t.equal(
+    await outcome(tokens(server.url, {}, { known }), good),
+    disconnects.invalidToken,
+    'it is asked first',
+  )
+  await outcome(tokens(server.url, {}, { jwks: fetched }), token('EdDSA', ed, 'new'))
+  t.strictSame(told[1], { url: server.url, keys: '[]' })
+})
+
 t.test('checks before the signature keep tokens away from the endpoint', async t => {
   const server = await serve(t, [jwk(rsa, { kid: 'r' })])
   const it = tokens(server.url, { issuer_regex: '^them$' })
