@@ -11,6 +11,8 @@ const BATCH = 50
 const totals = { connects: 0, refused: 0, received: 0, missing: 0, repeated: 0, unrecovered: 0 }
 /** @type {Record<string, number>} code -> number */
 const closes = {}
+/** @type {Record<string, number>} error of a refused connect -> number */
+const refusals = {}
 /** ms of each reconnect, from the close to the connect reply @type {number[]} */
 const gaps = []
 /** unix second -> reconnects @type {Record<string, number>} */
@@ -47,11 +49,14 @@ class Client {
       )
     })
     socket.on('message', data => this.#frame(String(data)))
-    socket.on('error', () => {})
+    socket.on('error', error => {
+      if (stopped || opened) return
+      totals.refused++
+      refusals[error.message] = (refusals[error.message] ?? 0) + 1
+    })
     socket.on('close', code => {
       if (stopped) return
-      if (!opened) totals.refused++
-      else closes[code] = (closes[code] ?? 0) + 1
+      if (opened) closes[code] = (closes[code] ?? 0) + 1
       if (this.closedAt === 0) this.closedAt = performance.now()
       setTimeout(() => this.open(), Math.random() * BACK_MS)
     })
@@ -114,7 +119,7 @@ process.on('message', async (/** @type {any} */ message) => {
     process.send?.({ type: 'offsets', offsets: clients.map(({ channel, offset }) => [channel, offset]) })
   } else if (message.type === 'stop') {
     stopped = true
-    process.send?.({ type: 'result', totals, closes, gaps, perSecond }, () => process.exit(0))
+    process.send?.({ type: 'result', totals, closes, refusals, gaps, perSecond }, () => process.exit(0))
   }
 })
 process.on('disconnect', () => process.exit(1))

@@ -188,6 +188,8 @@ export class Run extends ServerRun {
     if (!json) {
       print(`closes: ${JSON.stringify(merged(results.map(({ closes }) => closes)))}\n`)
       print(`reconnects each second: ${Object.values(perSecond).join(' ')}\n`)
+      if (result.connects_refused > 0)
+        print(`refused connects: ${JSON.stringify(merged(results.map(({ refusals }) => refusals)))}\n`)
       if (faults > 0) print(`failed publishes: ${JSON.stringify(publisher.faults)}\n`)
     }
     const wrong = ['publishes_failed', 'connects_refused', 'missing', 'repeated', 'unrecovered']
