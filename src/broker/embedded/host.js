@@ -164,7 +164,8 @@ export class BrokerHost {
   /** Stops reading from the sender of the current frame until a worker has read its backlog. @param {Link} link */
   #await(link) {
     const sender = this.#sender
-    if (sender === null || this.#ending || link.senders.has(sender)) return
+    // One that has ended reads nothing, but its channels are removed later.
+    if (sender === null || this.#ending || link.senders.has(sender) || !this.#links.has(link)) return
     link.senders.add(sender)
     if (++sender.awaited === 1) sender.socket.pause()
   }
