@@ -26,6 +26,7 @@ const KEYS = /** @type {const} */ ([
   'net.ipv4.ip_local_port_range',
   'net.ipv4.tcp_max_syn_backlog',
   'net.ipv4.tcp_mem',
+  'net.ipv4.tcp_migrate_req',
   'net.ipv4.tcp_moderate_rcvbuf',
   'net.ipv4.tcp_rmem',
   'net.ipv4.tcp_syncookies',

@@ -1,7 +1,15 @@
 // Checks of the kernel's network settings: buffers, queues, ports, connection tracking.
 
 import { bytes, checkMinimum, count, finding } from './finding.js'
-import { backlogPackets, burst, FIRST_PORT, LAST_PORT, tcpMemory, trackedEntries } from './recipes.js'
+import {
+  backlogPackets,
+  burst,
+  FIRST_PORT,
+  LAST_PORT,
+  MIGRATION,
+  tcpMemory,
+  trackedEntries,
+} from './recipes.js'
 
 /** @import { Facts } from './facts.js' */
 /** @import { Aim, Finding } from './finding.js' */
@@ -89,7 +97,25 @@ function queues(facts, { rate, workers }) {
     },
     changes: cookies === 0,
   })
-  return [accept, opening, cookie, overflows(facts)]
+  return [accept, opening, cookie, migration(facts), overflows(facts)]
+}
+
+/** @param {Facts} facts @returns {Finding} */
+function migration({ settings }) {
+  const id = 'net.ipv4.tcp_migrate_req'
+  const should = '1'
+  const why =
+    'with uWebSockets.js, 1 moves the handshakes in the queues of a replaced worker to other workers; with 0 they are reset (Linux 5.14 or newer)'
+  const has = settings[id]?.[0]
+  if (has === undefined) return finding('network', id, { should, why, status: 'cannot tell' })
+  return finding('network', id, {
+    is: String(has),
+    should,
+    why,
+    status: has > 0 ? 'ok' : 'tight',
+    setting: { key: id, value: String(has || 1), why: MIGRATION },
+    changes: has === 0,
+  })
 }
 
 /** @param {Facts} facts @returns {Finding} */

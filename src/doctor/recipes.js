@@ -64,6 +64,9 @@ export function tcpMemory(connections, { memory = Number.POSITIVE_INFINITY, page
   return [0.5, 1, 2].map(part => Math.min(Math.ceil(connections * part), Math.floor((most * part) / 2)))
 }
 
+/** Reason of net.ipv4.tcp_migrate_req. */
+export const MIGRATION = 'handshakes of a replaced worker move to the others'
+
 /** Connections that arrive while an event loop is blocked for half a second. @param {number} rate @returns {number} */
 export const burst = rate => Math.max(4096, roundUp(rate / 2))
 
@@ -111,6 +114,8 @@ export function settingsFor({ memory, ...wanted }) {
   } else {
     add('net.core.somaxconn', burst(rate), 'listen queue: connections of one listener before accept')
     add('net.ipv4.tcp_max_syn_backlog', burst(rate), 'half-open connections of one listener')
+    // The dash: no error if the kernel is older than 5.14.
+    add('-net.ipv4.tcp_migrate_req', 1, MIGRATION)
   }
   add('net.core.netdev_max_backlog', backlogPackets(rate), 'packets queued for one core')
   // The dash: no error if connection tracking is not loaded.

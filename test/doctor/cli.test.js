@@ -179,11 +179,12 @@ t.test('--write puts the files where they belong, and takes nothing away that it
 t.test('nothing to change: no file', async t => {
   const root = machine(t, ec2())
   for (const [file, text] of [
-    ['netdev_max_backlog', '16384'],
-    ['somaxconn', '4096'],
+    ['core/netdev_max_backlog', '16384'],
+    ['core/somaxconn', '4096'],
+    ['ipv4/tcp_max_syn_backlog', '4096'],
+    ['ipv4/tcp_migrate_req', '1'],
   ])
-    writeFileSync(join(root, 'proc/sys/net/core', file), text)
-  writeFileSync(join(root, 'proc/sys/net/ipv4/tcp_max_syn_backlog'), '4096')
+    writeFileSync(join(root, 'proc/sys/net', file), text)
   const { code, out } = await doctor('--root', root, '-n', '1000', '--write', join(root, 'out'))
   t.equal(code, 0)
   t.match(out, /No change needed: no file was written\.\n$/)

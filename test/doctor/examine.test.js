@@ -112,6 +112,21 @@ t.test('ports of a drone are counted for each of its addresses', async t => {
   )
 })
 
+t.test('handshakes survive a replaced worker where the kernel moves them', async t => {
+  const key = 'net.ipv4.tcp_migrate_req'
+  t.match(look(MACHINES.ec2, {}, key), {
+    is: '0',
+    status: 'tight',
+    setting: { key, value: '1' },
+    changes: true,
+  })
+  const moved = { ...MACHINES.ec2, settings: { ...MACHINES.ec2.settings, [key]: [1] } }
+  t.match(look(moved, {}, key), { is: '1', status: 'ok', changes: false })
+  t.match(look(MACHINES.old, {}, key), { is: '?', status: 'cannot tell', setting: null })
+  t.equal(look(MACHINES.ec2, { role: 'drone' }, key), undefined, 'a drone listens to nobody')
+  t.match(recipes({ connections: 1000, role: 'server' }).sysctl, /^-net\.ipv4\.tcp_migrate_req = 1$/m)
+})
+
 t.test('an old machine: each fault is seen', async t => {
   const { findings, obstacles } = diagnose(MACHINES.old, { connections: 100_000 })
   const status = Object.fromEntries(findings.map(found => [found.id, found.status]))
@@ -123,6 +138,7 @@ t.test('an old machine: each fault is seen', async t => {
     'net.core.somaxconn': 'tight',
     'net.ipv4.tcp_max_syn_backlog': 'tight',
     'net.ipv4.tcp_syncookies': 'tight',
+    'net.ipv4.tcp_migrate_req': 'cannot tell',
     ListenOverflows: 'tight',
     'net.netfilter.nf_conntrack_max': 'too low',
     swap: 'tight',

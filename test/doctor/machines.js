@@ -71,6 +71,7 @@ export const ec2 = ({ core = queue => queue } = {}) => ({
     'net.ipv4.ip_local_port_range': '32768\t60999',
     'net.ipv4.tcp_max_syn_backlog': '1024',
     'net.ipv4.tcp_mem': '187236\t249648\t374472',
+    'net.ipv4.tcp_migrate_req': '0',
     'net.ipv4.tcp_moderate_rcvbuf': '1',
     'net.ipv4.tcp_rmem': '4096\t131072\t6291456',
     'net.ipv4.tcp_wmem': '4096\t16384\t4194304',
