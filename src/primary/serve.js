@@ -49,6 +49,7 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   let view = null
   const end = async () => {
     if (++signals > 1) {
+      log.warn('second signal: the gateway ends at once')
       pool.kill()
       process.exit(1)
     }

@@ -74,6 +74,7 @@ t.test('a second signal ends at once, whatever a worker does', async t => {
   gateway.process.kill('SIGTERM')
   await gateway.line(({ msg }) => msg === 'shutting down')
   gateway.process.kill('SIGTERM')
+  await gateway.line(({ msg }) => msg === 'second signal: the gateway ends at once')
   t.strictSame(await gateway.exited, { code: 1, signal: null })
   await silence(gateway.port)
 })
