@@ -11,9 +11,10 @@ const MIN_RESERVE = 16
 const MAX_RESERVE = 128
 /** Free descriptors above the reserve before accepting goes on: for the listening sockets, and some clients. */
 const RESUME_MARGIN = 32
-const CHECK_MS = 100
+/** Each check wakes an idle worker. */
+const CHECK_MS = 250
 /** Checks between two attempts to go on. */
-const RESUME_CHECKS = 5
+const RESUME_CHECKS = 2
 
 /** @returns {number} a descriptor; -1 if there are no more, of this process or of the machine */
 function openAny() {

@@ -2,8 +2,11 @@ import { SlicedWork } from '../slices.js'
 
 /** @import { Session } from './session.js' */
 
-/** Maximum number of slots: each has a small part of the sessions, and is pinged in one go. */
-const MAX_SLOTS = 512
+/**
+ * Maximum number of slots: each has a small part of the sessions, and is pinged in one go. More would wake an idle
+ * worker more often.
+ */
+const MAX_SLOTS = 256
 const MIN_TICK_MS = 10
 /** Interval of the slots without pings. */
 const UNUSED_SPAN_MS = 10_000

@@ -47,7 +47,7 @@ const BUS_READ_SIZE = 256 * 1024
 /** Precision of the deadlines of sessions and polls. */
 const TICK_MS = 100
 const READY_TICK_MS = 200
-/** The other workers learn the number of connections so often if the start has a limit; else idle workers sleep. */
+/** The other workers learn the number of connections so often if the start has a limit; else when the trim wakes. */
 const OPEN_TICK_MS = 20
 /** Time for clients to read their close frames, ms. */
 const CLOSE_DELAY_MS = 500
@@ -296,7 +296,7 @@ async function run({ config: given, number, index, workers, node, terminal, quie
     if (sessions.open === reported || context.config.client.connection_limit === 0) return
     process.send?.({ type: 'open', count: (reported = sessions.open) })
   }
-  setInterval(reportOpen, client.connection_limit > 0 ? OPEN_TICK_MS : READY_TICK_MS)
+  setInterval(reportOpen, client.connection_limit > 0 ? OPEN_TICK_MS : TRIM_TICK_MS)
   const positionDelay = client.channel_position_check_delay
   if (positionDelay > 0) {
     setInterval(
