@@ -1,4 +1,4 @@
-// Clients that come, do a little of everything, and leave in every way: what may leave something behind.
+// Clients that come, do a little of everything, and leave in every way: each could leak.
 
 import { PollClient } from '../test/poll-client.js'
 import { RawClient } from '../test/raw-client.js'

@@ -9,7 +9,7 @@ import { ServerRun } from './servers.js'
 /** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
 
 const DEFAULTS = { minutes: 60, visitors: 24, workers: 2, window: 10 }
-/** Collections between two figures: what is left of a process is what it holds. */
+/** Interval of collections, several for each figure: only live objects count. */
 const GC_EVERY_MS = 2000
 /** Share of the time in which caches and pools may still fill. */
 const WARM_UP = 1 / 3

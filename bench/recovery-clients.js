@@ -10,8 +10,8 @@ import { connect as connectTcp } from 'node:net'
  *
  * @typedef {object} Totals
  * @property {number} recovered clients that got every publication, in order
- * @property {number} refused clients that were told that they are not recovered
- * @property {number} incomplete clients that were told that they are, with other publications
+ * @property {number} refused clients with the reply `recovered: false`
+ * @property {number} incomplete clients with `recovered: true` and other publications
  * @property {number} closed clients whose connection ended before the answer
  * @property {number} bytes of all replies
  */

@@ -1,5 +1,5 @@
-// Many clients recover much at once, while others publish: what a publish in another channel waits, and what the
-// recovering clients get.
+// Many clients recover much at once, while others publish: the delay of a publish to another channel, and the replies
+// to the recovering clients.
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -55,7 +55,7 @@ function describe(session) {
 }
 
 /**
- * A worker's part of server API methods, requested by any worker. Each returns at once; what it does to thousands of
+ * A worker's part of server API methods, requested by any worker. Each returns at once; work on thousands of
  * connections is done in slices.
  * @type {Record<string, (context: WorkerContext, params: any, node: NodeIdentity) => any>}
  */

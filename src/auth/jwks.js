@@ -227,7 +227,7 @@ export class Jwks {
       set.keys = readKeys(list)
       set.failed = false
       this.#tell(url, set, JSON.stringify(list))
-      // Ids that are asked for no more leave: the first who asks again is remembered again.
+      // After this time all ids leave: the next request for one adds it again.
       if (clock() - set.fetchedAt >= UNKNOWN_TTL_MS) set.unknown.clear()
       set.fetchedAt = clock()
       this.#sets.delete(url)

@@ -11,7 +11,7 @@ import { UsageError } from './args.js'
 /**
  * @param {string} name of the command, for examples @param {string | undefined} target path, port or nothing
  * @param {Readonly<Record<string, string | undefined>>} env
- * @param {string} none what to say if there is no gateway
+ * @param {string} none fault if there is no gateway
  * @returns {Promise<{path: string} | {fault: string}>}
  * @throws {UsageError}
  */

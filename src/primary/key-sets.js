@@ -4,8 +4,8 @@
 const MAX_LENGTH = 1 << 20
 
 /**
- * Keys that workers have fetched from JWKS endpoints. New workers begin with them: otherwise they would refuse all tokens
- * while an endpoint is down.
+ * Keys that workers have fetched from JWKS endpoints. New workers begin with them: otherwise they would refuse all
+ * tokens while an endpoint is down.
  */
 export class KeySets {
   /** @type {Map<string, string>} by URL, the last change last */

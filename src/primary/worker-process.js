@@ -51,7 +51,7 @@ export class WorkerProcess {
   draining = false
   /** Its connections. */
   open = 0
-  /** Why it ended, if somebody knows better than its exit code. */
+  /** Reason of its end, where its exit code does not say it. */
   reason = ''
   /** @type {any} last sent to it */
   config = null

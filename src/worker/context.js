@@ -47,7 +47,7 @@ export class WorkerContext {
     this.node = parts.place.id
     /** Unique among all workers that this node ever has: calls and session ids name it. */
     this.worker = parts.place.worker
-    /** Of the slot: what users see. */
+    /** Of the slot: the number in logs and figures. */
     this.index = parts.place.index
     this.metrics = parts.metrics
     this.traffic = parts.traffic

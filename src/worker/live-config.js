@@ -6,8 +6,8 @@ import { createAuth } from '../auth/index.js'
 /** @typedef {Auth & {config: any, cursorKey: string}} Current `config` is frozen */
 
 /**
- * The configuration that a worker uses, and what it makes of it. A reload has two steps, so that all workers switch at
- * the same moment, or none: `prepare` makes the next one, `commit` uses it.
+ * The configuration of a worker, and the parts that it builds from it. A reload has two steps, so that all workers
+ * switch at the same moment, or none: `prepare` makes the next one, `commit` uses it.
  */
 export class LiveConfig {
   /** @type {Current} */

@@ -1,6 +1,6 @@
 import { FrameWriter } from './frames.js'
 
-/** Backlog of a worker at which those who send to it wait until it has read. */
+/** Backlog of a worker, in bytes, above which its senders wait until it has read. */
 const BEHIND_BYTES = 16 * 1024 * 1024
 /** Ticks (seconds) that others wait for a worker, which reads nothing, until it counts as stuck. */
 const STUCK_TICKS = 5

@@ -11,7 +11,7 @@ import { wireSize } from './stream.js'
  * @typedef {import('./stream.js').Entry} Entry
  * @typedef {import('./stream.js').Stream} Stream
  *
- * @typedef {object} Room what a page may hold
+ * @typedef {object} Room capacity of a page
  * @property {number} bytes
  * @property {number} least publications in the page whatever their bytes: 1, or 0 if an empty page is fine
  * @property {number} [most] bytes of a single publication that exceeds `bytes`; default: no limit

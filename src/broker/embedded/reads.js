@@ -75,7 +75,7 @@ export class Reads {
   }
 }
 
-/** One read, page by page. A subclass says what to ask for, and what the answer is. */
+/** One read, page by page. A subclass makes the requests and reads the answers. */
 class Read {
   /** @type {Publication[]} */
   publications = []

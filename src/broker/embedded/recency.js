@@ -1,4 +1,4 @@
-/** Base class of what a RecencyList holds. It costs four fields, and no entry of a Map or Set. */
+/** Base class of the entries of a RecencyList. It costs four fields, and no entry of a Map or Set. */
 export class Aged {
   // Written by the list only.
   /** @type {RecencyList<any> | null} */

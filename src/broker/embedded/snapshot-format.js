@@ -46,7 +46,7 @@ class Encoder {
     return this.#end >= CHUNK
   }
 
-  /** @returns {Buffer} what was collected; valid until the next record */
+  /** @returns {Buffer} the collected bytes; valid until the next record */
   take() {
     const chunk = this.#buffer.subarray(0, this.#end)
     this.#end = 0

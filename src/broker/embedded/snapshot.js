@@ -197,7 +197,7 @@ async function firstLine(file) {
   return { length, type, format: Number(format), token }
 }
 
-/** @param {FileHandle} file @param {number} end of what is hashed; the hash follows @throws {SnapshotFault} */
+/** @param {FileHandle} file @param {number} end of the hashed bytes; the hash follows @throws {SnapshotFault} */
 async function checkHash(file, end) {
   const hash = createHash('sha256')
   const buffer = Buffer.allocUnsafeSlow(CHUNK)

@@ -46,7 +46,7 @@ export class Store {
   /** @type {RecencyList<Channel<L>>} channels with history and subscribers */
   #live = new RecencyList()
   results = new Results()
-  /** @type {Map<L, Generator<undefined>>} removed workers -> the removal of what they leave behind */
+  /** @type {Map<L, Generator<undefined>>} removed workers -> the removal of their entries */
   #removals = new Map()
   #streamBytes = 0
   #maxBytes
@@ -164,7 +164,7 @@ export class Store {
     if (present.leave) this.#onLeave(channel, present.info)
   }
 
-  /** Removes what dead workers have left, for about `ms`. @param {number} ms @returns {boolean} whether more is left */
+  /** Removes entries of dead workers, for about `ms`. @param {number} ms @returns {boolean} whether more is left */
   removeSome(ms) {
     const end = performance.now() + ms
     let steps = 0

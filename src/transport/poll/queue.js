@@ -165,7 +165,7 @@ export class PollQueue extends Timer {
     if (this.full) this.clear()
     this.full = true
     this.closeNotice = closeNotice
-    // EndedSessions limits what ended sessions have.
+    // EndedSessions limits the queues of ended sessions.
     this.#setRequested(0)
     this.pending += sizeOf(message)
     this.#messages.push(message)
