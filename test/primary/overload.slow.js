@@ -7,6 +7,7 @@ import t from 'tap'
 import WebSocket from 'ws'
 import { healthy } from '../fleet.js'
 import { startGateway } from '../gateway.js'
+import { transports } from '../guarantees/receivers.js'
 import { PollClient } from '../poll-client.js'
 import { RawClient } from '../raw-client.js'
 import { anonymous, history, open } from '../session/support.js'
@@ -17,13 +18,7 @@ const config = {
   client: { allow_anonymous_connect_without_token: true },
   channel: { without_namespace: { ...open, ...history } },
   prometheus: { enabled: true },
-  http_stream: { enabled: true },
-  sse: { enabled: true },
-  poll: { enabled: true },
-  uni_websocket: { enabled: true },
-  uni_sse: { enabled: true },
-  uni_http_stream: { enabled: true },
-  uni_poll: { enabled: true },
+  ...transports,
 }
 
 /** ms for which a worker stands still, again and again, and of each round. */
