@@ -19,6 +19,7 @@ import { WorkerPool } from './worker-pool.js'
 
 /** Time for a reader of the log that is behind, at the end, ms. */
 const DRAIN_TIMEOUT_MS = 500
+const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2'])
 
 /**
  * @typedef {object} PrimaryStart
@@ -43,8 +44,16 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
     log,
     healthy: () => pool.slots.some(({ current }) => current?.listening),
   })
-  const pool = await WorkerPool.create(given, log, terminal)
   let signals = 0
+  // Until there is a pool nothing can be reloaded or replaced. A snapshot that is being taken over would be lost.
+  const { type, memory } = given.engine
+  const takesOver = type === 'memory' && memory.snapshot_file !== ''
+  const early = (/** @type {string} */ signal) => {
+    if (signal === 'SIGUSR2' || (signal === 'SIGHUP' && !(terminal && terminalGone()))) return
+    if (++signals > 1 || !takesOver) process.exit(signals - 1)
+  }
+  for (const signal of SIGNALS) process.on(signal, early)
+  const pool = await WorkerPool.create(given, log, terminal)
   /** @type {TerminalView | null} */
   let view = null
   const end = async () => {
@@ -99,6 +108,12 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
     reloads?.request().catch(() => {})
   })
 
+  // Not earlier: a signal without a listener would end the process.
+  for (const signal of SIGNALS) process.off(signal, early)
+  if (signals > 0) {
+    signals = 0
+    return end()
+  }
   await pool.start()
   await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
   announce(pool, profile, log, terminal)

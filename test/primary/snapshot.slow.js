@@ -2,6 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -58,4 +59,29 @@ t.test('a start that fails keeps the snapshot for the next one', async t => {
   const second = await start()
   t.match(await second.line(({ msg }) => msg === 'snapshot taken over'), { streams: 1, publications: 1 })
   t.strictSame(await publish(second, 'two'), { offset: 2, epoch })
+})
+
+t.test('SIGTERM while the snapshot is being taken over writes it again', async t => {
+  const { start, file } = await runs(t)
+  const first = await start()
+  await publish(first, 'kept')
+  first.process.kill('SIGTERM')
+  t.strictSame(await first.exited, { code: 0, signal: null })
+  const before = readFileSync(file, 'latin1')
+  t.match(before, /^halley snapshot /)
+
+  const child = spawn(process.execPath, [bin, 'serve', '-c', join(first.folder, 'config.json')], {
+    stdio: 'ignore',
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  const exited = once(child, 'exit')
+  // At the moment in which the file becomes the mark of the next run.
+  while (readFileSync(file, 'latin1') === before) await new Promise(setImmediate)
+  child.kill('SIGTERM')
+  t.strictSame(await exited, [0, null])
+  t.match(readFileSync(file, 'latin1'), /^halley snapshot /)
+  const later = await start()
+  t.match(await later.api('history', { channel: 'news', limit: 1 }), {
+    result: { publications: [{ data: 'kept' }] },
+  })
 })

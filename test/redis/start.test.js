@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import t from 'tap'
@@ -348,6 +349,30 @@ t.test('old servers, and others', async t => {
     const place = await fakeRedis(t, () => answer)
     t.equal(await faultOf(`redis://:secret@${place}`), fault.replace('PLACE', place))
   }
+})
+
+t.test('signals while it waits for Redis: SIGHUP and SIGUSR2 change nothing, SIGTERM ends it', async t => {
+  const hello = '%1\r\n+server\r\n+redis\r\n'
+  let fault = 'LOADING Redis is loading the dataset in memory'
+  const place = await fakeRedis(t, ([command]) =>
+    command === 'HELLO' && fault.startsWith('LOADING') ? hello : `-${fault}\r\n`,
+  )
+  const start = async () => {
+    const child = spawn(process.execPath, [bin, 'serve', '--port', '0'], {
+      env: { ...process.env, HALLEY_ENGINE_TYPE: 'redis', HALLEY_ENGINE_REDIS_ADDRESS: place },
+    })
+    t.teardown(() => child.kill('SIGKILL'))
+    const lines = createInterface({ input: child.stdout })
+    for (let line = ''; !line.includes('redis is loading its data'); ) [line] = await once(lines, 'line')
+    return child
+  }
+  const [first, second] = await Promise.all([start(), start()])
+  first.kill('SIGTERM')
+  t.strictSame(await once(first, 'exit'), [0, null])
+  second.kill('SIGHUP')
+  second.kill('SIGUSR2')
+  fault = 'ERR max number of clients reached'
+  t.strictSame(await once(second, 'exit'), [1, null], 'it has gone on')
 })
 
 t.test('while Redis is loading its data, a start waits and says so', async t => {
