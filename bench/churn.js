@@ -1,5 +1,6 @@
 // Clients that come, do a little of everything, and leave in every way: each could leak.
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { PollClient } from '../test/poll-client.js'
 import { RawClient } from '../test/raw-client.js'
 import { StreamClient } from '../test/stream-client.js'
@@ -49,7 +50,7 @@ const ARRIVALS = [
   ({ url }) => PollClient.connected({ url }),
 ]
 
-/** Visitors, each with one session after another. */
+/** Visitors, each with one session after another, at a steady rate of all. */
 export class Churn {
   sessions = 0
   /** The first ones. @type {string[]} */
@@ -59,10 +60,15 @@ export class Churn {
   /** @type {Promise<void>[]} */
   #visitors = []
   #unique = 0
+  /** ms between two sessions. */
+  #interval
+  /** When the next session is due. */
+  #next = performance.now()
 
-  /** @param {ChurnTarget} target @param {number} visitors at once */
-  constructor(target, visitors) {
+  /** @param {ChurnTarget} target @param {{visitors: number, rate: number}} options at once; sessions a second */
+  constructor(target, { visitors, rate }) {
     this.#target = target
+    this.#interval = 1000 / rate
     this.#visitors = Array.from({ length: visitors }, (_, number) => this.#visit(number))
   }
 
@@ -75,6 +81,10 @@ export class Churn {
   /** @param {number} number */
   async #visit(number) {
     for (let round = number; !this.#isStopped; round++) {
+      const wait = this.#next - performance.now()
+      // What was late is not made up for: a burst would fill caches.
+      this.#next = Math.max(this.#next, performance.now()) + this.#interval
+      if (wait > 0) await sleep(wait)
       try {
         await this.#session(round)
       } catch (error) {

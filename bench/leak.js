@@ -8,7 +8,7 @@ import { ServerRun } from './servers.js'
 
 /** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
 
-const DEFAULTS = { minutes: 60, visitors: 24, workers: 2, window: 10 }
+const DEFAULTS = { minutes: 60, rate: 10, visitors: 24, workers: 2, window: 10 }
 /** Interval of collections, several for each figure: only live objects count. */
 const GC_EVERY_MS = 2000
 /** Share of the time in which caches and pools may still fill. */
@@ -30,7 +30,9 @@ least six minutes, for warming up.
 Ends with 1 if a process grows: the 95 % interval of its slope lies above 0, and the growth is above 2 % of its memory.
 
   --minutes N     at least ${LEAST_MINUTES} (default ${DEFAULTS.minutes})
-  --visitors N    sessions at once (default ${DEFAULTS.visitors})
+  --rate N        sessions a second: memory follows the rate, so it must not change with the machine's other work
+                  (default ${DEFAULTS.rate})
+  --visitors N    sessions at once, at most (default ${DEFAULTS.visitors})
   --workers N     of the gateway (default ${DEFAULTS.workers})
   --window S      seconds of one point of the trend (default ${DEFAULTS.window})
   --driver NAME   auto, uws or node (default auto)
@@ -145,7 +147,7 @@ export class Windows {
 export class Run extends ServerRun {
   /** @returns {Promise<boolean>} whether everything stayed flat and no session failed */
   async run() {
-    const { minutes, visitors, workers, window, driver, json } = this.options
+    const { minutes, rate, visitors, workers, window, driver, json } = this.options
     const { progress, warning } = this.io
     const { server, watcher } = await this.spawnWatched({
       workers,
@@ -154,7 +156,7 @@ export class Run extends ServerRun {
       config: CHURN_CONFIG,
     })
     const ws = `${server.url.replace('http', 'ws')}/connection/websocket`
-    const churn = new Churn({ url: server.url, ws, api: server.api }, visitors)
+    const churn = new Churn({ url: server.url, ws, api: server.api }, { visitors, rate })
     const windows = new Windows()
     const began = Date.now()
     for (let passed = 0; passed < minutes * 60; passed = (Date.now() - began) / 1000) {

@@ -1,14 +1,15 @@
-// One gateway under load while its workers are replaced one after another. Clients and publishers count faults.
+// One gateway under load while its workers are replaced one after another, or all of it. Clients and publishers count
+// faults.
 
 import { fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { parseFlags } from './flags.js'
+import { parseFlags, UsageError } from './flags.js'
 import { printResult } from './report.js'
 import { checkCapacity, ServerRun } from './servers.js'
 
@@ -30,8 +31,12 @@ const HISTORY_SIZE = 1_000
 
 export const HELP = `Usage: npm run bench -- rolling [flags]
 
-One gateway; clients on recoverable channels and publishers over the server API, while a rolling restart (SIGUSR2)
-replaces all workers. Ends with 1 if a connect or a publish is refused, or a publication is missing or repeated.
+One gateway; clients on recoverable channels and publishers over the server API, while a rolling restart replaces all
+workers. Ends with 1 if a connect or a publish is refused, or a publication is missing or repeated. With --by restart
+there is a gap in which nobody serves: connects and publishes refused then are counted, and no fault.
+
+  --by WHAT         signal: SIGUSR2; reload: SIGHUP with a key that takes new workers; restart: SIGTERM, a snapshot and a
+                    new start (default signal)
 
   --clients N       WebSockets, one channel each (default ${DEFAULTS.clients})
   --channels N      that they share (default ${DEFAULTS.channels})
@@ -45,12 +50,18 @@ replaces all workers. Ends with 1 if a connect or a publish is refused, or a pub
   -h, --help        this text
 `
 
-/** @typedef {typeof DEFAULTS & {driver: string, json: boolean}} RollingOptions */
+/** @typedef {import('./servers.js').Server} Server */
+/** @typedef {typeof DEFAULTS & {by: 'signal' | 'reload' | 'restart', driver: string, json: boolean}} RollingOptions */
 
 /** @param {string[]} args @returns {RollingOptions | null} null: help was requested */
 export function parseOptions(args) {
-  const options = /** @type {RollingOptions | null} */ (parseFlags(args, DEFAULTS, { driver: 'auto' }))
-  if (options !== null) checkCapacity(options.clients, options.workers)
+  const options = /** @type {RollingOptions | null} */ (
+    parseFlags(args, DEFAULTS, { by: 'signal', driver: 'auto' })
+  )
+  if (options === null) return null
+  if (!['signal', 'reload', 'restart'].includes(options.by))
+    throw new UsageError(`--by is signal, reload or restart, not "${options.by}"`)
+  checkCapacity(options.clients, options.workers)
   return options
 }
 
@@ -60,6 +71,9 @@ class Publisher {
   /** @type {Record<string, number>} fault -> publishes without an acknowledgement */
   faults = {}
   slowest = 0
+  /** Longest time without an acknowledgement, ms. */
+  gap = 0
+  #ackedAt = performance.now()
   /** @type {Map<string, number>} channel -> highest acknowledged offset */
   tops = new Map()
   #api
@@ -88,8 +102,11 @@ class Publisher {
     this.#underWay.add(request)
     try {
       const { result } = await request
+      const now = performance.now()
       this.acks++
-      this.slowest = Math.max(this.slowest, performance.now() - begun)
+      this.slowest = Math.max(this.slowest, now - begun)
+      this.gap = Math.max(this.gap, now - this.#ackedAt)
+      this.#ackedAt = now
       this.tops.set(channel, Math.max(this.tops.get(channel) ?? 0, result.offset))
     } catch (error) {
       this.faults[error.code ?? error.message] = (this.faults[error.code ?? error.message] ?? 0) + 1
@@ -134,21 +151,24 @@ const messageOf = (loader, type) =>
 export class Run extends ServerRun {
   /** @returns {Promise<boolean>} whether nothing was refused, missing or repeated */
   async run() {
-    const { clients, channels, workers, driver, before, json } = this.options
+    const { clients, channels, workers, by, driver, before, json } = this.options
     const { progress } = this.io
     const folder = await mkdtemp(join(tmpdir(), 'halley-bench-log-'))
     this.ends.push(() => rm(folder, { recursive: true, force: true }))
     const log = join(folder, 'log')
-    const config = { log: { level: 'info', file: log }, stats: { socket: 'none' } }
+    const config = {
+      log: { level: 'info', file: log },
+      stats: { socket: 'none' },
+      engine: { memory: { snapshot_file: by === 'restart' ? join(folder, 'snapshot') : '' } },
+    }
     const server = await this.spawn({ workers, driver, history: HISTORY_SIZE, config })
     progress(`rolling: ${clients.toLocaleString('en')} clients connect`)
     const loaders = await this.#load(server.url)
     const publisher = new Publisher(server.api, this.options)
     await sleep(before)
-    progress('rolling: rolling restart')
+    progress(`rolling: ${by === 'restart' ? 'SIGTERM and a new start' : 'rolling restart'}`)
     const begun = performance.now()
-    process.kill(server.pid, 'SIGUSR2')
-    const ended = await this.#line(log, 'rolling restart ended')
+    const ended = await this.#replace(server, log)
     const seconds = (performance.now() - begun) / 1000
     await sleep(before)
     await publisher.stop()
@@ -172,6 +192,7 @@ export class Run extends ServerRun {
       publishes: publisher.acks,
       publishes_failed: faults,
       slowest_publish_ms: Math.round(publisher.slowest),
+      longest_gap_ms: Math.round(publisher.gap),
       deliveries: sum('received'),
       reconnects: gaps.length,
       connects_refused: sum('refused'),
@@ -183,7 +204,7 @@ export class Run extends ServerRun {
       repeated: sum('repeated'),
       unrecovered: sum('unrecovered'),
     }
-    printResult(this.io, json, { scenario: 'rolling', driver }, 'rolling restart', result)
+    printResult(this.io, json, { scenario: 'rolling', by, driver }, `by ${by}`, result)
     const { print } = this.io
     if (!json) {
       print(`closes: ${JSON.stringify(merged(results.map(({ closes }) => closes)))}\n`)
@@ -192,8 +213,24 @@ export class Run extends ServerRun {
         print(`refused connects: ${JSON.stringify(merged(results.map(({ refusals }) => refusals)))}\n`)
       if (faults > 0) print(`failed publishes: ${JSON.stringify(publisher.faults)}\n`)
     }
-    const wrong = ['publishes_failed', 'connects_refused', 'missing', 'repeated', 'unrecovered']
+    const wrong = ['missing', 'repeated', 'unrecovered']
+    if (by !== 'restart') wrong.push('publishes_failed', 'connects_refused')
     return ended && wrong.every(name => /** @type {any} */ (result)[name] === 0)
+  }
+
+  /** @param {Server} server @param {string} log @returns {Promise<boolean>} whether all workers are new */
+  async #replace(server, log) {
+    const { by } = this.options
+    if (by === 'restart') {
+      await server.restart()
+      return true
+    }
+    if (by === 'reload') {
+      const config = JSON.parse(await readFile(server.configFile, 'utf8'))
+      await writeFile(server.configFile, JSON.stringify({ ...config, sse: { enabled: true } }))
+    }
+    process.kill(server.pid, by === 'reload' ? 'SIGHUP' : 'SIGUSR2')
+    return this.#line(log, 'rolling restart ended')
   }
 
   /** @param {string} url */

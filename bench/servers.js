@@ -66,8 +66,12 @@ function freePort() {
 export class Server {
   #folder
   #transport
-  #process
-  #exited
+  #command
+  #env
+  /** @type {import('node:child_process').ChildProcess} */
+  #process = /** @type {any} */ (null)
+  /** @type {Promise<unknown>} */
+  #exited = Promise.resolve()
 
   /**
    * Starts one; `answers` resolves when it is ready.
@@ -92,17 +96,39 @@ export class Server {
     this.kind = kind
     this.port = port
     this.#folder = folder
-    const log = openSync(join(folder, 'log'), 'w')
+    this.#command = command
     // HALLEY_... variables would override the file, and the run would differ from its printed configuration.
-    const plain = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('HALLEY_')))
-    this.#process = spawn(process.execPath, command, { cwd: ROOT, env: plain, stdio: ['ignore', log, log] })
+    this.#env = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('HALLEY_')))
+    this.#start()
+  }
+
+  #start() {
+    const log = openSync(join(this.#folder, 'log'), 'a')
+    this.#process = spawn(process.execPath, this.#command, {
+      cwd: ROOT,
+      env: this.#env,
+      stdio: ['ignore', log, log],
+    })
     closeSync(log)
     this.#exited = new Promise(resolve => this.#process.once('exit', resolve))
+  }
+
+  /** SIGTERM, and a new start on the same port with the same configuration. Resolves when it answers. */
+  async restart() {
+    this.#process.kill('SIGTERM')
+    await this.#exited
+    this.#start()
+    await this.answers()
   }
 
   /** @returns {number} */
   get pid() {
     return /** @type {number} */ (this.#process.pid)
+  }
+
+  /** Halley's configuration file. */
+  get configFile() {
+    return join(this.#folder, 'config.json')
   }
 
   get url() {
