@@ -3,6 +3,7 @@ import net from 'node:net'
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { history, open } from '../session/support.js'
 import { post, StreamClient } from '../stream-client.js'
@@ -21,7 +22,7 @@ const config = driver => ({
   rpc: { ping: { enabled: true } },
 })
 
-for (const driver of /** @type {const} */ (['uws', 'node'])) {
+for (const driver of drivers) {
   t.test(`streams on ${driver}`, async t => {
     const gateway = await startGateway(t, config(driver))
     const { url } = gateway

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import WebSocket from 'ws'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
 import { anonymous } from '../session/support.js'
@@ -32,7 +33,7 @@ async function status(url, { headers, protocols = [] } = {}) {
 
 t.jobs = 2
 
-for (const driver of /** @type {const} */ (['uws', 'node'])) {
+for (const driver of drivers) {
   t.test(driver, async t => {
     t.jobs = 4
     t.test('the endpoint', async t => {
