@@ -1,11 +1,12 @@
 // Runs test files side by side, each in a process of its own, and prints one line for each.
 //
-//   node test/run.js test              the fast tier: every test/**/*.test.js (`npm test`)
+//   node test/run.js test              the fast tier: every test/**/*.test.js (`npm test`); one of them, units.test.js,
+//                                      runs every test/**/*.unit.js in its own process
 //   node test/run.js slow              the slow tier: every test/**/*.slow.js, and the fast files of drivers.js on the
 //                                      socket server that the fast tier leaves out (`npm run test:slow`)
-//   node test/run.js PATH...           files, or all files below folders, of both tiers
+//   node test/run.js PATH...           files, or all files below folders, of both tiers, units included
 //
-//   --jobs=N       files at a time (default: two for each core, since tests wait half of their time)
+//   --jobs=N       files at a time (default: five for two cores, since tests wait more than half of their time)
 //   --timeout=S    seconds that a file may take (default 300)
 //   --grace=S      seconds that a file has to end after that time, and what it has started after the file (default 30)
 //   --slowest=N    list the N files that took longest
@@ -41,7 +42,7 @@ const INTERRUPT_GRACE_MS = 3000
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    jobs: { type: 'string', default: String(2 * availableParallelism()) },
+    jobs: { type: 'string', default: String(Math.ceil(2.5 * availableParallelism())) },
     timeout: { type: 'string', default: '300' },
     grace: { type: 'string', default: '30' },
     slowest: { type: 'string', default: '0' },
@@ -337,7 +338,7 @@ const durations = readDurations()
 const runs = targets.flatMap(target =>
   target in TIERS
     ? runsOf(/** @type {keyof typeof TIERS} */ (target))
-    : filesBelow(resolve(target), /\.(?:test|slow)\.js$/).map(file => runOf(file)),
+    : filesBelow(resolve(target), /\.(?:test|unit|slow)\.js$/).map(file => runOf(file)),
 )
 const files = [...new Map(runs.map(run => [run.name, run])).values()]
 // A file that never ran here counts as longer than any other; of these the largest comes first.
