@@ -46,6 +46,8 @@ export class SupervisedProcess {
   ended = new Promise(() => {})
   hasEnded = false
   #supervisor
+  /** Resolves when the supervisor has ended, a moment after its process. @type {Promise<unknown>} */
+  #closed
   #stopTimeout
 
   /**
@@ -62,6 +64,7 @@ export class SupervisedProcess {
       detached: true,
     })
     this.#supervisor.stdin.on('error', () => {})
+    this.#closed = new Promise(resolve => this.#supervisor.once('close', resolve).once('error', resolve))
     /** @type {Promise<any>} */
     this.started = new Promise((resolve, reject) => {
       this.ended = new Promise(end => {
@@ -100,6 +103,7 @@ export class SupervisedProcess {
       this.#supervisor.kill('SIGKILL')
     }, this.#stopTimeout + GRACE)
     await this.ended
+    await this.#closed
     clearTimeout(timer)
   }
 
