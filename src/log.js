@@ -70,7 +70,7 @@ class LogWriter {
   #mayPass = true
   /** @type {Buffer[]} lines, the first one maybe without its beginning */
   #waiting = []
-  /** Whether it is. */
+  /** Whether the first waiting line is without its beginning, which is written. */
   #begun = false
   #bytes = 0
   #droppedBefore = 0
@@ -156,7 +156,7 @@ class LogWriter {
     this.#fd = this.#path === '' ? openStdout() : openSync(this.#path, FLAGS | O_CREAT, 0o666)
   }
 
-  /** Starts a new file if the open one has its path no more. */
+  /** Starts a new file if the open one was moved away or removed. */
   #follow() {
     const now = this.#clock()
     if (this.#fd === -1 || now - this.#lookedAt < MOVED_MS) return

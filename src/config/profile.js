@@ -89,7 +89,7 @@ export function exposureFaults(config) {
   if (by === '') return []
   const where = `while http_server.${by} is ${JSON.stringify(server[by])}${server[by] === '' ? ', all interfaces' : ''}`
   const faults = []
-  // Clients come to this one only.
+  // The internal port serves no clients.
   const toClients = by === 'address'
   const { token } = client
   const keyed =
