@@ -1,5 +1,6 @@
 // Rules over several keys, and over values that a type alone cannot judge, for the complete configuration.
 
+import { checkProxies } from './check-proxies.js'
 import { createEndpoint } from './jwks-endpoint.js'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
 import { compilePattern } from './pattern.js'
@@ -239,6 +240,7 @@ export function checkRules(config, report) {
   }
   checkPersonalChannel(config, refuse)
   checkReasons(client, refuse)
+  checkProxies(config, report)
   checkPaths(config, refuse)
   checkPorts(config, refuse)
   if (config.engine.type === 'redis') {

@@ -3,7 +3,7 @@
 import { unsupportedChannelOptions, unsupportedOptions } from './centrifugo.js'
 import { nearest } from './nearest.js'
 import { live, string } from './options/make.js'
-import { channelOptions, envName, NAMESPACES, options } from './options.js'
+import { envName, NAMESPACES, options } from './options.js'
 
 /** @import { Option } from './options/make.js' */
 
@@ -72,20 +72,39 @@ const variable = path => path.replace(/[-.]/g, '_').toUpperCase()
 
 export const rootKeys = new Keys(options, unsupportedOptions)
 
-export const namespaceKeys = new Keys(
-  [...live([string('name', '', '')]), ...channelOptions],
-  unsupportedChannelOptions,
+/** A list of named objects: namespaces, proxies. */
+export class MemberList {
+  #byVariable
+
+  /** @param {Option} option */
+  constructor(option) {
+    const members = option.members ?? []
+    this.option = option
+    this.noun = option.path.slice(option.path.lastIndexOf('.') + 1)
+    this.singular = this.noun.replace(/ies$/, 'y').replace(/s$/, '')
+    const unsupported = option.path === NAMESPACES ? unsupportedChannelOptions : []
+    this.keys = new Keys([...live([string('name', '', '')]), ...members], unsupported)
+    this.#byVariable = new Map(members.map(member => [variable(member.path), member]))
+  }
+
+  /** @param {string} name of a variable, after the name of the member */
+  optionOfVariable(name) {
+    return this.#byVariable.get(name)
+  }
+
+  /** Prefix of a member's variables; without a name, of all of them. @param {string} [name] */
+  prefix(name) {
+    return `${envName(this.option.path)}_${name === undefined ? '' : `${variable(name)}_`}`
+  }
+}
+
+/** By the paths of the lists. @type {Map<string, MemberList>} */
+export const memberLists = new Map(
+  options.filter(({ members }) => members).map(option => [option.path, new MemberList(option)]),
 )
 
 /** @type {Map<string, Option>} */
 const byVariable = new Map(options.map(option => [envName(option.path), option]))
-const channelByVariable = new Map(channelOptions.map(option => [variable(option.path), option]))
 
 /** @param {string} name with HALLEY_ */
 export const optionOfVariable = name => byVariable.get(name)
-
-/** @param {string} name without HALLEY_CHANNEL_NAMESPACES_<NAME>_ */
-export const channelOptionOfVariable = name => channelByVariable.get(name)
-
-/** Prefix of a namespace's variables. @param {string} namespace */
-export const namespaceVariable = namespace => `${envName(NAMESPACES)}_${variable(namespace)}_`

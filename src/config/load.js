@@ -8,23 +8,18 @@ import { resolve } from 'node:path'
 import { checkRules } from './check.js'
 import { ConfigError, Report } from './error.js'
 import { readConfigFile } from './file.js'
-import {
-  channelOptionOfVariable,
-  namespaceKeys,
-  namespaceVariable,
-  optionOfVariable,
-  rootKeys,
-} from './keys.js'
-import { channelOptions, envName, NAMESPACES, options } from './options.js'
+import { memberLists, optionOfVariable, rootKeys } from './keys.js'
+import { options } from './options.js'
 import { readText, readValue } from './read.js'
-import { parseDuration, put, show } from './values.js'
+import { get, parseDuration, put, show } from './values.js'
 
 export { ConfigError }
 
+/** @import { MemberList } from './keys.js' */
 /** @import { Option } from './options/make.js' */
 
 const UNSUPPORTED = 'Centrifugo key that Halley does not support yet; it is ignored'
-const NAMESPACE_NAME = /^[-a-zA-Z0-9_.]{2,}$/
+const NAME = /^[-a-zA-Z0-9_.]{2,}$/
 
 /** @param {unknown} value */
 const isObject = value => value !== null && typeof value === 'object' && !Array.isArray(value)
@@ -33,7 +28,7 @@ const isObject = value => value !== null && typeof value === 'object' && !Array.
 function defaultOf({ type, single, default: value }) {
   if (type === 'duration') return parseDuration(value)
   if (single) return [value]
-  return Array.isArray(value) ? [...value] : value
+  return structuredClone(value)
 }
 
 /** Variables of Halley's other commands. */
@@ -59,7 +54,7 @@ class Draft {
     const names = Object.keys(env).filter(
       name => name.startsWith('HALLEY_') && !OTHERS.test(name) && env[name],
     )
-    // The list of namespaces comes before single options of its members.
+    // A list comes before single options of its members.
     names.sort((a, b) => a.length - b.length || (a < b ? -1 : 1))
     for (const name of names) this.#applyVariable(name, /** @type {string} */ (env[name]))
   }
@@ -102,7 +97,8 @@ class Draft {
       const path = section + key
       const full = base + path
       const option = keys.option(path)
-      if (option?.type === 'namespaces') this.#applyNamespaces(value, full)
+      const members = memberLists.get(full)
+      if (members !== undefined) this.#applyMembers(members, value, full)
       else if (option !== undefined) this.#set(target, option, full, full, () => readValue(option, value))
       else if (keys.isUnsupported(path)) this.#warnLeaves(full, value)
       else if (!keys.isSection(path)) {
@@ -120,54 +116,57 @@ class Draft {
     if (entries.length === 0) this.report.warn(path, UNSUPPORTED)
   }
 
-  /** @param {unknown} list @param {string} label */
-  #applyNamespaces(list, label) {
-    if (!Array.isArray(list)) {
-      this.report.unread.add(NAMESPACES)
-      this.report.fault(label, `${show(list)} is not a list of namespaces`)
+  /** @param {MemberList} list @param {unknown} given @param {string} label */
+  #applyMembers(list, given, label) {
+    const { path } = list.option
+    if (!Array.isArray(given)) {
+      this.report.unread.add(path)
+      this.report.fault(label, `${show(given)} is not a list of ${list.noun}`)
       return
     }
-    this.config.channel.namespaces = list.map((item, i) => this.#namespace(item, `${label}[${i}]`))
+    const members = given.map((item, i) => this.#member(list, item, `${label}[${i}]`))
+    put(this.config, path, members)
     const seen = new Set()
-    for (const [i, { name }] of this.config.channel.namespaces.entries()) {
+    for (const [i, { name }] of members.entries()) {
       if (seen.has(name))
-        this.report.fault(`${label}[${i}].name`, `${show(name)} is the name of another namespace too`)
+        this.report.fault(`${label}[${i}].name`, `${show(name)} is the name of another ${list.singular} too`)
       if (name !== '') seen.add(name)
     }
   }
 
-  /** @param {unknown} item @param {string} label */
-  #namespace(item, label) {
+  /** @param {MemberList} list @param {unknown} item @param {string} label */
+  #member(list, item, label) {
     /** @type {Record<string, any>} */
-    const namespace = { name: '' }
-    for (const option of channelOptions) put(namespace, option.path, defaultOf(option))
+    const member = { name: '' }
+    for (const option of list.option.members ?? []) put(member, option.path, defaultOf(option))
     if (!isObject(item)) {
       this.report.fault(label, `${show(item)} is not an object with a name and options`)
-      return namespace
+      return member
     }
-    this.#walk(namespaceKeys, /** @type {Record<string, unknown>} */ (item), `${label}.`, namespace)
+    this.#walk(list.keys, /** @type {Record<string, unknown>} */ (item), `${label}.`, member)
     if (!Object.hasOwn(/** @type {object} */ (item), 'name')) this.report.fault(`${label}.name`, 'is missing')
-    else if (!this.report.unread.has(`${label}.name`) && !NAMESPACE_NAME.test(namespace.name)) {
+    else if (!this.report.unread.has(`${label}.name`) && !NAME.test(member.name)) {
       this.report.fault(
         `${label}.name`,
-        `${show(namespace.name)} must be two or more of the characters -a-zA-Z0-9_.`,
+        `${show(member.name)} must be two or more of the characters -a-zA-Z0-9_.`,
       )
     }
-    return namespace
+    return member
   }
 
   /** @param {string} name @param {string} text */
   #applyVariable(name, text) {
     const option = optionOfVariable(name)
-    if (option?.type === 'namespaces') {
+    const list = option && memberLists.get(option.path)
+    if (list !== undefined) {
       try {
-        this.#applyNamespaces(JSON.parse(text), name)
+        this.#applyMembers(list, JSON.parse(text), name)
       } catch {
-        this.report.fault(name, 'is not a JSON array of namespaces')
+        this.report.fault(name, `is not a JSON array of ${list.noun}`)
       }
     } else if (option !== undefined) {
       this.#set(this.config, option, option.path, name, () => readText(option, text))
-    } else if (this.#applyNamespaceVariable(name, text)) {
+    } else if (this.#applyMemberVariable(name, text)) {
       // Applied or reported.
     } else if (rootKeys.isUnsupportedVariable(name.slice('HALLEY_'.length))) {
       this.report.warn(name, UNSUPPORTED)
@@ -178,33 +177,34 @@ class Draft {
   }
 
   /**
-   * HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION> of an existing namespace.
+   * HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION> of an existing namespace, HALLEY_PROXIES_<NAME>_<OPTION> of a proxy ...
    * @param {string} name @param {string} text @returns {boolean} whether the variable is one of these
    */
-  #applyNamespaceVariable(name, text) {
-    if (!name.startsWith(`${envName(NAMESPACES)}_`)) return false
+  #applyMemberVariable(name, text) {
+    const list = [...memberLists.values()].find(candidate => name.startsWith(candidate.prefix()))
+    if (list === undefined) return false
     /** @type {Record<string, any>[]} */
-    const namespaces = this.config.channel.namespaces
+    const members = get(this.config, list.option.path)
     // With both `a_b` and `a`, the longer name is meant.
-    const index = namespaces.reduce((best, { name: candidate }, i) => {
-      const longer = best === -1 || candidate.length > namespaces[best].name.length
-      return name.startsWith(namespaceVariable(candidate)) && longer ? i : best
+    const index = members.reduce((best, { name: candidate }, i) => {
+      const longer = best === -1 || candidate.length > members[best].name.length
+      return name.startsWith(list.prefix(candidate)) && longer ? i : best
     }, -1)
     if (index === -1) {
-      const names = namespaces.map(namespace => show(namespace.name)).join(', ') || 'none'
-      this.report.fault(name, `no namespace has the name in this variable (namespaces: ${names})`)
+      const names = members.map(member => show(member.name)).join(', ') || 'none'
+      this.report.fault(name, `no ${list.singular} has the name in this variable (${list.noun}: ${names})`)
       return true
     }
-    const prefix = namespaceVariable(namespaces[index].name)
+    const prefix = list.prefix(members[index].name)
     const rest = name.slice(prefix.length)
-    const option = channelOptionOfVariable(rest)
+    const option = list.optionOfVariable(rest)
     if (option !== undefined) {
-      const path = `${NAMESPACES}[${index}].${option.path}`
-      this.#set(namespaces[index], option, path, name, () => readText(option, text))
-    } else if (namespaceKeys.isUnsupportedVariable(rest)) {
+      const path = `${list.option.path}[${index}].${option.path}`
+      this.#set(members[index], option, path, name, () => readText(option, text))
+    } else if (list.keys.isUnsupportedVariable(rest)) {
       this.report.warn(name, UNSUPPORTED)
     } else {
-      const best = namespaceKeys.nearestVariable(rest)
+      const best = list.keys.nearestVariable(rest)
       this.report.fault(name, `unknown variable${hint(prefix, best)}`)
     }
     return true

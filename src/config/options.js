@@ -2,6 +2,8 @@
 
 import { channelOptions, globalChannelOptions } from './options/channel.js'
 import { clientOptions } from './options/client.js'
+import { live, named } from './options/make.js'
+import { proxyMembers, proxyOptions } from './options/proxies.js'
 import { redisOptions } from './options/redis.js'
 import { serverOptions } from './options/server.js'
 import { statsOptions } from './options/stats.js'
@@ -9,20 +11,18 @@ import { transportOptions } from './options/transports.js'
 
 /** @import { Option } from './options/make.js' */
 
-export { channelOptions }
+export { channelOptions, proxyMembers }
 
 export const WITHOUT_NAMESPACE = 'channel.without_namespace'
 export const NAMESPACES = 'channel.namespaces'
 
-/** @type {Option} */
-const namespaces = Object.freeze({
-  path: NAMESPACES,
-  type: 'namespaces',
-  default: [],
-  schema: { type: 'array' },
-  change: 'live',
-  doc: 'Namespaces: objects with a `name` (two or more of `-a-zA-Z0-9_.`) and any of the channel options.',
-})
+const namespaces = live([
+  named(
+    NAMESPACES,
+    'Namespaces: objects with a `name` (two or more of `-a-zA-Z0-9_.`) and any of the channel options.',
+    channelOptions,
+  ),
+])
 
 /** Every option, with channel options for channels without namespace. @type {readonly Option[]} */
 export const options = Object.freeze([
@@ -33,7 +33,8 @@ export const options = Object.freeze([
   ...clientOptions,
   ...globalChannelOptions,
   ...channelOptions.map(option => Object.freeze({ ...option, path: `${WITHOUT_NAMESPACE}.${option.path}` })),
-  namespaces,
+  ...namespaces,
+  ...proxyOptions,
 ])
 
 /** `client.insecure` is HALLEY_CLIENT_INSECURE. @param {string} path */

@@ -96,12 +96,13 @@ export function exposureFaults(config) {
     token.hmac_secret_key || token.rsa_public_key || token.ecdsa_public_key || token.jwks_public_endpoint
   const open =
     client.insecure ||
+    client.proxy.connect.enabled ||
     client.allow_anonymous_connect_without_token ||
     client.insecure_skip_token_signature_verify
   if (toClients && !keyed && !open) {
     faults.push(
       `client.token.hmac_secret_key: no token secret is set ${where}; set it or another key of client.token ` +
-        '(or enable client.allow_anonymous_connect_without_token or client.insecure)',
+        '(or enable client.proxy.connect, client.allow_anonymous_connect_without_token or client.insecure)',
     )
   }
   if (!api.disabled && api.key === '' && !api.insecure) {
@@ -132,7 +133,7 @@ export function checkExposure(config, warnings = []) {
 
 /**
  * The configuration to serve with: that of the sources, or the development profile if nothing is configured: no
- * file, no HALLEY_ variable about clients, channels or the API, and no address beyond loopback.
+ * file, no HALLEY_ variable about clients, channels, proxies or the API, and no address beyond loopback.
  * @param {object} sources as for loadConfig
  * @param {string} [sources.file]
  * @param {Readonly<Record<string, string | undefined>>} [sources.env]
@@ -147,7 +148,7 @@ export function configureServer(sources, key) {
   const loaded = loadConfig(sources)
   const configured =
     file !== undefined ||
-    Object.keys(env).some(name => /^HALLEY_(CLIENT|CHANNEL|HTTP_API)_/.test(name) && env[name])
+    Object.keys(env).some(name => /^HALLEY_(CLIENT|CHANNEL|HTTP_API|PROXIES|RPC)_/.test(name) && env[name])
   const { address, port } = loaded.config.http_server
   if (configured || (address !== '' && !isLoopback(address))) {
     const warnings = checkExposure(loaded.config, loaded.warnings)

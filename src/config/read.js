@@ -99,7 +99,7 @@ function readDuration(value) {
 
 /**
  * The value of an option from a file.
- * @param {Option} option any type but namespaces @param {unknown} given
+ * @param {Option} option any type but members @param {unknown} given
  * @returns {any} a copy, with the defaults of its objects; durations in ms
  * @throws {ValueError}
  */
@@ -123,7 +123,7 @@ const BOOLEANS = { true: true, t: true, 1: true, false: false, f: false, 0: fals
 
 /**
  * The value of an option from a variable or a flag: text.
- * @param {Option} option any type but namespaces @param {string} text
+ * @param {Option} option any type but members @param {string} text
  * @returns {any} as readValue
  * @throws {ValueError}
  */
@@ -140,11 +140,14 @@ export function readText(option, text) {
       return readValue(option, trimmed)
     case 'strings':
       return readValue(option, trimmed === '' ? [] : trimmed.split(/\s+/))
+    case 'map':
     case 'transforms':
       try {
         return readValue(option, JSON.parse(text))
       } catch (error) {
-        throw error instanceof SyntaxError ? new ValueError('is not a JSON array') : error
+        throw error instanceof SyntaxError
+          ? new ValueError(`is not a JSON ${option.type === 'map' ? 'object' : 'array'}`)
+          : error
       }
     default:
       return readValue(option, text)

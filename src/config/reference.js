@@ -2,7 +2,7 @@
 // defaults (`halley config defaults`).
 
 import { unsupportedOptions } from './centrifugo.js'
-import { channelOptions, NAMESPACES, options, WITHOUT_NAMESPACE } from './options.js'
+import { channelOptions, NAMESPACES, options, proxyMembers, WITHOUT_NAMESPACE } from './options.js'
 import { put } from './values.js'
 
 /** @import { Change, Option } from './options/make.js' */
@@ -22,8 +22,9 @@ meaning.
 - Durations are text with a unit: \`25s\`, \`300ms\`, \`1h30m\`. \`0\` needs no unit.
 - The variable of a key is \`HALLEY_\` and the path in upper case with \`_\`: \`client.token.hmac_secret_key\` is
   \`HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY\`. An empty variable counts as unset. Lists of strings are separated by spaces.
-  \`HALLEY_CHANNEL_NAMESPACES\` is a JSON array; \`HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION>\` sets one option of an
-  existing namespace, its name in upper case with \`_\` for \`-\` and \`.\`.
+  Objects and lists of objects are JSON. \`HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION>\` sets one option of an existing
+  namespace, its name in upper case with \`_\` for \`-\` and \`.\`; so do \`HALLEY_PROXIES_...\` and
+  \`HALLEY_RPC_NAMESPACES_...\`.
 
 \`SIGHUP\`, \`halley reload\` and the admin page read all sources again. A fault is logged in one line, and nothing
 changes. Else the column \`change\` says what another value of a key takes:
@@ -32,12 +33,12 @@ changes. Else the column \`change\` says what another value of a key takes:
 - \`new workers\`: all workers are replaced, one after another.
 - \`new start\`: the old value stays until the next start of the gateway; a warning names the key.
 
-Without a file and without variables about clients, channels or the API, Halley runs a development profile: it listens
-on 127.0.0.1, lets anonymous clients in, prints a generated API key and serves a demo page. A gateway
+Without a file and without variables about clients, channels, proxies or the API, Halley runs a development profile:
+it listens on 127.0.0.1, lets anonymous clients in, prints a generated API key and serves a demo page. A gateway
 on any other address refuses to start without a token key, an API key and allowed origins, unless the options that
-replace them (\`client.allow_anonymous_connect_without_token\`, \`client.insecure\`, \`http_api.insecure\`) are set
-explicitly. It also refuses secrets like \`secret\` or \`key\`; secrets below 32 bytes cause a warning, and the
-placeholders of examples are refused on every address.
+replace them (\`client.proxy.connect\`, \`client.allow_anonymous_connect_without_token\`, \`client.insecure\`,
+\`http_api.insecure\`) are set explicitly. It also refuses secrets like \`secret\` or \`key\`; secrets below 32 bytes
+cause a warning, and the placeholders of examples are refused on every address.
 
 \`halley config init [FILE]\` writes a file to start from, with random secrets. It has this form:
 
@@ -92,13 +93,22 @@ const SECTIONS = [
     ],
   ],
   ['Admin page, metrics, figures', ['admin.', 'prometheus.', 'stats.', 'gc.']],
-  ['Other endpoints', ['rpc.', 'health.', 'demo.']],
+  ['Event proxies', ['proxies', 'rpc.namespace', 'rpc.without_namespace.']],
+  ['Other endpoints', ['rpc.ping.', 'health.', 'demo.']],
 ]
 
 const CHANNEL_HEAD = `
 ## Channel options
 
 Options of each namespace in \`${NAMESPACES}\`, and of \`${WITHOUT_NAMESPACE}\` for channels without a namespace.
+`
+
+const PROXY_HEAD = `
+## Proxy options
+
+Options of each entry of \`proxies\`, and of the blocks \`client.proxy.<event>\` (\`connect\`, \`refresh\`,
+\`disconnected\`, \`unsubscribed\`), \`channel.proxy.<event>\` (\`subscribe\`, \`publish\`, \`sub_refresh\`) and
+\`rpc.proxy\`. [proxies.md](proxies.md) explains them.
 `
 
 const UNSUPPORTED_HEAD = `
@@ -113,12 +123,17 @@ const code = value => `\`${String(value).replaceAll('|', '\\|')}\``
 
 /** @param {Option} option */
 function defaultCell(option) {
-  if (Array.isArray(option.default)) return '`[]`'
+  if (typeof option.default === 'object') return code(JSON.stringify(option.default))
   return option.default === '' ? 'empty' : code(option.default)
 }
 
 /** @type {Record<string, string>} */
-const TYPES = { strings: 'list of strings', transforms: 'list of objects', namespaces: 'list of objects' }
+const TYPES = {
+  strings: 'list of strings',
+  transforms: 'list of objects',
+  members: 'list of objects',
+  map: 'object',
+}
 
 /** @param {Option} option */
 const typeCell = option =>
@@ -164,12 +179,15 @@ export function configReference() {
   let text = HEAD
   for (const [title, prefixes] of SECTIONS) {
     const rows = options.filter(
-      ({ path }) =>
-        !path.startsWith(`${WITHOUT_NAMESPACE}.`) && prefixes.some(prefix => path.startsWith(prefix)),
+      ({ path, block }) =>
+        block === undefined &&
+        !path.startsWith(`${WITHOUT_NAMESPACE}.`) &&
+        prefixes.some(prefix => path.startsWith(prefix)),
     )
     text += `\n## ${title}\n${table(rows)}`
   }
   text += CHANNEL_HEAD + table(channelOptions)
+  text += PROXY_HEAD + table(proxyMembers)
   text += `${UNSUPPORTED_HEAD}${unsupportedOptions.map(path => `- ${code(path)}`).join('\n')}\n`
   return text
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { unsupportedOptions } from '../../src/config/centrifugo.js'
 import { loadConfig } from '../../src/config/load.js'
-import { channelOptions, options } from '../../src/config/options.js'
+import { channelOptions, options, proxyMembers } from '../../src/config/options.js'
 import { configReference, defaultTree } from '../../src/config/reference.js'
 
 t.test('docs/config.md is what the table says (`halley config doc > docs/config.md`)', async t => {
@@ -15,8 +15,11 @@ t.test('every key is on the page once', async t => {
   const rows = page.split('\n').filter(line => line.startsWith('| `'))
   const named = rows.map(line => line.split('`')[1])
   const expected = [
-    ...options.map(option => option.path).filter(path => !path.startsWith('channel.without_namespace.')),
+    ...options
+      .filter(({ path, block }) => block === undefined && !path.startsWith('channel.without_namespace.'))
+      .map(({ path }) => path),
     ...channelOptions.map(option => option.path),
+    ...proxyMembers.map(option => option.path),
   ]
   t.same(named.sort(), expected.sort())
   t.same(

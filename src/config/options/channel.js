@@ -6,6 +6,10 @@ const TTL_MAX = 100 * 365 * 86400 * 1000
 const FORMATS = ['', 'json', 'json_object', 'binary']
 const UNSUPPORTED_TYPE = 'this subscription type is not supported yet; only stream channels are'
 
+/** @param {string} event */
+const proxyName = event =>
+  `An entry of \`proxies\`; \`default\` or empty: the block \`channel.proxy.${event}\`.`
+
 /** Of a namespace, and of the channels without one. Paths are relative to the namespace. */
 export const channelOptions = live([
   bool('presence', 'List subscribers in presence.'),
@@ -70,6 +74,16 @@ export const channelOptions = live([
     'allow_user_limited_channels',
     'Only the users listed after `#` in the channel name may subscribe without a token.',
   ),
+
+  bool('subscribe_proxy_enabled', 'The backend decides on subscriptions without a token.'),
+  string('subscribe_proxy_name', 'default', proxyName('subscribe')),
+  bool('publish_proxy_enabled', 'The backend decides on publications of clients.'),
+  string('publish_proxy_name', 'default', proxyName('publish')),
+  bool(
+    'sub_refresh_proxy_enabled',
+    'Ask the backend when a subscription expires; clients no longer refresh theirs.',
+  ),
+  string('sub_refresh_proxy_name', 'default', proxyName('sub_refresh')),
 
   string(
     'channel_regex',

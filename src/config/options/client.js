@@ -110,6 +110,13 @@ export const clientOptions = live([
     { change: 'workers' },
   ),
 
+  int(
+    'client.concurrency',
+    0,
+    'Commands of one connection that may wait for hooks or proxies at the same time. 0 and 1: one after another, and ' +
+      'replies keep the order of commands. Above: replies come when they are ready.',
+    { max: 1024 },
+  ),
   int('client.channel_limit', 128, 'Maximum subscriptions of one connection.', { min: 1 }),
   int(
     'client.queue_max_size',

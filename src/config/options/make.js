@@ -1,7 +1,7 @@
 // Short forms for the rows of the option table. A row is a plain frozen object.
 
 /**
- * @typedef {'bool' | 'int' | 'duration' | 'string' | 'strings' | 'transforms' | 'namespaces'} OptionType
+ * @typedef {'bool' | 'int' | 'duration' | 'string' | 'strings' | 'map' | 'transforms' | 'members'} OptionType
  * @typedef {'live' | 'workers' | 'start'} Change what a reload does with another value: every worker uses it at once;
  *   all workers are replaced one after another; it is named in a warning, because only a new start can use it
  * @typedef {object} Row an option of a list that is not marked yet
@@ -16,6 +16,8 @@
  * @property {boolean} [secret] never shown in messages
  * @property {boolean} [single] of strings: a single text stands for a list of one
  * @property {Change} [change] default: that of its list
+ * @property {string} [block] of a proxy: the path of its block, which has the keys of every proxy
+ * @property {readonly Option[]} [members] of a list of named objects: options of each of them, without `name`
  * @property {boolean} [mounts] from or to an empty value, a live option takes new workers: it switches endpoints
  * @typedef {Row & {change: Change}} Option one row of the table
  * @typedef {object} Extra
@@ -95,10 +97,33 @@ export const oneOrMore = (path, value, doc, extra = {}) => {
 }
 
 /**
+ * An object with texts under names of any kind.
+ * @param {string} path @param {string} doc @param {Extra} [extra]
+ */
+export const map = (path, doc, extra = {}) => {
+  const schema = { type: 'object', additionalProperties: { type: 'string' } }
+  return row({ path, type: 'map', default: {}, doc, schema, ...extra })
+}
+
+/**
+ * A list of objects with names of their own.
+ * @param {string} path its last segment is the plural of their noun @param {string} doc @param {readonly Option[]} members
+ */
+export const named = (path, doc, members) =>
+  row({ path, type: 'members', default: [], doc, schema: { type: 'array' }, members })
+
+/**
+ * A list of objects.
+ * @param {string} path @param {string} doc @param {Record<string, any>} properties JSON schemas of their fields
+ */
+export const objects = (path, doc, properties) =>
+  row({ path, type: 'transforms', default: [], doc, schema: { type: 'array', items: object(properties) } })
+
+/** An object that may be absent. @param {Record<string, any>} properties JSON schemas with defaults */
+export const optional = properties => ({ ...object(properties), default: {} })
+
+/**
  * A list of `{code, to: {...}}`: replacements of a code.
  * @param {string} path @param {string} doc @param {Record<string, any>} to JSON schemas of the fields of `to`
  */
-export const transforms = (path, doc, to) => {
-  const schema = { type: 'array', items: object({ code: { type: 'integer' }, to: object(to) }) }
-  return row({ path, type: 'transforms', default: [], doc, schema })
-}
+export const transforms = (path, doc, to) => objects(path, doc, { code: { type: 'integer' }, to: object(to) })
