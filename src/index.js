@@ -1,50 +1,105 @@
 // The public API: starts a gateway from a program of your own.
 
+import cluster from 'node:cluster'
+import { fileURLToPath } from 'node:url'
+import { ApiError } from './api/api-error.js'
 import { ConfigError, loadConfig } from './config/load.js'
-import { checkExposure } from './config/profile.js'
-import { createLog, LogOutput } from './log.js'
+import { didYouMean } from './config/nearest.js'
+import { checkExposure, configureServer } from './config/profile.js'
+import { createLog, LogOutput, levelOf } from './log.js'
+import { Gateway } from './primary/gateway.js'
+import { PrimaryApi } from './primary/primary-api.js'
+import { Reload } from './primary/reload.js'
 import { Telemetry } from './primary/telemetry.js'
+import { checkReload } from './primary/usable.js'
 import { WorkerPool } from './primary/worker-pool.js'
 
 /** @import { Logger } from 'pino' */
 
-export { ConfigError }
+export { ApiError, ConfigError, Gateway }
+
+const OPTIONS = ['file', 'config', 'log']
 
 /**
- * @typedef {object} RunningGateway
- * @property {string} url address it listens on
- * @property {() => Promise<void>} stop makes all clients reconnect; resolves when the last worker has ended. Further
- *   calls return the same promise
+ * @typedef {object} GatewayOptions
+ * @property {string | URL} [file] a configuration file, .json or .yaml
+ * @property {Record<string, unknown>} [config] as in a file; values of the file win
+ * @property {Logger} [log] of the primary, a pino logger; workers log as `log.*` of the configuration says
  */
 
 /**
- * Starts a gateway: this process becomes the primary and forks the workers. Without signal handlers: call `stop`.
- * @param {object} [options] at least one of:
- * @param {string} [options.file] a configuration file, .json or .yaml
- * @param {Record<string, unknown>} [options.config] as in a file; values of the file win
- * @param {Logger} [options.log] of the primary; workers log as `log.*` of the configuration says
- * @returns {Promise<RunningGateway>} when every worker listens
+ * Starts a gateway: this process becomes the primary and forks the workers. Without `file` and `config` it has the
+ * development profile of `npm start`: 127.0.0.1:8000, anonymous clients, a generated API key.
+ *
+ * It handles no signals: call `stop`.
+ * @param {GatewayOptions} [options]
+ * @returns {Promise<Gateway>} when every worker listens
  * @throws {ConfigError} if the configuration is invalid or unsafe to expose
- * @throws {Error} if it cannot listen or reach the engine
+ * @throws {TypeError} if an option has the wrong type, or there is no such option
+ * @throws {Error} if it cannot listen, reach the engine or fork
  */
-export async function createGateway({ file, config: base, log } = {}) {
-  const { config, warnings } = loadConfig({ file, base })
-  const all = checkExposure(config, warnings)
+export async function createGateway(options = {}) {
+  const { file, base, log } = readOptions(options)
+  if (cluster.isWorker)
+    throw new Error(
+      'createGateway: this process is a worker of node:cluster and cannot fork; start the gateway in its primary',
+    )
+  let own = base
+  const developed = file === undefined && base === undefined
+  const read = () => {
+    if (developed && own === undefined) return configureServer({}, key)
+    const { config, warnings } = loadConfig({ file, base: own })
+    return { config, warnings: checkExposure(config, warnings) }
+  }
+  /** @type {string | undefined} A reload must not change the generated key. */
+  let key
+  const { config, warnings } = read()
+  key = config.http_api.key
   const output = log ? null : new LogOutput(config.log, false)
   output?.check()
   const ownLog = log ?? createLog(config.log, /** @type {LogOutput} */ (output))
-  for (const warning of all) ownLog.warn(warning)
+  for (const warning of warnings) ownLog.warn(warning)
   const pool = await WorkerPool.create(config, ownLog, false)
+  const api = new PrimaryApi(pool, ownLog)
   /** @type {Promise<void> | null} */
   let stopped = null
   const end = async () => {
+    events.emit('stopping')
     telemetry.stopping()
+    await api.end()
     await pool.stop()
     await telemetry.close()
+    events.emit('stopped')
   }
   // A stats client may have stopped it.
   const stop = () => (stopped ??= end())
-  const telemetry = new Telemetry({ pool, log: ownLog, output: null, onStop: stop })
+  const reloads = new Reload({
+    pool,
+    log: ownLog,
+    read,
+    check: (next, now) => checkReload(next, now, ownLog),
+    applied(next) {
+      if (!log) ownLog.level = levelOf(next.log)
+      telemetry.reloaded(next)
+    },
+  })
+  const reload = async (/** @type {Record<string, unknown> | undefined} */ given) => {
+    const before = own
+    if (given !== undefined) own = readOptions({ config: given }).base
+    try {
+      const outcome = await reloads.request()
+      events.emit('reloaded', outcome)
+      return outcome
+    } catch (error) {
+      if (given !== undefined) own = before
+      throw error
+    }
+  }
+  const gateway = new Gateway({ pool, api, stop, reload })
+  const events = Gateway.inside(gateway)
+  const onReload = file === undefined ? null : () => reload(undefined)
+  const telemetry = new Telemetry({ pool, log: ownLog, output: null, onStop: stop, onReload })
+  pool.observer = events.observer(pool.observer)
   try {
     await pool.start()
     await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
@@ -52,5 +107,37 @@ export async function createGateway({ file, config: base, log } = {}) {
     await telemetry.close()
     throw error
   }
-  return { url: pool.url, stop }
+  if (developed) {
+    const { url } = pool
+    ownLog.info({ url, api_key: key }, 'development profile: anonymous clients, generated API key')
+  }
+  return gateway
 }
+
+/**
+ * @param {any} options
+ * @returns {{file: string | undefined, base: Record<string, unknown> | undefined, log: Logger | undefined}}
+ * @throws {TypeError}
+ */
+function readOptions(options) {
+  if (!isObject(options)) throw new TypeError('the options of createGateway must be an object')
+  for (const name of Object.keys(options)) {
+    if (OPTIONS.includes(name)) continue
+    const near = didYouMean(name, OPTIONS)
+    throw new TypeError(`createGateway has no option ${JSON.stringify(name.slice(0, 64))}${near}`)
+  }
+  const { file, config, log } = options
+  if (file !== undefined && typeof file !== 'string' && !(file instanceof URL))
+    throw new TypeError('createGateway: file must be a path or a file: URL')
+  if (config !== undefined && !isObject(config))
+    throw new TypeError('createGateway: config must be an object, as in a configuration file')
+  if (
+    log !== undefined &&
+    ['debug', 'info', 'warn', 'error'].some(level => typeof log?.[level] !== 'function')
+  )
+    throw new TypeError('createGateway: log must be a pino logger')
+  return { file: file instanceof URL ? fileURLToPath(file) : file, base: config, log }
+}
+
+/** @param {unknown} value */
+const isObject = value => value !== null && typeof value === 'object' && !Array.isArray(value)

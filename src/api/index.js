@@ -7,6 +7,7 @@
 
 import { createSecretCheck } from '../auth/secret.js'
 import { derive } from '../config/derive.js'
+import { Call } from '../transport/calls.js'
 import {
   answerBadRequest,
   answerError,
@@ -16,19 +17,25 @@ import {
   answerWrongMethod,
 } from './answers.js'
 import { runBatch, runLegacy } from './batch.js'
+import { MAX_BODY } from './body-limit.js'
 import { NodeInfo } from './info.js'
 import { methods } from './methods.js'
 import { BadBody, explain, parseJson, readObject, readPayload } from './params.js'
 import { Publisher, publish, publishResult } from './publish.js'
+import { runCall } from './run.js'
 
 /** @import { Broker } from '../broker/contract.js' */
 /** @import { Exchange, SocketServer } from '../server/contract.js' */
 /** @import { Refusals } from '../stats/refusals.js' */
 /** @import { Traffic } from '../stats/traffic.js' */
+/** @import { Calls } from '../transport/calls.js' */
 /** @import { ApiContext, Method, NodeIdentity } from './context.js' */
 
-/** Largest body, bytes: room for the largest broadcast, but not for what could stop a worker. */
-export const MAX_BODY = 16 * 1024 * 1024
+/** @param {string} request name of a method and its fields @returns {[string, string]} */
+function cut(request) {
+  const end = request.indexOf('\n')
+  return [request.slice(0, end), request.slice(end + 1)]
+}
 
 /** @param {{key: string, insecure: boolean}} options @returns {(exchange: Exchange) => boolean} */
 function createAccess({ key, insecure }) {
@@ -154,8 +161,12 @@ export function createApi({
     /** For the admin endpoints, which offer the same methods. */
     context,
 
-    /** @param {SocketServer} server */
-    mount(server) {
+    /** @param {SocketServer} server @param {Calls} calls of the primary, for a program that embeds the gateway */
+    mount(server, calls) {
+      calls.on(Call.API, (request, answer) => {
+        const [name, text] = cut(request.toString())
+        runCall(name, text, context).then(answer)
+      })
       if (options.disabled) return
       const prefix = options.handler_prefix.replace(/\/+$/, '')
       /** @param {string} path @param {Handle} handle @param {{count: number}} [calls] */

@@ -1,9 +1,7 @@
 // The worker processes of a gateway and the embedded broker that they share.
 
-import cluster from 'node:cluster'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { fileURLToPath } from 'node:url'
 import { BrokerHost } from '../broker/embedded/host.js'
 import { checkEngine } from '../broker/index.js'
 import { withChanges } from '../config/changes.js'
@@ -22,10 +20,8 @@ import { WorkerProcess } from './worker-process.js'
 
 /** @import { Logger } from 'pino' */
 /** @import { NodeIdentity } from '../api/context.js' */
+/** @import { Log } from '../log.js' */
 /** @import { PoolObserver } from './pool-observer.js' */
-
-/** Descriptors of a worker: standard streams, the channel of `cluster`, the bus. */
-const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
 
 /** Forks the workers, replaces them one by one or when they die, drains and ends them. */
 export class WorkerPool {
@@ -114,6 +110,11 @@ export class WorkerPool {
     return this.#host.subscribed
   }
 
+  /** A broker for the embedding program, see loop.js. @param {Log} log */
+  connectWithin(log) {
+    return this.#host.connectWithin(this.node.uid, log)
+  }
+
   /** Public address. */
   get url() {
     return urlOf(this.config.http_server)
@@ -121,13 +122,6 @@ export class WorkerPool {
 
   /** Resolves when every worker listens; rejects if one fails to start. */
   start() {
-    cluster.setupPrimary({
-      exec: fileURLToPath(new URL('../worker/main.js', import.meta.url)),
-      args: [],
-      // Each worker has its own heap, so heap flags apply unchanged.
-      execArgv: process.execArgv,
-      stdio: [...STDIO],
-    })
     return new Promise((resolve, reject) => {
       this.#started = error => {
         this.#started = null

@@ -1,5 +1,7 @@
 import cluster from 'node:cluster'
+import { fileURLToPath } from 'node:url'
 import { Liveness } from './liveness.js'
+import { workerFlags } from './worker-flags.js'
 
 /** @import { Worker } from 'node:cluster' */
 /** @import { Socket } from 'node:net' */
@@ -19,6 +21,33 @@ import { Liveness } from './liveness.js'
  * @property {string} cursorKey
  * @property {KnownKeys[]} keySets
  */
+
+/** Descriptors of a worker: standard streams, the channel of `cluster`, the bus. */
+const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
+const PROGRAM = fileURLToPath(new URL('../worker/main.js', import.meta.url))
+
+/**
+ * Forks a worker. The settings of `cluster` belong to the whole process: an embedding program finds its own ones as
+ * they were.
+ * @returns {Worker}
+ */
+function fork() {
+  const { settings } = cluster
+  const own = {
+    exec: PROGRAM,
+    args: [],
+    // Each worker has its own heap, so heap flags apply unchanged.
+    execArgv: workerFlags(process.execArgv),
+    stdio: [...STDIO],
+  }
+  const forks = /** @type {{settings: any}} */ (cluster)
+  forks.settings = own
+  try {
+    return cluster.fork()
+  } finally {
+    forks.settings = settings
+  }
+}
 
 /** Slots of a node, at most: `workers` of the configuration. */
 const SLOTS = 1024
@@ -71,7 +100,7 @@ export class WorkerProcess {
     this.ended = new Promise(resolve => {
       this.#onEnded = () => resolve()
     })
-    this.worker = cluster.fork()
+    this.worker = fork()
     /** Whether there is a process: not without free descriptors, or at a limit of processes. */
     this.forked = this.worker.process.pid !== undefined
     this.pid = /** @type {number} */ (this.worker.process.pid)

@@ -224,7 +224,7 @@ async function run({ config: given, number, index, workers, node, terminal, quie
   const rules = { resolve: (/** @type {string} */ channel) => context.rules.resolve(channel) }
   const settings = () => context.config.http_api
   const api = createApi({ config, settings, rules, broker, node, traffic, refusals, logger: log, clock })
-  api.mount(internal)
+  api.mount(internal, calls)
   const view = new StatsView(message => process.send?.(message))
   // Metrics are per node: only this node's workers are surveyed.
   const nodeInfo = new NodeInfo(node, broker.local, config.node.info_metrics_aggregate_interval, clock)

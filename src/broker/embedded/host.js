@@ -4,6 +4,7 @@ import { Surveys } from '../surveys.js'
 import { Calls, Users } from './control.js'
 import { At, Flag, Frame, FrameReader } from './frames.js'
 import { Link } from './link.js'
+import { connectWithin } from './loop.js'
 import { NOT_RECOVERED, recoveryPage } from './pages.js'
 import { Snapshot } from './snapshot.js'
 import { Store } from './store.js'
@@ -76,6 +77,8 @@ export class BrokerHost {
   async end() {
     if (this.#snapshot === null) return
     this.#ending = true
+    // Unlike a worker, the embedding program does not end.
+    for (const { socket, surveyed } of this.#links) if (!surveyed) socket.destroy()
     while (this.#links.size > 0) {
       // A paused socket would never report its end.
       for (const link of this.#links) link.socket.resume()
@@ -105,10 +108,11 @@ export class BrokerHost {
    * Serves a worker until its socket closes.
    * @param {import('node:net').Socket} socket @param {string} name for the log
    * @param {number} worker number by which other workers call it; -1: cannot be called
+   * @param {{surveyed?: boolean}} [options] `surveyed`: whether it answers surveys
    */
-  attach(socket, name, worker) {
+  attach(socket, name, worker, { surveyed = true } = {}) {
     this.#lastLink = (this.#lastLink + 1) >>> 0
-    const link = new Link(socket, name, worker, this.#lastLink)
+    const link = new Link(socket, name, worker, this.#lastLink, surveyed)
     const reader = new FrameReader(
       (type, cursor) => this.#handle(link, type, cursor),
       error => this.#limited.error({ err: error, worker: name }, 'frame from a worker failed'),
@@ -123,6 +127,13 @@ export class BrokerHost {
     socket.on('drain', () => this.#release(link))
     socket.on('error', error => this.#log.debug({ err: error }, `bus to ${name} failed`))
     socket.on('close', () => this.#detach(link))
+  }
+
+  /** A broker for the program in this process, see loop.js. @param {string} node @param {import('../../log.js').Log} log */
+  connectWithin(node, log) {
+    const attach = (/** @type {import('node:net').Socket} */ socket) =>
+      this.attach(socket, 'the embedding program', -1, { surveyed: false })
+    return connectWithin(attach, node, log)
   }
 
   /** @param {Link} link */
@@ -240,10 +251,11 @@ export class BrokerHost {
         }
         case Frame.SURVEY: {
           const [op, params] = [cursor.string(), cursor.string()]
-          const survey = this.#surveys.start(this.#links, null, answers =>
+          const links = [...this.#links].filter(({ surveyed }) => surveyed)
+          const survey = this.#surveys.start(links, null, answers =>
             this.#answerSurvey(link, request, answers),
           )
-          for (const asked of this.#links) {
+          for (const asked of links) {
             asked.writer.begin(Frame.SURVEY_QUESTION).u32(survey).string(op).string(params)
             this.#sent(asked)
           }

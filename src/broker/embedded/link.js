@@ -21,13 +21,14 @@ export class Link {
   /**
    * @param {import('node:net').Socket} socket @param {string} name for the log
    * @param {number} worker its number
-   * @param {number} number
+   * @param {number} number @param {boolean} surveyed whether it answers surveys
    */
-  constructor(socket, name, worker, number) {
+  constructor(socket, name, worker, number, surveyed) {
     this.socket = socket
     this.name = name
     this.worker = worker
     this.number = number
+    this.surveyed = surveyed
     this.writer = new FrameWriter(socket)
   }
 

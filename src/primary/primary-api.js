@@ -1,0 +1,137 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { ApiError } from '../api/api-error.js'
+import { NodeInfo } from '../api/info.js'
+import { Publisher } from '../api/publish.js'
+import { runCall } from '../api/run.js'
+import { ChannelRules } from '../auth/channel-rules.js'
+import { derive } from '../config/derive.js'
+import { LimitedLog } from '../log.js'
+import { Traffic } from '../stats/traffic.js'
+import { Call } from '../transport/calls.js'
+
+/** @import { Logger } from 'pino' */
+/** @import { ApiContext } from '../api/context.js' */
+/** @import { WorkerPool } from './worker-pool.js' */
+
+/** Bytes of calls under way; more are refused with error 111. */
+const MAX_BYTES = 64 * 1024 * 1024
+/** Bytes that a call takes beside its text, approximately. */
+const CALL_BYTES = 512
+/** Workers that a call may be given to, if those before end without an answer. */
+const MAX_ATTEMPTS = 3
+/** Time for calls under way when the gateway ends, ms. */
+const END_TIMEOUT_MS = 1000
+
+/**
+ * The server API in the primary, for the program that embeds the gateway. With the embedded engine a call goes straight
+ * to the broker of this process. With another engine, to which only workers are connected, a worker runs it: always the
+ * first one that serves, so calls keep their order.
+ */
+export class PrimaryApi {
+  #pool
+  #log
+  #bus
+  /** @type {ApiContext | null} null: workers run the calls */
+  #context = null
+  #bytes = 0
+  #ended = false
+  /** @type {Set<Promise<unknown>>} */
+  #open = new Set()
+
+  /** @param {WorkerPool} pool not started yet @param {Logger} log */
+  constructor(pool, log) {
+    this.#pool = pool
+    this.#log = new LimitedLog(log)
+    this.#bus = pool.connectWithin(this.#log)
+    if (pool.config.engine.type === 'memory') this.#context = this.#createContext()
+  }
+
+  /** @returns {ApiContext} */
+  #createContext() {
+    const { node } = this.#pool
+    const { pubsub, presence, control } = this.#bus
+    const rules = derive(
+      () => this.#pool.config,
+      config => new ChannelRules(config),
+    )
+    const resolving = { resolve: (/** @type {string} */ channel) => rules().resolve(channel) }
+    const traffic = new Traffic([])
+    return {
+      rules: resolving,
+      broker: {
+        pubsub,
+        presence,
+        control,
+        local: control,
+        ready: () => true,
+        start: async () => {},
+        close() {},
+      },
+      publisher: new Publisher(resolving, pubsub, traffic),
+      nodeInfo: new NodeInfo(node, control, this.#pool.config.node.info_metrics_aggregate_interval, Date.now),
+      traffic,
+      logger: this.#log,
+    }
+  }
+
+  /** @type {import('../api/server-api.js').Send} */
+  async send(name, text, repeatable) {
+    if (this.#ended || this.#pool.stopping) throw new ApiError('the gateway has stopped')
+    const bytes = CALL_BYTES + text.length
+    if (this.#bytes + bytes > MAX_BYTES)
+      throw new ApiError(`too many requests: calls of ${this.#bytes} bytes are under way`, { code: 111 })
+    this.#bytes += bytes
+    const call =
+      this.#context === null ? this.#askWorker(name, text, repeatable) : runCall(name, text, this.#context)
+    this.#open.add(call)
+    try {
+      return JSON.parse(await call)
+    } finally {
+      this.#bytes -= bytes
+      this.#open.delete(call)
+    }
+  }
+
+  /** @param {string} name @param {string} text @param {boolean} repeatable @returns {Promise<string>} */
+  async #askWorker(name, text, repeatable) {
+    /** Numbers of workers that have ended: their slots may not know it yet. */
+    const failed = new Set()
+    for (;;) {
+      const slot = this.#pool.slots.find(
+        ({ current }) => current?.healthy && !failed.has(/** @type {any} */ (current).number),
+      )
+      if (!slot?.current)
+        throw new ApiError('internal server error: no worker serves at the moment', { code: 100 })
+      const { number } = slot.current
+      try {
+        return await this.#call(number, name, text)
+      } catch (error) {
+        failed.add(number)
+        if (repeatable && failed.size < MAX_ATTEMPTS && !this.#ended) continue
+        const what =
+          'internal server error: the worker ended before its answer; the call may have had its effect'
+        throw new ApiError(what, { code: 100, cause: error })
+      }
+    }
+  }
+
+  /** @param {number} worker @param {string} name @param {string} text @returns {Promise<string>} */
+  #call(worker, name, text) {
+    const request = `${String.fromCharCode(Call.API)}${name}\n${text}`
+    return new Promise((resolve, reject) =>
+      this.#bus.control.call('', worker, request, (error, answer) =>
+        error ? reject(error) : resolve(answer.toString()),
+      ),
+    )
+  }
+
+  /** Answers the calls under way and refuses later ones. */
+  async end() {
+    this.#ended = true
+    const late = new AbortController()
+    const limit = wait(END_TIMEOUT_MS, undefined, { signal: late.signal }).catch(() => {})
+    await Promise.race([Promise.allSettled(this.#open), limit])
+    late.abort()
+    this.#bus.close()
+  }
+}

@@ -1,0 +1,38 @@
+import t from 'tap'
+import { startRedis } from '../redis/servers.js'
+import { clientOf, embed, methodsSuite } from './methods-suite.js'
+
+const redis = await startRedis(t)
+const engine = { type: 'redis', redis: { address: redis.address } }
+
+t.test('with Redis, a worker runs the calls', async t => {
+  const gateway = await embed(t, { engine })
+  t.test('gateway object', async t => methodsSuite(t, gateway, gateway, 'own'))
+  t.test('HTTP client', async t => methodsSuite(t, gateway, clientOf(t, gateway), 'http'))
+})
+
+t.test('a call to a worker that is killed moves to another one, or fails and says so', async t => {
+  const gateway = await embed(t, { engine })
+  const pids = new Set()
+  gateway.on('worker', ({ pid, state }) => state === 'ended' && pids.add(pid))
+  const first = (await gateway.info()).nodes[0]
+  t.ok(first.uid)
+  const listening = new Promise(resolve =>
+    gateway.on('worker', ({ state }) => state === 'listening' && resolve(undefined)),
+  )
+  process.kill(gateway.workers[0].pid, 'SIGKILL')
+  const outcomes = await Promise.allSettled([
+    ...Array.from({ length: 50 }, (_, n) => gateway.publish('his:kill', n)),
+    ...Array.from({ length: 50 }, () => gateway.history('his:kill', { limit: 1 })),
+  ])
+  const failed = outcomes.filter(({ status }) => status === 'rejected')
+  for (const { reason } of /** @type {any[]} */ (failed))
+    t.match(reason, { name: 'ApiError', code: 100, message: /the worker ended before its answer/ })
+  t.equal(
+    outcomes.slice(50).filter(({ status }) => status === 'rejected').length,
+    0,
+    'reads are repeated in another worker',
+  )
+  await listening
+  t.match(await gateway.publish('his:kill', 'after'), { offset: /\d/ })
+})
