@@ -1,41 +1,29 @@
-// The commands of `halley`: main.js finds the command, args.js reads its flags, each command has a file.
+// The command line of `halley`: main.js finds the command, args.js reads its flags, each command has a file.
 // It imports everything below it; only bin/ imports it (the fleet uses args.js and command.js).
 // It promises: a command gets environment, folder and output in its Io and returns an exit code; nothing exits here.
 // A wrong command line is one line on standard error and code 2; an unusable configuration is one line for each fault.
-// A new command is one file with a `Command` and a row in COMMANDS.
+// A new command is one file with a `Command` and a row in commands.js.
 
 import { ConfigError } from '../config/load.js'
 import { didYouMean } from '../config/nearest.js'
 import { packageVersion } from '../version.js'
 import { parseFlags, UsageError } from './args.js'
-import { configCheck, configDefaults, configDoc, configInit } from './config.js'
-import { dashboard } from './dashboard.js'
-import { doctor } from './doctor.js'
-import { reload } from './reload.js'
-import { report } from './report.js'
-import { restart } from './restart.js'
 import { serve } from './serve.js'
-import { subtoken, token } from './token.js'
 
 /** @import { Command, Io } from './command.js' */
 
-/** @type {readonly Command[]} */
-const COMMANDS = [
-  serve,
-  dashboard,
-  reload,
-  restart,
-  report,
-  doctor,
-  token,
-  subtoken,
-  configInit,
-  configCheck,
-  configDefaults,
-  configDoc,
-]
+/** Of `halley` as a whole. */
+const WHOLE = ['-h', '--help', '-V', '--version']
 
-/** Groups of commands, loaded on use: a gateway does not need them. */
+/** All but `serve` are loaded on use: a gateway needs neither them nor what they import. @param {string[]} words */
+async function commandsFor([first = 'serve']) {
+  if (first === 'serve' || (first.startsWith('-') && !WHOLE.includes(first))) return [serve]
+  const { COMMANDS } = await import('./commands.js')
+  const group = await GROUPS.find(({ name }) => name === first)?.load()
+  return [...COMMANDS, ...(group ?? [])]
+}
+
+/** Groups of commands, each loaded on use. */
 const GROUPS = [
   {
     name: 'fleet',
@@ -57,12 +45,13 @@ const list = commands => commands.map(({ name, summary }) => `  ${name.padEnd(18
 /** @param {readonly Command[]} commands @param {string} group */
 const inGroup = (commands, group) => commands.filter(({ name }) => name.startsWith(`${group} `))
 
-const HELP = `Usage: halley [command] [flags]
+/** @param {readonly Command[]} commands */
+const help = commands => `Usage: halley [command] [flags]
 
 A Comet/WebSocket gateway: it speaks the Centrifuge protocol to clients and the Centrifugo HTTP API to backends.
 
 Commands:
-${list([...COMMANDS.slice(0, 5), ...GROUPS, ...COMMANDS.slice(5)])}
+${list([...commands.slice(0, 5), ...GROUPS, ...commands.slice(5)])}
 
 Flags:
   -h, --help        print this text, or the help of a command
@@ -103,7 +92,7 @@ ${examplesOf(commands, group)
  * @throws {UsageError}
  */
 function findCommand(commands, args) {
-  if (args.length > 0 && ['-h', '--help', '-V', '--version'].includes(args[0])) return null
+  if (args.length > 0 && WHOLE.includes(args[0])) return null
   if (args.length === 0 || args[0].startsWith('-')) return { command: serve, rest: args }
   const [first, second] = args
   const single = commands.find(({ name }) => name === first)
@@ -130,8 +119,7 @@ function findCommand(commands, args) {
  */
 async function dispatch(args, io) {
   const words = args[0] === 'help' ? [...args.slice(1), '--help'] : args
-  const loaded = await GROUPS.find(({ name }) => name === words[0])?.load()
-  const commands = [...COMMANDS, ...(loaded ?? [])]
+  const commands = await commandsFor(words)
   const found = findCommand(commands, words)
   const command = found !== null && 'command' in found ? found.command : null
   const group = found !== null && 'group' in found ? found.group : ''
@@ -142,7 +130,8 @@ async function dispatch(args, io) {
       command?.words,
     )
     if (flags.version) io.stdout(`halley ${packageVersion()}\n`)
-    else if (flags.help) io.stdout(command?.help ?? (group === '' ? HELP : groupHelp(commands, group)))
+    else if (flags.help)
+      io.stdout(command?.help ?? (group === '' ? help(commands) : groupHelp(commands, group)))
     else if (command !== null) return await command.run(io, flags)
     else {
       const needed = inGroup(commands, group).map(({ name }) => name.split(' ')[1])
