@@ -152,6 +152,7 @@ function blocksOf(sample, state, width) {
     named('close codes', renamed(counts.closes)),
     named('errors', counts.errors),
     named('refused', counts.refusals ?? {}),
+    hooks(sample, row),
     named('commands', counts.commands),
     named('server API', { ...counts.api, ...prefixed('error ', counts.api_errors) }),
     named('unsubscribes', counts.unsubscribes),
@@ -194,6 +195,28 @@ function clients({ connections, subscriptions, channels, counts, interval }, row
     ...by.sort((a, b) => b.value - a.value).map(({ name, value }) => row(name, quantity(value))),
     row('subscriptions', quantity(subscriptions)),
     row('channels', quantity(channels)),
+  ]
+}
+
+/**
+ * Calls of hooks and event proxies: a second, average, under way, failed.
+ * @param {WorkerSample} sample @param {(name: string, value: string | Span) => Line} row @returns {Line[]}
+ */
+function hooks({ hooks: states = {}, counts, interval }, row) {
+  return [
+    blockTitle('hooks and proxies'),
+    ...Object.entries(states).flatMap(([name, { inflight, down }]) => {
+      const { calls = 0, time = 0, failures = {} } = counts.hooks[name] ?? {}
+      const average = calls === 0 ? '' : ` ${ms(time / calls)} ms`
+      /** @type {Line[]} */
+      const lines = [
+        row(name, down > 0 ? ['down', 'bad'] : `${count(perSecond(calls, interval))}/s${average}`),
+      ]
+      if (inflight > 0) lines.push(row('  under way', whole(inflight)))
+      for (const [kind, times] of Object.entries(failures))
+        lines.push(row(`  failed: ${kind}`, [`${count(perSecond(times, interval))}/s`, 'warn']))
+      return lines
+    }),
   ]
 }
 

@@ -5,6 +5,7 @@
 
 import { centrifugo } from './centrifugo.js'
 import { CONTENT_TYPE, expose } from './exposition.js'
+import { centrifugoProxies, hooks } from './hooks.js'
 import { machine } from './machine.js'
 import { node as nodeFamilies } from './node.js'
 import { processes } from './processes.js'
@@ -16,7 +17,9 @@ import { workers as workerFamilies } from './workers.js'
 /** All families, in the order of the output. docs/metrics.md lists the same; a test compares both. */
 export const families = Object.freeze([
   ...centrifugo,
+  ...centrifugoProxies,
   ...nodeFamilies,
+  ...hooks,
   ...workerFamilies,
   ...processes,
   ...machine,

@@ -25,6 +25,7 @@ const thinCounts = counts => ({
   api: {},
   api_errors: {},
   refusals: {},
+  hooks: {},
 })
 
 /** @param {Snapshot} snapshot @returns {Snapshot} without its largest fields (see Hello in schema.js) */
@@ -38,6 +39,7 @@ export function thin(snapshot) {
     totals: {
       ...totals,
       loop: { ...totals.loop, ticks: { ...totals.loop.ticks, buckets: [] } },
+      hooks: {},
       counts: thinCounts(totals.counts),
     },
     counters: thinCounts(rest.counters),
@@ -48,7 +50,10 @@ export function thin(snapshot) {
 /** @param {WorkerView} view @returns {WorkerView} */
 function thinView(view) {
   if (!view.sample) return view
-  return { ...view, sample: { ...thinProcess(view.sample), counts: thinCounts(view.sample.counts) } }
+  return {
+    ...view,
+    sample: { ...thinProcess(view.sample), hooks: {}, counts: thinCounts(view.sample.counts) },
+  }
 }
 
 /** The last snapshots, thinned, for the charts of a new stats client. */

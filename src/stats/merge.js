@@ -1,6 +1,7 @@
 // Merges samples: of several workers, or several of one worker.
 
 import { GC_KINDS, noGc, tenThousandths } from './figures.js'
+import { addHookCounts } from './hook-stats.js'
 import { TickHistogram, wholeMicroseconds } from './tick-histogram.js'
 
 /** @import { Connections, Counts, Flow, ProcessSample, Ticks, Totals, WorkerSample } from './schema.js' */
@@ -39,6 +40,7 @@ export function emptyCounts() {
     api: {},
     api_errors: {},
     refusals: {},
+    hooks: {},
   }
 }
 
@@ -67,6 +69,7 @@ export function addCounts(sum, counts) {
   }
   sum.recoveries.recovered += counts.recoveries.recovered
   sum.recoveries.failed += counts.recoveries.failed
+  addHookCounts(sum.hooks, counts.hooks ?? {})
   return sum
 }
 
@@ -148,8 +151,23 @@ export function joinSamples(samples) {
       bytes: sum(s => s.outbox.bytes),
       largest: Math.max(...samples.map(({ outbox }) => outbox.largest)),
     },
+    hooks: mergeHooks(samples),
     counts: samples.reduce((total, { counts }) => addCounts(total, counts), emptyCounts()),
   }
+}
+
+/** @param {WorkerSample[]} samples @returns {WorkerSample['hooks']} */
+function mergeHooks(samples) {
+  /** @type {WorkerSample['hooks']} */
+  const sum = {}
+  for (const { hooks } of samples) {
+    for (const [name, { inflight, down }] of Object.entries(hooks ?? {})) {
+      const own = (sum[name] ??= { inflight: 0, down: 0 })
+      own.inflight += inflight
+      own.down += down
+    }
+  }
+  return sum
 }
 
 /** @param {WorkerSample[]} samples */
@@ -221,6 +239,7 @@ export function mergeTotals({ views, fresh, primary, lost, channels, kernel }) {
     subscriptions,
     channels: channels ?? ofWorkers,
     outbox,
+    hooks: mergeHooks(samples),
     counts,
   }
 }

@@ -88,6 +88,8 @@ export class Monitor {
   #seq = 0
   /** Why a process cannot write its log; null: all can. @type {string | null} */
   #logError = null
+  /** Proxies whose backend is down. @type {Set<string>} */
+  #downProxies = new Set()
   /** Workers that accept no connections. @type {Set<number>} */
   #paused = new Set()
   #at
@@ -272,6 +274,7 @@ export class Monitor {
     this.#warn(totals.counts, machine, fresh)
     this.#checkLogs([primary, ...fresh])
     this.#checkAccepting(fresh)
+    this.#checkProxies(totals)
     /** @type {Snapshot} */
     const snapshot = {
       version: SCHEMA_VERSION,
@@ -349,6 +352,24 @@ export class Monitor {
         const text = `worker ${worker} accepts no connections: too few of its ${files.limit} descriptors are free`
         this.event({ level: 'error', kind: 'files', text, worker })
       }
+    }
+  }
+
+  /** @param {Snapshot['totals']} totals */
+  #checkProxies({ hooks }) {
+    const before = this.#downProxies
+    this.#downProxies = new Set(Object.keys(hooks).filter(name => hooks[name].down > 0))
+    for (const name of this.#downProxies) {
+      if (before.has(name)) continue
+      this.event({
+        level: 'error',
+        kind: 'proxy',
+        text: `the backend of the proxy ${name} is down: calls fail at once`,
+      })
+    }
+    for (const name of before) {
+      if (this.#downProxies.has(name)) continue
+      this.event({ level: 'info', kind: 'proxy', text: `the backend of the proxy ${name} answers again` })
     }
   }
 

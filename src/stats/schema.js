@@ -65,7 +65,19 @@ export const SCHEMA_VERSION = 1
  * @property {Record<string, number>} api calls of the server API, by method
  * @property {Record<string, number>} api_errors by code
  * @property {Record<string, number>} refusals clients turned away, by reason (docs/errors.md)
+ * @property {Record<string, HookCounts>} hooks by protocol, event and name, separated by spaces
  */
+
+/**
+ * Calls of one hook or proxy over the interval.
+ * @typedef {object} HookCounts
+ * @property {number} calls that have ended
+ * @property {number} time of all of them, ms
+ * @property {number[]} within calls that took at most each of DURATION_BOUNDS (hook-stats.js)
+ * @property {Record<string, number>} failures by kind (docs/proxies.md)
+ */
+
+/** @typedef {{inflight: number, down: number}} HookState calls under way; workers for which the backend is down */
 
 /**
  * @typedef {object} Connections
@@ -78,10 +90,10 @@ export const SCHEMA_VERSION = 1
  * A worker's message to the primary, once a second.
  * @typedef {ProcessSample & {index: number, time: number, interval: number, connections: Connections,
  *   subscriptions: number, channels: number, outbox: {bytes: number, largest: number}, accepting: boolean,
- *   overload: 'event_loop' | 'memory' | null, counts: Counts}} WorkerSample
+ *   overload: 'event_loop' | 'memory' | null, hooks: Record<string, HookState>, counts: Counts}} WorkerSample
  *   `time`: unix ms; `interval`: ms since its previous sample; `channels`: with subscribers in this worker; `outbox`:
  *   unsent bytes, of all clients and of the one with the most; `accepting`: false while too few descriptors are free;
- *   `overload`: why it refuses new connections
+ *   `overload`: why it refuses new connections; `hooks`: as in `counts`, every one of the configuration
  */
 
 /**
@@ -110,6 +122,7 @@ export const SCHEMA_VERSION = 1
  * @property {number} channels with subscribers; one with subscribers in several workers counts once with the memory
  *   engine, once per worker with Redis
  * @property {{bytes: number, largest: number}} outbox
+ * @property {Record<string, HookState>} hooks every one of the configuration
  * @property {Counts} counts of samples received since the previous snapshot
  */
 
@@ -167,7 +180,7 @@ export const SCHEMA_VERSION = 1
  * @property {number} time unix ms
  * @property {'info' | 'warn' | 'error'} level
  * @property {'started' | 'worker_started' | 'worker_died' | 'worker_silent' | 'worker_draining' | 'reloaded' |
- *   'slow_clients' | 'overload' | 'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv' |
+ *   'slow_clients' | 'overload' | 'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv' | 'proxy' |
  *   'log' | 'files'} kind
  * @property {string} text one readable line
  * @property {number | null} worker index

@@ -142,7 +142,7 @@ export class Traffic {
     return by
   }
 
-  /** @param {Totals} totals @returns {Counts} since the last drain */
+  /** @param {Totals} totals @returns {Omit<Counts, 'hooks'>} since the last drain */
   drain(totals) {
     /** @type {Counts['transports']} */
     const transports = {}

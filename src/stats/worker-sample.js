@@ -2,6 +2,7 @@ import { ProcessSampler } from './process-sample.js'
 
 /** @import { Hub } from '../hub/hub.js' */
 /** @import { Sessions } from '../session/sessions.js' */
+/** @import { HookStats } from './hook-stats.js' */
 /** @import { Overload } from './overload.js' */
 /** @import { Connections, WorkerSample } from './schema.js' */
 /** @import { Traffic } from './traffic.js' */
@@ -9,6 +10,8 @@ import { ProcessSampler } from './process-sample.js'
 const INTERVAL_MS = 1000
 /** Minimum time between two samples, ms. */
 const MIN_INTERVAL_MS = 200
+
+const NO_HOOKS = Object.freeze({ states: () => ({}), drain: () => ({}) })
 
 /** @param {Connections['by']} by */
 function sumOf(by) {
@@ -33,6 +36,7 @@ export class WorkerSampler {
   #overload
   #listener
   #onError
+  #hooks
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   #tick = () => {}
@@ -48,9 +52,22 @@ export class WorkerSampler {
    * @param {Pick<Overload, 'update'> | null} [parts.overload]
    * @param {{state: WorkerSample['log']}} [parts.log] LogOutput
    * @param {{paused: boolean}} [parts.listener]
+   * @param {Pick<HookStats, 'states' | 'drain'>} [parts.hooks]
    * @param {(error: Error) => void} [parts.onError] of a sample, which is left out
    */
-  constructor({ index, sessions, hub, traffic, backlogs, clock, overload = null, log, listener, onError }) {
+  constructor({
+    index,
+    sessions,
+    hub,
+    traffic,
+    backlogs,
+    clock,
+    overload = null,
+    log,
+    listener,
+    hooks,
+    onError,
+  }) {
     this.#process = new ProcessSampler({ log })
     this.#index = index
     this.#sessions = sessions
@@ -61,6 +78,7 @@ export class WorkerSampler {
     this.#overload = overload
     this.#listener = listener
     this.#onError = onError
+    this.#hooks = hooks ?? NO_HOOKS
   }
 
   /** @returns {WorkerSample} since the previous sample */
@@ -84,11 +102,15 @@ export class WorkerSampler {
       outbox: this.#outbox(),
       overload,
       accepting: this.#listener?.paused !== true,
-      counts: traffic.drain({
-        accepts: sessions.accepts,
-        connects: sessions.connects,
-        deliveries: hub.delivered,
-      }),
+      hooks: this.#hooks.states(),
+      counts: {
+        ...traffic.drain({
+          accepts: sessions.accepts,
+          connects: sessions.connects,
+          deliveries: hub.delivered,
+        }),
+        hooks: this.#hooks.drain(),
+      },
     }
     return this.last
   }

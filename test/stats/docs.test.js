@@ -50,7 +50,7 @@ const fields = documented.filter(path => !isHead(path))
 
 /** Names of one's own in a path: `<name>`. */
 const patterns = fields.map(
-  path => new RegExp(`^${path.replace(/[.[\]^$]/g, '\\$&').replace(/<\w+>/g, '[\\w-]+')}$`),
+  path => new RegExp(`^${path.replace(/[.[\]^$]/g, '\\$&').replace(/<\w+>/g, '[\\w -]+')}$`),
 )
 
 /**

@@ -1,6 +1,7 @@
 // A gateway's snapshots without a gateway: plausible, complete by src/stats/schema.js, and the same for the same
 // options.
 
+import { DURATION_BOUNDS } from '../../src/stats/hook-stats.js'
 import { Lifetimes } from '../../src/stats/lifetimes.js'
 import { SCHEMA_VERSION } from '../../src/stats/schema.js'
 import { TickHistogram } from '../../src/stats/tick-histogram.js'
@@ -22,6 +23,8 @@ const WAYS = /** @type {const} */ ([
   ['uni_sse', 'json', 3],
   ['poll', 'json', 1],
 ])
+/** A proxy of the configuration. */
+const HOOK = 'http connect default'
 const METHODS = /** @type {const} */ (['publish', 'subscribe', 'history', 'presence', 'rpc'])
 
 /** Numbers that look like chance, and are the same each time. */
@@ -64,7 +67,7 @@ class Chance {
 function add(into, from) {
   for (const [name, value] of Object.entries(from)) {
     if (typeof value === 'number') into[name] = (into[name] ?? 0) + value
-    else add((into[name] ??= {}), value)
+    else add((into[name] ??= Array.isArray(value) ? [] : {}), value)
   }
   return into
 }
@@ -194,6 +197,17 @@ function countsOf(chance, accepts, connected, closed, slow) {
     api: publishes > 0 ? { publish: publishes, info: 1 } : {},
     api_errors: chance.next() < 0.05 ? { 107: 1 } : {},
     refusals: accepts > 0 ? { invalid_token: 1 } : {},
+    hooks:
+      accepts > 0
+        ? {
+            [HOOK]: {
+              calls: accepts,
+              time: accepts * 7,
+              within: DURATION_BOUNDS.map(bound => (bound < 10 ? 0 : accepts)),
+              failures: { timeout: 1 },
+            },
+          }
+        : {},
   }
 }
 
@@ -256,6 +270,7 @@ function totalsOf(views, primary) {
       bytes: sum(s => s.outbox.bytes, samples),
       largest: Math.max(0, ...samples.map(({ outbox }) => outbox.largest)),
     },
+    hooks: { [HOOK]: { inflight: 3 * samples.length, down: 0 } },
     counts,
   }
 }
@@ -423,6 +438,7 @@ export function mockSnapshots({
         subscriptions: connected[index] * 2,
         channels: Math.ceil(connected[index] / 10),
         outbox: { bytes: largest * 3, largest },
+        hooks: { [HOOK]: { inflight: 3, down: 0 } },
         overload: null,
         accepting: true,
         counts: countsOf(chance, accepts, connected[index], closed, slow),

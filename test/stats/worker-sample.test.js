@@ -62,6 +62,7 @@ t.test('counts are those since the sample before; names that did not occur are a
     api: { publish: 1 },
     api_errors: {},
     refusals: {},
+    hooks: {},
   })
   sessions.accepts = 6
   hub.delivered = 12

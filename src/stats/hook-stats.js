@@ -1,0 +1,129 @@
+// Figures of hooks and proxies: calls, their duration and failures, for each protocol, event and name. Their number is
+// that of handlers in the configuration.
+
+/** @import { HookCounts, HookState } from './schema.js' */
+
+/** Upper bounds of the counted durations, ms: those of Centrifugo, and two for modules in process. */
+export const DURATION_BOUNDS = Object.freeze([0.1, 1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000])
+
+/** @returns {HookCounts} */
+export const noHookCounts = () => ({ calls: 0, time: 0, within: DURATION_BOUNDS.map(() => 0), failures: {} })
+
+/** @param {Record<string, HookCounts>} sum is changed @param {Record<string, HookCounts>} more */
+export function addHookCounts(sum, more) {
+  for (const name of Object.keys(more)) {
+    const own = (sum[name] ??= noHookCounts())
+    const { calls, time, within, failures } = more[name]
+    own.calls += calls
+    own.time = Math.round((own.time + time) * 1000) / 1000
+    for (let i = 0; i < within.length; i++) own.within[i] += within[i]
+    for (const kind of Object.keys(failures)) own.failures[kind] = (own.failures[kind] ?? 0) + failures[kind]
+  }
+}
+
+/** Protocol, event and name as one name. @param {string} protocol @param {string} event @param {string} name */
+const keyOf = (protocol, event, name) => `${protocol} ${event} ${name}`
+
+/** @param {string} key @returns {string[]} protocol, event, name; none of them has a space */
+export const partsOf = key => key.split(' ')
+
+/** Figures of one handler. */
+export class HookSeries {
+  inflight = 0
+  /** Handlers that use it: two during a reload. */
+  users = 0
+  #counts = noHookCounts()
+  #isDown
+
+  /** @param {() => boolean} isDown whether calls fail at once, because the backend is down */
+  constructor(isDown) {
+    this.#isDown = isDown
+  }
+
+  /** A call begins. @returns {number} for `end` */
+  begin() {
+    this.inflight++
+    return performance.now()
+  }
+
+  /** @param {number} startedAt of `begin` */
+  end(startedAt) {
+    this.inflight--
+    this.add(performance.now() - startedAt)
+  }
+
+  /** A call that took no turn of the event loop. @param {number} duration ms */
+  add(duration) {
+    const counts = this.#counts
+    counts.calls++
+    counts.time += duration
+    for (let bound = DURATION_BOUNDS.length - 1; bound >= 0 && duration <= DURATION_BOUNDS[bound]; bound--)
+      counts.within[bound]++
+  }
+
+  /** A call failed. @param {string} kind few: each is a label of a metric */
+  fail(kind) {
+    const { failures } = this.#counts
+    failures[kind] = (failures[kind] ?? 0) + 1
+  }
+
+  close() {
+    this.users--
+  }
+
+  /** @param {() => boolean} isDown of its newest handler */
+  reopen(isDown) {
+    this.users++
+    this.#isDown = isDown
+    return this
+  }
+
+  /** @returns {HookState} */
+  state() {
+    return { inflight: this.inflight, down: this.#isDown() ? 1 : 0 }
+  }
+
+  /** @returns {HookCounts | null} since the last drain; null: no calls */
+  drain() {
+    const counts = this.#counts
+    if (counts.calls === 0 && Object.keys(counts.failures).length === 0) return null
+    counts.time = Math.round(counts.time * 1000) / 1000
+    this.#counts = noHookCounts()
+    return counts
+  }
+}
+
+/** Figures of the handlers of one worker. */
+export class HookStats {
+  /** @type {Map<string, HookSeries>} */
+  #series = new Map()
+
+  /**
+   * @param {string} protocol module, http, grpc @param {string} event @param {string} name of a proxy
+   * @param {() => boolean} [isDown]
+   * @returns {HookSeries} the only one of these names; to be closed
+   */
+  open(protocol, event, name, isDown = () => false) {
+    const key = keyOf(protocol, event, name)
+    let series = this.#series.get(key)
+    if (series === undefined) this.#series.set(key, (series = new HookSeries(isDown)))
+    return series.reopen(isDown)
+  }
+
+  /** @returns {Record<string, HookState>} */
+  states() {
+    return Object.fromEntries([...this.#series].map(([key, series]) => [key, series.state()]))
+  }
+
+  /** Forgets handlers that no configuration has any more. @returns {Record<string, HookCounts>} since the last drain */
+  drain() {
+    /** @type {Record<string, HookCounts>} */
+    const all = {}
+    for (const [key, series] of this.#series) {
+      const counts = series.drain()
+      if (counts !== null) all[key] = counts
+      else if (series.users === 0 && series.inflight === 0) this.#series.delete(key)
+    }
+    return all
+  }
+}
