@@ -8,6 +8,7 @@ import { didYouMean } from './config/nearest.js'
 import { checkExposure, configureServer } from './config/profile.js'
 import { createLog, LogOutput, levelOf } from './log.js'
 import { Gateway } from './primary/gateway.js'
+import { EventSource } from './primary/gateway-events.js'
 import { PrimaryApi } from './primary/primary-api.js'
 import { Reload } from './primary/reload.js'
 import { Telemetry } from './primary/telemetry.js'
@@ -21,6 +22,11 @@ export { ApiError, ConfigError, Gateway }
 const OPTIONS = ['file', 'config', 'log']
 
 /**
+ * @typedef {import('./api/server-api.js').Command} Command
+ * @typedef {import('./api/server-api.js').Outcome} Outcome
+ * @typedef {import('./api/server-api.js').PublishOptions} PublishOptions
+ * @typedef {import('./api/server-api.js').Position} Position
+ *
  * @typedef {object} GatewayOptions
  * @property {string | URL} [file] a configuration file, .json or .yaml
  * @property {Record<string, unknown>} [config] as in a file; values of the file win
@@ -61,6 +67,7 @@ export async function createGateway(options = {}) {
   for (const warning of warnings) ownLog.warn(warning)
   const pool = await WorkerPool.create(config, ownLog, false)
   const api = new PrimaryApi(pool, ownLog)
+  const events = new EventSource()
   /** @type {Promise<void> | null} */
   let stopped = null
   const end = async () => {
@@ -95,8 +102,6 @@ export async function createGateway(options = {}) {
       throw error
     }
   }
-  const gateway = new Gateway({ pool, api, stop, reload })
-  const events = Gateway.inside(gateway)
   const onReload = file === undefined ? null : () => reload(undefined)
   const telemetry = new Telemetry({ pool, log: ownLog, output: null, onStop: stop, onReload })
   pool.observer = events.observer(pool.observer)
@@ -111,7 +116,9 @@ export async function createGateway(options = {}) {
     const { url } = pool
     ownLog.info({ url, api_key: key }, 'development profile: anonymous clients, generated API key')
   }
-  return gateway
+  /** @type {import('./api/server-api.js').Send} */
+  const send = (name, text, repeatable) => api.send(name, text, repeatable)
+  return new Gateway({ pool, send, events: events.emitter, owned: events.owned, stop, reload })
 }
 
 /**

@@ -8,6 +8,11 @@ import { ServerApi } from './server-api.js'
 export { ApiError, ServerApi }
 
 /**
+ * @typedef {import('./server-api.js').Command} Command
+ * @typedef {import('./server-api.js').Outcome} Outcome
+ * @typedef {import('./server-api.js').PublishOptions} PublishOptions
+ * @typedef {import('./server-api.js').Position} Position
+ *
  * @typedef {object} ApiClientOptions
  * @property {string | URL} url of the gateway, or of its server API behind a prefix; without a path `/api` is added
  * @property {string} [key] `http_api.key` of the gateway

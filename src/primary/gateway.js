@@ -1,11 +1,9 @@
-import { EventEmitter } from 'node:events'
 import { ServerApi } from '../api/server-api.js'
 import { didYouMean } from '../config/nearest.js'
 
+/** @import { EventEmitter } from 'node:events' */
 /** @import { Worker } from 'node:cluster' */
-/** @import { PoolObserver } from './pool-observer.js' */
-/** @import { PrimaryApi } from './primary-api.js' */
-/** @import { WorkerPool } from './worker-pool.js' */
+/** @import { Send } from '../api/server-api.js' */
 
 /**
  * @typedef {object} WorkerEvent
@@ -21,6 +19,15 @@ import { didYouMean } from '../config/nearest.js'
  * @property {[]} stopped
  */
 
+/**
+ * @typedef {object} GatewayParts
+ * @property {{url: string, slots: {index: number, current: {listening: boolean, pid: number} | null}[]}} pool
+ * @property {Send} send calls the server API
+ * @property {EventEmitter} events @property {WeakSet<Worker>} owned its workers
+ * @property {() => Promise<void>} stop
+ * @property {(config?: Record<string, unknown>) => Promise<string>} reload
+ */
+
 const EVENTS = ['worker', 'reloaded', 'stopping', 'stopped']
 
 /**
@@ -30,21 +37,18 @@ const EVENTS = ['worker', 'reloaded', 'stopping', 'stopped']
  * the gateway: it is an uncaught exception of the program.
  */
 export class Gateway extends ServerApi {
-  #events = new EventEmitter()
   #pool
+  #events
+  #owned
   #stop
   #reload
-  /** @type {WeakSet<Worker>} */
-  #workers = new WeakSet()
 
-  /**
-   * @param {object} parts @param {WorkerPool} parts.pool @param {PrimaryApi} parts.api
-   * @param {() => Promise<void>} parts.stop
-   * @param {(config?: Record<string, unknown>) => Promise<string>} parts.reload
-   */
-  constructor({ pool, api, stop, reload }) {
-    super((name, text, repeatable) => api.send(name, text, repeatable))
+  /** Programs get one from createGateway. @param {GatewayParts} parts */
+  constructor({ pool, send, events, owned, stop, reload }) {
+    super(send)
     this.#pool = pool
+    this.#events = events
+    this.#owned = owned
     this.#stop = stop
     this.#reload = reload
   }
@@ -88,7 +92,7 @@ export class Gateway extends ServerApi {
    * @param {Worker} worker
    */
   owns(worker) {
-    return this.#workers.has(worker)
+    return this.#owned.has(worker)
   }
 
   /**
@@ -119,45 +123,6 @@ export class Gateway extends ServerApi {
   off(event, listener) {
     this.#events.off(known(event), listener)
     return this
-  }
-
-  /**
-   * For the parts of the gateway.
-   * @param {Gateway} gateway
-   * @returns {{emit: <E extends keyof GatewayEvents>(event: E, ...args: GatewayEvents[E]) => void,
-   *   observer: (next: PoolObserver) => PoolObserver}}
-   */
-  static inside(gateway) {
-    const emit = (/** @type {string} */ event, /** @type {any[]} */ ...args) => gateway.#emit(event, args)
-    return { emit, observer: next => gateway.#observer(next) }
-  }
-
-  /** @param {string} event @param {any[]} args */
-  #emit(event, args) {
-    if (this.#events.listenerCount(event) > 0) setImmediate(() => this.#events.emit(event, ...args))
-  }
-
-  /** Passes the pool's events on. @param {PoolObserver} next @returns {PoolObserver} */
-  #observer(next) {
-    return {
-      starting: process => {
-        this.#workers.add(process.worker)
-        next.starting(process)
-      },
-      listening: process => {
-        next.listening(process)
-        this.#emit('worker', [{ state: 'listening', worker: process.index, pid: process.pid }])
-      },
-      draining: process => {
-        next.draining(process)
-        this.#emit('worker', [{ state: 'draining', worker: process.index, pid: process.pid }])
-      },
-      ended: (process, end) => {
-        next.ended(process, end)
-        this.#emit('worker', [{ state: 'ended', worker: process.index, pid: process.pid, ...end }])
-      },
-      message: (process, message) => next.message(process, message),
-    }
   }
 }
 

@@ -1,0 +1,175 @@
+// The packed package in a TypeScript program: its types hold in the strictest mode, and what it exports runs.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { freePort } from '../ports.js'
+import { testdir } from '../testdir.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const modules = join(root, 'node_modules')
+const tsc = join(modules, 'typescript/bin/tsc')
+
+/**
+ * @param {any} t @param {string} command @param {string[]} args @param {string} cwd
+ * @returns {Promise<{code: number, output: string}>}
+ */
+async function run(t, command, args, cwd) {
+  const child = spawn(command, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const [out, error, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ])
+  return { code, output: out + error }
+}
+
+/**
+ * A folder that has the packed package installed, and the packages that are at hand here.
+ * @param {any} t @param {Record<string, string>} files
+ */
+async function installed(t, files) {
+  const folder = testdir(t)
+  const source = join(folder, 'source')
+  const { files: packed, dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  // A copy: packing writes types/.
+  for (const name of [...packed, 'package.json', 'tsconfig.json', 'scripts'])
+    if (name !== 'types') await cp(join(root, name), join(source, name), { recursive: true })
+  await symlink(modules, join(source, 'node_modules'))
+  const packing = await run(t, 'npm', ['pack', '--silent', '--pack-destination', folder], source)
+  t.equal(packing.code, 0, packing.output)
+  const program = join(folder, 'program')
+  const target = join(program, 'node_modules/halley-gateway')
+  await mkdir(target, { recursive: true })
+  const [tarball] = (await readdir(folder)).filter(name => name.endsWith('.tgz'))
+  await run(t, 'tar', ['-xzf', join(folder, tarball), '--strip-components=1', '-C', target], folder)
+  for (const name of [...Object.keys(dependencies), '@types/node', 'undici-types', 'uWebSockets.js']) {
+    const link = join(program, 'node_modules', name)
+    await mkdir(dirname(link), { recursive: true })
+    await symlink(join(modules, name), link)
+  }
+  for (const [name, content] of Object.entries(files)) await writeFile(join(program, name), content)
+  return program
+}
+
+const tsconfig = (/** @type {object} */ more, /** @type {string[]} */ files) =>
+  JSON.stringify({
+    compilerOptions: {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      skipLibCheck: false,
+      target: 'es2023',
+      module: 'nodenext',
+      moduleResolution: 'nodenext',
+      outDir: 'built',
+      ...more,
+    },
+    files,
+  })
+
+const PACKAGE = JSON.stringify({ name: 'program', type: 'module', private: true })
+
+t.test('a strict TypeScript program compiles against the packed package, and runs', async t => {
+  const port = await freePort()
+  const folder = await installed(t, {
+    'package.json': PACKAGE,
+    'tsconfig.json': tsconfig({ lib: ['es2023'], types: ['node'] }, ['program.ts']),
+    'program.ts': `
+import { ApiError, ConfigError, createGateway, type Gateway, type GatewayOptions } from 'halley-gateway'
+import { ApiClient, type Command, type PublishOptions } from 'halley-gateway/api'
+import version from 'halley-gateway/package.json' with { type: 'json' }
+
+const options: GatewayOptions = {
+  config: {
+    workers: 1,
+    log: { level: 'none' },
+    stats: { socket: 'none' },
+    http_server: { address: '127.0.0.1', port: ${port} },
+    http_api: { key: 'dGVzdCBvZiB0aGUgdHlwZXMsIDMyIGJ5dGVz' },
+    channel: { without_namespace: { history_size: 5, history_ttl: '1m', presence: true } },
+  },
+}
+const gateway: Gateway = await createGateway(options)
+const kept: PublishOptions = { tags: { kind: 'a' }, version: 5n }
+const counted: Command = ['presenceStats', 'news']
+gateway.on('worker', ({ state, pid }) => {
+  const known: 'listening' | 'draining' | 'ended' = state
+  console.log(known, pid satisfies number)
+})
+gateway.once('reloaded', outcome => outcome.toUpperCase())
+// @ts-expect-error no such event
+try { gateway.on('reload', () => {}) } catch {}
+// @ts-expect-error no such option
+await createGateway({ configuration: {} }).catch(() => {})
+
+async function use(api: ApiClient | Gateway) {
+  const { offset, epoch } = await api.publish('news', { text: 'hello' }, kept)
+  console.log(offset satisfies number, epoch.length)
+  await api.publish('news', new Uint8Array([1]), { skipHistory: true })
+  const { publications } = await api.history('news', { limit: 10, since: { offset: 0, epoch } })
+  console.log(publications[0]?.data.text, publications[0]?.tags?.['kind'])
+  const { presence } = await api.presence('news')
+  for (const [client, { user, connInfo }] of Object.entries(presence)) console.log(client, user, connInfo)
+  const outcomes = await api.batch([
+    ['publish', 'news', 1, { idempotencyKey: 'x' }],
+    counted,
+    ['disconnect', 'nobody', { code: 4000, reason: 'over', whitelist: [] }],
+  ])
+  for (const { error, result } of outcomes) console.log(error?.code ?? result)
+  // @ts-expect-error the option has another name
+  await api.publish('news', 1, { skip_history: true }).catch(() => {})
+  // @ts-expect-error arguments of another method
+  await api.batch([['presence']]).catch(() => {})
+  const { responses } = await api.broadcast(['a', 'b'], null)
+  for (const { result, error } of responses) console.log(error === undefined ? result.offset : error.message)
+  await api.subscribe('u', 'news', { override: { presence: true }, expireAt: 3e9 })
+  await api.refresh('u', { expired: true })
+  const { nodes } = await api.info()
+  console.log(nodes[0]?.version === version.version)
+}
+await use(gateway)
+const client = new ApiClient({ url: gateway.url, key: 'dGVzdCBvZiB0aGUgdHlwZXMsIDMyIGJ5dGVz', timeout: 60_000 })
+await use(client)
+client.close()
+await gateway.stop()
+const late: unknown = await gateway.info().catch(error => error)
+console.log(late instanceof ApiError && late.code === 0, new ConfigError([]) instanceof Error)
+`,
+  })
+  const compiled = await run(t, process.execPath, [tsc, '-p', '.'], folder)
+  t.equal(compiled.output, '')
+  t.equal(compiled.code, 0)
+  const { code, output } = await run(t, process.execPath, ['built/program.js'], folder)
+  t.equal(code, 0, output)
+  const lines = output.trim().split('\n')
+  t.same(lines.slice(0, 2), ['1 8', 'hello a'])
+  t.equal(lines.at(-1), 'true true')
+})
+
+t.test('the types of the browser client compile with a bundler', async t => {
+  const folder = await installed(t, {
+    'package.json': PACKAGE,
+    'tsconfig.json': tsconfig(
+      { lib: ['es2023', 'dom', 'dom.iterable'], types: [], module: 'esnext', moduleResolution: 'bundler' },
+      ['page.ts'],
+    ),
+    'page.ts': `
+import { Centrifuge } from 'centrifuge'
+import { LongPollSocket } from 'halley-gateway/client'
+
+const socket = new LongPollSocket('ws://127.0.0.1/connection/poll')
+socket.send('{}')
+socket.close()
+export const client = new Centrifuge('ws://127.0.0.1/connection/poll', { websocket: LongPollSocket })
+`,
+  })
+  const { code, output } = await run(t, process.execPath, [tsc, '-p', '.'], folder)
+  t.equal(output, '')
+  t.equal(code, 0)
+})
