@@ -9,6 +9,9 @@ const all = [...options, ...channelOptions]
 /** Most options share one. */
 const schemas = new Map(all.map(({ schema }) => [JSON.stringify(schema), schema]))
 
+/** @param {Record<string, any>} schema @returns {boolean} */
+const hasObjects = ({ type, items = {} }) => [type, items.type].includes('object')
+
 /** Values of every type, and those at the ends of every range. */
 const values = new Set([
   ...[
@@ -73,17 +76,16 @@ t.test('a value that is accepted without ajv is valid', async t => {
   t.same(wrong, [])
 })
 
-t.test('valid values of all but lists of objects are accepted without ajv, defaults among them', async t => {
+t.test('valid values of all but objects are accepted without ajv, defaults among them', async t => {
   const missed = []
   for (const { path, schema, type, single, default: given } of all) {
     const value = type === 'duration' ? parseDuration(given) : single ? [given] : given
-    if (!isPlain(schema, value) && type !== 'transforms') missed.push([path, value])
+    if (!hasObjects(schema) && !isPlain(schema, value)) missed.push([path, value])
   }
   for (const [text, schema] of schemas) {
+    if (hasObjects(schema)) continue
     const validate = ajv.compile(schema)
-    for (const value of values)
-      if (validate(value) && !isPlain(schema, value) && schema.items?.type !== 'object')
-        missed.push([text, value])
+    for (const value of values) if (validate(value) && !isPlain(schema, value)) missed.push([text, value])
   }
   t.same(missed, [])
 })

@@ -154,7 +154,7 @@ const neverClosed = {
   3012: 'in heartbeat.test.js',
   3009: 'a connection that cannot be written to cannot be told',
   3014: 'for the application to give',
-  3502: 'in connect.test.js',
+  3502: 'in connect.unit.js',
   3509: 'errors are not counted',
 }
 
