@@ -1,0 +1,97 @@
+// An Express program with a gateway in it: rooms, whose messages are posted to Express and delivered by the gateway.
+//
+//   npm install halley-gateway express centrifuge
+//   node server.js                  then open http://127.0.0.1:3000/?user=anna
+//
+// PORT of Express (3000), GATEWAY_PORT (8000); 0 picks a free one. ORIGIN: of the page, behind a reverse proxy.
+
+import { createHmac, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import express from 'express'
+import { ApiError, createGateway } from 'halley-gateway'
+
+const { PORT = '3000', GATEWAY_PORT = '8000', ORIGIN, WORKERS = '0' } = process.env
+const secret = process.env.TOKEN_SECRET ?? randomBytes(32).toString('hex')
+
+const app = express()
+const server = createServer(app).listen(Number(PORT), '127.0.0.1')
+await once(server, 'listening')
+const origin = ORIGIN ?? `http://127.0.0.1:${server.address().port}`
+
+const gateway = await createGateway({
+  config: {
+    workers: Number(WORKERS),
+    http_server: { address: '127.0.0.1', port: Number(GATEWAY_PORT) },
+    // This program calls methods; nobody needs the API over HTTP.
+    http_api: { disabled: true },
+    client: { token: { hmac_secret_key: secret }, allowed_origins: [origin] },
+    channel: {
+      namespaces: [
+        {
+          name: 'room',
+          presence: true,
+          history_size: 50,
+          history_ttl: '10m',
+          force_recovery: true,
+          allow_subscribe_for_client: true,
+        },
+      ],
+    },
+  },
+})
+
+/** A token that lets a user connect. @param {string} user */
+function connectionToken(user) {
+  const part = value => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const text = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: user, exp: Math.floor(Date.now() / 1000) + 3600 })}`
+  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
+}
+
+/** The client SDK for browsers. */
+const sdk = fileURLToPath(new URL('../dist/centrifuge.js', import.meta.resolve('centrifuge')))
+
+app.use(express.json({ limit: '16kb' }))
+app.get('/', (_request, response) => response.sendFile(fileURLToPath(new URL('page.html', import.meta.url))))
+app.get('/centrifuge.js', (_request, response) => response.sendFile(sdk))
+
+// A real program would ask for a password here.
+app.get('/session', (request, response) => {
+  const { user } = request.query
+  if (typeof user !== 'string' || user === '') return response.status(400).json({ error: 'user is missing' })
+  response.json({ token: connectionToken(user), gateway: ORIGIN ?? gateway.url })
+})
+
+app.post('/rooms/:room/messages', async (request, response) => {
+  const { user, text } = request.body ?? {}
+  if (typeof user !== 'string' || typeof text !== 'string')
+    return response.status(400).json({ error: 'user and text must be strings' })
+  response.status(201).json(await gateway.publish(`room:${request.params.room}`, { user, text }))
+})
+
+app.get('/rooms/:room/users', async (request, response) => {
+  const { presence } = await gateway.presence(`room:${request.params.room}`)
+  response.json([...new Set(Object.values(presence).map(({ user }) => user))].sort())
+})
+
+app.delete('/users/:user', async (request, response) => {
+  await gateway.disconnect(request.params.user)
+  response.status(204).end()
+})
+
+// Express 5 passes errors of async handlers on.
+app.use((error, _request, response, _next) => {
+  const status = error instanceof ApiError ? 502 : (error.status ?? 500)
+  response.status(status).json({ error: error.message })
+})
+
+console.log(`app http://127.0.0.1:${server.address().port}`)
+console.log(`gateway ${gateway.url}`)
+
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.once(signal, async () => {
+    server.close()
+    server.closeIdleConnections()
+    await gateway.stop()
+  })
