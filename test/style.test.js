@@ -11,6 +11,7 @@ const LAYERS = [
   ['slices.js'],
   ['errors.js', 'version.js', 'log.js', 'timer-wheel.js', 'config', 'stats', 'server', 'charts', 'demo/page'],
   ['protocol', 'broker', 'doctor', 'admin/page'],
+  ['hooks'],
   ['auth'],
   ['hub'],
   ['session'],

@@ -1,7 +1,9 @@
 // Names of channels and permissions in them (server API).
 import { compilePattern } from '../config/pattern.js'
+import { NO_HANDLERS } from '../hooks/contract.js'
 
 /** @import { Pattern } from '../config/pattern.js' */
+/** @import { ChannelHandlers, Handlers } from '../hooks/contract.js' */
 
 /**
  * @typedef {object} Namespace options of its channels; made once per namespace
@@ -11,16 +13,21 @@ import { compilePattern } from '../config/pattern.js'
  * @property {number} metaTtl ms, own or global
  * @property {'' | 'json' | 'json_object' | 'binary'} dataFormat own or global
  * @property {Pattern | null} regex channel_regex
+ * @property {ChannelHandlers} handlers of hooks
  */
 
-/** @param {string} name @param {any} options @param {any} channel the `channel` block @returns {Namespace} */
-function createNamespace(name, options, channel) {
+/**
+ * @param {string} name @param {any} options @param {any} channel the `channel` block @param {ChannelHandlers} handlers
+ * @returns {Namespace}
+ */
+function createNamespace(name, options, channel, handlers) {
   return Object.freeze({
     name,
     options,
     historyOn: options.history_size > 0 && options.history_ttl > 0,
     metaTtl: options.history_meta_ttl || channel.history_meta_ttl,
     dataFormat: options.publication_data_format || channel.publication_data_format,
+    handlers,
     regex: options.channel_regex ? compileRegex(name, options.channel_regex) : null,
   })
 }
@@ -53,17 +60,22 @@ export class ChannelRules {
   #insecure
   #personalPrefix
 
-  /** @param {any} config of `loadConfig()` @throws {Error} naming an invalid channel_regex */
-  constructor(config) {
+  /**
+   * @param {any} config of `loadConfig()` @param {Handlers} [handlers] of hooks
+   * @throws {Error} naming an invalid channel_regex
+   */
+  constructor(config, handlers = NO_HANDLERS) {
     const { channel, client } = config
     this.#privatePrefix = /** @type {string} */ (channel.private_prefix)
     this.#boundary = /** @type {string} */ (channel.namespace_boundary)
     this.#userBoundary = /** @type {string} */ (channel.user_boundary)
     this.#userSeparator = /** @type {string} */ (channel.user_separator)
     this.#insecure = Boolean(client.insecure)
-    this.#default = createNamespace('', channel.without_namespace, channel)
+    const create = (/** @type {string} */ name, /** @type {any} */ options) =>
+      createNamespace(name, options, channel, handlers.channel(name, options))
+    this.#default = create('', channel.without_namespace)
     for (const options of channel.namespaces) {
-      this.#namespaces.set(options.name, createNamespace(options.name, options, channel))
+      this.#namespaces.set(options.name, create(options.name, options))
     }
     const personal = client.subscribe_to_user_personal_channel?.personal_channel_namespace
     this.#personalPrefix = (personal ? personal + this.#boundary : '') + this.#userBoundary
@@ -114,7 +126,7 @@ export class ChannelRules {
   }
 
   /**
-   * Rules 1, 3, 6 and 7 for a subscribe without token; the caller applies the proxies (4, 5).
+   * The rules for a subscribe without token, as far as the options of the channel say. A handler has precedence.
    * @param {string} channel @param {Namespace} ns @param {string} user '' = anonymous
    */
   maySubscribe(channel, ns, user) {
@@ -125,6 +137,24 @@ export class ChannelRules {
     if (users !== undefined) return user !== '' && users.includes(user)
     const { options } = ns
     return options.allow_subscribe_for_client && (user !== '' || options.allow_subscribe_for_anonymous)
+  }
+
+  /**
+   * The handler that decides a subscribe without token; private and user-limited channels have their own rules.
+   * @param {string} channel @param {Namespace} ns
+   */
+  subscribeHandler(channel, ns) {
+    const { subscribe } = ns.handlers
+    if (subscribe === null || this.isPrivate(channel)) return null
+    return this.userLimited(channel, ns) === undefined ? subscribe : null
+  }
+
+  /**
+   * Whether a client may have a channel that it names in its connect request, where no handler is asked.
+   * @param {string} channel @param {Namespace} ns @param {string} user '' = anonymous
+   */
+  maySubscribeUnasked(channel, ns, user) {
+    return this.subscribeHandler(channel, ns) === null && this.maySubscribe(channel, ns, user)
   }
 
   /** @param {Namespace} ns @param {string} user '' = anonymous @param {boolean} subscribed @returns {boolean} */

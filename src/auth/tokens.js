@@ -311,7 +311,10 @@ const NO_SUBS = new Map()
  * @property {string} user '' = anonymous
  * @property {number} expireAt unix s, 0 = never
  * @property {string} [info] raw JSON
- * @property {Map<string, SubOptions>} subs channels of the token
+ * @property {string} [meta] raw JSON, never sent to the client
+ * @property {Map<string, any>} subs server-side subscriptions: channel -> Grant of session/plan.js
+ * @property {string | Buffer} [data] of a handler, for the connect result
+ * @property {boolean} [answered] whether it comes from a handler
  */
 
 /**

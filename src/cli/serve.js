@@ -17,6 +17,7 @@ anonymous clients, prints a generated API key and serves a demo page.
       --port PORT        port to listen on
       --address ADDRESS  address to listen on
       --log-level LEVEL  trace, debug, info, warn, error, fatal or none
+      --hooks FILE       module with your handlers (docs/hooks.md)
       --csv FILE         append a row of statistics each second (docs/csv.md)
       --gc-interval T    collect garbage in each worker every T (30s, 1m), one worker after another
       --no-dashboard     print log lines instead of the dashboard
@@ -38,6 +39,7 @@ Examples:
     port: { type: 'string' },
     address: { type: 'string' },
     'log-level': { type: 'string' },
+    hooks: { type: 'string' },
     csv: { type: 'string' },
     'gc-interval': { type: 'string' },
     'no-dashboard': { type: 'boolean' },
@@ -53,6 +55,7 @@ Examples:
         'http_server.port': flags.port,
         'http_server.address': flags.address,
         'log.level': flags['log-level'],
+        'hooks.module': flags.hooks,
         'stats.csv.file': flags.csv,
         'gc.interval': flags['gc-interval'],
       },

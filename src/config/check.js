@@ -1,5 +1,6 @@
 // Rules over several keys, and over values that a type alone cannot judge, for the complete configuration.
 
+import { existsSync } from 'node:fs'
 import { checkProxies } from './check-proxies.js'
 import { createEndpoint } from './jwks-endpoint.js'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
@@ -239,6 +240,8 @@ export function checkRules(config, report) {
     }
   }
   checkPersonalChannel(config, refuse)
+  const { module } = config.hooks
+  if (module !== '' && !existsSync(module)) refuse(['hooks.module'], `${module} does not exist`)
   checkReasons(client, refuse)
   checkProxies(config, report)
   checkPaths(config, refuse)

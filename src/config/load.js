@@ -4,7 +4,8 @@
 // A value passes file.js -> Draft (which key) -> read.js (type and range) -> check.js (rules over several keys).
 // profile.js adds the development profile and refuses unsafe exposure; reference.js prints docs/config.md.
 
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { checkRules } from './check.js'
 import { ConfigError, Report } from './error.js'
 import { readConfigFile } from './file.js'
@@ -39,14 +40,25 @@ class Draft {
   report = new Report()
   /** @type {Record<string, any>} */
   config = {}
+  #folder
 
-  constructor() {
+  /** @param {string} cwd folder of relative paths */
+  constructor(cwd) {
+    this.#folder = cwd
     for (const option of options) put(this.config, option.path, defaultOf(option))
   }
 
-  /** Applies a file, or a tree of its form. @param {Record<string, unknown>} tree */
-  applyTree(tree) {
-    this.#walk(rootKeys, tree, '', this.config)
+  /**
+   * Applies a file, or a tree of its form.
+   * @param {Record<string, unknown>} tree @param {string} [folder] of relative paths in it
+   */
+  applyTree(tree, folder = this.#folder) {
+    const before = this.#folder
+    this.#folder = folder
+    const { hooks } = tree
+    const short = typeof hooks === 'string' || hooks instanceof URL
+    this.#walk(rootKeys, short ? { ...tree, hooks: { module: String(hooks) } } : tree, '', this.config)
+    this.#folder = before
   }
 
   /** @param {Readonly<Record<string, string | undefined>>} env only HALLEY_... is read; empty is unset */
@@ -80,11 +92,17 @@ class Draft {
    */
   #set(target, option, path, label, read) {
     try {
-      put(target, option.path, read())
+      const value = read()
+      put(target, option.path, option.file && value !== '' ? this.#absolute(value) : value)
     } catch (error) {
       this.report.unread.add(path)
       this.report.fault(label + (error.at ?? ''), error.message)
     }
+  }
+
+  /** @param {string} path or file: URL */
+  #absolute(path) {
+    return path.startsWith('file:') ? fileURLToPath(path) : resolve(this.#folder, path)
   }
 
   /**
@@ -156,7 +174,7 @@ class Draft {
 
   /** @param {string} name @param {string} text */
   #applyVariable(name, text) {
-    const option = optionOfVariable(name)
+    const option = optionOfVariable(name === 'HALLEY_HOOKS' ? 'HALLEY_HOOKS_MODULE' : name)
     const list = option && memberLists.get(option.path)
     if (list !== undefined) {
       try {
@@ -219,6 +237,7 @@ export const FLAGS = Object.freeze({
   'http_server.port': '--port',
   'http_server.address': '--address',
   'log.level': '--log-level',
+  'hooks.module': '--hooks',
 })
 
 /** @template T @param {T} value @returns {T} */
@@ -244,9 +263,12 @@ function deepFreeze(value) {
  * @throws {ConfigError} with every fault
  */
 export function loadConfig({ file, env = {}, flags = {}, cwd = process.cwd(), base } = {}) {
-  const draft = new Draft()
+  const draft = new Draft(cwd)
   if (base !== undefined) draft.applyTree(base)
-  if (file !== undefined) draft.applyTree(readConfigFile(resolve(cwd, file), file))
+  if (file !== undefined) {
+    const path = resolve(cwd, file)
+    draft.applyTree(readConfigFile(path, file), dirname(path))
+  }
   draft.applyEnv(env)
   draft.applyFlags(flags, FLAGS)
   checkRules(draft.config, draft.report)

@@ -2,6 +2,7 @@
 
 import { channelOptions, globalChannelOptions } from './options/channel.js'
 import { clientOptions } from './options/client.js'
+import { hooksOptions } from './options/hooks.js'
 import { live, named } from './options/make.js'
 import { proxyMembers, proxyOptions } from './options/proxies.js'
 import { redisOptions } from './options/redis.js'
@@ -28,6 +29,7 @@ const namespaces = live([
 export const options = Object.freeze([
   ...serverOptions,
   ...statsOptions,
+  ...hooksOptions,
   ...redisOptions,
   ...transportOptions,
   ...clientOptions,

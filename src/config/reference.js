@@ -77,6 +77,7 @@ const SECTIONS = [
   ['Redis', ['engine.redis.']],
   ['Clients', ['client.']],
   ['Channels', ['channel.']],
+  ['Hooks', ['hooks.']],
   ['Server API', ['http_api.']],
   [
     'Transports',

@@ -25,7 +25,7 @@
  * @property {boolean} [recovered]
  * @property {number} [offset]
  * @property {boolean} [positioned]
- * @property {string} [data] raw
+ * @property {string | Buffer} [data] raw
  * @property {boolean} [was_recovering]
  * @property {boolean} [delta] delta-negotiated: JSON writes the data of all publications as strings (client protocol)
  * @property {(Buffer | null)[]} [deltas] with `delta`: the delta of each of `publications` against the previous one,
@@ -38,7 +38,7 @@
  * @property {string} version
  * @property {boolean} [expires]
  * @property {number} [ttl] seconds
- * @property {string} [data] raw
+ * @property {string | Buffer} [data] raw
  * @property {Map<string, SubscribeResult> | null} [subs]
  * @property {number} [ping] seconds
  * @property {boolean} [pong]
@@ -61,10 +61,12 @@
  * @property {(raw: any) => number} size approximate bytes of a waiting raw command
  * @property {(messages: Encoded[]) => Encoded} join several messages into one frame
  * @property {Encoded} ping
+ * @property {any} pong the raw command of a pong
  * @property {(id: number, error: {code: number, message: string, temporary: boolean}) => Encoded} error
  * @property {(id: number, result: ConnectResult) => Encoded} connect
  * @property {(id: number, result: SubscribeResult) => Encoded} subscribe
  * @property {(id: number, method: string) => Encoded} empty the result `{}` of a method
+ * @property {(id: number, data: string | Buffer) => Encoded} rpc `data`: raw, '' = none
  * @property {(id: number, presence: Map<string, string>) => Encoded} presence
  * @property {(id: number, stats: {clients: number, users: number}) => Encoded} presenceStats
  * @property {(id: number, history: {publications: Publication[], offset: number, epoch: string}) => Encoded} history

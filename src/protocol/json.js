@@ -103,6 +103,7 @@ export class JsonCodec {
   binary = false
   unidirectional = false
   ping = '{}'
+  pong = '{}'
   split = splitFrame
   command = parseCommand
   #open
@@ -150,6 +151,11 @@ export class JsonCodec {
   /** @type {Codec['empty']} */
   empty(id, method) {
     return `{"id":${id},"${method}":{}}`
+  }
+
+  /** @type {Codec['rpc']} */
+  rpc(id, data) {
+    return `{"id":${id},"rpc":{${data.length > 0 ? `"data":${data}` : ''}}}`
   }
 
   /** @type {Codec['presence']} */

@@ -29,6 +29,12 @@ export function bytesPayload(bytes) {
   return { data: broken ? text : bytes, json: true, object: isObjectText(text) }
 }
 
+/** @param {string | Buffer | undefined} data of a command: JSON text, or any bytes @returns {Payload} */
+export function payloadOf(data) {
+  if (data === undefined) return NO_PAYLOAD
+  return typeof data === 'string' ? textPayload(data) : bytesPayload(data)
+}
+
 /** @param {Payload} payload @param {string} format of the channel's publications @returns {boolean} */
 export function fitsFormat(payload, format) {
   switch (format) {
@@ -42,6 +48,9 @@ export function fitsFormat(payload, format) {
       return payload.data.length > 0
   }
 }
+
+/** @param {Payload} payload @returns {string | Buffer} JSON as text on one line; other bytes as they are */
+export const rawOf = ({ data, json }) => (json && typeof data !== 'string' ? data.toString() : data)
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 

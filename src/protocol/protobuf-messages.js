@@ -36,8 +36,8 @@ export const Push = Object.freeze({
   REFRESH: 12,
 })
 
-/** @param {string | undefined} text raw JSON @returns {Buffer} */
-const rawBytes = text => Buffer.from(text ?? '')
+/** @param {string | Buffer | undefined} raw JSON text, or any bytes @returns {Buffer} */
+const rawBytes = raw => (typeof raw === 'object' ? raw : Buffer.from(raw ?? ''))
 
 export class MessageWriter extends WireWriter {
   /** A client that publishes often sends the same info each time: it is encoded once. */

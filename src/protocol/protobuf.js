@@ -15,6 +15,8 @@ export class ProtobufCodec {
   unidirectional = false
   /** A message without fields. */
   ping = Buffer.from([0])
+  /** Without its length: none is left. */
+  pong = ''
   split = splitFrame
   command = parseCommand
   #out = new MessageWriter()
@@ -78,6 +80,13 @@ export class ProtobufCodec {
   /** @type {Codec['empty']} */
   empty(id, method) {
     return this.#reply(id, Reply[/** @type {'publish'} */ (method)]).finish()
+  }
+
+  /** @type {Codec['rpc']} */
+  rpc(id, data) {
+    const out = this.#reply(id, Reply.rpc)
+    out.bytes(1, typeof data === 'string' ? Buffer.from(data) : data)
+    return out.finish()
   }
 
   /** @type {Codec['presence']} */

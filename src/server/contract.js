@@ -10,7 +10,8 @@
  */
 
 /**
- * One HTTP request and its answer. `header()` MUST be called before the handler returns; everything else also later.
+ * One HTTP request and its answer. `header()` and `headers()` MUST be called before the handler returns; everything
+ * else also later.
  * Every method is a no-op once the client has left. A request pipelined behind an unanswered one waits on node, but
  * ends the connection on uws, whose parser cannot keep it.
  * @typedef {object} Exchange
@@ -18,6 +19,7 @@
  * @property {string} path without the query
  * @property {string} query the raw query string, '' if none
  * @property {(name: string) => string} header value of a request header (name in lower case), '' if absent
+ * @property {() => string[]} headers all of the request, as sent: name (in lower case), value, name, value ...
  * @property {() => string} remoteAddress as text
  * @property {boolean} gone whether the client has left or the answer is complete
  * @property {(limit: number, done: (body: Buffer | null) => void) => void} body collects the request's body; `null`

@@ -70,6 +70,10 @@ export class NodeExchange {
     return typeof value === 'string' ? value : (value?.join(', ') ?? '')
   }
 
+  headers() {
+    return this.#req.rawHeaders.map((text, at) => (at % 2 === 0 ? text.toLowerCase() : text))
+  }
+
   remoteAddress() {
     return addressOf(this.#req.socket)
   }

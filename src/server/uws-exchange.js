@@ -62,6 +62,15 @@ export class UwsExchange {
     return this.#req === null ? '' : this.#req.getHeader(name)
   }
 
+  headers() {
+    /** @type {string[]} */
+    const lines = []
+    this.#req?.forEach((name, value) => {
+      lines.push(name, value)
+    })
+    return lines
+  }
+
   remoteAddress() {
     return this.gone ? '' : addressOf(this.#res)
   }

@@ -1,12 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { bytesOf } from '../broker/size.js'
 import { Filter } from '../protocol/filter.js'
+import { rawOf } from '../protocol/payload.js'
 import { expireSubscription } from './expiry.js'
 import { maxReplyBytes } from './large-replies.js'
 import { Kind, NO_DETAILS, Subscription } from './subscription.js'
 
 /** @import { Namespace } from '../auth/channel-rules.js' */
 /** @import { Publication, SubscribeAnswer, SubscribeWants } from '../broker/contract.js' */
+/** @import { SubscriptionAnswer } from '../hooks/contract.js' */
 /** @import { Channel, PublicationBuffer } from '../hub/channel.js' */
 /** @import { SubscribeResult } from '../protocol/contract.js' */
 /** @import { Session } from './session.js' */
@@ -28,16 +30,29 @@ export const WANTS_NOTHING = Object.freeze({
 })
 
 /**
- * @typedef {object} Grant properties of a subscription from a token or the server API
+ * @typedef {object} Grant properties of a subscription from a token, a handler or the server API
  * @property {string} [info] channel info, raw JSON
- * @property {string} [data] raw JSON for the subscribe result
+ * @property {string | Buffer} [data] for the subscribe result: raw JSON, or bytes that are not JSON
  * @property {number} [expireAt] unix s
  * @property {Record<string, boolean>} [override] channel options
  * @property {boolean} [token] whether it comes from a subscription token
+ * @property {boolean} [hook] whether it comes from a handler
+ * @property {boolean} [ignoreFlags] the client cannot request recovery, positions, joins and leaves
+ * @property {boolean} [cacheRecover] in cache mode, recover without a position of the client
  */
 
 /** @type {Grant} */
 export const NO_GRANT = Object.freeze({})
+
+const NO_FLAGS = Object.freeze({ recoverable: false, positioned: false, join_leave: false })
+
+/**
+ * @param {SubscriptionAnswer} answer of a handler
+ * @returns {Grant}
+ */
+export function grantOf({ info, data, expireAt, override, cacheRecover, ignoreFlags }) {
+  return { info, data: data && rawOf(data), expireAt, override, cacheRecover, ignoreFlags, hook: true }
+}
 
 /** A requested subscription, limited to what the channel's options and the grant allow. */
 export class Plan {
@@ -51,28 +66,33 @@ export class Plan {
     const { override } = grant
     const on = (/** @type {string} */ name) => override?.[name] ?? options[name]
     const readsHistory = rules.mayReadHistory(namespace, session.user, true)
+    const flags = grant.ignoreFlags ? NO_FLAGS : request
     const recovery =
-      on('force_recovery') || Boolean(request.recoverable && (options.allow_recovery || readsHistory))
+      on('force_recovery') || Boolean(flags.recoverable && (options.allow_recovery || readsHistory))
     // Without history nobody knows what was missed: `recovered` would be a false promise.
     const recoverable = recovery && historyOn
     const positioned =
       recovery ||
       on('force_positioning') ||
-      Boolean(request.positioned && (options.allow_positioning || readsHistory))
+      Boolean(flags.positioned && (options.allow_positioning || readsHistory))
     const joinLeave = on('join_leave')
     const present = on('presence')
+    // A handler prolongs subscriptions unseen by their clients.
+    const expires =
+      (grant.token || grant.hook) && grant.expireAt && !serverSide && namespace.handlers.subRefresh === null
 
     this.session = session
     this.channel = channel
     this.namespace = namespace
     this.grant = grant
     // An override affects the subscription's own joins and leaves; the channel decides if a client may request any.
-    const asksForEvents = request.join_leave && options.join_leave && !serverSide
+    const asksForEvents = flags.join_leave && options.join_leave && !serverSide
     this.events =
       on('force_push_join_leave') ||
       Boolean(asksForEvents && rules.mayReadPresence(namespace, session.user, true))
     this.cache = recoverable && options.force_recovery_mode === 'cache'
-    this.wasRecovering = Boolean(request.recover) || (this.cache && options.auto_cache_recover)
+    this.wasRecovering =
+      Boolean(request.recover) || (this.cache && (options.auto_cache_recover || Boolean(grant.cacheRecover)))
     this.recovering = this.wasRecovering && recoverable
     this.rejectUnrecovered = Boolean(recoverable && request.recover && request.flag & REJECT_UNRECOVERED)
     this.offset = request.recover ? (request.offset ?? 0) : 0
@@ -95,7 +115,7 @@ export class Plan {
       (recoverable ? Kind.RECOVERABLE : 0) |
       (present ? Kind.PRESENT : 0) |
       (joinLeave ? Kind.ANNOUNCED : 0) |
-      (grant.token && grant.expireAt ? Kind.REFRESHED_BY_CLIENT : 0)
+      (expires ? Kind.REFRESHED_BY_CLIENT : 0)
   }
 
   /** @returns {Wants} */
@@ -222,6 +242,7 @@ export class Plan {
     if (kind & Kind.ANNOUNCED) {
       session.context.broker.pubsub.announce(channel.name, session.clientInfo(details.info), true)
     }
+    session.context.lifecycle?.subscribed(session, channel.name)
   }
 
   /**

@@ -37,8 +37,8 @@ export function planServerSide(session, request, { user, subs: grants }) {
     const namespace = rules.resolve(channel)
     if (!namespace) throw errors.unknownChannel
     const granted = plan(session, channel, namespace, request, requested, grant)
-    // The user has the personal channel without a token too.
-    if (channel !== personal) granted.kind |= Kind.FROM_CONNECTION_TOKEN
+    // The user has the personal channel without a token too, and a handler's channels need none.
+    if (channel !== personal && !grant.hook) granted.kind |= Kind.FROM_CONNECTION_TOKEN
     plans.push(granted)
   }
   if (personal !== '') {
@@ -54,7 +54,7 @@ export function planServerSide(session, request, { user, subs: grants }) {
     const allowed =
       Buffer.byteLength(channel) <= config.channel.max_length &&
       rules.checkName(channel, namespace) &&
-      rules.maySubscribe(channel, namespace, user)
+      rules.maySubscribeUnasked(channel, namespace, user)
     if (allowed) plans.push(plan(session, channel, namespace, request, requested, NO_GRANT))
   }
   if (plans.length > config.client.channel_limit) throw disconnects.channelLimit

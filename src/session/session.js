@@ -4,9 +4,12 @@
 // Promises: replies have the order of the commands; nothing is sent after the close; an ended session releases all.
 
 import { Disconnect, disconnects, errors, ReplyError, unsubscribes } from '../errors.js'
+import { CallFailed } from '../hooks/contract.js'
 import { reasonOf } from '../stats/refusals.js'
 import { sizeOf } from '../stats/traffic.js'
+import { exceedsLimit } from './command-queue.js'
 import { dispatch } from './commands/index.js'
+import { SessionExtra } from './extra.js'
 import { State, Trait } from './state.js'
 import { add, count, find, Kind, list, remove } from './subscription.js'
 
@@ -15,13 +18,6 @@ import { add, count, find, Kind, list, remove } from './subscription.js'
 /** @import { Timer } from '../timer-wheel.js' */
 /** @import { Transport } from '../transport/index.js' */
 /** @import { Subscription, Subscriptions } from './subscription.js' */
-
-/** Maximum bytes of queued commands, in multiples of the longest message (`websocket.message_size_limit`). */
-const MAX_QUEUED_MESSAGES = 16
-/** Queued commands between two checks of that limit. */
-const CHECK_INTERVAL = 64
-/** Memory of a queue entry besides its command, bytes. */
-const ENTRY_OVERHEAD = 16
 
 /** Maximum publishes of one client without an answer of the broker. */
 const MAX_UNANSWERED = 1024
@@ -42,7 +38,7 @@ export class Session {
     this.traits = traits
     /** @type {number} one of State */
     this.state = State.OPEN
-    /** Client id, a UUID; '' until connected. */
+    /** Client id, a UUID; '' before the connect command. */
     this.id = ''
     /** A secret UUID by which POSTs find the session; '' for transports without POSTs. */
     this.sessionId = ''
@@ -57,6 +53,10 @@ export class Session {
     this.queue = null
     /** Publishes that the broker has not answered yet. */
     this.unanswered = 0
+    /** Other commands under way: `hold` was called, `resume` not yet. */
+    this.underway = 0
+    /** @type {SessionExtra | null} */
+    this.extra = null
     /** Slot of Heartbeat, and index in it; -1: in none. */
     this.slot = 0
     this.slotIndex = -1
@@ -65,6 +65,11 @@ export class Session {
   /** Of the peer, '' if unknown. @returns {string} */
   remoteAddress() {
     return this.transport.remoteAddress(this)
+  }
+
+  /** @returns {SessionExtra} */
+  needExtra() {
+    return (this.extra ??= new SessionExtra())
   }
 
   get context() {
@@ -78,8 +83,8 @@ export class Session {
   // Receiving: replies leave in the order of the commands.
   //
   //   receive -> split -> handle -> dispatch -+-> reply -> ReplyBatch, until the frame is done
-  //                         |                 +-> hold ... answer of the broker ... resume -> reply, then the queue
-  //                         +-> queue: a command is held, or publishes are unanswered; another publish passes
+  //                         |                 +-> hold ... answer of broker or hook ... resume -> reply, then the queue
+  //                         +-> queue: too many are held, or publishes are unanswered; another publish passes, and pongs
 
   /** @param {Buffer} frame valid only during the call */
   receive(frame) {
@@ -101,8 +106,10 @@ export class Session {
     for (const raw of raws) {
       // Commands after a refused connect are dropped without an answer.
       if (this.state >= State.REFUSED) return
-      if (this.queue) this.#postpone(raw)
-      else if (typeof raw === 'function') raw()
+      if (this.queue) {
+        if (raw === this.codec.pong) this.pong()
+        else this.#postpone(raw)
+      } else if (typeof raw === 'function') raw()
       else this.#handle(raw)
     }
   }
@@ -112,7 +119,7 @@ export class Session {
     try {
       const command = this.codec.command(raw)
       if (this.unanswered === 0 || command.method === 'publish') return dispatch(this, command)
-      this.hold()
+      this.#block()
       this.#postpone(raw)
     } catch (error) {
       this.failInOrder(0, error)
@@ -122,7 +129,7 @@ export class Session {
   /** Answers a command with an error, after the replies to earlier commands. @param {number} id @param {Error} error */
   failInOrder(id, error) {
     if (this.unanswered === 0) return this.fail(id, error)
-    this.hold()
+    this.#block()
     this.#postpone(() => this.fail(id, error))
   }
 
@@ -131,19 +138,23 @@ export class Session {
     if (this.queue === HELD) this.queue = []
     const queue = /** @type {any[]} */ (this.queue)
     queue.push(raw)
-    if (queue.length % CHECK_INTERVAL !== 0) return
-    let bytes = 0
-    for (const queued of queue) {
-      bytes += (typeof queued === 'function' ? 0 : this.codec.size(queued)) + ENTRY_OVERHEAD
-    }
-    if (bytes > this.context.config.websocket.message_size_limit * MAX_QUEUED_MESSAGES) {
-      this.close(disconnects.tooManyRequests)
-    }
+    if (exceedsLimit(queue, this.codec, this.context.config)) this.close(disconnects.tooManyRequests)
   }
 
-  /** The current command is answered later: queues the commands behind it. */
+  /** Queues the commands that follow. */
+  #block() {
+    this.queue ??= HELD
+  }
+
+  /** The current command is answered later, by `resume`. The commands behind it wait if too many are under way. */
   hold() {
-    this.queue = HELD
+    this.underway++
+    if (this.underway >= this.#concurrency) this.#block()
+  }
+
+  /** Commands under way with which the next one waits. A connect is always alone. */
+  get #concurrency() {
+    return this.state === State.CONNECTED ? this.context.config.client.concurrency || 1 : 1
   }
 
   /**
@@ -152,9 +163,16 @@ export class Session {
    * @param {() => void} work not called after the client has left
    */
   resume(id, work) {
-    const queued = this.queue
-    this.queue = null
+    this.underway--
+    this.#finish(id, work, true)
+  }
+
+  /** @param {number} id @param {() => void} work @param {boolean} advance whether the queue may go on */
+  #finish(id, work, advance) {
     if (this.state === State.CLOSED) return
+    const goesOn = advance && this.underway < this.#concurrency
+    const queued = goesOn ? this.queue : null
+    if (goesOn) this.queue = null
     const { replies } = this.context
     // Within `receive`: `hub.prepare` may call back at once.
     const nested = replies.owner === this
@@ -178,41 +196,21 @@ export class Session {
    */
   publishSent() {
     this.unanswered++
-    if (this.unanswered === MAX_UNANSWERED) this.hold()
+    if (this.unanswered === MAX_UNANSWERED) this.#block()
   }
 
   /** The broker has answered a publish. @param {number} id @param {() => void} work as for `resume` */
   publishAnswered(id, work) {
     this.unanswered--
-    if (this.unanswered === 0 || this.queue === null) return this.resume(id, work)
-    if (this.state === State.CLOSED) return
-    try {
-      work()
-    } catch (error) {
-      this.fail(id, error)
-    }
-  }
-
-  /**
-   * Holds until a promise settles; a rejection is the error reply.
-   * @template T @param {number} id @param {Promise<T>} promise @param {(value: T) => void} work as for `resume`
-   */
-  resumeAfter(id, promise, work) {
-    this.hold()
-    promise.then(
-      value => this.resume(id, () => work(value)),
-      error =>
-        this.resume(id, () => {
-          throw error
-        }),
-    )
+    this.#finish(id, work, this.unanswered === 0 || this.queue === null)
   }
 
   /** Answers a command with an error; a Disconnect closes the connection. @param {number} id @param {Error} error */
   fail(id, error) {
     if (error instanceof Disconnect) return this.close(error)
     const { log, traffic } = this.context
-    if (!(error instanceof ReplyError)) log.error({ err: error, client: this.id }, 'command failed')
+    const expected = error instanceof ReplyError || error instanceof CallFailed
+    if (!expected) log.error({ err: error, client: this.id }, 'command failed')
     const known = error instanceof ReplyError ? error : errors.internal
     traffic.errors.add(known.code)
     this.send(this.codec.error(id, known))
@@ -318,6 +316,7 @@ export class Session {
     const { name } = subscription.channel
     this.removeSubscription(subscription)
     this.context.traffic.unsubscribes.add(code)
+    this.context.lifecycle?.unsubscribed(this, name, code, reason)
     this.send(this.codec.unsubscribed(name, code, reason))
   }
 
@@ -362,7 +361,7 @@ export class Session {
       if (this.closed) return
     }
     this.transport.close(this, disconnect, cause)
-    this.ended(disconnect.code)
+    this.ended(disconnect.code, disconnect)
   }
 
   get closed() {
@@ -372,10 +371,12 @@ export class Session {
   /**
    * The connection is closed or closing: nothing is sent any more, and `release` follows.
    * @param {number} [code] close code; 0: the client left without one
+   * @param {{code: number, reason: string}} [end] for the lifecycle, if the gateway closes the connection
    */
-  ended(code = 0) {
+  ended(code = 0, end = disconnects.connectionClosed) {
     if (this.state === State.CLOSED) return
     const wasConnected = this.state === State.CONNECTED
+    if (this.extra !== null) this.extra.ended(end)
     this.state = State.CLOSED
     const { sessions, traffic, timers, broker } = this.context
     if (this.expiry !== null) timers.cancel(this.expiry)
@@ -388,6 +389,12 @@ export class Session {
 
   /** Releases the subscriptions of the ended session. Late if thousands end at once: work is done in slices. */
   release() {
-    for (const subscription of list(this.subscriptions)) this.removeSubscription(subscription)
+    const { lifecycle } = this.context
+    const subscriptions = list(this.subscriptions)
+    for (const subscription of subscriptions) this.removeSubscription(subscription)
+    // A session that has never connected had no beginning either.
+    if (lifecycle === null || this.extra === null || this.extra.connectedAt === 0) return
+    const channels = subscriptions.map(({ channel }) => channel.name)
+    lifecycle.disconnected(this, this.extra.end, channels)
   }
 }

@@ -1,3 +1,5 @@
+import { keepHeaders } from '../session/extra.js'
+
 /** @import { Exchange } from '../server/contract.js' */
 
 /**
@@ -9,6 +11,17 @@
 export function trustedUser(exchange, { client }) {
   const { user_id_http_header: header } = client
   return header === '' ? '' : exchange.header(header.toLowerCase())
+}
+
+/**
+ * Headers that hooks and proxies need: all, or those that they name.
+ * @param {Exchange} exchange whose handler has not returned yet
+ * @param {{handlers: {allHeaders: boolean, headers: readonly string[]}}} context
+ * @returns {readonly string[] | null} name, value, name, value ...; null: none is needed
+ */
+export function requestHeaders(exchange, { handlers: { allHeaders, headers } }) {
+  if (allHeaders) return exchange.headers()
+  return headers.length === 0 ? null : keepHeaders(exchange.headers(), headers)
 }
 
 /**

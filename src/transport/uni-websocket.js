@@ -4,13 +4,13 @@ import { connectUnidirectional } from '../session/commands/index.js'
 import { Session } from '../session/session.js'
 import { State } from '../session/state.js'
 import { sizeOf } from '../stats/traffic.js'
-import { bearerToken, queryValue, trustedUser } from './http-request.js'
+import { bearerToken, queryValue, requestHeaders, trustedUser } from './http-request.js'
 import { closeCode, WebSocketTransport } from './websocket.js'
 
 /** @import { Connection, Exchange } from '../server/contract.js' */
 /** @import { Transport, TransportParts } from './index.js' */
 
-/** @typedef {{user: string, request: string, token: string}} Accepted */
+/** @typedef {{user: string, headers: readonly string[] | null, request: string, token: string}} Accepted */
 
 /** WebSocket for clients that only receive (client protocol). */
 export class UniWebSocketTransport extends WebSocketTransport {
@@ -45,15 +45,17 @@ export class UniWebSocketTransport extends WebSocketTransport {
     if (!this.admission.admits(exchange)) return 503
     return {
       user: trustedUser(exchange, this.context.config),
+      headers: requestHeaders(exchange, this.context),
       request: queryValue(exchange.query, 'cf_connect') ?? '',
       token: bearerToken(exchange) || queryValue(exchange.query, 'token') || '',
     }
   }
 
   /** @param {Connection} connection @param {Accepted} accepted */
-  #open(connection, { user, request, token }) {
+  #open(connection, { user, headers, request, token }) {
     const session = new Session(this, connection, this.context.codecs.uniJson, 0)
     session.user = user
+    if (headers !== null) session.needExtra().headers = headers
     session.sessionId = this.context.newSessionId()
     connection.session = session
     this.context.sessions.opened(session)

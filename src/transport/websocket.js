@@ -1,15 +1,18 @@
 import { disconnects } from '../errors.js'
 import { Session } from '../session/session.js'
 import { Trait } from '../session/state.js'
-import { trustedUser } from './http-request.js'
+import { requestHeaders, trustedUser } from './http-request.js'
 
 /** @import { Connection, Exchange } from '../server/contract.js' */
 /** @import { Transport, TransportParts } from './index.js' */
 
-/** @typedef {{protobuf: boolean, traits: number, user: string}} Accepted properties of an upgraded client */
+/**
+ * @typedef {{protobuf: boolean, traits: number, user: string, headers: readonly string[] | null}} Accepted properties
+ *   of an upgraded client
+ */
 
 /** Shared by most clients. @type {Accepted} */
-const PLAIN = Object.freeze({ protobuf: false, traits: 0, user: '' })
+const PLAIN = Object.freeze({ protobuf: false, traits: 0, user: '', headers: null })
 /** @type {Accepted} */
 const PLAIN_PROTOBUF = Object.freeze({ ...PLAIN, protobuf: true })
 
@@ -62,15 +65,17 @@ export class WebSocketTransport {
     const framePings = query?.get('cf_ws_frame_ping_pong') === 'true'
     const protobuf =
       protocol === PROTOBUF || query?.get('format') === 'protobuf' || query?.get('cf_protocol') === 'protobuf'
-    if (user === '' && !framePings) return protobuf ? PLAIN_PROTOBUF : PLAIN
-    return { protobuf, traits: framePings ? Trait.FRAME_PINGS : 0, user }
+    const headers = requestHeaders(exchange, this.context)
+    if (user === '' && !framePings && headers === null) return protobuf ? PLAIN_PROTOBUF : PLAIN
+    return { protobuf, traits: framePings ? Trait.FRAME_PINGS : 0, user, headers }
   }
 
   /** @param {Connection} connection @param {Accepted} accepted */
-  #open(connection, { protobuf, traits, user }) {
+  #open(connection, { protobuf, traits, user, headers }) {
     const { codecs } = this.context
     const session = new Session(this, connection, protobuf ? codecs.protobuf : codecs.json, traits)
     session.user = user
+    if (headers !== null) session.needExtra().headers = headers
     connection.session = session
     this.context.sessions.opened(session)
   }

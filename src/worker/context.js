@@ -1,6 +1,10 @@
+import { NO_HANDLERS } from '../hooks/contract.js'
+
 /** @import { ChannelRules } from '../auth/channel-rules.js' */
 /** @import { Tokens } from '../auth/tokens.js' */
 /** @import { Broker } from '../broker/contract.js' */
+/** @import { HookCalls } from '../hooks/calls.js' */
+/** @import { Handlers, Lifecycle } from '../hooks/contract.js' */
 /** @import { Hub } from '../hub/hub.js' */
 /** @import { Log } from '../log.js' */
 /** @import { Codec } from '../protocol/contract.js' */
@@ -20,6 +24,8 @@ export class WorkerContext {
   /**
    * @param {object} parts @param {any} parts.config frozen @param {string} parts.cursorKey base64
    * @param {ChannelRules} parts.rules
+   * @param {Handlers} parts.handlers of hooks @param {HookCalls} parts.hookCalls
+   * @param {Lifecycle | null} parts.lifecycle null: nobody observes sessions
    * @param {Tokens} parts.tokens @param {Broker} parts.broker @param {Hub} parts.hub
    * @param {Codecs} parts.codecs @param {Sessions} parts.sessions @param {ReplyBatch} parts.replies
    * @param {TimerWheel} parts.timers @param {Log} parts.log
@@ -36,6 +42,9 @@ export class WorkerContext {
     this.cursorKey = parts.cursorKey
     this.rules = parts.rules
     this.tokens = parts.tokens
+    this.handlers = parts.handlers
+    this.hookCalls = parts.hookCalls
+    this.lifecycle = parts.lifecycle
     this.broker = parts.broker
     this.hub = parts.hub
     this.codecs = parts.codecs
@@ -55,6 +64,11 @@ export class WorkerContext {
     this.log = parts.log
     this.version = parts.version
     this.clock = parts.clock
+  }
+
+  /** Whether handlers or the lifecycle need to know more of a session than its transport. */
+  get observed() {
+    return this.handlers !== NO_HANDLERS || this.lifecycle !== null
   }
 
   /** @param {number} expireAt unix s @returns {number} seconds left, 1 s to 365 days */

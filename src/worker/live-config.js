@@ -1,9 +1,12 @@
 import { createAuth } from '../auth/index.js'
+import { combine } from '../hooks/combine.js'
+import { NO_HANDLERS } from '../hooks/contract.js'
 
 /** @import { Auth } from '../auth/index.js' */
 /** @import { Jwks } from '../auth/jwks.js' */
+/** @import { Handlers } from '../hooks/contract.js' */
 
-/** @typedef {Auth & {config: any, cursorKey: string}} Current `config` is frozen */
+/** @typedef {Auth & {config: any, cursorKey: string, handlers: Handlers}} Current `config` is frozen */
 
 /**
  * The configuration of a worker, and the parts that it builds from it. A reload has two steps, so that all workers
@@ -15,30 +18,51 @@ export class LiveConfig {
   /** @type {Current | null} */
   #next = null
   #jwks
+  /** Of the application's module. @type {Handlers} */
+  #hooks = NO_HANDLERS
+  #createProxies
   /** Called after a switch. */
   onCommit = () => {}
 
-  /** @param {any} config @param {string} cursorKey base64 @param {Jwks} jwks @throws {Error} names a wrong option */
-  constructor(config, cursorKey, jwks) {
+  /**
+   * @param {any} config @param {string} cursorKey base64 @param {Jwks} jwks
+   * @param {(config: any) => Handlers} createProxies
+   * @throws {Error} names a wrong option
+   */
+  constructor(config, cursorKey, jwks, createProxies) {
     this.#jwks = jwks
+    this.#createProxies = createProxies
     this.current = this.#make(config, cursorKey)
   }
 
   /** @param {any} config @param {string} cursorKey @returns {Current} @throws {Error} */
   #make(config, cursorKey) {
-    return { config, cursorKey, ...createAuth(config, this.#jwks) }
+    const handlers = combine(this.#hooks, this.#createProxies(config))
+    return { config, cursorKey, handlers, ...createAuth(config, this.#jwks, handlers) }
+  }
+
+  /** The application's module has loaded. @param {Handlers} handlers */
+  useHooks(handlers) {
+    this.#hooks = handlers
+    const { current } = this
+    this.current = this.#make(current.config, current.cursorKey)
+    current.handlers.close()
+    if (this.#next !== null) this.prepare(this.#next.config, this.#next.cursorKey)
   }
 
   /** @param {any} config @param {string} cursorKey @throws {Error} naming the invalid option; nothing has changed */
   prepare(config, cursorKey) {
+    this.#next?.handlers.close()
     this.#next = null
     this.#next = this.#make(config, cursorKey)
   }
 
   commit() {
     if (this.#next === null) return
+    const { handlers: former } = this.current
     this.current = this.#next
     this.#next = null
     this.onCommit()
+    if (former !== this.current.handlers) former.close()
   }
 }

@@ -4,13 +4,16 @@
 // Messages of the primary: start, workers, elsewhere, prepare, commit, drain, stats, gc, log. A worker ends with it.
 
 import { url as inspectorUrl } from 'node:inspector'
-import { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApi } from '../api/index.js'
 import { NodeInfo } from '../api/info.js'
 import { createOperations } from '../api/operations.js'
 import { Jwks } from '../auth/jwks.js'
 import { createBroker, loadEngine } from '../broker/index.js'
+import { HookCalls } from '../hooks/calls.js'
+import { noticesOf } from '../hooks/combine.js'
+import { NO_HANDLERS, observeAll } from '../hooks/contract.js'
+import { loadHooks } from '../hooks/module.js'
 import { Hub } from '../hub/hub.js'
 import { createLog, LimitedLog, LogOutput, levelOf } from '../log.js'
 import { JsonCodec } from '../protocol/json.js'
@@ -33,17 +36,16 @@ import { TimerWheel } from '../timer-wheel.js'
 import { Calls } from '../transport/calls.js'
 import { Fanout } from '../transport/fanout.js'
 import { mountTransports } from '../transport/index.js'
+import { openBus } from './bus.js'
 import { WorkerContext } from './context.js'
 import { drainWorker } from './drain.js'
 import { LiveConfig } from './live-config.js'
 
 /** @import { BrokerEvents } from '../broker/contract.js' */
+/** @import { Handlers } from '../hooks/contract.js' */
 /** @import { SocketServer } from '../server/contract.js' */
 /** @import { WorkerStart } from '../primary/worker-process.js' */
 
-/** Descriptor of the bus, opened by the primary. */
-const BUS_FD = 4
-const BUS_READ_SIZE = 256 * 1024
 /** Precision of the deadlines of sessions and polls. */
 const TICK_MS = 100
 const READY_TICK_MS = 200
@@ -53,30 +55,6 @@ const OPEN_TICK_MS = 20
 const CLOSE_DELAY_MS = 500
 /** Maximum wait for the engine at the start, ms; then the worker serves clients without it. */
 const ENGINE_TIMEOUT_MS = 2000
-
-/**
- * Opens the bus to the primary's broker. All reads share one buffer, which saves an allocation per read.
- * @returns {{socket: Socket, read: {handle: (chunk: Buffer) => void}}}
- */
-function openBus() {
-  const read = { handle: (/** @type {Buffer} */ _chunk) => {} }
-  const buffer = Buffer.allocUnsafeSlow(BUS_READ_SIZE)
-  const socket = new Socket(
-    /** @type {any} */ ({
-      fd: BUS_FD,
-      readable: true,
-      writable: true,
-      onread: {
-        buffer,
-        callback(/** @type {number} */ length) {
-          read.handle(buffer.subarray(0, length))
-          return true
-        },
-      },
-    }),
-  )
-  return { socket, read }
-}
 
 /** Lines of messages that may repeat for hours. */
 const ONE_A_MINUTE = Object.freeze({ lines: 1 })
@@ -112,9 +90,11 @@ async function run({ config: given, number, index, workers, node, terminal, quie
     onUnreachable: ({ message }, kept) =>
       log.warn({ reason: message, kept }, 'token keys could not be fetched'),
   })
-  const live = new LiveConfig(given, cursorKey, jwks)
+  const live = new LiveConfig(given, cursorKey, jwks, () => NO_HANDLERS)
   // Before anything is awaited: a reload must reach a worker that is still starting.
   process.on('message', (/** @type {any} */ message) => switchConfig(live, message))
+  const hooks = await loadHooks(given.hooks)
+  live.useHooks(hooks.handlers)
   /** One worker says which driver is used. */
   const logger = {
     error: (/** @type {object} */ fields, /** @type {string} */ message) => log.error(fields, message),
@@ -174,8 +154,13 @@ async function run({ config: given, number, index, workers, node, terminal, quie
     connects: sessions.connects,
     publications_delivered: hub.delivered,
   }))
+  const hookCalls = new HookCalls({ timers, clock, log, limits: () => live.current.config.hooks })
+  /** @param {Handlers} handlers */
+  const observers = handlers => observeAll([noticesOf(handlers, hookCalls, clock)])
   const context = new WorkerContext({
     ...live.current,
+    hookCalls,
+    lifecycle: observers(live.current.handlers),
     broker,
     hub,
     codecs: { json: new JsonCodec(), protobuf: new ProtobufCodec(), uniJson: new UniJsonCodec() },
@@ -321,7 +306,7 @@ async function run({ config: given, number, index, workers, node, terminal, quie
   }
 
   live.onCommit = () => {
-    Object.assign(context, live.current)
+    Object.assign(context, live.current, { lifecycle: observers(live.current.handlers) })
     fullLog.level = levelOf(context.config.log)
     reloadTransports()
   }

@@ -2,6 +2,7 @@
 // in refresh.test.js.
 
 import t from 'tap'
+import { NO_HANDLERS } from '../../src/hooks/contract.js'
 import { JsonCodec } from '../../src/protocol/json.js'
 import { expireConnection, expireSubscription } from '../../src/session/expiry.js'
 import { ReplyBatch } from '../../src/session/reply-batch.js'
@@ -27,6 +28,9 @@ function setUp() {
   const transport = /** @type {any} */ ({
     context: {
       config: { client },
+      handlers: NO_HANDLERS,
+      lifecycle: null,
+      rules: { resolve: () => undefined },
       timers,
       sessions,
       traffic,

@@ -15,6 +15,7 @@
  * @property {Record<string, string>} [unsupported] unsupported values of Centrifugo, with a message
  * @property {boolean} [secret] never shown in messages
  * @property {boolean} [single] of strings: a single text stands for a list of one
+ * @property {boolean} [file] of a string: a path; a relative one starts at the folder of the file that it stands in
  * @property {Change} [change] default: that of its list
  * @property {string} [block] of a proxy: the path of its block, which has the keys of every proxy
  * @property {readonly Option[]} [members] of a list of named objects: options of each of them, without `name`
@@ -28,6 +29,7 @@
  * @property {Record<string, string>} [unsupported]
  * @property {boolean} [prefix] a URL path that handlers are mounted on
  * @property {boolean} [secret]
+ * @property {boolean} [file]
  * @property {Change} [change]
  * @property {boolean} [mounts]
  */

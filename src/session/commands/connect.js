@@ -1,16 +1,22 @@
 import { identify } from '../../auth/tokens.js'
 import { bytesOf } from '../../broker/size.js'
 import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
+import { CallFailed } from '../../hooks/contract.js'
+import { ConnectEvent } from '../../hooks/events.js'
+import { payloadOf, rawOf } from '../../protocol/payload.js'
 import { reasonOf } from '../../stats/refusals.js'
-import { expireConnection } from '../expiry.js'
+import { ask } from '../ask.js'
+import { expireConnection, isPast } from '../expiry.js'
 import { maxReplyBytes } from '../large-replies.js'
+import { grantOf } from '../plan.js'
 import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
 
 /** @import { Identity } from '../../auth/tokens.js' */
+/** @import { ConnectAnswer, Handlers } from '../../hooks/contract.js' */
 /** @import { Channel, PublicationBuffer } from '../../hub/channel.js' */
 /** @import { SubscribeResult } from '../../protocol/contract.js' */
-/** @import { Plan } from '../plan.js' */
+/** @import { Grant, Plan } from '../plan.js' */
 /** @import { Session } from '../session.js' */
 
 /**
@@ -21,25 +27,84 @@ import { State, Trait } from '../state.js'
  * @property {PublicationBuffer | null} liveBuffer messages since the answer; null: not buffered
  */
 
-/** @param {Session} session @param {number} id @param {any} request */
+/**
+ * Without a token the handler decides first; with a good one it may add to it. Then the other ways to authenticate.
+ * @param {Session} session @param {number} id @param {any} request
+ */
 export function connect(session, id, request) {
+  const { context } = session
+  const { handlers } = context
   session.state = State.CONNECTING
+  // Handlers get it before the client does.
+  session.id = context.newClientId()
+  if (context.observed) session.needExtra().emulatedHeaders = request.headers ?? null
   guarded(session, id, () => {
-    const { config, tokens } = session.context
-    // Until now `user` holds the id of the trusted header.
-    const identity = identify({ client: config.client, tokens }, request.token, session.user)
-    if (!(identity instanceof Promise)) return admit(session, id, request, identity)
-    session.hold()
-    identity.then(
-      identity => session.resume(id, () => guarded(session, id, () => admit(session, id, request, identity))),
-      error => session.resume(id, () => guarded(session, id, () => raise(error))),
-    )
+    if (request.token || handlers.connect === null) identifyClient(session, id, request)
+    else askHandler(session, id, request, null)
   })
 }
 
-/** @param {Error} error @returns {never} */
-function raise(error) {
-  throw error
+/** Identifies the client without a handler, or before it. @param {Session} session @param {number} id @param {any} request */
+function identifyClient(session, id, request) {
+  const { config, tokens, handlers } = session.context
+  const next = (/** @type {Identity} */ identity) => {
+    if (!request.token || !handlers.connectWithToken) return admit(session, id, request, identity)
+    session.user = identity.user
+    session.needExtra().meta = identity.meta ?? ''
+    askHandler(session, id, request, identity)
+  }
+  // Until now `user` holds the id of the trusted header.
+  const identity = identify({ client: config.client, tokens }, request.token, session.user)
+  if (!(identity instanceof Promise)) return next(identity)
+  session.hold()
+  identity.then(
+    identity => session.resume(id, () => guarded(session, id, () => next(identity))),
+    error => session.resume(id, () => refuse(session, id, error)),
+  )
+}
+
+/**
+ * @param {Session} session @param {number} id @param {any} request
+ * @param {Identity | null} identity of a good token, null without one
+ */
+function askHandler(session, id, request, identity) {
+  const handler = /** @type {NonNullable<Handlers['connect']>} */ (session.context.handlers.connect)
+  const event = new ConnectEvent(session, payloadOf(request.data), request, identity)
+  const next = (/** @type {ConnectAnswer | null} */ answer) =>
+    guarded(session, id, () => {
+      if (answer !== null) admit(session, id, request, identityOf(answer, identity, session))
+      else if (identity !== null) admit(session, id, request, identity)
+      else identifyClient(session, id, request)
+    })
+  ask(session, id, handler, event, next, error => refuse(session, id, error))
+}
+
+/**
+ * @param {ConnectAnswer} answer @param {Identity | null} token @param {Session} session
+ * @returns {Identity & {data?: string | Buffer, answered: true}}
+ * @throws {Error}
+ */
+function identityOf(answer, token, { context, codec }) {
+  if (isPast(answer.expireAt, context)) throw errors.expired
+  const data = answer.data && rawOf(answer.data)
+  if (typeof data === 'object' && !codec.binary) throw disconnects.inappropriateProtocol
+  /** @type {Map<string, Grant>} */
+  const subs = new Map(token?.subs)
+  for (const [channel, options] of answer.subs ?? []) {
+    if (isPast(options.expireAt, context)) throw errors.expired
+    const grant = grantOf(options)
+    if (typeof grant.data === 'object' && !codec.binary) throw disconnects.inappropriateProtocol
+    subs.set(channel, grant)
+  }
+  return {
+    user: answer.user ?? token?.user ?? '',
+    expireAt: Math.max(0, answer.expireAt ?? token?.expireAt ?? 0),
+    info: answer.info ?? token?.info,
+    meta: answer.meta ?? token?.meta,
+    subs,
+    data,
+    answered: true,
+  }
 }
 
 /** Refuses the connect if `work` throws. @param {Session} session @param {number} id @param {() => void} work */
@@ -53,6 +118,7 @@ function guarded(session, id, work) {
 
 /** @param {Session} session @param {number} id @param {Error} error */
 function refuse(session, id, error) {
+  if (error instanceof CallFailed) return refuse(session, id, errors.internal)
   const known = error instanceof Disconnect || error instanceof ReplyError
   const limit = error === disconnects.connectionLimit
   const reason = limit ? 'user_connection_limit' : reasonOf(known ? error : errors.internal)
@@ -78,13 +144,12 @@ function admit(session, id, request, identity) {
   const { client } = config
   session.user = identity.user
   session.info = identity.info ?? ''
-  if (identity.user === '' && request.token && client.disallow_anonymous_connection_tokens) {
-    throw disconnects.permissionDenied
-  }
-  session.id = session.context.newClientId()
+  const anonymousToken = identity.user === '' && request.token && !identity.answered
+  if (anonymousToken && client.disallow_anonymous_connection_tokens) throw disconnects.permissionDenied
+  if (session.context.observed) session.needExtra().meta = identity.meta ?? ''
   const plans = planServerSide(session, request, identity)
   const limit = client.user_connection_limit
-  if (limit === 0 || identity.user === '') return subscribeAll(session, id, plans, identity.expireAt)
+  if (limit === 0 || identity.user === '') return subscribeAll(session, id, plans, identity)
   session.hold()
   broker.control.claimUser(identity.user, limit, (error, admitted) => {
     if (session.closed) {
@@ -96,15 +161,15 @@ function admit(session, id, request, identity) {
         if (error) throw error
         if (!admitted) throw disconnects.connectionLimit
         session.traits |= Trait.CLAIMED
-        subscribeAll(session, id, plans, identity.expireAt)
+        subscribeAll(session, id, plans, identity)
       }),
     )
   })
 }
 
-/** @param {Session} session @param {number} id @param {Plan[]} plans @param {number} expireAt unix s, 0 = never */
-function subscribeAll(session, id, plans, expireAt) {
-  if (plans.length === 0) return complete(session, id, null, expireAt)
+/** @param {Session} session @param {number} id @param {Plan[]} plans @param {Identity} identity */
+function subscribeAll(session, id, plans, identity) {
+  if (plans.length === 0) return complete(session, id, null, identity)
   const { hub } = session.context
   /** @type {Ready[]} */
   const ready = []
@@ -133,7 +198,7 @@ function subscribeAll(session, id, plans, expireAt) {
         if (refusal) session.resume(id, () => refuse(session, id, refusal))
         return
       }
-      session.resume(id, () => complete(session, id, ready, expireAt))
+      session.resume(id, () => complete(session, id, ready, identity))
     })
   }
 }
@@ -157,22 +222,26 @@ function resultsOf(ready) {
   return results
 }
 
-/** @param {Session} session @param {number} id @param {Ready[] | null} ready @param {number} expireAt unix s */
-function complete(session, id, ready, expireAt) {
+/** @param {Session} session @param {number} id @param {Ready[] | null} ready @param {Identity} identity */
+function complete(session, id, ready, { expireAt, data }) {
   const { context, codec } = session
-  const { config, sessions, broker } = context
+  const { config, sessions, broker, handlers } = context
+  // A handler prolongs the connection unseen by the client.
+  const expires = expireAt > 0 && handlers.refresh === null
   const { client } = config
   const framePings = (session.traits & Trait.FRAME_PINGS) !== 0
   const pings = client.ping_interval > 0 && !framePings
   session.state = State.CONNECTED
   sessions.connected(session)
   expireConnection(session, expireAt)
+  if (context.observed) observe(session)
   session.send(
     codec.connect(id, {
       client: session.id,
       version: context.version,
-      expires: expireAt > 0,
-      ttl: expireAt > 0 ? context.ttl(expireAt) : 0,
+      expires,
+      ttl: expires ? context.ttl(expireAt) : 0,
+      data,
       subs: ready && resultsOf(ready),
       ping: pings ? Math.max(1, Math.round(client.ping_interval / 1000)) : 0,
       pong: pings && client.pong_timeout > 0 && !codec.unidirectional,
@@ -193,6 +262,15 @@ function complete(session, id, ready, expireAt) {
       .survey('disconnect', { user: session.user, whitelist: [session.id], code, reason })
       .catch(error => context.log.error({ err: error }, 'other connections of the user were not closed'))
   }
+}
+
+/** The session is connected: keeps what later events need, and no more. @param {Session} session */
+function observe(session) {
+  const { handlers, lifecycle, clock } = session.context
+  const extra = session.needExtra()
+  extra.connectedAt = clock()
+  extra.keep(handlers)
+  lifecycle?.connected(session)
 }
 
 /** Error code -> disconnect: one-way clients get no error replies (client protocol). */

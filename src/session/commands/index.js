@@ -1,7 +1,7 @@
 import { disconnects, errors } from '../../errors.js'
 import { State } from '../state.js'
 import { connect } from './connect.js'
-import { publish, rpc, send } from './publish.js'
+import { message, publish, rpc } from './publish.js'
 import { history, presence, presenceStats } from './read.js'
 import { refresh } from './refresh.js'
 import { subRefresh, subscribe, unsubscribe } from './subscribe.js'
@@ -20,7 +20,7 @@ const table = [
   ['presence_stats', presenceStats],
   ['history', history],
   ['rpc', rpc],
-  ['send', send],
+  ['send', message],
   ['refresh', refresh],
   ['sub_refresh', subRefresh],
 ]

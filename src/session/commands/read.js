@@ -1,4 +1,5 @@
 import { disconnects, errors } from '../../errors.js'
+import { resumeAfter } from '../ask.js'
 import { maxReplyBytes, whenRead } from '../large-replies.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
@@ -39,7 +40,7 @@ export function history(session, id, { channel, limit = 0, since, reverse = fals
     maxBytes: maxReplyBytes(session),
   }
   whenRead(session, id, () =>
-    session.resumeAfter(id, broker.pubsub.history(channel, filter, namespace.metaTtl), result => {
+    resumeAfter(session, id, broker.pubsub.history(channel, filter, namespace.metaTtl), result => {
       if (!session.canReceive(result.publications)) throw disconnects.inappropriateProtocol
       session.send(session.codec.history(id, result))
     }),
@@ -49,7 +50,7 @@ export function history(session, id, { channel, limit = 0, since, reverse = fals
 /** @param {Session} session @param {number} id @param {any} request */
 export function presence(session, id, { channel }) {
   readable(session, channel, hasPresence, 'mayReadPresence')
-  session.resumeAfter(id, session.context.broker.presence.list(channel), presence =>
+  resumeAfter(session, id, session.context.broker.presence.list(channel), presence =>
     session.send(session.codec.presence(id, presence)),
   )
 }
@@ -57,7 +58,7 @@ export function presence(session, id, { channel }) {
 /** @param {Session} session @param {number} id @param {any} request */
 export function presenceStats(session, id, { channel }) {
   readable(session, channel, hasPresence, 'mayReadPresence')
-  session.resumeAfter(id, session.context.broker.presence.stats(channel), stats =>
+  resumeAfter(session, id, session.context.broker.presence.stats(channel), stats =>
     session.send(session.codec.presenceStats(id, stats)),
   )
 }

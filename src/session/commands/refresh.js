@@ -1,4 +1,5 @@
 import { disconnects, errors } from '../../errors.js'
+import { resumeAfter } from '../ask.js'
 import { expireConnection } from '../expiry.js'
 import { Kind, list } from '../subscription.js'
 
@@ -7,8 +8,9 @@ import { Kind, list } from '../subscription.js'
 
 /** @param {Session} session @param {number} id @param {any} request */
 export function refresh(session, id, { token }) {
-  if (!token) throw disconnects.badRequest
-  const { tokens } = session.context
+  const { tokens, handlers } = session.context
+  // With a handler the client does not know that the connection expires.
+  if (!token || handlers.refresh !== null) throw disconnects.badRequest
   withClaims(
     session,
     id,
@@ -42,6 +44,7 @@ function extend(session, id, claims) {
   // The client reconnects and gets the channels of its new token.
   if (channelsChanged(session, claims.subs)) throw disconnects.insufficientState
   session.info = claims.info ?? ''
+  if (session.extra !== null) session.extra.meta = claims.meta ?? ''
   const { expireAt } = claims
   expireConnection(session, expireAt)
   const expires = expireAt > 0
@@ -69,5 +72,5 @@ export function withClaims(session, id, verify, refusal, work) {
   const refused = claims.catch(error => {
     throw refusal(error)
   })
-  session.resumeAfter(id, refused, work)
+  resumeAfter(session, id, refused, work)
 }

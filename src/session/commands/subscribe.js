@@ -1,7 +1,10 @@
 import { disconnects, errors } from '../../errors.js'
-import { expireSubscription } from '../expiry.js'
+import { SubscribeEvent } from '../../hooks/events.js'
+import { payloadOf } from '../../protocol/payload.js'
+import { ask } from '../ask.js'
+import { expireSubscription, isPast } from '../expiry.js'
 import { whenRead } from '../large-replies.js'
-import { NO_GRANT, Plan } from '../plan.js'
+import { grantOf, NO_GRANT, Plan } from '../plan.js'
 import { withClaims } from './refresh.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
@@ -31,16 +34,42 @@ export function subscribe(session, id, request) {
   if (request.type) throw errors.permissionDenied
   if (request.tf && !namespace.options.allow_tags_filter) throw errors.badRequest
 
-  if (!token) {
-    if (!rules.maySubscribe(channel, namespace, session.user)) throw errors.permissionDenied
-    return start(session, id, request, namespace, NO_GRANT)
-  }
+  if (!token) return admit(session, id, request, namespace)
   withClaims(
     session,
     id,
     () => tokens.subscribe(token),
     error => error,
-    claims => start(session, id, request, namespace, grant(session, channel, claims)),
+    claims => begin(session, id, request, namespace, grant(session, channel, claims)),
+  )
+}
+
+/**
+ * A subscribe without token: the handler decides, or else the options of the channel.
+ * @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace
+ */
+function admit(session, id, request, namespace) {
+  const { context } = session
+  const { channel } = request
+  const allowed = context.rules.maySubscribe(channel, namespace, session.user)
+  const handler = context.rules.subscribeHandler(channel, namespace)
+  const start = (/** @type {Grant | null} */ grant) => {
+    if (grant === null && !allowed) throw errors.permissionDenied
+    begin(session, id, request, namespace, grant ?? NO_GRANT)
+  }
+  if (handler === null) return start(null)
+  ask(
+    session,
+    id,
+    handler,
+    new SubscribeEvent(session, channel, allowed, payloadOf(request.data)),
+    answer => {
+      if (answer === null) return start(null)
+      if (isPast(answer.expireAt, context)) throw errors.expired
+      const grant = grantOf(answer)
+      if (typeof grant.data === 'object' && !session.codec.binary) throw disconnects.inappropriateProtocol
+      start(grant)
+    },
   )
 }
 
@@ -62,7 +91,7 @@ export function grant(session, channel, claims) {
 /**
  * @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace @param {Grant} grant
  */
-function start(session, id, request, namespace, grant) {
+function begin(session, id, request, namespace, grant) {
   const plan = new Plan(session, request.channel, namespace, request, grant, false)
   if (plan.recovering) whenRead(session, id, () => prepare(session, id, plan))
   else prepare(session, id, plan)
@@ -85,10 +114,14 @@ function prepare(session, id, plan) {
  * @param {SubscribeAnswer} answer
  */
 function finish(session, id, plan, channel, answer) {
-  // The server API may have subscribed the session meanwhile.
+  // The server API, or another command, may have subscribed the session meanwhile.
   if (session.subscription(plan.channel)) {
     session.context.hub.release(channel)
     throw errors.alreadySubscribed
+  }
+  if (session.subscriptionCount >= session.context.config.client.channel_limit) {
+    plan.abandon(channel)
+    throw errors.limitExceeded
   }
   const result = plan.result(answer)
   if (plan.rejectUnrecovered && !result.recovered) {
@@ -111,15 +144,20 @@ function finish(session, id, plan, channel, answer) {
 /** Succeeds also without a subscription. @param {Session} session @param {number} id @param {any} request */
 export function unsubscribe(session, id, request) {
   const subscription = session.subscription(request.channel)
-  if (subscription) session.removeSubscription(subscription)
+  if (subscription) {
+    session.removeSubscription(subscription)
+    session.context.lifecycle?.unsubscribed(session, request.channel, 0, 'client unsubscribed')
+  }
   session.send(session.codec.empty(id, 'unsubscribe'))
 }
 
 /** @param {Session} session @param {number} id @param {any} request */
 export function subRefresh(session, id, { channel, token }) {
-  const { tokens } = session.context
+  const { tokens, rules } = session.context
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
+  // The handler prolongs it, and the client does not know that it expires.
+  if (rules.resolve(channel)?.handlers.subRefresh) throw disconnects.badRequest
   if (!token) throw errors.badRequest
   withClaims(
     session,

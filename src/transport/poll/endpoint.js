@@ -2,7 +2,7 @@ import { errors } from '../../errors.js'
 import { retryAfter } from '../../server/contract.js'
 import { workerOf } from '../../session/ids.js'
 import { Call } from '../calls.js'
-import { trustedUser } from '../http-request.js'
+import { requestHeaders, trustedUser } from '../http-request.js'
 import { NO_CACHE } from '../origin.js'
 import { answers, badRequest, decodeAnswer, HttpPoll, RemotePoll } from './answer.js'
 import { decodeCall, encodeCall, readRequest, sessionName } from './request.js'
@@ -102,9 +102,10 @@ export class PollEndpoint {
     const opens = request.session === ''
     const binary = opens && exchange.header('content-type') === PROTOBUF
     const user = opens ? trustedUser(exchange, this.#context.config) : ''
+    const headers = opens ? requestHeaders(exchange, this.#context) : null
     exchange.body(poll.max_request_body_size, body => {
       if (body === null) this.#refuse(exchange, head, answers.tooLong)
-      else if (opens) this.#open(exchange, head, request, binary, user, body)
+      else if (opens) this.#open(exchange, head, request, binary, { user, headers }, body)
       else this.#pass(exchange, head, request, body)
     })
   }
@@ -122,13 +123,13 @@ export class PollEndpoint {
 
   /**
    * @param {Exchange} exchange @param {Head} head @param {PollRequest} request @param {boolean} binary
-   * @param {string} user @param {Buffer} body
+   * @param {{user: string, headers: readonly string[] | null}} client @param {Buffer} body
    */
-  #open(exchange, head, { timeout }, binary, user, body) {
+  #open(exchange, head, { timeout }, binary, client, body) {
     if (!this.#admission.admits(exchange))
       return this.#refuse(exchange, { ...head, ...retryAfter() }, answers.full)
     const { codecs, node } = this.#context
-    const queue = this.#transport.open(binary ? codecs.protobuf : codecs.json, user)
+    const queue = this.#transport.open(binary ? codecs.protobuf : codecs.json, client)
     const name = sessionName(queue.session.sessionId, node)
     // A client that leaves before the answer never learns the session id.
     const waitingPoll = new HttpPoll(exchange, head, name, queue, this.#left)

@@ -74,12 +74,16 @@ export class PollTransport {
 
   // Clients
 
-  /** @param {Codec} codec @param {string} user @returns {PollQueue} of a new session */
-  open(codec, user) {
+  /**
+   * @param {Codec} codec @param {{user: string, headers: readonly string[] | null}} client
+   * @returns {PollQueue} of a new session
+   */
+  open(codec, { user, headers }) {
     const session = new Session(this, null, codec, 0)
     const queue = new PollQueue(session, this.#limits)
     session.connection = queue
     session.user = user
+    if (headers !== null) session.needExtra().headers = headers
     session.sessionId = this.context.newSessionId()
     this.context.sessions.opened(session)
     this.#waitForPoll(queue)

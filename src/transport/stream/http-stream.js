@@ -27,7 +27,8 @@ export class HttpStreamTransport extends StreamTransport {
   /** @param {Exchange} exchange */
   #request(exchange) {
     const binary = exchange.header('content-type') === PROTOBUF
-    const { user, head } = this.clientOf(exchange, binary ? PROTOBUF_HEAD : TEXT_HEAD)
+    const client = this.clientOf(exchange, binary ? PROTOBUF_HEAD : TEXT_HEAD)
+    const { head } = client
     const { codecs, config } = this.context
     exchange.body(config.http_stream.max_request_body_size, body => {
       if (body === null) return exchange.reply(413, head, '')
@@ -36,8 +37,7 @@ export class HttpStreamTransport extends StreamTransport {
       const stream = exchange.stream(200, head, this.route)
       if (stream === null) return
       const session = new Session(this, stream, binary ? codecs.protobuf : codecs.json, 0)
-      session.user = user
-      this.opened(session, stream)
+      this.opened(session, stream, client)
       session.receive(body)
     })
   }

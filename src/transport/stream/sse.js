@@ -11,6 +11,7 @@ import { UniStreamTransport } from './uni-stream.js'
 /** @import { Encoded } from '../../protocol/contract.js' */
 /** @import { Exchange, SocketServer, Stream } from '../../server/contract.js' */
 /** @import { Carrier } from '../index.js' */
+/** @import { StreamClient } from './stream-transport.js' */
 
 const HEAD = streamHead('text/event-stream; charset=utf-8')
 const PREAMBLE = '\r\n'
@@ -42,29 +43,29 @@ export class SseTransport extends StreamTransport {
 
   /** @param {Exchange} exchange */
   #get(exchange) {
-    const { user, head } = this.clientOf(exchange, HEAD)
+    const client = this.clientOf(exchange, HEAD)
     const commands = queryValue(exchange.query, 'cf_connect')
-    if (!commands) return exchange.reply(400, head, 'cf_connect is missing')
-    this.#open(exchange, head, user, Buffer.from(commands))
+    if (!commands) return exchange.reply(400, client.head, 'cf_connect is missing')
+    this.#open(exchange, client, Buffer.from(commands))
   }
 
   /** @param {Exchange} exchange */
   #post(exchange) {
-    const { user, head } = this.clientOf(exchange, HEAD)
+    const client = this.clientOf(exchange, HEAD)
     exchange.body(this.context.config.sse.max_request_body_size, body => {
-      if (body === null) exchange.reply(413, head, '')
-      else this.#open(exchange, head, user, body)
+      if (body === null) exchange.reply(413, client.head, '')
+      else this.#open(exchange, client, body)
     })
   }
 
-  /** @param {Exchange} exchange @param {Record<string, string>} head @param {string} user @param {Buffer} commands */
-  #open(exchange, head, user, commands) {
+  /** @param {Exchange} exchange @param {StreamClient} client @param {Buffer} commands */
+  #open(exchange, client, commands) {
+    const { head } = client
     if (!this.admission.admits(exchange)) return exchange.reply(503, { ...head, ...retryAfter() }, '')
     const stream = exchange.stream(200, head, this.route)
     if (stream === null) return
     const session = new Session(this, stream, this.context.codecs.json, 0)
-    session.user = user
-    this.opened(session, stream)
+    this.opened(session, stream, client)
     writePreamble(this.server, stream)
     session.receive(commands)
   }

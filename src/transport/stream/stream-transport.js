@@ -1,12 +1,19 @@
 import { disconnects } from '../../errors.js'
 import { sizeOf } from '../../stats/traffic.js'
-import { trustedUser } from '../http-request.js'
+import { requestHeaders, trustedUser } from '../http-request.js'
 import { NO_CACHE } from '../origin.js'
 
 /** @import { Codec, Encoded } from '../../protocol/contract.js' */
 /** @import { Exchange, StreamRoute } from '../../server/contract.js' */
 /** @import { TransportTraffic } from '../../stats/traffic.js' */
 /** @import { Carrier, Transport, TransportParts } from '../index.js' */
+
+/**
+ * @typedef {object} StreamClient of a request
+ * @property {string} user of the trusted header
+ * @property {readonly string[] | null} headers that hooks and proxies need
+ * @property {Record<string, string>} head of the answer
+ */
 
 /**
  * Head of a stream: proxies must neither cache nor buffer it.
@@ -67,16 +74,23 @@ export class StreamTransport {
    * Reads the headers, which are valid only until the handler returns.
    * @param {Exchange} exchange
    * @param {Readonly<Record<string, string>>} head of the answer
+   * @returns {StreamClient}
    */
   clientOf(exchange, head) {
     return {
       user: trustedUser(exchange, this.context.config),
+      headers: requestHeaders(exchange, this.context),
       head: this.cors.headers(exchange, head),
     }
   }
 
-  /** @param {any} session with its connection set @param {any} connection a stream, or what becomes one */
-  opened(session, connection) {
+  /**
+   * @param {any} session with its connection set @param {any} connection a stream, or what becomes one
+   * @param {StreamClient} client
+   */
+  opened(session, connection, { user, headers }) {
+    session.user = user
+    if (headers !== null) session.needExtra().headers = headers
     session.sessionId = this.context.newSessionId()
     connection.session = session
     this.context.sessions.opened(session)

@@ -13,7 +13,9 @@ import { StreamTransport, TEXT_HEAD } from './stream-transport.js'
 
 /** @typedef {Session} SessionType */
 
-/** @typedef {{user: string, head: Record<string, string>, token: string, lastEventId: string}} Client of a request */
+/** @import { StreamClient } from './stream-transport.js' */
+
+/** @typedef {StreamClient & {token: string, lastEventId: string}} Client of a request */
 
 /** The connection of a session until the result of its connect decides the HTTP status; then a stream replaces it. */
 class PendingStream {
@@ -49,9 +51,8 @@ export class UniStreamTransport extends StreamTransport {
 
   /** @param {Exchange} exchange whose handler has not returned yet @returns {Client} */
   client(exchange) {
-    const { user, head } = this.clientOf(exchange, this.head)
     const token = bearerToken(exchange) || queryValue(exchange.query, 'token') || ''
-    return { user, head, token, lastEventId: exchange.header('last-event-id') }
+    return { ...this.clientOf(exchange, this.head), token, lastEventId: exchange.header('last-event-id') }
   }
 
   /** Begins a session with the connect request in the body. @param {Exchange} exchange @param {number} limit bytes */
@@ -81,8 +82,7 @@ export class UniStreamTransport extends StreamTransport {
       : exchange.stream(200, client.head, this.route)
     if (connection === null) return
     const session = new Session(this, connection, codecs.uniJson, 0)
-    session.user = client.user
-    this.opened(session, connection)
+    this.opened(session, connection, client)
     this.traffic.received(1, sizeOf(text))
     if (!(connection instanceof PendingStream)) this.preamble(connection)
     connectUnidirectional(session, request)

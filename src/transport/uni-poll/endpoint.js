@@ -196,7 +196,7 @@ export class UniPollEndpoint {
     const { max_length } = config.channel
     if (Buffer.byteLength(channel) > max_length || !rules.checkName(channel, namespace))
       throw badName(channel)
-    if (!rules.maySubscribe(channel, namespace, user)) throw forbidden(channel, 'permission denied')
+    if (!rules.maySubscribeUnasked(channel, namespace, user)) throw forbidden(channel, 'permission denied')
     return namespace
   }
 

@@ -1,0 +1,221 @@
+import { Disconnect, ReplyError } from '../errors.js'
+import { Timer } from '../timer-wheel.js'
+import { CallFailed } from './contract.js'
+import { HookEvent } from './events.js'
+
+/** @import { Log } from '../log.js' */
+/** @import { Session } from '../session/session.js' */
+/** @import { TimerWheel } from '../timer-wheel.js' */
+/** @import { Handler } from './contract.js' */
+
+/** Maximum calls under way of one client: its commands are asked one by one, but its subscriptions may expire together. */
+const MAX_PER_CLIENT = 32
+/** Notices (disconnected, unsubscribed) under way at once; more wait. */
+const MAX_NOTICES = 256
+
+/** A handler's promise, until it settles, its time is over, or its client has left. */
+class Call extends Timer {
+  #calls
+  #settled
+
+  /**
+   * @param {HookCalls} calls @param {Session | null} session null: nobody's departure ends it @param {HookEvent} event
+   * @param {(error: Error | null, answer: any) => void} settled called once, unless the client leaves
+   */
+  constructor(calls, session, event, settled) {
+    super()
+    this.#calls = calls
+    this.#settled = settled
+    this.session = session
+    this.event = event
+    this.over = false
+  }
+
+  onTimer() {
+    const error = new CallFailed('no answer in time', 'timeout')
+    HookEvent.abort(this.event, error)
+    this.settle(error, null)
+  }
+
+  /** @param {Error | null} error @param {any} answer */
+  settle(error, answer) {
+    if (this.over) return
+    this.#calls.finished(this)
+    this.#settled(error, answer)
+  }
+
+  /** The client has left. */
+  abandon() {
+    if (this.over) return
+    this.#calls.finished(this)
+    HookEvent.abort(this.event, new Error('the client has left'))
+  }
+}
+
+/** @param {any} answer @returns {answer is Promise<any>} of any library */
+const isPromise = answer => typeof answer === 'object' && answer !== null && typeof answer.then === 'function'
+
+/** The calls of handlers that a worker waits for. */
+export class HookCalls {
+  #timers
+  #clock
+  #log
+  #limits
+  /** Bytes of the events of calls under way, and of waiting notices. */
+  #bytes = 0
+  /** Calls under way. */
+  count = 0
+  #notices = 0
+  /** Notices that wait, from `#next` on. @type {{handler: Handler<any, void>, event: HookEvent}[]} */
+  #waiting = []
+  #next = 0
+  /** Notices that were dropped, since the start. */
+  dropped = 0
+
+  /**
+   * @param {object} parts @param {TimerWheel} parts.timers @param {() => number} parts.clock @param {Log} parts.log
+   * @param {() => {max_calls: number, max_call_bytes: number}} parts.limits beyond them a call fails at once
+   */
+  constructor({ timers, clock, log, limits }) {
+    this.#timers = timers
+    this.#clock = clock
+    this.#log = log
+    this.#limits = limits
+  }
+
+  /**
+   * Asks a handler. An answer that is there at once is given at once.
+   * @template {HookEvent} E
+   * @template A
+   * @param {Session} session @param {Handler<E, A>} handler @param {E} event
+   * @param {(error: Error | null, answer: A | null) => void} done not called after the client has left. The error is a
+   *   ReplyError, a Disconnect or a CallFailed, which has been logged
+   * @returns {boolean} whether `done` is called later
+   */
+  ask(session, handler, event, done) {
+    const under = session.extra?.calls ?? null
+    const { max_calls, max_call_bytes } = this.#limits()
+    let answer
+    try {
+      if (under !== null && under.size >= MAX_PER_CLIENT)
+        throw new CallFailed('too many calls under way for one client', 'client_limit')
+      if (this.count >= max_calls || this.#bytes >= max_call_bytes)
+        throw new CallFailed('too many calls under way in this worker', 'worker_limit')
+      answer = handler.call(event)
+    } catch (error) {
+      done(this.#refusal(handler, error), null)
+      return false
+    }
+    if (!isPromise(answer)) {
+      done(null, answer)
+      return false
+    }
+    const call = new Call(this, session, event, (error, answer) =>
+      done(error && this.#refusal(handler, error), answer),
+    )
+    const extra = session.needExtra()
+    extra.calls ??= new Set()
+    extra.calls.add(call)
+    this.#begin(call, handler.timeout)
+    answer.then(
+      value => call.settle(null, value),
+      error => call.settle(error, null),
+    )
+    return true
+  }
+
+  /** @param {Call} call @param {number} timeout ms, 0 = none */
+  #begin(call, timeout) {
+    this.count++
+    this.#bytes += HookEvent.size(call.event)
+    if (timeout > 0) this.#timers.schedule(call, this.#clock() + timeout)
+  }
+
+  /** @param {Call} call */
+  finished(call) {
+    call.over = true
+    this.count--
+    this.#bytes -= HookEvent.size(call.event)
+    this.#timers.cancel(call)
+    call.session?.extra?.calls?.delete(call)
+  }
+
+  /**
+   * Tells a handler of something that has happened. Failures are only logged.
+   * @param {Handler<any, void>} handler @param {HookEvent} event
+   */
+  notify(handler, event) {
+    if (this.#notices < MAX_NOTICES) return this.#tell(handler, event)
+    const size = HookEvent.size(event)
+    if (this.#bytes + size > this.#limits().max_call_bytes) {
+      this.dropped++
+      this.#log.error({}, 'notices of disconnects and unsubscribes were dropped: their handler is too slow')
+      return
+    }
+    this.#bytes += size
+    this.#waiting.push({ handler, event })
+  }
+
+  /** @param {Handler<any, void>} handler @param {HookEvent} event */
+  #tell(handler, event) {
+    let answer
+    try {
+      answer = handler.call(event)
+    } catch (error) {
+      this.#refusal(handler, error)
+      return
+    }
+    if (!isPromise(answer)) return
+    this.#notices++
+    const call = new Call(this, null, event, error => {
+      this.#notices--
+      if (error) this.#refusal(handler, error)
+      this.#tellNext()
+    })
+    this.#begin(call, handler.timeout)
+    answer.then(
+      () => call.settle(null, null),
+      error => call.settle(error, null),
+    )
+  }
+
+  #tellNext() {
+    if (this.#next === this.#waiting.length) return
+    const { handler, event } = this.#waiting[this.#next++]
+    if (this.#next === this.#waiting.length) {
+      this.#waiting = []
+      this.#next = 0
+    } else if (this.#next === MAX_NOTICES) {
+      this.#waiting.splice(0, this.#next)
+      this.#next = 0
+    }
+    this.#bytes -= HookEvent.size(event)
+    this.#tell(handler, event)
+  }
+
+  /**
+   * @param {Handler<any, any>} handler @param {any} error
+   * @returns {Error} what the client is told: the refusal, or a CallFailed
+   */
+  #refusal(handler, error) {
+    if (error instanceof ReplyError || error instanceof Disconnect) return error
+    const expected = error instanceof CallFailed
+    const kind = expected ? error.kind : 'throw'
+    handler.failed?.(kind)
+    const fields = expected ? { reason: error.message } : { err: asError(error) }
+    this.#log.error(fields, `the ${handler.name} failed`)
+    return expected ? error : new CallFailed('it threw an error', kind)
+  }
+}
+
+/** @param {any} thrown anything @returns {Error} */
+const asError = thrown => (thrown instanceof Error ? thrown : new Error(`it threw ${describe(thrown)}`))
+
+/** @param {any} value @returns {string} */
+function describe(value) {
+  try {
+    return typeof value === 'string' ? JSON.stringify(value.slice(0, 200)) : String(value).slice(0, 200)
+  } catch {
+    return typeof value
+  }
+}

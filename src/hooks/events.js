@@ -1,0 +1,231 @@
+// The events that handlers get. A module in process sees their getters; proxies read the payloads as text. They read
+// from the session on demand, so an event that a handler ignores costs one small object.
+
+/** @import { Payload } from '../protocol/payload.js' */
+/** @import { Session } from '../session/session.js' */
+
+/** @param {string} text JSON, '' = none @returns {any} undefined = none */
+const parsed = text => (text === '' ? undefined : JSON.parse(text))
+
+/** @param {Payload} payload @returns {any} JSON value; bytes that are not JSON as Buffer; undefined = none */
+function readPayload({ data, json }) {
+  if (data.length === 0) return undefined
+  return json ? JSON.parse(data.toString()) : data
+}
+
+/** @param {readonly string[]} lines name, value, name, value ... @returns {Record<string, string>} as `node:http` does */
+function headersOf(lines) {
+  /** @type {Record<string, string>} */
+  const headers = Object.create(null)
+  for (let at = 0; at < lines.length; at += 2) {
+    const name = lines[at]
+    const former = headers[name]
+    if (former === undefined) headers[name] = lines[at + 1]
+    else headers[name] = former + (name === 'cookie' ? '; ' : ', ') + lines[at + 1]
+  }
+  return headers
+}
+
+/** Something a client does, or that happens to it. */
+export class HookEvent {
+  #session
+  /** @type {AbortController | null} */
+  #controller = null
+
+  /** @param {Session} session */
+  constructor(session) {
+    this.#session = session
+  }
+
+  /** Id of the connection: the same as in the connect reply. */
+  get client() {
+    return this.#session.id
+  }
+
+  /** '' = anonymous. */
+  get user() {
+    return this.#session.user
+  }
+
+  /** `websocket`, `http_stream`, `sse`, `poll`, `uni_websocket`, `uni_sse`, `uni_http_stream` */
+  get transport() {
+    return this.#session.transport.name
+  }
+
+  /** Of the client's messages. @returns {'json' | 'protobuf'} */
+  get protocol() {
+    return this.#session.codec.binary ? 'protobuf' : 'json'
+  }
+
+  /** Address of the peer, '' if unknown or gone. */
+  get remoteAddress() {
+    return this.#session.remoteAddress()
+  }
+
+  /** Metadata of the connection from its token or its connect handler; undefined = none. @returns {any} */
+  get meta() {
+    return parsed(this.metaText)
+  }
+
+  /** The same as JSON text; '' = none. */
+  get metaText() {
+    return this.#session.extra?.meta ?? ''
+  }
+
+  /** Request headers, names in lower case. After connect: those that the configuration names. */
+  get headers() {
+    return headersOf(this.headerLines)
+  }
+
+  /** The same as sent: name, value, name, value ... @returns {readonly string[]} */
+  get headerLines() {
+    return this.#session.extra?.headers ?? []
+  }
+
+  /** `headers` of the connect request, of clients that cannot set request headers. @returns {Record<string, string>} */
+  get emulatedHeaders() {
+    return this.#session.extra?.emulatedHeaders ?? {}
+  }
+
+  /** Aborted when the client has left, and when the time of the handler is over. @returns {AbortSignal} */
+  get signal() {
+    this.#controller ??= new AbortController()
+    return this.#controller.signal
+  }
+
+  /** Nobody waits for the answer any more. @param {Error} reason */
+  static abort(/** @type {HookEvent} */ event, /** @type {Error} */ reason) {
+    event.#controller?.abort(reason)
+  }
+
+  /** Approximate bytes that a waiting event keeps. @returns {number} */
+  static size(/** @type {HookEvent} */ event) {
+    return event.payloadSize + 512
+  }
+
+  /** @protected @returns {number} bytes */
+  get payloadSize() {
+    return 0
+  }
+}
+
+/** An event with data of the client. */
+class DataEvent extends HookEvent {
+  #payload
+
+  /** @param {Session} session @param {Payload} payload */
+  constructor(session, payload) {
+    super(session)
+    this.#payload = payload
+  }
+
+  /** Data of the client: a JSON value, or a Buffer if the bytes are not JSON; undefined = none. Parsed at each read. */
+  get data() {
+    return readPayload(this.#payload)
+  }
+
+  /** The same unparsed. @returns {Payload} */
+  get payload() {
+    return this.#payload
+  }
+
+  get payloadSize() {
+    return this.#payload.data.length
+  }
+}
+
+/** A client connects. `user` is that of its token, '' without one. */
+export class ConnectEvent extends DataEvent {
+  /**
+   * @param {Session} session @param {Payload} payload
+   * @param {{name?: string, version?: string, subs?: Map<string, any>}} request
+   * @param {import('../auth/tokens.js').Identity | null} identity of a good token
+   */
+  constructor(session, payload, { name = '', version = '', subs }, identity) {
+    super(session, payload)
+    /** Name and version of the client's library or program, '' if it sent none. */
+    this.name = name
+    this.version = version
+    /** Channels whose positions the client knows from before. @type {string[]} */
+    this.channels = subs ? [...subs.keys()] : []
+    /** Claims of the client's token; null without one. */
+    this.token = identity && {
+      user: identity.user,
+      expireAt: identity.expireAt,
+      info: parsed(identity.info ?? ''),
+      channels: [...identity.subs.keys()],
+    }
+  }
+}
+
+/** A connection has expired. */
+export class RefreshEvent extends HookEvent {}
+
+/** A client wants to subscribe. */
+export class SubscribeEvent extends DataEvent {
+  /** @param {Session} session @param {string} channel @param {boolean} allowed @param {Payload} payload */
+  constructor(session, channel, allowed, payload) {
+    super(session, payload)
+    this.channel = channel
+    /** What the options of the channel would say. */
+    this.allowed = allowed
+  }
+}
+
+/** A subscription has expired. */
+export class SubRefreshEvent extends HookEvent {
+  /** @param {Session} session @param {string} channel */
+  constructor(session, channel) {
+    super(session)
+    this.channel = channel
+  }
+}
+
+/** A client publishes. */
+export class PublishEvent extends DataEvent {
+  /** @param {Session} session @param {string} channel @param {boolean} allowed @param {Payload} payload */
+  constructor(session, channel, allowed, payload) {
+    super(session, payload)
+    this.channel = channel
+    /** What the options of the channel would say. */
+    this.allowed = allowed
+  }
+}
+
+/** A client calls a method. */
+export class RpcEvent extends DataEvent {
+  /** @param {Session} session @param {string} method '' = none @param {Payload} payload */
+  constructor(session, method, payload) {
+    super(session, payload)
+    this.method = method
+  }
+}
+
+/** A subscription has ended, and its client is still connected. */
+export class UnsubscribedEvent extends HookEvent {
+  /** @param {Session} session @param {string} channel @param {number} code @param {string} reason */
+  constructor(session, channel, code, reason) {
+    super(session)
+    this.channel = channel
+    /** 0: the client unsubscribed. */
+    this.code = code
+    this.reason = reason
+  }
+}
+
+/** A client has gone. */
+export class DisconnectedEvent extends HookEvent {
+  /**
+   * @param {Session} session @param {{code: number, reason: string}} end @param {string[]} channels
+   * @param {number} duration s
+   */
+  constructor(session, { code, reason }, channels, duration) {
+    super(session)
+    this.code = code
+    this.reason = reason
+    /** Channels that it was subscribed to. */
+    this.channels = channels
+    /** Time since the connect, s. */
+    this.duration = duration
+  }
+}
