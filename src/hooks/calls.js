@@ -1,6 +1,5 @@
-import { Disconnect, ReplyError } from '../errors.js'
 import { Timer } from '../timer-wheel.js'
-import { CallFailed } from './contract.js'
+import { CallFailed, refusalOf } from './contract.js'
 import { HookEvent } from './events.js'
 
 /** @import { Log } from '../log.js' */
@@ -198,7 +197,8 @@ export class HookCalls {
    * @returns {Error} what the client is told: the refusal, or a CallFailed
    */
   #refusal(handler, error) {
-    if (error instanceof ReplyError || error instanceof Disconnect) return error
+    const refusal = refusalOf(error)
+    if (refusal !== null) return refusal
     const expected = error instanceof CallFailed
     const kind = expected ? error.kind : 'throw'
     handler.failed?.(kind)

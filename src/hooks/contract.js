@@ -3,6 +3,8 @@
 // answers. May import protocol, config and errors. Promises: an event without a handler costs nothing, a handler that
 // answers at once costs no promise, and no answer of a handler can harm another client or the worker.
 
+import { Disconnect, ReplyError } from '../errors.js'
+
 /** @import { Payload } from '../protocol/payload.js' */
 /** @import { ConnectEvent, DisconnectedEvent, HookEvent, PublishEvent, RefreshEvent, RpcEvent, SubRefreshEvent,
  *   SubscribeEvent, UnsubscribedEvent } from './events.js' */
@@ -113,6 +115,19 @@ export const NO_HANDLERS = Object.freeze({
   allHeaders: false,
   close() {},
 })
+
+/** Marks errors of `reject` and `disconnect`, also those of another copy of this package. */
+export const REFUSAL = Symbol.for('halley.refusal')
+
+/**
+ * @param {any} error what a handler threw @returns {ReplyError | Disconnect | null} null: it is no refusal
+ */
+export function refusalOf(error) {
+  if (error instanceof ReplyError || error instanceof Disconnect) return error
+  if (!(error instanceof Error) || !(REFUSAL in error)) return null
+  const { code, reason, temporary } = /** @type {any} */ (error)
+  return reason === undefined ? new ReplyError(code, error.message, temporary) : new Disconnect(code, reason)
+}
 
 /** A handler failed: it threw, gave no answer in time, or a wrong one. The client gets error 100. */
 export class CallFailed extends Error {
