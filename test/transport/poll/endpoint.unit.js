@@ -15,6 +15,7 @@ function setUp() {
   const timers = new TimerWheel(100, clock)
   const traffic = new Traffic([])
   const context = {
+    handlers: { allHeaders: false, headers: [] },
     config: {
       poll: {
         handler_prefix: '/poll',
