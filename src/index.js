@@ -103,7 +103,14 @@ export async function createGateway(options = {}) {
     }
   }
   const onReload = file === undefined ? null : () => reload(undefined)
-  const telemetry = new Telemetry({ pool, log: ownLog, output: null, onStop: stop, onReload })
+  const telemetry = new Telemetry({
+    pool,
+    log: ownLog,
+    output: null,
+    onStop: stop,
+    onReload,
+    ownCounts: () => api.drainCounts(),
+  })
   pool.observer = events.observer(pool.observer)
   try {
     await pool.start()

@@ -11,6 +11,7 @@ import { Call } from '../transport/calls.js'
 
 /** @import { Logger } from 'pino' */
 /** @import { ApiContext } from '../api/context.js' */
+/** @import { Counts } from '../stats/schema.js' */
 /** @import { WorkerPool } from './worker-pool.js' */
 
 /** Bytes of calls under way; more are refused with error 111. */
@@ -123,6 +124,12 @@ export class PrimaryApi {
         error ? reject(error) : resolve(answer.toString()),
       ),
     )
+  }
+
+  /** Counts since the last time; null: workers run the calls, and count them. @returns {Counts | null} */
+  drainCounts() {
+    if (this.#context === null) return null
+    return { ...this.#context.traffic.drain({ accepts: 0, connects: 0, deliveries: 0 }), hooks: {} }
   }
 
   /** Answers the calls under way and refuses later ones. */

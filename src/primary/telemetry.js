@@ -13,6 +13,7 @@ import { StatsSocket } from '../stats/stats-socket.js'
 
 /** @import { Logger } from 'pino' */
 /** @import { LogOutput } from '../log.js' */
+/** @import { Counts } from '../stats/schema.js' */
 /** @import { PoolObserver } from './pool-observer.js' */
 /** @import { WorkerPool } from './worker-pool.js' */
 
@@ -54,8 +55,9 @@ export class Telemetry {
    * @param {LogOutput | null} options.output null if the log belongs to the embedding program
    * @param {() => void} options.onStop called when a stats client stops the gateway
    * @param {(() => Promise<string>) | null} [options.onReload] reloads the configuration; null: it cannot be reloaded
+   * @param {() => Counts | null} [options.ownCounts] of the primary's server API, since the last call
    */
-  constructor({ pool, log, output, onStop, onReload = null }) {
+  constructor({ pool, log, output, onStop, onReload = null, ownCounts = () => null }) {
     this.#pool = pool
     this.#log = log
     this.#output = output
@@ -88,6 +90,11 @@ export class Telemetry {
       log: new LimitedLog(log),
       csv: () => this.#csv?.status ?? null,
       channels: () => (config.engine.type === 'memory' ? pool.channels : null),
+    })
+    this.#monitor.on(() => {
+      const counts = ownCounts()
+      // They are in the next snapshot.
+      if (counts !== null) this.#monitor.lost.push(counts)
     })
     this.#monitor.processBegins(process.pid, residentMemory())
     this.#actions = {

@@ -81,8 +81,8 @@ export class Monitor {
   /** @type {Set<(update: Update) => void>} */
   #listeners = new Set()
   #counters = emptyCounts()
-  /** @type {Counts[]} of workers that ended since the previous snapshot */
-  #lost = []
+  /** @type {Counts[]} since the previous snapshot: of workers that have ended, of the primary's server API */
+  lost = []
   /** @type {MachineSample | null} */
   #lastMachine = null
   #seq = 0
@@ -152,7 +152,7 @@ export class Monitor {
   addSample(index, sample) {
     this.#lifetimes.addWorker(sample)
     const worker = this.#workers[index]
-    if (!worker.addSample(sample)) this.#lost.push(sample.counts)
+    if (!worker.addSample(sample)) this.lost.push(sample.counts)
     else if (worker.isCurrent(sample.pid) && worker.overload !== sample.overload) {
       worker.overload = sample.overload
       this.event(overloadEvent(index, sample.overload))
@@ -165,7 +165,7 @@ export class Monitor {
    */
   workerState(index, state, requested = false, pid = null) {
     const unreported = this.#workers[index].enter(state, requested, pid)
-    if (unreported) this.#lost.push(unreported.counts)
+    if (unreported) this.lost.push(unreported.counts)
     // A worker that has ended does not count as one without Redis.
     if (state === 'down') {
       this.redisState(index, true)
@@ -183,7 +183,7 @@ export class Monitor {
     const worker = this.#workers[index]
     if (worker.isCurrent(pid)) return this.workerState(index, 'down', requested)
     const unreported = worker.drained(pid)
-    if (unreported) this.#lost.push(unreported.counts)
+    if (unreported) this.lost.push(unreported.counts)
   }
 
   /**
@@ -268,9 +268,9 @@ export class Monitor {
     const fresh = this.#workers.flatMap(place => place.takeFresh())
     const channels = this.#channels()
     const kernel = this.#sockets.read()
-    const totals = mergeTotals({ views, fresh, primary, lost: this.#lost, channels, kernel })
+    const totals = mergeTotals({ views, fresh, primary, lost: this.lost, channels, kernel })
     addCounts(this.#counters, totals.counts)
-    this.#lost = []
+    this.lost = []
     this.#warn(totals.counts, machine, fresh)
     this.#checkLogs([primary, ...fresh])
     this.#checkAccepting(fresh)

@@ -110,3 +110,35 @@ t.test('without options it is the development profile, also for a program of the
   if (said.length === 1) t.match(said[0], /cannot listen on 127\.0\.0\.1:8000: EADDRINUSE/)
   else t.same(said, ['http://127.0.0.1:8000 1', '200'])
 })
+
+t.test('in a worker thread; its calls are in the metrics', async t => {
+  const { lines, error, code } = await run(
+    t,
+    `import { isMainThread, Worker } from 'node:worker_threads'
+    import { createGateway } from ${JSON.stringify(library)}
+    if (isMainThread) new Worker(new URL(import.meta.url))
+    else {
+      const gateway = await createGateway({
+        config: {
+          workers: 1,
+          log: { level: 'none' },
+          stats: { socket: 'none' },
+          prometheus: { enabled: true },
+          http_server: { address: '127.0.0.1', port: ${await freePort()} },
+        },
+      })
+      await gateway.publish('news', 1)
+      await gateway.publish('', 1).catch(({ code }) => console.log(code))
+      const wanted = 'halley_api_calls_total{method="publish"} 2'
+      for (;;) {
+        const metrics = await (await fetch(gateway.url + '/metrics')).text()
+        if (metrics.includes(wanted)) break
+      }
+      await gateway.stop()
+      console.log('stopped')
+    }`,
+  )
+  t.equal(error, '')
+  t.same(lines, ['107', 'stopped'])
+  t.equal(code, 0)
+})
