@@ -72,6 +72,7 @@ function checkProxy(path, proxy, used, needs, report) {
   if (proxy.endpoint !== '') {
     const fault = endpointFault(proxy.endpoint)
     if (fault !== '') refuse([endpoint], fault)
+    else if (used && !isHttp(proxy.endpoint)) refuse([endpoint], 'gRPC proxies are not supported yet')
   } else if (used) {
     refuse([endpoint, ...needs], needs.length > 0 ? `is empty, and ${needs[0]} is true` : 'is empty')
   }

@@ -94,6 +94,14 @@ export function connectResult(result) {
 /** @param {{expires: boolean, ttl: number}} result */
 const expiry = ({ expires, ttl }) => (expires ? `{"expires":true,"ttl":${ttl}}` : '{}')
 
+/** @param {{code: number, message: string, temporary: boolean}} error @returns {string} without fields that are zero */
+const errorOf = ({ code, message, temporary }) =>
+  JSON.stringify({
+    code: code || undefined,
+    message: message || undefined,
+    temporary: temporary || undefined,
+  })
+
 /**
  * The client protocol in JSON: one object a line, payloads unchanged.
  * @implements {Codec}
@@ -135,6 +143,8 @@ export class JsonCodec {
   /** @type {Codec['error']} */
   error(id, { code, message, temporary }) {
     const tail = temporary ? ',"temporary":true' : ''
+    // A backend may send an error without a code or a message, which clients get as it is.
+    if (code === 0 || message === '') return `{"id":${id},"error":${errorOf({ code, message, temporary })}}`
     return `{"id":${id},"error":{"code":${code},"message":${quote(message)}${tail}}}`
   }
 

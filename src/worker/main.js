@@ -12,8 +12,9 @@ import { Jwks } from '../auth/jwks.js'
 import { createBroker, loadEngine } from '../broker/index.js'
 import { HookCalls } from '../hooks/calls.js'
 import { noticesOf } from '../hooks/combine.js'
-import { NO_HANDLERS, observeAll } from '../hooks/contract.js'
+import { observeAll } from '../hooks/contract.js'
 import { loadHooks } from '../hooks/module.js'
+import { createProxies } from '../hooks/proxies.js'
 import { Hub } from '../hub/hub.js'
 import { createLog, LimitedLog, LogOutput, levelOf } from '../log.js'
 import { JsonCodec } from '../protocol/json.js'
@@ -26,6 +27,7 @@ import { createClientIds, createSessionIds } from '../session/ids.js'
 import { ReplyBatch } from '../session/reply-batch.js'
 import { Sessions } from '../session/sessions.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from '../stats/heap-trim.js'
+import { HookStats } from '../stats/hook-stats.js'
 import { Overload } from '../stats/overload.js'
 import { residentMemory, softLimit } from '../stats/process-sample.js'
 import { Refusals } from '../stats/refusals.js'
@@ -90,7 +92,10 @@ async function run({ config: given, number, index, workers, node, terminal, quie
     onUnreachable: ({ message }, kept) =>
       log.warn({ reason: message, kept }, 'token keys could not be fetched'),
   })
-  const live = new LiveConfig(given, cursorKey, jwks, () => NO_HANDLERS)
+  const hookStats = new HookStats()
+  const live = new LiveConfig(given, cursorKey, jwks, config =>
+    createProxies(config, { stats: hookStats, log, clock }),
+  )
   // Before anything is awaited: a reload must reach a worker that is still starting.
   process.on('message', (/** @type {any} */ message) => switchConfig(live, message))
   const hooks = await loadHooks(given.hooks)
@@ -239,6 +244,7 @@ async function run({ config: given, number, index, workers, node, terminal, quie
     overload,
     log: output,
     listener,
+    hooks: hookStats,
     onError: error => log.error({ err: error }, 'sample failed'),
   })
   const sendSample = (/** @type {any} */ sample) =>

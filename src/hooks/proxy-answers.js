@@ -1,0 +1,179 @@
+// What a backend answers -> the answers of the contract. The same for HTTP and gRPC: their transports only decode.
+
+import { Disconnect, disconnects, ReplyError } from '../errors.js'
+import { bytesPayload, decodeBase64, NO_PAYLOAD, textPayload, toJson } from '../protocol/payload.js'
+import { CallFailed } from './contract.js'
+
+/** @import { Payload } from '../protocol/payload.js' */
+/** @import { ConnectAnswer, Override, PublishAnswer, RefreshAnswer, RpcAnswer, SubscriptionAnswer } from './contract.js' */
+
+/**
+ * A decoded answer. Fields of `result` have the names of the proxy protocol and checked types: text, numbers (int64),
+ * bigint (uint64), booleans, lists and objects of these. `data`, `info` and `meta` are JSON text on one line, or bytes
+ * that nobody has checked. Absent fields are undefined.
+ * @typedef {object} ProxyAnswer
+ * @property {Record<string, any> | null} result
+ * @property {{code: number, message: string, temporary: boolean} | null} error
+ * @property {{code: number, reason: string} | null} disconnect
+ */
+
+const MAX_REASON_BYTES = 123
+const DEFAULT_REASON = 'disconnected'
+
+/** @param {string} text @param {number} bytes @returns {string} cut between two characters */
+function cut(text, bytes) {
+  if (Buffer.byteLength(text) <= bytes) return text
+  let end = Math.min(bytes, text.length)
+  while (Buffer.byteLength(text.slice(0, end)) > bytes) end--
+  const last = text.charCodeAt(end - 1)
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? end - 1 : end)
+}
+
+/**
+ * @param {{code: number, reason: string}} given @returns {Disconnect} one that a close frame can carry: 3004 for codes
+ *   that clients do not know
+ */
+function disconnectOf({ code, reason }) {
+  const usable = code >= 3000 && code <= 4999
+  return new Disconnect(
+    usable ? code : disconnects.internal.code,
+    cut(reason, MAX_REASON_BYTES) || DEFAULT_REASON,
+  )
+}
+
+/** @param {string | Buffer} raw of `data` @returns {Payload} */
+const payloadOf = raw => (typeof raw === 'string' ? textPayload(raw) : bytesPayload(raw))
+
+/** @param {string | Buffer} raw of `info` or `meta` @returns {string} JSON text */
+const jsonOf = raw => (typeof raw === 'string' ? raw : toJson(raw))
+
+/** @param {string} text @param {string} field @returns {Buffer} @throws {CallFailed} */
+function bytesOf(text, field) {
+  const bytes = decodeBase64(text)
+  if (bytes === undefined) throw new CallFailed(`${field} of the answer is not base64`, 'base64')
+  return bytes
+}
+
+/** @param {Record<string, any>} fields @returns {Payload | undefined} `b64data` before `data` */
+function dataOf({ data, b64data }) {
+  if (b64data) return bytesPayload(bytesOf(b64data, 'b64data'))
+  return data === undefined ? undefined : payloadOf(data)
+}
+
+/** @param {Record<string, any>} fields @returns {string | undefined} `b64info` before `info` */
+function infoOf({ info, b64info }) {
+  if (b64info) return toJson(bytesOf(b64info, 'b64info'))
+  return info === undefined ? undefined : jsonOf(info)
+}
+
+/** @param {Record<string, {value?: boolean}> | undefined} given @returns {Override | undefined} */
+function overrideOf(given) {
+  if (given === undefined) return undefined
+  /** @type {Record<string, boolean>} */
+  const override = {}
+  // An object without `value` is false: that of a protocol buffer.
+  for (const [name, { value = false }] of Object.entries(given)) override[name] = value
+  return override
+}
+
+/** @type {SubscriptionAnswer} */
+const NO_OPTIONS = Object.freeze({})
+
+/** @param {Record<string, any>} options @returns {SubscriptionAnswer} */
+const subscriptionOf = options => ({
+  info: infoOf(options),
+  data: dataOf(options),
+  override: overrideOf(options.override),
+  cacheRecover: options.cache_recover,
+})
+
+/** @param {Record<string, any>} result @returns {ConnectAnswer} */
+function connectAnswer(result) {
+  const { user = '', expire_at = 0, channels = [], subs = {}, meta } = result
+  /** @type {Map<string, SubscriptionAnswer>} */
+  const subscriptions = new Map()
+  for (const channel of channels) if (channel !== '') subscriptions.set(channel, NO_OPTIONS)
+  for (const channel of Object.keys(subs))
+    if (channel !== '') subscriptions.set(channel, subscriptionOf(subs[channel]))
+  return {
+    user,
+    expireAt: Math.max(0, expire_at),
+    info: infoOf(result),
+    data: dataOf(result),
+    meta: meta === undefined ? undefined : jsonOf(meta),
+    subs: subscriptions,
+  }
+}
+
+/** The clients' flags have no effect: recovery and positions are for the backend to decide. */
+const ALLOWED = Object.freeze({ ignoreFlags: true })
+
+/** @param {Record<string, any>} result @returns {SubscriptionAnswer} */
+const subscribeAnswer = result => ({
+  ...subscriptionOf(result),
+  cacheRecover: undefined,
+  expireAt: Math.max(0, result.expire_at ?? 0),
+  ignoreFlags: true,
+})
+
+/** @param {Record<string, any>} result @returns {RefreshAnswer | null} null: expired */
+function refreshAnswer(result) {
+  if (result.expired) return null
+  return {
+    expireAt: result.expire_at ?? 0,
+    info: infoOf(result),
+    meta: result.meta === undefined ? undefined : jsonOf(result.meta),
+  }
+}
+
+/** @param {Record<string, any>} result @returns {PublishAnswer} */
+function publishAnswer(result) {
+  const { data, b64data, tags, skip_history, idempotency_key, delta, version, version_epoch } = result
+  /** @type {PublishAnswer} */
+  const answer = {}
+  // Unlike in other events, and also if it is null.
+  if (data !== undefined) answer.data = payloadOf(data)
+  else if (b64data) answer.data = bytesPayload(bytesOf(b64data, 'b64data'))
+  if (answer.data === NO_PAYLOAD) answer.data = undefined
+  if (tags !== undefined) answer.tags = tags
+  if (skip_history) answer.skipHistory = true
+  if (idempotency_key) answer.idempotencyKey = idempotency_key
+  answer.delta = delta ?? false
+  if (version) answer.version = version
+  if (version_epoch) answer.versionEpoch = version_epoch
+  return answer
+}
+
+const UNCHANGED = Object.freeze({ delta: false })
+const EMPTY = Object.freeze({})
+
+/**
+ * By event: the answer for a result, and for an answer without one.
+ * @type {Readonly<Record<string, [result: (result: Record<string, any>) => any, none: any]>>}
+ */
+const READERS = Object.freeze({
+  connect: [connectAnswer, null],
+  refresh: [refreshAnswer, null],
+  subscribe: [subscribeAnswer, ALLOWED],
+  sub_refresh: [refreshAnswer, null],
+  publish: [publishAnswer, UNCHANGED],
+  rpc: [/** @returns {RpcAnswer} */ result => ({ data: dataOf(result) }), EMPTY],
+  disconnected: [() => null, null],
+  unsubscribed: [() => null, null],
+})
+
+/**
+ * @param {string} event
+ * @param {ProxyAnswer} answer
+ * @returns {any} an answer of the contract
+ * @throws {Error} a Disconnect, a ReplyError, or a CallFailed: kind `base64`
+ */
+export function readAnswer(event, { result, error, disconnect }) {
+  if (disconnect !== null) throw disconnectOf(disconnect)
+  if (error !== null) throw new ReplyError(error.code, error.message, error.temporary)
+  const [read, none] = READERS[event]
+  return result === null ? none : read(result)
+}
+
+/** Events whose answers can only prolong or end: an error means the end. */
+export const isRefresh = (/** @type {string} */ event) => event === 'refresh' || event === 'sub_refresh'
