@@ -3,6 +3,7 @@ import t from 'tap'
 import WebSocket from 'ws'
 import { developmentProfile } from '../src/config/profile.js'
 import { drivers } from './drivers.js'
+import { fetch } from './fetch.js'
 import { startGateway } from './gateway.js'
 
 const CHANNEL = 'demo:vitals'

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { fetch } from './fetch.js'
 import { freePort } from './ports.js'
 
 export { freePort }

@@ -3,6 +3,7 @@ import t from 'tap'
 import { BURST, FailedLogins, MAX_ADDRESSES, networkOf, PACE } from '../../src/admin/login-guard.js'
 import { AdminTokens, TOKEN_TTL } from '../../src/admin/tokens.js'
 import { drivers } from '../drivers.js'
+import { fetch } from '../fetch.js'
 import { unless } from '../needs.js'
 import { PASSWORD, startAdmin } from './rig.js'
 

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { fetch } from '../fetch.js'
 import { startAdmin } from './rig.js'
 
 const TYPES = {

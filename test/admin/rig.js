@@ -4,6 +4,7 @@ import { mountAdmin } from '../../src/admin/index.js'
 import { NodeInfo } from '../../src/api/info.js'
 import { createServer } from '../../src/server/index.js'
 import { Calls } from '../../src/transport/calls.js'
+import { fetch } from '../fetch.js'
 import { freePort } from '../gateway.js'
 import { mockSnapshots } from '../stats/mock.js'
 

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { fetch } from '../fetch.js'
 import { freePort } from '../gateway.js'
 import { eventually, Tmux } from './tmux.js'
 
@@ -40,7 +41,6 @@ export const becomesHealthy = port =>
 /** @param {number} port @returns {Promise<number | null>} status; null: nothing listens there */
 export async function health(port) {
   const answer = await fetch(`http://127.0.0.1:${port}/health`).catch(() => null)
-  await answer?.body?.cancel()
   return answer?.status ?? null
 }
 

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { fetch } from '../fetch.js'
 import { becomesHealthy, health, isFree, start } from './npm-start.js'
 
 t.test('npm start shows the dashboard, which may stop the gateway', async t => {

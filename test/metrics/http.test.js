@@ -1,6 +1,7 @@
 import t from 'tap'
 import { mountMetrics } from '../../src/metrics/index.js'
 import { drivers } from '../drivers.js'
+import { fetch } from '../fetch.js'
 import { Inbox, serve } from '../server/conformance/rig.js'
 import { mockSnapshots as snapshots } from '../stats/mock.js'
 import { parse, value } from './exposition.js'

@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { drivers } from '../drivers.js'
+import { fetch } from '../fetch.js'
 import { startGateway } from '../gateway.js'
 import { anonymous, history, open, roundTrip, stranger } from '../session/support.js'
 
