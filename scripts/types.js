@@ -37,6 +37,18 @@ function compilerOptions(config) {
   }
 }
 
+/** Classes whose instances the gateway makes: programs need no constructors, and these name half of the sources. */
+const MADE_BY_GATEWAY = ['src/hooks/events.js', 'src/primary/gateway.js']
+const CONSTRUCTOR = /^ {4}(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n {4})?constructor\([\s\S]*?\);\n/gm
+const IMPORT = /^import (?:type )?\{ (\w+) \} from .*\n/gm
+
+/** @param {string} text of a .d.ts file @returns {string} */
+function withoutConstructors(text) {
+  const rest = text.replace(CONSTRUCTOR, '')
+  const uses = (/** @type {string} */ name) => rest.split(new RegExp(`\\b${name}\\b`)).length - 1
+  return rest.replace(IMPORT, (line, name) => (uses(name) > 1 ? line : ''))
+}
+
 /** @param {string[]} entries paths from the root @param {string} config */
 function write(entries, config) {
   const files = entries.map(entry => join(root, entry))
@@ -47,7 +59,8 @@ function write(entries, config) {
     if (source === undefined) throw new Error(`${relative(root, file)}: TypeScript does not know this file`)
     const { diagnostics } = program.emit(
       source,
-      (path, text) => {
+      (path, emitted) => {
+        const text = MADE_BY_GATEWAY.includes(relative(root, file)) ? withoutConstructors(emitted) : emitted
         mkdirSync(dirname(path), { recursive: true })
         writeFileSync(path, text)
         for (const [, target] of text.matchAll(/\b(?:from |import\()["'](\.[^"']+)["']/g))

@@ -1,6 +1,7 @@
 // The public API: starts a gateway from a program of your own.
 
 import cluster from 'node:cluster'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ApiError } from './api/api-error.js'
 import { ConfigError, loadConfig } from './config/load.js'
@@ -19,7 +20,7 @@ import { WorkerPool } from './primary/worker-pool.js'
 
 export { ApiError, ConfigError, Gateway }
 
-const OPTIONS = ['file', 'config', 'log']
+const OPTIONS = ['file', 'config', 'hooks', 'log']
 
 /**
  * @typedef {import('./api/server-api.js').Command} Command
@@ -30,6 +31,8 @@ const OPTIONS = ['file', 'config', 'log']
  * @typedef {object} GatewayOptions
  * @property {string | URL} [file] a configuration file, .json or .yaml
  * @property {Record<string, unknown>} [config] as in a file; values of the file win
+ * @property {string | URL} [hooks] ES module with handlers (docs/hooks.md), loaded by each worker: `hooks.module` of the
+ *   configuration, which it replaces. A relative path starts at the working directory
  * @property {Logger} [log] of the primary, a pino logger; workers log as `log.*` of the configuration says
  */
 
@@ -45,16 +48,17 @@ const OPTIONS = ['file', 'config', 'log']
  * @throws {Error} if it cannot listen, reach the engine or fork
  */
 export async function createGateway(options = {}) {
-  const { file, base, log } = readOptions(options)
+  const { file, base, hooks, log } = readOptions(options)
   if (cluster.isWorker)
     throw new Error(
       'createGateway: this process is a worker of node:cluster and cannot fork; start the gateway in its primary',
     )
   let own = base
   const developed = file === undefined && base === undefined
+  const flags = { 'hooks.module': hooks }
   const read = () => {
-    if (developed && own === undefined) return configureServer({}, key)
-    const { config, warnings } = loadConfig({ file, base: own })
+    if (developed && own === undefined) return configureServer({ flags }, key)
+    const { config, warnings } = loadConfig({ file, base: own, flags })
     return { config, warnings: checkExposure(config, warnings) }
   }
   /** @type {string | undefined} A reload must not change the generated key. */
@@ -130,7 +134,7 @@ export async function createGateway(options = {}) {
 
 /**
  * @param {any} options
- * @returns {{file: string | undefined, base: Record<string, unknown> | undefined, log: Logger | undefined}}
+ * @returns {{file?: string, base?: Record<string, unknown>, hooks?: string, log?: Logger}}
  * @throws {TypeError}
  */
 function readOptions(options) {
@@ -140,9 +144,7 @@ function readOptions(options) {
     const near = didYouMean(name, OPTIONS)
     throw new TypeError(`createGateway has no option ${JSON.stringify(name.slice(0, 64))}${near}`)
   }
-  const { file, config, log } = options
-  if (file !== undefined && typeof file !== 'string' && !(file instanceof URL))
-    throw new TypeError('createGateway: file must be a path or a file: URL')
+  const { config, log } = options
   if (config !== undefined && !isObject(config))
     throw new TypeError('createGateway: config must be an object, as in a configuration file')
   if (
@@ -150,7 +152,16 @@ function readOptions(options) {
     ['debug', 'info', 'warn', 'error'].some(level => typeof log?.[level] !== 'function')
   )
     throw new TypeError('createGateway: log must be a pino logger')
-  return { file: file instanceof URL ? fileURLToPath(file) : file, base: config, log }
+  return { file: pathOf(options, 'file'), base: config, hooks: pathOf(options, 'hooks'), log }
+}
+
+/** @param {any} options @param {'file' | 'hooks'} name @returns {string | undefined} @throws {TypeError} */
+function pathOf(options, name) {
+  const { [name]: value } = options
+  if (value === undefined) return undefined
+  if (value instanceof URL && value.protocol === 'file:') return fileURLToPath(value)
+  if (typeof value === 'string' && value !== '') return resolve(value)
+  throw new TypeError(`createGateway: ${name} must be a path or a file: URL`)
 }
 
 /** @param {unknown} value */

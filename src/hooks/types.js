@@ -1,5 +1,6 @@
 // Types of a hooks module, for editors and TypeScript. Every handler may return its answer or a promise of it.
 
+/** @import { ServerApi } from '../api/server-api.js' */
 /** @import { ConnectEvent, DisconnectedEvent, PublishEvent, RefreshEvent, RpcEvent, SubRefreshEvent, SubscribeEvent,
  *   UnsubscribedEvent } from './events.js' */
 
@@ -62,7 +63,7 @@
  * @property {Method | Record<string, Method>} [rpc]
  * @property {(event: DisconnectedEvent) => any} [disconnected]
  * @property {(event: UnsubscribedEvent) => any} [unsubscribed]
- * @property {(gateway: any) => any} [started]
+ * @property {(gateway: ServerApi) => any} [started]
  * @property {() => any} [stopping]
  * @property {readonly string[]} [headers]
  */

@@ -79,13 +79,41 @@ t.test('a strict TypeScript program compiles against the packed package, and run
   const port = await freePort()
   const folder = await installed(t, {
     'package.json': PACKAGE,
-    'tsconfig.json': tsconfig({ lib: ['es2023'], types: ['node'] }, ['program.ts']),
+    'tsconfig.json': tsconfig({ lib: ['es2023'], types: ['node'] }, ['program.ts', 'hooks.ts']),
+    'hooks.ts': `
+import { defineHooks, disconnect, reject } from 'halley-gateway/hooks'
+
+export default defineHooks({
+  connect({ token, user }) {
+    if (token === null && user === '') throw disconnect(4500, 'no token')
+    return { user: token?.user ?? user, subscriptions: { news: { joinLeave: true } }, expireAt: 0 }
+  },
+  publish(event) {
+    if (typeof event.data.text !== 'string') throw reject(4000, 'a text is wanted', { temporary: false })
+    return { data: { text: event.data.text.trim() }, tags: { user: event.user } }
+  },
+  rpc: {
+    async echo({ data, signal }) {
+      return signal.aborted ? null : data
+    },
+  },
+  async started(gateway) {
+    await gateway.publish('hooks', 'started')
+  },
+  disconnected({ client, code, reason, channels, duration }) {
+    console.log(client, code satisfies number, reason, channels.join(), duration)
+  },
+})
+// @ts-expect-error no such handler
+export const wrong = () => defineHooks({ conect() {} })
+`,
     'program.ts': `
 import { ApiError, ConfigError, createGateway, type Gateway, type GatewayOptions } from 'halley-gateway'
 import { ApiClient, type Command, type PublishOptions } from 'halley-gateway/api'
 import version from 'halley-gateway/package.json' with { type: 'json' }
 
 const options: GatewayOptions = {
+  hooks: new URL('./hooks.js', import.meta.url),
   config: {
     workers: 1,
     log: { level: 'none' },

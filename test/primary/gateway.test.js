@@ -69,6 +69,8 @@ t.test('wrong options', async t => {
     [{ configuration: {} }, /no option "configuration"/],
     [{ conifg: {} }, /did you mean config\?/],
     [{ file: 5 }, /file must be a path or a file: URL/],
+    [{ hooks: 5 }, /hooks must be a path or a file: URL/],
+    [{ hooks: new URL('data:text/javascript,1') }, /hooks must be a path or a file: URL/],
     [{ config: [] }, /config must be an object/],
     [{ log: { info() {} } }, /log must be a pino logger/],
   ]
