@@ -1,0 +1,110 @@
+// Event proxies over HTTP: on the socket server `node`, over TLS, and after reloads.
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { startGateway } from '../gateway.js'
+import { withoutProgram } from '../needs.js'
+import { RawClient } from '../raw-client.js'
+import { makeAuthority } from '../redis/certificates.js'
+import { testdir } from '../testdir.js'
+import { Backend, result } from './backend.js'
+import { conformance } from './conformance.js'
+import { httpAdapter } from './http-adapter.js'
+
+t.test('the table, on the socket server node', async t => {
+  await conformance(t, httpAdapter(await Backend.start(t)), 'node')
+})
+
+t.test('TLS: the backend and the gateway know each other', { skip: withoutProgram('openssl') }, async t => {
+  const authority = makeAuthority(testdir(t), 'authority')
+  const server = authority.sign('server', 'DNS:localhost')
+  const client = authority.sign('client', 'DNS:gateway')
+  const options = {
+    cert: server.pem,
+    key: server.key,
+    ca: authority.pem,
+    requestCert: true,
+    rejectUnauthorized: true,
+  }
+  const backend = await Backend.start(t, options)
+  backend.answer = () => result({ user: 'u', channels: ['c'] })
+  /** @param {object} tls @returns {Promise<any>} the reply */
+  const connect = async tls => {
+    const gateway = await startGateway(t, {
+      workers: 1,
+      client: {
+        proxy: { connect: { enabled: true, endpoint: `${backend.url}/`, timeout: '20s', http: { tls } } },
+      },
+    })
+    const one = await RawClient.open(gateway.ws)
+    t.teardown(() => one.socket.terminate())
+    return one.call('connect')
+  }
+  const { file: server_ca_pem } = authority
+  const own = { cert_pem: client.pem, key_pem: Buffer.from(client.key).toString('base64') }
+  t.ok((await connect({ enabled: true, server_ca_pem, ...own })).connect)
+  t.equal((await connect({ enabled: true, server_ca_pem })).error.code, 100, 'without a client certificate')
+  t.equal((await connect({ enabled: true, ...own })).error.code, 100, 'of an unknown authority')
+  t.ok((await connect({ enabled: true, insecure_skip_verify: true, ...own })).connect)
+})
+
+t.test('a reload makes proxies anew; calls under way end with the old ones', async t => {
+  const [old, next] = [await Backend.start(t), await Backend.start(t)]
+  next.answer = () => result({ data: 'next' })
+  /** @type {() => void} */
+  let release = () => {}
+  const released = new Promise(resolve => {
+    release = () => resolve(null)
+  })
+  old.answer = async () => {
+    await released
+    return result({ data: 'old' })
+  }
+  const configOf = (/** @type {Backend | null} */ backend) => ({
+    client: { allow_anonymous_connect_without_token: true },
+    channel: {
+      without_namespace: { allow_publish_for_client: true, allow_publish_for_anonymous: true },
+      ...(backend && {
+        proxy: { publish: { endpoint: `${backend.url}/`, timeout: '20s' } },
+        namespaces: [{ name: 'asked', publish_proxy_enabled: true }],
+      }),
+    },
+    rpc: backend
+      ? { proxy: { endpoint: `${backend.url}/`, timeout: '20s' }, without_namespace: { proxy_enabled: true } }
+      : {},
+  })
+  const gateway = await startGateway(t, configOf(null))
+  const client = await RawClient.connected(gateway.ws)
+  t.teardown(() => client.socket.terminate())
+  let reloads = 0
+  const reload = async (/** @type {Backend | null} */ backend) => {
+    const config = {
+      workers: 2,
+      log: { level: 'debug' },
+      http_server: { address: '127.0.0.1', port: gateway.port },
+      http_api: { key: 'key' },
+      health: { enabled: true },
+      overload: { max_tick: '0s' },
+      ...configOf(backend),
+      client: { ...configOf(backend).client, allowed_origins: ['*'], ping_interval: '10m' },
+    }
+    await writeFile(join(gateway.folder, 'config.json'), JSON.stringify(config))
+    gateway.process.kill('SIGHUP')
+    reloads++
+    const count = () => gateway.lines.filter(({ msg }) => msg === 'configuration reloaded').length
+    await gateway.line(() => count() === reloads)
+  }
+  t.equal((await client.call('rpc', { method: 'm' })).error.code, 108, 'no proxy yet')
+  await reload(old)
+  client.send({ id: 100, rpc: { method: 'm' } })
+  await old.request(() => true)
+  await reload(next)
+  release()
+  t.strictSame((await client.next(({ id }) => id === 100)).rpc, { data: 'old' })
+  t.strictSame((await client.call('rpc', { method: 'm' })).rpc, { data: 'next' })
+  t.strictSame((await client.call('publish', { channel: 'asked:x', data: 1 })).publish, {})
+  t.equal(next.requests.length, 2)
+  await reload(null)
+  t.equal((await client.call('rpc', { method: 'm' })).error.code, 108, 'no proxy any more')
+})
