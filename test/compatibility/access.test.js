@@ -11,6 +11,7 @@ const refused = (/** @type {number} */ code) => ({ error: { code } })
 for (const driver of drivers) {
   t.test(`insecure: ${driver}`, async t => {
     const gateway = await startGateway(t, {
+      workers: 1,
       http_server: { driver },
       client: tokenClient({ insecure: true }),
       channel: {
@@ -66,6 +67,7 @@ for (const driver of drivers) {
 
   t.test(`tokens: ${driver}`, async t => {
     const gateway = await startGateway(t, {
+      workers: 1,
       http_server: { driver },
       client: tokenClient({
         subscribe_to_user_personal_channel: { enabled: true, personal_channel_namespace: 'own' },

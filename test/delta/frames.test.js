@@ -46,7 +46,7 @@ const text = n => JSON.stringify(payload(n))
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const gateway = await startGateway(t, { ...config, workers: 1, http_server: { driver } })
     let last = 0
     /** A channel of its own for each test. */
     const name = (namespace = '') => `${namespace && `${namespace}:`}${++last}`

@@ -149,7 +149,7 @@ const accepted = [
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const gateway = await startGateway(t, { ...config, workers: 1, http_server: { driver } })
 
     t.test('what is not a command closes with 3501', async t => {
       for (const [name, frame] of refused) {

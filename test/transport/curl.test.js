@@ -61,6 +61,7 @@ class Running {
 
 t.test('curl', async t => {
   const gateway = await startGateway(t, {
+    workers: 1,
     ...transports,
     client: { allow_anonymous_connect_without_token: true },
     channel: { without_namespace: { ...open, ...history, force_recovery: true } },

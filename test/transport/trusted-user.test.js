@@ -10,6 +10,7 @@ const headers = { 'X-User-Id': 'anna' }
 
 t.test('the trusted header names the user, whichever way they come', async t => {
   const gateway = await startGateway(t, {
+    workers: 1,
     ...transports,
     client: {
       user_id_http_header: 'X-User-Id',

@@ -123,6 +123,7 @@ t.test('a POST that is refused or cut ends its connection', async t => {
 t.test('long_poll: a session outlives its connections, and loses and repeats nothing', async t => {
   const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true }
   const gateway = await startGateway(t, {
+    workers: 1,
     client: { allow_anonymous_connect_without_token: true },
     poll: { enabled: true },
     channel: {

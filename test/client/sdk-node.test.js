@@ -1,4 +1,0 @@
-import t from 'tap'
-import { sdkSuite } from './sdk.js'
-
-sdkSuite(t, 'node')

@@ -1,4 +1,0 @@
-import t from 'tap'
-import { pollSuite } from './suite.js'
-
-pollSuite(t, 'uws')
