@@ -71,7 +71,7 @@ export async function createGateway(options = {}) {
   for (const warning of warnings) ownLog.warn(warning)
   const pool = await WorkerPool.create(config, ownLog, false)
   const api = new PrimaryApi(pool, ownLog)
-  const events = new EventSource()
+  const events = new EventSource(message => pool.broadcast(message))
   /** @type {Promise<void> | null} */
   let stopped = null
   const end = async () => {

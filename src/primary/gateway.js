@@ -12,7 +12,14 @@ import { didYouMean } from '../config/nearest.js'
  * @property {string} [reason] of its end
  * @property {boolean} [died] it has ended although nobody wanted it to; another one starts
  *
+ * @typedef {object} ClientEvent
+ * @property {string} client id @property {string} user '' = anonymous
+ * @property {string} transport `websocket`, `sse`, `poll` ...
+ *
  * @typedef {object} GatewayEvents
+ * @property {[event: ClientEvent]} connected
+ * @property {[event: ClientEvent & {code: number, reason: string}]} disconnected
+ * @property {[count: number]} dropped events of clients that workers could not report in time
  * @property {[event: WorkerEvent]} worker
  * @property {[outcome: string]} reloaded one line that says what has changed
  * @property {[]} stopping it lets its clients go
@@ -28,7 +35,7 @@ import { didYouMean } from '../config/nearest.js'
  * @property {(config?: Record<string, unknown>) => Promise<string>} reload
  */
 
-const EVENTS = ['worker', 'reloaded', 'stopping', 'stopped']
+const EVENTS = ['connected', 'disconnected', 'dropped', 'worker', 'reloaded', 'stopping', 'stopped']
 
 /**
  * A gateway in the process of an embedding program: the server API as methods, its events and its end.

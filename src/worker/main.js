@@ -21,7 +21,6 @@ import { JsonCodec } from '../protocol/json.js'
 import { ProtobufCodec } from '../protocol/protobuf.js'
 import { UniJsonCodec } from '../protocol/uni-json.js'
 import { createServer } from '../server/index.js'
-import { Listener } from '../server/listener.js'
 import { methods } from '../session/commands/index.js'
 import { createClientIds, createSessionIds } from '../session/ids.js'
 import { ReplyBatch } from '../session/reply-batch.js'
@@ -29,7 +28,7 @@ import { Sessions } from '../session/sessions.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from '../stats/heap-trim.js'
 import { HookStats } from '../stats/hook-stats.js'
 import { Overload } from '../stats/overload.js'
-import { residentMemory, softLimit } from '../stats/process-sample.js'
+import { residentMemory } from '../stats/process-sample.js'
 import { Refusals } from '../stats/refusals.js'
 import { StatsView } from '../stats/stats-view.js'
 import { CounterWindow, Traffic } from '../stats/traffic.js'
@@ -39,8 +38,10 @@ import { Calls } from '../transport/calls.js'
 import { Fanout } from '../transport/fanout.js'
 import { mountTransports } from '../transport/index.js'
 import { openBus } from './bus.js'
+import { ClientReports } from './client-reports.js'
 import { WorkerContext } from './context.js'
 import { drainWorker } from './drain.js'
+import { createListener } from './listen.js'
 import { LiveConfig } from './live-config.js'
 
 /** @import { BrokerEvents } from '../broker/contract.js' */
@@ -60,23 +61,6 @@ const ENGINE_TIMEOUT_MS = 2000
 
 /** Lines of messages that may repeat for hours. */
 const ONE_A_MINUTE = Object.freeze({ lines: 1 })
-
-/**
- * @param {any} options `http_server` of the configuration @param {SocketServer} server
- * @param {SocketServer} internal may be the same @param {LimitedLog} log
- */
-function createListener({ address, port, internal_address, internal_port }, server, internal, log) {
-  const host = address || '0.0.0.0'
-  const endpoints = [{ server, host, port }]
-  if (internal !== server)
-    endpoints.push({ server: internal, host: internal_address || host, port: internal_port })
-  const limit = softLimit()
-  const onChange = (/** @type {boolean} */ paused) =>
-    paused
-      ? log.warn({ limit }, 'too few free descriptors: no new connections are accepted')
-      : log.warn({ limit }, 'new connections are accepted again')
-  return new Listener(endpoints, { limit, onChange })
-}
 
 /** @param {WorkerStart} start */
 async function run({ config: given, number, index, workers, node, terminal, quiet, cursorKey, keySets }) {
@@ -160,8 +144,9 @@ async function run({ config: given, number, index, workers, node, terminal, quie
     publications_delivered: hub.delivered,
   }))
   const hookCalls = new HookCalls({ timers, clock, log, limits: () => live.current.config.hooks })
+  const reports = new ClientReports((message, done) => process.send?.(message, undefined, undefined, done))
   /** @param {Handlers} handlers */
-  const observers = handlers => observeAll([noticesOf(handlers, hookCalls, clock)])
+  const observers = handlers => observeAll([noticesOf(handlers, hookCalls, clock), reports.observer])
   const context = new WorkerContext({
     ...live.current,
     hookCalls,
@@ -304,6 +289,7 @@ async function run({ config: given, number, index, workers, node, terminal, quie
     stopDemo()
     const some = await drainWorker({ servers: [server, internal], sessions, polls: waiting() }, message)
     log.report()
+    reports.flush()
     // The last sample, with the closes just made: the worker may end before the next second.
     sendSample(sampler.sample())
     broker.control.close()
@@ -333,6 +319,10 @@ async function run({ config: given, number, index, workers, node, terminal, quie
         break
       case 'gc':
         collect('major')
+        break
+      case 'reports':
+        reports.on = message.on
+        context.lifecycle = observers(live.current.handlers)
         break
       case 'log':
         output.shown = message.shown

@@ -25,6 +25,21 @@ t.test('two gateways in one process, apart from each other, leave no listeners b
   t.equal((await listener.push('pub')).pub.data, 'of two')
   t.not(one.workers[0].pid, two.workers[0].pid)
 
+  // Clients are reported while somebody listens.
+  /** @type {any} */
+  let first = null
+  const onConnected = (/** @type {any} */ about) => (first ??= about)
+  two.on('connected', onConnected)
+  const clients = []
+  // The worker learns of the listener a moment later.
+  while (first === null) clients.push(await connect(two, 'ben'))
+  t.match(first, { user: 'ben', transport: 'websocket' })
+  t.ok(clients.some(({ connect }) => connect.client === first.client))
+  const gone = event(two, 'disconnected', ({ client }) => client === first.client)
+  await two.disconnect('ben', { code: 4001, reason: 'over' })
+  t.same(await gone, { ...first, code: 4001, reason: 'over' })
+  two.off('connected', onConnected)
+
   // A worker dies.
   const [{ pid }] = one.workers
   const ended = event(one, 'worker', ({ state }) => state === 'ended')
