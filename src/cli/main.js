@@ -18,9 +18,8 @@ const WHOLE = ['-h', '--help', '-V', '--version']
 /** All but `serve` are loaded on use: a gateway needs neither them nor what they import. @param {string[]} words */
 async function commandsFor([first = 'serve']) {
   if (first === 'serve' || (first.startsWith('-') && !WHOLE.includes(first))) return [serve]
-  const { COMMANDS } = await import('./commands.js')
-  const group = await GROUPS.find(({ name }) => name === first)?.load()
-  return [...COMMANDS, ...(group ?? [])]
+  const group = GROUPS.find(({ name }) => name === first)
+  return group === undefined ? (await import('./commands.js')).COMMANDS : group.load()
 }
 
 /** Groups of commands, each loaded on use. */
