@@ -16,7 +16,7 @@ const LAYERS = [
   ['hub'],
   ['session'],
   ['transport'],
-  ['api', 'demo', 'metrics', 'report'],
+  ['api', 'demo', 'lifecycle', 'metrics', 'report'],
   ['admin'],
   ['worker'],
   ['primary'],

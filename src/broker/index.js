@@ -35,6 +35,15 @@ export const checkEngine = (config, log) => ENGINES[config.engine.type].check(co
 export const loadEngine = config => ENGINES[config.engine.type].load()
 
 /**
+ * What the lifecycle log of a node keeps in Redis.
+ * @param {import('./redis/lifecycle.js').StoreParts} parts
+ */
+export async function openLifecycleStore(parts) {
+  const { LifecycleStore } = await import('./redis/lifecycle.js')
+  return new LifecycleStore(parts)
+}
+
+/**
  * @param {CreateEngine | null} createEngine from `loadEngine`
  * @param {Omit<EngineParts, 'local' | 'onReady'> & {socket: import('node:net').Socket}} parts `socket` leads to the
  *   primary; its owner passes the bytes it reads to `receive`

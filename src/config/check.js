@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { checkProxies } from './check-proxies.js'
 import { createEndpoint } from './jwks-endpoint.js'
+import { checkLifecycle } from './lifecycle.js'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
 import { compilePattern } from './pattern.js'
 import { readPublicKey, tlsFaults } from './pem.js'
@@ -251,6 +252,7 @@ export function checkRules(config, report) {
     if (config.engine.memory.snapshot_file !== '')
       report.warn('engine.memory.snapshot_file', 'has no effect: engine.type is redis')
   }
+  checkLifecycle(config, report)
   const { poll, uni_poll, shutdown } = config
   if (shutdown.drain >= shutdown.timeout) {
     refuse(

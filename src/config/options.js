@@ -3,6 +3,7 @@
 import { channelOptions, globalChannelOptions } from './options/channel.js'
 import { clientOptions } from './options/client.js'
 import { hooksOptions } from './options/hooks.js'
+import { lifecycleOptions } from './options/lifecycle.js'
 import { live, named } from './options/make.js'
 import { proxyMembers, proxyOptions } from './options/proxies.js'
 import { redisOptions } from './options/redis.js'
@@ -30,6 +31,7 @@ export const options = Object.freeze([
   ...serverOptions,
   ...statsOptions,
   ...hooksOptions,
+  ...lifecycleOptions,
   ...redisOptions,
   ...transportOptions,
   ...clientOptions,

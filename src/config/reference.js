@@ -93,6 +93,7 @@ const SECTIONS = [
       'uni_poll.',
     ],
   ],
+  ['Lifecycle log', ['lifecycle.']],
   ['Admin page, metrics, figures', ['admin.', 'prometheus.', 'stats.', 'gc.']],
   ['Event proxies', ['proxies', 'rpc.namespace', 'rpc.without_namespace.']],
   ['Other endpoints', ['rpc.ping.', 'health.', 'demo.']],

@@ -18,7 +18,7 @@ const TOKEN_KEYS = ['hmac_secret_key', 'hmac_previous_secret_key']
  * @param {Config} config
  * @returns {[key: string, secret: string][]} the secrets in use that clients, backends or admins can try
  */
-function secretsOf({ client, http_api: api, admin, uni_poll }) {
+function secretsOf({ client, http_api: api, admin, uni_poll, lifecycle }) {
   /** @type {[string, string][]} */
   const secrets = []
   for (const block of ['token', 'subscription_token']) {
@@ -31,6 +31,7 @@ function secretsOf({ client, http_api: api, admin, uni_poll }) {
     secrets.push(['admin.password', admin.password], ['admin.secret', admin.secret])
   }
   if (uni_poll.enabled) secrets.push(['uni_poll.cursor_secret_key', uni_poll.cursor_secret_key])
+  if (lifecycle.webhook.url !== '') secrets.push(['lifecycle.webhook.secret', lifecycle.webhook.secret])
   return secrets.filter(([, secret]) => secret !== '')
 }
 

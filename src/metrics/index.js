@@ -6,6 +6,7 @@
 import { centrifugo } from './centrifugo.js'
 import { CONTENT_TYPE, expose } from './exposition.js'
 import { centrifugoProxies, hooks } from './hooks.js'
+import { lifecycle } from './lifecycle.js'
 import { machine } from './machine.js'
 import { node as nodeFamilies } from './node.js'
 import { processes } from './processes.js'
@@ -20,6 +21,7 @@ export const families = Object.freeze([
   ...centrifugoProxies,
   ...nodeFamilies,
   ...hooks,
+  ...lifecycle,
   ...workerFamilies,
   ...processes,
   ...machine,

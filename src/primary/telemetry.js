@@ -88,7 +88,7 @@ export class Telemetry {
       process: this.#process,
       sockets: this.#sockets,
       log: new LimitedLog(log),
-      csv: () => this.#csv?.status ?? null,
+      outputs: () => ({ csv: this.#csv?.status ?? null, lifecycle: pool.lifecycle?.figures ?? null }),
       channels: () => (config.engine.type === 'memory' ? pool.channels : null),
     })
     this.#monitor.on(() => {

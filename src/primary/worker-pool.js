@@ -1,17 +1,17 @@
 // The worker processes of a gateway and the embedded broker that they share.
 
-import { randomBytes, randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
+import { randomBytes } from 'node:crypto'
 import { BrokerHost } from '../broker/embedded/host.js'
 import { checkEngine } from '../broker/index.js'
 import { withChanges } from '../config/changes.js'
+import { LifecycleLog } from '../lifecycle/index.js'
 import { defaultWorkers } from '../stats/control-groups.js'
 import { deriveCursorKey } from '../transport/uni-poll/cursor.js'
-import { packageVersion } from '../version.js'
 import { probe, urlOf } from './address.js'
 import { ConfigSwitch } from './config-switch.js'
 import { KeySets } from './key-sets.js'
 import { LIVENESS_TICK_MS } from './liveness.js'
+import { newNodeIdentity } from './node-identity.js'
 import { NO_OBSERVER } from './pool-observer.js'
 import { RestartDelays } from './restart-delays.js'
 import { RollingRestart } from './rolling-restart.js'
@@ -31,6 +31,8 @@ export class WorkerPool {
   observer = NO_OBSERVER
   /** Whether new workers start without log lines on standard output. */
   quiet = false
+  /** @type {LifecycleLog | null} */
+  lifecycle = null
   #log
   #terminal
   #host
@@ -61,13 +63,7 @@ export class WorkerPool {
     const { type, memory } = config.engine
     const snapshotFile = type === 'memory' ? memory.snapshot_file : ''
     this.#host = new BrokerHost({ maxBytes: memory.max_bytes, snapshotFile, log })
-    const { http_server, node } = config
-    this.node = {
-      uid: randomUUID(),
-      name: node.name || `${hostname()}_${http_server.port}`,
-      version: packageVersion(),
-      startedAt: Date.now(),
-    }
+    this.node = newNodeIdentity(config)
     this.#cursorKey = deriveCursorKey(config, this.#randomKey)
     this.slots = Array.from(
       { length: config.workers || defaultWorkers() },
@@ -98,6 +94,7 @@ export class WorkerPool {
     const pool = new WorkerPool(config, log, terminal)
     try {
       await pool.#host.restore()
+      pool.lifecycle = await LifecycleLog.open(config, pool.node, log)
     } catch (error) {
       clearInterval(pool.#tick)
       throw error
@@ -130,7 +127,7 @@ export class WorkerPool {
           this.#stopping = true
           this.kill()
           // The snapshot that was taken over is for the next start.
-          this.#host.end().then(() => reject(error))
+          this.#end().then(() => reject(error))
         } else resolve(undefined)
       }
       for (const slot of this.slots) slot.fork()
@@ -140,7 +137,7 @@ export class WorkerPool {
   /** @param {Slot} slot @returns {WorkerProcess} */
   #fork(slot) {
     if (this.#stopping) throw new Error('the gateway ends')
-    const process = new WorkerProcess(slot.index, slot.generations++, this.config)
+    const process = new WorkerProcess(slot.index, slot.generations++, this.config, this.lifecycle)
     this.#processes.add(process)
     this.observer.starting(process)
     const { worker, number, bus } = process
@@ -283,7 +280,7 @@ export class WorkerPool {
     const reason = clean ? 'restarted' : process.reason || (signal ? `signal ${signal}` : `exit code ${code}`)
     this.#processes.delete(process)
     this.#switch.ended(process)
-    process.exited(reason)
+    process.exited(reason, clean)
     if (this.#stopping) {
       this.observer.ended(process, { reason: 'stopped', died: false })
       if (this.#processes.size === 0) this.#ended?.()
@@ -369,7 +366,7 @@ export class WorkerPool {
     clearInterval(this.#tick)
     let clean = true
     const ended = new Promise(resolve => (this.#ended = () => resolve(undefined)))
-    if (this.#processes.size === 0) return this.#host.end().then(() => clean)
+    if (this.#processes.size === 0) return this.#end().then(() => clean)
     this.#checkReadiness()
     for (const process of this.#processes) {
       if (process.listening) process.drain(this.config.shutdown, true)
@@ -382,9 +379,14 @@ export class WorkerPool {
     }, this.config.shutdown.timeout)
     return ended.then(async () => {
       clearTimeout(late)
-      await this.#host.end()
+      await this.#end()
       return clean
     })
+  }
+
+  async #end() {
+    await this.lifecycle?.close()
+    await this.#host.end()
   }
 
   kill() {

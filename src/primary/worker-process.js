@@ -7,6 +7,7 @@ import { workerFlags } from './worker-flags.js'
 /** @import { Socket } from 'node:net' */
 /** @import { NodeIdentity } from '../api/context.js' */
 /** @import { KnownKeys } from '../auth/jwks.js' */
+/** @import { LifecycleLog } from '../lifecycle/index.js' */
 
 /**
  * @typedef {object} WorkerStart the first message to a worker
@@ -20,25 +21,28 @@ import { workerFlags } from './worker-flags.js'
  * @property {boolean} quiet log lines go to the primary, not to standard output
  * @property {string} cursorKey
  * @property {KnownKeys[]} keySets
+ * @property {boolean} lifecycle whether the primary reads events for the lifecycle log
  */
 
-/** Descriptors of a worker: standard streams, the channel of `cluster`, the bus. */
+/** Descriptors of a worker: standard streams, the channel of `cluster`, the bus; events for the lifecycle log. */
 const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
+const LIFECYCLE_STDIO = /** @type {const} */ ([...STDIO, 'pipe'])
 const PROGRAM = fileURLToPath(new URL('../worker/main.js', import.meta.url))
 
 /**
  * Forks a worker. The settings of `cluster` belong to the whole process: an embedding program finds its own ones as
  * they were.
+ * @param {boolean} lifecycle whether it has events for the lifecycle log
  * @returns {Worker}
  */
-function fork() {
+function fork(lifecycle) {
   const { settings } = cluster
   const own = {
     exec: PROGRAM,
     args: [],
     // Each worker has its own heap, so heap flags apply unchanged.
     execArgv: workerFlags(process.execArgv),
-    stdio: [...STDIO],
+    stdio: [...(lifecycle ? LIFECYCLE_STDIO : STDIO)],
   }
   const forks = /** @type {{settings: any}} */ (cluster)
   forks.settings = own
@@ -82,14 +86,20 @@ export class WorkerProcess {
   open = 0
   /** Reason of its end, where its exit code does not say it. */
   reason = ''
+  /** Whether it has ended as it should, after all that it had to do. */
+  clean = false
   /** @type {any} last sent to it */
   config = null
   /** @type {(failure: string) => void} */
   #onStarted = () => {}
   #onEnded = () => {}
+  #logsLifecycle
 
-  /** @param {number} slot @param {number} generation @param {any} config */
-  constructor(slot, generation, config) {
+  /**
+   * @param {number} slot @param {number} generation @param {any} config
+   * @param {LifecycleLog | null} lifecycle reads its events
+   */
+  constructor(slot, generation, config, lifecycle) {
     this.slot = slot
     this.number = workerNumber(slot, generation)
     /** @type {Promise<string>} '' when it listens, or why it ended before that */
@@ -100,13 +110,21 @@ export class WorkerProcess {
     this.ended = new Promise(resolve => {
       this.#onEnded = () => resolve()
     })
-    this.worker = fork()
+    this.worker = fork(lifecycle !== null)
     /** Whether there is a process: not without free descriptors, or at a limit of processes. */
     this.forked = this.worker.process.pid !== undefined
     this.pid = /** @type {number} */ (this.worker.process.pid)
     /** For log lines of the broker. */
     this.name = `${slot} (pid ${this.pid})`
     this.liveness = new Liveness(this.pid, config.worker)
+    const events = /** @type {any} */ (this.worker.process.stdio)?.[STDIO.length]
+    this.#logsLifecycle = events !== undefined
+    if (events !== undefined)
+      lifecycle?.attach(
+        events,
+        slot,
+        this.ended.then(() => this),
+      )
   }
 
   /** Of its slot, for messages. */
@@ -140,17 +158,24 @@ export class WorkerProcess {
     this.#onStarted('')
   }
 
-  /** It has exited. @param {string} reason */
-  exited(reason) {
+  /** It has exited. @param {string} reason @param {boolean} clean */
+  exited(reason, clean) {
     this.listening = false
+    this.clean = clean
     this.#onStarted(reason)
     this.#onEnded()
   }
 
-  /** Its first message. @param {Omit<WorkerStart, 'type' | 'number' | 'index'>} start */
+  /** Its first message. @param {Omit<WorkerStart, 'type' | 'number' | 'index' | 'lifecycle'>} start */
   start(start) {
     this.config = start.config
-    this.send({ type: 'start', number: this.number, index: this.slot, ...start })
+    this.send({
+      type: 'start',
+      number: this.number,
+      index: this.slot,
+      lifecycle: this.#logsLifecycle,
+      ...start,
+    })
   }
 
   /** @param {object} message @returns {boolean} false if it cannot be reached any more */

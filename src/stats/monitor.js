@@ -70,7 +70,7 @@ export class Monitor {
   #sockets
   #log
   #channels
-  #csv
+  #outputs
   #clock
   #now
   #workers
@@ -106,7 +106,7 @@ export class Monitor {
    * @param {{read(): number | null}} [options.sockets] kernel bytes per connection
    * @param {{error: (fields: object, message: string) => void}} options.log
    * @param {() => number | null} [options.channels] number with subscribers; null unless the embedded broker knows
-   * @param {() => Snapshot['csv']} [options.csv] state of the CSV file
+   * @param {() => Pick<Snapshot, 'csv' | 'lifecycle'>} [options.outputs] state of the CSV file and of the lifecycle log
    * @param {() => number} [options.clock] unix ms
    * @param {() => number} [options.now] ms, monotonic
    */
@@ -119,7 +119,7 @@ export class Monitor {
     sockets = UNKNOWN,
     log,
     channels = () => null,
-    csv = () => null,
+    outputs = () => ({ csv: null, lifecycle: null }),
     clock = Date.now,
     now = () => performance.now(),
   }) {
@@ -129,7 +129,7 @@ export class Monitor {
     this.#sockets = sockets
     this.#log = log
     this.#channels = channels
-    this.#csv = csv
+    this.#outputs = outputs
     this.#clock = clock
     this.#now = now
     this.#at = now()
@@ -290,7 +290,7 @@ export class Monitor {
       machine,
       capacity: this.#capacity.measure(primary, processes, machine, kernel),
       events: this.#events.drain(),
-      csv: this.#csv(),
+      ...this.#outputs(),
     }
     snapshot.collect = this.#clock() - Math.floor(time / INTERVAL_MS) * INTERVAL_MS
     this.#publish(snapshot)

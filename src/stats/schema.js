@@ -201,6 +201,17 @@ export const SCHEMA_VERSION = 1
  */
 
 /**
+ * The lifecycle log (docs/lifecycle.md). Counts are those since the start of the gateway.
+ * @typedef {object} LifecycleFigures
+ * @property {{clients: number, bytes: number, refused: number}} journal of connected clients; `refused`: clients and
+ *   subscriptions that found it full
+ * @property {number} worker_dropped events that workers have dropped
+ * @property {number} taken_over disconnects of dead nodes that this node has logged
+ * @property {Record<string, {written: number, dropped: Record<string, number>, queue_bytes: number, failing: boolean}>}
+ *   sinks by name: file, webhook, redis; `dropped`: records, by reason
+ */
+
+/**
  * One node, one second.
  * @typedef {object} Snapshot
  * @property {number} version of the schema
@@ -218,6 +229,7 @@ export const SCHEMA_VERSION = 1
  * @property {Capacity} capacity
  * @property {GatewayEvent[]} events since the previous snapshot
  * @property {{file: string, bytes: number, max_bytes: number, rotations: number, error: string | null} | null} csv
+ * @property {LifecycleFigures | null} lifecycle null: no lifecycle log
  */
 
 // The stats stream: one JSON text a line, over the gateway's Unix socket and over HTTP (admin). The gateway writes

@@ -498,6 +498,16 @@ export function mockSnapshots({
         bound: known ? 'memory' : null,
       },
       events,
+      lifecycle: csv
+        ? {
+            journal: { clients: 900, bytes: 300_000, refused: 0 },
+            worker_dropped: 0,
+            taken_over: 0,
+            sinks: {
+              file: { written: 40 * second, dropped: { queue_full: 3 }, queue_bytes: 0, failing: false },
+            },
+          }
+        : null,
       csv: csv
         ? {
             file: 'halley.csv',

@@ -30,6 +30,8 @@ export const { presenceAlive, presenceBeat, presenceChange, presenceOwn, presenc
   load('presence.lua')
 export const { userClaim, userWrite } = load('users.lua')
 export const { registryJoin, registryRemove } = load('registry.lua')
+export const { lifecycleAppend, lifecycleBeat, lifecycleChange, lifecycleLeave, lifecycleTake } =
+  load('lifecycle.lua')
 
 /**
  * Encodes a command (RESP). The work of ioredis on each argument costs more than the rest of a script call with
