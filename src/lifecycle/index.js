@@ -247,7 +247,7 @@ export class LifecycleLog {
 
   /** @returns {string} */
   #next() {
-    return (++this.#number).toString(36)
+    return String(++this.#number)
   }
 
   /** @param {WorkerJournal} worker @param {number} index @param {boolean} clean */

@@ -2,6 +2,8 @@ import { Socket } from 'node:net'
 
 /** @import { Session } from '../session/session.js' */
 
+/** Descriptor that leads to the primary. */
+const FD = 5
 /** Bytes that wait in a worker for a primary that does not read; later events are dropped and counted. */
 const MAX_WAITING = 4 * 1024 * 1024
 
@@ -32,10 +34,10 @@ export class LifecycleRecorder {
     this.#flush()
   }
 
-  /** @param {number} fd leads to the primary @param {() => number} clock unix ms */
-  constructor(fd, clock) {
+  /** @param {() => number} clock unix ms */
+  constructor(clock) {
     this.#clock = clock
-    this.#socket = new Socket(/** @type {any} */ ({ fd, readable: false, writable: true }))
+    this.#socket = new Socket(/** @type {any} */ ({ fd: FD, readable: false, writable: true }))
     // Without the primary the worker ends anyway.
     this.#socket.on('error', () => {})
     this.#socket.unref()
@@ -106,3 +108,6 @@ export class LifecycleRecorder {
     })
   }
 }
+
+/** @param {boolean} read whether the primary reads events @param {() => number} clock unix ms */
+export const openRecorder = (read, clock) => (read ? new LifecycleRecorder(clock) : null)

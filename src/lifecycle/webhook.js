@@ -68,7 +68,10 @@ export class WebhookDestination {
       'webhook-timestamp': time,
       'webhook-signature': `v1,${signature}`,
     })
-    if (status >= 200 && status < 300) return
+    if (status >= 200 && status < 300) {
+      this.#batch = ''
+      return
+    }
     throw Object.assign(new Error(`HTTP status ${status}`), { tooLarge: status === TOO_LARGE })
   }
 

@@ -16,6 +16,7 @@ import { observeAll } from '../hooks/contract.js'
 import { loadHooks } from '../hooks/module.js'
 import { createProxies } from '../hooks/proxies.js'
 import { Hub } from '../hub/hub.js'
+import { openRecorder } from '../lifecycle/recorder.js'
 import { createLog, LimitedLog, LogOutput, levelOf } from '../log.js'
 import { JsonCodec } from '../protocol/json.js'
 import { ProtobufCodec } from '../protocol/protobuf.js'
@@ -63,7 +64,8 @@ const ENGINE_TIMEOUT_MS = 2000
 const ONE_A_MINUTE = Object.freeze({ lines: 1 })
 
 /** @param {WorkerStart} start */
-async function run({ config: given, number, index, workers, node, terminal, quiet, cursorKey, keySets }) {
+async function run(start) {
+  const { config: given, number, index, workers, node, terminal, quiet } = start
   const output = new LogOutput(given.log, terminal)
   output.shown = !quiet
   if (quiet) output.forward = forwardLine
@@ -71,13 +73,13 @@ async function run({ config: given, number, index, workers, node, terminal, quie
   const log = new LimitedLog(fullLog)
   const clock = Date.now
   const jwks = new Jwks({
-    known: keySets,
+    known: start.keySets,
     onKeys: (url, keys) => process.send?.({ type: 'jwks', url, keys }),
     onUnreachable: ({ message }, kept) =>
       log.warn({ reason: message, kept }, 'token keys could not be fetched'),
   })
   const hookStats = new HookStats()
-  const live = new LiveConfig(given, cursorKey, jwks, config =>
+  const live = new LiveConfig(given, start.cursorKey, jwks, config =>
     createProxies(config, { stats: hookStats, log, clock }),
   )
   // Before anything is awaited: a reload must reach a worker that is still starting.
@@ -145,8 +147,10 @@ async function run({ config: given, number, index, workers, node, terminal, quie
   }))
   const hookCalls = new HookCalls({ timers, clock, log, limits: () => live.current.config.hooks })
   const reports = new ClientReports((message, done) => process.send?.(message, undefined, undefined, done))
+  const recorder = openRecorder(start.lifecycle, clock)
   /** @param {Handlers} handlers */
-  const observers = handlers => observeAll([noticesOf(handlers, hookCalls, clock), reports.observer])
+  const observers = handlers =>
+    observeAll([recorder, noticesOf(handlers, hookCalls, clock), reports.observer])
   const context = new WorkerContext({
     ...live.current,
     hookCalls,
@@ -294,6 +298,7 @@ async function run({ config: given, number, index, workers, node, terminal, quie
     sendSample(sampler.sample())
     broker.control.close()
     await wait(some || createEngine !== null ? CLOSE_DELAY_MS : 0)
+    await recorder?.end()
     process.exit(0)
   }
 

@@ -1,5 +1,6 @@
 // Sinks and destinations, with real files and a real HTTP server.
 
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -199,7 +200,6 @@ t.test('an end waits for a sink, but not for ever', async t => {
 })
 
 t.test('a pipe without a reader holds nothing up', async t => {
-  const { execFileSync, spawn } = await import('node:child_process')
   const path = join(testdir(t), 'pipe')
   execFileSync('mkfifo', [path])
   const { sink } = sinkOf(t, new FileDestination(path))

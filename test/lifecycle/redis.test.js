@@ -1,0 +1,113 @@
+// The lifecycle log in a real Redis: stream and takeover, without gateways.
+
+import { pino } from 'pino'
+import t from 'tap'
+import { openLifecycleStore } from '../../src/broker/index.js'
+import { loadConfig } from '../../src/config/load.js'
+import { JournalClient } from '../../src/lifecycle/journal.js'
+import { Takeover } from '../../src/lifecycle/takeover.js'
+import { withoutProgram } from '../needs.js'
+import { startRedis, until } from '../redis/servers.js'
+
+const skip = withoutProgram('redis-server')
+const log = pino({ level: 'silent' })
+const STREAM = 'halley.lifecycle.stream'
+
+/**
+ * @param {any} t ends with this test @param {import('../redis/servers.js').RedisServer} server
+ * @param {string} node @param {(up: boolean) => void} [onChange]
+ */
+async function storeOf(t, server, node, onChange = () => {}) {
+  const { config } = loadConfig({
+    base: { engine: { type: 'redis', redis: { address: server.address, connect_timeout: '10s' } } },
+  })
+  const store = await openLifecycleStore({ redis: config.engine.redis, node, onChange, log })
+  t.teardown(() => store.close())
+  store.connect()
+  await until(() => store.up)
+  return store
+}
+
+/** @param {import('../redis/servers.js').RedisServer} server @returns {Promise<string[]>} records */
+const streamOf = async server =>
+  (await server.call('XRANGE', STREAM, '-', '+')).map((/** @type {any} */ [, [, text]]) => text)
+
+t.test(
+  'a batch is in the stream once, however often it is sent, and its length is bounded',
+  { skip },
+  async t => {
+    const server = await startRedis(t)
+    const [a, b] = [await storeOf(t, server, 'a'), await storeOf(t, server, 'b')]
+    await a.append(1, ['one', 'two'], 0)
+    await a.append(1, ['one', 'two'], 0)
+    await b.append(1, ['three'], 0)
+    await a.append(2, ['four'], 0)
+    t.same(await streamOf(server), ['one', 'two', 'three', 'four'])
+    for (let n = 3; n < 23; n++) await a.append(n, Array(500).fill('x'), 1000)
+    const length = await server.call('XLEN', STREAM)
+    t.ok(length >= 1000 && length < 2000, `${length}`)
+  },
+)
+
+t.test('what Redis refuses is refused, and nothing of it is there', { skip }, async t => {
+  const server = await startRedis(t)
+  const store = await storeOf(t, server, 'a')
+  await server.call('SET', STREAM, 'something else')
+  t.equal(await store.append(1, ['one'], 0).catch(({ code }) => code), 100)
+  await server.call('DEL', STREAM)
+  await store.append(1, ['one'], 0)
+  t.same(await streamOf(server), ['one'])
+})
+
+t.test('another node takes over a dead one', { skip }, async t => {
+  const server = await startRedis(t)
+  const delay = 500
+  /** @type {[string, string, JournalClient][]} */
+  const taken = []
+  /** @param {string} node */
+  const nodeOf = async node => {
+    /** @type {Takeover | null} */
+    let takeover = null
+    const store = await storeOf(t, server, node, up => takeover?.changed(up))
+    takeover = new Takeover({
+      store,
+      delay,
+      log,
+      readAll: () => [],
+      disconnected: (dead, id, client) => taken.push([dead, id, client]),
+      settled: () => Promise.resolve(),
+    })
+    takeover.changed(true)
+    return { store, takeover }
+  }
+  const dead = await nodeOf('dead')
+  for (let n = 0; n < 1200; n++) {
+    const client = new JournalClient(n % 2, 1000 + n, `user ${n}`, 'websocket')
+    client.channels = new Set(['news', `personal ${n}`])
+    dead.takeover.set(`client-${n}`, client)
+    if (n % 100 === 0) dead.takeover.delete(`client-${n}`, client)
+  }
+  dead.takeover.flush()
+  await until(
+    async () => (await server.call('HLEN', 'halley.lifecycle.journal.dead')) === 1188,
+    'the journal',
+  )
+  // As a SIGKILL would: nothing more comes from it.
+  dead.store.close()
+
+  const living = [await nodeOf('b'), await nodeOf('c')]
+  t.teardown(() => Promise.all(living.map(({ takeover }) => takeover.close())))
+  t.teardown(() => dead.takeover.close())
+  await until(
+    async () => (await server.call('ZSCORE', 'halley.lifecycle.nodes', 'dead')) === null,
+    'takeover',
+  )
+  // If this process stands still, both may take the same clients: with the same ids of events.
+  t.ok(taken.length >= 1188)
+  t.equal(new Set(taken.map(([, id]) => id)).size, 1188)
+  const [node, , client] = taken.find(([, id]) => id === 'client-1') ?? []
+  t.equal(node, 'dead')
+  t.match(client, { worker: 1, time: 1001, user: 'user 1', transport: 'websocket' })
+  t.same(client?.channelList, ['news', 'personal 1'])
+  t.equal(await server.call('EXISTS', 'halley.lifecycle.journal.dead', 'halley.lifecycle.taker.dead'), 0)
+})
