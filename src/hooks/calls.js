@@ -82,6 +82,11 @@ export class HookCalls {
     this.#limits = limits
   }
 
+  /** Whether handlers have not answered yet. */
+  get busy() {
+    return this.count > 0
+  }
+
   /**
    * Asks a handler. An answer that is there at once is given at once.
    * @template {HookEvent} E

@@ -68,7 +68,7 @@ function expireAt({ expireAt: value }) {
   return seconds
 }
 
-/** Names of the options in answers -> names of channel options. */
+/** Names in `override` of answers -> names of channel options. */
 const OVERRIDES = Object.freeze({
   presence: 'presence',
   joinLeave: 'join_leave',
@@ -76,27 +76,30 @@ const OVERRIDES = Object.freeze({
   forcePositioning: 'force_positioning',
   forcePushJoinLeave: 'force_push_join_leave',
 })
-const SUBSCRIPTION = Object.freeze(['info', 'data', 'expireAt', 'cacheRecover', ...Object.keys(OVERRIDES)])
+const SUBSCRIPTION = Object.freeze(['info', 'data', 'expireAt', 'cacheRecover', 'override'])
 
 /** @param {any} answer @returns {SubscriptionAnswer} */
 function subscription(answer) {
   checkObject(answer, SUBSCRIPTION)
-  /** @type {Override | undefined} */
-  let override
-  for (const [name, option] of Object.entries(OVERRIDES)) {
-    const on = field(answer, name, 'boolean', 'true or false')
-    if (on !== undefined) {
-      override ??= {}
-      override[/** @type {keyof Override} */ (option)] = on
-    }
-  }
   return {
     info: json(answer, 'info'),
     data: payload(answer, 'data'),
     expireAt: expireAt(answer),
     cacheRecover: field(answer, 'cacheRecover', 'boolean', 'true or false'),
-    override,
+    override: answer.override === undefined ? undefined : override(answer.override),
   }
+}
+
+/** @param {any} given @returns {Override} */
+function override(given) {
+  checkObject(given, Object.keys(OVERRIDES))
+  /** @type {Override} */
+  const options = {}
+  for (const [name, option] of Object.entries(OVERRIDES)) {
+    const on = field(given, name, 'boolean', 'true or false')
+    if (on !== undefined) options[/** @type {keyof Override} */ (option)] = on
+  }
+  return options
 }
 
 /** @param {any} given list of channels, or channel -> options @returns {Map<string, SubscriptionAnswer> | undefined} */

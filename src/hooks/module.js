@@ -40,10 +40,11 @@ export const NO_MODULE = Object.freeze({
 /**
  * Loads the module of `hooks.module`.
  * @param {{module: string, timeout: number}} options absolute path, '' = none; ms
+ * @param {{error: (fields: object, message: string) => void}} log
  * @returns {Promise<HooksModule>}
  * @throws {Error} one line: the module does not load, or an export is wrong
  */
-export async function loadHooks({ module: path, timeout }) {
+export async function loadHooks({ module: path, timeout }, log) {
   if (path === '') return NO_MODULE
   /** @type {Record<string, any>} */
   let loaded
@@ -63,7 +64,11 @@ export async function loadHooks({ module: path, timeout }) {
       }
     },
     async stopping() {
-      await exported.stopping?.()
+      try {
+        await exported.stopping?.()
+      } catch (error) {
+        log.error({ err: error }, 'the stopping hook failed')
+      }
     },
   }
 }

@@ -15,11 +15,8 @@
  * @property {any} [data] for the client: a JSON value, or a Uint8Array
  * @property {number | Date} [expireAt] unix seconds; 0: never
  * @property {boolean} [cacheRecover] in cache mode, send the latest publication also to a client without a position
- * @property {boolean} [presence] these five replace the options of the namespace
- * @property {boolean} [joinLeave]
- * @property {boolean} [forceRecovery]
- * @property {boolean} [forcePositioning]
- * @property {boolean} [forcePushJoinLeave]
+ * @property {{presence?: boolean, joinLeave?: boolean, forceRecovery?: boolean, forcePositioning?: boolean,
+ *   forcePushJoinLeave?: boolean}} [override] replaces options of the namespace
  */
 
 /**
@@ -63,9 +60,10 @@
  * @property {Method | Record<string, Method>} [rpc]
  * @property {(event: DisconnectedEvent) => any} [disconnected]
  * @property {(event: UnsubscribedEvent) => any} [unsubscribed]
- * @property {(gateway: ServerApi) => any} [started]
- * @property {() => any} [stopping]
- * @property {readonly string[]} [headers]
+ * @property {(gateway: ServerApi) => any} [started] once in each worker, before it accepts
+ *   clients; a promise is awaited, and a failure stops the start of the worker
+ * @property {() => any} [stopping] once in each worker, after its last client; a promise is awaited for a while
+ * @property {readonly string[]} [headers] of requests that events after connect have
  */
 
 export {}

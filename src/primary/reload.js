@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { changesBetween, withChanges } from '../config/changes.js'
 import { ConfigError } from '../config/error.js'
 
@@ -22,6 +23,15 @@ import { ConfigError } from '../config/error.js'
  * @property {{reloading: () => void, ready: () => void}} [service] is told when a reload begins and ends
  */
 
+/**
+ * A hooks module is loaded by new workers only, so another content of its file takes them.
+ * @param {string} path '' = none @returns {string}
+ */
+function fileVersion(path) {
+  const found = path === '' ? undefined : statSync(path, { throwIfNoEntry: false })
+  return found === undefined ? path : `${path} ${found.size} ${found.mtimeMs}`
+}
+
 /** One line of an error with several. @param {Error} error */
 const lineOf = error =>
   error instanceof ConfigError ? error.faults.join('; ') : error.message.replaceAll('\n', '; ')
@@ -43,6 +53,8 @@ export class Reload {
   #check
   #applied
   #service
+  /** Version of the hooks module that the workers have. */
+  #module
   /** @type {Promise<string> | null} */
   #running = null
   /** @type {Promise<string> | null} */
@@ -56,6 +68,7 @@ export class Reload {
     this.#check = check
     this.#applied = applied
     this.#service = service
+    this.#module = fileVersion(pool.config.hooks.module)
   }
 
   /**
@@ -96,9 +109,12 @@ export class Reload {
     const changes = changesBetween(now, given)
     // Options that take a new start keep their values.
     const next = withChanges(now, given, ['live', 'workers'])
+    const module = fileVersion(next.hooks.module)
+    if (module !== this.#module && changes.workers.length === 0) changes.workers.push('hooks.module')
     await this.#check(next, now)
     if (pool.stopping) throw new Error('the gateway is shutting down')
     await pool.applyConfig(next)
+    this.#module = module
     this.#applied(next)
     for (const warning of warnings) this.#log.warn(warning)
     this.#log.info({ live: changes.live, new_workers: changes.workers }, 'configuration reloaded')

@@ -133,6 +133,11 @@ export class Sessions {
     else if (own instanceof Set && own.delete(session) && own.size === 0) this.#users.delete(session.user)
   }
 
+  /** Whether ended sessions wait for their release. */
+  get releasing() {
+    return this.#ended.size > 0
+  }
+
   /** @param {string} sessionId @returns {Session | undefined} connected or not */
   find(sessionId) {
     return this.#bySessionId.get(sessionId)

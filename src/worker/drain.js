@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { disconnects } from '../errors.js'
 
+/** @import { HooksModule } from '../hooks/module.js' */
 /** @import { SocketServer } from '../server/contract.js' */
 /** @import { Session } from '../session/session.js' */
 /** @import { Sessions } from '../session/sessions.js' */
@@ -78,4 +79,15 @@ export async function drain(groups, over) {
     // Behind the plan, other work still gets its turn.
     await wait(left === 0 ? 1 : SLICE_MS)
   }
+}
+
+/**
+ * Waits for handlers that learn of the last clients' ends, and for the module's `stopping`.
+ * @param {HooksModule} hooks @param {() => boolean} busy @param {number} within ms
+ */
+export async function endHooks(hooks, busy, within) {
+  const begun = performance.now()
+  while (busy() && performance.now() < begun + within) await wait(ANSWER_TICK_MS)
+  const rest = Math.max(ANSWER_TICK_MS, begun + within - performance.now())
+  await Promise.race([hooks.stopping(), wait(rest)])
 }

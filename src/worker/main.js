@@ -8,6 +8,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApi } from '../api/index.js'
 import { NodeInfo } from '../api/info.js'
 import { createOperations } from '../api/operations.js'
+import { runCall } from '../api/run.js'
+import { ServerApi } from '../api/server-api.js'
 import { Jwks } from '../auth/jwks.js'
 import { createBroker, loadEngine } from '../broker/index.js'
 import { HookCalls } from '../hooks/calls.js'
@@ -41,7 +43,7 @@ import { mountTransports } from '../transport/index.js'
 import { openBus } from './bus.js'
 import { ClientReports } from './client-reports.js'
 import { WorkerContext } from './context.js'
-import { drainWorker } from './drain.js'
+import { drainWorker, endHooks } from './drain.js'
 import { createListener } from './listen.js'
 import { LiveConfig } from './live-config.js'
 
@@ -84,7 +86,7 @@ async function run(start) {
   )
   // Before anything is awaited: a reload must reach a worker that is still starting.
   process.on('message', (/** @type {any} */ message) => switchConfig(live, message))
-  const hooks = await loadHooks(given.hooks)
+  const hooks = await loadHooks(given.hooks, log)
   live.useHooks(hooks.handlers)
   /** One worker says which driver is used. */
   const logger = {
@@ -292,6 +294,7 @@ async function run(start) {
     listener.stopListening()
     stopDemo()
     const some = await drainWorker({ servers: [server, internal], sessions, polls: waiting() }, message)
+    await endHooks(hooks, () => sessions.releasing || hookCalls.busy, message.within)
     log.report()
     reports.flush()
     // The last sample, with the closes just made: the worker may end before the next second.
@@ -337,6 +340,8 @@ async function run(start) {
 
   // An unreachable engine is connected later, while clients are served.
   await broker.start(ENGINE_TIMEOUT_MS)
+  // A module may fetch what its handlers need before the first client.
+  await hooks.started(new ServerApi(async (name, text) => JSON.parse(await runCall(name, text, api.context))))
   // Report memory before the first client: after a restart clients reconnect at once.
   process.send?.({ type: 'ready-to-listen', rss: residentMemory() })
   await listener.listen()

@@ -39,7 +39,7 @@ export default defineHooks({
     return {
       data: { allowed: event.allowed, said: data ?? null },
       info: { role: 'guest' },
-      presence: true,
+      override: { presence: true },
       ...data?.grant,
     }
   },
@@ -86,7 +86,10 @@ export default defineHooks({
   },
 
   started(gateway) {
-    tell('started', { methods: Object.keys(gateway).sort().join(' ') })
+    gateway.publish('started', { pid: process.pid }).then(
+      position => tell('started', { position, pid: process.pid }),
+      error => tell('started', { error: error.message }),
+    )
   },
 
   stopping() {

@@ -40,7 +40,10 @@ t.test('connect', async t => {
   t.test('admits with user, info, data, meta and subscriptions', async t => {
     const { client, reply } = await open(
       t,
-      { as: 'ann', answer: { subscriptions: { news: { data: { welcome: true }, presence: true } } } },
+      {
+        as: 'ann',
+        answer: { subscriptions: { news: { data: { welcome: true }, override: { presence: true } } } },
+      },
       { headers: { 'X-Kept': 'here', 'X-Other': 'too' } },
     )
     const { connect } = reply
@@ -234,4 +237,16 @@ t.test('refresh prolongs a connection that the client does not know to expire', 
   t.notOk('expires' in going.connect)
   t.match(await going.closed, { code: 3005 })
   t.same((await staying.call('rpc', { method: 'echo', data: 1 })).rpc, { data: 1 })
+})
+
+t.test('started and stopping, once in each worker', async t => {
+  const own = await startGateway(t, { hooks })
+  const started = [await own.line(({ msg }) => msg === 'hook started')]
+  started.push(await own.line(({ msg, pid }) => msg === 'hook started' && pid !== started[0].pid))
+  for (const { position } of started) t.same(position, { offset: 0, epoch: '' }, 'its gateway publishes')
+  const client = await RawClient.open(own.ws)
+  await client.login({ data: { as: 'last' } })
+  await own.stop()
+  const told = own.lines.map(({ msg }) => msg).filter(msg => /^hook (?:disc|stop)/.test(msg))
+  t.same(told.sort(), ['hook disconnected', 'hook stopping', 'hook stopping'])
 })
