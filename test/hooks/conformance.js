@@ -305,7 +305,7 @@ export async function conformance(t, backend, driver = 'auto') {
     client.send({ id: 50, rpc: { method: 'left', data: { answer: { never: true } } } })
     const call = await backend.call(({ fields }) => fields.method === 'left')
     client.socket.terminate()
-    await call.aborted
+    await t.resolves(call.aborted)
   })
 
   if (backend.notices) {
