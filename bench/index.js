@@ -3,7 +3,8 @@
 //   index.js     the command line: scenarios, or one of the programs below
 //   bench.js     runs scenarios (scenarios.js, channels.js) in turn against deployments (deployment.js, servers.js)
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
-//   restarts.js, rolling.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, leak.js (churn.js)
+//   restarts.js, rolling.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, leak.js (churn.js), proxy.js
+//                (proxy-backend.js)
 //                programs of their own; `ServerRun` in servers.js ends what they started
 //
 // It may import src/, fleet/drone/, fleet/statistics/, and the Redis and the clients of the tests; nothing imports it.
@@ -54,6 +55,7 @@ const PROGRAMS = {
   watch: () => import('./watch.js'),
   leak: () => import('./leak.js'),
   ticks: () => import('./ticks.js'),
+  proxy: () => import('./proxy.js'),
 }
 
 /** @param {string[]} args */

@@ -57,3 +57,12 @@ t.test('more clients than files may be open are refused before anything starts',
   const all = run(process.execPath, [script, 'fan', '--server=uws', '--conns=9999999'])
   await t.rejects(all, { code: 1, stderr: /fan: the limit of open files leaves uws room for \d+ clients/ })
 })
+
+t.test('proxy: connects that a backend admits', { skip }, async t => {
+  const { stdout } = await run(process.execPath, [script, 'proxy', '--conns=50', '--rounds=1', '--json'])
+  const result = JSON.parse(stdout)
+  t.equal(result.scenario, 'proxy')
+  t.equal(result.failed, 0)
+  t.ok(result.connects_per_s > 0)
+  t.ok(result.backend_per_s > 0)
+})

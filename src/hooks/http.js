@@ -64,7 +64,6 @@ export class HttpTransport {
       // The signal of a call ends its wait.
       headersTimeout: 0,
       bodyTimeout: 0,
-      maxResponseSize: max_response_size,
       connect: { timeout: timeout || 1000, ...(http.tls.enabled ? tlsOptions(http.tls) : {}) },
     })
   }
@@ -81,12 +80,11 @@ export class HttpTransport {
     let { origin, path } = { origin: this.#origin, path: this.#path }
     for (let redirects = 0; ; redirects++) {
       const response = await this.#post(origin, path, body, lines, signal)
-      const { statusCode: status, headers: answered } = response
-      if (status === 200) return decodeAnswer(event, await this.#read(response))
-      await discard(response)
+      const { status } = response
+      if (status === 200) return decodeAnswer(event, await this.#unpack(response))
       const transform = this.#transforms.find((/** @type {any} */ { status_code }) => status_code === status)
       if (transform !== undefined) return transformed(transform)
-      const target = REDIRECTS.has(status) ? redirectOf(answered.location, origin + path) : null
+      const target = REDIRECTS.has(status) ? redirectOf(response.header('location'), origin + path) : null
       if (target === null || redirects === MAX_REDIRECTS)
         throw new CallFailed(`status ${status}`, DOWN.has(status) ? 'unavailable' : 'status')
       origin = target.origin
@@ -96,31 +94,24 @@ export class HttpTransport {
 
   /**
    * @param {string} origin @param {string} path @param {string} body @param {string[]} lines @param {AbortSignal} signal
-   * @returns {Promise<Dispatcher.ResponseData>}
+   * @returns {Promise<Response>}
    */
-  async #post(origin, path, body, lines, signal) {
-    try {
-      return await this.#agent.request({ origin, path, method: 'POST', headers: lines, body, signal })
-    } catch (error) {
-      throw failureOf(error, signal)
-    }
+  #post(origin, path, body, lines, signal) {
+    return new Promise((resolve, reject) => {
+      const response = new Response(this.#limit, signal, resolve, reject)
+      this.#agent.dispatch({ origin, path, method: 'POST', headers: lines, body }, response)
+    })
   }
 
-  /** @param {Dispatcher.ResponseData} response @returns {Promise<Buffer>} unpacked */
-  async #read({ body, headers }) {
-    let bytes
-    try {
-      bytes = Buffer.from(await body.arrayBuffer())
-    } catch (error) {
-      throw failureOf(error)
-    }
-    if (String(headers['content-encoding'] ?? '').toLowerCase() !== 'gzip') return bytes
-    try {
-      return await unpack(bytes, { maxOutputLength: this.#limit })
-    } catch (error) {
-      if (error.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge()
-      throw new CallFailed('the answer is not valid gzip', 'answer')
-    }
+  /** @param {Response} response @returns {Buffer | Promise<Buffer>} */
+  #unpack(response) {
+    const bytes = response.body
+    if (response.header('content-encoding').toLowerCase() !== 'gzip') return bytes
+    return unpack(bytes, { maxOutputLength: this.#limit }).catch(error => {
+      throw error.code === 'ERR_BUFFER_TOO_LARGE'
+        ? tooLarge()
+        : new CallFailed('the answer is not valid gzip', 'answer')
+    })
   }
 
   /** Calls under way end first. */
@@ -131,24 +122,117 @@ export class HttpTransport {
 
 const tooLarge = () => new CallFailed('the answer is larger than max_response_size', 'size')
 
-/** Reads the rest of an answer that nobody needs, so that its connection can be used again. @param {any} response */
-const discard = ({ body }) => body.dump().catch(() => {})
-
-/** @param {any} error of undici @param {AbortSignal} [signal] @returns {Error} */
-function failureOf(error, signal) {
-  if (signal?.aborted) return signal.reason
-  if (error.code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return tooLarge()
+/** @param {any} error of undici @returns {CallFailed} */
+function failureOf(error) {
   // Several addresses of a host were tried.
   const { code, message } = error.errors?.[0] ?? error
   return new CallFailed(!code || message.includes(code) ? message : `${message} (${code})`, 'unreachable')
 }
 
 /**
- * @param {any} location header @param {string} from URL
+ * The response to one request: a handler of undici's dispatch(), which costs half of its request().
+ * @implements {Dispatcher.DispatchHandlers}
+ */
+class Response {
+  status = 0
+  #limit
+  #signal
+  #resolve
+  #reject
+  /** @type {Buffer[]} name, value, name, value ... */
+  #headers = []
+  /** @type {Buffer[]} */
+  #chunks = []
+  #size = 0
+  #over = false
+  /** @type {((error?: Error) => void) | null} of the request; null: it waits for a connection */
+  #abort = null
+  #leave = () => this.#fail(this.#signal.reason)
+
+  /**
+   * @param {number} limit bytes @param {AbortSignal} signal @param {(response: Response) => void} resolve
+   * @param {(error: Error) => void} reject
+   */
+  constructor(limit, signal, resolve, reject) {
+    this.#limit = limit
+    this.#signal = signal
+    this.#resolve = resolve
+    this.#reject = reject
+    signal.addEventListener('abort', this.#leave)
+    if (signal.aborted) this.#leave()
+  }
+
+  /** @returns {Buffer} as it came */
+  get body() {
+    return this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks)
+  }
+
+  /** @param {string} name in lower case @returns {string} '' = none */
+  header(name) {
+    for (let at = 0; at < this.#headers.length; at += 2)
+      if (this.#headers[at].toString('latin1').toLowerCase() === name)
+        return this.#headers[at + 1].toString('latin1')
+    return ''
+  }
+
+  /** @param {(error?: Error) => void} abort */
+  onConnect(abort) {
+    if (this.#over) abort()
+    else this.#abort = abort
+  }
+
+  /** @param {number} status @param {Buffer[]} headers */
+  onHeaders(status, headers) {
+    this.status = status
+    this.#headers = headers
+    return true
+  }
+
+  /** @param {Buffer} chunk */
+  onData(chunk) {
+    this.#size += chunk.length
+    if (this.#size <= this.#limit) {
+      if (this.status === 200) this.#chunks.push(chunk)
+    } else if (this.status === 200) this.#fail(tooLarge())
+    else {
+      // The status alone counts.
+      this.onComplete()
+      this.#abort?.()
+    }
+    return true
+  }
+
+  onComplete() {
+    if (this.#over) return
+    this.#end()
+    this.#resolve(this)
+  }
+
+  /** @param {Error} error */
+  onError(error) {
+    this.#fail(failureOf(error))
+  }
+
+  /** @param {Error} error */
+  #fail(error) {
+    if (this.#over) return
+    this.#end()
+    this.#reject(error)
+    this.#abort?.(error)
+  }
+
+  #end() {
+    this.#over = true
+    this.#signal.removeEventListener('abort', this.#leave)
+  }
+}
+
+/**
+ * @param {string} location header @param {string} from URL
  * @returns {URL | null} null: not to another host, and not from https to http: the request may hold secrets
  */
 function redirectOf(location, from) {
-  if (typeof location !== 'string' || !URL.canParse(location, from)) return null
+  if (location === '' || !URL.canParse(location, from)) return null
   const target = new URL(location, from)
   const source = new URL(from)
   if (target.origin === source.origin) return target
