@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { ApiError } from '../api/api-error.js'
 import { NodeInfo } from '../api/info.js'
 import { Publisher } from '../api/publish.js'
-import { runCall } from '../api/run.js'
+import { limitCalls, runCall } from '../api/run.js'
 import { ChannelRules } from '../auth/channel-rules.js'
 import { derive } from '../config/derive.js'
 import { LimitedLog } from '../log.js'
@@ -14,10 +14,6 @@ import { Call } from '../transport/calls.js'
 /** @import { Counts } from '../stats/schema.js' */
 /** @import { WorkerPool } from './worker-pool.js' */
 
-/** Bytes of calls under way; more are refused with error 111. */
-const MAX_BYTES = 64 * 1024 * 1024
-/** Bytes that a call takes beside its text, approximately. */
-const CALL_BYTES = 512
 /** Workers that a call may be given to, if those before end without an answer. */
 const MAX_ATTEMPTS = 3
 /** Time for calls under way when the gateway ends, ms. */
@@ -34,8 +30,10 @@ export class PrimaryApi {
   #bus
   /** @type {ApiContext | null} null: workers run the calls */
   #context = null
-  #bytes = 0
   #ended = false
+  #calls = limitCalls((name, text, repeatable) =>
+    this.#context === null ? this.#askWorker(name, text, repeatable) : runCall(name, text, this.#context),
+  )
   /** @type {Set<Promise<unknown>>} */
   #open = new Set()
 
@@ -78,17 +76,11 @@ export class PrimaryApi {
   /** @type {import('../api/server-api.js').Send} */
   async send(name, text, repeatable) {
     if (this.#ended || this.#pool.stopping) throw new ApiError('the gateway has stopped')
-    const bytes = CALL_BYTES + text.length
-    if (this.#bytes + bytes > MAX_BYTES)
-      throw new ApiError(`too many requests: calls of ${this.#bytes} bytes are under way`, { code: 111 })
-    this.#bytes += bytes
-    const call =
-      this.#context === null ? this.#askWorker(name, text, repeatable) : runCall(name, text, this.#context)
+    const call = this.#calls(name, text, repeatable)
     this.#open.add(call)
     try {
-      return JSON.parse(await call)
+      return await call
     } finally {
-      this.#bytes -= bytes
       this.#open.delete(call)
     }
   }

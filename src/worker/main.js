@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApi } from '../api/index.js'
 import { NodeInfo } from '../api/info.js'
 import { createOperations } from '../api/operations.js'
-import { runCall } from '../api/run.js'
+import { limitCalls, runCall } from '../api/run.js'
 import { ServerApi } from '../api/server-api.js'
 import { Jwks } from '../auth/jwks.js'
 import { createBroker, loadEngine } from '../broker/index.js'
@@ -341,7 +341,7 @@ async function run(start) {
   // An unreachable engine is connected later, while clients are served.
   await broker.start(ENGINE_TIMEOUT_MS)
   // A module may fetch what its handlers need before the first client.
-  await hooks.started(new ServerApi(async (name, text) => JSON.parse(await runCall(name, text, api.context))))
+  await hooks.started(new ServerApi(limitCalls((name, text) => runCall(name, text, api.context))))
   // Report memory before the first client: after a restart clients reconnect at once.
   process.send?.({ type: 'ready-to-listen', rss: residentMemory() })
   await listener.listen()
