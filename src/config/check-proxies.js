@@ -1,5 +1,6 @@
 // Rules of event proxies: where each of them goes, and which blocks and names exist.
 
+import { createRequire } from 'node:module'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
 import { tlsFaults } from './pem.js'
 import { get, show } from './values.js'
@@ -31,7 +32,23 @@ const FIELD_VALUE = /^[\t -~]*$/
 /** `host:port` of gRPC, with its own scheme or without. */
 const GRPC_TARGET = /^(grpc:\/\/)?([\w.-]+|\[[\da-f:.]+\]):\d{1,5}$/i
 /** Other names of gRPC. */
-const GRPC_NAME = /^(dns|ipv4|ipv6|unix|unix-abstract):\S+$/
+const GRPC_NAME = /^(dns|ipv4|ipv6|unix):\S+$/
+/** Names of metadata (gRPC over HTTP/2, "Requests"); `grpc-` is reserved. */
+const METADATA_NAME = /^(?!grpc-)[0-9a-z_.-]+$/i
+const METADATA_VALUE = /^[ -~]*$/
+/** The package of gRPC proxies, an optional peer dependency. */
+const GRPC_PACKAGE = '@grpc/grpc-js'
+
+const require = createRequire(import.meta.url)
+
+function hasGrpcPackage() {
+  try {
+    require.resolve(GRPC_PACKAGE)
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** @param {string} endpoint */
 export const isHttp = endpoint => /^https?:\/\//i.test(endpoint)
@@ -62,6 +79,15 @@ function transformFault({ to_error: error, to_disconnect: disconnect }) {
   return reason === '' ? '' : `has a to_disconnect.reason that ${reason}`
 }
 
+/** @param {string} key @param {[string, string][]} entries @param {Report} report */
+function checkMetadata(key, entries, { refuse, warn }) {
+  for (const [name, value] of entries) {
+    if (!METADATA_NAME.test(name)) refuse([key], `${show(name)} is not a name of metadata`)
+    else if (!METADATA_VALUE.test(value)) refuse([key], `the value of ${show(name)} is not plain ASCII`)
+    else if (OWN_HEADERS.has(name.toLowerCase())) warn(key, `${show(name)} is never sent`)
+  }
+}
+
 /**
  * @param {string} path of the block @param {Record<string, any>} proxy
  * @param {boolean} used whether an endpoint is needed @param {string[]} needs keys that use it @param {Report} report
@@ -72,7 +98,8 @@ function checkProxy(path, proxy, used, needs, report) {
   if (proxy.endpoint !== '') {
     const fault = endpointFault(proxy.endpoint)
     if (fault !== '') refuse([endpoint], fault)
-    else if (used && !isHttp(proxy.endpoint)) refuse([endpoint], 'gRPC proxies are not supported yet')
+    else if (used && !isHttp(proxy.endpoint) && !hasGrpcPackage())
+      refuse([endpoint], `is a gRPC target, which needs a package: npm install ${GRPC_PACKAGE}`)
   } else if (used) {
     refuse([endpoint, ...needs], needs.length > 0 ? `is empty, and ${needs[0]} is true` : 'is empty')
   }
@@ -86,9 +113,12 @@ function checkProxy(path, proxy, used, needs, report) {
   for (const [name, value] of Object.entries(proxy.http.static_headers)) {
     const key = `${path}.http.static_headers`
     if (!TOKEN.test(name)) refuse([key], `${show(name)} is not the name of a header`)
-    else if (!FIELD_VALUE.test(value)) refuse([key], `the value of ${show(name)} is not plain ASCII`)
+    else if (!METADATA_VALUE.test(value)) refuse([key], `the value of ${show(name)} is not plain ASCII`)
     else if (OWN_HEADERS.has(name.toLowerCase())) report.warn(key, `${show(name)} is never sent`)
   }
+  const { static_metadata: metadata, credentials_key: name, credentials_value: value } = proxy.grpc
+  checkMetadata(`${path}.grpc.static_metadata`, Object.entries(metadata), report)
+  if (name !== '') checkMetadata(`${path}.grpc.credentials_key`, [[name, value]], report)
   for (const [i, transform] of proxy.http.status_to_code_transforms.entries()) {
     const fault = transformFault(transform)
     if (fault !== '') refuse([`${path}.http.status_to_code_transforms`], `[${i}] ${fault}`)

@@ -7,6 +7,7 @@ import { isHttp } from '../config/check-proxies.js'
 import { errors } from '../errors.js'
 import { Breaker } from './breaker.js'
 import { CallFailed, NO_CHANNEL_HANDLERS, NO_HANDLERS } from './contract.js'
+import { GrpcChannels } from './grpc.js'
 import { HttpTransport } from './http.js'
 import { isRefresh, readAnswer } from './proxy-answers.js'
 import { HeaderLists } from './proxy-headers.js'
@@ -39,12 +40,6 @@ const REPEATABLE = new Set(['connect', 'refresh', 'subscribe', 'sub_refresh', 'd
 /** Wait before the first retry, ms; each further one doubles it. */
 const RETRY_MS = 50
 
-/** @param {Record<string, any>} options @returns {ProxyTransport} */
-function createTransport(options) {
-  if (isHttp(options.endpoint)) return new HttpTransport(options)
-  throw new Error(`${options.endpoint}: gRPC proxies are not supported yet`)
-}
-
 /** One proxy block, or one entry of `proxies`. */
 class Backend {
   #transport
@@ -55,9 +50,10 @@ class Backend {
 
   /**
    * @param {string} name `default` for a block @param {Record<string, any>} options @param {Parts} parts
+   * @param {GrpcChannels} channels of all backends
    * @throws {Error} naming a key
    */
-  constructor(name, options, { log, clock }) {
+  constructor(name, options, { log, clock }, channels) {
     this.name = name
     this.options = options
     this.timeout = options.timeout || 1000
@@ -66,7 +62,8 @@ class Backend {
       options.emulated_headers,
       options.http_headers,
     )
-    this.#transport = createTransport(options)
+    /** @type {ProxyTransport} */
+    this.#transport = isHttp(options.endpoint) ? new HttpTransport(options) : channels.transport(options)
     this.#breaker = new Breaker(options.breaker, clock)
     this.#log = log
   }
@@ -223,6 +220,7 @@ class ProxyHandler {
 class Backends {
   /** @type {Map<string, Backend>} */
   #all = new Map()
+  #channels = new GrpcChannels()
   #config
   #parts
 
@@ -246,7 +244,7 @@ class Backends {
         ? options
         : this.#config.proxies.find((/** @type {any} */ proxy) => proxy.name === name)
       try {
-        backend = new Backend(own ? 'default' : name, given, this.#parts)
+        backend = new Backend(own ? 'default' : name, given, this.#parts, this.#channels)
       } catch (error) {
         throw new Error(`${key}: ${error.message}`)
       }

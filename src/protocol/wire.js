@@ -75,6 +75,17 @@ export class WireReader {
     return this.#long(true)
   }
 
+  /** @returns {bigint} all 64 bits of a varint, unsigned */
+  bigUint64() {
+    let value = 0n
+    for (let shift = 0n; shift < 70n; shift += 7n) {
+      const byte = this.#byte()
+      value |= BigInt(byte & 127) << shift
+      if (byte < 128) return BigInt.asUintN(64, value)
+    }
+    throw disconnects.badRequest
+  }
+
   /** @returns {number} end of the length-delimited value that begins here; #at becomes its first byte */
   #valueEnd() {
     const length = this.uint32()
@@ -211,6 +222,13 @@ export class WireWriter {
     this.#tag(field, Wire.VARINT)
     for (; value > 127n; value >>= 7n) this.#bytes[this.#end++] = Number(value & 127n) | 128
     this.#bytes[this.#end++] = Number(value)
+  }
+
+  /** @param {number} field @param {number} value */
+  double(field, value) {
+    if (value === 0) return
+    this.#tag(field, Wire.FIXED64)
+    this.#end = this.#bytes.writeDoubleLE(value, this.#end)
   }
 
   /** @param {number} field @param {boolean | undefined} value */

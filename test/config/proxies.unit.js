@@ -110,7 +110,19 @@ t.test('refused proxies', async t => {
     [connect({ endpoint: 'http://' }), 'client.proxy.connect.endpoint: is not a URL'],
     [connect({ endpoint: 'http://u:p@host/' }), 'has a user or password'],
     [connect({ endpoint: 'host:1000/path' }), 'is neither an http:// or https:// URL nor a gRPC target'],
-    [connect({ endpoint: 'host:1000' }), 'gRPC proxies are not supported yet'],
+    [connect({ endpoint: 'unix-abstract:x' }), 'is neither an http:// or https:// URL nor a gRPC target'],
+    [
+      connect({ endpoint: 'host:1000', grpc: { static_metadata: { 'grpc-timeout': '1' } } }),
+      'client.proxy.connect.grpc.static_metadata: "grpc-timeout" is not a name of metadata',
+    ],
+    [
+      connect({ endpoint: 'host:1000', grpc: { credentials_key: 'k', credentials_value: 'ä' } }),
+      'client.proxy.connect.grpc.credentials_key: the value of "k" is not plain ASCII',
+    ],
+    [
+      connect({ endpoint: 'host:1000', grpc: { tls: { enabled: true, server_ca_pem: 'x' } } }),
+      'client.proxy.connect.grpc.tls.server_ca_pem: is not PEM',
+    ],
     [connect({ timeout: 1000 }), 'client.proxy.connect.timeout: 1000 has no unit'],
     [connect({ timeout: '-1s' }), 'is negative'],
     [connect({ http_headers: ['a b'] }), 'http_headers: "a b" is not the name of a header'],

@@ -1,0 +1,590 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import http2 from 'node:http2'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { ServerCredentials, status } from '@grpc/grpc-js'
+import t from 'tap'
+import { loadConfig } from '../../src/config/load.js'
+import { Disconnect, ReplyError } from '../../src/errors.js'
+import { CallFailed } from '../../src/hooks/contract.js'
+import { createProxies } from '../../src/hooks/proxies.js'
+import { bytesPayload, NO_PAYLOAD, textPayload } from '../../src/protocol/payload.js'
+import { HookStats } from '../../src/stats/hook-stats.js'
+import { withoutProgram } from '../needs.js'
+import { freePort } from '../ports.js'
+import { makeAuthority } from '../redis/certificates.js'
+import { testdir } from '../testdir.js'
+import { GrpcBackend } from './grpc-backend.js'
+
+const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+const RPC = { proxy: { endpoint: '127.0.0.1:1' }, without_namespace: { proxy_enabled: true } }
+
+const backend = await GrpcBackend.start(t)
+
+/** @param {object} [more] @returns {any} an event, as a session makes it */
+function event(more) {
+  const controller = new AbortController()
+  return {
+    client: 'c1',
+    transport: 'websocket',
+    protocol: 'json',
+    user: 'u1',
+    method: 'm',
+    channel: 'room',
+    name: 'js',
+    version: '1.2',
+    metaText: '{"m":1.50}',
+    headerLines: [],
+    emulatedHeaders: {},
+    payload: textPayload('{ "n" : 1.50, "n": 12345678901234567890}'),
+    code: 3000,
+    reason: 'gone',
+    channels: ['a', 'b'],
+    duration: 1.5,
+    controller,
+    signal: controller.signal,
+    ...more,
+  }
+}
+
+/** @param {import('tap').Test} t @param {object} [proxy] options of all proxies */
+function start(t, proxy = {}) {
+  const options = { endpoint: backend.url, timeout: '20s', ...proxy }
+  const client = ['connect', 'refresh', 'disconnected', 'unsubscribed'].map(name => [
+    name,
+    { enabled: true, ...options },
+  ])
+  const { config } = loadConfig({
+    base: {
+      client: { proxy: Object.fromEntries(client) },
+      channel: {
+        proxy: { subscribe: options, publish: options, sub_refresh: options },
+        without_namespace: {
+          subscribe_proxy_enabled: true,
+          publish_proxy_enabled: true,
+          sub_refresh_proxy_enabled: true,
+        },
+      },
+      rpc: { proxy: options, without_namespace: { proxy_enabled: true } },
+    },
+  })
+  const stats = new HookStats()
+  /** @type {[object, string][]} */
+  const lines = []
+  const write = (/** @type {any} */ fields, /** @type {string} */ message) =>
+    void lines.push([fields, message])
+  const log = { info: write, warn: write, error: write }
+  const handlers = createProxies(config, { stats, log, clock: () => performance.now() })
+  let open = true
+  const close = async () => {
+    if (open) await handlers.close()
+    open = false
+  }
+  t.teardown(close)
+  backend.requests.length = 0
+  backend.answer = () => ({})
+  const { subscribe, publish, subRefresh } = handlers.channel('', {})
+  const { connect, refresh } = handlers
+  const [disconnected] = handlers.disconnected
+  const [unsubscribed] = handlers.unsubscribed
+  const rpc = handlers.rpc?.('m')
+  /** @type {any} */
+  const all = {
+    connect,
+    refresh,
+    subscribe,
+    publish,
+    sub_refresh: subRefresh,
+    rpc,
+    disconnected,
+    unsubscribed,
+  }
+  return { all, close, stats, lines, rpc: all.rpc }
+}
+
+/** @param {import('tap').Test} t @param {Promise<any>} promise @param {string} kind */
+async function fails(t, promise, kind) {
+  const error = await promise.then(
+    () => null,
+    error => error,
+  )
+  t.ok(error instanceof CallFailed, String(error))
+  t.equal(error?.kind, kind, error?.message)
+}
+
+/**
+ * A server that speaks HTTP/2, and answers calls as a test says.
+ * @param {import('tap').Test} t @param {(stream: http2.ServerHttp2Stream, headers: any) => void} answer
+ */
+async function startHttp2(t, answer) {
+  const server = http2.createServer()
+  /** @type {http2.ServerHttp2Session[]} */
+  const sessions = []
+  server.on('session', session => sessions.push(session))
+  server.on('stream', (stream, headers) => {
+    stream.on('error', () => {})
+    stream.resume()
+    answer(stream, headers)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const session of sessions) session.destroy()
+    server.close()
+  })
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  return { sessions, endpoint: `127.0.0.1:${port}` }
+}
+
+/** @param {Buffer} bytes @param {number} flag 1: compressed @returns {Buffer} a message on the wire */
+function framed(bytes, flag = 0) {
+  const head = Buffer.alloc(5)
+  head[0] = flag
+  head.writeUInt32BE(bytes.length, 1)
+  return Buffer.concat([head, bytes])
+}
+
+/** @param {http2.ServerHttp2Stream} stream @param {Buffer} message @param {object} [headers] */
+function reply(stream, message, headers) {
+  stream.respond(
+    { ':status': 200, 'content-type': 'application/grpc', ...headers },
+    { waitForTrailers: true },
+  )
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+  stream.end(message)
+}
+
+t.test('requests: the fields of each event, with texts byte for byte', async t => {
+  const { all } = start(t, { include_connection_meta: true })
+  for (const handler of Object.values(all)) await handler.call(event())
+  const data = '{ "n" : 1.50, "n": 12345678901234567890}'
+  const meta = '{"m":1.50}'
+  const head = { client: 'c1', transport: 'websocket', protocol: 'json', encoding: 'json' }
+  const channel = { user: 'u1', channel: 'room' }
+  const { requests } = backend
+  t.strictSame(
+    requests.map(({ event, message }) => [
+      event,
+      Object.fromEntries(
+        Object.entries(message).map(([name, value]) => [name, Buffer.isBuffer(value) ? `${value}` : value]),
+      ),
+    ]),
+    [
+      ['connect', { ...head, data, name: 'js', version: '1.2', channels: ['a', 'b'] }],
+      ['refresh', { ...head, user: 'u1', meta }],
+      ['subscribe', { ...head, ...channel, meta, data }],
+      ['publish', { ...head, ...channel, data, meta }],
+      ['sub_refresh', { ...head, ...channel, meta }],
+      ['rpc', { ...head, user: 'u1', method: 'm', data, meta }],
+      [
+        'disconnected',
+        { ...head, user: 'u1', code: 3000, reason: 'gone', channels: ['a', 'b'], duration: 1.5, meta },
+      ],
+      ['unsubscribed', { ...head, ...channel, code: 3000, reason: 'gone', meta }],
+    ],
+  )
+  t.equal(new Set(requests.map(({ call }) => call.getPeer())).size, 1, 'one connection for all of them')
+})
+
+t.test('requests: empty, binary and compressed data', async t => {
+  const { rpc } = start(t)
+  await rpc.call(event({ user: '', method: '', payload: NO_PAYLOAD }))
+  t.strictSame(Object.keys(backend.requests[0].message), ['client', 'transport', 'protocol', 'encoding'])
+  await fails(t, rpc.call(event({ payload: bytesPayload(Buffer.from([0xff])) })), 'data')
+  const binary = start(t, { binary_encoding: true, grpc: { compression: true } })
+  await binary.rpc.call(event({ payload: bytesPayload(Buffer.from([0xff])) }))
+  t.match(backend.requests[0].message, { encoding: 'binary', b64data: '/w==' })
+  /** @type {any} */
+  let headers
+  const { endpoint } = await startHttp2(t, (stream, given) => {
+    headers = given
+    reply(stream, framed(Buffer.alloc(0)))
+  })
+  await start(t, { endpoint, grpc: { compression: true } }).rpc.call(event())
+  t.equal(headers['grpc-encoding'], 'gzip')
+  t.match(headers, {
+    'content-type': 'application/grpc',
+    'grpc-timeout': /^\d+m$/,
+    'user-agent': /^Halley\/\d/,
+    ':path': '/centrifugal.centrifugo.proxy.CentrifugoProxy/RPC',
+  })
+})
+
+t.test('metadata', async t => {
+  const { rpc } = start(t, {
+    http_headers: ['Cookie', 'X-Both', 'Upgrade', 'Authorization', 'HTTP2-Settings', 'x!y', 'grpc-timeout'],
+    emulated_headers: ['X-Both', 'X-Emulated', 'X-Broken', 'X-Secret', 'x-raw-bin'],
+    grpc: {
+      static_metadata: { 'X-Static': 's', 'X-Both': 's', 'x-emulated': 's' },
+      credentials_key: 'X-Secret',
+      credentials_value: 'v',
+    },
+  })
+  const headerLines = Object.entries({
+    cookie: 'a=1',
+    upgrade: 'websocket',
+    'x-both': 'real',
+    other: 'o',
+  }).flat()
+  headerLines.push('cookie', 'b=2', 'authorization', 'a', 'authorization', 'b', 'http2-settings', 'AAMAAABk')
+  headerLines.push('x!y', '1', 'grpc-timeout', '1n')
+  const emulatedHeaders = {
+    'X-both': 'emulated',
+    'x-Emulated': 'e',
+    'x-broken': 'ä',
+    'x-secret': 'of a client',
+    'x-raw-bin': 'bytes',
+    cookie: 'no',
+  }
+  for (let i = 0; i < 2; i++) await rpc.call(event({ headerLines, emulatedHeaders }))
+  const [{ metadata }] = backend.requests
+  const { 'user-agent': _, ...map } = metadata.getMap()
+  t.strictSame(map, {
+    authorization: 'a, b',
+    cookie: 'a=1; b=2',
+    'x-static': 's',
+    'x-both': 'real',
+    'x-emulated': 'e',
+    'x-secret': 'v',
+    'x-raw-bin': Buffer.from('bytes'),
+  })
+  await fails(t, rpc.call(event({ emulatedHeaders: { 'x-both': 'x'.repeat(70_000) } })), 'data')
+  await rpc.call(event({ emulatedHeaders: { 'x-both': 'x'.repeat(60_000) } }))
+  t.equal(new Set(backend.requests.map(({ call }) => call.getPeer())).size, 1, 'nothing ends the connection')
+})
+
+t.test('answers', async t => {
+  const { all, rpc } = start(t)
+  const b64 = (/** @type {string} */ json) => Buffer.from(json).toString('base64')
+  /** @param {string} name @param {any} answer */
+  const ask = (name, answer) => {
+    backend.answer = () => answer
+    return all[name].call(event())
+  }
+  const raw = '{ "x" : 1.50, "x":null }'
+  t.equal(String((await ask('rpc', { result: { data: Buffer.from(raw) } })).data.data), raw)
+  t.equal(String((await ask('rpc', { result: { data: null } })).data.data), 'null')
+  t.strictSame(await ask('rpc', {}), {})
+  t.strictSame(await ask('rpc', { result: { data: Buffer.alloc(0) } }), { data: undefined }, 'empty: absent')
+  t.equal(String((await ask('rpc', { result: { data: 1, b64data: b64('[2]') } })).data.data), '[2]')
+  const connect = await ask('connect', {
+    result: {
+      user: 'ann',
+      expire_at: 4102444800,
+      info: { i: 1 },
+      data: [1],
+      channels: ['one', ''],
+      subs: {
+        two: {
+          expire_at: 7,
+          b64info: b64('{"c":2}'),
+          data: 'd',
+          override: { presence: { value: true }, join_leave: {} },
+          server_tags_filter: { op: 'and', nodes: [{ key: 'k' }] },
+          cache_recover: true,
+        },
+      },
+      meta: { m: 1 },
+      caps: [{ channels: ['x'], allow: ['pub'], match: 'wildcard' }],
+      labels: { l: 'm' },
+    },
+  })
+  t.match(connect, { user: 'ann', expireAt: 4102444800, info: '{"i":1}', meta: '{"m":1}' })
+  t.equal(String(connect.data.data), '[1]')
+  t.strictSame([...connect.subs.keys()], ['one', 'two'])
+  const { data, ...two } = connect.subs.get('two')
+  t.match(two, { info: '{"c":2}', override: { presence: true, join_leave: false }, cacheRecover: true })
+  t.equal(String(data.data), '"d"')
+  t.equal(await ask('connect', {}), null)
+  t.match(await ask('connect', { result: {} }), { user: '' })
+  t.match(await ask('refresh', { result: { expire_at: 5, info: 1, meta: 2, caps: [{}] } }), {
+    expireAt: 5,
+    info: '1',
+    meta: '2',
+  })
+  t.equal(await ask('refresh', { result: { expired: true } }), null)
+  t.equal(await ask('sub_refresh', { error: { code: 1 } }), null)
+  t.match(await ask('sub_refresh', { result: { expire_at: -5 } }), { expireAt: -5 })
+  t.match(await ask('subscribe', { result: { expire_at: 9, allow: ['x'], server_tags_filter: {} } }), {
+    expireAt: 9,
+  })
+  const publish = await ask('publish', {
+    result: {
+      data: { a: 1 },
+      b64data: b64('2'),
+      skip_history: true,
+      tags: { t: 'ä', empty: '' },
+      idempotency_key: 'k',
+      delta: true,
+      version: '18446744073709551615',
+      version_epoch: 'e',
+    },
+  })
+  t.equal(String(publish.data.data), '{"a":1}', 'of publish, data wins')
+  t.match(publish, {
+    skipHistory: true,
+    tags: { t: 'ä', empty: '' },
+    idempotencyKey: 'k',
+    delta: true,
+    version: 18446744073709551615n,
+    versionEpoch: 'e',
+  })
+  await t.rejects(
+    ask('rpc', { result: {}, error: { code: 1000, message: 'm', temporary: true } }),
+    new ReplyError(1000, 'm', true),
+  )
+  const both = { result: {}, error: { code: 1 }, disconnect: { code: 4501, reason: 'bye' } }
+  await t.rejects(ask('rpc', both), new Disconnect(4501, 'bye'))
+  t.equal(rpc.name, 'grpc rpc proxy "default"')
+})
+
+t.test('failed calls', async t => {
+  const { all, rpc, lines } = start(t, { max_response_size: 4096, breaker: { failures: 0 } })
+  /** @type {[string, any, string][]} */
+  const cases = [
+    ['UNAVAILABLE', { code: status.UNAVAILABLE }, 'unavailable'],
+    ['INTERNAL', { code: status.INTERNAL, details: 'x'.repeat(5000) }, 'status'],
+    ['PERMISSION_DENIED', { code: status.PERMISSION_DENIED }, 'status'],
+    ['RESOURCE_EXHAUSTED', { code: status.RESOURCE_EXHAUSTED }, 'status'],
+    ['DEADLINE_EXCEEDED', { code: status.DEADLINE_EXCEEDED }, 'timeout'],
+    ['base64', { result: { b64data: '_-' } }, 'base64'],
+    ['a large answer', { result: { data: 'x'.repeat(5000) } }, 'size'],
+    ['a tag without a number', Buffer.from([0]), 'answer'],
+    ['a text for a message', Buffer.from([0x0a, 2, 0xff, 0xff]), 'answer'],
+    ['a varint for a message', Buffer.from([0x08, 1]), 'answer'],
+    ['a varint for bytes', Buffer.from([0x0a, 2, 0x08, 1]), 'answer'],
+    ['text for a number', Buffer.from([0x12, 3, 0x0a, 1, 0x31]), 'answer'],
+    ['invalid UTF-8', Buffer.from([0x12, 3, 0x12, 1, 0xff]), 'answer'],
+    ['a message that is cut off', Buffer.from([0x0a, 5, 0x0a, 9, 1]), 'answer'],
+    ['an endless varint', Buffer.from([0x12, 12, 0x08, ...Buffer.alloc(11, 0xff)]), 'answer'],
+    ['the end of a group', Buffer.from([0x7c]), 'answer'],
+  ]
+  for (const [name, answer, kind] of cases) {
+    backend.answer = () => answer
+    await t.test(name, t => fails(t, rpc.call(event()), kind))
+  }
+  backend.answer = () => Buffer.from([0x0a, 2, 0x0a, 0, 0x7a, 1, 1, 0x78, 5])
+  t.strictSame(await rpc.call(event()), { data: undefined }, 'unknown fields are ignored')
+  backend.answer = () => ({ code: status.UNIMPLEMENTED })
+  await fails(t, all.disconnected.call(event()), 'status')
+  t.strictSame(lines, [])
+})
+
+t.test('servers that break the rules of gRPC', async t => {
+  /** @type {(stream: http2.ServerHttp2Stream) => void} */
+  let answer = () => {}
+  const { sessions, endpoint } = await startHttp2(t, stream => answer(stream))
+  const { rpc } = start(t, { endpoint, max_response_size: 4096, breaker: { failures: 0 } })
+  const head = { ':status': 200, 'content-type': 'application/grpc' }
+  const gzip = { 'grpc-encoding': 'gzip' }
+  /** @type {[string, typeof answer, string][]} */
+  const cases = [
+    ['HTTP 503', stream => stream.respond({ ':status': 503 }, { endStream: true }), 'unavailable'],
+    ['HTTP 404', stream => stream.respond({ ':status': 404 }, { endStream: true }), 'status'],
+    ['no status', stream => stream.respond(head, { endStream: true }), 'status'],
+    ['no message', stream => stream.respond({ ...head, 'grpc-status': '0' }, { endStream: true }), 'status'],
+    [
+      'an unknown status',
+      stream => stream.respond({ ...head, 'grpc-status': '99' }, { endStream: true }),
+      'status',
+    ],
+    ['a reset', stream => stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR), 'status'],
+    ['broken gzip', stream => reply(stream, framed(Buffer.from('no gzip'), 1), gzip), 'status'],
+    ['large gzip', stream => reply(stream, framed(gzipSync(Buffer.alloc(100_000)), 1), gzip), 'size'],
+    ['a large length', stream => reply(stream, Buffer.from([0, 0xff, 0xff, 0xff, 0xff, 1])), 'size'],
+    ['a closed connection', () => sessions.at(-1)?.destroy(), 'unreachable'],
+  ]
+  for (const [name, each, kind] of cases) {
+    answer = each
+    await t.test(name, t => fails(t, rpc.call(event()), kind))
+  }
+  answer = stream => reply(stream, framed(gzipSync(Buffer.from([0x0a, 3, 0x0a, 1, 0x31])), 1), gzip)
+  t.equal(String((await rpc.call(event())).data.data), '1', 'compressed')
+})
+
+t.test('names of maps are only names', async t => {
+  const { all } = start(t)
+  const tag = Buffer.from([0x0a, 9, ...Buffer.from('__proto__'), 0x12, 1, 0x78])
+  backend.answer = () => Buffer.from([0x0a, tag.length + 2, 0x22, tag.length, ...tag])
+  const { tags } = await all.publish.call(event())
+  t.equal(JSON.stringify(tags), '{"__proto__":"x"}')
+})
+
+t.test('the end of a call', async t => {
+  const { rpc, stats } = start(t)
+  backend.answer = () => null
+
+  await t.test('a call that nobody waits for is cancelled', async t => {
+    const asked = event({ method: 'left' })
+    const call = rpc.call(asked)
+    const request = await backend.request(({ fields }) => fields.method === 'left')
+    t.match(stats.states(), { 'grpc rpc default': { inflight: 1, down: 0 } })
+    const reason = new Error('the client has left')
+    asked.controller.abort(reason)
+    await t.rejects(call, reason)
+    await request.aborted
+    t.match(stats.states(), { 'grpc rpc default': { inflight: 0 } })
+    await t.rejects(rpc.call(asked), reason, 'and none begins any more')
+  })
+
+  await t.test('the deadline is that of the proxy, and the backend knows it', async t => {
+    const { rpc } = start(t, { timeout: '50ms' })
+    backend.answer = () => null
+    await fails(t, rpc.call(event({ method: 'late' })), 'timeout')
+    const long = start(t, { timeout: '1h' })
+    backend.answer = ({ call }) => ({ result: { data: call.getDeadline() - Date.now() } })
+    const left = Number((await long.rpc.call(event())).data.data)
+    t.ok(left > 1_800_000 && left <= 3_600_000, `${left} ms`)
+  })
+})
+
+t.test('a target that is not there fails at once, and is found when it is back', async t => {
+  const port = await freePort()
+  const { rpc, lines, stats } = start(t, {
+    endpoint: `127.0.0.1:${port}`,
+    timeout: '1h',
+    breaker: { failures: 3, interval: '1ms' },
+  })
+  for (let i = 0; i < 3; i++) await fails(t, rpc.call(event()), 'unreachable')
+  t.equal(lines.length, 1, 'one line')
+  t.match(stats.states(), { 'grpc rpc default': { down: 1 } })
+  const late = await GrpcBackend.start(t, { address: `127.0.0.1:${port}` })
+  for (;;) {
+    const kind = await rpc.call(event()).then(
+      () => '',
+      (/** @type {any} */ error) => error.kind,
+    )
+    if (kind === '') break
+    t.match(kind, /^(?:unreachable|unavailable|breaker)$/)
+    await new Promise(setImmediate)
+  }
+  t.equal(late.requests.length, 1)
+  t.match(lines.at(-1)?.[1], 'answers again')
+  await fails(
+    t,
+    start(t, { endpoint: 'grpc://localhost.invalid:1', timeout: '1h' }).rpc.call(event()),
+    'unreachable',
+  )
+})
+
+t.test('connections', async t => {
+  /** @type {(stream: http2.ServerHttp2Stream) => void} */
+  let answer = stream => reply(stream, framed(Buffer.alloc(0)))
+  const { sessions, endpoint } = await startHttp2(t, stream => answer(stream))
+  const { rpc, close } = start(t, { endpoint, breaker: { failures: 0 } })
+  await rpc.call(event())
+  t.equal(sessions.length, 1)
+
+  await t.test('one whose calls all end without an answer is replaced', async t => {
+    answer = () => {}
+    const late = new CallFailed('no answer in time', 'timeout')
+    for (let i = 0; i < 5; i++) {
+      const asked = event()
+      const call = rpc.call(asked)
+      asked.controller.abort(late)
+      await fails(t, call, 'timeout')
+    }
+    answer = stream => reply(stream, framed(Buffer.alloc(0)))
+    await rpc.call(event())
+    t.equal(sessions.length, 2)
+    if (!sessions[0].closed) await once(sessions[0], 'close')
+  })
+
+  await t.test('they end with the configuration, after their calls', async t => {
+    /** @type {http2.ServerHttp2Stream | undefined} */
+    let waiting
+    const asked = new Promise(resolve => {
+      answer = stream => {
+        waiting = stream
+        resolve(stream)
+      }
+    })
+    const call = rpc.call(event())
+    await asked
+    const closed = close()
+    reply(/** @type {any} */ (waiting), framed(Buffer.alloc(0)))
+    t.strictSame(await call, {})
+    await closed
+    if (!sessions[1].closed) await once(sessions[1], 'close')
+  })
+})
+
+t.test('other targets', async t => {
+  // The path of a socket has at most 107 bytes.
+  const folder = mkdtempSync(join(tmpdir(), 'halley-grpc-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const socket = join(folder, 'backend.sock')
+  const local = await GrpcBackend.start(t, { address: `unix:${socket}` })
+  for (const endpoint of [
+    `unix:${socket}`,
+    backend.url.toUpperCase(),
+    backend.url.slice('grpc://'.length),
+    `dns:///127.0.0.1:${backend.port}`,
+    `ipv4:127.0.0.1:${backend.port}`,
+  ]) {
+    t.strictSame(await start(t, { endpoint }).rpc.call(event()), {}, endpoint)
+    t.equal(local.requests.length, 1)
+  }
+})
+
+t.test('TLS, with a certificate of the client', { skip: withoutProgram('openssl') }, async t => {
+  const folder = testdir(t)
+  const authority = makeAuthority(folder, 'authority')
+  const server = authority.sign('server', 'DNS:backend.example')
+  const client = authority.sign('client', 'DNS:gateway.example')
+  const pair = { private_key: Buffer.from(server.key), cert_chain: Buffer.from(server.pem) }
+  const credentials = ServerCredentials.createSsl(Buffer.from(authority.pem), [pair], true)
+  const secure = await GrpcBackend.start(t, { credentials })
+  /** @param {object} more */
+  const call = more => {
+    const tls = {
+      enabled: true,
+      server_ca_pem: authority.file,
+      server_name: 'backend.example',
+      cert_pem: client.pem,
+      key_pem: Buffer.from(client.key).toString('base64'),
+      ...more,
+    }
+    return start(t, { endpoint: `localhost:${secure.port}`, grpc: { tls } }).rpc.call(event())
+  }
+  t.strictSame(await call({}), {})
+  t.strictSame(await call({ server_name: '', server_ca_pem: '', insecure_skip_verify: true }), {})
+  t.equal(secure.requests.length, 2)
+  await fails(t, call({ server_name: '' }), 'unreachable')
+  await fails(t, call({ server_ca_pem: '' }), 'unreachable')
+  await fails(t, call({ cert_pem: '', key_pem: '' }), 'unreachable')
+  await fails(t, call({ enabled: false }), 'unreachable')
+  t.equal(secure.requests.length, 2)
+})
+
+t.test('without the package, one line names the command that installs it', async t => {
+  const config = {
+    http_server: { address: '127.0.0.1' },
+    client: { insecure: true },
+    http_api: { disabled: true },
+  }
+  const folder = testdir(t, {
+    'halley.json': JSON.stringify({ ...config, rpc: RPC }),
+    'hide.cjs': `const Module = require('node:module')
+      const { _resolveFilename } = Module
+      Module._resolveFilename = function (name, ...rest) {
+        if (!name.startsWith('@grpc/')) return _resolveFilename.call(this, name, ...rest)
+        throw Object.assign(new Error(name), { code: 'MODULE_NOT_FOUND' })
+      }`,
+  })
+  const args = ['--require', join(folder, 'hide.cjs'), BIN, 'serve', '-c', join(folder, 'halley.json')]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const output = Promise.all([text(child.stdout), text(child.stderr)])
+  const [code] = await once(child, 'close')
+  const [, stderr] = await output
+  t.equal(code, 1)
+  t.match(
+    stderr,
+    /^halley: rpc\.proxy\.endpoint: is a gRPC target, [^\n]*: npm install @grpc\/grpc-js[^\n]*\n$/,
+  )
+})
