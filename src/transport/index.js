@@ -6,14 +6,7 @@
 
 import { derive } from '../config/derive.js'
 import { Admission } from './admission.js'
-import { Emulation } from './emulation.js'
 import { Cors, createOriginCheck } from './origin.js'
-import { PollEndpoint } from './poll/endpoint.js'
-import { HttpStreamTransport, UniHttpStreamTransport } from './stream/http-stream.js'
-import { SseTransport, UniSseTransport } from './stream/sse.js'
-import { UniPollEndpoint } from './uni-poll/endpoint.js'
-import { UniWebSocketTransport } from './uni-websocket.js'
-import { WebSocketTransport } from './websocket.js'
 
 /** @import { Publication } from '../broker/contract.js' */
 /** @import { Disconnect } from '../errors.js' */
@@ -35,25 +28,59 @@ import { WebSocketTransport } from './websocket.js'
  */
 
 /**
- * The table of transports.
- * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, drain?:
- *   () => Clients, reload?: () => void, backlog?: () => Unread}}[]}
+ * @typedef {new (parts: any) => {mount: () => void, drain?: () => Clients, reload?: () => void, backlog?: () => Unread}}
+ *   TransportClass
  */
-const transports = Object.freeze([
-  { enabled: ({ websocket }) => !websocket.disabled, Transport: WebSocketTransport },
-  { enabled: ({ http_stream }) => http_stream.enabled, Transport: HttpStreamTransport },
-  { enabled: ({ sse }) => sse.enabled, Transport: SseTransport },
-  { enabled: ({ poll }) => poll.enabled, Transport: PollEndpoint },
-  { enabled: ({ uni_websocket }) => uni_websocket.enabled, Transport: UniWebSocketTransport },
-  { enabled: ({ uni_sse }) => uni_sse.enabled, Transport: UniSseTransport },
-  { enabled: ({ uni_http_stream }) => uni_http_stream.enabled, Transport: UniHttpStreamTransport },
-  { enabled: ({ uni_poll }) => uni_poll.enabled, Transport: UniPollEndpoint },
-])
 
 /**
- * Mounts the transports that the configuration enables.
+ * The table of transports. Only those that are on are loaded: the rest takes a tenth of a worker's start.
+ * @type {readonly {enabled: (config: any) => boolean, load: () => Promise<TransportClass>}[]}
+ */
+const table = Object.freeze([
+  {
+    enabled: ({ websocket }) => !websocket.disabled,
+    load: async () => (await import('./websocket.js')).WebSocketTransport,
+  },
+  {
+    enabled: ({ http_stream }) => http_stream.enabled,
+    load: async () => (await import('./stream/http-stream.js')).HttpStreamTransport,
+  },
+  { enabled: ({ sse }) => sse.enabled, load: async () => (await import('./stream/sse.js')).SseTransport },
+  {
+    enabled: ({ poll }) => poll.enabled,
+    load: async () => (await import('./poll/endpoint.js')).PollEndpoint,
+  },
+  {
+    enabled: ({ uni_websocket }) => uni_websocket.enabled,
+    load: async () => (await import('./uni-websocket.js')).UniWebSocketTransport,
+  },
+  {
+    enabled: ({ uni_sse }) => uni_sse.enabled,
+    load: async () => (await import('./stream/sse.js')).UniSseTransport,
+  },
+  {
+    enabled: ({ uni_http_stream }) => uni_http_stream.enabled,
+    load: async () => (await import('./stream/http-stream.js')).UniHttpStreamTransport,
+  },
+  {
+    enabled: ({ uni_poll }) => uni_poll.enabled,
+    load: async () => (await import('./uni-poll/endpoint.js')).UniPollEndpoint,
+  },
+  {
+    enabled: ({ http_stream, sse, poll }) => http_stream.enabled || sse.enabled || poll.enabled,
+    load: async () => (await import('./emulation.js')).Emulation,
+  },
+])
+
+/** @param {any} config @returns {Promise<TransportClass[]>} those that it enables */
+export const loadTransports = config =>
+  Promise.all(table.filter(({ enabled }) => enabled(config)).map(({ load }) => load()))
+
+/**
+ * Mounts transports.
  *
- * @param {object} parts @param {WorkerContext} parts.context @param {SocketServer} parts.server
+ * @param {object} parts @param {readonly TransportClass[]} parts.transports of `loadTransports`
+ * @param {WorkerContext} parts.context @param {SocketServer} parts.server
  * @param {Fanout} parts.fanout @param {Calls} parts.calls
  * @param {number} parts.workers that share the rate of new connections
  * @param {Pick<Overload, 'reason'>} parts.overload of this worker
@@ -62,8 +89,8 @@ const transports = Object.freeze([
  *   its clients without a session, `reload` uses the context's new configuration, `backlogs` count unread bytes outside
  *   of sockets
  */
-export function mountTransports({ context, server, fanout, calls, workers, overload }) {
-  const { config, sessions, clock } = context
+export function mountTransports({ transports, context, server, fanout, calls, workers, overload }) {
+  const { sessions, clock } = context
   const limits = () => {
     const { connection_limit, connection_rate_limit } = context.config.client
     return { limit: connection_limit, rate: connection_rate_limit / workers }
@@ -82,12 +109,8 @@ export function mountTransports({ context, server, fanout, calls, workers, overl
   const allowsOrigin = (/** @type {string} */ origin) => originCheck()(origin)
   const cors = new Cors(allowsOrigin, context.refusals)
   const parts = { context, server, fanout, calls, cors, admission }
-  const mounted = transports
-    .filter(({ enabled }) => enabled(config))
-    .map(({ Transport }) => new Transport(parts))
+  const mounted = transports.map(Transport => new Transport(parts))
   for (const transport of mounted) transport.mount()
-  const { http_stream, sse, poll } = config
-  if (http_stream.enabled || sse.enabled || poll.enabled) new Emulation(parts).mount()
   const waiting = () => mounted.flatMap(transport => transport.drain?.() ?? [])
   const reload = () => {
     admission.setLimits(limits())

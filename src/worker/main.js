@@ -39,7 +39,7 @@ import { WorkerSampler } from '../stats/worker-sample.js'
 import { TimerWheel } from '../timer-wheel.js'
 import { Calls } from '../transport/calls.js'
 import { Fanout } from '../transport/fanout.js'
-import { mountTransports } from '../transport/index.js'
+import { loadTransports, mountTransports } from '../transport/index.js'
 import { openBus } from './bus.js'
 import { ClientReports } from './client-reports.js'
 import { WorkerContext } from './context.js'
@@ -98,6 +98,7 @@ async function run(start) {
   const internal =
     given.http_server.internal_port === 0 ? server : await createServer({ driver: server.name, logger })
   const createEngine = await loadEngine(given)
+  const transports = await loadTransports(given)
   const demo = given.demo.enabled ? await import('../demo/index.js') : null
   const metricsPage = given.prometheus.enabled ? await import('../metrics/index.js') : null
   const admin = given.admin.enabled && given.admin.password !== '' ? await import('../admin/index.js') : null
@@ -194,6 +195,7 @@ async function run(start) {
     waiting,
     reload: reloadTransports,
   } = mountTransports({
+    transports,
     context,
     server,
     fanout,
