@@ -113,7 +113,7 @@ function checkProxy(path, proxy, used, needs, report) {
   for (const [name, value] of Object.entries(proxy.http.static_headers)) {
     const key = `${path}.http.static_headers`
     if (!TOKEN.test(name)) refuse([key], `${show(name)} is not the name of a header`)
-    else if (!METADATA_VALUE.test(value)) refuse([key], `the value of ${show(name)} is not plain ASCII`)
+    else if (!FIELD_VALUE.test(value)) refuse([key], `the value of ${show(name)} is not plain ASCII`)
     else if (OWN_HEADERS.has(name.toLowerCase())) report.warn(key, `${show(name)} is never sent`)
   }
   const { static_metadata: metadata, credentials_key: name, credentials_value: value } = proxy.grpc

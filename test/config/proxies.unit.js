@@ -127,6 +127,10 @@ t.test('refused proxies', async t => {
     [connect({ timeout: '-1s' }), 'is negative'],
     [connect({ http_headers: ['a b'] }), 'http_headers: "a b" is not the name of a header'],
     [connect({ http: { static_headers: { a: 'x\r\ny: z' } } }), 'the value of "a" is not plain ASCII'],
+    [
+      connect({ endpoint: 'host:1000', grpc: { static_metadata: { a: '\t' } } }),
+      'client.proxy.connect.grpc.static_metadata: the value of "a" is not plain ASCII',
+    ],
     [connect({ http: { tls: { enabled: true, server_ca_pem: 'x' } } }), 'http.tls.server_ca_pem: is not PEM'],
     [transform({ to_error: { code: 1000 } }), '[0]: status_code is missing'],
     [transform({ status_code: 404 }), '[0] needs either'],
@@ -154,15 +158,23 @@ t.test('refused proxies', async t => {
 
 t.test('headers that are never sent are named in a warning', async t => {
   const { warnings } = loadConfig({
-    base: connect({ http_headers: ['Upgrade'], http: { static_headers: { Host: 'x' } } }),
+    base: connect({
+      http_headers: ['Upgrade'],
+      http: { static_headers: { Host: 'x' } },
+      grpc: { static_metadata: { TE: 'x' } },
+    }),
   })
   t.strictSame(warnings, [
     'client.proxy.connect.http_headers: "Upgrade" is never forwarded',
     'client.proxy.connect.http.static_headers: "Host" is never sent',
+    'client.proxy.connect.grpc.static_metadata: "TE" is never sent',
   ])
 })
 
 t.test('blocks that nobody uses need no endpoint, and other cases of http are read', async t => {
   t.strictSame(faultsOf({ channel: { proxy: { publish: { timeout: '2s' } } } }), [])
   t.strictSame(faultsOf(connect({ endpoint: 'HTTPS://host/path?x=1' })), [])
+  t.strictSame(faultsOf(connect({ http: { static_headers: { a: 'x\ty' } } })), [])
+  for (const target of ['grpc://host:1', 'GRPC://[::1]:1', 'host:1', 'dns:///host:1', 'unix:/run/backend'])
+    t.strictSame(faultsOf(connect({ endpoint: target })), [], target)
 })
