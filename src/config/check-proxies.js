@@ -80,11 +80,12 @@ function transformFault({ to_error: error, to_disconnect: disconnect }) {
 }
 
 /** @param {string} key @param {[string, string][]} entries @param {Report} report */
-function checkMetadata(key, entries, { refuse, warn }) {
+function checkMetadata(key, entries, report) {
+  const { refuse } = report
   for (const [name, value] of entries) {
     if (!METADATA_NAME.test(name)) refuse([key], `${show(name)} is not a name of metadata`)
     else if (!METADATA_VALUE.test(value)) refuse([key], `the value of ${show(name)} is not plain ASCII`)
-    else if (OWN_HEADERS.has(name.toLowerCase())) warn(key, `${show(name)} is never sent`)
+    else if (OWN_HEADERS.has(name.toLowerCase())) report.warn(key, `${show(name)} is never sent`)
   }
 }
 
