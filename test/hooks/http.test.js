@@ -38,7 +38,8 @@ function event(more) {
 
 /** @param {import('tap').Test} t @param {object} [proxy] options of the rpc proxy @param {any} [base] */
 function start(t, proxy = {}, base = {}) {
-  const options = { endpoint: `${backend.url}/rpc?x=1`, ...proxy }
+  // Longer than a machine stands still.
+  const options = { endpoint: `${backend.url}/rpc?x=1`, timeout: '20s', ...proxy }
   const { config } = loadConfig({
     base: { ...base, rpc: { proxy: options, without_namespace: { proxy_enabled: true }, ...base.rpc } },
   })
@@ -273,7 +274,9 @@ t.test('retries of events that may be repeated, within their time', async t => {
     t,
     {},
     {
-      client: { proxy: { connect: { enabled: true, endpoint: `${backend.url}/connect`, retries: 2 } } },
+      client: {
+        proxy: { connect: { enabled: true, endpoint: `${backend.url}/connect`, timeout: '20s', retries: 2 } },
+      },
       proxies: [{ name: 'named', endpoint: `${backend.url}/named`, retries: 2 }],
       rpc: { namespaces: [{ name: 'ns', proxy_enabled: true, proxy_name: 'named' }] },
     },
