@@ -35,6 +35,17 @@ import { requests } from './proxy-requests.js'
 
 /** Kinds of failures that say that a backend is down, and that another try may help against. */
 const DOWN = new Set(['unreachable', 'unavailable', 'timeout'])
+/** Kinds of failures that a proxy counts itself: a module before it, which gets the other ones, has figures of its own. */
+const COUNTED = new Set([
+  'unreachable',
+  'unavailable',
+  'status',
+  'size',
+  'answer',
+  'base64',
+  'data',
+  'breaker',
+])
 /** Events that a backend may see twice without harm. */
 const REPEATABLE = new Set(['connect', 'refresh', 'subscribe', 'sub_refresh', 'disconnected', 'unsubscribed'])
 /** Wait before the first retry, ms; each further one doubles it. */
@@ -159,6 +170,16 @@ class ProxyHandler {
 
   /** @param {HookEvent} event @returns {Promise<any>} */
   async call(event) {
+    try {
+      return await this.#ask(event)
+    } catch (error) {
+      if (COUNTED.has(error.kind)) this.#series.fail(error.kind)
+      throw error
+    }
+  }
+
+  /** @param {HookEvent} event @returns {Promise<any>} */
+  async #ask(event) {
     const fields = requests[this.#event](event, this.#request)
     const call = { headers: this.#backend.lists.of(event), signal: event.signal }
     const startedAt = this.#series.begin()
@@ -192,6 +213,7 @@ class ProxyHandler {
     } catch (error) {
       // A refreshed thing whose info cannot be read is not refreshed.
       if (isRefresh(this.#event) && error.kind === 'base64') {
+        this.#series.fail(error.kind)
         this.#log.error({ reason: error.message }, `the ${this.name} failed`)
         return null
       }
@@ -199,9 +221,9 @@ class ProxyHandler {
     }
   }
 
-  /** @param {string} kind */
+  /** A call took too long, or was not made. @param {string} kind */
   failed(kind) {
-    this.#series.fail(kind)
+    if (!COUNTED.has(kind)) this.#series.fail(kind)
   }
 
   close() {

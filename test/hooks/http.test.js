@@ -132,7 +132,7 @@ t.test('the request: empty and binary data', async t => {
 })
 
 t.test('failed calls', async t => {
-  const { rpc } = start(t, { max_response_size: 4096 })
+  const { rpc, stats } = start(t, { max_response_size: 4096, breaker: { failures: 0 } })
   /** @type {[string, import('./backend.js').Answer, string][]} */
   const cases = [
     ['201', () => ({ status: 201, body: '{"result":{}}' }), 'status'],
@@ -187,6 +187,13 @@ t.test('failed calls', async t => {
     backend.answer = answer
     await t.test(name, t => fails(t, rpc.call(event()), kind))
   }
+  const { calls, failures } = stats.drain()['http rpc default']
+  t.equal(calls, cases.length)
+  t.equal(
+    Object.values(failures).reduce((sum, count) => sum + count, 0),
+    cases.length,
+    'each is counted once',
+  )
 })
 
 t.test('good answers', async t => {
