@@ -1,5 +1,5 @@
 import { Timer } from '../timer-wheel.js'
-import { CallFailed, refusalOf } from './contract.js'
+import { CallFailed, isPromise, refusalOf } from './contract.js'
 import { HookEvent } from './events.js'
 
 /** @import { Log } from '../log.js' */
@@ -50,9 +50,6 @@ class Call extends Timer {
     HookEvent.abort(this.event, new Error('the client has left'))
   }
 }
-
-/** @param {any} answer @returns {answer is Promise<any>} of any library */
-const isPromise = answer => typeof answer === 'object' && answer !== null && typeof answer.then === 'function'
 
 /** The calls of handlers that a worker waits for. */
 export class HookCalls {

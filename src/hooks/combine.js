@@ -1,6 +1,6 @@
 // Several implementations of the contract as one, and the observer of sessions behind their notices.
 
-import { NO_CHANNEL_HANDLERS, NO_HANDLERS } from './contract.js'
+import { isPromise, NO_CHANNEL_HANDLERS, NO_HANDLERS } from './contract.js'
 import { DisconnectedEvent, UnsubscribedEvent } from './events.js'
 
 /** @import { HookCalls } from './calls.js' */
@@ -25,7 +25,7 @@ function chain(first, second, applies = always) {
     call(event) {
       const answer = first.call(event)
       if (answer === null) return next(event)
-      return answer instanceof Promise ? answer.then(value => (value === null ? next(event) : value)) : answer
+      return isPromise(answer) ? answer.then(value => (value === null ? next(event) : value)) : answer
     },
     // A module throws and answers wrongly; a proxy counts its own failures, but not that its time is over.
     failed: kind => (kind === 'timeout' ? second : first).failed?.(kind),

@@ -129,6 +129,10 @@ export function refusalOf(error) {
   return reason === undefined ? new ReplyError(code, error.message, temporary) : new Disconnect(code, reason)
 }
 
+/** @param {any} answer @returns {answer is Promise<any>} of any library */
+export const isPromise = answer =>
+  typeof answer === 'object' && answer !== null && typeof answer.then === 'function'
+
 /** A handler failed: it threw, gave no answer in time, or a wrong one. The client gets error 100. */
 export class CallFailed extends Error {
   /** @param {string} message what went wrong, for the log @param {string} kind for metrics: timeout, throw ... */

@@ -2,10 +2,11 @@
 // because functions do not cross a fork.
 
 import { pathToFileURL } from 'node:url'
-import { NO_HANDLERS } from './contract.js'
+import { isPromise, NO_HANDLERS } from './contract.js'
 import { answers } from './module-answers.js'
 
 /** @import { ChannelHandlers, Handler, Handlers } from './contract.js' */
+/** @import { HookSeries, HookStats } from '../stats/hook-stats.js' */
 /** @import { HookEvent } from './events.js' */
 
 /** What a module may export. */
@@ -40,11 +41,11 @@ export const NO_MODULE = Object.freeze({
 /**
  * Loads the module of `hooks.module`.
  * @param {{module: string, timeout: number}} options absolute path, '' = none; ms
- * @param {{error: (fields: object, message: string) => void}} log
+ * @param {{error: (fields: object, message: string) => void}} log @param {HookStats} stats
  * @returns {Promise<HooksModule>}
  * @throws {Error} one line: the module does not load, or an export is wrong
  */
-export async function loadHooks({ module: path, timeout }, log) {
+export async function loadHooks({ module: path, timeout }, log, stats) {
   if (path === '') return NO_MODULE
   /** @type {Record<string, any>} */
   let loaded
@@ -55,7 +56,7 @@ export async function loadHooks({ module: path, timeout }, log) {
   }
   const exported = exportsOf(loaded, path)
   return {
-    handlers: handlersOf(exported, timeout),
+    handlers: handlersOf(exported, timeout, stats),
     async started(gateway) {
       try {
         await exported.started?.(gateway)
@@ -113,18 +114,20 @@ function exportsOf(loaded, path) {
 }
 
 /**
- * @param {Record<string, any>} exported @param {number} timeout ms
+ * @param {Record<string, any>} exported @param {number} timeout ms @param {HookStats} stats
  * @returns {Handlers}
  */
-function handlersOf(exported, timeout) {
+function handlersOf(exported, timeout, stats) {
   const { rpc } = exported
+  // One series for all methods: their names are the application's.
+  const seriesOf = (/** @type {string} */ name) => stats.open('module', name.replace(/\..*/, ''), 'default')
   /**
    * @param {string} name @param {(answer: any, event: any) => any} read what it returned -> answer of the contract
    * @param {Function | undefined} [run]
    * @returns {any} the handler; null: not exported
    */
   const handler = (name, read, run = exported[name]) =>
-    run === undefined ? null : createHandler(run, read, name, timeout)
+    run === undefined ? null : createHandler(run, read, name, timeout, seriesOf(name))
   /** @type {ChannelHandlers} */
   const channel = Object.freeze({
     subscribe: handler('subscribe', answers.subscribe),
@@ -163,18 +166,33 @@ const ignore = () => null
 
 /**
  * @param {Function} run @param {(answer: any, event: any) => any} read @param {string} name @param {number} timeout ms
+ * @param {HookSeries} series
  * @returns {Handler<HookEvent, any>}
  */
-function createHandler(run, read, name, timeout) {
+function createHandler(run, read, name, timeout, series) {
   return {
     name: `${name} hook`,
     timeout,
     call(event) {
-      const answer = run(event)
-      if (answer === undefined) return null
-      if (answer !== null && typeof answer.then === 'function')
-        return answer.then((/** @type {any} */ value) => (value === undefined ? null : read(value, event)))
-      return read(answer, event)
+      const begun = series.begin()
+      let answer
+      try {
+        answer = run(event)
+        if (!isPromise(answer)) return answer === undefined ? null : read(answer, event)
+      } finally {
+        if (!isPromise(answer)) series.end(begun)
+      }
+      return answer.then(
+        (/** @type {any} */ value) => {
+          series.end(begun)
+          return value === undefined ? null : read(value, event)
+        },
+        (/** @type {any} */ error) => {
+          series.end(begun)
+          throw error
+        },
+      )
     },
+    failed: kind => series.fail(kind),
   }
 }

@@ -86,7 +86,7 @@ async function run(start) {
   )
   // Before anything is awaited: a reload must reach a worker that is still starting.
   process.on('message', (/** @type {any} */ message) => switchConfig(live, message))
-  const hooks = await loadHooks(given.hooks, log)
+  const hooks = await loadHooks(given.hooks, log, hookStats)
   live.useHooks(hooks.handlers)
   /** One worker says which driver is used. */
   const logger = {

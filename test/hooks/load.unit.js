@@ -3,6 +3,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { loadHooks, NO_MODULE } from '../../src/hooks/module.js'
+import { HookStats } from '../../src/stats/hook-stats.js'
 
 const log = { error() {} }
 
@@ -29,7 +30,7 @@ t.test('a wrong module is refused with one line that names file and fault', asyn
     ['string.js', /does not load: no$/],
     ['missing-import.js', /does not load: Error: Cannot find module .*nowhere\.js/],
   ])) {
-    const refused = loadHooks({ module: join(folder, file), timeout: 1000 }, log)
+    const refused = loadHooks({ module: join(folder, file), timeout: 1000 }, log, new HookStats())
     await t.rejects(refused, { message: said }, file)
     await t.rejects(refused, { message: /^hooks\.module: [^\n]*$/ }, `${file}: one line`)
   }
@@ -41,13 +42,25 @@ t.test('what a module does not export is not asked; helpers beside the handlers 
     'default.js': 'export default { rpc: { a: () => 1 } }',
     'started.js': 'export const started = () => { throw new Error("no database") }',
   })
-  const { handlers } = await loadHooks({ module: join(folder, 'hooks.js'), timeout: 1000 }, log)
+  const { handlers } = await loadHooks(
+    { module: join(folder, 'hooks.js'), timeout: 1000 },
+    log,
+    new HookStats(),
+  )
   t.match(handlers, { connect: null, refresh: null, rpc: null, disconnected: [], headers: ['cookie'] })
   t.match(handlers.channel('', {}), { subscribe: null, subRefresh: null, publish: { name: 'publish hook' } })
-  const { handlers: other } = await loadHooks({ module: join(folder, 'default.js'), timeout: 1000 }, log)
+  const { handlers: other } = await loadHooks(
+    { module: join(folder, 'default.js'), timeout: 1000 },
+    log,
+    new HookStats(),
+  )
   t.ok(other.rpc?.('a'))
   t.equal(other.rpc?.('b'), null)
-  const { started } = await loadHooks({ module: join(folder, 'started.js'), timeout: 1000 }, log)
+  const { started } = await loadHooks(
+    { module: join(folder, 'started.js'), timeout: 1000 },
+    log,
+    new HookStats(),
+  )
   await t.rejects(started({}), { message: /started\(\) of .*started\.js failed: Error: no database/ })
-  t.equal(await loadHooks({ module: '', timeout: 1000 }, log), NO_MODULE)
+  t.equal(await loadHooks({ module: '', timeout: 1000 }, log, new HookStats()), NO_MODULE)
 })

@@ -1,0 +1,66 @@
+// Serves the page of the chat, and starts a gateway whose clients hooks.js decides about.
+//
+//   npm install halley-gateway centrifuge
+//   node server.js                  then open http://127.0.0.1:3000/
+//
+// PORT of the page (3000), GATEWAY_PORT (8000); 0 picks a free one. HOOKS: another hooks module.
+
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { createGateway } from 'halley-gateway'
+
+const { PORT = '3000', GATEWAY_PORT = '8000', WORKERS = '0', HOOKS } = process.env
+
+/** What the page needs: path -> type and file. The SDK comes from npm. */
+const files = new Map([
+  ['/', ['text/html; charset=utf-8', fileURLToPath(new URL('page.html', import.meta.url))]],
+  [
+    '/centrifuge.js',
+    ['text/javascript', fileURLToPath(new URL('../dist/centrifuge.js', import.meta.resolve('centrifuge')))],
+  ],
+])
+
+const server = createServer(async (request, response) => {
+  const { pathname } = new URL(request.url, 'http://localhost')
+  if (pathname === '/gateway') return response.end(gateway.url)
+  const file = files.get(pathname)
+  if (!file) return response.writeHead(404).end()
+  response.writeHead(200, { 'Content-Type': file[0] }).end(await readFile(file[1]))
+}).listen(Number(PORT), '127.0.0.1')
+await once(server, 'listening')
+const page = `http://127.0.0.1:${server.address().port}`
+
+const gateway = await createGateway({
+  hooks: HOOKS ?? new URL('hooks.js', import.meta.url),
+  config: {
+    workers: Number(WORKERS),
+    http_server: { address: '127.0.0.1', port: Number(GATEWAY_PORT) },
+    http_api: { disabled: true },
+    client: { allowed_origins: [page] },
+    channel: {
+      namespaces: [
+        {
+          name: 'room',
+          presence: true,
+          history_size: 50,
+          history_ttl: '10m',
+          force_recovery: true,
+          allow_publish_for_subscriber: true,
+        },
+      ],
+    },
+  },
+})
+
+console.log(`app ${page}`)
+console.log(`gateway ${gateway.url}`)
+
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, async () => {
+    server.close()
+    server.closeAllConnections()
+    await gateway.stop()
+  })
+}
