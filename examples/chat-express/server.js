@@ -9,10 +9,14 @@
 
 import { fileURLToPath } from 'node:url'
 import express from 'express'
-import { createApi } from 'halley-gateway/api'
+import { ApiClient } from 'halley-gateway/api'
 
-const { PORT = '3000', GATEWAY = 'http://127.0.0.1:8000', API_KEY = 'change me: 32 random bytes' } = process.env
-const gateway = createApi({ url: GATEWAY, key: API_KEY })
+const {
+  PORT = '3000',
+  GATEWAY = 'http://127.0.0.1:8000',
+  API_KEY = 'change me: 32 random bytes',
+} = process.env
+const gateway = new ApiClient({ url: GATEWAY, key: API_KEY })
 
 const ROOM = /^room:[a-z0-9-]{1,20}$/
 const NAME = /^[\p{L}\p{N} _-]{1,20}$/u
@@ -40,7 +44,8 @@ const events = {
     if (typeof text !== 'string' || text.trim() === '' || text.length > MAX_TEXT)
       return refuse(4003, `a message has 1 to ${MAX_TEXT} characters`)
     const { presence } = await gateway.presence(channel)
-    if (!Object.values(presence).some(member => member.user === user)) return refuse(4002, 'enter the room first')
+    if (!Object.values(presence).some(member => member.user === user))
+      return refuse(4002, 'enter the room first')
     return { result: { data: { room: channel, name: meta.name, text } } }
   },
 
@@ -58,7 +63,9 @@ for (const [event, decide] of Object.entries(events)) {
     response.json(answer?.result || answer?.error ? answer : {})
   })
 }
-app.get('/', (_request, response) => response.sendFile(fileURLToPath(new URL('../chat/page.html', import.meta.url))))
+app.get('/', (_request, response) =>
+  response.sendFile(fileURLToPath(new URL('../chat/page.html', import.meta.url))),
+)
 app.get('/gateway', (_request, response) => response.type('text').send(GATEWAY))
 app.get('/centrifuge.js', (_request, response) =>
   response.sendFile(fileURLToPath(new URL('../dist/centrifuge.js', import.meta.resolve('centrifuge')))),

@@ -39,7 +39,8 @@ export default defineHooks({
   },
 
   subscribe(event) {
-    if (event.channel === 'room:private' && !event.meta?.invited) throw reject(4030, 'an invitation is missing')
+    if (event.channel === 'room:private' && !event.meta?.invited)
+      throw reject(4030, 'an invitation is missing')
     return { data: { welcome: `You are in ${event.channel.slice('room:'.length)}.` } }
   },
 

@@ -1,51 +1,10 @@
 // Express and Fastify programs with a gateway in them, each on its own port and behind one reverse proxy.
 
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
+import { next, startExample } from './example.js'
 import { startReverseProxy } from './reverse-proxy.js'
-
-/**
- * @param {any} t @param {string} name of the example @param {Record<string, string>} env
- * @returns {Promise<{app: string, gateway: string, stop: () => Promise<any>}>} addresses that it has printed
- */
-async function startExample(t, name, env) {
-  const program = fileURLToPath(new URL(`../../examples/${name}/server.js`, import.meta.url))
-  const child = spawn(process.execPath, [program], {
-    env: {
-      ...process.env,
-      PORT: '0',
-      GATEWAY_PORT: '0',
-      WORKERS: '1',
-      HALLEY_OVERLOAD_MAX_TICK: '0s',
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const exited = once(child, 'exit')
-  t.teardown(async () => {
-    child.kill('SIGKILL')
-    await exited
-  })
-  const addresses = new Map()
-  for await (const line of createInterface({ input: child.stdout })) {
-    const [, what, url] = /^(app|gateway) (http\S+)$/.exec(line) ?? []
-    if (what) addresses.set(what, url)
-    if (addresses.size === 2) break
-  }
-  return {
-    app: addresses.get('app'),
-    gateway: addresses.get('gateway'),
-    stop() {
-      child.kill('SIGTERM')
-      return exited
-    },
-  }
-}
 
 /**
  * @param {any} t @param {string} gateway @param {string} token @param {string} origin of the page
@@ -64,9 +23,6 @@ function connect(t, gateway, token, origin) {
   t.teardown(() => client.disconnect())
   return client
 }
-
-/** @param {any} emitter @param {string} name @returns {Promise<any>} */
-const next = (emitter, name) => new Promise(resolve => emitter.once(name, resolve))
 
 /** @param {string} url @param {string} [method] @param {object} [body] @returns {Promise<any>} */
 async function call(url, method = 'GET', body = undefined) {

@@ -7,7 +7,9 @@ import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { startExample } from '../examples/example.js'
 import { freePort } from '../ports.js'
+import { RawClient } from '../raw-client.js'
 import { testdir } from '../testdir.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -99,7 +101,7 @@ import { defineHooks, disconnect, reject } from 'halley-gateway/hooks'
 export default defineHooks({
   connect({ token, user }) {
     if (token === null && user === '') throw disconnect(4500, 'no token')
-    return { user: token?.user ?? user, subscriptions: { news: { joinLeave: true } }, expireAt: 0 }
+    return { user: token?.user ?? user, subscriptions: { news: { override: { joinLeave: true } } }, expireAt: 0 }
   },
   publish(event) {
     if (typeof event.data.text !== 'string') throw reject(4000, 'a text is wanted', { temporary: false })
@@ -196,3 +198,28 @@ console.log(late instanceof ApiError && late.code === 0, new ConfigError([]) ins
   t.equal(page.output, '', 'the types of the browser client, with a bundler')
   t.equal(page.code, 0)
 })
+
+t.test(
+  'the chat in TypeScript compiles, and its hooks run in a gateway of another copy of the package',
+  async t => {
+    const example = (/** @type {string} */ name) =>
+      readFile(join(root, 'examples/chat-typescript', name), 'utf8')
+    const folder = await installed(t, {
+      'package.json': PACKAGE,
+      'tsconfig.json': await example('tsconfig.json'),
+      'hooks.ts': await example('hooks.ts'),
+    })
+    const compiled = await run(t, process.execPath, [tsc, '-p', '.'], folder)
+    t.equal(compiled.output, '')
+    const { gateway } = await startExample(t, 'chat', { HOOKS: join(folder, 'dist/hooks.js') })
+    const ws = `${gateway.replace('http', 'ws')}/connection/websocket`
+    const guest = await RawClient.connected(ws, { data: { name: 'Ann' } })
+    t.match((await guest.subscribe('room:private')).error, {
+      code: 4030,
+      message: 'an invitation is missing',
+    })
+    const friend = await RawClient.connected(ws, { data: { name: 'Ben', invitation: 'please' } })
+    t.match((await friend.subscribe('room:private')).subscribe, { data: { welcome: 'You are in private.' } })
+    for (const { socket } of [guest, friend]) socket.terminate()
+  },
+)
