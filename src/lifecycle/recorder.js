@@ -18,7 +18,7 @@ const MAX_WAITING = 4 * 1024 * 1024
  *
  * Beginnings are written before their reply leaves: what a client knows, the primary can read after the worker's
  * death. Ends are written once a turn of the event loop: the primary knows the beginning, and so the end of a client
- * whose worker dies. (A JSON message over the channel of `cluster` costs four times the CPU in the worker.)
+ * whose worker dies. A pipe of its own: a message over the channel of `cluster` takes 5 us of the worker instead of 3.
  */
 export class LifecycleRecorder {
   #socket

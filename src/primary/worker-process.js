@@ -117,7 +117,7 @@ export class WorkerProcess {
     /** For log lines of the broker. */
     this.name = `${slot} (pid ${this.pid})`
     this.liveness = new Liveness(this.pid, config.worker)
-    const events = /** @type {any} */ (this.worker.process.stdio)?.[STDIO.length]
+    const events = this.forked ? /** @type {any} */ (this.worker.process.stdio)?.[STDIO.length] : undefined
     this.#logsLifecycle = events !== undefined
     if (events !== undefined)
       lifecycle?.attach(

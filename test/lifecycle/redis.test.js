@@ -28,6 +28,16 @@ async function storeOf(t, server, node, onChange = () => {}) {
   return store
 }
 
+/** @type {Promise<import('../redis/servers.js').RedisServer> | null} */
+let started = null
+
+/** The server of all tests. */
+async function emptyRedis() {
+  const server = await (started ??= startRedis(t))
+  await server.call('FLUSHALL')
+  return server
+}
+
 /** @param {import('../redis/servers.js').RedisServer} server @returns {Promise<string[]>} records */
 const streamOf = async server =>
   (await server.call('XRANGE', STREAM, '-', '+')).map((/** @type {any} */ [, [, text]]) => text)
@@ -36,7 +46,7 @@ t.test(
   'a batch is in the stream once, however often it is sent, and its length is bounded',
   { skip },
   async t => {
-    const server = await startRedis(t)
+    const server = await emptyRedis()
     const [a, b] = [await storeOf(t, server, 'a'), await storeOf(t, server, 'b')]
     await a.append(1, ['one', 'two'], 0)
     await a.append(1, ['one', 'two'], 0)
@@ -50,7 +60,7 @@ t.test(
 )
 
 t.test('what Redis refuses is refused, and nothing of it is there', { skip }, async t => {
-  const server = await startRedis(t)
+  const server = await emptyRedis()
   const store = await storeOf(t, server, 'a')
   await server.call('SET', STREAM, 'something else')
   t.equal(await store.append(1, ['one'], 0).catch(({ code }) => code), 100)
@@ -60,7 +70,7 @@ t.test('what Redis refuses is refused, and nothing of it is there', { skip }, as
 })
 
 t.test('another node takes over a dead one', { skip }, async t => {
-  const server = await startRedis(t)
+  const server = await emptyRedis()
   const delay = 500
   /** @type {[string, string, JournalClient][]} */
   const taken = []

@@ -71,7 +71,7 @@ export const lifecycleOptions = newStart([
   int(
     'lifecycle.journal_max_bytes',
     256 * 1024 * 1024,
-    'Memory of the journal of connected clients in the primary, about 350 bytes for a client with one subscription. Clients beyond it are counted, and get no disconnect if their worker dies. Halley only.',
+    'Memory of the journal of connected clients in the primary, about 270 bytes for a client with one subscription, 100 for each further one. Clients beyond it are counted, and get no disconnect if their worker dies. Halley only.',
     { unit: 'bytes', min: 65536 },
   ),
 ])
