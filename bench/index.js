@@ -3,7 +3,7 @@
 //   index.js     the command line: scenarios, or one of the programs below
 //   bench.js     runs scenarios (scenarios.js, channels.js) in turn against deployments (deployment.js, servers.js)
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
-//   restarts.js, rolling.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, leak.js (churn.js), proxy.js
+//   restarts.js, rolling.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, hooks.js, leak.js (churn.js), proxy.js
 //                (proxy-backend.js)
 //                programs of their own; `ServerRun` in servers.js ends what they started
 //
@@ -55,6 +55,7 @@ const PROGRAMS = {
   watch: () => import('./watch.js'),
   leak: () => import('./leak.js'),
   ticks: () => import('./ticks.js'),
+  hooks: () => import('./hooks.js'),
   proxy: () => import('./proxy.js'),
 }
 
