@@ -47,7 +47,12 @@ export function fetch(url, { method = 'GET', headers = {}, body, signal } = {}) 
         json: () => text.then(JSON.parse),
       })
     })
-    request.on('error', reject)
+    request.on('error', error => {
+      // The server has closed an idle connection at the moment of its use: Node.js leaves the repetition to its user.
+      const missed = request.reusedSocket && /^(?:ECONNRESET|EPIPE)$/.test(/** @type {any} */ (error).code)
+      if (missed && !signal?.aborted) resolve(fetch(url, { method, headers, body, signal }))
+      else reject(error)
+    })
     request.end(body)
   })
 }
