@@ -32,6 +32,7 @@ export class HookSeries {
   inflight = 0
   /** Handlers that use it: two during a reload. */
   users = 0
+  /** `within`: calls of each slot, not yet those of the slots below. */
   #counts = noHookCounts()
   #isDown
 
@@ -57,8 +58,10 @@ export class HookSeries {
     const counts = this.#counts
     counts.calls++
     counts.time += duration
-    for (let bound = DURATION_BOUNDS.length - 1; bound >= 0 && duration <= DURATION_BOUNDS[bound]; bound--)
-      counts.within[bound]++
+    // Each call in its own slot only: most take the first one. `drain` sums them up.
+    let slot = 0
+    while (slot < DURATION_BOUNDS.length && duration > DURATION_BOUNDS[slot]) slot++
+    if (slot < DURATION_BOUNDS.length) counts.within[slot]++
   }
 
   /** A call failed. @param {string} kind few: each is a label of a metric */
@@ -88,6 +91,7 @@ export class HookSeries {
     const counts = this.#counts
     if (counts.calls === 0 && Object.keys(counts.failures).length === 0) return null
     counts.time = Math.round(counts.time * 1000) / 1000
+    for (let slot = 1; slot < counts.within.length; slot++) counts.within[slot] += counts.within[slot - 1]
     this.#counts = noHookCounts()
     return counts
   }
