@@ -1,3 +1,5 @@
+// A drone without its controller: it goes on for a while, and then lets its clients go.
+
 import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { startDrone } from './agent-process.js'

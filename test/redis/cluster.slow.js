@@ -1,4 +1,4 @@
-// Two gateways on a Redis Cluster, of which a slot moves. The `cluster-*.slow.js` do more of it.
+// Two gateways on a Redis Cluster, of which a slot moves. The other `cluster-*` do more of it.
 
 import t from 'tap'
 import { RawClient } from '../raw-client.js'
