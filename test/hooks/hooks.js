@@ -30,6 +30,8 @@ export default defineHooks({
   refresh: event =>
     event.user === 'staying' ? { expireAt: Math.floor(Date.now() / 1000) + 1000 } : undefined,
 
+  subRefresh: event => (event.channel === 'kept' ? { expireAt: 0 } : undefined),
+
   subscribe(event) {
     const { channel, data } = event
     if (channel === 'closed') throw reject(4000, 'closed today')

@@ -17,7 +17,7 @@ const namespace = {
 }
 const gateway = await startGateway(t, {
   hooks: { module: hooks, timeout: '1s' },
-  client: { token: { hmac_secret_key: SECRET } },
+  client: { token: { hmac_secret_key: SECRET }, expired_sub_close_delay: '0s' },
   channel: { without_namespace: namespace },
 })
 
@@ -237,6 +237,20 @@ t.test('refresh prolongs a connection that the client does not know to expire', 
   t.notOk('expires' in going.connect)
   t.match(await going.closed, { code: 3005 })
   t.same((await staying.call('rpc', { method: 'echo', data: 1 })).rpc, { data: 1 })
+})
+
+t.test('subRefresh prolongs a subscription that the client does not know to expire', async t => {
+  const client = await enter(t, 'ann')
+  const data = { grant: { expireAt: Math.floor(Date.now() / 1000) + 1 } }
+  for (const channel of ['kept', 'lost'])
+    t.notOk((await client.subscribe(channel, { data })).subscribe.expires)
+  t.match(await client.push('unsubscribe'), { channel: 'lost', unsubscribe: { code: 2501 } })
+  t.match(
+    (await client.call('sub_refresh', { channel: 'kept', token: 'x' }).catch(() => null)) ?? client.ended,
+    {
+      code: 3501,
+    },
+  )
 })
 
 t.test('started and stopping, once in each worker', async t => {
