@@ -3,6 +3,7 @@
 import { createRequire } from 'node:module'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
 import { tlsFaults } from './pem.js'
+import { isHttp, isOwnHeader } from './proxy-words.js'
 import { get, show } from './values.js'
 
 /** @import { Refuse, Report } from './error.js' */
@@ -15,15 +16,6 @@ export const CLIENT_PROXIES = Object.freeze(
 const CHANNEL_EVENTS = Object.freeze(['subscribe', 'publish', 'sub_refresh'])
 /** Name of the blocks among the proxies. */
 const DEFAULT = 'default'
-
-/** Headers that a proxy sets itself, or that belong to one connection only (RFC 9110, section 7.6.1). */
-export const OWN_HEADERS = Object.freeze(
-  new Set([
-    ...['host', 'connection', 'upgrade', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'expect'],
-    ...['content-length', 'content-type', 'accept-encoding', 'proxy-authenticate', 'proxy-authorization'],
-    'proxy-connection',
-  ]),
-)
 
 /** RFC 9110, section 5.6.2. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
@@ -49,9 +41,6 @@ function hasGrpcPackage() {
     return false
   }
 }
-
-/** @param {string} endpoint */
-export const isHttp = endpoint => /^https?:\/\//i.test(endpoint)
 
 /** @param {string} endpoint not empty @returns {string} the fault, '' if there is none */
 function endpointFault(endpoint) {
@@ -85,7 +74,7 @@ function checkMetadata(key, entries, report) {
   for (const [name, value] of entries) {
     if (!METADATA_NAME.test(name)) refuse([key], `${show(name)} is not a name of metadata`)
     else if (!METADATA_VALUE.test(value)) refuse([key], `the value of ${show(name)} is not plain ASCII`)
-    else if (OWN_HEADERS.has(name.toLowerCase())) report.warn(key, `${show(name)} is never sent`)
+    else if (isOwnHeader(name.toLowerCase())) report.warn(key, `${show(name)} is never sent`)
   }
 }
 
@@ -107,7 +96,7 @@ function checkProxy(path, proxy, used, needs, report) {
   for (const key of ['http_headers', 'emulated_headers']) {
     for (const name of proxy[key]) {
       if (!TOKEN.test(name)) refuse([`${path}.${key}`], `${show(name)} is not the name of a header`)
-      else if (OWN_HEADERS.has(name.toLowerCase()))
+      else if (isOwnHeader(name.toLowerCase()))
         report.warn(`${path}.${key}`, `${show(name)} is never forwarded`)
     }
   }
@@ -115,7 +104,7 @@ function checkProxy(path, proxy, used, needs, report) {
     const key = `${path}.http.static_headers`
     if (!TOKEN.test(name)) refuse([key], `${show(name)} is not the name of a header`)
     else if (!FIELD_VALUE.test(value)) refuse([key], `the value of ${show(name)} is not plain ASCII`)
-    else if (OWN_HEADERS.has(name.toLowerCase())) report.warn(key, `${show(name)} is never sent`)
+    else if (isOwnHeader(name.toLowerCase())) report.warn(key, `${show(name)} is never sent`)
   }
   const { static_metadata: metadata, credentials_key: name, credentials_value: value } = proxy.grpc
   checkMetadata(`${path}.grpc.static_metadata`, Object.entries(metadata), report)

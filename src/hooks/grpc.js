@@ -4,6 +4,7 @@
 import { createRequire } from 'node:module'
 import { createSecureContext } from 'node:tls'
 import { tlsOptions } from '../config/pem.js'
+import { isOwnHeader } from '../config/proxy-words.js'
 import { WireWriter } from '../protocol/wire.js'
 import { packageVersion } from '../version.js'
 import { CallFailed } from './contract.js'
@@ -62,6 +63,9 @@ function credentialsOf({ credentials }, tls) {
 
 /** @param {Buffer} bytes */
 const same = bytes => bytes
+
+/** @param {string} name @param {string} value @returns {string | Buffer} */
+const metadataOf = (name, value) => (name.endsWith('-bin') ? Buffer.from(value, 'latin1') : value)
 
 /** A client of the library, which has one connection to its target. */
 class Connection {
@@ -218,7 +222,9 @@ export class GrpcChannels {
     const { endpoint, grpc, max_response_size } = options
     const key = JSON.stringify([targetOf(endpoint), grpc.tls, grpc.compression, max_response_size])
     let channel = this.#all.get(key)
-    if (channel === undefined) this.#all.set(key, (channel = new Channel(loadGrpc(), options)))
+    // One without users is closed.
+    if (channel === undefined || channel.users === 0)
+      this.#all.set(key, (channel = new Channel(loadGrpc(), options)))
     channel.users++
     return new GrpcTransport(channel, options)
   }
@@ -238,7 +244,9 @@ class GrpcTransport {
   constructor(channel, { timeout, grpc: { credentials_key: key, credentials_value: value } }) {
     this.#channel = channel
     this.#timeout = timeout || 1000
-    this.#credentials = key === '' ? null : { key: key.toLowerCase(), value }
+    const name = key.toLowerCase()
+    const sent = NAME.test(name) && !FORBIDDEN.has(name) && !isOwnHeader(name)
+    this.#credentials = sent ? { name, value: metadataOf(name, value) } : null
     /** @type {ProxyCall['headers']} */
     const headers = new Map()
     this.#last = { headers, metadata: this.#metadataOf(headers) }
@@ -255,11 +263,10 @@ class GrpcTransport {
       size += name.length + value.length
       if (size > MAX_METADATA)
         throw new CallFailed(`the client's headers have more than ${MAX_METADATA} bytes`, 'data')
-      if (name.endsWith('-bin')) metadata.set(name, Buffer.from(value, 'latin1'))
-      else if (VALUE.test(value)) metadata.set(name, value)
+      if (name.endsWith('-bin') || VALUE.test(value)) metadata.set(name, metadataOf(name, value))
     }
     // Last: a client must not replace it.
-    if (this.#credentials !== null) metadata.set(this.#credentials.key, this.#credentials.value)
+    if (this.#credentials !== null) metadata.set(this.#credentials.name, this.#credentials.value)
     return metadata
   }
 

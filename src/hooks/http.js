@@ -175,10 +175,10 @@ class Response {
     return ''
   }
 
-  /** @param {(error?: Error) => void} abort */
+  /** @param {(error?: Error) => void} abort @throws {Error} nobody waits any more: `abort` would cost the connection */
   onConnect(abort) {
-    if (this.#over) abort()
-    else this.#abort = abort
+    if (this.#over) throw new Error('aborted')
+    this.#abort = abort
   }
 
   /** @param {number} status @param {Buffer[]} headers */

@@ -3,7 +3,7 @@
 // proxy-headers.js and proxy-answers.js (the meaning of answers); a transport encodes, calls and decodes.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import { isHttp } from '../config/check-proxies.js'
+import { isHttp } from '../config/proxy-words.js'
 import { errors } from '../errors.js'
 import { Breaker } from './breaker.js'
 import { CallFailed, NO_CHANNEL_HANDLERS, NO_HANDLERS } from './contract.js'
@@ -33,7 +33,7 @@ import { requests } from './proxy-requests.js'
  * @property {() => Promise<void>} close ends its connections when no call is under way
  */
 
-/** Kinds of failures that say that a backend is down, and that another try may help against. */
+/** Kinds of failures that say that a backend is down. */
 const DOWN = new Set(['unreachable', 'unavailable', 'timeout'])
 /** Kinds of failures that a proxy counts itself: a module before it, which gets the other ones, has figures of its own. */
 const COUNTED = new Set([
@@ -53,7 +53,10 @@ const RETRY_MS = 50
 
 /** One proxy block, or one entry of `proxies`. */
 class Backend {
+  /** @type {() => ProxyTransport} */
+  #open
   #transport
+  #closed = false
   #breaker
   #log
   /** @type {Map<string, ProxyHandler>} */
@@ -73,8 +76,8 @@ class Backend {
       options.emulated_headers,
       options.http_headers,
     )
-    /** @type {ProxyTransport} */
-    this.#transport = isHttp(options.endpoint) ? new HttpTransport(options) : channels.transport(options)
+    this.#open = () => (isHttp(options.endpoint) ? new HttpTransport(options) : channels.transport(options))
+    this.#transport = this.#open()
     this.#breaker = new Breaker(options.breaker, clock)
     this.#log = log
   }
@@ -83,15 +86,14 @@ class Backend {
     return this.#transport.protocol
   }
 
-  get open() {
-    return this.#breaker.open
-  }
+  /** Whether its calls fail at once. */
+  isDown = () => this.#breaker.open
 
   /** @param {string} event @param {Parts} parts @returns {ProxyHandler} the only one for the event */
   handler(event, { stats, log }) {
     let handler = this.#handlers.get(event)
     if (handler === undefined) {
-      const series = stats.open(this.protocol, event, this.name, () => this.open)
+      const series = stats.open(this.protocol, event, this.name, this.isDown)
       this.#handlers.set(event, (handler = new ProxyHandler(this, event, series, log)))
     }
     return handler
@@ -107,7 +109,9 @@ class Backend {
       try {
         return await this.#try(event, fields, call)
       } catch (error) {
-        if (retry >= tries || !DOWN.has(error.kind) || call.signal.aborted) throw error
+        // After a timeout there is no time left.
+        const again = DOWN.has(error.kind) && error.kind !== 'timeout' && !call.signal.aborted
+        if (retry >= tries || !again) throw error
       }
       await wait(RETRY_MS * 2 ** retry, undefined, { signal: call.signal }).catch(() => {
         throw call.signal.reason
@@ -124,13 +128,14 @@ class Backend {
     if (!breaker.admit()) throw new CallFailed('the backend is down', 'breaker')
     const place = { protocol: this.protocol, proxy: this.name, event }
     try {
-      const answer = await this.#transport.call(event, fields, call)
-      if (breaker.success()) this.#log.info(place, 'the backend of a proxy answers again')
+      const answer = await this.#send(event, fields, call)
+      this.#answered(place)
       return answer
     } catch (error) {
       const reason = call.signal.aborted ? call.signal.reason : error
-      if (!(reason instanceof CallFailed)) breaker.unknown()
-      else if (!DOWN.has(reason.kind)) breaker.success()
+      // It was not asked if the data of the client cannot be sent.
+      if (!(reason instanceof CallFailed) || reason.kind === 'data') breaker.unknown()
+      else if (!DOWN.has(reason.kind)) this.#answered(place)
       else if (breaker.failure()) {
         const fields = { ...place, reason: reason.message }
         this.#log.error(fields, 'the backend of a proxy is down: its calls fail at once for breaker.interval')
@@ -139,9 +144,27 @@ class Backend {
     }
   }
 
-  close() {
+  /**
+   * @param {string} event @param {Record<string, any>} fields @param {ProxyCall} call
+   * @returns {Promise<ProxyAnswer>}
+   */
+  #send(event, fields, call) {
+    if (!this.#closed) return this.#transport.call(event, fields, call)
+    // It has waited since before the reload: for a hook, for its turn among notices, or for a retry.
+    const transport = this.#open()
+    return transport.call(event, fields, call).finally(() => void transport.close())
+  }
+
+  /** @param {object} place for the log */
+  #answered(place) {
+    if (this.#breaker.success()) this.#log.info(place, 'the backend of a proxy answers again')
+  }
+
+  async close() {
+    if (this.#closed) return
+    this.#closed = true
     for (const handler of this.#handlers.values()) handler.close()
-    return this.#transport.close()
+    await this.#transport.close()
   }
 }
 
@@ -227,7 +250,7 @@ class ProxyHandler {
   }
 
   close() {
-    this.#series.close()
+    this.#series.close(this.#backend.isDown)
   }
 }
 
@@ -318,6 +341,16 @@ function rpcHandlers({ proxy, without_namespace, namespaces, namespace_boundary:
  */
 export function createProxies(config, parts) {
   const backends = new Backends(config, parts)
+  try {
+    return handlersOf(config, backends)
+  } catch (error) {
+    backends.close()
+    throw error
+  }
+}
+
+/** @param {any} config @param {Backends} backends @returns {Handlers} @throws {Error} naming a key */
+function handlersOf(config, backends) {
   const { proxy: blocks } = config.client
   /** @type {(event: string) => any} */
   const client = event =>

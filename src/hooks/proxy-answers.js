@@ -44,8 +44,11 @@ function disconnectOf({ code, reason }) {
 /** @param {string | Buffer} raw of `data` @returns {Payload} */
 const payloadOf = raw => (typeof raw === 'string' ? textPayload(raw) : bytesPayload(raw))
 
-/** @param {string | Buffer} raw of `info` or `meta` @returns {string} JSON text */
-const jsonOf = raw => (typeof raw === 'string' ? raw : toJson(raw))
+/**
+ * @param {string | Buffer} raw of `info` or `meta` @returns {string} JSON text: a copy, because it lives as long as the
+ *   connection, and a part of a string keeps the whole answer
+ */
+const jsonOf = raw => (typeof raw === 'string' ? Buffer.from(raw).toString() : toJson(raw))
 
 /** @param {string} text @param {string} field @returns {Buffer} @throws {CallFailed} */
 function bytesOf(text, field) {

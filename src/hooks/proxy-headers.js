@@ -1,6 +1,6 @@
 // The headers (of gRPC: metadata) that a backend gets: fixed ones, emulated ones of the client, real ones of its request.
 
-import { OWN_HEADERS } from '../config/check-proxies.js'
+import { isOwnHeader } from '../config/proxy-words.js'
 
 /** @import { HookEvent } from './events.js' */
 
@@ -8,7 +8,7 @@ import { OWN_HEADERS } from '../config/check-proxies.js'
 const VALUE = /^[\t -~\x80-\xff]*$/
 
 /** @param {readonly string[]} names @returns {Set<string>} in lower case, without those that a proxy never sends */
-const allowed = names => new Set(names.map(name => name.toLowerCase()).filter(name => !OWN_HEADERS.has(name)))
+const allowed = names => new Set(names.map(name => name.toLowerCase()).filter(name => !isOwnHeader(name)))
 
 /** The lists of one proxy. */
 export class HeaderLists {
@@ -26,7 +26,7 @@ export class HeaderLists {
     this.#real = allowed(real)
     const entries = Object.entries(fixed).map(([name, value]) => [name.toLowerCase(), [value]])
     this.#fixed = new Map(
-      /** @type {[string, string[]][]} */ (entries.filter(([name]) => !OWN_HEADERS.has(String(name)))),
+      /** @type {[string, string[]][]} */ (entries.filter(([name]) => !isOwnHeader(String(name)))),
     )
   }
 

@@ -30,15 +30,14 @@ export const partsOf = key => key.split(' ')
 /** Figures of one handler. */
 export class HookSeries {
   inflight = 0
-  /** Handlers that use it: two during a reload. */
-  users = 0
   /** `within`: calls of each slot, not yet those of the slots below. */
   #counts = noHookCounts()
-  #isDown
+  /** Of the handlers that use it: two during a reload, or after one that was refused. @type {Set<() => boolean>} */
+  #users = new Set()
 
-  /** @param {() => boolean} isDown whether calls fail at once, because the backend is down */
-  constructor(isDown) {
-    this.#isDown = isDown
+  /** Whether no handler uses it any more. */
+  get unused() {
+    return this.#users.size === 0 && this.inflight === 0
   }
 
   /** A call begins. @returns {number} for `end` */
@@ -70,20 +69,22 @@ export class HookSeries {
     failures[kind] = (failures[kind] ?? 0) + 1
   }
 
-  close() {
-    this.users--
+  /** @param {() => boolean} isDown of a handler: whether its calls fail at once, because the backend is down */
+  open(isDown) {
+    this.#users.add(isDown)
+    return this
   }
 
-  /** @param {() => boolean} isDown of its newest handler */
-  reopen(isDown) {
-    this.users++
-    this.#isDown = isDown
-    return this
+  /** @param {() => boolean} isDown of `open` */
+  close(isDown) {
+    this.#users.delete(isDown)
   }
 
   /** @returns {HookState} */
   state() {
-    return { inflight: this.inflight, down: this.#isDown() ? 1 : 0 }
+    let down = 0
+    for (const isDown of this.#users) if (isDown()) down = 1
+    return { inflight: this.inflight, down }
   }
 
   /** @returns {HookCounts | null} since the last drain; null: no calls */
@@ -110,8 +111,8 @@ export class HookStats {
   open(protocol, event, name, isDown = () => false) {
     const key = keyOf(protocol, event, name)
     let series = this.#series.get(key)
-    if (series === undefined) this.#series.set(key, (series = new HookSeries(isDown)))
-    return series.reopen(isDown)
+    if (series === undefined) this.#series.set(key, (series = new HookSeries()))
+    return series.open(isDown)
   }
 
   /** @returns {Record<string, HookState>} */
@@ -126,7 +127,7 @@ export class HookStats {
     for (const [key, series] of this.#series) {
       const counts = series.drain()
       if (counts !== null) all[key] = counts
-      else if (series.users === 0 && series.inflight === 0) this.#series.delete(key)
+      else if (series.unused) this.#series.delete(key)
     }
     return all
   }

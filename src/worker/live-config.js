@@ -37,8 +37,14 @@ export class LiveConfig {
 
   /** @param {any} config @param {string} cursorKey @returns {Current} @throws {Error} */
   #make(config, cursorKey) {
-    const handlers = combine(this.#hooks, this.#createProxies(config))
-    return { config, cursorKey, handlers, ...createAuth(config, this.#jwks, handlers) }
+    const proxies = this.#createProxies(config)
+    try {
+      const handlers = combine(this.#hooks, proxies)
+      return { config, cursorKey, handlers, ...createAuth(config, this.#jwks, handlers) }
+    } catch (error) {
+      proxies.close()
+      throw error
+    }
   }
 
   /** The application's module has loaded. @param {Handlers} handlers */

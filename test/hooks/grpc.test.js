@@ -442,6 +442,46 @@ t.test('the end of a call', async t => {
     const left = Number((await long.rpc.call(event())).data.data)
     t.ok(left > 1_800_000 && left <= 3_600_000, `${left} ms`)
   })
+
+  await t.test('a call without an answer in time is not made again', async t => {
+    const connect = { enabled: true, endpoint: backend.url, timeout: '50ms', retries: 2 }
+    const { config } = loadConfig({ base: { client: { proxy: { connect } } } })
+    const none = () => {}
+    const log = { info: none, warn: none, error: none }
+    const handlers = createProxies(config, { stats: new HookStats(), log, clock: () => performance.now() })
+    t.teardown(() => handlers.close())
+    backend.requests.length = 0
+    backend.answer = () => null
+    await fails(t, /** @type {any} */ (handlers.connect).call(event()), 'timeout')
+    t.ok(backend.requests.length <= 1)
+  })
+
+  await t.test('one that has waited since before a reload is still made', async t => {
+    const { rpc, close } = start(t)
+    await close()
+    t.strictSame(await Promise.all([rpc.call(event()), rpc.call(event())]), [{}, {}])
+  })
+})
+
+t.test('headers of a client that cannot be sent say nothing about the backend', async t => {
+  const { rpc, stats } = start(t, { breaker: { failures: 2, interval: '1h' }, emulated_headers: ['x-large'] })
+  backend.answer = () => ({ code: status.UNAVAILABLE })
+  await fails(t, rpc.call(event()), 'unavailable')
+  await fails(t, rpc.call(event({ emulatedHeaders: { 'x-large': 'x'.repeat(70_000) } })), 'data')
+  await fails(t, rpc.call(event()), 'unavailable')
+  t.match(stats.states(), { 'grpc rpc default': { down: 1 } })
+})
+
+t.test('credentials as bytes, and those that HTTP/2 forbids', async t => {
+  for (const [credentials_key, sent] of /** @type {[string, any[]][]} */ ([
+    ['X-Key-bin', [Buffer.from('v')]],
+    ['Connection', []],
+    ['HTTP2-Settings', []],
+  ])) {
+    const { rpc } = start(t, { grpc: { credentials_key, credentials_value: 'v' } })
+    t.strictSame(await rpc.call(event()), {}, credentials_key)
+    t.strictSame(backend.requests[0].metadata.get(credentials_key), sent)
+  }
 })
 
 t.test('a target that is not there fails at once, and is found when it is back', async t => {

@@ -49,10 +49,12 @@ function start(t, proxy = {}, base = {}) {
   const write = (/** @type {any} */ fields, /** @type {string} */ message) =>
     void lines.push([fields, message])
   const log = { info: write, warn: write, error: write }
-  const handlers = createProxies(config, { stats, log, clock: () => performance.now() })
+  /** @param {any} [other] */
+  const create = (other = config) => createProxies(other, { stats, log, clock: () => performance.now() })
+  const handlers = create()
   t.teardown(() => handlers.close())
   backend.requests.length = 0
-  return { handlers, stats, lines, rpc: /** @type {any} */ (handlers.rpc)('m') }
+  return { handlers, stats, lines, config, create, rpc: /** @type {any} */ (handlers.rpc)('m') }
 }
 
 /** @param {import('tap').Test} t @param {Promise<any>} promise @param {string} kind */
@@ -69,7 +71,7 @@ t.test('the request: fields in order, texts as they were, headers', async t => {
   backend.answer = () => result({ data: { a: 1 } })
   const { rpc } = start(t, {
     include_connection_meta: true,
-    http_headers: ['Cookie', 'X-Both', 'Upgrade'],
+    http_headers: ['Cookie', 'X-Both', 'Upgrade', 'Proxy-Status'],
     emulated_headers: ['X-Both', 'X-Emulated', 'X-Broken'],
     http: {
       static_headers: { 'X-Static': 's', 'X-Both': 's', 'x-emulated': 's', 'Content-Type': 'text/plain' },
@@ -88,6 +90,8 @@ t.test('the request: fields in order, texts as they were, headers', async t => {
         'real',
         'upgrade',
         'websocket',
+        'proxy-status',
+        'p',
       ],
       emulatedHeaders: { 'X-both': 'emulated', 'x-Emulated': 'e', 'x-broken': 'a\r\nb: c', cookie: 'no' },
     }),
@@ -114,6 +118,7 @@ t.test('the request: fields in order, texts as they were, headers', async t => {
   t.notHas(request.headers, 'x-other')
   t.notHas(request.headers, 'x-broken')
   t.notHas(request.headers, 'upgrade')
+  t.notHas(request.headers, 'proxy-status')
 })
 
 t.test('the request: empty and binary data', async t => {
@@ -276,6 +281,58 @@ t.test('the number of connections is bounded, and they are used again', async t 
   t.ok(backend.connections - before <= 2, `${backend.connections - before} connections`)
 })
 
+t.test('clients that leave while their calls wait for a connection do not cost one', async t => {
+  const { rpc } = start(t, { http: { max_connections: 1 } })
+  const before = backend.connections
+  /** @type {() => void} */
+  let release = () => {}
+  const released = new Promise(resolve => {
+    release = () => resolve(null)
+  })
+  backend.answer = () => released.then(() => result({}))
+  const first = rpc.call(event())
+  await backend.request(() => true)
+  const waiting = Array.from({ length: 20 }, () => event())
+  const calls = waiting.map(asked => rpc.call(asked))
+  const left = new Error('the client has left')
+  for (const { controller } of waiting) controller.abort(left)
+  for (const call of calls) await t.rejects(call, left)
+  const last = rpc.call(event())
+  release()
+  await Promise.all([first, last])
+  t.equal(backend.requests.length, 2, 'nobody asks for them')
+  t.equal(backend.connections - before, 1)
+})
+
+t.test('a call that has waited since before a reload is still made', async t => {
+  const { handlers, rpc } = start(t)
+  backend.answer = () => result({ data: 1 })
+  await handlers.close()
+  t.equal((await rpc.call(event())).data.data, '1')
+})
+
+t.test('a reload that is refused, or not used, leaves the figures as they are', async t => {
+  const { handlers, config, create, stats, rpc } = start(t, { breaker: { failures: 1, interval: '1h' } })
+  backend.answer = () => ({ status: 503 })
+  await fails(t, rpc.call(event()), 'unavailable')
+  const other = structuredClone(config)
+  Object.assign(other.client.proxy.connect, structuredClone(other.rpc.proxy), { enabled: true })
+  const unused = create(other)
+  const down = { 'http rpc default': { inflight: 0, down: 1 } }
+  t.strictSame(stats.states(), { ...down, 'http connect default': { inflight: 0, down: 0 } })
+  await unused.close()
+  stats.drain()
+  stats.drain()
+  t.strictSame(stats.states(), down)
+  other.rpc.proxy.http.tls = { ...other.rpc.proxy.http.tls, enabled: true, server_ca_pem: '/nowhere' }
+  t.throws(() => create(other), /^rpc\.proxy: server_ca_pem is not PEM/)
+  stats.drain()
+  t.strictSame(stats.states(), down)
+  await handlers.close()
+  stats.drain()
+  t.strictSame(stats.states(), {})
+})
+
 t.test('retries of events that may be repeated, within their time', async t => {
   const { handlers } = start(
     t,
@@ -321,13 +378,14 @@ t.test(
     const soon = start(t, { breaker: { failures: 1, interval: '1ms' } })
     backend.answer = () => ({ status: 502 })
     await fails(t, soon.rpc.call(event()), 'unavailable')
-    backend.answer = () => result({})
+    // The backend is there, even if it fails.
+    backend.answer = () => ({ status: 500 })
     for (;;) {
       const kind = await soon.rpc.call(event()).then(
         () => '',
         (/** @type {any} */ error) => error.kind,
       )
-      if (kind === '') break
+      if (kind === 'status') break
       t.equal(kind, 'breaker')
     }
     t.match(soon.stats.states(), { 'http rpc default': { down: 0 } })
