@@ -27,6 +27,7 @@ class Call extends Timer {
     this.#settled = settled
     this.session = session
     this.event = event
+    this.size = HookEvent.size(event)
     this.over = false
   }
 
@@ -57,12 +58,15 @@ export class HookCalls {
   #clock
   #log
   #limits
-  /** Bytes of the events of calls under way, and of waiting notices. */
+  /** Bytes of the events of calls under way. */
   #bytes = 0
-  /** Calls under way. */
-  count = 0
+  /** Calls under way that a session waits for. */
+  #asked = 0
+  /** Notices under way. */
   #notices = 0
-  /** Notices that wait, from `#next` on. @type {{handler: Handler<any, void>, event: HookEvent}[]} */
+  /** Bytes of the events of waiting notices. They take nothing from the calls of clients. */
+  #noticeBytes = 0
+  /** Notices that wait, from `#next` on. @type {{handler: Handler<any, void>, event: HookEvent, size: number}[]} */
   #waiting = []
   #next = 0
   /** Notices that were dropped, since the start. */
@@ -81,7 +85,7 @@ export class HookCalls {
 
   /** Whether handlers have not answered yet. */
   get busy() {
-    return this.count > 0
+    return this.#asked + this.#notices > 0
   }
 
   /**
@@ -100,7 +104,7 @@ export class HookCalls {
     try {
       if (under !== null && under.size >= MAX_PER_CLIENT)
         throw new CallFailed('too many calls under way for one client', 'client_limit')
-      if (this.count >= max_calls || this.#bytes >= max_call_bytes)
+      if (this.#asked >= max_calls || this.#bytes >= max_call_bytes)
         throw new CallFailed('too many calls under way in this worker', 'worker_limit')
       answer = handler.call(event)
     } catch (error) {
@@ -117,6 +121,8 @@ export class HookCalls {
     const extra = session.needExtra()
     extra.calls ??= new Set()
     extra.calls.add(call)
+    this.#asked++
+    this.#bytes += call.size
     this.#begin(call, handler.timeout)
     answer.then(
       value => call.settle(null, value),
@@ -127,18 +133,20 @@ export class HookCalls {
 
   /** @param {Call} call @param {number} timeout ms, 0 = none */
   #begin(call, timeout) {
-    this.count++
-    this.#bytes += HookEvent.size(call.event)
     if (timeout > 0) this.#timers.schedule(call, this.#clock() + timeout)
   }
 
   /** @param {Call} call */
   finished(call) {
     call.over = true
-    this.count--
-    this.#bytes -= HookEvent.size(call.event)
     this.#timers.cancel(call)
-    call.session?.extra?.calls?.delete(call)
+    if (call.session === null) {
+      this.#notices--
+      return
+    }
+    this.#asked--
+    this.#bytes -= call.size
+    call.session.extra?.calls?.delete(call)
   }
 
   /**
@@ -148,13 +156,13 @@ export class HookCalls {
   notify(handler, event) {
     if (this.#notices < MAX_NOTICES) return this.#tell(handler, event)
     const size = HookEvent.size(event)
-    if (this.#bytes + size > this.#limits().max_call_bytes) {
+    if (this.#noticeBytes + size > this.#limits().max_call_bytes) {
       this.dropped++
       this.#log.error({}, 'notices of disconnects and unsubscribes were dropped: their handler is too slow')
       return
     }
-    this.#bytes += size
-    this.#waiting.push({ handler, event })
+    this.#noticeBytes += size
+    this.#waiting.push({ handler, event, size })
   }
 
   /** @param {Handler<any, void>} handler @param {HookEvent} event */
@@ -169,9 +177,8 @@ export class HookCalls {
     if (!isPromise(answer)) return
     this.#notices++
     const call = new Call(this, null, event, error => {
-      this.#notices--
       if (error) this.#refusal(handler, error)
-      this.#tellNext()
+      this.#tellWaiting()
     })
     this.#begin(call, handler.timeout)
     answer.then(
@@ -180,18 +187,20 @@ export class HookCalls {
     )
   }
 
-  #tellNext() {
-    if (this.#next === this.#waiting.length) return
-    const { handler, event } = this.#waiting[this.#next++]
-    if (this.#next === this.#waiting.length) {
-      this.#waiting = []
-      this.#next = 0
-    } else if (this.#next === MAX_NOTICES) {
-      this.#waiting.splice(0, this.#next)
-      this.#next = 0
+  /** Several, if their handler answers at once. */
+  #tellWaiting() {
+    while (this.#notices < MAX_NOTICES && this.#next < this.#waiting.length) {
+      const { handler, event, size } = this.#waiting[this.#next++]
+      if (this.#next === this.#waiting.length) {
+        this.#waiting = []
+        this.#next = 0
+      } else if (this.#next === MAX_NOTICES) {
+        this.#waiting.splice(0, this.#next)
+        this.#next = 0
+      }
+      this.#noticeBytes -= size
+      this.#tell(handler, event)
     }
-    this.#bytes -= HookEvent.size(event)
-    this.#tell(handler, event)
   }
 
   /**

@@ -4,6 +4,9 @@
 /** @import { Payload } from '../protocol/payload.js' */
 /** @import { Session } from '../session/session.js' */
 
+/** Of a session that nothing but a waiting notice keeps, with its connection, approximately. */
+const ENDED_SESSION_BYTES = 2048
+
 /** @param {string} text JSON, '' = none @returns {any} undefined = none */
 const parsed = text => (text === '' ? undefined : JSON.parse(text))
 
@@ -95,7 +98,9 @@ export class HookEvent {
 
   /** Nobody waits for the answer any more. @param {Error} reason */
   static abort(/** @type {HookEvent} */ event, /** @type {Error} */ reason) {
-    event.#controller?.abort(reason)
+    // A handler may ask for the signal later.
+    event.#controller ??= new AbortController()
+    event.#controller.abort(reason)
   }
 
   /** Approximate bytes that a waiting event keeps. @returns {number} */
@@ -227,5 +232,11 @@ export class DisconnectedEvent extends HookEvent {
     this.channels = channels
     /** Time since the connect, s. */
     this.duration = duration
+  }
+
+  get payloadSize() {
+    let size = ENDED_SESSION_BYTES + this.metaText.length
+    for (const channel of this.channels) size += channel.length + 16
+    return size
   }
 }

@@ -127,6 +127,8 @@ const PUBLISH = Object.freeze([
   'version',
   'versionEpoch',
 ])
+/** Past, for connections and subscriptions alike: 0 has two meanings. @type {RefreshAnswer} */
+const EXPIRED = Object.freeze({ expireAt: 1 })
 const MAX_VERSION = 2n ** 64n - 1n
 
 /** By event. `null` and `undefined` of the module never arrive here, except `null` of `rpc`. */
@@ -147,10 +149,11 @@ export const answers = Object.freeze({
   /** @param {any} answer @returns {SubscriptionAnswer} */
   subscribe: answer => subscription(answer),
 
-  /** @param {any} answer @returns {RefreshAnswer | null} */
+  /** @param {any} answer @returns {RefreshAnswer} */
   refresh(answer) {
     checkObject(answer, REFRESH)
-    if (field(answer, 'expired', 'boolean', 'true or false')) return null
+    // An answer, unlike none: no proxy is asked after it.
+    if (field(answer, 'expired', 'boolean', 'true or false')) return EXPIRED
     return { expireAt: expireAt(answer) ?? 0, info: json(answer, 'info'), meta: json(answer, 'meta') }
   },
 

@@ -145,7 +145,7 @@ function handlersOf(exported, timeout, stats) {
   )
   return Object.freeze({
     connect: handler('connect', answers.connect),
-    connectWithToken: true,
+    connectWithToken: exported.connect !== undefined,
     refresh: handler('refresh', answers.refresh),
     channel: () => channel,
     rpc: rpc === undefined ? null : (/** @type {string} */ method) => every ?? methods.get(method) ?? null,
@@ -182,7 +182,8 @@ function createHandler(run, read, name, timeout, series) {
       } finally {
         if (!isPromise(answer)) series.end(begun)
       }
-      return answer.then(
+      // A thenable of a library need not return a promise from `then`.
+      return Promise.resolve(answer).then(
         (/** @type {any} */ value) => {
           series.end(begun)
           return value === undefined ? null : read(value, event)

@@ -2,6 +2,8 @@
 
 import { join } from 'node:path'
 import t from 'tap'
+import { combine } from '../../src/hooks/combine.js'
+import { NO_HANDLERS } from '../../src/hooks/contract.js'
 import { loadHooks, NO_MODULE } from '../../src/hooks/module.js'
 import { HookStats } from '../../src/stats/hook-stats.js'
 
@@ -63,4 +65,52 @@ t.test('what a module does not export is not asked; helpers beside the handlers 
   )
   await t.rejects(started({}), { message: /started\(\) of .*started\.js failed: Error: no database/ })
   t.equal(await loadHooks({ module: '', timeout: 1000 }, log, new HookStats()), NO_MODULE)
+})
+
+t.test('a module without connect has no say in the connects of tokens', async t => {
+  const folder = t.testdir({
+    'without.js': 'export const publish = () => {}',
+    'with.js': 'export const connect = () => {}',
+  })
+  for (const [file, asked] of /** @type {[string, boolean][]} */ ([
+    ['without.js', false],
+    ['with.js', true],
+  ])) {
+    const { handlers } = await loadHooks({ module: join(folder, file), timeout: 1000 }, log, new HookStats())
+    t.equal(handlers.connectWithToken, asked, file)
+    const proxy = { name: 'proxy', timeout: 1, call: () => null }
+    const both = combine(handlers, { ...NO_HANDLERS, connect: proxy })
+    t.equal(both.connectWithToken, asked, `${file}, beside a proxy`)
+  }
+})
+
+t.test('what a refresh hook ends, no proxy prolongs', async t => {
+  const folder = t.testdir({
+    'hooks.js': 'export const refresh = () => ({ expired: true }); export const subRefresh = refresh',
+  })
+  const { handlers } = await loadHooks(
+    { module: join(folder, 'hooks.js'), timeout: 1000 },
+    log,
+    new HookStats(),
+  )
+  const prolongs = { name: 'proxy', timeout: 1, call: () => ({ expireAt: 9_999_999_999 }) }
+  const channel = () => ({ subscribe: null, publish: null, subRefresh: prolongs })
+  const both = combine(handlers, { ...NO_HANDLERS, refresh: prolongs, channel })
+  const event = /** @type {any} */ ({})
+  t.same(both.refresh?.call(event), { expireAt: 1 }, 'a moment in the past')
+  t.same(both.channel('', {}).subRefresh?.call(event), { expireAt: 1 })
+})
+
+t.test('a thenable that is no promise is waited for, too', async t => {
+  const folder = t.testdir({
+    'hooks.js': 'export const publish = () => ({ then(resolve) { setImmediate(resolve, { data: 1 }) } })',
+  })
+  const { handlers } = await loadHooks(
+    { module: join(folder, 'hooks.js'), timeout: 1000 },
+    log,
+    new HookStats(),
+  )
+  const answer = handlers.channel('', {}).publish?.call(/** @type {any} */ ({}))
+  t.type(answer, Promise)
+  t.match(await answer, { data: { data: '1' } })
 })
