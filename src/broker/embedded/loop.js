@@ -13,6 +13,7 @@ class LoopEnd extends EventEmitter {
   #paused = false
   /** @type {Buffer[]} arrived while paused */
   #waiting = []
+  #drained = () => this.emit('drain')
 
   /** Bytes that the peer has not read. */
   get writableLength() {
@@ -21,7 +22,10 @@ class LoopEnd extends EventEmitter {
 
   /** @param {Buffer} chunk valid during the call */
   write(chunk) {
-    if (!this.destroyed && this.peer !== null) this.peer.#receive(Buffer.from(chunk))
+    if (this.destroyed || this.peer === null) return
+    this.peer.#receive(Buffer.from(chunk))
+    // After this write: whoever waits for it may write at once.
+    if (this.writableLength === 0) queueMicrotask(this.#drained)
   }
 
   /** @param {Buffer} chunk */

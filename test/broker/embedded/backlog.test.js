@@ -125,3 +125,20 @@ t.test('without the length of the write queue nobody counts as stuck', async t =
     t.notOk(upTo(20).some(() => link.check()))
   }
 })
+
+t.test('large answers to the embedding program stop neither it nor the worker that has made one', async t => {
+  const rig = await startEmbedded(t)
+  const within = rig.host.connectWithin('node-under-test', /** @type {any} */ (rig.log))
+  t.teardown(() => within.close())
+  const large = 'x'.repeat(18 * MB)
+  const worker = await rig.join({ survey: () => large })
+  const publish = (/** @type {any} */ { pubsub }, /** @type {string} */ data) =>
+    new Promise(resolve =>
+      pubsub.publish('large', data, { historySize: 1, historyTtl: 600_000, metaTtl: 600_000 }, resolve),
+    )
+  t.equal(await publish(within, large), null)
+  t.match((await within.pubsub.history('large', { limit: -1 }, 600_000)).publications, { length: 1 })
+  t.equal(await publish(within, '1'), null, 'the program is answered')
+  t.match(await within.control.survey('large', {}), { length: 1 })
+  t.equal(await publish(worker, '2'), null, 'the worker is answered')
+})
