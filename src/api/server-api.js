@@ -77,6 +77,15 @@ import { results, writeBatch, writeCall } from './wire.js'
  *   its fields; `repeatable`: a second call of the same has no further effect. It rejects with an ApiError.
  */
 
+/** @template T @param {() => T} read @returns {T} @throws {ApiError} if the answer has another shape */
+function understood(read) {
+  try {
+    return read()
+  } catch (cause) {
+    throw new ApiError('not the answer of a server API: it has another shape', { cause })
+  }
+}
+
 /** The methods of the server API. All of them reject with an ApiError. */
 export class ServerApi {
   #send
@@ -97,7 +106,7 @@ export class ServerApi {
     const { name, text, repeatable } = writeCall(method, args, this.#keys)
     const { result, error } = await this.#send(name, text, repeatable)
     if (error) throw new ApiError(String(error.message), error)
-    return results[method](result ?? {})
+    return understood(() => results[method](result ?? {}))
   }
 
   /**
@@ -207,11 +216,13 @@ export class ServerApi {
     if (error) throw new ApiError(String(error.message), error)
     if (!Array.isArray(replies) || replies.length !== methods.length)
       throw new ApiError('not the answer of a server API: the replies to a batch are missing')
-    return methods.map(({ method, name }, i) => {
-      const reply = replies[i]
-      return reply.error
-        ? { error: new ApiError(String(reply.error.message), { code: reply.error.code }) }
-        : { result: results[method](reply[name] ?? {}) }
-    })
+    return understood(() =>
+      methods.map(({ method, name }, i) => {
+        const reply = replies[i]
+        return reply.error
+          ? { error: new ApiError(String(reply.error.message), { code: reply.error.code }) }
+          : { result: results[method](reply[name] ?? {}) }
+      }),
+    )
   }
 }

@@ -93,7 +93,7 @@ function writePublish(where, data, options, keys) {
   const { version, ...given } = rename('the options of a publication', options, PUBLISH)
   if (version !== undefined && typeof version !== 'bigint' && !Number.isSafeInteger(version))
     throw badRequest('version must be an integer from 0 to 2^64 - 1; above 2^53 - 1 a BigInt')
-  if (keys) given.idempotency_key ??= randomUUID()
+  if (keys && (given.idempotency_key ?? '') === '') given.idempotency_key = randomUUID()
   const digits = version === undefined ? undefined : String(version)
   return { ...where, ...payload(data), ...members(given), version: digits }
 }
@@ -161,6 +161,9 @@ const CALLS = {
   },
 }
 
+/** An empty idempotency key is none. */
+const NO_KEY = '""'
+
 /** Methods on connections: a user of undefined would be all anonymous ones. */
 const OF_USER = ['subscribe', 'unsubscribe', 'disconnect', 'refresh']
 
@@ -174,7 +177,8 @@ export function writeCall(method, args, keys) {
     throw badRequest(`user must be a string, not ${typeof args[0]}`)
   const { name, reads = false, fields } = CALLS[method]
   const given = fields(args, keys)
-  return { name, text: objectText(given), repeatable: reads || Boolean(given.idempotency_key) }
+  const { idempotency_key: key = NO_KEY } = given
+  return { name, text: objectText(given), repeatable: reads || key !== NO_KEY }
 }
 
 /**

@@ -141,6 +141,36 @@ t.test('answers of something else are refused', async t => {
     await t.rejects(client.info(), { name: 'ApiError', code, status, message })
 })
 
+t.test('answers of another shape are refused', async t => {
+  const answers = [
+    '{"result":{"publications":5}}',
+    '{"result":{"publications":[null]}}',
+    '{"replies":[null,{}]}',
+    '{"replies":[]}',
+  ]
+  const url = await serve(t, (request, response) =>
+    response.writeHead(200, json).end(answers[request.count - 1]),
+  )
+  const client = clientOf(t, url)
+  const refusal = { name: 'ApiError', code: 0, message: /not the answer of a server API/ }
+  for (const _ of [1, 2]) await t.rejects(client.history('a'), refusal)
+  for (const _ of [3, 4]) await t.rejects(client.batch([['info'], ['info']]), refusal)
+})
+
+t.test('an empty idempotency key is none', async t => {
+  const keys = []
+  const url = await serve(t, (request, response) => {
+    keys.push(JSON.parse(request.text).idempotency_key)
+    if (request.count !== 2) request.socket.destroy()
+    else response.writeHead(200, json).end(OK)
+  })
+  await clientOf(t, url).publish('a', 1, { idempotencyKey: '' })
+  t.match(keys[0], /^[0-9a-f-]{36}$/)
+  t.equal(keys[1], keys[0])
+  await t.rejects(clientOf(t, url, { retries: 0 }).publish('a', 1, { idempotencyKey: '' }), { code: 0 })
+  t.equal(keys.length, 3)
+})
+
 t.test('an answer without end is cut off', async t => {
   const piece = Buffer.alloc(1024 * 1024, 0x20)
   const url = await serve(t, (_request, response) => {
