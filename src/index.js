@@ -94,7 +94,7 @@ export async function createGateway(options = {}) {
       telemetry.reloaded(next)
     },
   })
-  const reload = async (/** @type {Record<string, unknown> | undefined} */ given) => {
+  const reloadOne = async (/** @type {Record<string, unknown> | undefined} */ given) => {
     const before = own
     if (given !== undefined) own = readOptions({ config: given }).base
     try {
@@ -105,6 +105,13 @@ export async function createGateway(options = {}) {
       if (given !== undefined) own = before
       throw error
     }
+  }
+  /** One after another: a refused configuration must not take a later one with it. @type {Promise<unknown>} */
+  let reloaded = Promise.resolve()
+  const reload = (/** @type {Record<string, unknown> | undefined} */ given) => {
+    const outcome = reloaded.then(() => reloadOne(given))
+    reloaded = outcome.catch(() => {})
+    return outcome
   }
   const onReload = file === undefined ? null : () => reload(undefined)
   const telemetry = new Telemetry({

@@ -52,6 +52,15 @@ t.test('reload: of a file, or of a new configuration; one that is wrong changes 
   t.match(await gateway.reload(), /in force: channel\.without_namespace/)
   t.match(await reloaded, /in force/)
   t.match(await gateway.history('a'), { offset: 0 })
+
+  // A refused one and a good one at the same time.
+  const [refused, taken] = await Promise.allSettled([
+    gateway.reload({ chanel: {} }),
+    gateway.reload({ client: { channel_limit: 7 } }),
+  ])
+  t.equal(refused.status, 'rejected')
+  t.match(taken, { value: /in force: client\.channel_limit/ })
+  t.equal(await gateway.reload(), 'nothing has changed')
 })
 
 t.test('a program that forks cluster workers of its own goes on working', async t => {
