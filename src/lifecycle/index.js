@@ -50,6 +50,7 @@ export class LifecycleLog {
   #takeover = null
   #number = 0
   #workerDropped = 0
+  #closed = false
 
   /**
    * @param {any} config @param {NodeIdentity} node @param {Logger} log @param {() => number} clock unix ms
@@ -111,6 +112,7 @@ export class LifecycleLog {
         readAll: () => this.#allClients(),
         disconnected: (node, id, client) => this.#gone(id, client, client.worker, NODE_DIED, node),
         settled: () => this.#settled(),
+        recorded: async () => this.#sinks.find(({ name }) => name === StreamDestination.NAME)?.settled(),
       })
     }
     this.#store?.connect()
@@ -121,8 +123,12 @@ export class LifecycleLog {
     for (const worker of this.#workers) yield* worker.entries()
   }
 
+  /** Resolves when the sinks have what they got until now. One that fails holds the others up only if all do. */
   async #settled() {
-    await Promise.all(this.#sinks.map(sink => sink.settled()))
+    const open = new Set(this.#sinks)
+    const all = Promise.all(this.#sinks.map(sink => sink.settled().then(() => open.delete(sink))))
+    const waits = () => open.size === this.#sinks.length || [...open].some(({ failure }) => failure === null)
+    while (open.size > 0 && waits() && !this.#closed) await Promise.race([all, wait(ROOM_MS)])
   }
 
   /** A record of the log itself. @param {string} type @param {number} time @param {object} fields */
@@ -285,6 +291,7 @@ export class LifecycleLog {
     await Promise.all(this.#attached)
     this.#write(this.#record('stopped', this.#clock(), {}))
     await Promise.all(this.#sinks.map(sink => sink.close(CLOSE_MS)))
+    this.#closed = true
     await this.#takeover?.close()
     this.#store?.close()
   }

@@ -25,6 +25,8 @@ const FIRST_RETRY_MS = 100
 const MAX_RETRY_MS = 30_000
 /** Longest delay of a retry when the gateway ends, ms. */
 const LAST_RETRY_MS = 250
+/** Time for the destination to close, ms. */
+const CLOSE_MS = 1000
 /** Memory of a queued record besides its text, bytes. */
 const RECORD_OVERHEAD = 32
 
@@ -217,15 +219,21 @@ export class Sink {
   async close(timeout) {
     this.#closing.abort()
     this.#endGap()
-    const late = new AbortController()
-    await Promise.race([this.settled(), wait(timeout, undefined, { signal: late.signal }).catch(() => {})])
-    late.abort()
+    await within(this.settled(), timeout)
     this.#gaveUp = true
     const lost = this.#queue.length - this.#gone
     if (lost > 0) {
       this.dropped.shutdown = lost
       this.#log.error({ sink: this.name, events: lost, reason: this.failure }, 'lifecycle events are lost')
     }
-    await this.#destination.close()
+    // A disk that does not answer must not hold the end up.
+    await within(this.#destination.close(), CLOSE_MS)
   }
+}
+
+/** @param {Promise<void>} work @param {number} timeout ms @returns {Promise<void>} when it is done, or too late */
+async function within(work, timeout) {
+  const late = new AbortController()
+  await Promise.race([work, wait(timeout, undefined, { signal: late.signal }).catch(() => {})])
+  late.abort()
 }

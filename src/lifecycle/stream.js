@@ -9,7 +9,8 @@ const BATCH_SIZE = 500
  * @implements {Destination}
  */
 export class StreamDestination {
-  name = 'redis'
+  static NAME = 'redis'
+  name = StreamDestination.NAME
   batchSize = BATCH_SIZE
   #store
   #maxLength

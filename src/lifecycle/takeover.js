@@ -8,6 +8,8 @@ import { JournalClient } from './journal.js'
 const GATHER_MS = 50
 /** Clients of one command. */
 const MAX_CLIENTS = 500
+/** Clients that have gone, and wait for the stream. */
+const MAX_GONE = 100_000
 /** Beats within `lifecycle.redis.takeover_delay`. */
 const BEATS = 5
 /** Time for Redis when the gateway ends, ms. */
@@ -27,8 +29,12 @@ export class Takeover {
   #readAll
   #disconnected
   #settled
+  #recorded
   /** Changes that Redis does not have yet; null: gone. @type {Map<string, JournalClient | null>} */
   #changes = new Map()
+  /** Clients that have gone; Redis keeps them until the stream has their ends. @type {string[]} */
+  #gone = []
+  #forgetting = false
   /** @type {NodeJS.Timeout | undefined} */
   #flushTimer
   #beatTimer
@@ -44,14 +50,16 @@ export class Takeover {
    * @param {() => Iterable<[string, JournalClient]>} parts.readAll the journal
    * @param {(node: string, id: string, client: JournalClient) => void} parts.disconnected
    * @param {() => Promise<void>} parts.settled resolves when the sinks have what they got until now
+   * @param {() => Promise<void>} parts.recorded the same of the sink of the stream
    */
-  constructor({ store, delay, log, readAll, disconnected, settled }) {
+  constructor({ store, delay, log, readAll, disconnected, settled, recorded }) {
     this.#store = store
     this.#delay = delay
     this.#log = log
     this.#readAll = readAll
     this.#disconnected = disconnected
     this.#settled = settled
+    this.#recorded = recorded
     this.#beatTimer = setInterval(() => this.#beat(), delay / BEATS)
   }
 
@@ -74,8 +82,29 @@ export class Takeover {
 
   /** A client has gone. @param {string} id @param {JournalClient} client */
   delete(id, client) {
-    if (client.stored) this.#changes.set(id, null)
-    else this.#changes.delete(id)
+    this.#changes.delete(id)
+    if (!client.stored) return
+    // The stream has failed for long.
+    if (this.#gone.length >= MAX_GONE) this.#forget(this.#gone.splice(0))
+    this.#gone.push(id)
+    if (!this.#forgetting) this.#forgetSoon()
+  }
+
+  async #forgetSoon() {
+    this.#forgetting = true
+    while (this.#gone.length > 0) {
+      await wait(GATHER_MS)
+      const ids = this.#gone.splice(0)
+      await this.#recorded()
+      this.#forget(ids)
+    }
+    this.#forgetting = false
+  }
+
+  /** @param {string[]} ids */
+  #forget(ids) {
+    if (this.#closed) return
+    for (const id of ids) this.#changes.set(id, null)
     this.#flushSoon()
   }
 
@@ -151,6 +180,7 @@ export class Takeover {
       for (const [id, text] of clients) this.#disconnected(node, id, JournalClient.fromText(text))
       // Not before the sinks have them: if this node dies, too, the next one finds them.
       await this.#settled()
+      if (this.#closed) break
       await this.#store.forget(
         node,
         clients.map(([id]) => id),

@@ -87,6 +87,12 @@ export class WebhookDestination {
         clearTimeout(late)
         reject(error)
       })
+      // Nobody has asked for another protocol.
+      request.on('upgrade', ({ statusCode }, socket) => {
+        clearTimeout(late)
+        socket.destroy()
+        resolve(/** @type {number} */ (statusCode))
+      })
       request.on('response', response => {
         let bytes = 0
         response.on('data', chunk => {

@@ -4,10 +4,12 @@ import { pino } from 'pino'
 import t from 'tap'
 import { openLifecycleStore } from '../../src/broker/index.js'
 import { loadConfig } from '../../src/config/load.js'
+import { LifecycleLog } from '../../src/lifecycle/index.js'
 import { JournalClient } from '../../src/lifecycle/journal.js'
 import { Takeover } from '../../src/lifecycle/takeover.js'
 import { withoutProgram } from '../needs.js'
 import { startRedis, until } from '../redis/servers.js'
+import { Endpoint } from './endpoint.js'
 
 const skip = withoutProgram('redis-server')
 const log = pino({ level: 'silent' })
@@ -69,6 +71,38 @@ t.test('what Redis refuses is refused, and nothing of it is there', { skip }, as
   t.same(await streamOf(server), ['one'])
 })
 
+t.test('Redis keeps a client until its end is in the stream', { skip }, async t => {
+  const server = await emptyRedis()
+  const store = await storeOf(t, server, 'a')
+  let record = () => {}
+  /** @type {Promise<void>} */
+  const recorded = new Promise(resolve => (record = resolve))
+  const takeover = new Takeover({
+    store,
+    delay: 60_000,
+    log,
+    readAll: () => [],
+    disconnected: () => {},
+    settled: () => Promise.resolve(),
+    recorded: () => recorded,
+  })
+  t.teardown(() => takeover.close())
+  const client = new JournalClient(0, 1, 'anna', 'sse')
+  const has = async (/** @type {string} */ id) =>
+    (await server.call('HEXISTS', 'halley.lifecycle.journal.a', id)) === 1
+  takeover.set('gone', client)
+  await until(() => has('gone'))
+  takeover.delete('gone', client)
+  takeover.flush()
+  // Changes have an order: this one is later.
+  takeover.set('later', new JournalClient(0, 1, 'ben', 'sse'))
+  await until(() => has('later'))
+  t.ok(await has('gone'))
+  record()
+  await until(async () => !(await has('gone')))
+  t.ok(await has('later'))
+})
+
 t.test('another node takes over a dead one', { skip }, async t => {
   const server = await emptyRedis()
   const delay = 500
@@ -86,6 +120,7 @@ t.test('another node takes over a dead one', { skip }, async t => {
       readAll: () => [],
       disconnected: (dead, id, client) => taken.push([dead, id, client]),
       settled: () => Promise.resolve(),
+      recorded: () => Promise.resolve(),
     })
     takeover.changed(true)
     return { store, takeover }
@@ -120,4 +155,38 @@ t.test('another node takes over a dead one', { skip }, async t => {
   t.match(client, { worker: 1, time: 1001, user: 'user 1', transport: 'websocket' })
   t.same(client?.channelList, ['news', 'personal 1'])
   t.equal(await server.call('EXISTS', 'halley.lifecycle.journal.dead', 'halley.lifecycle.taker.dead'), 0)
+})
+
+t.test('a sink that fails does not hold a takeover up for the others', { skip }, async t => {
+  const server = await emptyRedis()
+  const dead = await storeOf(t, server, 'dead')
+  const known = new JournalClient(0, 1, 'anna', 'sse').toText()
+  await dead.change(new Map(Array.from({ length: 1200 }, (_, n) => [`client-${n}`, known])))
+  await dead.beat(1)
+
+  const endpoint = await Endpoint.start(t)
+  endpoint.answer = () => 500
+  const { config } = loadConfig({
+    base: {
+      engine: { type: 'redis', redis: { address: server.address } },
+      lifecycle: { webhook: { url: endpoint.url, secret: 'hush' }, redis: { stream: true } },
+    },
+  })
+  const redis = { ...config.lifecycle.redis, takeover_delay: 500 }
+  const lifecycle = await LifecycleLog.open(
+    { ...config, lifecycle: { ...config.lifecycle, redis } },
+    { uid: 'living', name: 'living', version: '', startedAt: 0 },
+    log,
+  )
+  t.teardown(() => {
+    endpoint.answer = () => 204
+    return lifecycle?.close()
+  })
+  await until(
+    async () => (await server.call('ZSCORE', 'halley.lifecycle.nodes', 'dead')) === null,
+    'takeover',
+  )
+  const ends = (await streamOf(server)).map(text => JSON.parse(text)).filter(({ node }) => node === 'dead')
+  t.equal(new Set(ends.map(({ client }) => client)).size, 1200)
+  t.match(lifecycle?.figures.sinks, { webhook: { failing: true }, redis: { failing: false } })
 })
