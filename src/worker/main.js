@@ -1,6 +1,7 @@
 // A worker process, forked by the primary (primary/worker-pool.js). This room assembles workers, without other logic:
 // main.js builds the parts, connects them and listens; context.js holds those that sessions, transports and API need.
-// May import every room but primary/ and cli/; demo, metrics, admin and the Redis engine are loaded only if configured.
+// May import every room but primary/ and cli/; demo, metrics, admin, event proxies and the Redis engine are loaded only
+// if configured.
 // Messages of the primary: start, workers, elsewhere, prepare, commit, drain, stats, gc, log. A worker ends with it.
 
 import { url as inspectorUrl } from 'node:inspector'
@@ -15,8 +16,8 @@ import { createBroker, loadEngine } from '../broker/index.js'
 import { HookCalls } from '../hooks/calls.js'
 import { noticesOf } from '../hooks/combine.js'
 import { observeAll } from '../hooks/contract.js'
+import { createProxies, loadProxies } from '../hooks/lazy-proxies.js'
 import { loadHooks } from '../hooks/module.js'
-import { createProxies } from '../hooks/proxies.js'
 import { Hub } from '../hub/hub.js'
 import { openRecorder } from '../lifecycle/recorder.js'
 import { createLog, LimitedLog, LogOutput, levelOf } from '../log.js'
@@ -86,6 +87,7 @@ async function run(start) {
   )
   // Before anything is awaited: a reload must reach a worker that is still starting.
   process.on('message', (/** @type {any} */ message) => switchConfig(live, message))
+  await loadProxies(given)
   const hooks = await loadHooks(given.hooks, log, hookStats)
   live.useHooks(hooks.handlers)
   /** One worker says which driver is used. */
@@ -354,10 +356,11 @@ async function run(start) {
  * A reload, in two steps (primary/config-switch.js).
  * @param {LiveConfig} live @param {any} message
  */
-function switchConfig(live, { type, id, config, cursorKey }) {
+async function switchConfig(live, { type, id, config, cursorKey }) {
   let error = ''
   if (type === 'prepare') {
     try {
+      await loadProxies(config)
       live.prepare(config, cursorKey)
     } catch ({ message }) {
       error = message
