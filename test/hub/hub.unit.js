@@ -318,7 +318,7 @@ t.test('positions', async t => {
       subscribe(`c${30_000 + turns}`)
       await nextTurn()
     }
-    t.ok(turns > 2, `${turns} turns`)
+    t.ok(turns > 0, `${turns} turns`)
     const names = new Set(checked())
     t.equal(names.size, checked().length, 'none twice')
     t.equal(
