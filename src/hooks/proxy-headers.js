@@ -7,6 +7,9 @@ import { isOwnHeader } from '../config/proxy-words.js'
 /** RFC 9110, section 5.5: no control characters but tabs. Others cannot be sent in one header line. */
 const VALUE = /^[\t -~\x80-\xff]*$/
 
+/** @param {string} text @returns {string} a character for each byte of its UTF-8, as in the headers of requests */
+const inBytes = text => Buffer.from(text).toString('latin1')
+
 /** @param {readonly string[]} names @returns {Set<string>} in lower case, without those that a proxy never sends */
 const allowed = names => new Set(names.map(name => name.toLowerCase()).filter(name => !isOwnHeader(name)))
 
@@ -47,10 +50,10 @@ export class HeaderLists {
     if (this.#emulated.size > 0) {
       const given = event.emulatedHeaders
       for (const name of Object.keys(given)) {
-        const value = given[name]
         const lower = name.toLowerCase()
-        if (this.#emulated.has(lower) && typeof value === 'string' && VALUE.test(value))
-          headers.set(lower, [value])
+        if (!this.#emulated.has(lower) || typeof given[name] !== 'string') continue
+        const value = inBytes(given[name])
+        if (VALUE.test(value)) headers.set(lower, [value])
       }
     }
     if (this.#real.size > 0) {

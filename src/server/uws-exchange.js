@@ -3,6 +3,15 @@ import { STATUS_CODES } from 'node:http'
 /** @import { HttpRequest, HttpResponse } from 'uWebSockets.js' */
 /** @import { Exchange, Stream, StreamRoute } from './contract.js' */
 
+/** Beyond ASCII. */
+const WIDE = /[^\0-\x7f]/
+
+/**
+ * @param {string} text that the library has read as UTF-8
+ * @returns {string} a character for each byte, as node:http reads headers: they can be sent on unchanged
+ */
+const inBytes = text => (WIDE.test(text) ? Buffer.from(text).toString('latin1') : text)
+
 /**
  * MUST be called within a cork, like all writes of the library.
  * @param {HttpResponse} res
@@ -66,7 +75,7 @@ export class UwsExchange {
     /** @type {string[]} */
     const lines = []
     this.#req?.forEach((name, value) => {
-      lines.push(name, value)
+      lines.push(name, inBytes(value))
     })
     return lines
   }

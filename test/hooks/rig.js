@@ -69,6 +69,7 @@ export function configOf(backend, driver) {
   const proxy = (/** @type {string} */ event) => ({
     timeout: LONG,
     include_connection_meta: true,
+    http_headers: ['X-Name'],
     // Of every event: failures of the table are no reason to stop the calls.
     breaker: { failures: 0 },
     http: {
