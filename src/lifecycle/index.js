@@ -50,6 +50,7 @@ export class LifecycleLog {
   #takeover = null
   #number = 0
   #workerDropped = 0
+  #hurries = false
   #closed = false
 
   /**
@@ -266,7 +267,7 @@ export class LifecycleLog {
       this.#takeover?.delete(id, client)
       if (++count % SLICE > 0) continue
       await turn()
-      while (!this.#sinks.every(({ ready }) => ready)) await wait(ROOM_MS)
+      while (!this.#hurries && !this.#sinks.every(({ ready }) => ready)) await wait(ROOM_MS)
     }
     this.#workers.delete(worker)
   }
@@ -288,7 +289,9 @@ export class LifecycleLog {
 
   /** Logs the rest after the end of all workers, and waits some seconds for the sinks. */
   async close() {
+    const late = setTimeout(() => (this.#hurries = true), CLOSE_MS)
     await Promise.all(this.#attached)
+    clearTimeout(late)
     this.#write(this.#record('stopped', this.#clock(), {}))
     await Promise.all(this.#sinks.map(sink => sink.close(CLOSE_MS)))
     this.#closed = true

@@ -12,7 +12,8 @@ export function workerFlags(flags) {
   for (let at = 0; at < flags.length; at++) {
     const [name] = flags[at].split('=', 1)
     if (!OF_PROGRAM.includes(name)) kept.push(flags[at])
-    else if (name === flags[at]) at++
+    // `-p -e CODE`: the first has no value.
+    else if (name === flags[at] && !flags[at + 1]?.startsWith('-')) at++
   }
   return kept
 }

@@ -6,4 +6,5 @@ t.test('workers get the flags of Node.js, but no program of the command line', a
   t.same(workerFlags(['--expose-gc', '--input-type=module', '-e', 'program()']), ['--expose-gc'])
   t.same(workerFlags(['--input-type', 'module', '--eval=program()', '--expose-gc']), ['--expose-gc'])
   t.same(workerFlags(['-pe', 'program()']), [])
+  t.same(workerFlags(['-p', '--expose-gc', '-e', 'program()']), ['--expose-gc'])
 })
