@@ -92,3 +92,12 @@ export const unsubscribes = Object.freeze({
   expired: Object.freeze({ code: 2501, reason: 'subscription expired' }),
   stateInvalidated: Object.freeze({ code: 2502, reason: 'state invalidated' }),
 })
+
+const KNOWN = new Set([...Object.values(errors), ...Object.values(disconnects)].map(({ message }) => message))
+
+/**
+ * An error as a reason of refusals.
+ * @param {Error} error @returns {string} `invalid_token`; `application` for an error of a hook or a backend, whose
+ *   message may hold anything
+ */
+export const reasonOf = ({ message }) => (KNOWN.has(message) ? message.replaceAll(' ', '_') : 'application')

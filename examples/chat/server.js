@@ -22,9 +22,10 @@ const files = new Map([
   ],
 ])
 
+let gateway
 const server = createServer(async (request, response) => {
-  const { pathname } = new URL(request.url, 'http://localhost')
-  if (pathname === '/gateway') return response.end(gateway.url)
+  const [pathname] = request.url.split('?')
+  if (pathname === '/gateway') return response.writeHead(gateway ? 200 : 503).end(gateway?.url)
   const file = files.get(pathname)
   if (!file) return response.writeHead(404).end()
   response.writeHead(200, { 'Content-Type': file[0] }).end(await readFile(file[1]))
@@ -32,7 +33,7 @@ const server = createServer(async (request, response) => {
 await once(server, 'listening')
 const page = `http://127.0.0.1:${server.address().port}`
 
-const gateway = await createGateway({
+gateway = await createGateway({
   hooks: HOOKS ?? new URL('hooks.js', import.meta.url),
   config: {
     workers: Number(WORKERS),

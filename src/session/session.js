@@ -3,9 +3,8 @@
 // May import auth, hub, protocol and the rooms below; transports only through the contract in transport/index.js.
 // Promises: replies have the order of the commands; nothing is sent after the close; an ended session releases all.
 
-import { Disconnect, disconnects, errors, ReplyError, unsubscribes } from '../errors.js'
+import { Disconnect, disconnects, errors, ReplyError, reasonOf, unsubscribes } from '../errors.js'
 import { CallFailed } from '../hooks/contract.js'
-import { reasonOf } from '../stats/refusals.js'
 import { sizeOf } from '../stats/traffic.js'
 import { exceedsLimit } from './command-queue.js'
 import { dispatch } from './commands/index.js'
@@ -196,7 +195,7 @@ export class Session {
    */
   publishSent() {
     this.unanswered++
-    if (this.unanswered === MAX_UNANSWERED) this.#block()
+    if (this.unanswered >= MAX_UNANSWERED) this.#block()
   }
 
   /** The broker has answered a publish. @param {number} id @param {() => void} work as for `resume` */

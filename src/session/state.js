@@ -12,4 +12,6 @@ export const Trait = Object.freeze({
   FRAME_PINGS: 2,
   /** Counted against client.user_connection_limit. */
   CLAIMED: 4,
+  /** It was told that it expires, so it sends tokens. */
+  REFRESHES: 8,
 })

@@ -1,8 +1,5 @@
 /** @import { Traffic } from './traffic.js' */
 
-/** An error as a reason. @param {Error} error of the table in errors.js @returns {string} `invalid_token` */
-export const reasonOf = ({ message }) => message.replaceAll(' ', '_')
-
 /** @typedef {{remoteAddress: () => string}} Client its request, or its session */
 
 /** Counts and logs clients that are turned away. A proxy's clients have the address of the proxy. */

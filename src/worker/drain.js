@@ -83,11 +83,10 @@ export async function drain(groups, over) {
 
 /**
  * Waits for handlers that learn of the last clients' ends, and for the module's `stopping`.
- * @param {HooksModule} hooks @param {() => boolean} busy @param {number} within ms
+ * @param {HooksModule} hooks @param {() => boolean} busy @param {number} until performance.now() at the latest
  */
-export async function endHooks(hooks, busy, within) {
-  const begun = performance.now()
-  while (busy() && performance.now() < begun + within) await wait(ANSWER_TICK_MS)
-  const rest = Math.max(ANSWER_TICK_MS, begun + within - performance.now())
+export async function endHooks(hooks, busy, until) {
+  while (busy() && performance.now() < until) await wait(ANSWER_TICK_MS)
+  const rest = Math.max(ANSWER_TICK_MS, until - performance.now())
   await Promise.race([hooks.stopping(), wait(rest)])
 }

@@ -90,6 +90,9 @@ async function run(start) {
   await loadProxies(given)
   const hooks = await loadHooks(given.hooks, log, hookStats)
   live.useHooks(hooks.handlers)
+  if (given.hooks.module !== '')
+    rejected = error =>
+      log.error({ err: error }, 'a promise of the hooks module was rejected, and nobody handled it')
   /** One worker says which driver is used. */
   const logger = {
     error: (/** @type {object} */ fields, /** @type {string} */ message) => log.error(fields, message),
@@ -295,10 +298,11 @@ async function run(start) {
   const end = async (/** @type {import('./drain.js').DrainMessage} */ message) => {
     if (draining) return
     draining = true
+    const until = performance.now() + message.within
     listener.stopListening()
     stopDemo()
     const some = await drainWorker({ servers: [server, internal], sessions, polls: waiting() }, message)
-    await endHooks(hooks, () => sessions.releasing || hookCalls.busy, message.within)
+    await endHooks(hooks, () => sessions.releasing || hookCalls.busy, until)
     log.report()
     reports.flush()
     // The last sample, with the closes just made: the worker may end before the next second.
@@ -382,13 +386,13 @@ function fail(message) {
 const crash = error => fail((error instanceof Error && error.stack) || String(error))
 
 // The primary decides when a worker ends; a terminal sends its signals to the whole process group.
-process.on('SIGINT', () => {})
-process.on('SIGTERM', () => {})
-process.on('SIGHUP', () => {})
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
 // A worker cannot serve without its primary: exit.
 process.on('disconnect', () => process.exit(1))
 process.on('uncaughtException', crash)
-process.on('unhandledRejection', crash)
+/** A module may leave promises behind: that ends no clients. */
+let rejected = crash
+process.on('unhandledRejection', error => rejected(error))
 process.on('message', (/** @type {any} */ message) => {
   if (message.type !== 'start') return
   run(message).catch(error => fail(error.message))

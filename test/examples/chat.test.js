@@ -3,6 +3,7 @@
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
+import { fetch } from '../fetch.js'
 import { next, startExample } from './example.js'
 
 const example = await startExample(t, 'chat', {})
@@ -70,6 +71,7 @@ t.test('two people in a room', async t => {
 })
 
 t.test('what the rules refuse', async t => {
+  t.equal((await fetch(`${example.app}//`)).status, 404, 'no path of a request ends the program')
   const nameless = open(t, ' ')
   t.match(await next(nameless, 'disconnected'), {
     code: 4000,

@@ -64,6 +64,10 @@ export default defineHooks({
     },
     never,
     bytes: () => Buffer.from([1, 2, 3]),
+    leak: () => {
+      Promise.reject(new Error('nobody waits for it'))
+      return 'left'
+    },
     string: () => {
       throw 'only a string'
     },

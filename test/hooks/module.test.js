@@ -85,6 +85,10 @@ t.test('connect', async t => {
       code: 4010,
       message: 'full',
     })
+    const refused = await gateway.line(
+      ({ msg, reason }) => msg === 'client refused' && reason !== 'invalid_token',
+    )
+    t.equal(refused.reason, 'application', 'a message of the module becomes no label of a metric')
     for (const [data, end] of /** @type {[any, any][]} */ ([
       [{ refuse: { code: 4501, reason: 'banned' } }, { code: 4501, reason: 'banned' }],
       [undefined, { code: 3501, reason: 'bad request' }],
@@ -173,6 +177,10 @@ t.test('rpc', async t => {
   t.same(await call('missing'), 104)
   t.same(await call('__proto__'), 104)
   t.same(await call('slow', 5), { data: { waited: 5 } })
+  t.same(await call('leak'), { data: 'left' })
+  t.match(await gateway.line(({ msg }) => /^a promise of the hooks module/.test(msg)), {
+    err: { message: 'nobody waits for it' },
+  })
   t.same(await call('string'), 100)
   t.match(await gateway.line(({ msg }) => msg === 'the rpc.string hook failed'), {
     err: { message: 'it threw "only a string"' },

@@ -1,8 +1,9 @@
 // Event proxies over HTTP: on the socket server `node`, over TLS, and after reloads.
 
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { makeToken } from '../auth/jwt.js'
 import { startGateway } from '../gateway.js'
 import { withoutProgram } from '../needs.js'
 import { RawClient } from '../raw-client.js'
@@ -108,3 +109,45 @@ t.test('a reload makes proxies anew; calls under way end with the old ones', asy
   await reload(null)
   t.equal((await client.call('rpc', { method: 'm' })).error.code, 108, 'no proxy any more')
 })
+
+t.test(
+  'a client that knows when it expires may send its token after a reload has brought the proxy',
+  async t => {
+    const backend = await Backend.start(t)
+    const secret = 'secret of the tests'
+    const base = {
+      client: { token: { hmac_secret_key: secret } },
+      channel: { without_namespace: {} },
+    }
+    const gateway = await startGateway(t, { ...base, workers: 1 })
+    const exp = Math.floor(Date.now() / 1000) + 1000
+    const connection = makeToken({ sub: 'ann', exp }, secret)
+    const subscription = makeToken({ sub: 'ann', channel: 'c', exp }, secret)
+    const enter = () => RawClient.connected(gateway.ws, { token: connection })
+    const before = await enter()
+    t.ok((await before.call('subscribe', { channel: 'c', token: subscription })).subscribe.expires)
+    const file = join(gateway.folder, 'config.json')
+    const whole = JSON.parse(await readFile(file, 'utf8'))
+    const endpoint = `${backend.url}/`
+    await writeFile(
+      file,
+      JSON.stringify({
+        ...whole,
+        client: { ...whole.client, proxy: { refresh: { enabled: true, endpoint } } },
+        channel: {
+          ...whole.channel,
+          proxy: { sub_refresh: { endpoint } },
+          without_namespace: { ...whole.channel.without_namespace, sub_refresh_proxy_enabled: true },
+        },
+      }),
+    )
+    gateway.process.kill('SIGHUP')
+    await gateway.line(({ msg }) => msg === 'configuration reloaded')
+    t.ok((await before.call('refresh', { token: connection })).refresh.expires)
+    t.ok((await before.call('sub_refresh', { channel: 'c', token: subscription })).sub_refresh.expires)
+    before.socket.terminate()
+    const after = await enter()
+    after.send({ id: 9, refresh: { token: connection } })
+    t.match(await after.closed, { code: 3501 }, 'one that was not told has no reason to')
+  },
+)

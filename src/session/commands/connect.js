@@ -1,10 +1,9 @@
 import { identify } from '../../auth/tokens.js'
 import { bytesOf } from '../../broker/size.js'
-import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
+import { Disconnect, disconnects, errors, ReplyError, reasonOf } from '../../errors.js'
 import { CallFailed } from '../../hooks/contract.js'
 import { ConnectEvent } from '../../hooks/events.js'
 import { payloadOf, rawOf } from '../../protocol/payload.js'
-import { reasonOf } from '../../stats/refusals.js'
 import { ask } from '../ask.js'
 import { expireConnection, isPast } from '../expiry.js'
 import { maxReplyBytes } from '../large-replies.js'
@@ -234,6 +233,7 @@ function complete(session, id, ready, { expireAt, data }) {
   session.state = State.CONNECTED
   sessions.connected(session)
   expireConnection(session, expireAt)
+  if (expires) session.traits |= Trait.REFRESHES
   if (context.observed) observe(session)
   session.send(
     codec.connect(id, {

@@ -1,6 +1,7 @@
 import { disconnects, errors } from '../../errors.js'
 import { resumeAfter } from '../ask.js'
 import { expireConnection } from '../expiry.js'
+import { Trait } from '../state.js'
 import { Kind, list } from '../subscription.js'
 
 /** @import { ConnectClaims } from '../../auth/tokens.js' */
@@ -9,8 +10,9 @@ import { Kind, list } from '../subscription.js'
 /** @param {Session} session @param {number} id @param {any} request */
 export function refresh(session, id, { token }) {
   const { tokens, handlers } = session.context
-  // With a handler the client does not know that the connection expires.
-  if (!token || handlers.refresh !== null) throw disconnects.badRequest
+  // With a handler the client does not know that the connection expires, unless a reload has brought the handler.
+  const unasked = handlers.refresh !== null && !(session.traits & Trait.REFRESHES)
+  if (!token || unasked) throw disconnects.badRequest
   withClaims(
     session,
     id,

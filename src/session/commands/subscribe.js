@@ -5,6 +5,7 @@ import { ask } from '../ask.js'
 import { expireSubscription, isPast } from '../expiry.js'
 import { whenRead } from '../large-replies.js'
 import { grantOf, NO_GRANT, Plan } from '../plan.js'
+import { Kind } from '../subscription.js'
 import { withClaims } from './refresh.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
@@ -156,8 +157,9 @@ export function subRefresh(session, id, { channel, token }) {
   const { tokens, rules } = session.context
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
-  // The handler prolongs it, and the client does not know that it expires.
-  if (rules.resolve(channel)?.handlers.subRefresh) throw disconnects.badRequest
+  // The handler prolongs it, and the client does not know that it expires, unless a reload has brought the handler.
+  const handled = Boolean(rules.resolve(channel)?.handlers.subRefresh)
+  if (handled && !subscription.is(Kind.REFRESHED_BY_CLIENT)) throw disconnects.badRequest
   if (!token) throw errors.badRequest
   withClaims(
     session,

@@ -1,5 +1,4 @@
-import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
-import { reasonOf } from '../../stats/refusals.js'
+import { Disconnect, disconnects, errors, ReplyError, reasonOf } from '../../errors.js'
 import { NOT_ALLOWED } from '../origin.js'
 
 /** Reasons by code. @type {Map<number, string>} */
