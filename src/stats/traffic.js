@@ -77,6 +77,17 @@ class Tally {
   }
 }
 
+/** Codes of the protocols end below; beyond, an application may use any number, and each would be a label of a metric. */
+const CODES_END = 5000
+
+/** Counts by code. */
+class CodeTally extends Tally {
+  /** @param {number} code */
+  add(code) {
+    super.add(code < CODES_END ? code : 'other')
+  }
+}
+
 class Counter {
   count = 0
 }
@@ -91,8 +102,8 @@ export class Traffic {
   unrecovered = 0
   /** Client commands, by index of the method. */
   commands
-  /** Error replies, by code. */
-  errors = new Tally()
+  /** Error replies, by code; `other`: 5000 and more. */
+  errors = new CodeTally()
   /** Closed connections, by code. */
   closes = new Tally()
   /** Subscriptions ended by the server, by code. */
