@@ -7,8 +7,9 @@ import { fileURLToPath } from 'node:url'
 import { Agent } from 'undici'
 import WebSocket from 'ws'
 import { checkDriver, parseFlags } from './flags.js'
+import { cpuOf } from './proc.js'
 import { medians, printResult, rounded, roundedMs } from './report.js'
-import { checkCapacity, post, ServerRun } from './servers.js'
+import { checkCapacity, ServerRun } from './servers.js'
 
 /** @typedef {import('./servers.js').Server} Server */
 
@@ -65,6 +66,8 @@ export class Run extends ServerRun {
         connects_per_s: Math.round(asked.rate),
         connects_without_proxy_per_s: Math.round(unasked.rate),
         failed: asked.failed + unasked.failed,
+        cpu_us_per_connect: Math.round(asked.cpu),
+        cpu_without_proxy_us_per_connect: Math.round(unasked.cpu),
         delivery_p99_ms: roundedMs(asked.p99),
         delivery_without_proxy_p99_ms: roundedMs(unasked.p99),
       })
@@ -111,41 +114,33 @@ async function connect(socket) {
 
 /**
  * @param {Server} server @param {number} conns
- * @returns {Promise<{rate: number, failed: number, p99: number}>} connects a second; delivery to another client, ms
+ * @returns {Promise<{rate: number, failed: number, p99: number, cpu: number}>} connects a second; what failed, also of
+ *   the witness; its p99 of delivery, ms; processor time of the gateway, us a connect
  */
 async function wave(server, conns) {
   const url = `ws://127.0.0.1:${server.port}/connection/websocket`
-  const witness = await open(url)
-  await connect(witness)
-  witness.send('{"id":2,"subscribe":{"channel":"witness"}}')
-  await once(witness, 'message')
-  /** @type {number[]} */
-  const latencies = []
-  witness.on('message', data => {
-    for (const line of String(data).split('\n')) {
-      const sent = JSON.parse(line).push?.pub?.data
-      if (sent !== undefined) latencies.push(performance.now() - sent)
-    }
-  })
   /** @type {WebSocket[]} */
   const sockets = []
   while (sockets.length < conns)
     sockets.push(
       ...(await Promise.all(Array.from({ length: Math.min(100, conns - sockets.length) }, () => open(url)))),
     )
-  /** @type {Promise<boolean>[]} */
-  const published = []
-  const publisher = setInterval(() => {
-    const body = JSON.stringify({ channel: 'witness', data: performance.now() })
-    published.push(post(server.api, 'publish', body).catch(() => false))
-  }, PUBLISH_MS)
-  const began = performance.now()
-  const admitted = await Promise.all(sockets.map(connect))
-  const rate = (conns * 1000) / (performance.now() - began)
-  clearInterval(publisher)
-  await Promise.all(published)
-  for (const socket of [...sockets, witness]) socket.terminate()
-  const sorted = latencies.toSorted((a, b) => a - b)
-  const p99 = sorted[Math.floor(sorted.length * 0.99)] ?? 0
-  return { rate, failed: admitted.filter(ok => !ok).length, p99 }
+  const file = fileURLToPath(new URL('proxy-witness.js', import.meta.url))
+  const witness = fork(file, [String(server.port), server.api.key, String(PUBLISH_MS)])
+  try {
+    await once(witness, 'message')
+    const before = cpuOf(server.pid)
+    const began = performance.now()
+    const admitted = await Promise.all(sockets.map(connect))
+    const rate = (conns * 1000) / (performance.now() - began)
+    const cpu = ((cpuOf(server.pid) - before) / conns) * 1e6
+    witness.send('stop')
+    const [{ latencies, failed }] = await once(witness, 'message')
+    const sorted = latencies.sort((/** @type {number} */ a, /** @type {number} */ b) => a - b)
+    const p99 = sorted[Math.floor(sorted.length * 0.99)] ?? 0
+    return { rate, failed: failed + admitted.filter(ok => !ok).length, p99, cpu }
+  } finally {
+    witness.kill()
+    for (const socket of sockets) socket.terminate()
+  }
 }
