@@ -12,20 +12,20 @@ const api = { url: `http://127.0.0.1:${port}`, key }
 process.once('disconnect', () => process.exit())
 
 const socket = new WebSocket(`ws://127.0.0.1:${port}/connection/websocket`, { perMessageDeflate: false })
-await once(socket, 'open')
-socket.send('{"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"witness"}}')
-for (let replies = 0; replies < 2; ) {
-  const [data] = await once(socket, 'message')
-  replies += String(data).split('\n').length
-}
 /** @type {number[]} */
 const latencies = []
-socket.on('message', data => {
-  for (const line of String(data).split('\n')) {
-    const sent = JSON.parse(line).push?.pub?.data
-    if (sent !== undefined) latencies.push(performance.now() - sent)
-  }
+const subscribed = new Promise(resolve => {
+  socket.on('message', data => {
+    for (const line of String(data).split('\n')) {
+      const { id, push } = JSON.parse(line)
+      if (id === 2) resolve(true)
+      else if (push?.pub) latencies.push(performance.now() - push.pub.data)
+    }
+  })
 })
+await once(socket, 'open')
+socket.send('{"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"witness"}}')
+await subscribed
 const publish = () => post(api, 'publish', JSON.stringify({ channel: 'witness', data: performance.now() }))
 // The first ones open connections.
 await Promise.all([publish(), publish()])
