@@ -11,17 +11,22 @@ import { get, put } from './values.js'
 const changeOf = ({ change, mounts }, from, to) =>
   mounts && (from === '') !== (to === '') ? 'workers' : change
 
+/** @param {Option} option @param {string} driver @param {Change} change @returns {Change} */
+const changeWith = ({ loadedOnce }, driver, change) => (loadedOnce && driver === 'uws' ? 'workers' : change)
+
 /**
  * @param {Config} from @param {Config} to
+ * @param {string} [driver] of the workers: uws or node
  * @returns {Record<Change, string[]>} paths of the options that differ; a difference in any namespace is one in
  *   `channel.namespaces`
  */
-export function changesBetween(from, to) {
+export function changesBetween(from, to, driver = '') {
   /** @type {Record<Change, string[]>} */
   const changes = { live: [], workers: [], start: [] }
   for (const option of options) {
     const [before, after] = [get(from, option.path), get(to, option.path)]
-    if (!isDeepStrictEqual(before, after)) changes[changeOf(option, before, after)].push(option.path)
+    if (isDeepStrictEqual(before, after)) continue
+    changes[changeWith(option, driver, changeOf(option, before, after))].push(option.path)
   }
   return changes
 }

@@ -12,6 +12,7 @@ import { readConfigFile } from './file.js'
 import { memberLists, optionOfVariable, rootKeys } from './keys.js'
 import { options } from './options.js'
 import { readText, readValue } from './read.js'
+import { readServerTls } from './server-tls.js'
 import { get, parseDuration, put, show } from './values.js'
 
 export { ConfigError }
@@ -271,6 +272,7 @@ export function loadConfig({ file, env = {}, flags = {}, cwd = process.cwd(), ba
   }
   draft.applyEnv(env)
   draft.applyFlags(flags, FLAGS)
+  readServerTls(draft.config.http_server, draft.report)
   checkRules(draft.config, draft.report)
   const { faults, warnings } = draft.report
   if (faults.length > 0) throw new ConfigError(faults, warnings)

@@ -38,7 +38,7 @@ export function readPem(value) {
 }
 
 /** @param {string} pem @returns {X509Certificate} the first one @throws {Error} */
-function certificate(pem) {
+export function certificate(pem) {
   try {
     return new X509Certificate(pem)
   } catch {
@@ -47,7 +47,7 @@ function certificate(pem) {
 }
 
 /** @param {string} pem @throws {Error} */
-function privateKey(pem) {
+export function privateKey(pem) {
   try {
     return createPrivateKey(pem)
   } catch (error) {

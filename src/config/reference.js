@@ -158,8 +158,10 @@ function docCell(option) {
 const CHANGES = { live: 'live', workers: 'new workers', start: 'new start' }
 
 /** @param {Option} option */
-const changeCell = ({ change, mounts }) =>
-  mounts ? `${CHANGES[change]}; from or to empty: ${CHANGES.workers}` : CHANGES[change]
+function changeCell({ change, mounts, loadedOnce }) {
+  if (mounts) return `${CHANGES[change]}; from or to empty: ${CHANGES.workers}`
+  return loadedOnce ? `${CHANGES[change]}; with uws: ${CHANGES.workers}` : CHANGES[change]
+}
 
 /** @param {readonly Option[]} rows */
 function table(rows) {

@@ -21,8 +21,11 @@ export async function probe(address, port) {
   }
 }
 
-/** @param {{address: string, port: number}} server `http_server` of the configuration @returns {string} its URL */
-export function urlOf({ address, port }) {
+/**
+ * @param {{address: string, port: number, tls: {enabled: boolean}}} server `http_server` of the configuration
+ * @returns {string} its URL
+ */
+export function urlOf({ address, port, tls }) {
   const host = address || '0.0.0.0'
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  return `${tls.enabled ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { changesBetween, withChanges } from '../config/changes.js'
 import { ConfigError } from '../config/error.js'
+import { withTlsOf } from '../config/tls-blocks.js'
 
 /** @import { Logger } from 'pino' */
 /** @import { Config } from '../config/load.js' */
@@ -9,6 +10,7 @@ import { ConfigError } from '../config/error.js'
 /**
  * @typedef {object} Reloadable the workers
  * @property {Config} config in force
+ * @property {string} driver of the workers: uws or node
  * @property {boolean} stopping
  * @property {(next: Config) => Promise<void>} applyConfig switches all workers; rejects if nothing has changed
  * @property {(reason: string) => Promise<boolean>} rollingRestart replaces all workers, one after another
@@ -105,8 +107,8 @@ export class Reload {
     const pool = this.#pool
     const { config: read, warnings } = this.#read()
     const now = pool.config
-    const given = withPort(read, now)
-    const changes = changesBetween(now, given)
+    const given = withTlsOf(withPort(read, now), now)
+    const changes = changesBetween(now, given, pool.driver)
     // Options that take a new start keep their values.
     const next = withChanges(now, given, ['live', 'workers'])
     const module = fileVersion(next.hooks.module)

@@ -84,6 +84,9 @@
  *   prefix when it ends with `/*`. Method '*' is every method. More specific paths win, an exact method wins over '*'.
  *   No route: 404. A handler that throws is answered with 500, and nothing else happens
  * @property {(path: string, route: WebSocketRoute) => void} websocket GET without upgrade headers on this path: 400
+ * @property {(tls: import('./tls.js').ServerTls) => () => void} prepareTls of a server with TLS: reads another
+ *   certificate. The returned function uses it for new connections; those that are open go on. uws cannot: there it
+ *   shows only that a new server can use it. Throws one clear Error
  * @property {(host: string, port: number) => Promise<void>} listen every worker listens on the same port itself
  *   (SO_REUSEPORT, several accept queues) where the platform can; else through `cluster`. Rejects with one clear
  *   Error. May be called again after `stopListening`

@@ -5,26 +5,32 @@
 
 import { UwsServer } from './uws.js'
 
+/** @import { ServerTls } from './tls.js' */
+
 /**
  * @typedef {object} Logger
  * @property {(details: object, message: string) => void} error
  * @property {(message: string) => void} warn
+ * @property {(details: object, message: string) => void} stranger for lines that strangers can cause
  */
 
 /**
  * @param {object} options
  * @param {'auto' | 'uws' | 'node'} options.driver 'auto': uWebSockets.js if it loads, else node
  * @param {Logger} [options.logger]
+ * @param {ServerTls | null} [options.tls] null: plain HTTP. Client certificates take the node server: uWebSockets.js
+ *   accepts clients without one
  * @param {() => Promise<any>} [options.load] loads uWebSockets.js
  * @returns {Promise<import('./contract.js').SocketServer>}
+ * @throws {Error} one line
  */
-export async function createServer({ driver, logger, load = () => import('uWebSockets.js') }) {
-  if (driver !== 'node') {
+export async function createServer({ driver, logger, tls = null, load = () => import('uWebSockets.js') }) {
+  if (driver !== 'node' && (tls === null || tls.client_ca_pem === '')) {
     const uws = await loadUws(driver, load, logger)
-    if (uws !== undefined) return new UwsServer(uws, { logger })
+    if (uws !== undefined) return new UwsServer(uws, { logger, tls })
   }
   const { NodeServer } = await import('./node.js')
-  return new NodeServer({ logger })
+  return new NodeServer({ logger, tls })
 }
 
 /** @param {'auto' | 'uws' | 'node'} driver @throws {Error} if it is chosen by name and does not load */

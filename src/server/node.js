@@ -1,17 +1,22 @@
 import http from 'node:http'
+import https from 'node:https'
 import net from 'node:net'
+import { createSecureContext } from 'node:tls'
 import { WebSocketServer } from 'ws'
 import { ChunkMaker } from './chunk-maker.js'
 import { Backlog, retryAfter } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
 import { NodeConnection, Topics } from './node-connection.js'
 import { NodeExchange } from './node-exchange.js'
+import { addressOf } from './node-stream.js'
 import { Routes } from './routes.js'
+import { nodeTls } from './tls.js'
 import { encodeCompressed, encodeMessage } from './websocket-frame.js'
 
 /** @import { Socket } from 'node:net' */
 /** @import { Exchange, SocketServer, WebSocketRoute } from './contract.js' */
 /** @import { NodeStream } from './node-stream.js' */
+/** @import { ServerTls } from './tls.js' */
 
 /** @typedef {any} Handle a NodeConnection */
 
@@ -33,6 +38,32 @@ const HEADERS_TIMEOUT = 10_000
 const REQUEST_TIMEOUT = 30_000
 /** Backends keep idle connections for about a minute; a server that closes first causes errors there. */
 const KEEP_ALIVE_TIMEOUT = 75_000
+const TIMEOUTS = {
+  headersTimeout: HEADERS_TIMEOUT,
+  requestTimeout: REQUEST_TIMEOUT,
+  keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+  connectionsCheckingInterval: 5000,
+}
+
+const USE_HTTPS = 'this port speaks TLS: use https:// or wss://\n'
+/** The answer to plain HTTP on a TLS port. */
+const NOT_TLS =
+  'HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n' +
+  `Content-Length: ${USE_HTTPS.length}\r\n\r\n${USE_HTTPS}`
+
+/** @param {ServerTls} tls @param {import('./index.js').Logger} [logger] */
+function createHttps(tls, logger) {
+  const options = { ...TIMEOUTS, handshakeTimeout: HEADERS_TIMEOUT, ALPNProtocols: ['http/1.1'] }
+  const server = https.createServer({ ...options, ...nodeTls(tls) })
+  // Before the listener of node:https, which ends the connection.
+  server.prependListener('tlsClientError', (/** @type {any} */ error, /** @type {any} */ socket) => {
+    if (error.code !== 'ERR_SSL_HTTP_REQUEST') return
+    // Node.js has no public way to the connection below TLS; without this field it ends without an answer.
+    socket._parent?.write(NOT_TLS)
+    logger?.stranger({ remote_address: addressOf(socket) }, 'plain HTTP on a TLS port')
+  })
+  return server
+}
 
 /** The socket server on node:http and ws, where uWebSockets.js does not load. @implements {SocketServer} */
 export class NodeServer {
@@ -56,8 +87,8 @@ export class NodeServer {
   /** Result of `upgrade` for `open`: `handleUpgrade` calls both synchronously. */
   #accepted = /** @type {any} */ (null)
 
-  /** @param {{logger?: {error: (details: object, message: string) => void}}} [options] */
-  constructor({ logger } = {}) {
+  /** @param {{logger?: import('./index.js').Logger, tls?: ServerTls | null}} [options] */
+  constructor({ logger, tls = null } = {}) {
     this.#host = {
       log: error => logger?.error({ err: error }, 'HTTP server or handler failed'),
       chunks: this.#chunks,
@@ -66,12 +97,7 @@ export class NodeServer {
       closing: false,
       unanswered: 0,
     }
-    this.#http = http.createServer({
-      headersTimeout: HEADERS_TIMEOUT,
-      requestTimeout: REQUEST_TIMEOUT,
-      keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
-      connectionsCheckingInterval: 5000,
-    })
+    this.#http = tls === null ? http.createServer(TIMEOUTS) : createHttps(tls, logger)
     this.#http.on('error', this.#host.log)
     this.#http.on('request', (req, res) => this.#request(req, res))
     this.#http.on('upgrade', (req, socket, head) => this.#upgrade(req, /** @type {any} */ (socket), head))
@@ -102,6 +128,13 @@ export class NodeServer {
     }
     this.#endpoints.set(path, { group: { route, server: this }, acceptor: new WebSocketServer(options) })
     this.#routes.fallback(path, exchange => exchange.reply(400, null, 'Bad Request'))
+  }
+
+  /** @param {ServerTls} tls @returns {() => void} @throws {Error} */
+  prepareTls(tls) {
+    const options = nodeTls(tls)
+    createSecureContext(options)
+    return () => /** @type {https.Server} */ (this.#http).setSecureContext(options)
   }
 
   /** @param {string} host @param {number} port @returns {Promise<void>} */

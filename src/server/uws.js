@@ -1,11 +1,13 @@
 import { Backlog } from './contract.js'
 import { Routes } from './routes.js'
+import { createSecureApp } from './tls.js'
 import { UwsExchange } from './uws-exchange.js'
 import { UwsStreams } from './uws-streams.js'
 import { UwsWebSockets } from './uws-websockets.js'
 
 /** @import { HttpRequest, HttpResponse } from 'uWebSockets.js' */
 /** @import { Exchange, SocketServer, WebSocketRoute } from './contract.js' */
+/** @import { ServerTls } from './tls.js' */
 
 /** A listening socket of the library has a backlog of 512; several share the port and accept a burst of connects. */
 const LISTENERS = 8
@@ -43,10 +45,11 @@ export class UwsServer extends UwsWebSockets {
 
   /**
    * @param {typeof import('uWebSockets.js')} uws
-   * @param {{logger?: {error: (details: object, message: string) => void}}} [options]
+   * @param {{logger?: {error: (details: object, message: string) => void}, tls?: ServerTls | null}} [options]
+   * @throws {Error} one line, if the certificate cannot be used
    */
-  constructor(uws, { logger } = {}) {
-    const app = uws.App()
+  constructor(uws, { logger, tls = null } = {}) {
+    const app = tls === null ? uws.App() : createSecureApp(uws, tls)
     /** @type {import('./uws-exchange.js').Host} */
     const host = {
       log: error => logger?.error({ err: error }, 'an HTTP handler failed'),
@@ -91,6 +94,12 @@ export class UwsServer extends UwsWebSockets {
       this.sweep()
       this.#host.streams.sweep()
     }, SWEEP_INTERVAL).unref()
+  }
+
+  /** The library loads certificates once. @param {ServerTls} tls @returns {() => void} @throws {Error} */
+  prepareTls(tls) {
+    createSecureApp(this.#uws, tls)
+    return () => {}
   }
 
   /** @param {any} client */

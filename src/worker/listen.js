@@ -1,14 +1,79 @@
+import { TLS_BLOCKS, tlsOf } from '../config/tls-blocks.js'
+import { createServer } from '../server/index.js'
 import { Listener } from '../server/listener.js'
 import { softLimit } from '../stats/process-sample.js'
 
 /** @import { LimitedLog } from '../log.js' */
 /** @import { SocketServer } from '../server/contract.js' */
+/** @import { Logger } from '../server/index.js' */
+
+/** The socket servers of a worker, and their certificates. A reload has two steps, see live-config.js. */
+export class Servers {
+  /** For clients. */
+  server
+  /** For the server API, the admin page, metrics and health; may be the same. */
+  internal
+  #tls
+  /** @type {(() => void)[]} */
+  #prepared = []
+
+  /**
+   * @param {any} options `http_server` of the configuration @param {Logger} logger
+   * @returns {Promise<Servers>}
+   * @throws {Error} one line
+   */
+  static async create(options, logger) {
+    const tls = tlsOf(options)
+    const server = await createServer({ driver: options.driver, logger, tls: tls.clients })
+    // Internal endpoints use their own port if configured, else the clients' port.
+    if (options.internal_port === 0) return new Servers(server, server, options)
+    return new Servers(
+      server,
+      await createServer({ driver: server.name, logger, tls: tls.internal }),
+      options,
+    )
+  }
+
+  /** @param {SocketServer} server @param {SocketServer} internal @param {any} options `http_server` */
+  constructor(server, internal, options) {
+    this.server = server
+    this.internal = internal
+    this.#tls = options
+  }
+
+  /** @param {any} options `http_server` of another configuration @throws {Error} nothing has changed */
+  prepare(options) {
+    this.#prepared = []
+    if (TLS_BLOCKS.every(block => samePair(options[block], this.#tls[block]))) return
+    const { clients, internal } = tlsOf(options)
+    /** @type {(() => void)[]} */
+    const prepared = []
+    if (clients !== null) prepared.push(this.server.prepareTls(clients))
+    if (internal !== null && this.internal !== this.server) prepared.push(this.internal.prepareTls(internal))
+    this.#prepared = [...prepared, () => (this.#tls = options)]
+  }
+
+  /** @param {any} options `http_server` as it is now: a reload may have come since the start @throws {Error} */
+  use(options) {
+    this.prepare(options)
+    this.commit()
+  }
+
+  /** Uses what was prepared. */
+  commit() {
+    for (const use of this.#prepared.splice(0)) use()
+  }
+}
+
+/** @param {any} a @param {any} b TLS blocks */
+const samePair = (a, b) =>
+  a.cert_pem === b.cert_pem && a.key_pem === b.key_pem && a.client_ca_pem === b.client_ca_pem
 
 /**
- * @param {any} options `http_server` of the configuration @param {SocketServer} server
- * @param {SocketServer} internal may be the same @param {LimitedLog} log
+ * @param {any} options `http_server` of the configuration @param {Servers} servers @param {LimitedLog} log
  */
-export function createListener({ address, port, internal_address, internal_port }, server, internal, log) {
+export function createListener({ address, port, internal_address, internal_port }, servers, log) {
+  const { server, internal } = servers
   const host = address || '0.0.0.0'
   const endpoints = [{ server, host, port }]
   if (internal !== server)

@@ -21,6 +21,8 @@ export class LiveConfig {
   /** Of the application's module. @type {Handlers} */
   #hooks = NO_HANDLERS
   #createProxies
+  /** Called before a switch: what others prepare for it; throws if they cannot. @type {(config: any) => void} */
+  onPrepare = () => {}
   /** Called after a switch. */
   onCommit = () => {}
 
@@ -60,6 +62,7 @@ export class LiveConfig {
   prepare(config, cursorKey) {
     this.#next?.handlers.close()
     this.#next = null
+    this.onPrepare(config)
     this.#next = this.#make(config, cursorKey)
   }
 

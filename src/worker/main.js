@@ -24,7 +24,6 @@ import { createLog, LimitedLog, LogOutput, levelOf } from '../log.js'
 import { JsonCodec } from '../protocol/json.js'
 import { ProtobufCodec } from '../protocol/protobuf.js'
 import { UniJsonCodec } from '../protocol/uni-json.js'
-import { createServer } from '../server/index.js'
 import { methods } from '../session/commands/index.js'
 import { createClientIds, createSessionIds } from '../session/ids.js'
 import { ReplyBatch } from '../session/reply-batch.js'
@@ -45,12 +44,11 @@ import { openBus } from './bus.js'
 import { ClientReports } from './client-reports.js'
 import { WorkerContext } from './context.js'
 import { drainWorker, endHooks } from './drain.js'
-import { createListener } from './listen.js'
+import { createListener, Servers } from './listen.js'
 import { LiveConfig } from './live-config.js'
 
 /** @import { BrokerEvents } from '../broker/contract.js' */
 /** @import { Handlers } from '../hooks/contract.js' */
-/** @import { SocketServer } from '../server/contract.js' */
 /** @import { WorkerStart } from '../primary/worker-process.js' */
 
 /** Precision of the deadlines of sessions and polls. */
@@ -97,11 +95,11 @@ async function run(start) {
   const logger = {
     error: (/** @type {object} */ fields, /** @type {string} */ message) => log.error(fields, message),
     warn: (/** @type {string} */ message) => (index === 0 ? fullLog.warn(message) : undefined),
+    stranger: (/** @type {object} */ fields, /** @type {string} */ message) => log.warn(fields, message),
   }
-  const server = await createServer({ driver: given.http_server.driver, logger })
-  // Internal endpoints (API, admin, metrics, health) use their own port if configured, else the clients' port.
-  const internal =
-    given.http_server.internal_port === 0 ? server : await createServer({ driver: server.name, logger })
+  const servers = await Servers.create(given.http_server, logger)
+  const { server, internal } = servers
+  live.onPrepare = next => servers.prepare(next.http_server)
   const createEngine = await loadEngine(given)
   const transports = await loadTransports(given)
   const demo = given.demo.enabled ? await import('../demo/index.js') : null
@@ -109,6 +107,7 @@ async function run(start) {
   const admin = given.admin.enabled && given.admin.password !== '' ? await import('../admin/index.js') : null
   // No `await` from here until all parts exist: the bus may deliver at any time, and a reload may have come meanwhile.
   const { config } = live.current
+  servers.use(config.http_server)
   fullLog.level = levelOf(config.log)
   const { client } = config
   const { socket, read } = openBus()
@@ -231,7 +230,7 @@ async function run(start) {
     counting: () => firstWorker,
     clock,
   })
-  const listener = createListener(config.http_server, server, internal, new LimitedLog(fullLog, ONE_A_MINUTE))
+  const listener = createListener(config.http_server, servers, new LimitedLog(fullLog, ONE_A_MINUTE))
   const sampler = new WorkerSampler({
     index,
     sessions,
@@ -317,6 +316,7 @@ async function run(start) {
     Object.assign(context, live.current, { lifecycle: observers(live.current.handlers) })
     fullLog.level = levelOf(context.config.log)
     reloadTransports()
+    servers.commit()
   }
   process.on('message', (/** @type {any} */ message) => {
     switch (message.type) {

@@ -20,6 +20,7 @@
  * @property {string} [block] of a proxy: the path of its block, which has the keys of every proxy
  * @property {readonly Option[]} [members] of a list of named objects: options of each of them, without `name`
  * @property {boolean} [mounts] from or to an empty value, a live option takes new workers: it switches endpoints
+ * @property {boolean} [loadedOnce] with the driver uws, a live option takes new workers: the library loads it only once
  * @typedef {Row & {change: Change}} Option one row of the table
  * @typedef {object} Extra
  * @property {string} [unit]
@@ -32,6 +33,7 @@
  * @property {boolean} [file]
  * @property {Change} [change]
  * @property {boolean} [mounts]
+ * @property {boolean} [loadedOnce]
  */
 
 /** Longest delay of a Node.js timer (2^31 - 1 ms); a longer one would fire at once. */

@@ -1,5 +1,31 @@
 import { bool, duration, int, newWorkers, string } from './make.js'
 
+const PEM = 'PEM text, base64 of it, or the path of a file.'
+
+/**
+ * @param {string} block `http_server.tls` or `http_server.internal_tls` @param {string} on doc of its switch
+ * @param {string} port that it is about @param {string} driver what client certificates need
+ */
+const tlsOptions = (block, on, port, driver) => [
+  bool(`${block}.enabled`, on, false, { change: 'start' }),
+  string(`${block}.cert_pem`, '', `Certificate of ${port}, and the intermediate ones: ${PEM}`, {
+    change: 'live',
+    loadedOnce: true,
+  }),
+  string(`${block}.key_pem`, '', `Key of the certificate: ${PEM}`, {
+    secret: true,
+    change: 'live',
+    loadedOnce: true,
+  }),
+  string(
+    `${block}.client_ca_pem`,
+    '',
+    `CA certificates that verify client certificates, which are then required: ${PEM} Empty: no client certificates. ` +
+      driver,
+    { change: 'live', mounts: true },
+  ),
+]
+
 /** Processes, sockets, logs, engine, server API, endpoints. */
 export const serverOptions = newWorkers([
   int(
@@ -43,6 +69,18 @@ export const serverOptions = newWorkers([
     'auto',
     'Socket server: `uws` (uWebSockets.js), `node` (node:http with ws), or `auto` (uws if it loads, else node). Halley only.',
     { values: ['auto', 'uws', 'node'] },
+  ),
+  ...tlsOptions(
+    'http_server.tls',
+    'Serve HTTPS and WSS instead of HTTP and WS ([tls.md](tls.md)).',
+    'the gateway',
+    'Needs the driver `node`, which `auto` chooses then.',
+  ),
+  ...tlsOptions(
+    'http_server.internal_tls',
+    'Serve HTTPS on the internal port with the certificate below. Off: as `http_server.tls` says.',
+    'the internal port',
+    'The internal port then has the driver `node`.',
   ),
 
   string('log.level', 'info', 'Least severe level that is logged.', {

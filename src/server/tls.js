@@ -1,0 +1,55 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** @import { TemplatedApp } from 'uWebSockets.js' */
+
+/**
+ * Certificates of a server that speaks TLS 1.2 and 1.3, as PEM text.
+ * @typedef {object} ServerTls
+ * @property {string} cert_pem with the intermediate certificates
+ * @property {string} key_pem
+ * @property {string} client_ca_pem of client certificates, which are then required; '' = none
+ */
+
+/** Memory, where there is one: a key is not written to a disk, and a read-only system can still write it. */
+const PLACES = ['/dev/shm', tmpdir()]
+
+/** @param {ServerTls} tls @returns {import('node:tls').SecureContextOptions & import('node:tls').TlsOptions} */
+export function nodeTls({ cert_pem: cert, key_pem: key, client_ca_pem: ca }) {
+  const clients = ca === '' ? {} : { ca, requestCert: true, rejectUnauthorized: true }
+  return { cert, key, minVersion: 'TLSv1.2', ...clients }
+}
+
+/**
+ * uWebSockets.js reads PEM only from files, while it creates the application: they are private, and gone after that.
+ * @param {typeof import('uWebSockets.js')} uws @param {ServerTls} tls
+ * @returns {TemplatedApp}
+ * @throws {Error} one line
+ */
+export function createSecureApp(uws, { cert_pem, key_pem }) {
+  const folder = privateFolder()
+  const files = { cert_file_name: join(folder, 'cert.pem'), key_file_name: join(folder, 'key.pem') }
+  try {
+    writeFileSync(files.cert_file_name, cert_pem, { mode: 0o600 })
+    writeFileSync(files.key_file_name, key_pem, { mode: 0o600 })
+    return uws.SSLApp({ ...files, ssl_prefer_low_memory_usage: true })
+  } catch (error) {
+    throw new Error(`the socket server cannot use the certificate: ${error?.message ?? error}`)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** @returns {string} path of a new folder of this user alone @throws {Error} */
+function privateFolder() {
+  let reason = ''
+  for (const place of PLACES) {
+    try {
+      return mkdtempSync(join(place, 'halley-tls-'))
+    } catch (error) {
+      reason = error.message
+    }
+  }
+  throw new Error(`the certificate needs a temporary file for a moment: ${reason}`)
+}
