@@ -243,7 +243,7 @@ async function halleyCommand(
   const file = join(folder, 'config.json')
   const config = {
     workers,
-    http_server: { address: HOST, port, driver },
+    http_server: { address: HOST, port, driver, ...more.http_server },
     client: {
       insecure: true,
       allowed_origins: ['*'],
@@ -266,7 +266,9 @@ async function halleyCommand(
     log: { level: 'error' },
     // Load generators share the processors, and some scenarios ask for more than a worker can do.
     overload: { max_tick: '0s' },
-    ...Object.fromEntries(Object.entries(more).filter(([block]) => block !== 'client')),
+    ...Object.fromEntries(
+      Object.entries(more).filter(([block]) => !['client', 'http_server'].includes(block)),
+    ),
   }
   await writeFile(file, JSON.stringify(config))
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
