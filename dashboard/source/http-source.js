@@ -21,17 +21,20 @@ export class HttpSource {
   #token = ''
   #base
   #key
+  #ca
   #link = new Link(() => this.#connect())
 
   /**
    * @param {string} url of the gateway; a path is that of the admin endpoints
    * @param {string} key the gateway's admin.password
+   * @param {string} [ca] PEM that an https URL is trusted with; default: the CAs of Node.js
    */
-  constructor(url, key) {
+  constructor(url, key, ca) {
     const { protocol, host, pathname } = new URL(url)
     const prefix = pathname.replace(/\/+$/, '')
     this.#base = `${protocol}//${host}${prefix === '' ? DEFAULT_PREFIX : prefix}`
     this.#key = key
+    this.#ca = ca
     this.name = this.#base
   }
 
@@ -139,7 +142,10 @@ export class HttpSource {
       'content-type': 'application/json',
       ...(this.#token === '' ? {} : { authorization: `Bearer ${this.#token}` }),
     }
-    const request = (url.protocol === 'https:' ? https : http).request(url, { method, headers }, answered)
+    const request =
+      url.protocol === 'https:'
+        ? https.request(url, { method, headers, ca: this.#ca }, answered)
+        : http.request(url, { method, headers }, answered)
     request.setTimeout(SILENCE, () => request.destroy(new Error(`no data for ${SILENCE / 1000} s`)))
     return request
   }

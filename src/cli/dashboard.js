@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { UsageError } from './args.js'
 import { findGateway } from './local-gateway.js'
 
@@ -28,6 +30,7 @@ URL the address of any gateway with an admin page (https://host:port, and a path
 /admin).
 
       --key KEY          admin key (admin.password) for a URL; prefer HALLEY_ADMIN_KEY, which other users cannot see
+      --ca FILE          the only certificates that an https URL is trusted with, in PEM: a CA, or a self-signed one
       --ascii            only ASCII characters
       --no-color         no colours
       --once             print one screen as text and exit
@@ -43,6 +46,7 @@ Examples:
 `,
   flags: {
     key: { type: 'string' },
+    ca: { type: 'string' },
     ascii: { type: 'boolean' },
     'no-color': { type: 'boolean' },
     once: { type: 'boolean' },
@@ -51,7 +55,7 @@ Examples:
   },
   words: 1,
 
-  async run({ env, stdout, stderr }, flags) {
+  async run({ env, cwd, stdout, stderr }, flags) {
     const { stdin, stdout: output } = process
     const { detectCapabilities } = await import('../../dashboard/terminal/capabilities.js')
     const capabilities = detectCapabilities({
@@ -63,7 +67,7 @@ Examples:
       stderr('halley dashboard: no terminal; --once prints one screen as text\n')
       return 1
     }
-    const source = await sourceOf(flags, env)
+    const source = await sourceOf(flags, env, cwd)
     if (typeof source === 'string') {
       stderr(`halley dashboard: ${source}\n`)
       return 1
@@ -119,23 +123,41 @@ async function show(source, capabilities, owner, env, stderr) {
 
 /**
  * @param {Record<string, any>} flags @param {Readonly<Record<string, string | undefined>>} env
+ * @param {string} cwd folder of relative paths
  * @returns {Promise<Source | string>} text: the reason why there is none
  * @throws {UsageError}
  */
-async function sourceOf(flags, env) {
+async function sourceOf(flags, env, cwd) {
   const [target] = flags.words
-  if (/^https?:/i.test(target ?? '')) return remote(target, flags.key ?? env.HALLEY_ADMIN_KEY ?? '')
-  if (flags.key !== undefined) throw new UsageError('--key needs a URL')
+  if (/^https?:/i.test(target ?? '')) {
+    const ca = flags.ca === undefined ? undefined : readCa(resolve(cwd, flags.ca))
+    return remote(target, flags.key ?? env.HALLEY_ADMIN_KEY ?? '', ca)
+  }
+  for (const name of ['key', 'ca'])
+    if (flags[name] !== undefined) throw new UsageError(`--${name} needs a URL`)
   const { SocketSource } = await import('../../dashboard/source/socket-source.js')
   const none = 'this user runs no gateway on this machine (pass the URL of a remote one)'
   const found = await findGateway('dashboard', target, env, none)
   return 'fault' in found ? found.fault : new SocketSource(found.path)
 }
 
-/** @param {string} url @param {string} key */
-async function remote(url, key) {
+/** @param {string} file @returns {string} PEM @throws {UsageError} */
+function readCa(file) {
+  let pem
+  try {
+    pem = readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new UsageError(`--ca ${file}: ${error.code}`)
+  }
+  if (!pem.includes('-----BEGIN CERTIFICATE-----'))
+    throw new UsageError(`--ca ${file}: no certificate in PEM`)
+  return pem
+}
+
+/** @param {string} url @param {string} key @param {string} [ca] PEM */
+async function remote(url, key, ca) {
   if (!URL.canParse(url)) throw new UsageError(`"${url}" is not a URL`)
   if (key === '') throw new UsageError('a URL needs the admin key: set HALLEY_ADMIN_KEY or --key')
   const { HttpSource } = await import('../../dashboard/source/http-source.js')
-  return new HttpSource(url, key)
+  return new HttpSource(url, key, ca)
 }
