@@ -4,6 +4,7 @@
 import { pathToFileURL } from 'node:url'
 import { isPromise, NO_HANDLERS } from './contract.js'
 import { answers } from './module-answers.js'
+import { HandlerWatch } from './watch.js'
 
 /** @import { ChannelHandlers, Handler, Handlers } from './contract.js' */
 /** @import { HookSeries, HookStats } from '../stats/hook-stats.js' */
@@ -42,10 +43,11 @@ export const NO_MODULE = Object.freeze({
  * Loads the module of `hooks.module`.
  * @param {{module: string, timeout: number}} options absolute path, '' = none; ms
  * @param {{error: (fields: object, message: string) => void}} log @param {HookStats} stats
+ * @param {boolean} [watched] whether the primary wants to know of handlers that block
  * @returns {Promise<HooksModule>}
  * @throws {Error} one line: the module does not load, or an export is wrong
  */
-export async function loadHooks({ module: path, timeout }, log, stats) {
+export async function loadHooks({ module: path, timeout }, log, stats, watched = false) {
   if (path === '') return NO_MODULE
   /** @type {Record<string, any>} */
   let loaded
@@ -55,11 +57,18 @@ export async function loadHooks({ module: path, timeout }, log, stats) {
     throw new Error(`hooks.module: ${path} does not load: ${lineOf(error)}`)
   }
   const exported = exportsOf(loaded, path)
+  const watch = new HandlerWatch()
+  const starts = watch.add('started hook')
+  const handlers = handlersOf(exported, timeout, stats, watch)
+  if (watched) watch.start(error => log.error({ err: error }, 'hooks that block are not named'))
   return {
-    handlers: handlersOf(exported, timeout, stats),
+    handlers,
     async started(gateway) {
       try {
-        await exported.started?.(gateway)
+        const caller = watch.begin(starts)
+        const begun = exported.started?.(gateway)
+        watch.end(caller)
+        await begun
       } catch (error) {
         throw new Error(`hooks.module: started() of ${path} failed: ${lineOf(error)}`)
       }
@@ -115,9 +124,10 @@ function exportsOf(loaded, path) {
 
 /**
  * @param {Record<string, any>} exported @param {number} timeout ms @param {HookStats} stats
+ * @param {HandlerWatch} watch
  * @returns {Handlers}
  */
-function handlersOf(exported, timeout, stats) {
+function handlersOf(exported, timeout, stats, watch) {
   const { rpc } = exported
   // One series for all methods: their names are the application's.
   const seriesOf = (/** @type {string} */ name) => stats.open('module', name.replace(/\..*/, ''), 'default')
@@ -127,7 +137,7 @@ function handlersOf(exported, timeout, stats) {
    * @returns {any} the handler; null: not exported
    */
   const handler = (name, read, run = exported[name]) =>
-    run === undefined ? null : createHandler(run, read, name, timeout, seriesOf(name))
+    run === undefined ? null : createHandler(run, read, name, timeout, seriesOf(name), watch)
   /** @type {ChannelHandlers} */
   const channel = Object.freeze({
     subscribe: handler('subscribe', answers.subscribe),
@@ -166,20 +176,23 @@ const ignore = () => null
 
 /**
  * @param {Function} run @param {(answer: any, event: any) => any} read @param {string} name @param {number} timeout ms
- * @param {HookSeries} series
+ * @param {HookSeries} series @param {HandlerWatch} watch
  * @returns {Handler<HookEvent, any>}
  */
-function createHandler(run, read, name, timeout, series) {
+function createHandler(run, read, name, timeout, series, watch) {
+  const watched = watch.add(`${name} hook`)
   return {
     name: `${name} hook`,
     timeout,
     call(event) {
       const begun = series.begin()
+      const caller = watch.begin(watched)
       let answer
       try {
         answer = run(event)
         if (!isPromise(answer)) return answer === undefined ? null : read(answer, event)
       } finally {
+        watch.end(caller)
         if (!isPromise(answer)) series.end(begun)
       }
       // A thenable of a library need not return a promise from `then`.

@@ -64,6 +64,11 @@ export class Liveness {
     if (this.#listening) this.#missed = 0
   }
 
+  /** Whether a debugger may hold it. */
+  get debugged() {
+    return this.#debugged
+  }
+
   get silent() {
     return this.#listening && this.#missed >= SILENT_TICKS
   }

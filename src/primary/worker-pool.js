@@ -140,6 +140,7 @@ export class WorkerPool {
     const process = new WorkerProcess(slot.index, slot.generations++, this.config, this.lifecycle)
     this.#processes.add(process)
     this.observer.starting(process)
+    process.onBlocked = hook => this.#log.warn({ worker: slot.index, hook }, 'a hook blocks its worker')
     const { worker, number, bus } = process
     if (bus) this.#host.attach(bus, process.name, number)
     worker.on('message', message => this.#onMessage(slot, process, message))
@@ -321,9 +322,9 @@ export class WorkerPool {
   #watch() {
     const stuck = new Set(this.#host.tick())
     for (const process of this.#processes) {
-      if (stuck.has(process.name)) process.kill('stuck: it did not read from the broker')
+      if (stuck.has(process.name)) process.stuck('it did not read from the broker')
       const reason = process.liveness.tick()
-      if (reason) process.kill(`stuck: ${reason}`)
+      if (reason) process.stuck(reason)
     }
     this.#checkReadiness()
   }

@@ -1,4 +1,5 @@
 import cluster from 'node:cluster'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { Liveness } from './liveness.js'
 import { workerFlags } from './worker-flags.js'
@@ -22,27 +23,34 @@ import { workerFlags } from './worker-flags.js'
  * @property {string} cursorKey
  * @property {KnownKeys[]} keySets
  * @property {boolean} lifecycle whether the primary reads events for the lifecycle log
+ * @property {boolean} watch whether it reads which handler of the hooks module blocks the worker
  */
 
-/** Descriptors of a worker: standard streams, the channel of `cluster`, the bus; events for the lifecycle log. */
+/** Descriptors of a worker: standard streams, the channel of `cluster`, the bus. Then those that not every worker has. */
 const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
-const LIFECYCLE_STDIO = /** @type {const} */ ([...STDIO, 'pipe'])
+const [BUS, LIFECYCLE, WATCH] = [4, 5, 6]
 const PROGRAM = fileURLToPath(new URL('../worker/main.js', import.meta.url))
 
 /**
  * Forks a worker. The settings of `cluster` belong to the whole process: an embedding program finds its own ones as
  * they were.
  * @param {boolean} lifecycle whether it has events for the lifecycle log
+ * @param {boolean} watched whether its hooks are
  * @returns {Worker}
  */
-function fork(lifecycle) {
+function fork(lifecycle, watched) {
   const { settings } = cluster
+  /** @type {('inherit' | 'ipc' | 'pipe' | 'ignore')[]} */
+  const stdio = [...STDIO]
+  if (lifecycle) stdio[LIFECYCLE] = 'pipe'
+  else if (watched) stdio[LIFECYCLE] = 'ignore'
+  if (watched) stdio[WATCH] = 'pipe'
   const own = {
     exec: PROGRAM,
     args: [],
     // Each worker has its own heap, so heap flags apply unchanged.
     execArgv: workerFlags(process.execArgv),
-    stdio: [...(lifecycle ? LIFECYCLE_STDIO : STDIO)],
+    stdio,
   }
   const forks = /** @type {{settings: any}} */ (cluster)
   forks.settings = own
@@ -94,6 +102,11 @@ export class WorkerProcess {
   #onStarted = () => {}
   #onEnded = () => {}
   #logsLifecycle
+  #watched
+  /** The handler of its hooks module that has not returned for a second; '' = none. */
+  #blockedBy = ''
+  /** @type {(hook: string) => void} it blocks the worker */
+  onBlocked = () => {}
 
   /**
    * @param {number} slot @param {number} generation @param {any} config
@@ -110,21 +123,39 @@ export class WorkerProcess {
     this.ended = new Promise(resolve => {
       this.#onEnded = () => resolve()
     })
-    this.worker = fork(lifecycle !== null)
+    this.worker = fork(lifecycle !== null, config.hooks.module !== '' && config.worker.liveness_timeout > 0)
     /** Whether there is a process: not without free descriptors, or at a limit of processes. */
     this.forked = this.worker.process.pid !== undefined
     this.pid = /** @type {number} */ (this.worker.process.pid)
     /** For log lines of the broker. */
     this.name = `${slot} (pid ${this.pid})`
     this.liveness = new Liveness(this.pid, config.worker)
-    const events = this.forked ? /** @type {any} */ (this.worker.process.stdio)?.[STDIO.length] : undefined
-    this.#logsLifecycle = events !== undefined
-    if (events !== undefined)
+    const events = this.#pipe(LIFECYCLE)
+    this.#logsLifecycle = events !== null
+    if (events !== null)
       lifecycle?.attach(
         events,
         slot,
         this.ended.then(() => this),
       )
+    const blocks = this.#pipe(WATCH)
+    this.#watched = blocks !== null
+    if (blocks !== null) {
+      const lines = createInterface({ input: blocks })
+      lines.on('line', line => this.#blocked(JSON.parse(line)))
+      lines.on('error', () => {})
+    }
+  }
+
+  /** @param {number} fd of the worker @returns {Socket | null} null if it has none, or could not be forked */
+  #pipe(fd) {
+    return this.forked ? /** @type {any} */ (this.worker.process.stdio?.[fd] ?? null) : null
+  }
+
+  /** @param {string} hook '' = none any more */
+  #blocked(hook) {
+    this.#blockedBy = hook
+    if (hook !== '' && !this.liveness.debugged) this.onBlocked(hook)
   }
 
   /** Of its slot, for messages. */
@@ -134,7 +165,7 @@ export class WorkerProcess {
 
   /** @returns {Socket | undefined} undefined if it could not be forked */
   get bus() {
-    return /** @type {any} */ (this.worker.process.stdio?.[4])
+    return /** @type {any} */ (this.worker.process.stdio?.[BUS])
   }
 
   /** Whether it accepts connections and answers. */
@@ -166,7 +197,7 @@ export class WorkerProcess {
     this.#onEnded()
   }
 
-  /** Its first message. @param {Omit<WorkerStart, 'type' | 'number' | 'index' | 'lifecycle'>} start */
+  /** Its first message. @param {Omit<WorkerStart, 'type' | 'number' | 'index' | 'lifecycle' | 'watch'>} start */
   start(start) {
     this.config = start.config
     this.send({
@@ -174,6 +205,7 @@ export class WorkerProcess {
       number: this.number,
       index: this.slot,
       lifecycle: this.#logsLifecycle,
+      watch: this.#watched,
       ...start,
     })
   }
@@ -199,6 +231,11 @@ export class WorkerProcess {
     // A hanging worker does not read the message.
     const late = setTimeout(() => this.kill('it did not end within shutdown.timeout'), timeout)
     this.worker.once('exit', () => clearTimeout(late))
+  }
+
+  /** It stands still. @param {string} reason */
+  stuck(reason) {
+    this.kill(`stuck: ${reason}${this.#blockedBy && `; it runs the ${this.#blockedBy}`}`)
   }
 
   /** @param {string} reason */

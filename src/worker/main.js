@@ -86,7 +86,7 @@ async function run(start) {
   // Before anything is awaited: a reload must reach a worker that is still starting.
   process.on('message', (/** @type {any} */ message) => switchConfig(live, message))
   await loadProxies(given)
-  const hooks = await loadHooks(given.hooks, log, hookStats)
+  const hooks = await loadHooks(given.hooks, log, hookStats, start.watch)
   live.useHooks(hooks.handlers)
   if (given.hooks.module !== '')
     rejected = error =>
