@@ -3,6 +3,11 @@
 //   closed --- `failures` in a row ---> open --- `interval` has passed ---> trial (one call)
 //     ^                                  ^                                      |
 //     +------------- success ------------|------------- failure ----------------+
+
+/** Tickets of `admit`; a trial has a number above them. */
+const REFUSED = 0
+const CALL = 1
+
 export class Breaker {
   #failures
   #interval
@@ -11,7 +16,9 @@ export class Breaker {
   #count = 0
   /** ms; 0: closed */
   #openUntil = 0
-  #trial = false
+  /** Ticket of the trial under way; 0: none. Calls of before may end meanwhile: they make no room for another one. */
+  #trial = REFUSED
+  #lastTicket = CALL
 
   /**
    * @param {{failures: number, interval: number}} options calls in a row, 0 = never; ms
@@ -27,12 +34,11 @@ export class Breaker {
     return this.#openUntil > 0
   }
 
-  /** @returns {boolean} whether a call may be made; then `success`, `failure` or `unknown` must follow */
+  /** @returns {number} 0: no call may be made; else its ticket, for `success`, `failure` or `unknown`, which must follow */
   admit() {
-    if (this.#openUntil === 0) return true
-    if (this.#trial || this.#clock() < this.#openUntil) return false
-    this.#trial = true
-    return true
+    if (this.#openUntil === 0) return CALL
+    if (this.#trial !== REFUSED || this.#clock() < this.#openUntil) return REFUSED
+    return (this.#trial = ++this.#lastTicket)
   }
 
   /** The backend is there. @returns {boolean} whether it was down */
@@ -40,13 +46,13 @@ export class Breaker {
     const { open } = this
     this.#count = 0
     this.#openUntil = 0
-    this.#trial = false
+    this.#trial = REFUSED
     return open
   }
 
-  /** The backend is down. @returns {boolean} whether this opens the breaker */
-  failure() {
-    this.#trial = false
+  /** The backend is down. @param {number} ticket of the call @returns {boolean} whether this opens the breaker */
+  failure(ticket) {
+    this.unknown(ticket)
     this.#count++
     if (this.#failures === 0 || this.#count < this.#failures) return false
     const { open } = this
@@ -54,8 +60,8 @@ export class Breaker {
     return !open
   }
 
-  /** The call ended without saying anything about the backend. */
-  unknown() {
-    this.#trial = false
+  /** The call ended without saying anything about the backend. @param {number} ticket */
+  unknown(ticket) {
+    if (ticket === this.#trial) this.#trial = REFUSED
   }
 }

@@ -46,6 +46,8 @@ import { Disconnect, ReplyError } from '../errors.js'
  * @property {number} expireAt unix s. 0 or less: of a connection, expired now; of a subscription, it never expires
  * @property {string} [info] absent: unchanged
  * @property {string} [meta] absent: unchanged; connections only
+ * @property {boolean} [unreadable] the answer of a backend that cannot be read: a connection ends with 3004. With an
+ *   `expireAt` in the past: a subscription has expired
  */
 
 /**

@@ -9,7 +9,7 @@ import { Breaker } from './breaker.js'
 import { CallFailed, NO_CHANNEL_HANDLERS, NO_HANDLERS } from './contract.js'
 import { GrpcChannels } from './grpc.js'
 import { HttpTransport } from './http.js'
-import { isRefresh, readAnswer } from './proxy-answers.js'
+import { isRefresh, readAnswer, UNREADABLE } from './proxy-answers.js'
 import { HeaderLists } from './proxy-headers.js'
 import { requests } from './proxy-requests.js'
 
@@ -36,16 +36,7 @@ import { requests } from './proxy-requests.js'
 /** Kinds of failures that say that a backend is down. */
 const DOWN = new Set(['unreachable', 'unavailable', 'timeout'])
 /** Kinds of failures that a proxy counts itself: a module before it, which gets the other ones, has figures of its own. */
-const COUNTED = new Set([
-  'unreachable',
-  'unavailable',
-  'status',
-  'size',
-  'answer',
-  'base64',
-  'data',
-  'breaker',
-])
+const COUNTED = new Set('unreachable unavailable status size answer base64 data breaker'.split(' '))
 /** Events that a backend may see twice without harm. */
 const REPEATABLE = new Set(['connect', 'refresh', 'subscribe', 'sub_refresh', 'disconnected', 'unsubscribed'])
 /** Wait before the first retry, ms; each further one doubles it. */
@@ -57,6 +48,9 @@ class Backend {
   #open
   #transport
   #closed = false
+  /** Requests under way. */
+  #requests = 0
+  #idle = () => {}
   #breaker
   #log
   /** @type {Map<string, ProxyHandler>} */
@@ -125,8 +119,10 @@ class Backend {
    */
   async #try(event, fields, call) {
     const breaker = this.#breaker
-    if (!breaker.admit()) throw new CallFailed('the backend is down', 'breaker')
+    const ticket = breaker.admit()
+    if (ticket === 0) throw new CallFailed('the backend is down', 'breaker')
     const place = { protocol: this.protocol, proxy: this.name, event }
+    this.#requests++
     try {
       const answer = await this.#send(event, fields, call)
       this.#answered(place)
@@ -134,13 +130,15 @@ class Backend {
     } catch (error) {
       const reason = call.signal.aborted ? call.signal.reason : error
       // It was not asked if the data of the client cannot be sent.
-      if (!(reason instanceof CallFailed) || reason.kind === 'data') breaker.unknown()
+      if (!(reason instanceof CallFailed) || reason.kind === 'data') breaker.unknown(ticket)
       else if (!DOWN.has(reason.kind)) this.#answered(place)
-      else if (breaker.failure()) {
+      else if (breaker.failure(ticket)) {
         const fields = { ...place, reason: reason.message }
         this.#log.error(fields, 'the backend of a proxy is down: its calls fail at once for breaker.interval')
       }
       throw reason
+    } finally {
+      if (--this.#requests === 0) this.#idle()
     }
   }
 
@@ -164,6 +162,8 @@ class Backend {
     if (this.#closed) return
     this.#closed = true
     for (const handler of this.#handlers.values()) handler.close()
+    // A closed transport follows no redirect.
+    if (this.#requests > 0) await new Promise(resolve => (this.#idle = () => resolve(null)))
     await this.#transport.close()
   }
 }
@@ -234,11 +234,11 @@ class ProxyHandler {
     try {
       return readAnswer(this.#event, answer)
     } catch (error) {
-      // A refreshed thing whose info cannot be read is not refreshed.
+      // The backend has answered: it is not asked again.
       if (isRefresh(this.#event) && error.kind === 'base64') {
         this.#series.fail(error.kind)
         this.#log.error({ reason: error.message }, `the ${this.name} failed`)
-        return null
+        return UNREADABLE
       }
       throw error
     }

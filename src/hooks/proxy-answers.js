@@ -178,5 +178,8 @@ export function readAnswer(event, { result, error, disconnect }) {
   return result === null ? none : read(result)
 }
 
+/** @type {RefreshAnswer} */
+export const UNREADABLE = Object.freeze({ expireAt: 1, unreadable: true })
+
 /** Events whose answers can only prolong or end: an error means the end. */
 export const isRefresh = (/** @type {string} */ event) => event === 'refresh' || event === 'sub_refresh'

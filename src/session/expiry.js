@@ -49,6 +49,7 @@ class ConnectionExpiry extends Timer {
   /** @param {RefreshAnswer | null} answer null: it has expired */
   #refreshed(answer) {
     const session = this.#session
+    if (answer?.unreadable) return session.close(disconnects.internal)
     if (answer === null || answer.expireAt <= session.context.now()) {
       return session.close(disconnects.connectionExpired)
     }

@@ -1,162 +1,35 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import http2 from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { gzipSync } from 'node:zlib'
 import { ServerCredentials, status } from '@grpc/grpc-js'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 import { Disconnect, ReplyError } from '../../src/errors.js'
-import { CallFailed } from '../../src/hooks/contract.js'
 import { createProxies } from '../../src/hooks/proxies.js'
-import { bytesPayload, NO_PAYLOAD, textPayload } from '../../src/protocol/payload.js'
+import { bytesPayload, NO_PAYLOAD } from '../../src/protocol/payload.js'
 import { HookStats } from '../../src/stats/hook-stats.js'
 import { withoutProgram } from '../needs.js'
 import { freePort } from '../ports.js'
 import { makeAuthority } from '../redis/certificates.js'
 import { testdir } from '../testdir.js'
 import { GrpcBackend } from './grpc-backend.js'
+import { framed, reply, startHttp2, startProxies } from './grpc-rig.js'
+import { event, fails } from './proxy-rig.js'
 
 const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 const RPC = { proxy: { endpoint: '127.0.0.1:1' }, without_namespace: { proxy_enabled: true } }
 
 const backend = await GrpcBackend.start(t)
 
-/** @param {object} [more] @returns {any} an event, as a session makes it */
-function event(more) {
-  const controller = new AbortController()
-  return {
-    client: 'c1',
-    transport: 'websocket',
-    protocol: 'json',
-    user: 'u1',
-    method: 'm',
-    channel: 'room',
-    name: 'js',
-    version: '1.2',
-    metaText: '{"m":1.50}',
-    headerLines: [],
-    emulatedHeaders: {},
-    payload: textPayload('{ "n" : 1.50, "n": 12345678901234567890}'),
-    code: 3000,
-    reason: 'gone',
-    channels: ['a', 'b'],
-    duration: 1.5,
-    controller,
-    signal: controller.signal,
-    ...more,
-  }
-}
-
 /** @param {import('tap').Test} t @param {object} [proxy] options of all proxies */
-function start(t, proxy = {}) {
-  const options = { endpoint: backend.url, timeout: '20s', ...proxy }
-  const client = ['connect', 'refresh', 'disconnected', 'unsubscribed'].map(name => [
-    name,
-    { enabled: true, ...options },
-  ])
-  const { config } = loadConfig({
-    base: {
-      client: { proxy: Object.fromEntries(client) },
-      channel: {
-        proxy: { subscribe: options, publish: options, sub_refresh: options },
-        without_namespace: {
-          subscribe_proxy_enabled: true,
-          publish_proxy_enabled: true,
-          sub_refresh_proxy_enabled: true,
-        },
-      },
-      rpc: { proxy: options, without_namespace: { proxy_enabled: true } },
-    },
-  })
-  const stats = new HookStats()
-  /** @type {[object, string][]} */
-  const lines = []
-  const write = (/** @type {any} */ fields, /** @type {string} */ message) =>
-    void lines.push([fields, message])
-  const log = { info: write, warn: write, error: write }
-  const handlers = createProxies(config, { stats, log, clock: () => performance.now() })
-  let open = true
-  const close = async () => {
-    if (open) await handlers.close()
-    open = false
-  }
-  t.teardown(close)
+function start(t, proxy) {
   backend.requests.length = 0
   backend.answer = () => ({})
-  const { subscribe, publish, subRefresh } = handlers.channel('', {})
-  const { connect, refresh } = handlers
-  const [disconnected] = handlers.disconnected
-  const [unsubscribed] = handlers.unsubscribed
-  const rpc = handlers.rpc?.('m')
-  /** @type {any} */
-  const all = {
-    connect,
-    refresh,
-    subscribe,
-    publish,
-    sub_refresh: subRefresh,
-    rpc,
-    disconnected,
-    unsubscribed,
-  }
-  return { all, close, stats, lines, rpc: all.rpc }
-}
-
-/** @param {import('tap').Test} t @param {Promise<any>} promise @param {string} kind */
-async function fails(t, promise, kind) {
-  const error = await promise.then(
-    () => null,
-    error => error,
-  )
-  t.ok(error instanceof CallFailed, String(error))
-  t.equal(error?.kind, kind, error?.message)
-}
-
-/**
- * A server that speaks HTTP/2, and answers calls as a test says.
- * @param {import('tap').Test} t @param {(stream: http2.ServerHttp2Stream, headers: any) => void} answer
- */
-async function startHttp2(t, answer) {
-  const server = http2.createServer()
-  /** @type {http2.ServerHttp2Session[]} */
-  const sessions = []
-  server.on('session', session => sessions.push(session))
-  server.on('stream', (stream, headers) => {
-    stream.on('error', () => {})
-    stream.resume()
-    answer(stream, headers)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    for (const session of sessions) session.destroy()
-    server.close()
-  })
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  return { sessions, endpoint: `127.0.0.1:${port}` }
-}
-
-/** @param {Buffer} bytes @param {number} flag 1: compressed @returns {Buffer} a message on the wire */
-function framed(bytes, flag = 0) {
-  const head = Buffer.alloc(5)
-  head[0] = flag
-  head.writeUInt32BE(bytes.length, 1)
-  return Buffer.concat([head, bytes])
-}
-
-/** @param {http2.ServerHttp2Stream} stream @param {Buffer} message @param {object} [headers] */
-function reply(stream, message, headers) {
-  stream.respond(
-    { ':status': 200, 'content-type': 'application/grpc', ...headers },
-    { waitForTrailers: true },
-  )
-  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
-  stream.end(message)
+  return startProxies(t, { endpoint: backend.url, ...proxy })
 }
 
 t.test('requests: the fields of each event, with texts byte for byte', async t => {
@@ -375,38 +248,6 @@ t.test('failed calls', async t => {
   t.strictSame(lines, [])
 })
 
-t.test('servers that break the rules of gRPC', async t => {
-  /** @type {(stream: http2.ServerHttp2Stream) => void} */
-  let answer = () => {}
-  const { sessions, endpoint } = await startHttp2(t, stream => answer(stream))
-  const { rpc } = start(t, { endpoint, max_response_size: 4096, breaker: { failures: 0 } })
-  const head = { ':status': 200, 'content-type': 'application/grpc' }
-  const gzip = { 'grpc-encoding': 'gzip' }
-  /** @type {[string, typeof answer, string][]} */
-  const cases = [
-    ['HTTP 503', stream => stream.respond({ ':status': 503 }, { endStream: true }), 'unavailable'],
-    ['HTTP 404', stream => stream.respond({ ':status': 404 }, { endStream: true }), 'status'],
-    ['no status', stream => stream.respond(head, { endStream: true }), 'status'],
-    ['no message', stream => stream.respond({ ...head, 'grpc-status': '0' }, { endStream: true }), 'status'],
-    [
-      'an unknown status',
-      stream => stream.respond({ ...head, 'grpc-status': '99' }, { endStream: true }),
-      'status',
-    ],
-    ['a reset', stream => stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR), 'status'],
-    ['broken gzip', stream => reply(stream, framed(Buffer.from('no gzip'), 1), gzip), 'status'],
-    ['large gzip', stream => reply(stream, framed(gzipSync(Buffer.alloc(100_000)), 1), gzip), 'size'],
-    ['a large length', stream => reply(stream, Buffer.from([0, 0xff, 0xff, 0xff, 0xff, 1])), 'size'],
-    ['a closed connection', () => sessions.at(-1)?.destroy(), 'unreachable'],
-  ]
-  for (const [name, each, kind] of cases) {
-    answer = each
-    await t.test(name, t => fails(t, rpc.call(event()), kind))
-  }
-  answer = stream => reply(stream, framed(gzipSync(Buffer.from([0x0a, 3, 0x0a, 1, 0x31])), 1), gzip)
-  t.equal(String((await rpc.call(event())).data.data), '1', 'compressed')
-})
-
 t.test('names of maps are only names', async t => {
   const { all } = start(t)
   const tag = Buffer.from([0x0a, 9, ...Buffer.from('__proto__'), 0x12, 1, 0x78])
@@ -511,48 +352,6 @@ t.test('a target that is not there fails at once, and is found when it is back',
     start(t, { endpoint: 'grpc://localhost.invalid:1', timeout: '1h' }).rpc.call(event()),
     'unreachable',
   )
-})
-
-t.test('connections', async t => {
-  /** @type {(stream: http2.ServerHttp2Stream) => void} */
-  let answer = stream => reply(stream, framed(Buffer.alloc(0)))
-  const { sessions, endpoint } = await startHttp2(t, stream => answer(stream))
-  const { rpc, close } = start(t, { endpoint, breaker: { failures: 0 } })
-  await rpc.call(event())
-  t.equal(sessions.length, 1)
-
-  await t.test('one whose calls all end without an answer is replaced', async t => {
-    answer = () => {}
-    const late = new CallFailed('no answer in time', 'timeout')
-    for (let i = 0; i < 5; i++) {
-      const asked = event()
-      const call = rpc.call(asked)
-      asked.controller.abort(late)
-      await fails(t, call, 'timeout')
-    }
-    answer = stream => reply(stream, framed(Buffer.alloc(0)))
-    await rpc.call(event())
-    t.equal(sessions.length, 2)
-    if (!sessions[0].closed) await once(sessions[0], 'close')
-  })
-
-  await t.test('they end with the configuration, after their calls', async t => {
-    /** @type {http2.ServerHttp2Stream | undefined} */
-    let waiting
-    const asked = new Promise(resolve => {
-      answer = stream => {
-        waiting = stream
-        resolve(stream)
-      }
-    })
-    const call = rpc.call(event())
-    await asked
-    const closed = close()
-    reply(/** @type {any} */ (waiting), framed(Buffer.alloc(0)))
-    t.strictSame(await call, {})
-    await closed
-    if (!sessions[1].closed) await once(sessions[1], 'close')
-  })
 })
 
 t.test('other targets', async t => {

@@ -17,8 +17,7 @@ export function httpAdapter(backend) {
   }
   return {
     protocol: 'http',
-    notices: true,
-    statuses: true,
+    without: {},
     proxy: event => ({ endpoint: `${backend.url}/${event}` }),
     get calls() {
       return backend.requests.map(callOf)

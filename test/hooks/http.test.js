@@ -4,37 +4,13 @@ import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 import { Disconnect, ReplyError } from '../../src/errors.js'
-import { CallFailed } from '../../src/hooks/contract.js'
 import { createProxies } from '../../src/hooks/proxies.js'
 import { bytesPayload, NO_PAYLOAD, textPayload } from '../../src/protocol/payload.js'
 import { HookStats } from '../../src/stats/hook-stats.js'
 import { Backend, json, result } from './backend.js'
+import { event, fails } from './proxy-rig.js'
 
 const backend = await Backend.start(t)
-
-/** @param {object} [more] @returns {any} an rpc event, as a session makes it */
-function event(more) {
-  const controller = new AbortController()
-  return {
-    client: 'c1',
-    transport: 'websocket',
-    protocol: 'json',
-    user: 'u1',
-    method: 'm',
-    channel: 'room',
-    metaText: '{"m":1.50}',
-    headerLines: [],
-    emulatedHeaders: {},
-    payload: textPayload('{ "n" : 1.50, "n": 12345678901234567890}'),
-    code: 3000,
-    reason: 'gone',
-    channels: [],
-    duration: 1.5,
-    controller,
-    signal: controller.signal,
-    ...more,
-  }
-}
 
 /** @param {import('tap').Test} t @param {object} [proxy] options of the rpc proxy @param {any} [base] */
 function start(t, proxy = {}, base = {}) {
@@ -55,16 +31,6 @@ function start(t, proxy = {}, base = {}) {
   t.teardown(() => handlers.close())
   backend.requests.length = 0
   return { handlers, stats, lines, config, create, rpc: /** @type {any} */ (handlers.rpc)('m') }
-}
-
-/** @param {import('tap').Test} t @param {Promise<any>} promise @param {string} kind */
-async function fails(t, promise, kind) {
-  const error = await promise.then(
-    () => null,
-    error => error,
-  )
-  t.ok(error instanceof CallFailed, String(error))
-  t.equal(error?.kind, kind, error?.message)
 }
 
 t.test('the request: fields in order, texts as they were, headers', async t => {
@@ -314,6 +280,36 @@ t.test('a call that has waited since before a reload is still made', async t => 
   backend.answer = () => result({ data: 1 })
   await handlers.close()
   t.equal((await rpc.call(event())).data.data, '1')
+})
+
+t.test('calls under way at a reload follow their redirects, and are tried again', async t => {
+  const { handlers, rpc } = start(
+    t,
+    {},
+    {
+      client: {
+        proxy: { connect: { enabled: true, endpoint: `${backend.url}/connect`, timeout: '20s', retries: 2 } },
+      },
+    },
+  )
+  const connect = /** @type {any} */ (handlers.connect)
+  /** @type {Promise<void> | null} */
+  let closed = null
+  const close = () => {
+    closed ??= Promise.resolve(handlers.close())
+  }
+  backend.answer = ({ event }) => {
+    close()
+    if (event === 'rpc') return { status: 307, headers: { location: '/moved' } }
+    if (event === 'moved') return result({ data: 1 })
+    return backend.requests.filter(request => request.event === 'connect').length === 1
+      ? { status: 503 }
+      : result({ user: 'u' })
+  }
+  const [answer, { user }] = await Promise.all([rpc.call(event()), connect.call(event())])
+  t.equal(answer.data.data, '1')
+  t.equal(user, 'u')
+  await closed
 })
 
 t.test('a reload that is refused, or not used, leaves the figures as they are', async t => {

@@ -14,7 +14,7 @@ import { conformance } from './conformance.js'
 import { httpAdapter } from './http-adapter.js'
 
 t.test('the table, on the socket server node', async t => {
-  await conformance(t, httpAdapter(await Backend.start(t)), 'node')
+  await conformance(t, httpAdapter(await Backend.start(t)), { http_server: { driver: 'node' } })
 })
 
 t.test('TLS: the backend and the gateway know each other', { skip: withoutProgram('openssl') }, async t => {

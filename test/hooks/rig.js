@@ -1,5 +1,5 @@
-// What the conformance suite of event proxies needs: a gateway whose proxies all ask one backend. What the backend answers
-// is said by the client: `answer` in the data of a command, or in the `meta` that the connect answer has given, by event.
+// What the conformance suite of hooks needs: a gateway whose proxies, or whose module, all ask one backend. What the
+// backend answers is said by the client: `answer` in the data of a command, or in the `meta` that the connect answer has given, by event.
 // So every protocol plays the same table.
 
 import { RawClient } from '../raw-client.js'
@@ -20,14 +20,35 @@ const LONG = '20s'
 
 /**
  * @typedef {object} ConformanceBackend
- * @property {string} protocol http, grpc
- * @property {(event: string) => object} proxy options of its proxy for an event; `endpoint` at least
+ * @property {string} protocol http, grpc, module
+ * @property {(event: string) => object} [proxy] options of its proxy for an event; `endpoint` at least
+ * @property {string} [module] path of a hooks module, instead of proxies
+ * @property {Readonly<Record<string, string>>} without rows of the table that it leaves out -> why
  * @property {{event: string, fields: any}[]} calls that it has got, in order
  * @property {(matches: (call: {event: string, fields: any}) => boolean) => Promise<any>} call the first one that does,
  *   past or future
- * @property {boolean} notices whether it knows the events disconnected and unsubscribed
- * @property {boolean} statuses whether an answer may have an HTTP status and a body as text: `{status, body}`
  */
+
+/**
+ * Rows of a table. Those that an implementation leaves out are named, with the reason.
+ * @param {Readonly<Record<string, string>>} without
+ */
+export function rowsOf(without) {
+  /** @type {Set<string>} */
+  const left = new Set()
+  return {
+    /** @param {any} t @param {string} name @param {(t: any) => Promise<void>} work */
+    row: async (t, name, work) => {
+      if (without[name] === undefined) return t.test(name, work)
+      left.add(name)
+      t.comment(`left out: ${name}: ${without[name]}`)
+    },
+    /** Whether there is a row. @param {string} name */
+    has: name => without[name] === undefined,
+    /** @param {any} t */
+    end: t => t.strictSame(Object.keys(without).sort(), [...left].sort(), 'rows that are left out are rows'),
+  }
+}
 
 /** @param {string} event @returns {any} */
 const defaultOf = event => (event === 'connect' ? { result: { user: 'u' } } : {})
@@ -64,8 +85,30 @@ export function decide(event, fields) {
 /** @param {number} seconds from now */
 export const soon = seconds => Math.floor(Date.now() / 1000) + seconds
 
-/** @param {any} backend @param {string} driver @returns {any} configuration of the gateway */
-export function configOf(backend, driver) {
+const HISTORY = { history_size: 10, history_ttl: '60s', allow_recovery: true }
+
+/** @param {string} module path @returns {any} configuration of the gateway */
+const moduleConfig = module => ({
+  hooks: { module, timeout: LONG },
+  client: CLIENT,
+  channel: { namespaces: [{ name: 'hh', ...HISTORY }, { name: 'sr' }] },
+  rpc: { ping: { enabled: true } },
+  workers: 1,
+  uni_sse: { enabled: true },
+})
+
+const CLIENT = {
+  token: { hmac_secret_key: SECRET },
+  expired_close_delay: '0s',
+  expired_sub_close_delay: '0s',
+}
+
+/** @param {ConformanceBackend} backend @returns {any} configuration of the gateway */
+export const configOf = backend =>
+  backend.module === undefined ? proxyConfig(backend) : moduleConfig(backend.module)
+
+/** @param {any} backend @returns {any} */
+function proxyConfig(backend) {
   const proxy = (/** @type {string} */ event) => ({
     timeout: LONG,
     include_connection_meta: true,
@@ -81,22 +124,12 @@ export function configOf(backend, driver) {
     ...backend.proxy(event),
   })
   const proxied = { subscribe_proxy_enabled: true, publish_proxy_enabled: true }
-  const history = { history_size: 10, history_ttl: '60s' }
+  const events = ['connect', 'refresh', 'disconnected', 'unsubscribed']
   return {
     workers: 1,
-    http_server: { driver },
     client: {
-      token: { hmac_secret_key: SECRET },
-      expired_close_delay: '0s',
-      expired_sub_close_delay: '0s',
-      proxy: {
-        connect: { enabled: true, ...proxy('connect') },
-        refresh: { enabled: true, ...proxy('refresh') },
-        ...(backend.notices && {
-          disconnected: { enabled: true, ...proxy('disconnected') },
-          unsubscribed: { enabled: true, ...proxy('unsubscribed') },
-        }),
-      },
+      ...CLIENT,
+      proxy: Object.fromEntries(events.map(event => [event, { enabled: true, ...proxy(event) }])),
     },
     channel: {
       proxy: Object.fromEntries(['subscribe', 'publish', 'sub_refresh'].map(event => [event, proxy(event)])),
@@ -108,7 +141,7 @@ export function configOf(backend, driver) {
           subscribe_proxy_name: 'short.subscribe',
           publish_proxy_name: 'short.publish',
         },
-        { name: 'hh', ...proxied, ...history, allow_recovery: true },
+        { name: 'hh', ...proxied, ...HISTORY },
         { name: 'sr', ...proxied, sub_refresh_proxy_enabled: true },
       ],
     },

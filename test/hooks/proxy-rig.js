@@ -1,0 +1,40 @@
+// What tests of event proxies need without a gateway: an event, and the failures of calls.
+
+import { CallFailed } from '../../src/hooks/contract.js'
+import { textPayload } from '../../src/protocol/payload.js'
+
+/** @param {object} [more] @returns {any} an event, as a session makes it */
+export function event(more) {
+  const controller = new AbortController()
+  return {
+    client: 'c1',
+    transport: 'websocket',
+    protocol: 'json',
+    user: 'u1',
+    method: 'm',
+    channel: 'room',
+    name: 'js',
+    version: '1.2',
+    metaText: '{"m":1.50}',
+    headerLines: [],
+    emulatedHeaders: {},
+    payload: textPayload('{ "n" : 1.50, "n": 12345678901234567890}'),
+    code: 3000,
+    reason: 'gone',
+    channels: ['a', 'b'],
+    duration: 1.5,
+    controller,
+    signal: controller.signal,
+    ...more,
+  }
+}
+
+/** @param {import('tap').Test} t @param {Promise<any>} promise @param {string} kind */
+export async function fails(t, promise, kind) {
+  const error = await promise.then(
+    () => null,
+    error => error,
+  )
+  t.ok(error instanceof CallFailed, String(error))
+  t.equal(error?.kind, kind, error?.message)
+}
