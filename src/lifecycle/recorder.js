@@ -40,6 +40,8 @@ export class LifecycleRecorder {
     this.#socket = new Socket(/** @type {any} */ ({ fd: FD, readable: false, writable: true }))
     // Without the primary the worker ends anyway.
     this.#socket.on('error', () => {})
+    // The primary reads again: there may be no later event that tells it what it has missed.
+    this.#socket.on('drain', () => this.#tellDropped())
     this.#socket.unref()
   }
 
@@ -92,16 +94,21 @@ export class LifecycleRecorder {
       this.#dropped += events
       return
     }
-    if (this.#dropped === 0) this.#socket.write(text)
-    else {
-      this.#socket.write(`["x",${this.#dropped},${this.#droppedSince},${this.#clock()}]\n${text}`)
-      this.#dropped = 0
-    }
+    this.#tellDropped()
+    this.#socket.write(text)
+  }
+
+  /** However much is waiting: it is one line. */
+  #tellDropped() {
+    if (this.#dropped === 0) return
+    this.#socket.write(`["x",${this.#dropped},${this.#droppedSince},${this.#clock()}]\n`)
+    this.#dropped = 0
   }
 
   /** @returns {Promise<void>} when all is written */
   end() {
     this.#flush()
+    this.#tellDropped()
     return new Promise(resolve => {
       this.#socket.ref()
       this.#socket.end(() => resolve())

@@ -174,9 +174,12 @@ export class Takeover {
   /** @param {string} node */
   async #take(node) {
     let count = 0
+    let cursor = '0'
     for (;;) {
-      const clients = await this.#store.take(node, this.#delay, MAX_CLIENTS)
-      if (clients === null || clients.length === 0 || this.#closed) break
+      const taken = await this.#store.take(node, this.#delay, MAX_CLIENTS, cursor)
+      if (taken === null || taken.clients.length === 0 || this.#closed) break
+      const { clients } = taken
+      cursor = taken.cursor
       for (const [id, text] of clients) this.#disconnected(node, id, JournalClient.fromText(text))
       // Not before the sinks have them: if this node dies, too, the next one finds them.
       await this.#settled()

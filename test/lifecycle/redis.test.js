@@ -157,6 +157,35 @@ t.test('another node takes over a dead one', { skip }, async t => {
   t.equal(await server.call('EXISTS', 'halley.lifecycle.journal.dead', 'halley.lifecycle.taker.dead'), 0)
 })
 
+t.test('a takeover reads each part of the journal once', { skip }, async t => {
+  const server = await emptyRedis()
+  const [dead, store] = [await storeOf(t, server, 'dead'), await storeOf(t, server, 'living')]
+  const [total, each] = [20_000, 200]
+  for (let at = 0; at < total; at += 500)
+    await dead.change(new Map(Array.from({ length: 500 }, (_, n) => [`client-${at + n}`, 'x'])))
+  await dead.beat(1)
+  await until(async () => (await store.beat(60_000)).dead.includes('dead'))
+  await server.call('CONFIG', 'RESETSTAT')
+  let cursor = '0'
+  let taken = 0
+  let calls = 0
+  for (;;) {
+    const part = await store.take('dead', 60_000, each, cursor)
+    calls++
+    if (part === null || part.clients.length === 0) break
+    taken += part.clients.length
+    cursor = part.cursor
+    await store.forget(
+      'dead',
+      part.clients.map(([id]) => id),
+    )
+  }
+  t.equal(taken, total)
+  const scans = Number(/cmdstat_hscan:calls=(\d+)/.exec(await server.call('INFO', 'commandstats'))?.[1])
+  t.ok(scans < 2 * calls + 10, `${scans} scans for ${calls} calls`)
+  t.equal(await server.call('EXISTS', 'halley.lifecycle.journal.dead', 'halley.lifecycle.taker.dead'), 0)
+})
+
 t.test('a sink that fails does not hold a takeover up for the others', { skip }, async t => {
   const server = await emptyRedis()
   const dead = await storeOf(t, server, 'dead')

@@ -108,17 +108,19 @@ export class LifecycleStore {
 
   /**
    * @param {string} dead id of a node @param {number} time for which this node takes, ms @param {number} count
-   * @returns {Promise<[client: string, known: string][] | null>} about `count` clients of its journal; empty: no more;
-   *   null: it lives, or another node takes it over
+   * @param {string} cursor of the last call, '0' at first
+   * @returns {Promise<{clients: [client: string, known: string][], cursor: string} | null>} about `count` clients of its
+   *   journal; none: no more; null: it lives, or another node takes it over
    */
-  async take(dead, time, count) {
+  async take(dead, time, count, cursor) {
     const names = ['nodes', `journal.${dead}`, `taker.${dead}`]
-    const reply = await this.#run(lifecycleTake, names, [dead, this.#node, time, count])
+    const reply = await this.#run(lifecycleTake, names, [dead, this.#node, time, count, cursor])
     if (reply === null) return null
+    const [next, ...pairs] = reply.map(String)
     /** @type {[string, string][]} */
     const clients = []
-    for (let i = 0; i < reply.length; i += 2) clients.push([String(reply[i]), String(reply[i + 1])])
-    return clients
+    for (let i = 0; i < pairs.length; i += 2) clients.push([pairs[i], pairs[i + 1]])
+    return { clients, cursor: next }
   }
 
   /** This node has ended and left no client. */

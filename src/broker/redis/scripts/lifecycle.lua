@@ -59,11 +59,12 @@ return reply
 --- lifecycleTake
 -- Reads some of the journal of a dead node, for one taker at a time.
 -- KEYS  nodes, journal and taker of the dead node
--- ARGV  dead node, taker, time for which it takes (ms), number of clients
--- Returns client, what is known of it ...; an empty list if there is no more: then the dead node is forgotten; nil if
--- it lives, or another node takes it over.
+-- ARGV  dead node, taker, time for which it takes (ms), number of clients, cursor ('0' at first: what was taken is
+--       removed meanwhile, and a scan from the start would pass over the room of all of it)
+-- Returns the next cursor, then client, what is known of it ...; only a cursor if there is no more: then the dead node
+-- is forgotten; nil if it lives, or another node takes it over.
 local nodes, journal, taker = unpack(KEYS)
-local dead, id, lease, count = unpack(ARGV)
+local dead, id, lease, count, cursor = unpack(ARGV)
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local score = redis.call('zscore', nodes, dead)
@@ -75,17 +76,18 @@ if other and other ~= id then
   return false
 end
 redis.call('set', taker, id, 'px', lease)
-local cursor = '0'
 repeat
   local reply = redis.call('hscan', journal, cursor, 'count', count)
   cursor = reply[1]
-  if #reply[2] > 0 then
-    return reply[2]
+  local clients = reply[2]
+  if #clients > 0 then
+    table.insert(clients, 1, cursor)
+    return clients
   end
-until cursor == '0'
+until cursor == '0' and redis.call('exists', journal) == 0
 redis.call('zrem', nodes, dead)
 redis.call('del', taker)
-return {}
+return { '0' }
 
 --- lifecycleLeave
 -- A node has ended and left no client.

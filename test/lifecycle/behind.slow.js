@@ -1,0 +1,43 @@
+// A primary that does not read: a worker drops events of the lifecycle log within its bound, and the log counts them.
+
+import { join } from 'node:path'
+import t from 'tap'
+import { makeToken } from '../auth/jwt.js'
+import { startGateway } from '../gateway.js'
+import { RawClient } from '../raw-client.js'
+import { until } from '../redis/waiting.js'
+import { testdir } from '../testdir.js'
+import { readLog } from './book.js'
+
+const SECRET = 'secret of the tests'
+/** With their long user ids more than a worker keeps, 4 MiB, and the kernel beside it. */
+const CLIENTS = 600
+const USER = 'u'.repeat(8000)
+
+t.test('every event is in the log, or in the number of those that are not', async t => {
+  const path = join(testdir(t), 'clients.log')
+  const gateway = await startGateway(t, {
+    workers: 1,
+    lifecycle: { file: { path } },
+    client: { token: { hmac_secret_key: SECRET } },
+  })
+  const token = makeToken({ sub: USER }, SECRET)
+  gateway.process.kill('SIGSTOP')
+  try {
+    for (let n = 0; n < CLIENTS; n++) await (await RawClient.connected(gateway.ws, { token })).close()
+  } finally {
+    gateway.process.kill('SIGCONT')
+  }
+  const droppedOf = (/** @type {any[]} */ records) => records.filter(({ type }) => type === 'dropped')
+  // No client is left that could cause a later event.
+  await until(() => droppedOf(readLog(path)).length > 0, 'the number of dropped events')
+  await gateway.line(({ msg, worker }) => msg === 'a worker has dropped lifecycle events' && worker === 0)
+  await gateway.stop()
+  const records = readLog(path)
+  const dropped = droppedOf(records)
+  t.match(dropped, [{ reason: 'worker_behind', worker: 0, events: Number, since: Number, until: Number }])
+  for (const { since, until: end } of dropped) t.ok(since <= end)
+  const sum = dropped.reduce((total, { events }) => total + events, 0)
+  const told = records.filter(({ client, logged_by }) => client !== undefined && logged_by === undefined)
+  t.equal(told.length + sum, 2 * CLIENTS)
+})
