@@ -30,8 +30,14 @@ import { withTlsOf } from '../config/tls-blocks.js'
  * @param {string} path '' = none @returns {string}
  */
 function fileVersion(path) {
-  const found = path === '' ? undefined : statSync(path, { throwIfNoEntry: false })
-  return found === undefined ? path : `${path} ${found.size} ${found.mtimeMs}`
+  if (path === '') return ''
+  try {
+    const { size, mtimeMs } = statSync(path)
+    return `${path} ${size} ${mtimeMs}`
+  } catch (error) {
+    // A new worker says what is wrong with it, if it still is.
+    return `${path} ${error.code}`
+  }
 }
 
 /** One line of an error with several. @param {Error} error */
