@@ -57,7 +57,7 @@ export async function createGateway(options = {}) {
   const developed = file === undefined && base === undefined
   const flags = { 'hooks.module': hooks }
   const read = () => {
-    if (developed && own === undefined) return configureServer({ flags }, key)
+    if (developed && own === undefined) return configureServer({ flags }, { key })
     const { config, warnings } = loadConfig({ file, base: own, flags })
     return { config, warnings: checkExposure(config, warnings) }
   }

@@ -13,9 +13,7 @@ const CHANNEL = 'demo:vitals'
  * @param {'uws' | 'node'} driver
  */
 function settings(driver) {
-  const { http_api, http_server, ...profile } = /** @type {any} */ (
-    developmentProfile({ address: '127.0.0.1', port: 0, key: 'key' })
-  )
+  const { http_api, http_server, ...profile } = /** @type {any} */ (developmentProfile('key'))
   return { ...profile, client: { ...profile.client, allowed_origins: ['*'] }, http_server: { driver } }
 }
 

@@ -24,12 +24,13 @@ Reads the configuration like \`halley serve\` and prints each warning and error 
 would refuse to start with it.
 
   -c, --config FILE      configuration, .json, .yaml or .yml; default: variables only
+      --dev              with the development profile below it, as for serve --dev
 ${COMMON_HELP}
 
 Examples:
   halley config check -c config.json
 `,
-  flags: { config: CONFIG_FLAG },
+  flags: { config: CONFIG_FLAG, dev: { type: 'boolean' } },
 
   async run({ env, cwd, stdout }, flags) {
     /** @param {readonly string[]} warnings */
@@ -38,7 +39,7 @@ Examples:
     }
     let checked
     try {
-      checked = configureServer({ file: flags.config, env, cwd })
+      checked = configureServer({ file: flags.config, env, cwd }, { dev: flags.dev === true })
     } catch (error) {
       if (error instanceof ConfigError) warn(error.warnings)
       throw error
@@ -46,7 +47,8 @@ Examples:
     const { config, warnings, profile } = checked
     warn(warnings)
     await checkUsable(config)
-    const what = profile === 'development' ? 'the development profile' : (flags.config ?? 'the environment')
+    const own = profile === 'development' ? 'the development profile' : 'the environment'
+    const what = flags.config ?? own
     stdout(
       `${what}: valid${warnings.length > 0 ? `, ${warnings.length} ${warnings.length === 1 ? 'warning' : 'warnings'}` : ''}\n`,
     )

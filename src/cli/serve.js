@@ -1,4 +1,4 @@
-import { configureServer } from '../config/profile.js'
+import { configureServer, generateKey } from '../config/profile.js'
 import { CONFIG_FLAG } from './command.js'
 
 /** @import { Command } from './command.js' */
@@ -10,10 +10,11 @@ export const serve = {
   help: `Usage: halley serve [flags]
 
 Runs the gateway: one worker per core, all on one port. Without a configuration it listens on 127.0.0.1 only, accepts
-anonymous clients, prints a generated API key and serves a demo page.
+anonymous clients and pages of this machine, prints a generated API key and serves a demo page: the development profile.
 
   -c, --config FILE      configuration, .json, .yaml or .yml
       --workers N        worker processes; 0: one per core
+      --dev              development profile, also beside a file or variables: what they set wins
       --port PORT        port to listen on
       --address ADDRESS  address to listen on
       --log-level LEVEL  trace, debug, info, warn, error, fatal or none
@@ -35,6 +36,7 @@ Examples:
 `,
   flags: {
     config: CONFIG_FLAG,
+    dev: { type: 'boolean' },
     workers: { type: 'string' },
     port: { type: 'string' },
     address: { type: 'string' },
@@ -60,9 +62,10 @@ Examples:
         'gc.interval': flags['gc-interval'],
       },
     }
-    const start = configureServer(sources)
     // A reload must not change the printed key.
-    const reload = () => configureServer(sources, start.config.http_api.key)
+    const options = { dev: flags.dev === true, key: generateKey() }
+    const start = configureServer(sources, options)
+    const reload = () => configureServer(sources, options)
     const { startPrimary } = await import('../primary/serve.js')
     await startPrimary({ ...start, reload, dashboard: !flags['no-dashboard'] })
     return undefined

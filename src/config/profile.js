@@ -30,20 +30,14 @@ export function isLoopback(address) {
 }
 
 /**
- * Settings for a first try on the local machine: loopback, anonymous clients, a demo page.
- * @param {{address: string, port: number, key: string}} where `address` '' is 127.0.0.1; `port` 0 is any
+ * Settings for a first try on the local machine: loopback, anonymous clients, pages of this machine, a demo page.
+ * @param {string} key of the server API and of the admin page
  * @returns {Record<string, unknown>} a tree like that of a file
  */
-export function developmentProfile({ address, port, key }) {
-  const listens = address === '' ? '127.0.0.1' : address
-  const host = listens.includes(':') && !listens.startsWith('[') ? `[${listens}]` : listens
-  const hosts = new Set(['127.0.0.1', 'localhost', host])
+export function developmentProfile(key) {
   return {
-    http_server: { address: listens },
-    client: {
-      allow_anonymous_connect_without_token: true,
-      allowed_origins: [...hosts].map(name => `http://${name}:${port === 0 ? '*' : port}`),
-    },
+    http_server: { address: '127.0.0.1' },
+    client: { allow_anonymous_connect_without_token: true, allowed_origins: ['loopback'] },
     channel: {
       without_namespace: { ...OPEN },
       namespaces: [
@@ -121,40 +115,122 @@ export function exposureFaults(config) {
 /**
  * @param {Config} config
  * @param {readonly string[]} [warnings] of it
+ * @param {string} [ended] what ended the development profile; a user who expects it learns of `--dev`
  * @returns {string[]} these, and one for each short secret
  * @throws {ConfigError} with the exposure faults and the secrets that everybody knows
  */
-export function checkExposure(config, warnings = []) {
+export function checkExposure(config, warnings = [], ended = '') {
   const all = [...warnings, ...secretWarnings(config)]
-  const faults = [...exposureFaults(config), ...secretFaults(config, exposedBy(config) !== '')]
+  const exposed = exposureFaults(config)
+  const faults = [...exposed, ...secretFaults(config, exposedBy(config) !== '')]
+  if (exposed.length > 0 && ended !== '')
+    faults.push(`the development profile is off because of ${ended}; --dev keeps it below what is set`)
   if (faults.length > 0) throw new ConfigError(faults, all)
   return all
 }
 
+/** Variables that end the development profile. */
+const ENDING = /^HALLEY_(CLIENT|CHANNEL|HTTP_API|PROXIES|RPC)_/
+
 /**
- * The configuration to serve with: that of the sources, or the development profile if nothing is configured: no
- * file, no HALLEY_ variable about clients, channels, proxies or the API, and no address beyond loopback.
+ * Why there is no development profile.
+ * @param {string | undefined} file @param {Readonly<Record<string, string | undefined>>} env @param {string} address
+ * @returns {string} '' if there is one
+ */
+function endedBy(file, env, address) {
+  if (file !== undefined) return `the file ${file}`
+  const variables = Object.keys(env).filter(name => ENDING.test(name) && env[name])
+  if (variables.length > 0) return variables.join(', ')
+  return address === '' || isLoopback(address) ? '' : `the address ${address}`
+}
+
+/**
+ * The namespaces of the sources, and those of the development profile that they do not name.
+ * @param {Config} config of the sources above the profile @param {Record<string, unknown>} base the profile
+ * @returns {Config}
+ */
+function withNamespaces(config, base) {
+  const { namespaces } = config.channel
+  const names = new Set(namespaces.map((/** @type {{name: string}} */ { name }) => name))
+  const missing = loadConfig({ base }).config.channel.namespaces.filter(
+    (/** @type {{name: string}} */ { name }) => !names.has(name),
+  )
+  if (missing.length === 0) return config
+  const all = Object.freeze([...namespaces, ...missing])
+  return Object.freeze({ ...config, channel: Object.freeze({ ...config.channel, namespaces: all }) })
+}
+
+/** @returns {string} a key for the development profile: 32 hex digits */
+export const generateKey = () => randomBytes(16).toString('hex')
+
+/**
+ * @typedef {object} Served the configuration to serve with
+ * @property {Config} config
+ * @property {string[]} warnings
+ * @property {Profile} profile
+ * @property {string} generatedKey the key of the server API, if it is the generated one; else ''
+ * @property {string} ended the variables that ended the profile, if a gateway on loopback would have it without them;
+ *   else ''
+ */
+
+/**
+ * The configuration to serve with: that of the sources, or the development profile. Without `dev` there is a profile if
+ * nothing is configured: no file, no HALLEY_ variable about clients, channels, proxies or the API, and no address beyond
+ * loopback. With `dev` it stays below the sources: what they set wins.
  * @param {object} sources as for loadConfig
  * @param {string} [sources.file]
  * @param {Readonly<Record<string, string | undefined>>} [sources.env]
  * @param {Readonly<Record<string, any>>} [sources.flags]
  * @param {string} [sources.cwd]
- * @param {string} [key] API key of the development profile; generated if absent
- * @returns {{config: Config, warnings: string[], profile: Profile}}
+ * @param {object} [options]
+ * @param {string} [options.key] API key of the development profile, for a reload the same as before; default: a new one
+ * @param {boolean} [options.dev] `--dev`
+ * @returns {Served}
  * @throws {ConfigError} also as checkExposure
  */
-export function configureServer(sources, key) {
+export function configureServer(sources, { key = generateKey(), dev = false } = {}) {
   const { file, env = {} } = sources
-  const loaded = loadConfig(sources)
-  const configured =
-    file !== undefined ||
-    Object.keys(env).some(name => /^HALLEY_(CLIENT|CHANNEL|HTTP_API|PROXIES|RPC)_/.test(name) && env[name])
-  const { address, port } = loaded.config.http_server
-  if (configured || (address !== '' && !isLoopback(address))) {
-    const warnings = checkExposure(loaded.config, loaded.warnings)
-    return { config: loaded.config, warnings, profile: 'configured' }
+  if (!dev) {
+    const { config, warnings } = loadConfig(sources)
+    const { address } = config.http_server
+    const ended = endedBy(file, env, address)
+    if (ended !== '') {
+      const all = checkExposure(config, warnings, ended)
+      const silently = file === undefined && isLoopback(address)
+      return {
+        config,
+        warnings: all,
+        profile: 'configured',
+        generatedKey: '',
+        ended: silently ? ended : '',
+      }
+    }
   }
-  const base = developmentProfile({ address, port, key: key ?? randomBytes(16).toString('hex') })
-  const { config, warnings } = loadConfig({ ...sources, base })
-  return { config, warnings: checkExposure(config, warnings), profile: 'development' }
+  const { config, warnings } = loadBelow(sources, key)
+  const all = checkExposure(config, warnings)
+  const by = exposedBy(config)
+  if (by !== '') {
+    const what = `others can reach the development profile while it is ${JSON.stringify(config.http_server[by])}`
+    all.push(`http_server.${by}: ${what}`)
+  }
+  const generatedKey = config.http_api.key === key ? key : ''
+  return { config, warnings: all, profile: 'development', generatedKey, ended: '' }
+}
+
+/**
+ * The development profile below the sources.
+ * @param {{file?: string, env?: Readonly<Record<string, string | undefined>>, flags?: Readonly<Record<string, any>>,
+ *   cwd?: string}} sources
+ * @param {string} key
+ */
+function loadBelow(sources, key) {
+  let base = developmentProfile(key)
+  let loaded = loadConfig({ ...sources, base })
+  const { http_api: api, admin } = loaded.config
+  if (api.key !== key && admin.password === key) {
+    // One key for both, also if the sources set it.
+    base = { ...base, admin: { password: api.key } }
+    loaded = loadConfig({ ...sources, base })
+  }
+  return { config: withNamespaces(loaded.config, base), warnings: loaded.warnings }
 }

@@ -7,6 +7,7 @@
 // terminal-view.js  runs the dashboard of `npm start` as a child process: its failure never ends the gateway
 
 import { closeSync, openSync } from 'node:fs'
+import { isLoopback } from '../config/profile.js'
 import { createLog, LogOutput, levelOf } from '../log.js'
 import { Reload } from './reload.js'
 import { ServiceManager } from './service-manager.js'
@@ -26,12 +27,15 @@ const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2']
  * @property {any} config
  * @property {string[]} warnings
  * @property {'development' | 'configured'} profile
+ * @property {string} generatedKey of the development profile, '' if none
+ * @property {string} ended the variables that ended the development profile, '' if none
  * @property {() => {config: any, warnings: string[]}} [reload] reads the configuration again
  * @property {boolean} [dashboard] show a dashboard if the standard streams are a terminal
  */
 
 /** @param {PrimaryStart} start @returns {Promise<void>} when every worker listens */
-export async function startPrimary({ config: given, warnings, profile, reload, dashboard = false }) {
+export async function startPrimary(start) {
+  const { config: given, warnings, generatedKey, reload, dashboard = false } = start
   const terminal = Boolean(process.stdout.isTTY)
   const output = new LogOutput(given.log, terminal)
   output.check()
@@ -116,7 +120,7 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   }
   await pool.start()
   await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
-  announce(pool, profile, log, terminal)
+  announce(pool, start, log, terminal)
   service.ready()
   const { TERM } = process.env
   if (
@@ -128,10 +132,9 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
     signals > 0
   )
     return
-  const key = profile === 'development' ? pool.config.http_api.key : ''
   view = new TerminalView(
     telemetry.socket,
-    { ...env, HALLEY_GENERATED_KEY: key },
+    { ...env, HALLEY_GENERATED_KEY: generatedKey },
     ({ stop: requested, fault }) => {
       telemetry.hold(false)
       if (terminalGone()) return
@@ -157,25 +160,35 @@ function terminalGone() {
 
 /**
  * Logs the address of the gateway; in a terminal, prints the development profile's key and an example.
- * @param {WorkerPool} pool @param {'development' | 'configured'} profile @param {Logger} log
- * @param {boolean} terminal
+ * @param {WorkerPool} pool @param {PrimaryStart} start @param {Logger} log @param {boolean} terminal
  */
-function announce({ config: { http_api }, url, driver, slots }, profile, log, terminal) {
+function announce({ config, url, driver, slots }, { profile, generatedKey, ended }, log, terminal) {
   log.info({ url, workers: slots.length, driver }, 'halley listens')
-  if (profile !== 'development') return
-  if (!terminal)
-    return log.info(
-      { url, api_key: http_api.key },
-      'development profile: anonymous clients, generated API key',
+  if (ended !== '')
+    log.info(
+      { variables: ended },
+      'the development profile is off: variables configure the gateway; --dev keeps it',
     )
+  if (profile !== 'development') return
+  if (!terminal) {
+    const key = generatedKey === '' ? null : { api_key: generatedKey }
+    return log.info(
+      { url, ...key },
+      `development profile: anonymous clients, ${key === null ? 'configured' : 'generated'} API key`,
+    )
+  }
+  const where = isLoopback(config.http_server.address) ? ', on this machine only' : ''
+  const own = config.admin.password === generatedKey ? '    (of the API, and of the admin page)' : ''
+  const key = generatedKey === '' ? '(http_api.key of the configuration)' : `${generatedKey}${own}`
+  const sent = generatedKey === '' ? 'KEY' : generatedKey
   process.stdout.write(`
-  Halley is up: development profile, on this machine only
+  Halley is up: development profile${where}
 
     page     ${url}/
     admin    ${url}/admin
-    key      ${http_api.key}    (of the API, and of the admin page)
+    key      ${key}
 
-    curl ${url}/api/publish -H 'X-API-Key: ${http_api.key}' -d '{"channel":"news","data":{"hello":"world"}}'
+    curl ${url}/api/publish -H 'X-API-Key: ${sent}' -d '{"channel":"news","data":{"hello":"world"}}'
 
 `)
 }

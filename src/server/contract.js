@@ -65,7 +65,8 @@
  * @property {string[]} protocols known subprotocols. The first known one OFFERED by the client is chosen; nothing
  *   offered, an empty header, or only unknown ones: no subprotocol in the answer
  * @property {(exchange: Exchange, protocol: string) => number | object} upgrade an HTTP status (>= 400) refuses the
- *   upgrade with that status, 503 with `Retry-After`; an object accepts it and is passed to `open`
+ *   upgrade with that status, 503 with `Retry-After`; an UpgradeRefusal refuses it with a body; any other object
+ *   accepts it and is passed to `open`
  * @property {(connection: Connection, accepted: any) => void} open
  * @property {(connection: Connection, data: Buffer, binary: boolean) => void} message `data` is valid only during the
  *   call
@@ -132,6 +133,16 @@ const RETRY_AFTER = { least: 2, most: 8 }
 export function retryAfter() {
   const { least, most } = RETRY_AFTER
   return { 'Retry-After': String(least + Math.floor(Math.random() * (most - least + 1))) }
+}
+
+/** The refusal of a WebSocket upgrade with a body. */
+export class UpgradeRefusal {
+  /** @param {number} status >= 400 @param {Readonly<Record<string, string>>} headers @param {string} body */
+  constructor(status, headers, body) {
+    this.status = status
+    this.headers = headers
+    this.body = body
+  }
 }
 
 /** Sum of unread bytes. */

@@ -4,7 +4,7 @@ import net from 'node:net'
 import { createSecureContext } from 'node:tls'
 import { WebSocketServer } from 'ws'
 import { ChunkMaker } from './chunk-maker.js'
-import { Backlog, retryAfter } from './contract.js'
+import { Backlog, retryAfter, UpgradeRefusal } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
 import { NodeConnection, Topics } from './node-connection.js'
 import { NodeExchange } from './node-exchange.js'
@@ -355,6 +355,10 @@ export class NodeServer {
     }
     if (typeof answer === 'number') {
       verdict(false, answer, undefined, answer === 503 ? retryAfter() : undefined)
+      return
+    }
+    if (answer instanceof UpgradeRefusal) {
+      verdict(false, answer.status, answer.body, answer.headers)
       return
     }
     this.#accepted = answer

@@ -1,5 +1,5 @@
 import { SlicedWork } from '../slices.js'
-import { Backlog, retryAfter } from './contract.js'
+import { Backlog, retryAfter, UpgradeRefusal } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
 import { addressOf, UwsExchange } from './uws-exchange.js'
 
@@ -208,6 +208,10 @@ export class UwsWebSockets {
     }
     if (typeof accepted === 'number') {
       exchange.reply(accepted, accepted === 503 ? retryAfter() : null, '')
+      return
+    }
+    if (accepted instanceof UpgradeRefusal) {
+      exchange.reply(accepted.status, accepted.headers, accepted.body)
       return
     }
     this.#accepted = accepted

@@ -1,3 +1,5 @@
+import { UpgradeRefusal } from '../server/contract.js'
+
 /** @import { Refusals } from '../stats/refusals.js' */
 /** @import { Exchange, SocketServer } from '../server/contract.js' */
 
@@ -30,21 +32,35 @@ function matches(glob, text) {
   return at === glob.length
 }
 
+/** An entry of `client.allowed_origins`: pages of this machine. */
+const LOOPBACK = 'loopback'
+/**
+ * Their origins: `localhost` and the names below it, 127.0.0.0/8 and [::1], with any port. A glob would not do:
+ * `http://127.*` matches a host name like 127.example.com.
+ */
+const LOOPBACK_ORIGIN =
+  /^https?:\/\/(?:(?:[a-z0-9_-]{1,63}\.){0,20}localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
+
 /**
  * Which pages may connect (client protocol).
- * @param {string[]} allowed origins or globs; empty: only requests without an Origin header pass
+ * @param {string[]} allowed origins, globs or `loopback`; empty: only requests without an Origin header pass
  * @returns {(origin: string) => boolean} for the header's value, '' if absent
  */
 export function createOriginCheck(allowed) {
   if (allowed.includes('*')) return () => true
   const lowered = allowed.map(origin => origin.toLowerCase())
   const exact = new Set(lowered)
+  const loopback = exact.delete(LOOPBACK)
   const globs = lowered.filter(origin => /[*?]/.test(origin))
   return origin => {
     if (origin === '') return true
     if (origin.length > MAX_LENGTH) return false
     const lower = origin.toLowerCase()
-    return exact.has(lower) || globs.some(glob => matches(glob, lower))
+    return (
+      exact.has(lower) ||
+      (loopback && LOOPBACK_ORIGIN.test(lower)) ||
+      globs.some(glob => matches(glob, lower))
+    )
   }
 }
 
@@ -82,10 +98,22 @@ const ANY_CACHE = 'private, no-cache, no-store, must-revalidate, max-age=0'
 /** Browsers and proxies must not cache. */
 export const NO_CACHE = Object.freeze({ 'Cache-Control': ANY_CACHE, Pragma: 'no-cache', Expires: '0' })
 
-/** Characters of an origin in the log. */
-const MAX_LOGGED = 200
-/** Body of a 403. */
-export const NOT_ALLOWED = 'the origin of the page is not in client.allowed_origins'
+/** Characters of an origin in the log and in an answer. */
+const MAX_SHOWN = 200
+/** The option that allows origins. */
+const OPTION = 'client.allowed_origins'
+/** The origin is quoted in the answer: a browser must not take it for HTML. */
+const REFUSED = Object.freeze({
+  ...NO_CACHE,
+  'Content-Type': 'text/plain; charset=utf-8',
+  'X-Content-Type-Options': 'nosniff',
+})
+
+/** @param {Exchange} exchange whose handler has not returned yet @returns {string} body of a 403 */
+export function notAllowed(exchange) {
+  const origin = originOf(exchange).slice(0, MAX_SHOWN)
+  return `the origin of the page, ${JSON.stringify(origin)}, is not in ${OPTION}`
+}
 
 /**
  * CORS (client protocol). A request of a page with a disallowed origin gets 403 before its body is read: withholding
@@ -136,8 +164,13 @@ export class Cors {
   admits(exchange) {
     const origin = originOf(exchange)
     if (this.#allows(origin)) return true
-    this.#refusals.add('origin', exchange, { origin: origin.slice(0, MAX_LOGGED) })
+    this.#refusals.add('origin', exchange, { origin: origin.slice(0, MAX_SHOWN), option: OPTION })
     return false
+  }
+
+  /** @param {Exchange} exchange whose handler has not returned yet @returns {UpgradeRefusal} for a WebSocket */
+  refusal(exchange) {
+    return new UpgradeRefusal(403, REFUSED, notAllowed(exchange))
   }
 
   /**
@@ -148,7 +181,7 @@ export class Cors {
   route(server, method, path, handler) {
     server.route(method, path, exchange => {
       if (this.admits(exchange)) handler(exchange)
-      else exchange.reply(403, NO_CACHE, NOT_ALLOWED)
+      else exchange.reply(403, REFUSED, notAllowed(exchange))
     })
   }
 

@@ -41,7 +41,7 @@ export class UniWebSocketTransport extends WebSocketTransport {
 
   /** @param {Exchange} exchange @returns {number | Accepted} */
   #upgrade(exchange) {
-    if (!this.cors.admits(exchange)) return 403
+    if (!this.cors.admits(exchange)) return this.cors.refusal(exchange)
     if (!this.admission.admits(exchange)) return 503
     return {
       user: trustedUser(exchange, this.context.config),

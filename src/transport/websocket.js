@@ -58,7 +58,7 @@ export class WebSocketTransport {
    * @returns {number | Accepted}
    */
   #upgrade(exchange, protocol) {
-    if (!this.cors.admits(exchange)) return 403
+    if (!this.cors.admits(exchange)) return this.cors.refusal(exchange)
     if (!this.admission.admits(exchange)) return 503
     const user = trustedUser(exchange, this.context.config)
     const query = exchange.query === '' ? null : new URLSearchParams(exchange.query)

@@ -17,9 +17,7 @@ const ROOM = `document.getElementById('room-log').textContent`
 
 /** @param {any} t */
 async function startDemo(t) {
-  const { http_api, http_server, ...profile } = /** @type {any} */ (
-    developmentProfile({ address: '127.0.0.1', port: 0, key: 'key' })
-  )
+  const { http_api, http_server, ...profile } = /** @type {any} */ (developmentProfile('key'))
   return startGateway(t, { ...profile, client: { ...profile.client, allowed_origins: ['*'] } })
 }
 

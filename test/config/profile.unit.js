@@ -14,7 +14,7 @@ t.test('without anything configured the development profile runs on loopback', a
   t.equal(config.http_server.port, 9001)
   t.equal(config.client.allow_anonymous_connect_without_token, true)
   t.equal(config.client.insecure, false)
-  t.same(config.client.allowed_origins, ['http://127.0.0.1:9001', 'http://localhost:9001'])
+  t.same(config.client.allowed_origins, ['loopback'])
   t.match(config.http_api.key, /^[0-9a-f]{32}$/)
   t.equal(config.health.enabled, true)
   t.equal(config.demo.enabled, true)
@@ -29,13 +29,13 @@ t.test('without anything configured the development profile runs on loopback', a
 t.test('its key is another one each time, and the same one for a reload', async t => {
   const { key } = configureServer({}).config.http_api
   t.not(configureServer({}).config.http_api.key, key)
-  t.equal(configureServer({}, key).config.http_api.key, key)
+  t.equal(configureServer({}, { key }).config.http_api.key, key)
 })
 
 t.test('it follows port and loopback address from flags', async t => {
   const { config } = configureServer({ flags: { 'http_server.port': '0', 'http_server.address': '::1' } })
   t.equal(config.http_server.address, '::1')
-  t.same(config.client.allowed_origins, ['http://127.0.0.1:*', 'http://localhost:*', 'http://[::1]:*'])
+  t.equal(config.http_server.port, 0)
 })
 
 t.test('anything configured ends it', async t => {
@@ -54,6 +54,100 @@ t.test('anything configured ends it', async t => {
     const local = { ...env, HALLEY_HTTP_SERVER_ADDRESS: '127.0.0.1' }
     if (!env.HALLEY_HTTP_SERVER_ADDRESS) t.equal(configureServer({ env: local }).profile, 'configured')
   }
+})
+
+t.test('who expects the profile learns what ended it, and how to keep it', async t => {
+  const env = { HALLEY_CLIENT_ALLOWED_ORIGINS: 'http://localhost:5173', HALLEY_WORKERS: '1' }
+  t.throws(() => configureServer({ env }), {
+    faults: [
+      /^client\.token\.hmac_secret_key: no token secret/,
+      /^http_api\.key: no API key/,
+      'the development profile is off because of HALLEY_CLIENT_ALLOWED_ORIGINS; --dev keeps it below what is set',
+    ],
+  })
+  const file = directory(t).write('a.json', { http_server: { port: 9000 } })
+  t.throws(() => configureServer({ file }), {
+    message: new RegExp(`off because of the file ${file}; --dev keeps`),
+  })
+  const address = { HALLEY_HTTP_SERVER_ADDRESS: '0.0.0.0' }
+  t.throws(() => configureServer({ env: address }), {
+    message: /off because of the address 0\.0\.0\.0; --dev/,
+  })
+
+  const local = { ...env, HALLEY_HTTP_SERVER_ADDRESS: '127.0.0.1' }
+  t.equal(configureServer({ env: local }).ended, 'HALLEY_CLIENT_ALLOWED_ORIGINS')
+  t.equal(configureServer({}).ended, '')
+  t.throws(() => configureServer({ env: { HALLEY_HTTP_API_KEY: 'secret' } }), ConfigError)
+})
+
+t.test('--dev keeps the profile below a file, variables and flags', async t => {
+  const file = directory(t).write('a.json', {
+    client: { allowed_origins: ['https://app.example.com'], allow_anonymous_connect_without_token: false },
+    channel: {
+      namespaces: [
+        { name: 'chat', presence: true },
+        { name: 'pointers', history_size: 3 },
+      ],
+    },
+    sse: { enabled: false },
+  })
+  const env = { HALLEY_CLIENT_CHANNEL_LIMIT: '7', HALLEY_CHANNEL_WITHOUT_NAMESPACE_HISTORY_SIZE: '9' }
+  const { config, profile, warnings, generatedKey } = configureServer(
+    { file, env, flags: { 'http_server.port': '9002' } },
+    { dev: true, key: 'k'.repeat(32) },
+  )
+  t.same(
+    { profile, warnings, generatedKey },
+    { profile: 'development', warnings: [], generatedKey: 'k'.repeat(32) },
+  )
+  t.match(config, {
+    http_server: { address: '127.0.0.1', port: 9002 },
+    client: {
+      allowed_origins: ['https://app.example.com'],
+      allow_anonymous_connect_without_token: false,
+      channel_limit: 7,
+    },
+    sse: { enabled: false },
+    poll: { enabled: true },
+    http_api: { key: 'k'.repeat(32) },
+    admin: { password: 'k'.repeat(32) },
+    demo: { enabled: true },
+  })
+  t.same(
+    config.channel.namespaces.map((/** @type {any} */ { name, history_size }) => [name, history_size]),
+    [
+      ['chat', 0],
+      ['pointers', 3],
+      ['demo', 50],
+    ],
+  )
+  t.equal(config.channel.without_namespace.history_size, 9)
+  t.equal(config.channel.without_namespace.presence, true)
+  t.ok(
+    Object.isFrozen(config) && Object.isFrozen(config.channel) && Object.isFrozen(config.channel.namespaces),
+  )
+})
+
+t.test('--dev: one key for API and admin page, and a warning beyond loopback', async t => {
+  const own = 'a long key of 32 bytes, not known'
+  const set = configureServer({ env: { HALLEY_HTTP_API_KEY: own } }, { dev: true })
+  t.match(set, { generatedKey: '', config: { http_api: { key: own }, admin: { password: own } } })
+  const other = configureServer(
+    { env: { HALLEY_HTTP_API_KEY: own, HALLEY_ADMIN_PASSWORD: `${own}2` } },
+    { dev: true },
+  )
+  t.match(other, { generatedKey: '', config: { http_api: { key: own }, admin: { password: `${own}2` } } })
+  const open = configureServer({ flags: { 'http_server.address': '0.0.0.0' } }, { dev: true })
+  t.equal(open.config.http_server.address, '0.0.0.0')
+  t.same(open.warnings, [
+    'http_server.address: others can reach the development profile while it is "0.0.0.0"',
+  ])
+  t.throws(
+    () => configureServer({ env: { HALLEY_HTTP_API_KEY: 'secret' }, flags: { 'http_server.address': '' } }),
+    {
+      message: /^client\.token/,
+    },
+  )
 })
 
 t.test('loopback addresses', async t => {

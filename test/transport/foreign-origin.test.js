@@ -45,7 +45,9 @@ for (const driver of drivers) {
         const answer = await request(`${url}${path}?${search(channel)}`, method, body(channel), headers)
         t.equal(answer.status, 403, `${method} ${path} ${JSON.stringify(headers)}`)
         t.equal(answer.headers['access-control-allow-origin'], undefined)
-        t.match(answer.text, 'client.allowed_origins')
+        const refused = 'Origin' in headers ? headers.Origin : 'null'
+        const text = path === '/connection/uni_poll' ? JSON.parse(answer.text).error.message : answer.text
+        t.equal(text, `the origin of the page, "${refused}", is not in client.allowed_origins`)
         if (runs) t.equal(await offsetOf(channel), 0, 'no publish')
       }
       for (const headers of method === 'GET' ? WELCOME_GET : WELCOME) {
@@ -53,6 +55,20 @@ for (const driver of drivers) {
         const { status } = await request(`${url}${path}?${search(channel)}`, method, body(channel), headers)
         t.equal(status, path === '/emulation' ? 404 : 200, `${method} ${path} ${JSON.stringify(headers)}`)
       }
+    }
+
+    const refused = await gateway.line(({ msg, reason }) => msg === 'client refused' && reason === 'origin')
+    t.match(refused, { origin: 'https://evil.example', option: 'client.allowed_origins' })
+    for (const path of ['/connection/websocket', '/connection/uni_websocket']) {
+      const upgrade = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' }
+      const headers = {
+        ...upgrade,
+        'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+        Origin: 'https://evil.example',
+      }
+      const { status, text } = await request(`${url}${path}`, 'GET', '', headers)
+      t.equal(status, 403, path)
+      t.equal(text, 'the origin of the page, "https://evil.example", is not in client.allowed_origins')
     }
 
     // The refusal does not wait for the body.

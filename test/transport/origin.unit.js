@@ -39,6 +39,44 @@ t.test('patterns match the whole origin, in any case, and only their stars are s
   for (const [origin, expected] of table) t.equal(allows(origin), expected, origin)
 })
 
+t.test('loopback lets pages of this machine pass, on any port, and no other ones', async t => {
+  const allows = createOriginCheck(['loopback', 'https://app.example.com'])
+  for (const origin of [
+    'http://localhost',
+    'http://localhost:5173',
+    'https://localhost:8443',
+    'HTTP://LOCALHOST:3000',
+    'http://app.localhost:5173',
+    'http://a.b-c.localhost',
+    'http://127.0.0.1:8000',
+    'http://127.8.9.10',
+    'http://[::1]:5173',
+    'https://app.example.com',
+  ])
+    t.equal(allows(origin), true, origin)
+  for (const origin of [
+    'null',
+    'loopback',
+    'localhost',
+    'http://127.example.com',
+    'http://127.0.0.1.example.com',
+    'http://127.0.0.1:80.example.com',
+    'http://localhost.example.com',
+    'http://localhost.example.com:5173',
+    'http://examplelocalhost',
+    'http://evil.example/.localhost',
+    'http://localhost:5173/path',
+    'http://localhost@evil.example',
+    'http://localhost:x',
+    'http://[::2]',
+    'http://10.0.0.1:5173',
+    'ws://localhost',
+    'file://',
+  ])
+    t.equal(allows(origin), false, origin)
+  t.equal(createOriginCheck([])('http://localhost:5173'), false)
+})
+
 t.test('what is too long for an origin is none, and is not looked at', async t => {
   const allows = createOriginCheck(['http*://*.a*.example.com'])
   t.equal(allows(`https://${'b.'.repeat(120)}ab.example.com`), true)

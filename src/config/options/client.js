@@ -45,7 +45,9 @@ const tokenOptions = block => [
 export const clientOptions = live([
   strings(
     'client.allowed_origins',
-    'Origins that browsers may connect from: exact, with `*` wildcards, or `*` for all. Empty: only requests without Origin.',
+    'Origins of pages that may connect: exact, with `*` wildcards, `loopback` (pages of this machine: `localhost`, ' +
+      '`*.localhost`, `127.0.0.0/8`, `[::1]`, any port; Halley only), or `*` for all. Empty: only requests without ' +
+      'Origin.',
   ),
 
   ...tokenOptions('client.token'),

@@ -6,7 +6,16 @@ import { NO_CACHE } from '../origin.js'
 import { Cursors } from './cursor.js'
 import { StartOffset } from './poll.js'
 import { Polls } from './polls.js'
-import { badName, forbidden, RETRY, Refusal, refusalFor, refusals, unknownNamespace } from './refusal.js'
+import {
+  badName,
+  forbidden,
+  foreignOrigin,
+  RETRY,
+  Refusal,
+  refusalFor,
+  refusals,
+  unknownNamespace,
+} from './refusal.js'
 import { readRequest } from './request.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
@@ -71,7 +80,7 @@ export class UniPollEndpoint {
   /** @param {Exchange} exchange */
   #get(exchange) {
     const head = this.#head(exchange)
-    if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, refusals.origin)
+    if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, foreignOrigin(exchange))
     if (!this.#admission.admits(exchange, true)) return this.#refuse(exchange, head, refusals.tooMany)
     this.#begin(exchange, head, this.#clientOf(exchange), null, false)
   }
@@ -79,7 +88,7 @@ export class UniPollEndpoint {
   /** @param {Exchange} exchange */
   #post(exchange) {
     const head = this.#head(exchange)
-    if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, refusals.origin)
+    if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, foreignOrigin(exchange))
     if (!this.#admission.admits(exchange, true)) return this.#refuse(exchange, head, refusals.tooMany)
     const client = this.#clientOf(exchange)
     const json = /\bjson\b/i.test(exchange.header('content-type'))

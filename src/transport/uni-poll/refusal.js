@@ -1,5 +1,5 @@
 import { Disconnect, disconnects, errors, ReplyError, reasonOf } from '../../errors.js'
-import { NOT_ALLOWED } from '../origin.js'
+import { notAllowed } from '../origin.js'
 
 /** Reasons by code. @type {Map<number, string>} */
 const REASONS = new Map(
@@ -38,13 +38,15 @@ export const refusals = Object.freeze({
   tooManyChannels: new Refusal(400, errors.limitExceeded.code, 'too many channels'),
   unauthorized: new Refusal(401, errors.unauthorized.code, 'a token is required'),
   anonymous: new Refusal(403, errors.permissionDenied.code, 'anonymous tokens are not allowed'),
-  origin: new Refusal(403, errors.permissionDenied.code, NOT_ALLOWED),
   method: new Refusal(405, errors.badRequest.code, 'method must be GET or POST'),
   tooLong: new Refusal(413, errors.badRequest.code, 'the body is too long'),
   tooMany: new Refusal(503, errors.tooManyRequests.code, 'too many connections'),
   unavailable: new Refusal(503, errors.internal.code, 'temporarily unavailable'),
   internal: new Refusal(500, errors.internal.code, errors.internal.message),
 })
+
+/** @param {import('../../server/contract.js').Exchange} exchange whose handler has not returned yet */
+export const foreignOrigin = exchange => new Refusal(403, errors.permissionDenied.code, notAllowed(exchange))
 
 /** @param {string} channel @param {string} line */
 export const forbidden = (channel, line) =>
