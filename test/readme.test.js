@@ -1,10 +1,11 @@
 import { createHmac } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { Tokens } from '../src/auth/tokens.js'
 import { initialTree } from '../src/config/initial.js'
 import { loadConfig } from '../src/config/load.js'
 import { configureServer } from '../src/config/profile.js'
+import { COMMAND } from '../src/version.js'
 import { directory } from './config/support.js'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
@@ -46,6 +47,30 @@ t.test('what the README shows makes tokens that are accepted', async t => {
 t.test('the pages that it names are there', async t => {
   for (const [, path] of readme.matchAll(/\]\((?!https?:)([^)#]+)\)/g)) {
     t.ok(existsSync(new URL(`../${path}`, import.meta.url)), path)
+  }
+})
+
+t.test('commands are written in one way, with the name of the package', async t => {
+  const root = new URL('../', import.meta.url)
+  const { name, bin } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'))
+  t.equal(COMMAND, `npx ${name}`)
+  t.equal(bin[name], 'bin/halley.js', 'npx runs the command with the name of the package')
+  const folders = ['docs', 'examples'].flatMap(folder =>
+    readdirSync(new URL(folder, root), { recursive: true }).map(file => `${folder}/${file}`),
+  )
+  const texts = ['README.md', 'SECURITY.md', ...folders].filter(file =>
+    /\.(?:md|js|ts|yaml|json|html)$/.test(file),
+  )
+  t.ok(texts.length > 30)
+  const words = 'serve|dashboard|reload|restart|report|doctor|token|subtoken|config|fleet|--\\w+'
+  const other = new RegExp(
+    `(?:npx|sudo) halley\\b(?!-gateway)|sudo npx|(?<![\\w/.:-])halley (?:${words})(?![\\w-])`,
+  )
+  for (const file of texts) {
+    const lines = readFileSync(new URL(file, root), 'utf8').split('\n')
+    // The fleet's view has this title.
+    const wrong = lines.filter(line => other.test(line) && !/halley fleet {2}r-/.test(line))
+    t.same(wrong, [], `${file} writes ${COMMAND}`)
   }
 })
 

@@ -2,7 +2,7 @@
 //
 //   npm install halley-gateway express centrifuge
 //   node server.js                                    the backend, and the page at http://127.0.0.1:3000/
-//   npx halley serve -c halley.json                   the gateway, in another terminal
+//   npx halley-gateway serve -c halley.json                   the gateway, in another terminal
 //
 // PORT (3000), GATEWAY (http://127.0.0.1:8000), API_KEY as in halley.json. Any number of backends may stand behind one
 // address: names and rooms are in the connection's metadata and in the channels, not in this process.

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { UsageError } from '../../src/cli/args.js'
 import { didYouMean } from '../../src/config/nearest.js'
+import { COMMAND } from '../../src/version.js'
 import { PROVIDERS } from '../providers/index.js'
 import { SETTINGS, SettingError } from '../settings.js'
 
@@ -65,7 +66,7 @@ export function settingOf(name) {
   if (setting !== undefined) return setting
   const names = SETTINGS.map(known => known.name)
   throw new UsageError(
-    `unknown setting "${name}"${didYouMean(name, names)} (halley fleet set --help lists all)`,
+    `unknown setting "${name}"${didYouMean(name, names)} (${COMMAND} fleet set --help lists all)`,
   )
 }
 

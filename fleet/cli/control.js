@@ -1,6 +1,7 @@
 // `halley fleet set`, `ramp`, `restart`, `status` and `controller`: commands for a running fleet.
 
 import { UsageError } from '../../src/cli/args.js'
+import { COMMAND } from '../../src/version.js'
 import { SETTINGS } from '../settings.js'
 import {
   COMMON_HELP,
@@ -20,9 +21,9 @@ const WIDTH = Math.max(...SETTINGS.map(({ name }) => name.length)) + 2
 export const fleetSet = fleetCommand({
   name: 'fleet set',
   summary: 'change settings of the fleet',
-  help: `Usage: halley fleet set NAME VALUE [flags]
-       halley fleet set NAME=VALUE ... [flags]
-       halley fleet set [NAME] [flags]
+  help: `Usage: ${COMMAND} fleet set NAME VALUE [flags]
+       ${COMMAND} fleet set NAME=VALUE ... [flags]
+       ${COMMAND} fleet set [NAME] [flags]
 
 Changes settings of a running fleet. If a drone refuses them, it prints the reason and changes nothing. Without a
 value it prints the settings.
@@ -33,9 +34,9 @@ ${DIR_HELP}
 ${COMMON_HELP}
 
 Examples:
-  halley fleet set n 100k
-  halley fleet set transport long_poll
-  halley fleet set publish_channels='s{1..1000}' publish_rate=500
+  ${COMMAND} fleet set n 100k
+  ${COMMAND} fleet set transport long_poll
+  ${COMMAND} fleet set publish_channels='s{1..1000}' publish_rate=500
 `,
   flags: { dir: DIR_FLAG },
   words: 40,
@@ -65,10 +66,10 @@ Examples:
 export const fleetRamp = fleetCommand({
   name: 'fleet ramp',
   summary: 'change the number of connections linearly over a time',
-  help: `Usage: halley fleet ramp --to N --over TIME [flags]
+  help: `Usage: ${COMMAND} fleet ramp --to N --over TIME [flags]
 
 Raises or lowers the number of connections to N, with one step per second, and waits for the end. Ctrl-C ends only
-the waiting: the controller continues the ramp. \`halley fleet set n\` ends the ramp.
+the waiting: the controller continues the ramp. \`${COMMAND} fleet set n\` ends the ramp.
 
       --to N                 connections of all drones together: 1000000, 1m
       --over TIME            duration of the ramp: 300s, 5m
@@ -77,7 +78,7 @@ ${DIR_HELP}
 ${COMMON_HELP}
 
 Examples:
-  halley fleet ramp --to 1000000 --over 300s
+  ${COMMAND} fleet ramp --to 1000000 --over 300s
 `,
   flags: { to: { type: 'string' }, over: { type: 'string' }, 'no-wait': { type: 'boolean' }, dir: DIR_FLAG },
 
@@ -102,7 +103,7 @@ Examples:
 export const fleetRestart = fleetCommand({
   name: 'fleet restart',
   summary: 'restart drones',
-  help: `Usage: halley fleet restart [ID ...] [flags]
+  help: `Usage: ${COMMAND} fleet restart [ID ...] [flags]
 
 Restarts the processes of drones; their settings stay. Launches a drone again if it is gone. Without an ID it restarts
 all drones.
@@ -111,7 +112,7 @@ ${DIR_HELP}
 ${COMMON_HELP}
 
 Examples:
-  halley fleet restart d3
+  ${COMMAND} fleet restart d3
 `,
   flags: { dir: DIR_FLAG },
   words: 1000,
@@ -130,7 +131,7 @@ const PAGE = 120
 export const fleetStatus = fleetCommand({
   name: 'fleet status',
   summary: 'watch the fleet',
-  help: `Usage: halley fleet status [flags]
+  help: `Usage: ${COMMAND} fleet status [flags]
 
 Shows the drones in the terminal, updated each second. Without a terminal it prints a table and exits.
 
@@ -143,8 +144,8 @@ ${DIR_HELP}
 ${COMMON_HELP}
 
 Examples:
-  halley fleet status
-  halley fleet status --json --watch | jq .gauges
+  ${COMMAND} fleet status
+  ${COMMAND} fleet status --json --watch | jq .gauges
 `,
   flags: {
     once: { type: 'boolean' },
@@ -194,16 +195,16 @@ Examples:
 export const fleetController = fleetCommand({
   name: 'fleet controller',
   summary: 'run the controller in the foreground (start runs it in the background)',
-  help: `Usage: halley fleet controller [flags]
+  help: `Usage: ${COMMAND} fleet controller [flags]
 
 Runs the controller of a fleet in the foreground and logs to the terminal: for a process supervisor, or to debug.
-\`halley fleet start\` starts one in the background. It adopts the drones of an earlier controller.
+\`${COMMAND} fleet start\` starts one in the background. It adopts the drones of an earlier controller.
 
 ${DIR_HELP}
 ${COMMON_HELP}
 
 Examples:
-  halley fleet controller --dir /var/lib/halley-fleet
+  ${COMMAND} fleet controller --dir /var/lib/halley-fleet
 `,
   flags: { dir: DIR_FLAG },
 

@@ -2,12 +2,13 @@ import { readFile, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { bytes } from '../../src/charts/format.js'
 import { UsageError } from '../../src/cli/args.js'
+import { COMMAND } from '../../src/version.js'
 
 /** @type {import('../../src/cli/command.js').Command} */
 export const fleetReport = {
   name: 'fleet report',
   summary: 'make a report of one run, or of several side by side',
-  help: `Usage: halley fleet report DIR [DIR2 ...] -o FILE.html [flags]
+  help: `Usage: ${COMMAND} fleet report DIR [DIR2 ...] -o FILE.html [flags]
 
 Makes an HTML report of a run from its folder (result.json, and gateway.csv if it exists). Several runs are compared:
 two servers under the same load, or one before and after a change.
@@ -19,8 +20,8 @@ two servers under the same load, or one before and after a change.
   -V, --version          print the version
 
 Examples:
-  halley fleet report fleet-runs/fan-100-20260101-120000 -o fan.html
-  halley fleet report ours theirs -o both.html --label Ours --label Theirs
+  ${COMMAND} fleet report fleet-runs/fan-100-20260101-120000 -o fan.html
+  ${COMMAND} fleet report ours theirs -o both.html --label Ours --label Theirs
 `,
   flags: {
     output: { type: 'string', short: 'o' },

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { UsageError } from '../../src/cli/args.js'
+import { COMMAND } from '../../src/version.js'
 import { PROVIDERS } from '../providers/index.js'
 import { LIMIT_FLAGS } from '../runner/limits.js'
 import {
@@ -20,7 +21,7 @@ import {
 
 /** ms between two lines of progress where lines are not overwritten. */
 const BETWEEN = 5000
-const HELP = `Usage: halley fleet run SCENARIO [flags]
+const HELP = `Usage: ${COMMAND} fleet run SCENARIO [flags]
 
 Runs a scenario: starts a gateway and drones, measures, writes a report, and stops everything that it started. Most
 scenarios repeat a published run.
@@ -30,7 +31,7 @@ scenarios repeat a published run.
       --out DIR                   folder for result.json, report.html, fleet.csv and gateway.csv; default:
                                   fleet-runs/SCENARIO-TIME
       --seconds S                 measured time of each step
-      --set NAME=VALUE            setting of all steps (see halley fleet set --help); can be repeated
+      --set NAME=VALUE            setting of all steps (see ${COMMAND} fleet set --help); can be repeated
       --dry-run                   print the plan, and start nothing
 
 Server:
@@ -64,10 +65,10 @@ Limits (exit status 1 if one is exceeded):
   -V, --version                   print the version
 
 Examples:
-  halley fleet run comet-million --scale 0.01
-  halley fleet run fan-100 --scale 0.05 --max-p99 200ms --no-loss
-  halley fleet run chaos --redis --scale 0.1 --no-loss
-  halley fleet run one-to-one --scale 0.001 --target http://10.0.0.5:8000 --api-key KEY
+  ${COMMAND} fleet run comet-million --scale 0.01
+  ${COMMAND} fleet run fan-100 --scale 0.05 --max-p99 200ms --no-loss
+  ${COMMAND} fleet run chaos --redis --scale 0.1 --no-loss
+  ${COMMAND} fleet run one-to-one --scale 0.001 --target http://10.0.0.5:8000 --api-key KEY
 `
 
 /** @type {Record<string, import('../../src/cli/args.js').Flag>} */

@@ -1,4 +1,5 @@
 import { UsageError } from '../../src/cli/args.js'
+import { COMMAND } from '../../src/version.js'
 import {
   COMMON_HELP,
   confirmed,
@@ -23,14 +24,14 @@ import {
 export const fleetStart = fleetCommand({
   name: 'fleet start',
   summary: 'launch load drones',
-  help: `Usage: halley fleet start N [flags]
+  help: `Usage: ${COMMAND} fleet start N [flags]
 
 Launches N load drones, on this machine or on EC2, and a controller that executes the other commands. They run
-until \`halley fleet stop\`. Another \`start\` adds drones.
+until \`${COMMAND} fleet stop\`. Another \`start\` adds drones.
 
       --host URL             target, http://127.0.0.1:8000; can be repeated: connections are spread over the targets
       --allow HOST[:PORT]    the only targets that these drones may connect to, whatever their settings; default: --host
-      --set NAME=VALUE       initial value of a setting (see halley fleet set --help); can be repeated
+      --set NAME=VALUE       initial value of a setting (see ${COMMAND} fleet set --help); can be repeated
       --api-key KEY          key of the target's server API, for publishing; prefer HALLEY_FLEET_API_KEY, which other
                              users cannot see
       --token-secret SECRET  HMAC secret to sign connection tokens with; prefer HALLEY_FLEET_TOKEN_SECRET
@@ -51,8 +52,8 @@ ${COMMON_HELP}
 
 ${PROVIDER_HELP}
 Examples:
-  halley fleet start 2 --host http://127.0.0.1:8000 --set n=10000
-  halley fleet start 40 --provider ec2 --region eu-west-1,us-east-1 --host https://gateway.example.com --dry-run
+  ${COMMAND} fleet start 2 --host http://127.0.0.1:8000 --set n=10000
+  ${COMMAND} fleet start 40 --provider ec2 --region eu-west-1,us-east-1 --host https://gateway.example.com --dry-run
 `,
   flags: {
     host: { type: 'string', multiple: true },

@@ -1,4 +1,5 @@
 import { UsageError } from '../../src/cli/args.js'
+import { COMMAND } from '../../src/version.js'
 import {
   COMMON_HELP,
   confirmed,
@@ -18,7 +19,7 @@ import {
 export const fleetStop = fleetCommand({
   name: 'fleet stop',
   summary: 'stop drones',
-  help: `Usage: halley fleet stop N|all [flags]
+  help: `Usage: ${COMMAND} fleet stop N|all [flags]
 
 Stops the N drones launched last; the others take over their connections. \`stop all\` stops every drone and the
 controller, including orphans of a killed controller: processes of this folder and, with --provider ec2, instances
@@ -31,9 +32,9 @@ ${COMMON_HELP}
 
 ${PROVIDER_HELP}
 Examples:
-  halley fleet stop 2
-  halley fleet stop all
-  halley fleet stop all --provider ec2 --region eu-west-1
+  ${COMMAND} fleet stop 2
+  ${COMMAND} fleet stop all
+  ${COMMAND} fleet stop all --provider ec2 --region eu-west-1
 `,
   flags: {
     provider: { type: 'string' },
@@ -99,7 +100,7 @@ async function stopAll({ stdout, stderr }, { dir, provider, flags, yes, progress
         ).length
       else if (provider === undefined)
         stderr(
-          'halley: the state of the fleet is unreadable; if its drones run on EC2, stop them with `halley fleet stop all --provider ec2`\n',
+          `halley: the state of the fleet is unreadable; if its drones run on EC2, stop them with \`${COMMAND} fleet stop all --provider ec2\`\n`,
         )
     }
   }

@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process'
 import { open, rm } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { COMMAND } from '../../src/version.js'
 import { PROVIDERS } from '../providers/index.js'
 import { ControlConnection } from './control-connection.js'
 import { lockOwner, logPath, prepareFolder, readState, socketPath, stateFile } from './folder.js'
@@ -86,7 +87,7 @@ async function openConnection(dir, { fresh = false }) {
       throw new Error(`the controller of ${dir} (process ${pid}) does not answer`)
     if (pid === 0) {
       if (!fresh && (await readState(dir)) === null)
-        throw new NoFleetError(`no fleet is in ${dir}; \`halley fleet start N\` launches one`)
+        throw new NoFleetError(`no fleet is in ${dir}; \`${COMMAND} fleet start N\` launches one`)
       try {
         await startController(dir)
       } catch (error) {

@@ -2,6 +2,7 @@
 
 import { chmod, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { COMMAND } from '../../src/version.js'
 import { ControlConnection } from './control-connection.js'
 import { allowedTargets } from './launch.js'
 import { contradiction } from './shares.js'
@@ -122,7 +123,7 @@ export class ControlServer {
  */
 async function fleetOf(host) {
   if (host.fleet === null || host.fleet.size === 0)
-    throw new Error('no drones; `halley fleet start N` launches some')
+    throw new Error(`no drones; \`${COMMAND} fleet start N\` launches some`)
   await host.fleet.adopted()
   return host.fleet
 }

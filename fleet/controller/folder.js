@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { chmod, link, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeFolder } from '../../src/doctor/index.js'
+import { COMMAND } from '../../src/version.js'
 import { reasonOf, replaceFile } from '../files.js'
 import { handleOf, isAlive } from '../providers/processes.js'
 import { defaultSettings } from '../settings.js'
@@ -154,7 +155,7 @@ export async function readState(dir) {
     throw new StateError(`${file} cannot be read: ${error.message}`)
   }
   const damaged = (/** @type {string} */ why) =>
-    new StateError(`${file} is damaged (${why}); \`halley fleet stop all\` still stops its drones`)
+    new StateError(`${file} is damaged (${why}); \`${COMMAND} fleet stop all\` still stops its drones`)
   let state
   try {
     state = JSON.parse(text)

@@ -2,6 +2,7 @@
 
 import { EventEmitter } from 'node:events'
 import { didYouMean } from '../../src/config/nearest.js'
+import { COMMAND } from '../../src/version.js'
 import { LaunchError, ProviderError } from '../providers/contract.js'
 import { launchConfigs, listIds, missingText, waitForDrones } from './launch.js'
 import { hostAndPort } from './links.js'
@@ -172,7 +173,7 @@ export class Launcher {
     if (back.length > 0) {
       onProgress(`${back.length} of ${configs.length} drones are stopped again`)
       const failed = await this.#end(back, onProgress)
-      if (failed !== '') fault += `; not all could be stopped (${failed}): \`halley fleet stop all\``
+      if (failed !== '') fault += `; not all could be stopped (${failed}): \`${COMMAND} fleet stop all\``
     }
     if (kept.length === 0) {
       if (this.#list.size === 0) await this.#list.forget()

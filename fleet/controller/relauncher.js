@@ -1,5 +1,7 @@
 // Looks for disconnected drones, and relaunches those that died.
 
+import { COMMAND } from '../../src/version.js'
+
 /** @typedef {import('./drone.js').Drone} Drone */
 /** @typedef {import('../providers/contract.js').Provider} Provider */
 /** @typedef {import('../schema.js').Handle} Handle */
@@ -62,7 +64,7 @@ export class Relauncher {
         const why = found?.note ? `: ${found.note}` : ''
         if (!this.#provider.autoRelaunch) {
           if (drone.gone === '')
-            this.#onEvent('error', `${id} is gone${why}; \`halley fleet restart ${id}\` starts it anew`)
+            this.#onEvent('error', `${id} is gone${why}; \`${COMMAND} fleet restart ${id}\` starts it anew`)
           drone.gone = why || 'gone'
         } else wait = await this.#relaunch(drone, why, wait)
       }

@@ -1,6 +1,7 @@
 import { whole } from '../../dashboard/format.js'
 import { commonKeys, toggled } from '../../dashboard/view/keys.js'
 import { shown, withNotice } from '../../dashboard/view/state.js'
+import { COMMAND } from '../../src/version.js'
 import { SETTINGS, SettingError } from '../settings.js'
 import { CHARTS } from './panels/charts.js'
 import { orderedDrones, SORTS } from './picture.js'
@@ -23,7 +24,7 @@ export function onKey(state, name) {
 
 /** @param {State} state @param {(state: State) => State} run @returns {State} */
 function ifWritable(state, run) {
-  if (!state.commands) return withNotice(state, 'this view is read-only: use halley fleet set')
+  if (!state.commands) return withNotice(state, `this view is read-only: use ${COMMAND} fleet set`)
   if (state.lost !== null) return withNotice(state, 'no controller at the moment', 'warn')
   return run(state)
 }

@@ -6,6 +6,7 @@ import { ConfigError } from '../config/load.js'
 import { configureServer } from '../config/profile.js'
 import { configReference, defaultTree } from '../config/reference.js'
 import { checkUsable } from '../primary/usable.js'
+import { COMMAND } from '../version.js'
 import { UsageError } from './args.js'
 import { CONFIG_FLAG } from './command.js'
 
@@ -18,17 +19,17 @@ const COMMON_HELP = `  -h, --help             print this text
 export const configCheck = {
   name: 'config check',
   summary: 'check a configuration and list its errors',
-  help: `Usage: halley config check [flags]
+  help: `Usage: ${COMMAND} config check [flags]
 
-Reads the configuration like \`halley serve\` and prints each warning and error on a line. Exit code 1 if the gateway
-would refuse to start with it.
+Reads the configuration like \`serve\` and prints each warning and error on a line. Exit code 1 if the gateway would
+refuse to start with it.
 
   -c, --config FILE      configuration, .json, .yaml or .yml; default: variables only
       --dev              with the development profile below it, as for serve --dev
 ${COMMON_HELP}
 
 Examples:
-  halley config check -c config.json
+  ${COMMAND} config check -c config.json
 `,
   flags: { config: CONFIG_FLAG, dev: { type: 'boolean' } },
 
@@ -60,7 +61,7 @@ Examples:
 export const configDefaults = {
   name: 'config defaults',
   summary: 'print every key with its default',
-  help: `Usage: halley config defaults [flags]
+  help: `Usage: ${COMMAND} config defaults [flags]
 
 Prints a configuration file with every key and its default, as JSON.
 
@@ -68,8 +69,8 @@ Prints a configuration file with every key and its default, as JSON.
 ${COMMON_HELP}
 
 Examples:
-  halley config defaults > config.json
-  halley config defaults --yaml > config.yaml
+  ${COMMAND} config defaults > config.json
+  ${COMMAND} config defaults --yaml > config.yaml
 `,
   flags: { yaml: { type: 'boolean' } },
 
@@ -84,14 +85,14 @@ Examples:
 export const configDoc = {
   name: 'config doc',
   summary: 'print the reference of all keys',
-  help: `Usage: halley config doc
+  help: `Usage: ${COMMAND} config doc
 
 Prints the reference of all keys as Markdown: docs/config.md.
 
 ${COMMON_HELP}
 
 Examples:
-  halley config doc | less
+  ${COMMAND} config doc | less
 `,
   flags: {},
 
@@ -134,7 +135,7 @@ async function writePrivate(file, text, force) {
 export const configInit = {
   name: 'config init',
   summary: 'write a configuration file with random secrets',
-  help: `Usage: halley config init [FILE] [flags]
+  help: `Usage: ${COMMAND} config init [FILE] [flags]
 
 Writes a configuration to start from: random secrets for tokens, the server API and the admin page (32 bytes each), and
 example origins and channels. Only its user may read the file. FILE ends with .json, .yaml or .yml; default:
@@ -144,8 +145,8 @@ config.json.
 ${COMMON_HELP}
 
 Examples:
-  halley config init
-  halley config init /etc/halley/config.yaml
+  ${COMMAND} config init
+  ${COMMAND} config init /etc/halley/config.yaml
 `,
   flags: { force: { type: 'boolean' } },
   words: 1,
@@ -171,7 +172,7 @@ Examples:
     stdout(
       `${name}: written, with a new token secret, API key and admin key\n` +
         'Change client.allowed_origins to the origins of your pages and channel to your channels, then:\n' +
-        `  halley serve -c ${name}\n`,
+        `  ${COMMAND} serve -c ${name}\n`,
     )
     return 0
   },

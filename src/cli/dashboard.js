@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { COMMAND } from '../version.js'
 import { UsageError } from './args.js'
 import { findGateway } from './local-gateway.js'
 
@@ -22,7 +23,7 @@ const LEAST_COLUMNS = 60
 export const dashboard = {
   name: 'dashboard',
   summary: 'watch a running gateway',
-  help: `Usage: halley dashboard [SOCKET | PORT | URL] [flags]
+  help: `Usage: ${COMMAND} dashboard [SOCKET | PORT | URL] [flags]
 
 Shows a gateway and its workers in the terminal, updated each second. Without an argument it finds the gateway on
 this machine. SOCKET is the path of the stats socket of a gateway, PORT the port of a gateway on this machine, and
@@ -40,9 +41,9 @@ URL the address of any gateway with an admin page (https://host:port, and a path
 Press h in the dashboard for its keys. Quitting it leaves the gateway running.
 
 Examples:
-  halley dashboard
-  halley dashboard 8000
-  HALLEY_ADMIN_KEY=secret halley dashboard https://gateway.example.com
+  ${COMMAND} dashboard
+  ${COMMAND} dashboard 8000
+  HALLEY_ADMIN_KEY=secret ${COMMAND} dashboard https://gateway.example.com
 `,
   flags: {
     key: { type: 'string' },

@@ -10,6 +10,7 @@ import {
   WriteError,
   writeFiles,
 } from '../doctor/index.js'
+import { COMMAND } from '../version.js'
 import { UsageError } from './args.js'
 
 /** @import { Command } from './command.js' */
@@ -46,7 +47,7 @@ function choice(flags, name, choices) {
 export const doctor = {
   name: 'doctor',
   summary: 'check limits and kernel settings of this machine',
-  help: `Usage: halley doctor [flags]
+  help: `Usage: ${COMMAND} doctor [flags]
 
 Checks whether this machine can hold a number of connections: open files, kernel settings, memory, cores,
 interrupts. Shows the current value, the required value and the reason for each of them. Changes settings only
@@ -70,9 +71,9 @@ Exit status: 0 if the number can be reached (and with --print), 1 if it cannot o
 2 for an invalid command line.
 
 Examples:
-  halley doctor -n 1m
-  halley doctor -n 25000 --role drone --print sysctl
-  sudo halley doctor -n 1m --write / && sudo sysctl --system
+  ${COMMAND} doctor -n 1m
+  ${COMMAND} doctor -n 25000 --role drone --print sysctl
+  ${COMMAND} doctor -n 1m --write limits && sudo cp -r limits/. / && sudo sysctl --system
 `,
   flags: {
     connections: { type: 'string', short: 'n' },

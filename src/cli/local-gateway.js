@@ -3,6 +3,7 @@
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { listSockets } from '../stats/socket-path.js'
+import { COMMAND } from '../version.js'
 import { UsageError } from './args.js'
 
 /** @import { StatsCommand } from '../stats/schema.js' */
@@ -24,7 +25,7 @@ export async function findGateway(name, target, env, none) {
   const wanted = found.find(({ port }) => port === Number(target))
   if (wanted !== undefined) return wanted
   if (found.length === 0) return { fault: none }
-  const list = found.map(({ port, path }) => `\n  halley ${name} ${port}   (${path})`).join('')
+  const list = found.map(({ port, path }) => `\n  ${COMMAND} ${name} ${port}   (${path})`).join('')
   const what =
     target === undefined
       ? 'several gateways are running'

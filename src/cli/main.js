@@ -6,7 +6,7 @@
 
 import { ConfigError } from '../config/load.js'
 import { didYouMean } from '../config/nearest.js'
-import { packageVersion } from '../version.js'
+import { COMMAND, packageVersion } from '../version.js'
 import { parseFlags, UsageError } from './args.js'
 import { serve } from './serve.js'
 
@@ -26,13 +26,13 @@ async function commandsFor([first = 'serve']) {
 const GROUPS = [
   {
     name: 'fleet',
-    summary: 'generate load with drones, here or on EC2; repeat published runs (halley fleet --help)',
+    summary: `generate load with drones, here or on EC2; repeat published runs (${COMMAND} fleet --help)`,
     examples: [
-      'halley fleet run comet-million --scale 0.01',
-      'halley fleet start 2 --host http://127.0.0.1:8000',
-      'halley fleet ramp --to 10000 --over 30s',
-      'halley fleet status',
-      'halley fleet stop all',
+      'fleet run comet-million --scale 0.01',
+      'fleet start 2 --host http://127.0.0.1:8000',
+      'fleet ramp --to 10000 --over 30s',
+      'fleet status',
+      'fleet stop all',
     ],
     load: () => import('../../fleet/cli/index.js').then(({ FLEET_COMMANDS }) => FLEET_COMMANDS),
   },
@@ -45,7 +45,7 @@ const list = commands => commands.map(({ name, summary }) => `  ${name.padEnd(18
 const inGroup = (commands, group) => commands.filter(({ name }) => name.startsWith(`${group} `))
 
 /** @param {readonly Command[]} commands */
-const help = commands => `Usage: halley [command] [flags]
+const help = commands => `Usage: ${COMMAND} [command] [flags]
 
 A Comet/WebSocket gateway: it speaks the Centrifuge protocol to clients and the Centrifugo HTTP API to backends.
 
@@ -57,19 +57,18 @@ Flags:
   -V, --version     print the version
 
 Examples:
-  halley                                  run the gateway on 127.0.0.1:8000
-  halley serve -c config.json             run it with a configuration
-  halley token -c config.json -u 42       make a token for user 42
-  halley serve --help                     print the flags of a command
+  ${COMMAND}                             run the gateway on 127.0.0.1:8000
+  ${COMMAND} serve -c config.yaml        run it with a configuration
+  ${COMMAND} token -c config.yaml -u 42  make a token for user 42
+  ${COMMAND} serve --help                print the flags of a command
 `
 
 /** @param {readonly Command[]} commands @param {string} group */
 const examplesOf = (commands, group) =>
-  GROUPS.find(({ name }) => name === group)?.examples ??
-  inGroup(commands, group).map(({ name }) => `halley ${name}`)
+  GROUPS.find(({ name }) => name === group)?.examples ?? inGroup(commands, group).map(({ name }) => name)
 
 /** @param {readonly Command[]} commands @param {string} group */
-const groupHelp = (commands, group) => `Usage: halley ${group} COMMAND [flags]
+const groupHelp = (commands, group) => `Usage: ${COMMAND} ${group} COMMAND [flags]
 
 Commands:
 ${list(inGroup(commands, group))}
@@ -80,7 +79,7 @@ Flags:
 
 Examples:
 ${examplesOf(commands, group)
-  .map(example => `  ${example}`)
+  .map(example => `  ${COMMAND} ${example}`)
   .join('\n')}
 `
 
@@ -98,14 +97,14 @@ function findCommand(commands, args) {
   if (single !== undefined) return { command: single, rest: args.slice(1) }
   if (inGroup(commands, first).length === 0) {
     const words = [...new Set([...commands, ...GROUPS].map(({ name }) => name.split(' ')[0])), 'help']
-    throw new UsageError(`unknown command "${first}"${didYouMean(first, words)} (see halley --help)`)
+    throw new UsageError(`unknown command "${first}"${didYouMean(first, words)} (see ${COMMAND} --help)`)
   }
   if (second === undefined || second.startsWith('-')) return { group: first, rest: args.slice(1) }
   const command = commands.find(({ name }) => name === `${first} ${second}`)
   if (command === undefined) {
     const words = inGroup(commands, first).map(({ name }) => name.split(' ')[1])
     throw new UsageError(
-      `unknown command "${first} ${second}"${didYouMean(second, words, `${first} `)} (see halley ${first} --help)`,
+      `unknown command "${first} ${second}"${didYouMean(second, words, `${first} `)} (see ${COMMAND} ${first} --help)`,
     )
   }
   return { command, rest: args.slice(2) }
@@ -140,7 +139,7 @@ async function dispatch(args, io) {
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
     const name = command?.name ?? group
-    throw new UsageError(`${name}: ${error.message} (see halley ${name} --help)`)
+    throw new UsageError(`${name}: ${error.message} (see ${COMMAND} ${name} --help)`)
   }
 }
 

@@ -1,3 +1,4 @@
+import { COMMAND } from '../version.js'
 import { commandGateway } from './local-gateway.js'
 
 /** @import { Command } from './command.js' */
@@ -6,7 +7,7 @@ import { commandGateway } from './local-gateway.js'
 export const reload = {
   name: 'reload',
   summary: 'make a running gateway read its configuration again',
-  help: `Usage: halley reload [SOCKET | PORT]
+  help: `Usage: ${COMMAND} reload [SOCKET | PORT]
 
 Makes a gateway on this machine read its configuration again, as SIGHUP does: file, variables and flags of its start.
 A fault is printed, and nothing changes. docs/config.md says for each key what another value takes: live ones are in
@@ -18,8 +19,8 @@ Without an argument it finds the gateway. SOCKET is the path of its stats socket
   -V, --version          print the version
 
 Examples:
-  halley reload
-  halley reload 8000
+  ${COMMAND} reload
+  ${COMMAND} reload 8000
 `,
   flags: {},
   words: 1,

@@ -1,5 +1,6 @@
 import { bytes } from '../charts/format.js'
 import { ReportError, writeReport } from '../report/index.js'
+import { COMMAND } from '../version.js'
 import { UsageError } from './args.js'
 
 /** @import { Command } from './command.js' */
@@ -11,7 +12,7 @@ const PROGRESS_INTERVAL = 500
 export const report = {
   name: 'report',
   summary: 'make a page of charts from CSV files',
-  help: `Usage: halley report FILE.csv [FILE2.csv ...] -o FILE.html [flags]
+  help: `Usage: ${COMMAND} report FILE.csv [FILE2.csv ...] -o FILE.html [flags]
 
 Makes an HTML page of the CSV files that gateways wrote with --csv: charts of memory, CPU, event-loop delay,
 messages, bandwidth and garbage collections, and a table of peaks and of the steady state. Several files are
@@ -24,9 +25,9 @@ compared. The page needs no other file and no network.
   -V, --version          print the version
 
 Examples:
-  halley report run.csv -o run.html
-  halley report before.csv after.csv -o compared.html --label Before --label After
-  cat run.csv.1 run.csv > whole.csv && halley report whole.csv -o whole.html
+  ${COMMAND} report run.csv -o run.html
+  ${COMMAND} report before.csv after.csv -o compared.html --label Before --label After
+  cat run.csv.1 run.csv > whole.csv && ${COMMAND} report whole.csv -o whole.html
 `,
   flags: {
     output: { type: 'string', short: 'o' },

@@ -1,3 +1,4 @@
+import { COMMAND } from '../version.js'
 import { UsageError } from './args.js'
 import { commandGateway } from './local-gateway.js'
 
@@ -7,7 +8,7 @@ import { commandGateway } from './local-gateway.js'
 export const restart = {
   name: 'restart',
   summary: 'replace the workers of a running gateway, one after another',
-  help: `Usage: halley restart [SOCKET | PORT] [flags]
+  help: `Usage: ${COMMAND} restart [SOCKET | PORT] [flags]
 
 Replaces all workers of a gateway on this machine, one after another, while it serves its clients: a new process
 listens before the old one stops accepting and lets its clients go over shutdown.drain. Without an argument it finds
@@ -19,8 +20,8 @@ progress. SIGUSR2 to the gateway does the same.
   -V, --version          print the version
 
 Examples:
-  halley restart
-  halley restart 8000 --worker 0
+  ${COMMAND} restart
+  ${COMMAND} restart 8000 --worker 0
 `,
   flags: { worker: { type: 'string' } },
   words: 1,

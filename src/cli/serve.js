@@ -1,4 +1,5 @@
 import { configureServer, generateKey } from '../config/profile.js'
+import { COMMAND } from '../version.js'
 import { CONFIG_FLAG } from './command.js'
 
 /** @import { Command } from './command.js' */
@@ -7,7 +8,7 @@ import { CONFIG_FLAG } from './command.js'
 export const serve = {
   name: 'serve',
   summary: 'run the gateway (the default)',
-  help: `Usage: halley serve [flags]
+  help: `Usage: ${COMMAND} serve [flags]
 
 Runs the gateway: one worker per core, all on one port. Without a configuration it listens on 127.0.0.1 only, accepts
 anonymous clients and pages of this machine, prints a generated API key and serves a demo page: the development profile.
@@ -30,9 +31,9 @@ In a terminal it shows the dashboard. Otherwise, or with --no-dashboard, it prin
 Flags override HALLEY_... variables, and these override the file.
 
 Examples:
-  halley serve
-  halley serve -c config.yaml --workers 4 --csv run.csv
-  HALLEY_HTTP_SERVER_PORT=9000 halley serve
+  ${COMMAND} serve
+  ${COMMAND} serve -c config.yaml --workers 4 --csv run.csv
+  HALLEY_HTTP_SERVER_PORT=9000 ${COMMAND} serve
 `,
   flags: {
     config: CONFIG_FLAG,

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { ConfigError, loadConfig } from '../config/load.js'
 import { envName } from '../config/options.js'
 import { parseDuration } from '../config/values.js'
+import { COMMAND } from '../version.js'
 import { UsageError } from './args.js'
 import { CONFIG_FLAG } from './command.js'
 
@@ -101,7 +102,7 @@ const TOKEN_FLAGS_HELP = `  -c, --config FILE      configuration with the secret
 export const token = {
   name: 'token',
   summary: 'make a connection token',
-  help: `Usage: halley token [flags]
+  help: `Usage: ${COMMAND} token [flags]
 
 Prints a connection token (JWT, HS256) signed with client.token.hmac_secret_key.
 
@@ -111,8 +112,8 @@ ${TOKEN_FLAGS_HELP}
   -V, --version          print the version
 
 Examples:
-  halley token -c config.json -u 42
-  halley token -c config.json -u 42 --ttl 1h --info '{"name":"Ann"}' --channel news
+  ${COMMAND} token -c config.json -u 42
+  ${COMMAND} token -c config.json -u 42 --ttl 1h --info '{"name":"Ann"}' --channel news
 `,
   flags: { config: CONFIG_FLAG, ...TOKEN_FLAGS, channel: { type: 'string', multiple: true } },
 
@@ -126,7 +127,7 @@ Examples:
 export const subtoken = {
   name: 'subtoken',
   summary: 'make a subscription token',
-  help: `Usage: halley subtoken --channel CHANNEL [flags]
+  help: `Usage: ${COMMAND} subtoken --channel CHANNEL [flags]
 
 Prints a subscription token (JWT, HS256) for one user and one channel, signed with
 client.subscription_token.hmac_secret_key if that block is enabled, else with client.token.hmac_secret_key.
@@ -137,8 +138,8 @@ ${TOKEN_FLAGS_HELP}
   -V, --version          print the version
 
 Examples:
-  halley subtoken -c config.json -u 42 --channel '$news'
-  halley subtoken -c config.json -u 42 --channel chat:room --ttl 10m
+  ${COMMAND} subtoken -c config.json -u 42 --channel '$news'
+  ${COMMAND} subtoken -c config.json -u 42 --channel chat:room --ttl 10m
 `,
   flags: { config: CONFIG_FLAG, ...TOKEN_FLAGS, channel: { type: 'string' } },
 

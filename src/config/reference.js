@@ -1,6 +1,7 @@
 // All options as text: the reference in Markdown (`halley config doc` prints it, docs/config.md is its output), and the
 // defaults (`halley config defaults`).
 
+import { COMMAND } from '../version.js'
 import { unsupportedOptions } from './centrifugo.js'
 import { channelOptions, NAMESPACES, options, proxyMembers, WITHOUT_NAMESPACE } from './options.js'
 import { put } from './values.js'
@@ -9,14 +10,14 @@ import { put } from './values.js'
 
 const HEAD = `# Configuration
 
-<!-- Made by \`halley config doc\`; a test holds it to the table in src/config/options.js. -->
+<!-- Made by \`${COMMAND} config doc\`; a test holds it to the table in src/config/options.js. -->
 
-\`halley serve -c config.json\` (or \`.yaml\`, \`.yml\`) reads a file, \`HALLEY_...\` variables and flags. Later
+\`${COMMAND} serve -c config.json\` (or \`.yaml\`, \`.yml\`) reads a file, \`HALLEY_...\` variables and flags. Later
 sources override earlier ones: defaults, file, variables, flags. Options that Centrifugo v6 also has keep their name and
 meaning.
 
-- \`halley config check -c FILE\` lists the errors of a file; \`halley config defaults\` prints all defaults as a file
-  (\`--yaml\` for YAML); \`halley config doc\` prints this page.
+- \`${COMMAND} config check -c FILE\` lists the errors of a file; \`${COMMAND} config defaults\` prints all
+  defaults as a file (\`--yaml\` for YAML); \`${COMMAND} config doc\` prints this page.
 - A key of Centrifugo v6 that Halley does not support yet causes a warning and is ignored. Any other unknown key is an
   error; the message names the nearest known key.
 - Durations are text with a unit: \`25s\`, \`300ms\`, \`1h30m\`. \`0\` needs no unit.
@@ -26,8 +27,8 @@ meaning.
   namespace, its name in upper case with \`_\` for \`-\` and \`.\`; so do \`HALLEY_PROXIES_...\` and
   \`HALLEY_RPC_NAMESPACES_...\`.
 
-\`SIGHUP\`, \`halley reload\` and the admin page read all sources again. A fault is logged in one line, and nothing
-changes. Else the column \`change\` says what another value of a key takes:
+\`SIGHUP\`, \`${COMMAND} reload\` and the admin page read all sources again. A fault is logged in one line, and
+nothing changes. Else the column \`change\` says what another value of a key takes:
 
 - \`live\`: it is in force in all workers when the line \`configuration reloaded\` is logged.
 - \`new workers\`: all workers are replaced, one after another.
@@ -44,7 +45,7 @@ that replace them (\`client.proxy.connect\`, \`client.allow_anonymous_connect_wi
 \`http_api.insecure\`) are set explicitly. It also refuses secrets like \`secret\` or \`key\`; secrets below 32 bytes
 cause a warning, and the placeholders of examples are refused on every address.
 
-\`halley config init [FILE]\` writes a file to start from, with random secrets. It has this form:
+\`${COMMAND} config init [FILE]\` writes a file to start from, with random secrets. It has this form:
 
 \`\`\`json
 {

@@ -1,5 +1,7 @@
 // What a secret of the configuration must not be: a text of the documentation, a word that everybody tries, short.
 
+import { COMMAND } from '../version.js'
+
 /** @import { Config } from './load.js' */
 
 /** RFC 7518, section 3.2: an HS256 key has at least the 32 bytes of the hash. API and admin keys get the same bound. */
@@ -48,7 +50,7 @@ export function secretFaults(config, exposed) {
     })
     .map(
       ([key]) =>
-        `${key}: everybody knows this text; replace it by a random one (halley config init makes them)`,
+        `${key}: everybody knows this text; replace it by a random one (${COMMAND} config init makes them)`,
     )
 }
 
@@ -59,6 +61,6 @@ export function secretWarnings(config) {
     .map(([key, secret]) => {
       const bytes = Buffer.byteLength(secret)
       const size = bytes === 1 ? '1 byte' : `${bytes} bytes`
-      return `${key}: is only ${size} long; use ${MIN_BYTES} random bytes (halley config init makes them)`
+      return `${key}: is only ${size} long; use ${MIN_BYTES} random bytes (${COMMAND} config init makes them)`
     })
 }

@@ -211,7 +211,7 @@ export class StatsSocket {
       await removeStale(path)
       return new StatsSocket(await listen(path), path, monitor, actions)
     } catch (error) {
-      log.error(`no stats socket, so \`halley dashboard\` cannot find this gateway: ${error.message}`)
+      log.error(`no stats socket, so the dashboard cannot find this gateway: ${error.message}`)
       return null
     }
   }

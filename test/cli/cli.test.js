@@ -98,7 +98,7 @@ t.test('--version and --help work everywhere', async t => {
       const help = await halley([...words, '--help'])
       t.equal(help.code, 0)
       t.equal(help.err, '')
-      t.match(help.out, new RegExp(`^Usage: halley ${name}`))
+      t.match(help.out, new RegExp(`^Usage: npx halley-gateway ${name}`))
       t.match(help.out, 'Examples:')
       t.same(await halley([...words, '-h']), help)
       t.same(await halley(['help', ...words]), help)
@@ -109,7 +109,7 @@ t.test('--version and --help work everywhere', async t => {
 t.test('what cannot be understood is one line, the nearest thing, and exit code 2', async t => {
   for (const [line, said] of /** @type {[string, RegExp][]} */ ([
     ['srve', /unknown command "srve"; did you mean serve\?/],
-    ['nonsense', /unknown command "nonsense" \(see halley --help\)/],
+    ['nonsense', /unknown command "nonsense" \(see npx halley-gateway --help\)/],
     ['serve --nonsense', /serve: unknown flag --nonsense /],
     ['config chek', /unknown command "config chek"; did you mean config check\?/],
     ['config', /no command given; use one of init, check, defaults, doc/],
@@ -149,8 +149,16 @@ t.test('serve refuses a bad configuration, a line for each fault, exit code 1', 
   t.equal(exposed.code, 1)
   t.same(
     exposed.err.split('\n').map(line => line.split(': ')[1]),
-    ['client.token.hmac_secret_key', 'http_api.key', 'client.allowed_origins', undefined],
+    [
+      'client.token.hmac_secret_key',
+      'http_api.key',
+      'client.allowed_origins',
+      'the development profile is off because of the file open.yaml; --dev keeps it below what is set',
+      undefined,
+    ],
   )
+  const kept = await halley(['config', 'check', '--dev', '-c', 'open.yaml'], { cwd: dir.path })
+  t.same(kept, { code: 0, out: 'open.yaml: valid\n', err: '' })
   const flag = await halley(['serve', '--port', '70000'])
   t.match(flag, { code: 1, err: 'halley: --port: 70000 is out of range, it must be at most 65535\n' })
   const variable = await halley(['serve'], { env: { HALLEY_HTTP_SERVER_PROT: '1' } })
@@ -186,7 +194,9 @@ t.test('config init writes secrets of its own, for its user only, and replaces n
     t.same({ code, err }, { code: 0, err: '' })
     t.match(
       out,
-      new RegExp(`^${name}: written.*\\n.*client\\.allowed_origins.*\\n  halley serve -c ${name}\\n$`),
+      new RegExp(
+        `^${name}: written.*\\n.*client\\.allowed_origins.*\\n  npx halley-gateway serve -c ${name}\\n$`,
+      ),
     )
     t.equal(statSync(join(dir.path, name)).mode & 0o777, 0o600)
     const { config, warnings, profile } = configureServer({ file: name, cwd: dir.path })
@@ -231,9 +241,9 @@ t.test('config check warns of short secrets and refuses those that everybody kno
   t.same(await halley(['config', 'check', '-c', file]), {
     code: 1,
     out:
-      'warning: client.token.hmac_secret_key: is only 6 bytes long; use 32 random bytes (halley config init makes them)\n' +
-      'warning: http_api.key: is only 18 bytes long; use 32 random bytes (halley config init makes them)\n',
-    err: 'halley: http_api.key: everybody knows this text; replace it by a random one (halley config init makes them)\n',
+      'warning: client.token.hmac_secret_key: is only 6 bytes long; use 32 random bytes (npx halley-gateway config init makes them)\n' +
+      'warning: http_api.key: is only 18 bytes long; use 32 random bytes (npx halley-gateway config init makes them)\n',
+    err: 'halley: http_api.key: everybody knows this text; replace it by a random one (npx halley-gateway config init makes them)\n',
   })
 })
 

@@ -73,7 +73,7 @@ t.test('the gateway of this machine is found; with several it is asked which', a
   const second = await mock(t, { connections: 5000 }, path(9000))
   t.match(await run(['--once'], env), {
     code: 1,
-    err: /several gateways are running:\n {2}halley dashboard 8000 .*\n {2}halley dashboard 9000/,
+    err: /several gateways are running:\n {2}npx halley-gateway dashboard 8000 .*\n {2}npx halley-gateway dashboard 9000/,
   })
   t.match(await run(['--once', '7000'], env), {
     code: 1,

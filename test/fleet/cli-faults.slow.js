@@ -48,7 +48,7 @@ t.test('a drone that never reports is named, and the others are taken back, or k
     t.equal(code, 1)
     t.match(
       stderr,
-      /^halley: [^\n]*state\.json is damaged \(it is not JSON\); `halley fleet stop all` still stops[^\n]*\n$/,
+      /^halley: [^\n]*state\.json is damaged \(it is not JSON\); `npx halley-gateway fleet stop all` still stops[^\n]*\n$/,
     )
     t.match(await cli.run(['stop', 'all']), { code: 0, stdout: 'ended: 1 drone\n' })
     t.same(await cli.drones(), [])

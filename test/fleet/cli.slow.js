@@ -141,7 +141,7 @@ t.test('from start to stop', async t => {
     t.match(await cli.run(['stop', 'all']), { code: 0, stdout: 'there were no drones\n' })
     t.match(await cli.run(['status']), {
       code: 1,
-      stderr: /^halley: no fleet is in .*`halley fleet start N` launches one\n$/,
+      stderr: /^halley: no fleet is in .*`npx halley-gateway fleet start N` launches one\n$/,
     })
   })
 })

@@ -53,5 +53,5 @@ t.test('snapshots come, also from the next controller, and commands go', async t
 
   const over = next(({ reason }) => /no fleet is in/.test(reason))
   await sendCommand(dir, 'stop', { n: 'all' })
-  t.match((await over).reason, /halley fleet start N/)
+  t.match((await over).reason, /npx halley-gateway fleet start N/)
 })

@@ -1,9 +1,10 @@
+import { COMMAND } from '../../version.js'
 import { bool, duration, int, newWorkers, string } from './make.js'
 
 export const statsOptions = newWorkers([
   bool(
     'admin.enabled',
-    'Serve the admin page, and `halley dashboard URL`. Off while `admin.password` is empty.',
+    `Serve the admin page, and \`${COMMAND} dashboard URL\`. Off while \`admin.password\` is empty.`,
     true,
   ),
   string('admin.password', '', 'Key to log in to the admin page.', {
@@ -25,7 +26,8 @@ export const statsOptions = newWorkers([
   string(
     'stats.socket',
     'auto',
-    'Unix socket for `halley dashboard`: a path, `auto` (named by the port, in a folder of the current user) or `none`. Halley only.',
+    `Unix socket for \`${COMMAND} dashboard\`: a path, \`auto\` (named by the port, in a folder of the current user) ` +
+      'or `none`. Halley only.',
     { change: 'start' },
   ),
   string(

@@ -67,7 +67,7 @@ t.test('a damaged state is told in a line that says what to do', async t => {
   for (const text of texts) {
     await writeFile(stateFile(dir), text)
     await t.rejects(readState(dir), {
-      message: /^[^\n]*state\.json is damaged \([^\n]+\); `halley fleet stop all`[^\n]*$/,
+      message: /^[^\n]*state\.json is damaged \([^\n]+\); `npx halley-gateway fleet stop all`[^\n]*$/,
     })
   }
 })
