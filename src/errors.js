@@ -38,6 +38,8 @@ const reply = (code, message, status, temporary = false) =>
 
 /** Reply errors (client protocol; HTTP statuses: server API). */
 export const errors = Object.freeze({
+  /** The code of internal, with a message for backends. Before it: codes from the bus become the last one. */
+  brokerUnavailable: reply(100, 'the broker is unavailable', 500, true),
   internal: reply(100, 'internal server error', 500, true),
   unauthorized: reply(101, 'unauthorized', 500),
   unknownChannel: reply(102, 'unknown channel', 404),

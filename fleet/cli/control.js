@@ -89,14 +89,17 @@ Examples:
     const over = seconds(flags.over, '--over')
     const { sendCommand } = await import('../controller/client.js')
     const wait = !flags['no-wait']
-    await sendCommand(
+    const { gauges = null } = await sendCommand(
       dirOf(io, flags),
       'ramp',
       { to, seconds: over, wait },
       { onProgress: text => progress.show(text) },
     )
     progress.clear()
-    if (wait) io.stdout(`ramp ended: the fleet is set to ${to} connections\n`)
+    if (!wait) return
+    const { open = 0, opening = 0 } = gauges ?? {}
+    const rest = opening === 0 ? '' : `, ${opening} are being opened`
+    io.stdout(`ramp ended: ${to} connections are wanted, ${open} are open${rest}\n`)
   },
 })
 

@@ -169,19 +169,28 @@ export const COMMANDS = {
     const { done, warnings } = await fleet.beginRamp(to, seconds)
     for (const text of warnings) progress(text)
     if (!wait) return { warnings }
+    /** @type {import('../schema.js').Gauges | null} */
+    let last = null
+    /** @type {() => void} */
+    let onSnapshot = () => {}
     const report = (/** @type {import('../schema.js').FleetSnapshot} */ { settings, gauges, ramp }) => {
       const left = ramp === null ? 0 : Math.max(0, Math.ceil((ramp.ends - Date.now()) / 1000))
       progress(`${gauges.open} open of ${settings.n}, on the way to ${to}: ${left} s left`)
+      last = gauges
+      onSnapshot()
     }
     fleet.on('snapshot', report)
     // A cancelled wait leaves the ramp running.
     const left = new Promise(resolve => signal.addEventListener('abort', resolve))
     try {
       await Promise.race([done, left])
+      // The drones report once a second: the figures after the last step come with the next snapshot but one.
+      for (let i = 0; i < 2 && !signal.aborted; i++)
+        await Promise.race([left, new Promise(resolve => (onSnapshot = () => resolve(undefined)))])
     } finally {
       fleet.off('snapshot', report)
     }
-    return { warnings }
+    return { warnings, gauges: last }
   },
 
   async restart(host, { params: { ids } }) {

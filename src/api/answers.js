@@ -23,8 +23,9 @@ export function publicError(error, logger) {
 const render = ({ code, message }) => `{"code":${code},"message":${JSON.stringify(message)}}`
 
 /** @param {Error} error @param {ApiContext} context */
-function countError(error, { logger, traffic }) {
-  const known = publicError(error, logger)
+function countError(error, { broker, logger, traffic }) {
+  const internal = publicError(error, logger)
+  const known = internal === errors.internal && !broker.ready() ? errors.brokerUnavailable : internal
   traffic.apiErrors.add(known.code)
   return known
 }

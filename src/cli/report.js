@@ -1,5 +1,6 @@
+import { join, parse } from 'node:path'
 import { bytes } from '../charts/format.js'
-import { ReportError, writeReport } from '../report/index.js'
+import { mayReplace, ReportError, writeReport } from '../report/index.js'
 import { COMMAND } from '../version.js'
 import { UsageError } from './args.js'
 
@@ -8,24 +9,37 @@ import { UsageError } from './args.js'
 /** Progress is printed after this time, then at this interval, ms. */
 const PROGRESS_INTERVAL = 500
 
+/**
+ * @param {string} csv
+ * @returns {Promise<string>} file beside it
+ * @throws {ReportError} something else than a report has this name
+ */
+async function defaultPage(csv) {
+  const { dir, name } = parse(csv)
+  const file = join(dir, `${name}.html`)
+  if (await mayReplace(file)) return file
+  throw new ReportError(`${file}: exists and is no report; name the page with -o`)
+}
+
 /** @type {Command} */
 export const report = {
   name: 'report',
   summary: 'make a page of charts from CSV files',
-  help: `Usage: ${COMMAND} report FILE.csv [FILE2.csv ...] -o FILE.html [flags]
+  help: `Usage: ${COMMAND} report FILE.csv [FILE2.csv ...] [-o FILE.html] [flags]
 
 Makes an HTML page of the CSV files that gateways wrote with --csv: charts of memory, CPU, event-loop delay,
 messages, bandwidth and garbage collections, and a table of peaks and of the steady state. Several files are
 compared. The page needs no other file and no network.
 
-  -o, --output FILE      HTML file to write
+  -o, --output FILE      HTML file to write; default: beside the (first) CSV file, run.html for run.csv. An existing
+                         file is replaced; the default replaces only a report
       --title TEXT       title of the page; default: the labels
       --label TEXT       name of a run, once per file; default: the file names
   -h, --help             print this text
   -V, --version          print the version
 
 Examples:
-  ${COMMAND} report run.csv -o run.html
+  ${COMMAND} report run.csv
   ${COMMAND} report before.csv after.csv -o compared.html --label Before --label After
   cat run.csv.1 run.csv > whole.csv && ${COMMAND} report whole.csv -o whole.html
 `,
@@ -38,7 +52,6 @@ Examples:
 
   async run({ stdout, stderr }, { words: files, output, title, label: labels = [] }) {
     if (files.length === 0) throw new UsageError('no CSV file given')
-    if (output === undefined) throw new UsageError('--output is missing')
     if (labels.length > files.length)
       throw new UsageError(`${labels.length} labels given for ${files.length} files`)
     const began = Date.now()
@@ -57,8 +70,9 @@ Examples:
       stderr(`${text}\n`)
     }
     try {
-      const page = await writeReport({ files, labels, title, out: output, onProgress })
-      stdout(`${output}: ${bytes(page.bytes)}\n`)
+      const out = output ?? (await defaultPage(files[0]))
+      const page = await writeReport({ files, labels, title, out, onProgress })
+      stdout(`${out}: ${bytes(page.bytes)}\n`)
       return 0
     } catch (error) {
       if (!(error instanceof ReportError)) throw error

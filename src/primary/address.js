@@ -1,14 +1,31 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { portOwner } from './port-owner.js'
 
 /** @import { AddressInfo } from 'node:net' */
 
 /**
+ * Why a port cannot be listened on, and what to do.
+ * @param {NodeJS.ErrnoException} error @param {number} port @param {string} key option of the port
+ */
+async function hint({ code }, port, key) {
+  if (code === 'EADDRINUSE') {
+    const owner = await portOwner(port)
+    const flag = key === 'http_server.port' ? '--port or ' : ''
+    const what = owner === '' ? 'the port is taken' : `the port is taken by ${owner}`
+    return `: ${what}; ${flag}${key} sets another one`
+  }
+  if (code === 'EACCES') return `: a port below 1024 needs a privilege; ${key} sets another one`
+  return code === 'EADDRNOTAVAIL' ? ': the address is not one of this machine' : ''
+}
+
+/**
  * Checks that the port is free, and resolves port 0, before workers start. Workers bind with SO_REUSEPORT: without
  * this check two gateways could share a port by mistake.
- * @param {string} address @param {number} port @returns {Promise<number>} @throws {Error} with address and reason
+ * @param {string} address @param {number} port @param {string} [key] its option
+ * @returns {Promise<number>} @throws {Error} with address, reason and what to do
  */
-export async function probe(address, port) {
+export async function probe(address, port, key = 'http_server.port') {
   const host = address || '0.0.0.0'
   try {
     const server = createServer().listen({ host, port, exclusive: true })
@@ -17,7 +34,9 @@ export async function probe(address, port) {
     await once(server.close(), 'close')
     return found
   } catch (error) {
-    throw new Error(`cannot listen on ${host}:${port}: ${error.code ?? error.message}`)
+    throw new Error(
+      `cannot listen on ${host}:${port}: ${error.code ?? error.message}${await hint(error, port, key)}`,
+    )
   }
 }
 

@@ -88,7 +88,8 @@ export class WorkerPool {
   static async create(given, log, terminal) {
     const { address, port, internal_address, internal_port } = given.http_server
     const found = await probe(address, port)
-    if (internal_port !== 0) await probe(internal_address || address, internal_port)
+    if (internal_port !== 0)
+      await probe(internal_address || address, internal_port, 'http_server.internal_port')
     await checkEngine(given, log)
     const config = { ...given, http_server: { ...given.http_server, port: found } }
     const pool = new WorkerPool(config, log, terminal)

@@ -4,7 +4,7 @@
 // May import charts/ and stats/csv-reader.js. Promises: all text is escaped; the page's content policy allows only its
 // own scripts; a page is written as a whole or not at all.
 
-import { rename, rm, stat, writeFile } from 'node:fs/promises'
+import { open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, extname } from 'node:path'
 import { CsvError, readCsv } from '../stats/csv-reader.js'
 import { packageVersion } from '../version.js'
@@ -103,6 +103,26 @@ export async function writeReport({ out, ...options }) {
     throw new ReportError(`${out}: cannot be written: ${error.code ?? error.message}`)
   }
   return { bytes: Buffer.byteLength(page) }
+}
+
+/** Bytes of a page that contain its generator. */
+const HEAD_BYTES = 4096
+
+/**
+ * Whether a page may take the place of a file that was not named for it.
+ * @param {string} file @returns {Promise<boolean>} it is missing, or a report
+ */
+export async function mayReplace(file) {
+  let handle
+  try {
+    handle = await open(file)
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0)
+    return buffer.toString('latin1', 0, bytesRead).includes('<meta name="generator" content="Halley ')
+  } catch (error) {
+    return error.code === 'ENOENT'
+  } finally {
+    await handle?.close()
+  }
 }
 
 /** @param {string} one @param {string} other @returns {Promise<boolean>} */

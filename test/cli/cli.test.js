@@ -355,5 +355,11 @@ t.test('a port that somebody else has is one clear line', async t => {
   const { port } = /** @type {import('node:net').AddressInfo} */ (other.address())
   const { code, err } = await spawned(['serve', '--workers', '1', '--port', String(port)])
   t.equal(code, 1)
-  t.match(err, new RegExp(`^halley: cannot listen on 127.0.0.1:${port}: EADDRINUSE\n$`))
+  t.match(
+    err,
+    new RegExp(
+      `^halley: cannot listen on 127.0.0.1:${port}: EADDRINUSE: the port is taken by process ${process.pid} \\(\\S+\\); ` +
+        '--port or http_server\\.port sets another one\\n$',
+    ),
+  )
 })

@@ -42,6 +42,13 @@ t.test('Redis is killed and has everything when it is back: clients notice nothi
     await load.acked(80)
     await redis.kill()
     await load.lost(20)
+    // A call under way when the connection ends is still told of an internal error.
+    for (const gateway of [a, b])
+      await until(async () => {
+        const { error } = await gateway.api('publish', { channel: 'kept:away', data: 1 })
+        t.equal(error.code, 100)
+        return error.message === 'the broker is unavailable'
+      })
     await redis.start()
   }
   await load.acked(80)

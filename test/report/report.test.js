@@ -142,6 +142,25 @@ t.test('what cannot be read is one line and exit code 1, and no page is left beh
   t.notOk(readdirSync(dir).some(name => name.includes('html')))
 })
 
+t.test('without a name the page is beside the CSV file, and takes the place of a report only', async t => {
+  const text = csvText({ seconds: 20 })
+  const dir = t.testdir({ 'a.csv': text, sub: { 'b.csv': text, 'c.csv': text, 'c.html': '<p>mine</p>' } })
+  for (let i = 0; i < 2; i++)
+    t.match(withoutProgress(await report(['a.csv'], dir)), { code: 0, out: /^a\.html: / })
+  t.match(readFileSync(join(dir, 'a.html'), 'utf8'), '<title>a</title>')
+  t.match(withoutProgress(await report(['sub/b.csv', 'a.csv'], dir)), { code: 0, out: /^sub\/b\.html: / })
+  t.same(await report(['sub/c.csv'], dir), {
+    code: 1,
+    out: '',
+    err: 'halley: sub/c.html: exists and is no report; name the page with -o\n',
+  })
+  t.equal(readFileSync(join(dir, 'sub/c.html'), 'utf8'), '<p>mine</p>')
+  t.match(withoutProgress(await report(['sub/c.csv', '-o', 'sub/c.html'], dir)), {
+    code: 0,
+    out: /^sub\/c\.html: /,
+  })
+})
+
 t.test('a CSV file is never overwritten by its page', async t => {
   const text = csvText({ seconds: 20 })
   const dir = t.testdir({ 'a.csv': text, 'b.csv': text, 'link.csv': t.fixture('symlink', 'b.csv') })
@@ -159,7 +178,6 @@ t.test('a command line that cannot be understood is exit code 2', async t => {
   const dir = t.testdir({ 'a.csv': csvText({ seconds: 20 }) })
   for (const [line, said] of /** @type {[string, RegExp][]} */ ([
     ['-o x.html', /report: no CSV file given/],
-    ['a.csv', /report: --output is missing/],
     ['a.csv -o', /-o needs a value/],
     ['a.csv -o x.html --label A --label B', /2 labels given for 1 files/],
     ['a.csv -o x.html --tilte T', /did you mean --title/],

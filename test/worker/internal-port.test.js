@@ -34,7 +34,11 @@ for (const driver of drivers) {
     t.equal(await status(inside + sse), 404, 'clients have nothing to look for on the internal port')
     await t.rejects(
       startGateway(t, { workers: 1, http_server: { internal_port: gateway.port, driver } }),
-      { message: new RegExp(`cannot listen on 127.0.0.1:${gateway.port}: EADDRINUSE`) },
+      {
+        message: new RegExp(
+          `cannot listen on 127.0.0.1:${gateway.port}: EADDRINUSE: .*; http_server.internal_port sets`,
+        ),
+      },
       'one that is taken is one clear line',
     )
   })
