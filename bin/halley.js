@@ -12,6 +12,10 @@ const code = await main(process.argv.slice(2), {
   cwd: process.cwd(),
   stdout: text => void process.stdout.write(text),
   stderr: text => void process.stderr.write(text),
+  questions:
+    process.stdin.isTTY && process.stdout.isTTY
+      ? async () => (await import('../src/cli/questions.js')).openQuestions()
+      : undefined,
 })
 // Without a code the gateway runs.
 if (code !== undefined) process.exitCode = code

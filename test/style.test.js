@@ -8,8 +8,8 @@ const MAX_LINES = 400
 
 /** From the bottom to the top; parts of one row do not import each other. */
 const LAYERS = [
-  ['slices.js'],
-  ['errors.js', 'version.js', 'log.js', 'timer-wheel.js', 'config', 'stats', 'server', 'charts', 'demo/page'],
+  ['slices.js', 'version.js'],
+  ['errors.js', 'log.js', 'timer-wheel.js', 'config', 'stats', 'server', 'charts', 'demo/page'],
   ['protocol', 'broker', 'doctor', 'admin/page'],
   ['hooks'],
   ['auth'],

@@ -1,4 +1,5 @@
 /** @import { Flag } from './args.js' */
+/** @import { Questions } from './questions.js' */
 
 /**
  * The process, as commands see it.
@@ -7,6 +8,7 @@
  * @property {string} cwd
  * @property {(text: string) => void} stdout
  * @property {(text: string) => void} stderr
+ * @property {() => Promise<Questions>} [questions] if both standard streams are a terminal
  * @typedef {object} Command
  * @property {string} name words after `halley`
  * @property {string} summary one line

@@ -1,6 +1,7 @@
 // The commands, in the order of `halley --help`.
 
-import { configCheck, configDefaults, configDoc, configInit } from './config.js'
+import { configCheck, configDefaults, configDoc } from './config.js'
+import { configInit } from './config-init.js'
 import { dashboard } from './dashboard.js'
 import { doctor } from './doctor.js'
 import { reload } from './reload.js'

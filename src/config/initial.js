@@ -1,34 +1,118 @@
 import { randomBytes } from 'node:crypto'
+import { COMMAND } from '../version.js'
 import { MIN_BYTES } from './secrets.js'
 
 /** @returns {string} 64 hex digits */
 const randomSecret = () => randomBytes(MIN_BYTES).toString('hex')
 
+/** Transports that a configuration enables one by one; WebSocket is always on. */
+export const TRANSPORTS = Object.freeze([
+  'http_stream',
+  'sse',
+  'poll',
+  'uni_websocket',
+  'uni_sse',
+  'uni_http_stream',
+  'uni_poll',
+])
+
 /**
- * A configuration to start from, for a gateway that others can reach. The origins are an example.
- * @returns {Record<string, unknown>} a tree like that of a file, with new secrets
+ * What a first configuration depends on.
+ * @typedef {object} Answers
+ * @property {number} port
+ * @property {readonly string[]} origins of pages
+ * @property {readonly string[]} transports of TRANSPORTS
+ * @property {'memory' | 'redis'} engine
+ * @property {string} redisAddress for the engine `redis`
  */
-export const initialTree = () => ({
-  http_server: { port: 8000 },
-  client: {
-    token: { hmac_secret_key: randomSecret() },
-    allowed_origins: ['https://example.com'],
-  },
-  http_api: { key: randomSecret() },
-  admin: { password: randomSecret() },
-  channel: {
-    without_namespace: { allow_subscribe_for_client: true },
-    namespaces: [
-      {
-        name: 'chat',
-        presence: true,
-        join_leave: true,
-        history_size: 100,
-        history_ttl: '10m',
-        force_recovery: true,
-        allow_subscribe_for_client: true,
-      },
-    ],
-  },
-  health: { enabled: true },
+
+/** @type {Readonly<Answers>} The origin is an example. */
+export const DEFAULTS = Object.freeze({
+  port: 8000,
+  origins: Object.freeze(['https://example.com']),
+  transports: Object.freeze([]),
+  engine: 'memory',
+  redisAddress: 'redis://127.0.0.1:6379',
 })
+
+/** JSON text is YAML. @param {string} text */
+const quoted = text => JSON.stringify(text)
+
+/** @param {Answers} answers */
+function engineOf({ engine, redisAddress }) {
+  if (engine === 'memory')
+    return `# The memory of this gateway, for one machine. Several machines need Redis (\`type: redis\`).
+engine:
+  type: memory`
+  return `# Any number of gateways with the same Redis are one.
+engine:
+  type: redis
+  redis:
+    address: ${quoted(redisAddress)}`
+}
+
+/** @param {Answers} answers */
+function transportsOf({ transports }) {
+  const on = transports.map(name => `${name}:\n  enabled: true\n`)
+  const off = TRANSPORTS.filter(name => !transports.includes(name))
+  const more = off.length === 0 ? '' : ` Others are enabled in the same way: ${off.join(', ')}.`
+  return on.length === 0
+    ? `# WebSocket is always on. Other transports: ${TRANSPORTS.join(', ')}.\n# sse:\n#   enabled: true\n`
+    : `# WebSocket is always on.${more}\n${on.join('')}`
+}
+
+/**
+ * A configuration to start from, for a gateway that others can reach.
+ * @param {Answers} [answers] @param {() => string} [secret] makes a new one for each call
+ * @returns {string} YAML with comments
+ */
+export const initialText = (
+  answers = DEFAULTS,
+  secret = randomSecret,
+) => `# A Halley gateway. All keys: docs/config.md, or \`${COMMAND} config doc\`.
+
+http_server:
+  port: ${answers.port}
+
+client:
+  token:
+    # Your backend signs the tokens of clients with it (HS256).
+    hmac_secret_key: ${quoted(secret())}
+  # Origins of your pages: scheme, host and port, as browsers send them.
+  allowed_origins:
+${answers.origins.map(origin => `    - ${quoted(origin)}\n`).join('')}
+http_api:
+  # Your backend sends it with each call of the server API (X-API-Key).
+  key: ${quoted(secret())}
+
+admin:
+  # Key of the admin page, and of the dashboard from another machine.
+  password: ${quoted(secret())}
+
+${transportsOf(answers)}
+${engineOf(answers)}
+
+channel:
+  # Channels without a colon in their name: clients subscribe, your backend publishes.
+  without_namespace:
+    allow_subscribe_for_client: true
+  namespaces:
+    # Channels \`chat:...\`: clients also publish, and see each other.
+    - name: chat
+      allow_subscribe_for_client: true
+      allow_publish_for_subscriber: true
+      # Who is there, with a message for each who comes or goes.
+      presence: true
+      allow_presence_for_subscriber: true
+      join_leave: true
+      force_push_join_leave: true
+      # The last 100 messages of ten minutes: clients that were away get what they missed.
+      history_size: 100
+      history_ttl: 10m
+      force_recovery: true
+      allow_history_for_subscriber: true
+
+# GET /health is 200 while all workers listen and the engine is within reach.
+health:
+  enabled: true
+`

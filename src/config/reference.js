@@ -3,6 +3,7 @@
 
 import { COMMAND } from '../version.js'
 import { unsupportedOptions } from './centrifugo.js'
+import { DEFAULTS, initialText } from './initial.js'
 import { channelOptions, NAMESPACES, options, proxyMembers, WITHOUT_NAMESPACE } from './options.js'
 import { put } from './values.js'
 
@@ -45,22 +46,11 @@ that replace them (\`client.proxy.connect\`, \`client.allow_anonymous_connect_wi
 \`http_api.insecure\`) are set explicitly. It also refuses secrets like \`secret\` or \`key\`; secrets below 32 bytes
 cause a warning, and the placeholders of examples are refused on every address.
 
-\`${COMMAND} config init [FILE]\` writes a file to start from, with random secrets. It has this form:
+\`${COMMAND} config init\` writes a file to start from, with comments and random secrets. On a terminal it asks
+for port, origins, transports and engine; flags answer beforehand.
 
-\`\`\`json
-{
-  "client": {
-    "token": { "hmac_secret_key": "32 random bytes" },
-    "allowed_origins": ["https://example.com"]
-  },
-  "http_api": { "key": "32 random bytes" },
-  "channel": {
-    "namespaces": [
-      { "name": "chat", "presence": true, "history_size": 100, "history_ttl": "5m", "force_recovery": true }
-    ]
-  }
-}
-\`\`\`
+\`\`\`yaml
+${initialText(DEFAULTS, () => '32 random bytes')}\`\`\`
 `
 
 /** Title of each table, prefixes of its keys. @type {readonly [string, string[]][]} */

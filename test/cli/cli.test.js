@@ -1,26 +1,15 @@
 import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { main } from '../../src/cli/main.js'
 import { loadConfig } from '../../src/config/load.js'
-import { configureServer } from '../../src/config/profile.js'
 import { directory } from '../config/support.js'
+import { environment, halley } from './support.js'
 
 const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
-
-/**
- * @param {Record<string, string>} env
- * @returns {Record<string, string | undefined>} this and what the test's own process has, except for configuration
- */
-const environment = env => ({
-  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HALLEY_'))),
-  ...env,
-})
 
 /**
  * Runs the command as a user would.
@@ -34,26 +23,6 @@ function spawned(args, { env = {}, cwd } = {}) {
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
     })
   })
-}
-
-/**
- * The same without a process of its own, for what ends by itself.
- * @param {string[]} args
- * @param {{env?: Record<string, string>, cwd?: string}} [where]
- */
-async function halley(args, { env = {}, cwd = process.cwd() } = {}) {
-  const said = { out: '', err: '' }
-  const code = await main(args, {
-    env: environment(env),
-    cwd,
-    stdout: text => {
-      said.out += text
-    },
-    stderr: text => {
-      said.err += text
-    },
-  })
-  return { code: code ?? 0, ...said }
 }
 
 t.test('a command is a process: what it says is on its outputs, and its exit code is 0, 1 or 2', async t => {
@@ -179,55 +148,6 @@ t.test('config check', async t => {
     code: 1,
     out: 'warning: webtransport.enabled: Centrifugo key that Halley does not support yet; it is ignored\n',
     err: 'halley: workers: -1 is out of range, it must be at least 0\n',
-  })
-})
-
-t.test('config init writes secrets of its own, for its user only, and replaces no file unasked', async t => {
-  const dir = directory(t)
-  const read = (/** @type {string} */ name) => readFileSync(join(dir.path, name), 'utf8')
-  /** @type {string[]} */
-  const secrets = []
-  for (const name of ['config.json', 'b.yaml', 'c.yml']) {
-    const { code, out, err } = await halley(['config', 'init', ...(name === 'config.json' ? [] : [name])], {
-      cwd: dir.path,
-    })
-    t.same({ code, err }, { code: 0, err: '' })
-    t.match(
-      out,
-      new RegExp(
-        `^${name}: written.*\\n.*client\\.allowed_origins.*\\n  npx halley-gateway serve -c ${name}\\n$`,
-      ),
-    )
-    t.equal(statSync(join(dir.path, name)).mode & 0o777, 0o600)
-    const { config, warnings, profile } = configureServer({ file: name, cwd: dir.path })
-    t.same({ profile, warnings }, { profile: 'configured', warnings: [] })
-    for (const secret of [config.client.token.hmac_secret_key, config.http_api.key, config.admin.password]) {
-      t.match(secret, /^[\da-f]{64}$/)
-      secrets.push(secret)
-    }
-  }
-  t.equal(new Set(secrets).size, 9, 'each secret is a new one')
-
-  const before = read('config.json')
-  t.same(await halley(['config', 'init'], { cwd: dir.path }), {
-    code: 1,
-    out: '',
-    err: 'halley: config.json: exists; --force replaces it, with its secrets\n',
-  })
-  t.equal(read('config.json'), before)
-  chmodSync(join(dir.path, 'config.json'), 0o644)
-  t.match(await halley(['config', 'init', '--force'], { cwd: dir.path }), { code: 0, err: '' })
-  t.not(read('config.json'), before)
-  t.equal(statSync(join(dir.path, 'config.json')).mode & 0o777, 0o600)
-  t.same(readdirSync(dir.path).sort(), ['b.yaml', 'c.yml', 'config.json'])
-
-  t.match(await halley(['config', 'init', 'none/c.json'], { cwd: dir.path }), {
-    code: 1,
-    err: 'halley: none/c.json: there is no such folder\n',
-  })
-  t.match(await halley(['config', 'init', 'c.toml'], { cwd: dir.path }), {
-    code: 2,
-    err: /config init: c\.toml: the file name must end with \.json, \.yaml or \.yml/,
   })
 })
 
