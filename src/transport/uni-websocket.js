@@ -7,7 +7,7 @@ import { sizeOf } from '../stats/traffic.js'
 import { bearerToken, queryValue, requestHeaders, trustedUser } from './http-request.js'
 import { closeCode, WebSocketTransport } from './websocket.js'
 
-/** @import { Connection, Exchange } from '../server/contract.js' */
+/** @import { Connection, Exchange, UpgradeRefusal } from '../server/contract.js' */
 /** @import { Transport, TransportParts } from './index.js' */
 
 /** @typedef {{user: string, headers: readonly string[] | null, request: string, token: string}} Accepted */
@@ -39,7 +39,7 @@ export class UniWebSocketTransport extends WebSocketTransport {
     })
   }
 
-  /** @param {Exchange} exchange @returns {number | Accepted} */
+  /** @param {Exchange} exchange @returns {number | UpgradeRefusal | Accepted} */
   #upgrade(exchange) {
     if (!this.cors.admits(exchange)) return this.cors.refusal(exchange)
     if (!this.admission.admits(exchange)) return 503

@@ -3,7 +3,7 @@ import { Session } from '../session/session.js'
 import { Trait } from '../session/state.js'
 import { requestHeaders, trustedUser } from './http-request.js'
 
-/** @import { Connection, Exchange } from '../server/contract.js' */
+/** @import { Connection, Exchange, UpgradeRefusal } from '../server/contract.js' */
 /** @import { Transport, TransportParts } from './index.js' */
 
 /**
@@ -55,7 +55,7 @@ export class WebSocketTransport {
 
   /**
    * @param {Exchange} exchange @param {string} protocol the chosen subprotocol, '' if none
-   * @returns {number | Accepted}
+   * @returns {number | UpgradeRefusal | Accepted}
    */
   #upgrade(exchange, protocol) {
     if (!this.cors.admits(exchange)) return this.cors.refusal(exchange)

@@ -92,7 +92,7 @@ t.test('config init takes its answers from flags', async t => {
     ['--transport ses', /--transport ses: is not a transport; did you mean sse\? \(http_stream, /],
     ['--engine nats', /--engine nats: is not an engine: memory or redis/],
     ['--engine memory --redis-address redis://x', /--redis-address needs --engine redis/],
-    ['--redis-address http://x', /--redis-address http:\/\/x: is not an address/],
+    ['--redis-address http://x', /--redis-address http:\/\/x: has the unknown scheme/],
   ])) {
     const { code, out, err } = await halley(['config', 'init', 'x.yaml', ...line.split(' ')], {
       cwd: dir.path,

@@ -86,7 +86,7 @@ t.test('--dev keeps the profile below a file, variables and flags', async t => {
     channel: {
       namespaces: [
         { name: 'chat', presence: true },
-        { name: 'pointers', history_size: 3 },
+        { name: 'pointers', history_size: 3, history_ttl: '1m' },
       ],
     },
     sse: { enabled: false },
