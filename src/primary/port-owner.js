@@ -29,12 +29,11 @@ async function holdsOne(pid, sockets, deadline) {
 
 /**
  * The process that listens on a TCP port of this machine. Linux only.
- * @param {number} port
- * @returns {Promise<string>} `process 1234 (node)`; '' if it is not found in a third of a second, or belongs to another
- *   user
+ * @param {number} port @param {number} [timeout] ms
+ * @returns {Promise<string>} `process 1234 (node)`; '' if it is not found in time, or belongs to another user
  */
-export async function portOwner(port) {
-  const deadline = Date.now() + TIMEOUT_MS
+export async function portOwner(port, timeout = TIMEOUT_MS) {
+  const deadline = Date.now() + timeout
   const sockets = await listenersOf(port)
   if (sockets.size === 0) return ''
   const pids = (await readdir('/proc').catch(() => [])).filter(name => /^\d+$/.test(name))
