@@ -82,7 +82,8 @@ for (const driver of drivers) {
       t.notMatch(html, /\{\{|"key"/, 'all places are filled, and not with the API key')
       const named = [...html.matchAll(/(?:src|href)="([^"#]+)"/g)].map(match => match[1])
       const later = ['/demo/centrifuge.protobuf.js', '/demo/long-poll-socket.js']
-      const queue = [...new Set([...named, ...later])].filter(path => path !== '/')
+      const links = ['/', '/admin', '/demo/README.md', '/demo/docs/README.md', '']
+      const queue = [...new Set([...named, ...later])].filter(path => !links.includes(path))
       t.ok(queue.length >= 5)
       /** @type {Record<string, string>} */
       const types = {
@@ -125,6 +126,24 @@ for (const driver of drivers) {
       }
     })
 
+    t.test('README and docs are there as text, and the SDK for pages of other origins', async t => {
+      const html = await (await fetch(`${gateway.url}/`)).text()
+      t.match(html, 'href="/admin"')
+      t.match(html, 'href="/demo/README.md"')
+      for (const [path, text] of [
+        ['/demo/README.md', '# Halley'],
+        ['/demo/docs/config.md', 'http_server.port'],
+      ]) {
+        const answer = await fetch(gateway.url + path)
+        t.equal(answer.headers.get('content-type'), 'text/plain; charset=utf-8')
+        t.match(await answer.text(), text)
+      }
+      const policy = async (/** @type {string} */ path) =>
+        (await fetch(gateway.url + path)).headers.get('cross-origin-resource-policy')
+      t.equal(await policy('/demo/centrifuge.js'), 'cross-origin')
+      t.equal(await policy('/demo/app.js'), 'same-origin')
+    })
+
     t.test('the page offers what the gateway has open, and nothing else', async t => {
       const html = await (await fetch(`${gateway.url}/`)).text()
       const offered = Object.fromEntries(
@@ -157,7 +176,7 @@ for (const driver of drivers) {
       t.equal(head.status, 200)
       t.equal(await head.text(), '')
       t.equal((await fetch(`${gateway.url}/`, { method: 'POST', body: 'x' })).status, 405)
-      for (const path of ['/demo/', '/demo/tsconfig.json', '/demo/..%2findex.js', '/other']) {
+      for (const path of ['/demo/', '/demo/docs/', '/demo/package.json', '/demo/..%2findex.js', '/other']) {
         t.equal((await fetch(gateway.url + path)).status, 404, path)
       }
     })

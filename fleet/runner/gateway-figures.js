@@ -11,9 +11,6 @@ import { readCsv } from '../../src/stats/csv-reader.js'
 const mean = values =>
   values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
 
-/** Minimum connections for a figure of memory per connection. */
-const ENOUGH = 1000
-
 /** @param {number} value */
 const orNull = value => (Number.isFinite(value) ? value : null)
 
@@ -68,17 +65,14 @@ export async function gatewayFigures(file, steps) {
   if (table === null || !table.columns.time?.some(time => time > 0)) return null
   const { columns } = table
   const { connection, peaks, sums } = summarize(columns)
-  // A shrinking young heap may hide the connections' memory: no figure then.
-  const plausible = peaks.connections >= ENOUGH && connection.heap > 0 && connection.native > 0
-  const ofOne = (/** @type {number} */ value) => (plausible ? orNull(value) : null)
   return {
     gateway: {
       facts: table.facts.at(-1)?.facts ?? {},
       connection: {
-        heap: ofOne(connection.heap),
-        native: ofOne(connection.native),
-        user: ofOne(connection.user),
-        kernel: ofOne(connection.kernel),
+        heap: orNull(connection.heap),
+        native: orNull(connection.native),
+        user: orNull(connection.user),
+        kernel: orNull(connection.kernel),
       },
       workerDeaths: orNull(peaks.worker_deaths) ?? 0,
       listenOverflows: orNull(sums.listen_overflows) ?? 0,

@@ -23,14 +23,41 @@ const titlesOf = columns => columns.map(([title]) => title)
 /** @template T @param {Columns<T>} columns @param {T} item @returns {string[]} */
 const cellsOf = (columns, item) => columns.map(([, cell]) => cell(item))
 
+/** Groups of a table with a row per figure, which stand beside each other. */
+const GROUPS = 3
+
+/**
+ * Of runs with one step each: a row for each figure, and a column for each run.
+ * @param {Shown[]} runs @param {Columns<StepResult>} columns
+ */
+function byFigure(runs, columns) {
+  const size = runs.length > 1 ? columns.length : Math.ceil(columns.length / GROUPS)
+  const groups = []
+  for (let from = 0; from < columns.length; from += size) {
+    groups.push({
+      title: from > 0 ? '\u00a0' : runs.length > 1 ? 'Step' : runs[0].result.steps[0].name,
+      rows: columns.slice(from, from + size).map(([label, cell]) => ({
+        label,
+        cells: runs.map(({ result }) => cell(result.steps[0])),
+      })),
+    })
+  }
+  return { columns: runs.length > 1 ? runs.map(({ label }) => label) : [], groups }
+}
+
 /** A row for each step, and a group for each run. @param {Shown[]} runs @param {Columns<StepResult>} columns */
 const byStep = (runs, columns) => ({
+  names: true,
   columns: titlesOf(columns),
   groups: runs.map(({ label, result }) => ({
     title: runs.length > 1 ? label : 'Step',
     rows: result.steps.map(step => ({ label: step.name, cells: cellsOf(columns, step) })),
   })),
 })
+
+/** Narrow, if each run has one step. @param {Shown[]} runs @param {Columns<StepResult>} columns */
+const stepTable = (runs, columns) =>
+  runs.every(({ result }) => result.steps.length === 1) ? byFigure(runs, columns) : byStep(runs, columns)
 
 /** @param {Shown[]} runs of one scenario @returns {Table | null} null: it was never published */
 export function comparisonTable(runs) {
@@ -96,9 +123,8 @@ const STEP_COLUMNS = [
 /** @param {Shown[]} runs @returns {Table} */
 export const stepsTable = runs => ({
   title: 'Steps',
-  names: true,
   note: 'Latency is that of all messages, from the moment in which one was to be sent to its arrival. CPU: 100 % is one core.',
-  ...byStep(runs, STEP_COLUMNS),
+  ...stepTable(runs, STEP_COLUMNS),
 })
 
 /** @param {StepResult} step @param {'mean90' | 'mean95'} which */
@@ -123,7 +149,7 @@ const LATENCY_COLUMNS = [
 /** @param {Shown[]} runs @returns {Table | null} */
 export function latencyTable(runs) {
   if (!runs.some(({ result }) => result.steps.some(({ latency }) => latency.count > 0))) return null
-  return { title: 'Latency', names: true, note: clockText(runs), ...byStep(runs, LATENCY_COLUMNS) }
+  return { title: 'Latency', note: clockText(runs), ...stepTable(runs, LATENCY_COLUMNS) }
 }
 
 /** @param {Shown[]} runs */
@@ -192,7 +218,7 @@ const DRONE_COLUMNS = [
   ['Processes', ({ processes }) => count(processes)],
   ['CPU', ({ cpu }) => percent(cpu)],
   ['Memory', ({ memory }) => bytes(memory)],
-  ['Of a connection', ({ bytesPerConnection: own }) => (own > 0 ? bytes(own) : NOTHING)],
+  ['Memory per connection', ({ bytesPerConnection: own }) => (own > 0 ? bytes(own) : NOTHING)],
   ['p99', ({ p99 }) => (p99 > 0 ? milliseconds(p99) : NOTHING)],
   ['Clock off by at most', ({ clockError }) => (clockError > 0 ? milliseconds(clockError) : NOTHING)],
 ]
@@ -200,7 +226,7 @@ const DRONE_COLUMNS = [
 /** @param {Shown[]} runs @returns {Table} of the last step */
 export const dronesTable = runs => ({
   title: 'Drones',
-  note: 'At the last step. Memory of a connection is user space of the drone, beyond what its processes have before their first connection.',
+  note: 'At the last step. Memory per connection is that of the drone, not of the gateway: user space beyond what its processes have before their first connection, known from 200 connections on.',
   columns: titlesOf(DRONE_COLUMNS),
   groups: runs.map(({ label, result }) => ({
     title: runs.length > 1 ? label : 'Drone',
@@ -237,9 +263,8 @@ export function gatewayTable(runs) {
   if (known.length === 0) return null
   return {
     title: 'The gateway in each step',
-    names: true,
     note: 'Means over the measured time. TCP buffers, slab and sockets are those of the whole machine, drones included where they share it.',
-    ...byStep(known, GATEWAY_COLUMNS),
+    ...stepTable(known, GATEWAY_COLUMNS),
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { countChannels } from '../api/channel.js'
 import { methods as apiMethods } from '../api/methods.js'
-import { string } from '../api/params.js'
+import { flag, string } from '../api/params.js'
 
 /** @import { Method } from '../api/context.js' */
 /** @import { Connection } from '../api/operations.js' */
@@ -24,14 +24,15 @@ const channels = {
   },
 }
 
-/** The connections of a user ('' = anonymous ones) on all nodes. @type {Method} */
+/** The connections of a user ('' = anonymous ones), or of everybody, on all nodes. @type {Method} */
 const connections = {
-  fields: { user: string, client: string },
-  async run({ user, client }, { broker }) {
+  fields: { user: string, client: string, all: flag },
+  async run({ user, client, all }, { broker }) {
     /** @type {(Connection & {node: {uid: string, name: string}, worker: number})[]} */
     const rows = []
     let total = 0
-    for (const answer of await broker.control.survey('connections', { user, client, limit: MAX_ROWS })) {
+    const params = { user, client, all, limit: MAX_ROWS }
+    for (const answer of await broker.control.survey('connections', params)) {
       const { node, worker } = answer
       total += answer.total
       for (const connection of answer.connections) {

@@ -30,6 +30,16 @@ function visitTargets(context, target, visit) {
   })
 }
 
+/** @param {WorkerContext} context @param {number} limit @returns {Session[]} connected ones of any user */
+function firstOf({ sessions }, limit) {
+  /** @type {Session[]} */
+  const found = []
+  sessions.forEach(session => {
+    if (found.length < limit) found.push(session)
+  })
+  return found
+}
+
 /** Channels listed for a connection. */
 const MAX_CHANNELS = 20
 
@@ -80,13 +90,13 @@ const operations = Object.freeze({
     }
   },
 
-  /** At most `limit` connections of a user, and their `total`. */
-  connections(context, { limit, ...target }, { uid, name }) {
-    const found = targets(context, target)
+  /** At most `limit` connections of a user, or of everybody (`all`), and their `total`. */
+  connections(context, { limit, all, ...target }, { uid, name }) {
+    const found = all ? firstOf(context, limit) : targets(context, target)
     return {
       node: { uid, name },
       worker: context.index,
-      total: found.length,
+      total: all ? context.sessions.count : found.length,
       connections: found.slice(0, limit).map(describe),
     }
   },

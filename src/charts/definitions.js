@@ -112,7 +112,7 @@ export const CHARTS = Object.freeze([
   {
     id: 'connection',
     title: 'Memory of a connection',
-    note: 'Without the memory of the idle gateway.',
+    note: 'Without the memory of the idle gateway; known from 1,000 connections on.',
     unit: 'bytes',
     series: [
       { label: 'Together', column: 'total_per_connection', color: 'quiet', stroke: 'dashes' },

@@ -18,7 +18,7 @@ const RATES = Object.freeze([
 ])
 
 /** Minimum connections, absolute and as a share of the maximum, for bytes per connection: memory is freed late. */
-const ENOUGH = 1000
+export const ENOUGH = 1000
 const ENOUGH_SHARE = 0.5
 /** Maximum share of its maximum connections for an idle gateway. */
 const IDLE = 0.01

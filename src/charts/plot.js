@@ -218,7 +218,8 @@ export class Plot {
       series,
       bands,
       legend: { show: false },
-      padding: [10, right ? 0 : 14, 0, 0],
+      // Half of the last time's label.
+      padding: [10, right ? 0 : 24, 0, 0],
       scales: {
         x: { time: !elapsed, range: this.#timeRange() },
         left: { range: range('left'), ...(logarithmic && { distr: 3 }) },

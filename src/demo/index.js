@@ -1,8 +1,10 @@
 // The demo page at `/`: plain files, and the official SDK's browser build from its npm package. feed.js publishes the
 // vital signs of all workers once a second to `demo:vitals`; page/ holds ES modules, served without a build.
 // May import server/ (static files) and stats/; it uses the gateway through WorkerContext like a transport does.
-// Promises: the page never contains the API key; without `demo.enabled` nothing of this room is loaded.
+// Promises: the page never contains the API key; without `demo.enabled` nothing of this room is loaded. The README and
+// docs/ of this version are served beside the page, as text, so that its links work offline and fit the gateway.
 
+import { existsSync, readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -29,6 +31,7 @@ const FILES = Object.freeze([
   'recovery.js',
   'room.js',
   'sky.js',
+  'snippets.js',
   'status.js',
   'terminal.js',
   'transport-switch.js',
@@ -42,19 +45,31 @@ const pathOf = name => fileURLToPath(new URL(`./page/${name}`, import.meta.url))
 /** The package exports only its main file; the folder is found from it. */
 const SDK = join(dirname(createRequire(import.meta.url).resolve('centrifuge')), '..', 'dist')
 
+/** The SDK as a script, which pages of other origins may load, too. */
+const SCRIPT = 'centrifuge.js'
+
 /** Files outside of page/. The SDK's Protobuf build works without `eval`. */
 const OTHERS = Object.freeze({
-  'centrifuge.js': join(SDK, 'centrifuge.js'),
   'centrifuge.protobuf.js': join(SDK, 'centrifuge.protobuf.js'),
   'long-poll-socket.js': fileURLToPath(new URL('../../client/long-poll-socket.js', import.meta.url)),
 })
 
+/** @param {string} path in the package */
+const packaged = path => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+
+/** @returns {string[]} the README and the pages of docs/; an image may have left them out */
+function docPages() {
+  const folder = packaged('docs')
+  const pages = existsSync(folder) ? readdirSync(folder).filter(name => name.endsWith('.md')) : []
+  return ['README.md', ...pages.map(name => `docs/${name}`)].filter(path => existsSync(packaged(path)))
+}
+
 /**
  * Fills in the addresses of the endpoints; not the API key, which every visitor could read.
- * @param {any} config @param {string} version
+ * @param {any} config @param {string} version @param {string[]} docs paths of pages
  */
-function renderPage(config, version) {
-  const { websocket, emulation, http_api: api } = config
+function renderPage(config, version, docs) {
+  const { websocket, emulation, http_api: api, admin } = config
   const path = (/** @type {string} */ block) => (config[block].enabled ? config[block].handler_prefix : '')
   /** @type {Record<string, string>} '' if switched off */
   const values = {
@@ -68,6 +83,13 @@ function renderPage(config, version) {
     uniHttpStream: path('uni_http_stream'),
     uniPoll: path('uni_poll'),
     api: api.handler_prefix.replace(/\/+$/, ''),
+    // With an internal port the admin page is there, which may be out of reach.
+    admin:
+      admin.enabled && admin.password !== '' && config.http_server.internal_port === 0
+        ? admin.handler_prefix
+        : '',
+    readme: docs.includes('README.md') ? `${ASSETS}README.md` : '',
+    docs: docs.includes('docs/README.md') ? `${ASSETS}docs/README.md` : '',
   }
   return fillPage(pathOf('index.html'), values)
 }
@@ -83,7 +105,11 @@ function renderPage(config, version) {
  *   `stop` ends the feed of this worker
  */
 export function mountDemo({ context, server, version, index, sampler }) {
-  server.route('*', '/', serveBody(renderPage(context.config, version), '.html'))
+  const docs = docPages()
+  server.route('*', '/', serveBody(renderPage(context.config, version, docs), '.html'))
+  for (const path of docs) server.route('*', `${ASSETS}${path}`, serveFile(packaged(path)))
+  const shared = { 'Cross-Origin-Resource-Policy': 'cross-origin' }
+  server.route('*', `${ASSETS}${SCRIPT}`, serveFile(join(SDK, SCRIPT), shared))
   for (const name of FILES) server.route('*', `${ASSETS}${name}`, serveFile(pathOf(name)))
   for (const [name, file] of Object.entries(OTHERS)) server.route('*', `${ASSETS}${name}`, serveFile(file))
   const feed = new VitalsFeed(context, sampler)

@@ -90,6 +90,7 @@ export const FIGURES = Object.freeze([
   {
     title: 'Memory of a connection',
     figures: [
+      { label: 'Not known', text: ({ connection }) => connection.unknown || '–' },
       figure('JS heap', 'bytes', ({ connection }) => connection.heap),
       figure('Native', 'bytes', ({ connection }) => connection.native),
       figure('User space', 'bytes', ({ connection }) => connection.user, 'JS heap and native'),

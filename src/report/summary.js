@@ -1,6 +1,7 @@
 // Summary of a run: peaks, medians of its steady state, bytes of a connection. Pure functions over columns.
 
-import { derive, idleRows, isKnown, maximum, median } from '../charts/derive.js'
+import { derive, ENOUGH, idleRows, isKnown, maximum, median } from '../charts/derive.js'
+import { count } from '../charts/format.js'
 
 /** @import { Columns, Values } from '../charts/derive.js' */
 
@@ -30,8 +31,15 @@ const BUSIEST_ROWS = 60
  * @property {Stretch} stretch
  * @property {Figures} steady medians over the stretch
  * @property {Figures} sums of counts over the run
- * @property {{heap: number, native: number, user: number, kernel: number, total: number}} connection bytes of one
- *   in the stretch, above the idle gateway
+ * @property {ConnectionMemory} connection in the stretch
+ *
+ * @typedef {object} ConnectionMemory bytes of one connection, above the idle gateway; NaN: unknown
+ * @property {number} heap
+ * @property {number} native
+ * @property {number} user
+ * @property {number} kernel
+ * @property {number} total
+ * @property {string} unknown why `user` is not known; '': it is, or the file has no memory figures
  */
 
 /** Columns that may be summed over time. */
@@ -118,22 +126,40 @@ function growth(columns, name, { from, to }) {
   return open > 0 && more > 0 ? more / open : Number.NaN
 }
 
-/** @param {Columns} columns @param {Stretch} stretch @returns {Summary['connection']} */
+/** @param {string} unknown @returns {ConnectionMemory} */
+const nothingOf = unknown => ({
+  heap: Number.NaN,
+  native: Number.NaN,
+  user: Number.NaN,
+  kernel: Number.NaN,
+  total: Number.NaN,
+  unknown,
+})
+
+/** @param {Columns} columns @param {Stretch} stretch @returns {ConnectionMemory} */
 function connectionOf(columns, stretch) {
+  if (!columns.rss_bytes && !columns.bytes_per_connection) return nothingOf('')
+  // The charts have the same minimum: the idle gateway's own ups and downs would be the figure.
+  if (!columns.connections || maximum(columns.connections) < ENOUGH)
+    return nothingOf(`fewer than ${count(ENOUGH)} connections`)
   const { from, to } = stretch
   const measured = (/** @type {string} */ name) =>
     columns[name] ? median(part(columns[name], from, to)) : Number.NaN
   const either = (/** @type {number} */ first, /** @type {number} */ second) =>
     Number.isNaN(first) ? second : first
-  const user = either(growth(columns, 'rss_bytes', stretch), measured('user_per_connection'))
-  const kernel = either(growth(columns, 'kernel_bytes', stretch), measured('kernel_per_connection'))
-  return {
-    heap: growth(columns, 'heap_total_bytes', stretch),
-    native: growth(columns, 'native_bytes', stretch),
-    user,
-    kernel,
-    total: user + kernel,
-  }
+  let heap = growth(columns, 'heap_total_bytes', stretch)
+  let native = growth(columns, 'native_bytes', stretch)
+  let grown = growth(columns, 'rss_bytes', stretch)
+  // A shrinking heap hides memory of the connections in the growth of all.
+  const heapShrank = columns.heap_total_bytes && Number.isNaN(heap)
+  const nativeShrank = columns.native_bytes && Number.isNaN(native)
+  if (heapShrank || nativeShrank) heap = native = grown = Number.NaN
+  const user = either(grown, measured('bytes_per_connection'))
+  const kernel = either(growth(columns, 'kernel_bytes', stretch), measured('kernel_bytes_per_connection'))
+  const idle = idleRows(columns.connections)
+  const why =
+    idle === null || idle[1] > from ? 'never seen without connections' : 'the gateway freed memory meanwhile'
+  return { heap, native, user, kernel, total: user + kernel, unknown: Number.isNaN(user) ? why : '' }
 }
 
 /** @param {Columns} columns of a run, by the names of the CSV, `time` ascending @returns {Summary} */

@@ -12,6 +12,8 @@ const TYPES = Object.freeze({
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
+  // Browsers show it; they would save `text/markdown`.
+  '.md': 'text/plain; charset=utf-8',
 })
 
 // No other origins, nothing inline, no frames. 'self' covers fetch, EventSource and the WebSocket of the same host and
@@ -41,11 +43,12 @@ const HEADERS = {
 /**
  * @param {string | Buffer} body
  * @param {string} type file extension, such as `.html`
+ * @param {Readonly<Record<string, string>>} [more] headers besides the usual ones, or instead of them
  * @returns {(exchange: Exchange) => void} answers GET and HEAD
  */
-export function serveBody(body, type) {
+export function serveBody(body, type, more = {}) {
   const tag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
-  const headers = { ...HEADERS, 'Content-Type': TYPES[type], ETag: tag }
+  const headers = { ...HEADERS, 'Content-Type': TYPES[type], ETag: tag, ...more }
   return exchange => {
     const { method } = exchange
     if (method !== 'GET' && method !== 'HEAD') {
@@ -59,10 +62,11 @@ export function serveBody(body, type) {
 }
 
 /**
- * @param {string} file path of an .html, .css, .js or .svg file
+ * @param {string} file path of an .html, .css, .js, .svg or .md file
+ * @param {Readonly<Record<string, string>>} [more] headers besides the usual ones, or instead of them
  * @returns {(exchange: Exchange) => void} answers GET and HEAD
  */
-export const serveFile = file => serveBody(readFileSync(file), extname(file))
+export const serveFile = (file, more) => serveBody(readFileSync(file), extname(file), more)
 
 /** @param {string} text */
 const escapeAttribute = text =>

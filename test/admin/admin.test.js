@@ -200,6 +200,18 @@ t.test('the admin page', async t => {
     t.ok(connections.some((/** @type {any} */ row) => row.client === id(client) && row.user === ''))
   })
 
+  t.test('connections of everybody, at most 500 of them', async t => {
+    const [anna, nobody] = [await user(t, gateway, { sub: 'anna' }), await anonymous(t, gateway)]
+    const { total, connections } = await call('connections', { all: true })
+    t.ok(total >= 2)
+    t.equal(connections.length, Math.min(total, 500))
+    const userOf = (/** @type {string} */ client) =>
+      connections.find((/** @type {any} */ row) => row.client === client)?.user
+    t.equal(userOf(id(anna)), 'anna')
+    t.equal(userOf(id(nobody)), '')
+    t.equal((await post('connections', { all: 1 }, token)).status, 400)
+  })
+
   t.test('info tells of the nodes', async t => {
     const { nodes } = await call('info')
     t.equal(nodes.length, 1)

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { freePort, startGateway } from '../gateway.js'
-import { anonymous, open, tokenClient, user } from '../session/support.js'
+import { anonymous, history, open, tokenClient, user } from '../session/support.js'
 import { RemotePage } from './remote-page.js'
 
 const KEY = 'the admin key of the tests'
@@ -16,7 +16,7 @@ const start = (t, config = {}) =>
   startGateway(t, {
     admin: { password: KEY },
     client: tokenClient({ allow_anonymous_connect_without_token: true }),
-    channel: { without_namespace: open },
+    channel: { without_namespace: open, namespaces: [{ name: 'his', ...open, ...history }] },
     ...config,
   })
 
@@ -57,6 +57,7 @@ const submit = (page, form, values) =>
       const field = document.getElementById(id)
       field.value = value
       field.dispatchEvent(new Event('input'))
+      field.dispatchEvent(new Event('change'))
     }
     document.getElementById('${form}').requestSubmit()
   })()`)
@@ -128,15 +129,60 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     t.match(page.errors.splice(0), [/404.*publish/])
   })
 
+  t.test('history is read page by page, in both orders, and payloads are texts', async t => {
+    const client = await anonymous(t, gateway)
+    await client.subscribe('his:news')
+    const payloads = ['{"id":12345678901234567890}', JSON.stringify({ text: NAUGHTY }), '"three"']
+    await go(page, 'channels')
+    for (const [at, data] of payloads.entries()) {
+      await submit(page, 'publish-form', { 'publish-channel': 'his:news', 'publish-data': data })
+      await page.until(shows('publish-result', `offset ${at + 1},`))
+    }
+    const offsets = `[...document.querySelectorAll('#history .offset')].map(({ textContent }) => textContent).join()`
+    const reads = (/** @type {string} */ list) => page.until(`${offsets} === '${list}'`)
+    await submit(page, 'channels-form', { 'channels-pattern': 'his:*' })
+    await page.until(rowWith('channels', 'his:news'))
+    await page.evaluate(
+      `${rowWith('channels', 'his:news')}.querySelector('[aria-label="History: his:news"]').click()`,
+    )
+    await reads('3,2,1')
+    t.same(
+      await page.evaluate(
+        `[...document.querySelectorAll('#history .payload')].map(({ textContent }) => textContent)`,
+      ),
+      [...payloads].reverse(),
+    )
+    t.equal(await page.evaluate(`document.querySelectorAll('main img').length`), 0)
+    t.match(await page.text('history-count'), '3 shown · top offset 3 · epoch ')
+    t.notOk(await page.evaluate(visible('history-more')))
+    await submit(page, 'history-form', { 'history-limit': '2' })
+    await reads('3,2')
+    await page.click('history-more')
+    await reads('3,2,1')
+    await submit(page, 'history-form', { 'history-since': '3' })
+    await reads('2,1')
+    await submit(page, 'history-form', { 'history-since': '1', 'history-order': 'oldest' })
+    await reads('2,3')
+    await submit(page, 'history-form', { 'history-channel': 'news' })
+    await page.until(shows('history-fault', 'The namespace of news keeps no history.'))
+    await reads('')
+    t.match(page.errors.splice(0), [/40\d.*history/])
+  })
+
   t.test("a user's connection ends after it was asked whether it shall", async t => {
     const [first, second] = await Promise.all([
       user(t, gateway, { sub: 'anna' }),
       user(t, gateway, { sub: 'anna' }),
+      anonymous(t, gateway),
     ])
     await go(page, 'users')
-    await submit(page, 'users-form', { 'users-user': 'anna' })
+    await page.until(rowWith('users', first.connect.client))
+    t.ok(await page.evaluate(`${rowWith('users', 'anonymous')} !== undefined`), 'everybody is there at once')
+    t.ok(await page.evaluate(`document.getElementById('users-all').disabled`), 'and cannot be ended at once')
+    await page.evaluate(`${rowWith('users', first.connect.client)}.querySelector('.user').click()`)
     await page.until(shows('users-count', '2 connections'))
-    const button = `${rowWith('users', first.connect.client)}.querySelector('button')`
+    t.equal(await page.evaluate(`document.getElementById('users-user').value`), 'anna')
+    const button = `${rowWith('users', first.connect.client)}.querySelector('.danger')`
     await page.evaluate(`${button}.click()`)
     t.ok(await page.evaluate(`document.getElementById('confirm').open`))
     await page.evaluate(`document.querySelector('#confirm [value=no]').click()`)
@@ -159,6 +205,16 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     await page.click('confirm-yes')
     t.equal((await second.closed).code, 3503)
     await page.until(shows('users-count', '0 connections'))
+  })
+
+  t.test('every view fits a window and a phone', async t => {
+    for (const width of [390, 1280]) {
+      for (const tab of ['live', 'channels', 'users', 'nodes']) {
+        await go(page, tab)
+        await page.until(visible(`view-${tab}`))
+        t.ok(await page.fits(width), `${tab}, ${width} pixels wide`)
+      }
+    }
   })
 
   t.test('nodes, and a worker that is restarted', async t => {

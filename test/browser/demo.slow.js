@@ -1,5 +1,7 @@
 // The demo page itself, in a real browser, over every transport that it offers.
 
+import { once } from 'node:events'
+import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { developmentProfile } from '../../src/config/profile.js'
@@ -80,6 +82,39 @@ t.test('the transport that was chosen survives a reload', async t => {
   await page.until(`${shows('link-state', 'connected')} && ${shows('link-transport', LABELS.sse)}`)
   t.ok(await page.evaluate(`document.getElementById('transport-sse').checked`))
   t.same(page.faults, [])
+})
+
+t.test('the page fits a window and a phone, and its links lead somewhere', async t => {
+  const gateway = await startDemo(t)
+  const page = await RemotePage.open(t, gateway.url)
+  await page.until(`${shows('link-state', 'connected')} && document.querySelector('#workers tr') !== null`)
+  for (const width of [390, 1280]) t.ok(await page.fits(width), `${width} pixels wide`)
+  const links = await page.evaluate(
+    `[...document.querySelectorAll('.links a')].filter(link => link.offsetParent !== null).map(link => link.href)`,
+  )
+  t.ok(links.includes(`${gateway.url}/admin`))
+  t.ok(links.includes(`${gateway.url}/demo/README.md`))
+  for (const link of links) t.equal((await fetch(link)).status, 200, link)
+  t.same(page.faults, [])
+
+  t.test('the page of its own that it offers works on another port', async t => {
+    const html = await page.evaluate(`document.querySelector('#own-commands code').textContent`)
+    const server = http.createServer((_, res) => res.setHeader('Content-Type', 'text/html').end(html))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => {
+      server.close()
+      server.closeAllConnections()
+    })
+    const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+    const own = await RemotePage.open(t, `http://127.0.0.1:${port}/`)
+    await own.until(`globalThis.Centrifuge !== undefined`)
+    // The page shows what comes after it has subscribed, and says nothing of when that is.
+    const heard = own.until(`document.body.textContent.includes('hello')`).then(() => true)
+    do await gateway.api('publish', { channel: 'demo:room', data: { text: 'hello' } })
+    while (!(await Promise.race([heard, sleep(500)])))
+    t.same(own.faults, [])
+  })
 })
 
 t.test('a plain EventSource on the page hears the room', async t => {

@@ -102,6 +102,21 @@ export class RemotePage {
       })
   }
 
+  /** @param {number} width pixels of the window */
+  async resize(width) {
+    const metrics = { width, height: 900, deviceScaleFactor: 1, mobile: false }
+    await this.#call('Emulation.setDeviceMetricsOverride', metrics)
+  }
+
+  /**
+   * @param {number} width of the window
+   * @returns {Promise<boolean>} nothing makes the page wider than that
+   */
+  async fits(width) {
+    await this.resize(width)
+    return this.evaluate(`innerWidth === ${width} && document.documentElement.scrollWidth <= ${width}`)
+  }
+
   /**
    * @param {string} expression its value is awaited, and must be JSON
    * @returns {Promise<any>}

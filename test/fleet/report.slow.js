@@ -28,6 +28,9 @@ const look = async (path, width) => {
   const page = frame.contentDocument
   const seen = {
     wide: page.documentElement.scrollWidth - win.innerWidth,
+    // Tables scroll in their frames where they must: on a phone.
+    cut: [...page.querySelectorAll('.table')].filter(table => table.scrollWidth > table.clientWidth)
+      .map(table => table.parentElement.querySelector('h2').textContent),
     charts: page.querySelectorAll('canvas').length,
     heads: [...page.querySelectorAll('h2')].map(head => head.textContent),
     bars: page.querySelectorAll('.histogram rect').length,
@@ -40,7 +43,7 @@ const look = async (path, width) => {
 }
 ;(async () => {
   const pages = []
-  for (const path of PATHS) for (const width of [1300, 390]) pages.push(await look(path, width))
+  for (const path of PATHS) for (const width of [1280, 390]) pages.push(await look(path, width))
   return { pages, errors }
 })().catch(error => ({ error: String(error.stack), errors, pages: [] })).then(result =>
   fetch('/done', { method: 'POST', body: JSON.stringify(result) }))
@@ -158,7 +161,9 @@ t.test('a page with charts, one of a foreign server, and two runs beside each ot
     t.ok(wide <= 0, `page ${at}: nothing is wider than the window`)
     t.equal(intruders, 0, 'text stays text')
   }
-  const [whole, , bare, , both] = seen.pages
+  const [whole, , bare, bareNarrow, both] = seen.pages
+  for (const { cut } of [whole, bare, both]) t.same(cut, [], 'no table is cut in a window')
+  t.notOk(bareNarrow.cut.includes('Latency'), 'that of one step is narrow enough for a phone')
   t.equal(whole.charts, 8)
   t.match(whole.verdict, 'bad')
   t.same(whole.heads.slice(0, 5), [

@@ -55,7 +55,8 @@ t.test('a run that never was idle tells of a connection only what the gateway to
     heap_total_bytes: many(50, 1e8),
   }
   const { connection } = summarize(columns)
-  t.ok(Object.values(connection).every(Number.isNaN))
+  t.match(connection, { heap: Number.NaN, user: Number.NaN, kernel: Number.NaN, total: Number.NaN })
+  t.equal(connection.unknown, 'never seen without connections')
   const told = summarize({ ...columns, bytes_per_connection: many(50, 2000) })
   t.equal(told.connection.user, 2000)
   t.ok(Number.isNaN(told.connection.heap))
@@ -67,6 +68,36 @@ t.test('a run that never was idle tells of a connection only what the gateway to
   })
   t.equal(fallen.connection.user, 2000, 'memory that fell is not 0 bytes a connection')
 })
+
+t.test(
+  'memory of a connection is one figure: known in all places, or in none and with the reason',
+  async t => {
+    const { columns } = await parseCsv([csvText({ connections: 999 })])
+    const few = summarize(columns)
+    t.equal(few.connection.unknown, 'fewer than 1,000 connections')
+    t.ok(Number.isNaN(few.connection.total))
+    t.notOk(Number.isFinite(few.peaks.total_per_connection), 'nor in the chart')
+    const run = makeRun({ label: 'a', columns })
+    t.same(figuresTable([run]).groups.find(({ title }) => title === 'Memory of a connection')?.rows, [
+      { label: 'Not known', hint: undefined, cells: ['fewer than 1,000 connections'] },
+    ])
+    const enough = summarize((await parseCsv([csvText({ connections: 1000 })])).columns)
+    t.match(enough.connection, { total: 9216, unknown: '' })
+    t.equal(enough.steady.total_per_connection, 9216, 'the same in the chart')
+
+    // The heap shrinks while connections come: what they took is not in the sum.
+    const rows = 100
+    const freed = summarize({
+      time: many(rows, 0).map((_, row) => START + row * 1000),
+      connections: [...many(50, 0), ...many(50, 5000)],
+      rss_bytes: [...many(50, 90e6), ...many(50, 95e6)],
+      heap_total_bytes: [...many(50, 40e6), ...many(50, 20e6)],
+      native_bytes: [...many(50, 50e6), ...many(50, 75e6)],
+    })
+    t.equal(freed.connection.unknown, 'the gateway freed memory meanwhile')
+    t.ok(Number.isNaN(freed.connection.native), 'no part of it either')
+  },
+)
 
 t.test('a run of one row, and one without connections', async t => {
   const one = summarize({ time: [START], connections: [0] })

@@ -4,6 +4,7 @@ import { byId, inputById } from '../../demo/page/dom.js'
 import { Channels } from './channels.js'
 import { ChartsPanel } from './charts-panel.js'
 import { Events } from './events.js'
+import { History } from './history.js'
 import { listenForLogin } from './login.js'
 import { Nodes } from './nodes.js'
 import { Publish } from './publish.js'
@@ -24,8 +25,9 @@ const workers = new Workers(session)
 const events = new Events()
 const channels = new Channels(session)
 const publish = new Publish(session)
+const history = new History(session)
+const users = new Users(session)
 const nodes = new Nodes(session)
-new Users(session)
 
 /** @param {Snapshot} snapshot */
 function showSnapshot(snapshot) {
@@ -62,10 +64,12 @@ stream.onState = (state, detail) => {
 }
 
 channels.onPublish = (/** @type {string} */ channel) => publish.choose(channel)
+channels.onHistory = (/** @type {string} */ channel) => history.choose(channel)
 const showView = listenForTabs(view => {
   if (!session.loggedIn) return
   if (view === 'live') charts.draw()
   if (view === 'channels') channels.refresh()
+  if (view === 'users') users.refresh()
   if (view === 'nodes') nodes.refresh()
 })
 

@@ -21,6 +21,8 @@ export class Channels {
   #channel = ''
   /** @type {(channel: string) => void} on a click on `Publish` */
   onPublish = () => {}
+  /** @type {(channel: string) => void} on a click on `History` */
+  onHistory = () => {}
 
   /** @param {Session} session */
   constructor(session) {
@@ -38,13 +40,19 @@ export class Channels {
         { label: 'Clients', value: ({ clients }) => clients, text: ({ clients }) => whole(clients) },
         { label: 'Actions', value: () => 0, node: ({ name }) => this.#actions(name) },
       ],
-      { key: ({ name }) => name, sort: 1, descending: true },
+      { key: ({ name }) => name, sort: 1, descending: true, empty: 'No channel has subscribers.' },
     )
     this.#presence = new Table(
       byId('present-rows'),
       'Presence',
       [
-        { label: 'User', words: true, value: (/** @type {any} */ { user }) => user },
+        {
+          label: 'User',
+          words: true,
+          value: (/** @type {any} */ { user }) => user,
+          text: ({ user }) => user || 'anonymous',
+          tone: ({ user }) => (user === '' ? 'soft' : 'user'),
+        },
         { label: 'Client', words: true, value: ({ client }) => client, tone: () => 'id' },
         {
           label: 'Connection info',
@@ -54,7 +62,7 @@ export class Channels {
         },
         { label: 'Channel info', words: true, value: ({ chan_info }) => json(chan_info), tone: () => 'name' },
       ],
-      { key: ({ client }) => client },
+      { key: ({ client }) => client, empty: 'Nobody.' },
     )
     byId('channels-form').addEventListener('submit', event => {
       event.preventDefault()
@@ -69,6 +77,7 @@ export class Channels {
       'buttons end',
       smallButton('Publish', `Publish: ${name}`, () => this.onPublish(name)),
       smallButton('Presence', `Presence: ${name}`, () => this.#showPresence(name)),
+      smallButton('History', `History: ${name}`, () => this.onHistory(name)),
     )
   }
 

@@ -35,7 +35,7 @@ export const ms = ms => (ms < 10 ? ms.toFixed(1) : whole(ms))
 
 /** @param {number | null} share 0 to 1 */
 export const percent = share =>
-  share === null ? NOTHING : `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)} %`
+  share === null ? NOTHING : `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)}\u00a0%`
 
 /** @param {number} ms @returns {string} the two largest units */
 export function duration(ms) {

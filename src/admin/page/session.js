@@ -57,13 +57,14 @@ export class Session {
 
   /**
    * @param {string} method @param {object | string} [params] an object, or JSON text
+   * @param {(text: string) => any} [parse] of the answer
    * @returns {Promise<any>} the result
    * @throws {Refusal | TypeError}
    */
-  async call(method, params = {}) {
+  async call(method, params = {}, parse = JSON.parse) {
     const body = typeof params === 'string' ? params : JSON.stringify(params)
     const answer = await this.#fetch(method, { method: 'POST', body })
-    return (await answer.json()).result
+    return parse(await answer.text()).result
   }
 
   /**

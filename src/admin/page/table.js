@@ -8,6 +8,7 @@ import { make } from '../../demo/page/dom.js'
  * @property {(row: R) => string} [text] shown text, if it differs
  * @property {(row: R) => string} [tone] a class for the cell: good, warn, bad, soft
  * @property {(row: R) => HTMLElement} [node] instead of text; made once for each row
+ * @property {boolean} [sorted] its node has a visible heading, which sorts
  * @property {boolean} [words] left-aligned
  * @property {string} [hint] explains the label
  */
@@ -16,6 +17,7 @@ import { make } from '../../demo/page/dom.js'
 export class Table {
   #columns
   #key
+  #empty
   #body = document.createElement('tbody')
   #heads
   /** @type {Map<string, HTMLTableRowElement>} */
@@ -27,11 +29,15 @@ export class Table {
 
   /**
    * @param {HTMLElement} place @param {string} caption for screen readers @param {TableColumn<R>[]} columns
-   * @param {{key: (row: R) => string, sort?: number, descending?: boolean}} options sort: index of a column
+   * @param {{key: (row: R) => string, sort?: number, descending?: boolean, empty?: string}} options
+   *   sort: index of a column; empty: shown without rows
    */
-  constructor(place, caption, columns, { key, sort = 0, descending = false }) {
+  constructor(place, caption, columns, { key, sort = 0, descending = false, empty = '' }) {
     this.#columns = columns
     this.#key = key
+    const text = make('td', 'empty', empty)
+    text.setAttribute('colspan', String(columns.length))
+    this.#empty = empty === '' ? null : make('tr', '', text)
     this.#sort = sort
     this.#descending = descending
     this.#heads = columns.map((column, index) => this.#head(column, index))
@@ -48,11 +54,11 @@ export class Table {
   }
 
   /** @param {TableColumn<R>} column @param {number} index */
-  #head({ label, node, words, hint }, index) {
+  #head({ label, node, words, hint, sorted }, index) {
     const head = make('th', words ? 'words' : '')
     head.setAttribute('scope', 'col')
     if (hint) head.title = hint
-    if (node) {
+    if (node && !sorted) {
       head.append(make('span', 'visually-hidden', label))
       return head
     }
@@ -95,13 +101,16 @@ export class Table {
       if (there !== element) this.#body.insertBefore(element, there ?? null)
     }
     while (this.#body.children.length > sorted.length) this.#body.lastElementChild?.remove()
+    if (sorted.length === 0 && this.#empty) this.#body.append(this.#empty)
   }
 
   /** @param {R} row */
   #element(row) {
     const element = document.createElement('tr')
-    for (const { node, words } of this.#columns) {
+    for (const { node, words, label, sorted } of this.#columns) {
       const cell = make('td', words ? 'words' : '')
+      // Where there is no room for a table, cells stand below each other with their labels.
+      if (!node || sorted) cell.dataset.label = label
       if (node) cell.append(node(row))
       element.append(cell)
     }

@@ -1,4 +1,4 @@
-import { byId, inputById, plural, smallButton } from '../../demo/page/dom.js'
+import { byId, inputById, make, plural, smallButton } from '../../demo/page/dom.js'
 import { confirm } from './confirm.js'
 import { reason } from './session.js'
 import { Table } from './table.js'
@@ -14,7 +14,7 @@ function channelsOf({ channels, subscriptions }) {
   return more > 0 ? `${channels.join(', ')} and ${more} more` : channels.join(', ')
 }
 
-/** The connections of a user on all nodes, and buttons that end them. */
+/** The connections of a user, or of everybody, on all nodes, and buttons that end them. */
 export class Users {
   #session
   #table
@@ -30,33 +30,53 @@ export class Users {
       'Connections',
       [
         {
-          label: 'Client',
+          label: 'User',
           words: true,
-          value: (/** @type {ConnectionRow} */ { client }) => client,
-          tone: () => 'id',
+          value: (/** @type {ConnectionRow} */ { user }) => user,
+          node: row => this.#name(row),
+          sorted: true,
         },
-        { label: 'Transport', words: true, value: ({ transport }) => transport },
-        { label: 'Codec', words: true, value: ({ codec }) => codec },
-        { label: 'Node', words: true, value: ({ node }) => node.name },
-        { label: 'Worker', value: ({ worker }) => worker },
-        { label: 'Subscriptions', value: ({ subscriptions }) => subscriptions },
-        { label: 'Channels', words: true, value: channelsOf, tone: () => 'name wide' },
-        { label: 'Actions', value: () => 0, node: ({ client }) => this.#button(client) },
+        { label: 'Client', words: true, value: ({ client }) => client, tone: () => 'id' },
+        { label: 'Transport', words: true, value: ({ transport, codec }) => `${transport}, ${codec}` },
+        { label: 'Node, worker', words: true, value: ({ node, worker }) => `${node.name}, ${worker}` },
+        { label: 'Channels', value: ({ subscriptions }) => subscriptions },
+        { label: 'Names', words: true, value: channelsOf, tone: () => 'name' },
+        { label: 'Actions', value: () => 0, node: row => this.#button(row) },
       ],
-      { key: ({ client }) => client },
+      { key: ({ client }) => client, empty: 'Nobody is connected.' },
     )
     byId('users-form').addEventListener('submit', event => {
       event.preventDefault()
-      this.#user = inputById('users-user').value.trim()
-      byId('users-result').textContent = ''
-      this.refresh()
+      this.#choose(inputById('users-user').value.trim())
     })
     this.#all.addEventListener('click', () => this.#endAll())
   }
 
-  /** @param {string} client */
-  #button(client) {
-    return smallButton('Disconnect', `Disconnect ${client}`, () => this.#end(client), 'quiet small danger')
+  /** @param {string} user '' = everybody */
+  #choose(user) {
+    this.#user = user
+    byId('users-result').textContent = ''
+    this.refresh()
+  }
+
+  /** A user's name, which leads to all connections of the user. @param {ConnectionRow} row */
+  #name({ user }) {
+    if (user === '') return make('span', 'soft', 'anonymous')
+    return smallButton(
+      user,
+      `Connections of ${user}`,
+      () => {
+        inputById('users-user').value = user
+        this.#choose(user)
+      },
+      'sort user',
+    )
+  }
+
+  /** @param {ConnectionRow} row */
+  #button({ user, client }) {
+    const end = () => this.#end(user, client)
+    return smallButton('Disconnect', `Disconnect ${client}`, end, 'quiet small danger')
   }
 
   async refresh() {
@@ -64,27 +84,28 @@ export class Users {
     const fault = byId('users-fault')
     fault.textContent = ''
     try {
-      const { total, connections } = await this.#session.call('connections', { user })
+      const params = user === '' ? { all: true } : { user }
+      const { total, connections } = await this.#session.call('connections', params)
       if (user !== this.#user) return
       this.#total = total
       this.#table.show(connections)
       const shown = connections.length < total ? `, ${connections.length} shown` : ''
       byId('users-count').textContent = `${plural(total, 'connection')}${shown}`
-      // Anonymous connections do not belong together: they are ended one by one.
+      // Of one user only: a slip must not end everybody's connections.
       this.#all.disabled = user === '' || total === 0
     } catch (error) {
       fault.textContent = `Not read: ${reason(error)}`
     }
   }
 
-  /** @param {string} client */
-  async #end(client) {
+  /** @param {string} user @param {string} client */
+  async #end(user, client) {
     const sure = await confirm({
       title: 'Disconnect this connection?',
       text: `${client} is closed with code 3503: SDKs do not reconnect.`,
       yes: 'Disconnect',
     })
-    if (sure) this.#disconnect({ user: this.#user, client }, `${client} was disconnected.`)
+    if (sure) this.#disconnect({ user, client }, `${client} was disconnected.`)
   }
 
   async #endAll() {

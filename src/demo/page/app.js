@@ -6,6 +6,7 @@ import { Listener } from './listener.js'
 import { Self } from './people.js'
 import { Recovery } from './recovery.js'
 import { Room } from './room.js'
+import { showSnippets } from './snippets.js'
 import { showStatus } from './status.js'
 import { showCommands } from './terminal.js'
 import { TransportSwitch } from './transport-switch.js'
@@ -18,6 +19,7 @@ const cursors = new Cursors(connection, self)
 
 new Listener()
 showCommands()
+showSnippets()
 showStatus(connection, recovery)
 new VitalsPanel(connection, recovery)
 new Room(connection, recovery, self, left => cursors.remove(left))

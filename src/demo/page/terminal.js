@@ -7,7 +7,7 @@ const { api = '', uniSse = '', uniHttpStream = '', uniPoll = '' } = document.doc
 const { origin } = location
 
 /** @param {string} text */
-const string = text => make('span', 'string', text)
+export const string = text => make('span', 'string', text)
 /** @param {string} text */
 const variable = text => make('span', 'variable', text)
 
@@ -26,6 +26,21 @@ function copyOnClick(button, code, command) {
       button.textContent = 'Copy'
     }, COPIED_MS)
   })
+}
+
+/**
+ * A block of code with its name and a button that copies it.
+ * @param {string} name @param {(Node | string)[]} parts @param {string} text copied
+ */
+export function codeBlock(name, parts, text) {
+  const code = make('code', '', ...parts)
+  const block = make('pre', '', code)
+  block.tabIndex = 0
+  const button = make('button', 'quiet', 'Copy')
+  button.setAttribute('type', 'button')
+  button.setAttribute('aria-label', `Copy: ${name}`)
+  copyOnClick(button, code, text)
+  return make('li', '', make('div', 'command-head', make('span', '', name), button), block)
 }
 
 /** The command that publishes. The key stays a variable: every visitor could read a key in the page. */
@@ -76,15 +91,9 @@ function showListen() {
   const open = WAYS.filter(({ path }) => path !== '')
   if (open.length === 0) return byId('listen').remove()
   byId('listen-commands').replaceChildren(
-    ...open.map(({ name, start, argument: [flag, text] }) => {
-      const code = make('code', '', `${start} \\\n  ${flag}`, string(text))
-      const block = make('pre', '', code)
-      block.tabIndex = 0
-      const button = make('button', 'quiet', 'Copy')
-      button.setAttribute('aria-label', `Copy the command for ${name}`)
-      copyOnClick(button, code, `${start} ${flag}${text}`)
-      return make('li', '', make('div', 'command-head', make('span', '', name), button), block)
-    }),
+    ...open.map(({ name, start, argument: [flag, text] }) =>
+      codeBlock(name, [`${start} \\\n  ${flag}`, string(text)], `${start} ${flag}${text}`),
+    ),
   )
 }
 
