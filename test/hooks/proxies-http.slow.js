@@ -8,6 +8,7 @@ import { startGateway } from '../gateway.js'
 import { withoutProgram } from '../needs.js'
 import { RawClient } from '../raw-client.js'
 import { makeAuthority } from '../redis/certificates.js'
+import { until } from '../redis/waiting.js'
 import { testdir } from '../testdir.js'
 import { Backend, result } from './backend.js'
 import { conformance } from './conformance.js'
@@ -50,7 +51,11 @@ t.test('TLS: the backend and the gateway know each other', { skip: withoutProgra
   t.ok((await connect({ enabled: true, insecure_skip_verify: true, ...own })).connect)
 })
 
-t.test('a reload makes proxies anew; calls under way end with the old ones', async t => {
+/** That are told at the same time, as of src/hooks/calls.js. */
+const MAX_NOTICES = 256
+const LEAVERS = MAX_NOTICES + 44
+
+t.test('a reload makes proxies anew; calls and notices under way end with the old ones', async t => {
   const [old, next] = [await Backend.start(t), await Backend.start(t)]
   next.answer = () => result({ data: 'next' })
   /** @type {() => void} */
@@ -63,7 +68,21 @@ t.test('a reload makes proxies anew; calls under way end with the old ones', asy
     return result({ data: 'old' })
   }
   const configOf = (/** @type {Backend | null} */ backend) => ({
-    client: { allow_anonymous_connect_without_token: true },
+    workers: 1,
+    prometheus: { enabled: true },
+    client: {
+      allow_anonymous_connect_without_token: true,
+      ...(backend && {
+        proxy: {
+          disconnected: {
+            enabled: true,
+            endpoint: `${backend.url}/disconnected`,
+            timeout: '60s',
+            http: { max_connections: 128 },
+          },
+        },
+      }),
+    },
     channel: {
       without_namespace: { allow_publish_for_client: true, allow_publish_for_anonymous: true },
       ...(backend && {
@@ -100,12 +119,25 @@ t.test('a reload makes proxies anew; calls under way end with the old ones', asy
   await reload(old)
   client.send({ id: 100, rpc: { method: 'm' } })
   await old.request(() => true)
+  const leavers = await Promise.all(Array.from({ length: LEAVERS }, () => RawClient.connected(gateway.ws)))
+  for (const leaver of leavers) leaver.socket.terminate()
+  const toldBy = (/** @type {Backend[]} */ ...backends) =>
+    backends
+      .flatMap(({ requests }) => requests)
+      .filter(({ event }) => event === 'disconnected')
+      .map(({ json }) => json.client)
+  const waits = `protocol="http",type="disconnected",name="default"} ${MAX_NOTICES}`
+  await until(async () => (await (await fetch(`${gateway.url}/metrics`)).text()).includes(waits))
+  t.ok(toldBy(old).length < MAX_NOTICES, 'the others wait for a connection, or for their turn')
   await reload(next)
   release()
+  await until(() => toldBy(old, next).length >= LEAVERS)
+  t.strictSame(toldBy(old, next).sort(), leavers.map(({ connect }) => connect.client).sort(), 'each once')
+  t.ok(toldBy(old).length >= MAX_NOTICES, 'by the former proxy')
   t.strictSame((await client.next(({ id }) => id === 100)).rpc, { data: 'old' })
   t.strictSame((await client.call('rpc', { method: 'm' })).rpc, { data: 'next' })
   t.strictSame((await client.call('publish', { channel: 'asked:x', data: 1 })).publish, {})
-  t.equal(next.requests.length, 2)
+  t.equal(next.requests.filter(({ event }) => event !== 'disconnected').length, 2)
   await reload(null)
   t.equal((await client.call('rpc', { method: 'm' })).error.code, 108, 'no proxy any more')
 })
