@@ -4,7 +4,7 @@
 //   bench.js     runs scenarios (scenarios.js, channels.js) in turn against deployments (deployment.js, servers.js)
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
 //   restarts.js, rolling.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, hooks.js, leak.js (churn.js),
-//                proxy.js (proxy-backend.js), tls.js
+//                proxy.js (proxy-backend.js), tls.js, lifecycle.js
 //                programs of their own; `ServerRun` in servers.js ends what they started
 //
 // It may import src/, fleet/drone/, fleet/statistics/, and the Redis and the clients of the tests; nothing imports it.
@@ -57,6 +57,7 @@ const PROGRAMS = {
   ticks: () => import('./ticks.js'),
   hooks: () => import('./hooks.js'),
   proxy: () => import('./proxy.js'),
+  lifecycle: () => import('./lifecycle.js'),
   tls: () => import('./tls.js'),
 }
 

@@ -68,6 +68,7 @@ Examples:
   npm run bench -- watch                         # whether the gateway's figures are true, and come soon
   npm run bench -- leak --help                   # an hour of churn: heap and memory of every process stay flat
   npm run bench -- ticks --help                  # the longest event-loop ticks, idle and when all clients leave
+  npm run bench -- lifecycle --help              # processor time and memory of the lifecycle log
   npm run bench -- proxy --help                  # connects that an event proxy admits, all at once
   npm run bench -- tls --help                    # what TLS costs: memory, connects, deliveries
   npm run bench -- restarts --help               # Redis or gateways killed under load, with books kept
