@@ -166,8 +166,8 @@ export class ConnectEvent extends DataEvent {
 /** A connection has expired. */
 export class RefreshEvent extends HookEvent {}
 
-/** A client wants to subscribe. */
-export class SubscribeEvent extends DataEvent {
+/** What a client wants to do with a channel. */
+class ChannelEvent extends DataEvent {
   /** @param {Session} session @param {string} channel @param {boolean} allowed @param {Payload} payload */
   constructor(session, channel, allowed, payload) {
     super(session, payload)
@@ -176,6 +176,12 @@ export class SubscribeEvent extends DataEvent {
     this.allowed = allowed
   }
 }
+
+/** A client wants to subscribe. */
+export class SubscribeEvent extends ChannelEvent {}
+
+/** A client publishes. */
+export class PublishEvent extends ChannelEvent {}
 
 /** A subscription has expired. */
 export class SubRefreshEvent extends HookEvent {
@@ -183,17 +189,6 @@ export class SubRefreshEvent extends HookEvent {
   constructor(session, channel) {
     super(session)
     this.channel = channel
-  }
-}
-
-/** A client publishes. */
-export class PublishEvent extends DataEvent {
-  /** @param {Session} session @param {string} channel @param {boolean} allowed @param {Payload} payload */
-  constructor(session, channel, allowed, payload) {
-    super(session, payload)
-    this.channel = channel
-    /** What the options of the channel would say. */
-    this.allowed = allowed
   }
 }
 
