@@ -30,7 +30,10 @@ t.test('every event is in the log, or in the number of those that are not', asyn
   }
   const droppedOf = (/** @type {any[]} */ records) => records.filter(({ type }) => type === 'dropped')
   // No client is left that could cause a later event.
-  await until(() => droppedOf(readLog(path)).length > 0, () => 'the number of dropped events')
+  await until(
+    () => droppedOf(readLog(path)).length > 0,
+    () => 'the number of dropped events',
+  )
   await gateway.line(({ msg, worker }) => msg === 'a worker has dropped lifecycle events' && worker === 0)
   await gateway.stop()
   const records = readLog(path)
