@@ -37,11 +37,17 @@ function cut(request) {
   return [request.slice(0, end), request.slice(end + 1)]
 }
 
-/** @param {{key: string, insecure: boolean}} options @returns {(exchange: Exchange) => boolean} */
-function createAccess({ key, insecure }) {
+/**
+ * @param {{key: string, previous_key: string, insecure: boolean}} options
+ * @returns {(exchange: Exchange) => boolean}
+ */
+function createAccess({ key, previous_key: previous, insecure }) {
   if (insecure) return () => true
+  // The previous key alone opens nothing.
   if (key === '') return () => false
-  const matches = createSecretCheck(key)
+  const isKey = createSecretCheck(key)
+  const isPrevious = createSecretCheck(previous)
+  const matches = (/** @type {string} */ given) => isKey(given) || isPrevious(given)
   return exchange => {
     const own = exchange.header('x-api-key')
     if (own !== '') {

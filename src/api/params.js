@@ -23,6 +23,7 @@ const NOT_OBJECT = 'the body must be a JSON object'
  * @property {any} zero value of an absent field
  * @property {boolean} nullable whether `null` is an ordinary value
  * @property {(value: any, name: string, text: string) => any} read `text`: the object around the field; throws BadBody
+ * @property {Record<string, Field>} [fields] of an object
  */
 
 /** @param {any} zero @param {string} type with its article @param {(value: any) => boolean} test @returns {Field} */
@@ -112,6 +113,7 @@ export const tags = {
 export const object = fields => ({
   zero: null,
   nullable: false,
+  fields,
   read: (value, name) => readObject(fields, value, '', `${name} must be an object`),
 })
 

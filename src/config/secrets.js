@@ -28,7 +28,9 @@ function secretsOf({ client, http_api: api, admin, uni_poll, lifecycle }) {
     if (token.jwks_public_endpoint !== '' || token.enabled === false) continue
     for (const name of TOKEN_KEYS) secrets.push([`client.${block}.${name}`, token[name]])
   }
-  if (!api.disabled && !api.insecure) secrets.push(['http_api.key', api.key])
+  if (!api.disabled && !api.insecure) {
+    secrets.push(['http_api.key', api.key], ['http_api.previous_key', api.previous_key])
+  }
   if (admin.enabled && admin.password !== '') {
     secrets.push(['admin.password', admin.password], ['admin.secret', admin.secret])
   }

@@ -125,11 +125,11 @@ export class Session {
     }
   }
 
-  /** Answers a command with an error, after the replies to earlier commands. @param {number} id @param {Error} error */
-  failInOrder(id, error) {
-    if (this.unanswered === 0) return this.fail(id, error)
+  /** As `fail`, after the replies to earlier commands. @param {number} id @param {Error} error @param {string} [channel] */
+  failInOrder(id, error, channel) {
+    if (this.unanswered === 0) return this.fail(id, error, channel)
     this.#block()
-    this.#postpone(() => this.fail(id, error))
+    this.#postpone(() => this.fail(id, error, channel))
   }
 
   /** Queues a command or a function. @param {any} raw */
@@ -204,14 +204,14 @@ export class Session {
     this.#finish(id, work, this.unanswered === 0 || this.queue === null)
   }
 
-  /** Answers a command with an error; a Disconnect closes the connection. @param {number} id @param {Error} error */
-  fail(id, error) {
+  /** Answers a command; a Disconnect ends all. @param {number} id @param {Error} error @param {string} [channel] */
+  fail(id, error, channel) {
     if (error instanceof Disconnect) return this.close(error)
-    const { log, traffic } = this.context
+    const { log, refusals } = this.context
     const expected = error instanceof ReplyError || error instanceof CallFailed
     if (!expected) log.error({ err: error, client: this.id }, 'command failed')
     const known = error instanceof ReplyError ? error : errors.internal
-    traffic.errors.add(known.code)
+    refusals.command(known, reasonOf(known), this, channel)
     this.send(this.codec.error(id, known))
   }
 

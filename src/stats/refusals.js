@@ -8,7 +8,7 @@ export class Refusals {
   #log
 
   /**
-   * @param {Pick<Traffic, 'refusals'>} traffic
+   * @param {Pick<Traffic, 'refusals' | 'errors'>} traffic
    * @param {{info: (fields: () => object, message: string, key: string) => void}} log LimitedLog
    */
   constructor(traffic, log) {
@@ -24,5 +24,19 @@ export class Refusals {
     this.#traffic.refusals.add(reason)
     const line = () => ({ reason, address: client.remoteAddress(), ...fields })
     this.#log.info(line, 'client refused', `client refused: ${reason}`)
+  }
+
+  /**
+   * A command of a client that is answered with an error. Those of applications, and of a connect, have lines of their
+   * own or none.
+   * @param {{code: number}} error @param {string} reason as for `add`
+   * @param {Client & {connected: boolean, user: string}} client
+   * @param {string} [channel] of the command, where it is known
+   */
+  command({ code }, reason, client, channel) {
+    this.#traffic.errors.add(code)
+    if (!client.connected || reason === 'application') return
+    const line = () => ({ code, reason, channel, user: client.user, address: client.remoteAddress() })
+    this.#log.info(line, 'command refused', `command refused: ${code}`)
   }
 }

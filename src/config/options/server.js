@@ -114,6 +114,12 @@ export const serverOptions = newWorkers([
     secret: true,
     change: 'live',
   }),
+  string(
+    'http_api.previous_key',
+    '',
+    'Key before the last rotation, accepted beside `http_api.key`. Empty: none. Halley only.',
+    { secret: true, change: 'live' },
+  ),
   bool(
     'http_api.insecure',
     'Accept API requests without a key. Only behind a proxy that authenticates them.',

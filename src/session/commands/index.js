@@ -53,7 +53,7 @@ export function dispatch(session, { id, method, request, ping }) {
     }
     run(session, id, request)
   } catch (error) {
-    session.failInOrder(id, error)
+    session.failInOrder(id, error, request.channel)
   }
 }
 
