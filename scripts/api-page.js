@@ -1,0 +1,161 @@
+// docs/api.md, made from docs/openapi.yaml.
+
+const HEAD = `# Server API
+
+<!-- Made from docs/openapi.yaml by \`node scripts/docs.js\`; tests run every example on a gateway. -->
+
+DESCRIPTION
+The same as a file for tools: [openapi.yaml](openapi.yaml) (OpenAPI 3.1).
+
+\`\`\`sh
+curl http://127.0.0.1:8000/api/publish -H 'X-API-Key: KEY' -d '{"channel": "news", "data": {"hello": "world"}}'
+\`\`\`
+
+- **Request:** \`POST\` to \`/api/<method>\` with one JSON object. \`/api\` is \`http_api.handler_prefix\`; with
+  \`http_server.internal_port\` the API is on that port only. \`null\` is the absence of a field, except in \`data\`.
+  Unknown fields are ignored. A body has at most 16 MB.
+- **Key:** \`http_api.key\` in the header \`X-API-Key: KEY\` or \`Authorization: apikey KEY\`, or in the query as
+  \`api_key\`. How to change it: [secrets.md](secrets.md#api-key).
+- **Answer:** HTTP 200 with \`{"result": ...}\` or \`{"error": {"code": ..., "message": ...}}\`. Codes and the HTTP
+  statuses of refused requests: [errors.md](errors.md#errors).
+- **Repeat** a publish after a lost connection with the same \`idempotency_key\`: it is published once.
+- **Connections** are kept alive. One request at a time on each; use several connections, or \`batch\`.
+
+In the examples the user 42 is connected and subscribed to \`chat:lobby\`, with this configuration:
+
+\`\`\`json
+{
+  "http_api": { "key": "32 random bytes" },
+  "client": { "token": { "hmac_secret_key": "32 random bytes" } },
+  "channel": {
+    "without_namespace": { "allow_subscribe_for_client": true },
+    "namespaces": [
+      {
+        "name": "chat",
+        "presence": true,
+        "history_size": 100,
+        "history_ttl": "10m",
+        "force_recovery": true,
+        "allow_subscribe_for_client": true
+      }
+    ]
+  }
+}
+\`\`\`
+`
+
+const COLUMNS = 118
+
+/**
+ * @param {any} document parsed openapi.yaml @param {any} value an object, or a reference to one
+ * @returns {any} the object
+ */
+export function resolve(document, value) {
+  if (value?.$ref === undefined) return value
+  const found = value.$ref
+    .slice('#/'.length)
+    .split('/')
+    .reduce((/** @type {any} */ at, /** @type {string} */ name) => at?.[name], document)
+  if (found === undefined) throw new Error(`openapi.yaml: no ${value.$ref}`)
+  return resolve(document, found)
+}
+
+/**
+ * @typedef {object} Operation
+ * @property {string} name of the method
+ * @property {any} post its operation
+ * @property {any} request JSON schema
+ * @property {any} answer JSON schema
+ * @property {any} [example] request @property {any} [result] answer to it
+ */
+
+/** @param {any} document parsed openapi.yaml @returns {Operation[]} in the order of the file */
+export function operations(document) {
+  return Object.entries(document.paths).map(([path, item]) => {
+    const { post } = resolve(document, item)
+    const asked = post.requestBody.content['application/json']
+    const answered = resolve(document, post.responses['200']).content['application/json']
+    return {
+      name: path.slice(1),
+      post,
+      request: resolve(document, asked.schema),
+      answer: answered.schema,
+      example: asked.example,
+      result: answered.example,
+    }
+  })
+}
+
+/** @param {any} value @returns {string} JSON, spaced, on one line if it fits */
+function text(value, indent = '', name = '') {
+  const label = name === '' ? '' : `${JSON.stringify(name)}: `
+  const line = JSON.stringify(value, null, 1).replace(/\n */g, ' ').replace(/\[ /g, '[').replace(/ \]/g, ']')
+  const whole = indent + label + line
+  if (typeof value !== 'object' || value === null || whole.length <= COLUMNS) return whole
+  const list = Array.isArray(value)
+  const members = Object.entries(value).map(([each, member]) => text(member, `${indent}  `, list ? '' : each))
+  return `${indent}${label}${list ? '[' : '{'}\n${members.join(',\n')}\n${indent}${list ? ']' : '}'}`
+}
+
+/** @param {any} schema @returns {string} */
+function typeOf({ type, items, format, additionalProperties }) {
+  if (type === 'array') return `list of ${items.type}s`
+  if (type === 'object' && additionalProperties?.type) return `object of ${additionalProperties.type}s`
+  if (format === 'base64') return 'base64'
+  return type ?? 'any'
+}
+
+/** @param {any} document @param {any} schema of an object @param {string} [prefix] @returns {string[]} rows */
+function rows(document, schema, prefix = '') {
+  return Object.entries(schema.properties).flatMap(([name, given]) => {
+    const field = resolve(document, given)
+    const must = schema.required?.includes(name) ? ', required' : ''
+    const switches = Object.values(field.properties ?? {}).every(
+      inner => '$ref' in /** @type {any} */ (inner),
+    )
+    const inner = Object.keys(field.properties ?? {})
+    const names = switches && inner.length > 0 ? `: ${inner.map(each => `\`${each}\``).join(', ')}` : ''
+    return [
+      `| \`${prefix}${name}\` | ${typeOf(field)}${must} | ${field.description}${names}. |`,
+      ...(switches ? [] : rows(document, field, `${name}.`)),
+    ]
+  })
+}
+
+/** @param {any} document @param {Operation} operation */
+function section(document, { name, post, request, example, result }) {
+  const table = rows(document, request)
+  const fields = ['', '| field | type | meaning |', '| --- | --- | --- |', ...table, ''].join('\n')
+  return `
+## ${name}
+
+${post.summary}.${post.description ? `\n\n${post.description.trim()}` : ''}
+${table.length === 0 ? '' : fields}
+\`\`\`json
+${text(example)}
+\`\`\`
+
+\`\`\`json
+${text(result)}
+\`\`\`
+`
+}
+
+/** @param {any} document parsed openapi.yaml @returns {string} docs/api.md */
+export function apiPage(document) {
+  const all = operations(document)
+  const shown = all.filter(({ post }) => !post.deprecated)
+  const hidden = all.filter(({ post }) => post.deprecated)
+  const list = shown.map(({ name, post }) => `| [\`${name}\`](#${name}) | ${post.summary}. |`)
+  return `${HEAD.replace('DESCRIPTION\n', () => document.info.description)}
+| method | |
+| --- | --- |
+${list.join('\n')}
+${shown.map(operation => section(document, operation)).join('')}
+## Methods without a function
+
+${hidden.map(({ name, post }) => `- \`${name}\`: ${post.summary}.`).join('\n')}
+
+The old form of Centrifugo, \`POST /api\` with \`{"method": "publish", "params": {...}}\`, works, too.
+`
+}

@@ -1,0 +1,53 @@
+// docs/openapi.yaml has every method of the server API with its parameters. api.slow.js runs its examples.
+
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { parse } from 'yaml'
+import { operations, resolve } from '../../scripts/api-page.js'
+import { methods } from '../../src/api/methods.js'
+import { flag, ignored, payload, raw, string, strings, tags } from '../../src/api/params.js'
+
+/** @import { Field } from '../../src/api/params.js' */
+
+const document = parse(readFileSync(new URL('../../docs/openapi.yaml', import.meta.url), 'utf8'))
+const listed = operations(document)
+
+/** Of what is not a number and not an object of fields. @type {Map<Field, string | undefined>} */
+const TYPES = new Map([
+  [string, 'string'],
+  [flag, 'boolean'],
+  [strings, 'array'],
+  [tags, 'object'],
+  [payload, undefined],
+  [raw, undefined],
+  [ignored, undefined],
+])
+
+/** @param {any} t @param {any} schema of an object @param {Record<string, Field>} fields @param {string} where */
+function compare(t, schema, fields, where) {
+  t.same(Object.keys(schema.properties).sort(), Object.keys(fields).sort(), `fields of ${where}`)
+  for (const [name, field] of Object.entries(fields)) {
+    const given = resolve(document, schema.properties[name])
+    const type = field.fields ? 'object' : TYPES.has(field) ? TYPES.get(field) : 'integer'
+    t.equal(given.type, type, `type of ${where}.${name}`)
+    if (field.fields) compare(t, given, field.fields, `${where}.${name}`)
+  }
+}
+
+t.test('it has every method with its fields, and no other', async t => {
+  t.same(listed.map(({ name }) => name).sort(), [...methods.keys(), 'batch'].sort())
+  for (const [name, { fields }] of methods) {
+    const { post, request } = /** @type {any} */ (listed.find(each => each.name === name))
+    // Those that only refuse show the channel.
+    if (post.deprecated && name !== 'rpc') t.same(Object.keys(fields), ['channel'])
+    compare(t, request, fields, name)
+  }
+})
+
+t.test('each method that does something has an example and its answer', async t => {
+  for (const { name, post, example, result } of listed) {
+    if (post.deprecated) continue
+    t.equal(typeof example, 'object', name)
+    t.equal(typeof result, 'object', name)
+  }
+})

@@ -1,0 +1,62 @@
+// Pages that are made from code are up to date, and the way in has every page.
+
+import { readdirSync, readFileSync } from 'node:fs'
+import t from 'tap'
+import { PAGES } from '../../scripts/docs.js'
+import { unsupportedOptions } from '../../src/config/centrifugo.js'
+import { options } from '../../src/config/options.js'
+
+const docs = new URL('../../docs/', import.meta.url)
+
+/** @param {string} name */
+const read = name => readFileSync(new URL(name, docs), 'utf8')
+
+t.test('made pages are up to date', async t => {
+  for (const [name, make] of Object.entries(PAGES))
+    t.ok(read(name) === make(), `docs/${name}: run \`node scripts/docs.js\``)
+})
+
+t.test('docs/centrifugo.md has every key', async t => {
+  const page = read('centrifugo.md')
+  for (const path of unsupportedOptions) t.ok(page.includes(`| \`${path}\` |`), path)
+  for (const { path, block, members } of options) {
+    if (block !== undefined || members !== undefined) continue
+    t.ok(
+      page.includes(`\`${path.slice(path.lastIndexOf('.') + 1)}\``) ||
+        page.includes(`.${path.split('.').slice(-1)}\``),
+      path,
+    )
+  }
+})
+
+t.test('docs/README.md links every page, README.md links it', async t => {
+  const index = read('README.md')
+  const pages = readdirSync(docs).filter(name => name.endsWith('.md') && name !== 'README.md')
+  for (const name of pages) t.ok(index.includes(`](${name})`), `docs/README.md links ${name}`)
+  t.match(read('../README.md'), '](docs/README.md)')
+})
+
+t.test('links between pages lead somewhere', async t => {
+  /** @param {string} heading @returns {string} its anchor, as GitHub makes it */
+  const anchorOf = heading =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-')
+  for (const name of readdirSync(docs).filter(name => name.endsWith('.md'))) {
+    const text = read(name).replace(/^```[\s\S]*?^```$/gm, '')
+    for (const [, path, anchor] of text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)) {
+      let target
+      try {
+        target = readFileSync(new URL(path === '' ? name : path, docs), 'utf8')
+      } catch (error) {
+        // A folder.
+        if (error.code !== 'EISDIR') t.fail(`docs/${name}: no ${path}`)
+        continue
+      }
+      if (anchor === undefined || !/\.md$/.test(path || name)) continue
+      const anchors = [...target.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading))
+      t.ok(anchors.includes(anchor), `docs/${name}: ${path}#${anchor}`)
+    }
+  }
+})
