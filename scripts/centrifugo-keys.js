@@ -40,7 +40,7 @@ const INSTEAD = [
   ['channel.without_namespace.client_publish_debounce', 'a `publish` hook'],
   ['client.channel_position_max_time_lag', '`client.channel_position_check_delay`'],
   ['consumers.', 'a program that reads the queue and calls `broadcast`'],
-  ['debug.', '`node --cpu-prof`, `halley dashboard`'],
+  ['debug.', '`node --cpu-prof`, `npx halley-gateway dashboard`'],
   ['grpc_api.', 'the [server API](api.md) over HTTP'],
   ['graphite.', '`prometheus.enabled`, or the [CSV file](csv.md)'],
   ['opentelemetry.', '`prometheus.enabled`'],

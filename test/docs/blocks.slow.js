@@ -163,7 +163,11 @@ async function configured(t) {
     log: { level: 'none' },
     stats: { socket: 'none' },
   })
-  return workplace(t, ['centrifuge', 'ws'], { 'config.json': config, 'halley.json': config })
+  return workplace(t, ['centrifuge', 'ws'], {
+    'config.json': config,
+    'config.yaml': config,
+    'halley.json': config,
+  })
 }
 
 t.test('every block of this kind compiles', async t => {
@@ -181,7 +185,7 @@ t.test('every block of this kind compiles', async t => {
 
 t.test('blocks against a gateway', { skip: withoutProgram('curl') }, async t => {
   const port = await freePort()
-  const profile = developmentProfile({ address: '127.0.0.1', port, key: KEY })
+  const profile = developmentProfile(KEY)
   const gateway = await startGateway(t, {
     ...profile,
     workers: 1,
@@ -199,7 +203,7 @@ t.test('blocks against a gateway', { skip: withoutProgram('curl') }, async t => 
     if (language !== 'sh') continue
     t.test(where, async t => {
       const folder = await configured(t)
-      if (text.includes('config init')) await rm(join(folder, 'config.json'))
+      if (text.includes('config init')) await rm(join(folder, 'config.yaml'))
       const env = { ROOT: root, FREE_PORT: String(await freePort()), HALLEY_WORKERS: '1' }
       const { code, text: said } = await run(t, 'bash', ['-c', `${PRELUDE}\n${here(text)}`], {
         cwd: folder,
