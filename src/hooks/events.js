@@ -29,11 +29,40 @@ function headersOf(lines) {
   return headers
 }
 
+/** Whether somebody still waits for a call. An AbortSignal would cost as much as half of an HTTP request. */
+export class CancelToken {
+  /** Why nobody waits any more; null: somebody does. @type {Error | null} */
+  reason = null
+  /** Called when nobody waits any more. The transport under way sets it, and resets it to null. @type {(() => void) | null} */
+  onCancel = null
+  /** @type {AbortController | null} */
+  #controller = null
+
+  get cancelled() {
+    return this.reason !== null
+  }
+
+  /** @returns {AbortSignal} */
+  get signal() {
+    this.#controller ??= new AbortController()
+    if (this.cancelled) this.#controller.abort(this.reason)
+    return this.#controller.signal
+  }
+
+  /** @param {Error} reason */
+  cancel(reason) {
+    if (this.cancelled) return
+    this.reason = reason
+    this.onCancel?.()
+    this.#controller?.abort(reason)
+  }
+}
+
 /** Something a client does, or that happens to it. */
 export class HookEvent {
   #session
-  /** @type {AbortController | null} */
-  #controller = null
+  /** @type {CancelToken | null} */
+  #token = null
 
   /** @param {Session} session */
   constructor(session) {
@@ -92,15 +121,18 @@ export class HookEvent {
 
   /** Aborted when the client has left, and when the time of the handler is over. @returns {AbortSignal} */
   get signal() {
-    this.#controller ??= new AbortController()
-    return this.#controller.signal
+    return HookEvent.token(this).signal
+  }
+
+  /** @returns {CancelToken} the only one of the event */
+  static token(/** @type {HookEvent} */ event) {
+    return (event.#token ??= new CancelToken())
   }
 
   /** Nobody waits for the answer any more. @param {Error} reason */
   static abort(/** @type {HookEvent} */ event, /** @type {Error} */ reason) {
     // A handler may ask for the signal later.
-    event.#controller ??= new AbortController()
-    event.#controller.abort(reason)
+    HookEvent.token(event).cancel(reason)
   }
 
   /** Approximate bytes that a waiting event keeps. @returns {number} */

@@ -11,6 +11,7 @@ import { CallFailed } from './contract.js'
 import { decodeAnswer, encodeRequest, METHODS } from './grpc-messages.js'
 
 /** @import { ChannelCredentials, Client, Metadata, ServiceError } from '@grpc/grpc-js' */
+/** @import { CancelToken } from './events.js' */
 /** @import { ProxyAnswer } from './proxy-answers.js' */
 /** @import { ProxyCall, ProxyTransport } from './proxies.js' */
 
@@ -92,10 +93,10 @@ class Connection {
 
   /**
    * @param {string} path @param {Buffer} request @param {Metadata} metadata @param {number} timeout ms
-   * @param {AbortSignal} signal @returns {Promise<Buffer>}
+   * @param {CancelToken} token @returns {Promise<Buffer>}
    */
-  call(path, request, metadata, timeout, signal) {
-    if (signal.aborted) return Promise.reject(signal.reason)
+  call(path, request, metadata, timeout, token) {
+    if (token.cancelled) return Promise.reject(token.reason)
     this.#calls++
     return new Promise((resolve, reject) => {
       const options = { deadline: Date.now() + timeout }
@@ -107,8 +108,8 @@ class Connection {
         metadata,
         options,
         (error, answer) => {
-          if (!signal.aborted) {
-            signal.removeEventListener('abort', abort)
+          if (!token.cancelled) {
+            token.onCancel = null
             const failure = error && this.#failureOf(error)
             this.#heard(failure)
             if (failure === null) resolve(/** @type {Buffer} */ (answer))
@@ -118,12 +119,11 @@ class Connection {
           this.#closeIfIdle()
         },
       )
-      const abort = () => {
-        this.#heard(signal.reason)
-        reject(signal.reason)
+      token.onCancel = () => {
+        this.#heard(token.reason)
+        reject(token.reason)
         call.cancel()
       }
-      signal.addEventListener('abort', abort)
     })
   }
 
@@ -274,13 +274,13 @@ class GrpcTransport {
    * @param {string} event @param {Record<string, any>} fields @param {ProxyCall} call
    * @returns {Promise<ProxyAnswer>}
    */
-  async call(event, fields, { headers, signal }) {
+  async call(event, fields, { headers, token }) {
     const request = encodeRequest(this.#writer, event, fields)
     if (this.#last.headers !== headers) this.#last = { headers, metadata: this.#metadataOf(headers) }
     const { metadata } = this.#last
     return decodeAnswer(
       event,
-      await this.#channel.call(METHODS[event], request, metadata, this.#timeout, signal),
+      await this.#channel.call(METHODS[event], request, metadata, this.#timeout, token),
     )
   }
 

@@ -9,6 +9,7 @@ import { CallFailed } from './contract.js'
 import { decodeAnswer, encodeRequest } from './proxy-json.js'
 
 /** @import { Agent, Dispatcher } from 'undici' */
+/** @import { CancelToken } from './events.js' */
 /** @import { ProxyAnswer } from './proxy-answers.js' */
 /** @import { ProxyCall, ProxyTransport } from './proxies.js' */
 
@@ -61,7 +62,7 @@ export class HttpTransport {
       connections: http.max_connections,
       pipelining: 1,
       keepAliveTimeout: KEEP_ALIVE_MS,
-      // The signal of a call ends its wait.
+      // The token of a call ends its wait.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: { timeout: timeout || 1000, ...(http.tls.enabled ? tlsOptions(http.tls) : {}) },
@@ -72,14 +73,14 @@ export class HttpTransport {
    * @param {string} event @param {Record<string, any>} fields @param {ProxyCall} call
    * @returns {Promise<ProxyAnswer>}
    */
-  async call(event, fields, { headers, signal }) {
+  async call(event, fields, { headers, token }) {
     const body = encodeRequest(fields)
     if (this.#last.headers !== headers)
       this.#last = { headers: /** @type {any} */ (headers), lines: linesOf(headers) }
     const { lines } = this.#last
     let { origin, path } = { origin: this.#origin, path: this.#path }
     for (let redirects = 0; ; redirects++) {
-      const response = await this.#post(origin, path, body, lines, signal)
+      const response = await this.#post(origin, path, body, lines, token)
       const { status } = response
       if (status === 200) return decodeAnswer(event, await this.#unpack(response))
       const transform = this.#transforms.find((/** @type {any} */ { status_code }) => status_code === status)
@@ -93,12 +94,12 @@ export class HttpTransport {
   }
 
   /**
-   * @param {string} origin @param {string} path @param {string} body @param {string[]} lines @param {AbortSignal} signal
+   * @param {string} origin @param {string} path @param {string} body @param {string[]} lines @param {CancelToken} token
    * @returns {Promise<Response>}
    */
-  #post(origin, path, body, lines, signal) {
+  #post(origin, path, body, lines, token) {
     return new Promise((resolve, reject) => {
-      const response = new Response(this.#limit, signal, resolve, reject)
+      const response = new Response(this.#limit, token, resolve, reject)
       this.#agent.dispatch({ origin, path, method: 'POST', headers: lines, body }, response)
     })
   }
@@ -136,7 +137,7 @@ function failureOf(error) {
 class Response {
   status = 0
   #limit
-  #signal
+  #token
   #resolve
   #reject
   /** @type {Buffer[]} name, value, name, value ... */
@@ -147,19 +148,18 @@ class Response {
   #over = false
   /** @type {((error?: Error) => void) | null} of the request; null: it waits for a connection */
   #abort = null
-  #leave = () => this.#fail(this.#signal.reason)
 
   /**
-   * @param {number} limit bytes @param {AbortSignal} signal @param {(response: Response) => void} resolve
+   * @param {number} limit bytes @param {CancelToken} token @param {(response: Response) => void} resolve
    * @param {(error: Error) => void} reject
    */
-  constructor(limit, signal, resolve, reject) {
+  constructor(limit, token, resolve, reject) {
     this.#limit = limit
-    this.#signal = signal
+    this.#token = token
     this.#resolve = resolve
     this.#reject = reject
-    signal.addEventListener('abort', this.#leave)
-    if (signal.aborted) this.#leave()
+    token.onCancel = () => this.#fail(/** @type {Error} */ (token.reason))
+    if (token.cancelled) token.onCancel()
   }
 
   /** @returns {Buffer} as it came */
@@ -223,7 +223,7 @@ class Response {
 
   #end() {
     this.#over = true
-    this.#signal.removeEventListener('abort', this.#leave)
+    this.#token.onCancel = null
   }
 }
 

@@ -7,6 +7,7 @@ import { isHttp } from '../config/proxy-words.js'
 import { errors } from '../errors.js'
 import { Breaker } from './breaker.js'
 import { CallFailed, NO_CHANNEL_HANDLERS, NO_HANDLERS } from './contract.js'
+import { HookEvent } from './events.js'
 import { GrpcChannels } from './grpc.js'
 import { HttpTransport } from './http.js'
 import { isRefresh, readAnswer, UNREADABLE } from './proxy-answers.js'
@@ -16,15 +17,15 @@ import { requests } from './proxy-requests.js'
 /** @import { LimitedLog } from '../log.js' */
 /** @import { HookSeries, HookStats } from '../stats/hook-stats.js' */
 /** @import { ChannelHandlers, Handler, Handlers } from './contract.js' */
-/** @import { HookEvent } from './events.js' */
+/** @import { CancelToken } from './events.js' */
 /** @import { ProxyAnswer } from './proxy-answers.js' */
 
 /**
  * @typedef {object} ProxyCall
  * @property {ReadonlyMap<string, readonly string[]>} headers to send: name in lower case -> values
- * @property {AbortSignal} signal aborted when nobody waits any more; its reason is an Error
+ * @property {CancelToken} token cancelled when nobody waits any more
  *
- * A way to call one backend. MUST reject with the reason of the signal soon after it is aborted, with a CallFailed for
+ * A way to call one backend. MUST reject with the reason of the token soon after it is cancelled, with a CallFailed for
  * what the backend or the network does wrong (kinds: `unreachable`, `unavailable`, `status`, `size`, `answer`), and hold
  * no more than `max_response_size` of an answer. MUST NOT repeat calls.
  * @typedef {object} ProxyTransport
@@ -104,11 +105,11 @@ class Backend {
         return await this.#try(event, fields, call)
       } catch (error) {
         // After a timeout there is no time left.
-        const again = DOWN.has(error.kind) && error.kind !== 'timeout' && !call.signal.aborted
+        const again = DOWN.has(error.kind) && error.kind !== 'timeout' && !call.token.cancelled
         if (retry >= tries || !again) throw error
       }
-      await wait(RETRY_MS * 2 ** retry, undefined, { signal: call.signal }).catch(() => {
-        throw call.signal.reason
+      await wait(RETRY_MS * 2 ** retry, undefined, { signal: call.token.signal }).catch(() => {
+        throw call.token.reason
       })
     }
   }
@@ -128,7 +129,7 @@ class Backend {
       this.#answered(place)
       return answer
     } catch (error) {
-      const reason = call.signal.aborted ? call.signal.reason : error
+      const reason = call.token.reason ?? error
       // It was not asked if the data of the client cannot be sent.
       if (!(reason instanceof CallFailed) || reason.kind === 'data') breaker.unknown(ticket)
       else if (!DOWN.has(reason.kind)) this.#answered(place)
@@ -204,7 +205,7 @@ class ProxyHandler {
   /** @param {HookEvent} event @returns {Promise<any>} */
   async #ask(event) {
     const fields = requests[this.#event](event, this.#request)
-    const call = { headers: this.#backend.lists.of(event), signal: event.signal }
+    const call = { headers: this.#backend.lists.of(event), token: HookEvent.token(event) }
     const startedAt = this.#series.begin()
     let answer
     try {

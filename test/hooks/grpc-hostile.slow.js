@@ -5,6 +5,7 @@ import http2 from 'node:http2'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { CallFailed } from '../../src/hooks/contract.js'
+import { HookEvent } from '../../src/hooks/events.js'
 import { framed, reply, startHttp2, startProxies } from './grpc-rig.js'
 import { event, fails } from './proxy-rig.js'
 
@@ -54,7 +55,7 @@ t.test('connections', async t => {
     for (let i = 0; i < 5; i++) {
       const asked = event()
       const call = rpc.call(asked)
-      asked.controller.abort(late)
+      HookEvent.abort(asked, late)
       await fails(t, call, 'timeout')
     }
     answer = stream => reply(stream, framed(Buffer.alloc(0)))

@@ -9,6 +9,7 @@ import { ServerCredentials, status } from '@grpc/grpc-js'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 import { Disconnect, ReplyError } from '../../src/errors.js'
+import { HookEvent } from '../../src/hooks/events.js'
 import { createProxies } from '../../src/hooks/proxies.js'
 import { bytesPayload, NO_PAYLOAD } from '../../src/protocol/payload.js'
 import { HookStats } from '../../src/stats/hook-stats.js'
@@ -267,7 +268,7 @@ t.test('the end of a call', async t => {
     const request = await backend.request(({ fields }) => fields.method === 'left')
     t.match(stats.states(), { 'grpc rpc default': { inflight: 1, down: 0 } })
     const reason = new Error('the client has left')
-    asked.controller.abort(reason)
+    HookEvent.abort(asked, reason)
     await t.rejects(call, reason)
     await request.aborted
     t.match(stats.states(), { 'grpc rpc default': { inflight: 0 } })

@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 import { Disconnect, ReplyError } from '../../src/errors.js'
+import { HookEvent } from '../../src/hooks/events.js'
 import { createProxies } from '../../src/hooks/proxies.js'
 import { bytesPayload, NO_PAYLOAD, textPayload } from '../../src/protocol/payload.js'
 import { HookStats } from '../../src/stats/hook-stats.js'
@@ -234,7 +235,7 @@ t.test('an aborted call ends with the reason, and its request is aborted', async
   const request = await backend.request(() => true)
   t.match(stats.states(), { 'http rpc default': { inflight: 1, down: 0 } })
   const reason = new Error('the client has left')
-  asked.controller.abort(reason)
+  HookEvent.abort(asked, reason)
   await t.rejects(call, reason)
   await request.aborted
   t.match(stats.states(), { 'http rpc default': { inflight: 0 } })
@@ -266,7 +267,7 @@ t.test('clients that leave while their calls wait for a connection do not cost o
   const waiting = Array.from({ length: 20 }, () => event())
   const calls = waiting.map(asked => rpc.call(asked))
   const left = new Error('the client has left')
-  for (const { controller } of waiting) controller.abort(left)
+  for (const asked of waiting) HookEvent.abort(asked, left)
   for (const call of calls) await t.rejects(call, left)
   const last = rpc.call(event())
   release()

@@ -1,12 +1,13 @@
 // What tests of event proxies need without a gateway: an event, and the failures of calls.
 
 import { CallFailed } from '../../src/hooks/contract.js'
+import { HookEvent } from '../../src/hooks/events.js'
 import { textPayload } from '../../src/protocol/payload.js'
 
 /** @param {object} [more] @returns {any} an event, as a session makes it */
 export function event(more) {
-  const controller = new AbortController()
-  return {
+  const made = new HookEvent(/** @type {any} */ ({}))
+  const fields = {
     client: 'c1',
     transport: 'websocket',
     protocol: 'json',
@@ -23,10 +24,10 @@ export function event(more) {
     reason: 'gone',
     channels: ['a', 'b'],
     duration: 1.5,
-    controller,
-    signal: controller.signal,
     ...more,
   }
+  // They hide the getters that read from a session.
+  return Object.defineProperties(made, Object.getOwnPropertyDescriptors(fields))
 }
 
 /** @param {import('tap').Test} t @param {Promise<any>} promise @param {string} kind */
