@@ -168,10 +168,29 @@ const errorOf = status =>
       ? 'the session has expired'
       : `the gateway answers with HTTP ${status}`
 
+const UNREACHABLE = 'the host cannot be reached'
+const NO_TLS = 'there is no TLS on this port: use http://'
+const UNTRUSTED = 'the certificate is not trusted: --ca FILE trusts it'
+
+/** Codes of Node.js and OpenSSL -> reason. @type {Readonly<Record<string, string>>} */
+const REASONS = Object.freeze({
+  ECONNREFUSED: 'there is no gateway',
+  ECONNRESET: 'the gateway has closed the connection',
+  ENOTFOUND: 'unknown host',
+  EAI_AGAIN: 'unknown host, or no name server answers',
+  ETIMEDOUT: UNREACHABLE,
+  EHOSTUNREACH: UNREACHABLE,
+  ENETUNREACH: UNREACHABLE,
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+})
+
 /** @param {NodeJS.ErrnoException} error */
-function reasonOf(error) {
-  if (error.code === 'ECONNREFUSED') return 'there is no gateway'
-  if (error.code === 'ECONNRESET') return 'the gateway has closed the connection'
-  if (error.code === 'ENOTFOUND') return 'unknown host'
-  return error.message
+function reasonOf({ code = '', message }) {
+  if (code.startsWith('HPE_')) return 'this is no HTTP server'
+  // OpenSSL reads the answer of a server without TLS as a record.
+  if (/wrong version number|packet length too long|record layer/.test(message)) return NO_TLS
+  return REASONS[code] ?? message.split('\n')[0]
 }

@@ -8,6 +8,7 @@ import { secretFaults, secretWarnings } from './secrets.js'
 /** Permissions of all clients in the development profile. */
 const OPEN = Object.freeze({
   presence: true,
+  join_leave: true,
   history_size: 50,
   history_ttl: '10m',
   force_recovery: true,
@@ -41,9 +42,16 @@ export function developmentProfile(key) {
     channel: {
       without_namespace: { ...OPEN },
       namespaces: [
-        { name: 'demo', ...OPEN, join_leave: true, force_push_join_leave: true },
+        { name: 'demo', ...OPEN, force_push_join_leave: true },
         // The demo page's pointers: only the newest counts, so none is kept.
-        { name: 'pointers', ...OPEN, history_size: 0, history_ttl: '0s', force_recovery: false },
+        {
+          name: 'pointers',
+          ...OPEN,
+          join_leave: false,
+          history_size: 0,
+          history_ttl: '0s',
+          force_recovery: false,
+        },
       ],
     },
     http_stream: { enabled: true },

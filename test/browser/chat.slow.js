@@ -1,4 +1,5 @@
-// The chat examples in a browser: two pages in one room, over the hooks and over the Express backend.
+// The chat examples in a browser: two pages in one room, over the hooks and over the Express backend; and the quickstart
+// of README.md beside a gateway with the development profile.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,6 +8,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { startExample } from '../examples/example.js'
+import { fetch } from '../fetch.js'
 import { startGateway } from '../gateway.js'
 import { freePort } from '../ports.js'
 import { RemotePage } from './remote-page.js'
@@ -62,4 +64,41 @@ t.test('by an Express backend', async t => {
   const { client, channel } = JSON.parse(text)
   await startGateway(t, { http_server: { port: api }, client, channel })
   await talk(t, `http://127.0.0.1:${port}/`)
+})
+
+t.test('the quickstart: a page on a port of its own, history, presence, and its backend', async t => {
+  // What the helper sets for other tests is left to the profile.
+  const config = { workers: 1, client: { allowed_origins: undefined, ping_interval: undefined } }
+  const gateway = await startGateway(t, config, { args: ['--dev'] })
+  const program = fileURLToPath(new URL('../../examples/quickstart/server.js', import.meta.url))
+  const env = { ...process.env, PORT: '0', GATEWAY: gateway.url, HALLEY_API_KEY: 'key' }
+  const backend = spawn(process.execPath, [program], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.teardown(() => backend.kill('SIGKILL'))
+  const [line] = await once(createInterface({ input: backend.stdout }), 'line')
+  const [url] = /** @type {string[]} */ (/http:\S+/.exec(line))
+  t.match(url, /^http:\/\/localhost:\d+\/$/)
+
+  const ann = await RemotePage.open(t, url)
+  const here = (/** @type {number} */ n) => `document.getElementById('here').textContent === '${n}'`
+  await ann.until(here(1))
+  await says(ann, 'hello <b>there</b>')
+  await hears(ann, ': hello <b>there</b>')
+  const ben = await RemotePage.open(t, url)
+  await hears(ben, ': hello <b>there</b>')
+  await ann.until(here(2))
+  await ben.evaluate(`document.getElementById('name').value = 'Ben'`)
+  await says(ben, 'here, too')
+  await hears(ann, 'Ben: here, too')
+  t.same([...ann.faults, ...ben.faults], [])
+  await ben.go('about:blank')
+  await ann.until(here(1))
+
+  const say = (/** @type {string} */ body) => fetch(`${url}say`, { method: 'POST', body })
+  t.equal((await say('{"name":"x"}')).status, 400)
+  t.equal((await say('x'.repeat(20_000))).status, 413)
+  t.equal((await fetch(`${url}constructor`)).status, 404)
+  const told = once(createInterface({ input: backend.stderr }), 'line')
+  await gateway.stop()
+  t.equal((await say('{"name":"Ann","text":"anybody?"}')).status, 502)
+  t.same(await told, [`no gateway listens at ${gateway.url}`])
 })

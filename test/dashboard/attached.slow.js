@@ -74,10 +74,12 @@ t.test('a gateway that is killed, and is there again', async t => {
 })
 
 t.test('over HTTP with the admin key, and not with another one', async t => {
-  const gateway = await startGateway(t, {
+  const config = {
+    http_server: { port: await freePort() },
     admin: { enabled: true, password: 'open-sesame-of-tests' },
     stats: { socket: 'none' },
-  })
+  }
+  const gateway = await startGateway(t, config)
   const tmux = await dashboard(t, gateway.url, { HALLEY_ADMIN_KEY: 'open-sesame-of-tests' })
   for (const row of rowsOf(gateway)) await tmux.until(row)
   await tmux.keys('g')
@@ -86,6 +88,12 @@ t.test('over HTTP with the admin key, and not with another one', async t => {
   await tmux.until('garbage collection: done')
   await tmux.keys('l')
   await tmux.until(/log: (?!done)./)
+  gateway.process.kill('SIGKILL')
+  await tmux.until(/gateway gone, retrying for [\d.]+ s/)
+  for (const pid of gateway.workerPids) t.ok(await ended(pid), 'workers do not outlive their primary')
+  // Another primary: the session of the dashboard is unknown to it.
+  const second = await startGateway(t, config)
+  for (const row of rowsOf(second)) await tmux.until(row)
   await tmux.keys('q')
   await tmux.until('exit 0')
   const wrong = await dashboard(t, `${gateway.url} --key wrong`)
