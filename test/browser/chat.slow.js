@@ -1,5 +1,5 @@
-// The chat examples in a browser: two pages in one room, over the hooks and over the Express backend; and the quickstart
-// of README.md beside a gateway with the development profile.
+// The chat examples in a browser: two pages in one room, over the hooks and over the Express backend; and the
+// quickstart of README.md beside a gateway with the development profile.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
