@@ -1,12 +1,11 @@
 // What systemd is told, with a datagram socket in its place.
 
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { promisify } from 'node:util'
 import t from 'tap'
 import { ServiceManager } from '../../src/primary/service-manager.js'
 import { config } from '../fleet.js'
@@ -203,26 +202,6 @@ t.test('a socket that nobody reads is one line', { skip, buffered: true }, async
   while (asked < 10 || faults.length === 0) await new Promise(resolve => setTimeout(resolve, 10))
   t.match(faults, [/^systemd-notify failed: .*No such file or directory/])
 })
-
-t.test(
-  'systemd takes the unit of docs/operations.md',
-  {
-    skip: withoutProgram('systemd-analyze', 'systemd'),
-    buffered: true,
-  },
-  async t => {
-    const page = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
-    const folder = testdir(t)
-    const file = join(folder, 'halley.service')
-    const unit = /```ini\n([\s\S]*?)```/.exec(page)?.[1] ?? ''
-    await writeFile(file, unit)
-    const { stdout, stderr } = await promisify(execFile)('systemd-analyze', ['verify', '--man=no', file], {
-      env: { ...process.env, SYSTEMD_UNIT_PATH: `${folder}:` },
-    }).catch(error => error)
-    t.match(unit, /^Type=notify$/m)
-    t.notMatch(stdout + stderr, /halley\.service/)
-  },
-)
 
 t.test('without systemd-notify one line says so, and the gateway runs', { buffered: true }, async t => {
   const env = { NOTIFY_SOCKET: abstract('none'), WATCHDOG_USEC: '40000', PATH: testdir(t) }

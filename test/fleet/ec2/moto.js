@@ -1,44 +1,22 @@
 // moto, the EC2 that PyPI has: a server that nobody here wrote.
 
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, request } from 'node:http'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { freePort } from '../../gateway.js'
+import { pythonPrograms } from '../../python-packages.js'
 
-const run = promisify(execFile)
 /** The version that the tests were written against; .ci/run installs the same one. */
-const MOTO = 'moto[server]==5.2.5'
-const VENV = fileURLToPath(new URL('../../../node_modules/.cache/halley/moto-5.2.5', import.meta.url))
+const VERSION = '5.2.5'
 
-/**
- * @returns {Promise<string>} path of the program: $MOTO_SERVER, or that of a virtual environment that is made once
- * @throws {Error} where there is neither Python nor a way to its packages
- */
-async function program() {
-  if (process.env.MOTO_SERVER) return process.env.MOTO_SERVER
-  const cached = join(VENV, 'bin', 'moto_server')
-  if (existsSync(cached)) return cached
-  await mkdir(dirname(VENV), { recursive: true })
-  // Several may do so at once: each makes its own one, and the last one stays.
-  const venv = await mkdtemp(`${VENV}-`)
-  try {
-    await run('python3', ['-m', 'venv', venv])
-    await run(join(venv, 'bin', 'pip'), ['install', '--quiet', MOTO], { timeout: 280_000 })
-  } catch (error) {
-    await rm(venv, { recursive: true, force: true })
-    throw error
-  }
-  await symlink(venv, `${venv}.link`)
-  await rename(`${venv}.link`, VENV)
-  return join(venv, 'bin', 'moto_server')
-}
+/** @returns {Promise<string>} path of the program: $MOTO_SERVER, or one that is installed once */
+const program = async () =>
+  process.env.MOTO_SERVER ||
+  join(await pythonPrograms(`moto-${VERSION}`, [`moto[server]==${VERSION}`]), 'moto_server')
 
 /** @param {string} id @param {string} date @param {string} [more] @param {Record<string, any>} [other] */
 const image = (id, date, more = 'noble-24.04-amd64', other = {}) => ({

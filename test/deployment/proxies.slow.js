@@ -1,0 +1,340 @@
+// Two nodes with Redis behind nginx, HAProxy and Caddy: what docs/deployment.md promises of examples/deployment.
+
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import http from 'node:http'
+import { join } from 'node:path'
+import { Centrifuge } from 'centrifuge'
+import { EventSource } from 'eventsource'
+import { createSigner } from 'fast-jwt'
+import t from 'tap'
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
+import WebSocket from 'ws'
+import { parse } from 'yaml'
+import { LongPollSocket } from '../../client/long-poll-socket.js'
+import { ApiClient } from '../../src/api/client.js'
+import { startGateway } from '../gateway.js'
+import { withoutProgram } from '../needs.js'
+import { makeAuthority } from '../redis/certificates.js'
+import { freePort, startRedis, until } from '../redis/servers.js'
+import { testdir } from '../testdir.js'
+import {
+  adapted,
+  get,
+  nginxCommand,
+  PROXIES,
+  ReverseProxy,
+  startProxy,
+  temporaryFolders,
+} from './proxy-programs.js'
+
+const ORIGIN = 'https://www.example.com'
+const FORGED = { 'X-Forwarded-For': '203.0.113.9' }
+/** Of the token key, the API and the admin page. */
+const SECRET = 'a secret of this test, of 32 bytes'
+/** Both nodes have the same ports, as on two machines. */
+const HOSTS = ['127.0.0.1', '127.0.0.2']
+const token = createSigner({ key: SECRET })({ sub: '42' })
+
+/** Tells each client what its node knows of it. */
+const HOOKS = `export const connect = ({ headers }) => ({
+  data: { node: process.env.NODE_MARK, address: headers['x-forwarded-for'], scheme: headers['x-forwarded-proto'] },
+})
+`
+
+/** A client of the official SDK: it gets the numbers 1, 2, 3 ... of its channel, each once and in order. */
+class Client {
+  last = 0
+  connects = 0
+  /** @type {string[]} */
+  faults = []
+  /** What its node has said of it. @type {any} */
+  data = null
+  #sdk
+
+  /** @param {string} url @param {string} ca @param {any} transport @param {string} channel */
+  constructor(url, ca, transport, channel) {
+    this.transport = transport
+    class Socket extends WebSocket {
+      /** @param {string} at @param {string[]} protocols */
+      constructor(at, protocols) {
+        super(at, protocols, { ca, origin: ORIGIN, headers: FORGED })
+      }
+    }
+    const poll = transport === 'poll'
+    const path = `/connection/${transport}`
+    const endpoint = poll || transport === 'websocket' ? `${url.replace('https', 'wss')}${path}` : url + path
+    this.#sdk = new Centrifuge([{ transport: poll ? 'websocket' : transport, endpoint }], {
+      token,
+      websocket: poll ? LongPollSocket : Socket,
+      fetch: (/** @type {any} */ at, /** @type {any} */ init) =>
+        fetch(at, { ...init, headers: { ...init.headers, ...FORGED } }),
+      readableStream: ReadableStream,
+      eventsource: EventSource,
+      emulationEndpoint: `${url}/emulation`,
+      minReconnectDelay: 20,
+      maxReconnectDelay: 200,
+    })
+    const subscription = this.#sdk.newSubscription(channel, {
+      minResubscribeDelay: 20,
+      maxResubscribeDelay: 200,
+    })
+    this.#sdk.on('connected', ({ data }) => {
+      this.connects++
+      this.data = data
+    })
+    this.#sdk.on('disconnected', ({ code, reason }) => this.faults.push(`ended with ${code} ${reason}`))
+    subscription.on('unsubscribed', ({ code, reason }) =>
+      this.faults.push(`unsubscribed with ${code} ${reason}`),
+    )
+    subscription.on('subscribed', ({ wasRecovering, recovered }) => {
+      if (wasRecovering && !recovered) this.faults.push('not recovered')
+    })
+    subscription.on('publication', ({ data }) => {
+      if (data !== this.last + 1) this.faults.push(`${data} after ${this.last}`)
+      this.last = data
+    })
+    /** When it follows the channel. */
+    this.ready = new Promise(resolve => subscription.once('subscribed', resolve))
+    subscription.subscribe()
+    this.#sdk.connect()
+  }
+
+  stop() {
+    this.#sdk.removeAllListeners('disconnected')
+    this.#sdk.disconnect()
+  }
+}
+
+/** Publishes 1, 2, 3 ... until it is stopped. */
+class Publisher {
+  last = 0
+  #api
+  #stopped = false
+  #done
+
+  /** @param {string} url @param {string} channel */
+  constructor(url, channel) {
+    this.#api = new ApiClient({ url, key: SECRET })
+    this.#done = this.#run(channel)
+  }
+
+  /** @param {string} channel */
+  async #run(channel) {
+    while (!this.#stopped) {
+      await this.#api.publish(channel, ++this.last)
+      await new Promise(resolve => setTimeout(resolve, 3))
+    }
+  }
+
+  /** @returns {Promise<number>} the last number */
+  async stop() {
+    this.#stopped = true
+    await this.#done
+    this.#api.close()
+    return this.last
+  }
+}
+
+t.test('behind a reverse proxy', { skip: withoutProgram('openssl') }, async t => {
+  const folder = testdir(t, { 'hooks.js': HOOKS, tls: {} })
+  const [port, certbotPort] = [await freePort(), await freePort()]
+  const certificates = join(folder, 'tls')
+  const authority = makeAuthority(certificates, 'ca')
+  const certificate = authority.sign('localhost', 'DNS:localhost')
+  await writeFile(join(certificates, 'fullchain.pem'), certificate.pem)
+  await writeFile(join(certificates, 'privkey.pem'), certificate.key)
+  await writeFile(join(certificates, 'haproxy.pem'), certificate.pem + certificate.key)
+  const ca = authority.pem
+
+  const [former, agent] = [getGlobalDispatcher(), new Agent({ connect: { ca } })]
+  setGlobalDispatcher(agent)
+  t.teardown(async () => {
+    setGlobalDispatcher(former)
+    await agent.destroy()
+  })
+
+  const redis = await startRedis(t)
+  const example = parse(
+    await readFile(new URL('../../examples/deployment/config.yaml', import.meta.url), 'utf8'),
+  )
+  const [namespace] = example.channel.namespaces
+  const startNode = (/** @type {string} */ address) =>
+    startGateway(
+      t,
+      {
+        ...example,
+        workers: 1,
+        // Internal endpoints on the same port: the proxies must close them by themselves.
+        http_server: { address, port },
+        http_api: { key: SECRET },
+        admin: { password: SECRET },
+        client: {
+          ...example.client,
+          token: { hmac_secret_key: SECRET },
+          ping_interval: '25s',
+          recovery_max_publication_limit: 1_000_000,
+        },
+        engine: { type: 'redis', redis: { address: redis.address, connect_timeout: '10s' } },
+        // Long enough for a machine that stands still.
+        channel: { namespaces: [{ ...namespace, history_size: 1_000_000 }] },
+        hooks: { module: join(folder, 'hooks.js') },
+        // Named by the port, which both have.
+        stats: { socket: 'none' },
+        shutdown: { timeout: '30s', drain: '100ms' },
+      },
+      { env: { NODE_MARK: address } },
+    )
+  await startNode(HOSTS[0])
+  const direct = `http://${HOSTS[0]}:${port}`
+  t.equal((await fetch(`${direct}/metrics`)).status, 200, 'the nodes themselves serve everything')
+
+  const certbot = http.createServer((request, response) => response.end(`challenge ${request.url}`))
+  certbot.listen(certbotPort, '127.0.0.1')
+  await once(certbot, 'listening')
+  t.teardown(() => certbot.close())
+
+  for (const [name, kind] of Object.entries(PROXIES)) {
+    t.test(name, { skip: withoutProgram(name) }, async t => {
+      const own = join(folder, name)
+      await mkdir(own)
+      const [plain, secure] = [await freePort(), await freePort()]
+      const nodes = HOSTS.map(host => `${host}:${port}`)
+      const place = { folder: own, plain, secure, certbot: certbotPort, certificates, nodes, internal: port }
+      const second = await startNode(HOSTS[1])
+      const proxy = await startProxy(t, kind, place, ca)
+
+      for (const path of [
+        '/',
+        '/api/info',
+        '/connection/../api/info',
+        '/connection/%2e%2e/api/info',
+        '//api/info',
+      ]) {
+        const { status, text } = await get(proxy.url, path, ca, { 'X-API-Key': SECRET })
+        t.ok(status >= 400, `${path} answers ${status}`)
+        t.notMatch(text, 'nodes')
+      }
+      for (const path of ['/admin', '/admin/', '/metrics', '/health', '/emulations'])
+        t.equal((await get(proxy.url, path, ca)).status, 404, `${path} is closed`)
+      const redirect = await fetch(`http://localhost:${plain}/connection/sse?a=b`, { redirect: 'manual' })
+      t.ok([301, 308].includes(redirect.status))
+      // Caddy leaves the port out, which is 443 outside of tests.
+      t.equal(
+        redirect.headers.get('location')?.replace(`:${secure}`, ''),
+        'https://localhost/connection/sse?a=b',
+      )
+      if (name !== 'caddy') {
+        const path = '/.well-known/acme-challenge/abc'
+        const challenge = await fetch(`http://localhost:${plain}${path}`)
+        t.equal(await challenge.text(), `challenge ${path}`, 'certbot gets its requests')
+      }
+
+      const channel = `chat:${name}`
+      /** @type {Client[]} */
+      const clients = []
+      t.teardown(() => clients.map(client => client.stop()))
+      // One after another: then the proxy knows how many each node has.
+      for (const transport of ['websocket', 'http_stream', 'sse', 'poll']) {
+        const client = new Client(proxy.url, ca, transport, channel)
+        clients.push(client)
+        await client.ready
+        t.match(
+          client.data,
+          { address: '127.0.0.1', scheme: 'https' },
+          `${transport}: its address is passed on`,
+        )
+      }
+      const nodesSeen = new Set(clients.map(({ data }) => data.node))
+      // A proxy may take a node that stands still for a dead one.
+      await until(async () => {
+        if (nodesSeen.size === HOSTS.length) return true
+        const client = new Client(proxy.url, ca, 'websocket', channel)
+        await client.ready
+        nodesSeen.add(client.data.node)
+        client.stop()
+        return false
+      })
+      const publisher = new Publisher(direct, channel)
+      const caughtUp = async () => {
+        const { last } = publisher
+        await until(
+          () => clients.every(client => client.last >= last),
+          () => clients.map(client => `${client.transport} ${client.last} ${client.faults}`).join('; '),
+        )
+      }
+      await caughtUp()
+      await proxy.reload()
+      await caughtUp()
+      if (kind.keeps)
+        t.strictSame(
+          clients.map(client => client.connects),
+          [1, 1, 1, 1],
+          'a reload of the proxy leaves clients alone',
+        )
+
+      process.kill(second.workerPids[0], 'SIGKILL')
+      await second.line(({ msg }) => msg === 'worker died')
+      await caughtUp()
+
+      await second.stop()
+      await until(
+        () => clients.every(({ data }) => data.node === HOSTS[0]),
+        () => clients.map(client => `${client.transport} ${JSON.stringify(client.data)}`).join('; '),
+      )
+      const last = await publisher.stop()
+      await caughtUp()
+      for (const client of clients) {
+        t.strictSame(client.faults, [], `${client.transport}: all numbers in order, up to ${last}`)
+        t.equal(client.last, last)
+        client.stop()
+      }
+    })
+  }
+
+  t.test(
+    'examples/nginx.conf: a program and its gateway on one origin',
+    { skip: withoutProgram('nginx') },
+    async t => {
+      const own = join(folder, 'embedded')
+      await mkdir(own)
+      const secure = await freePort()
+      const program = http.createServer((request, response) =>
+        response.end(`${request.headers['x-forwarded-proto']} ${request.url}`),
+      )
+      program.listen(0, '127.0.0.1')
+      await once(program, 'listening')
+      t.teardown(() => program.close())
+      const server = await adapted('nginx.conf', [
+        ['listen 443 ssl;', `listen 127.0.0.1:${secure} ssl;`],
+        ['server_name example.com;', 'server_name localhost;'],
+        ['/etc/ssl/example.com.pem', join(certificates, 'fullchain.pem')],
+        ['/etc/ssl/example.com.key', join(certificates, 'privkey.pem')],
+        ['127.0.0.1:8000', `${HOSTS[0]}:${port}`],
+        ['127.0.0.1:3000', `127.0.0.1:${/** @type {any} */ (program.address()).port}`],
+      ])
+      const file = join(own, 'nginx.conf')
+      await writeFile(
+        file,
+        `pid ${own}/pid;\n${process.getuid?.() === 0 ? 'user root;\n' : ''}events {}\nhttp {\naccess_log off;\n` +
+          `${temporaryFolders(own)}${server}}\n`,
+      )
+      const nginx = new ReverseProxy(nginxCommand(file, own), own)
+      t.teardown(() => nginx.stop())
+      const url = `https://localhost:${secure}`
+      await nginx.started(async () => (await get(url, '/page', ca)).text === 'https /page')
+      const clients = ['websocket', 'http_stream', 'sse', 'poll'].map(
+        transport => new Client(url, ca, transport, 'chat:embedded'),
+      )
+      t.teardown(() => clients.map(client => client.stop()))
+      await Promise.all(clients.map(({ ready }) => ready))
+      const publisher = new Publisher(direct, 'chat:embedded')
+      await until(() => clients.every(({ last }) => last > 0))
+      await publisher.stop()
+      t.strictSame(
+        clients.flatMap(({ faults }) => faults),
+        [],
+      )
+    },
+  )
+})
