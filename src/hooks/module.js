@@ -195,13 +195,16 @@ function createHandler(run, read, name, timeout, series, watch) {
         watch.end(caller)
         if (!isPromise(answer)) series.end(begun)
       }
+      watch.waits(watched)
       // A thenable of a library need not return a promise from `then`.
       return Promise.resolve(answer).then(
         (/** @type {any} */ value) => {
+          watch.settled(watched)
           series.end(begun)
           return value === undefined ? null : read(value, event)
         },
         (/** @type {any} */ error) => {
+          watch.settled(watched)
           series.end(begun)
           throw error
         },

@@ -1,22 +1,37 @@
-// The thread of watch.js.
+// The thread of watch.js, which says what the numbers are.
 
 import { writeSync } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 
+/** @import { Blocks } from './watch.js' */
+
 const LOOK_MS = 1000
+/** Handlers whose promises wait that are named. */
+const MAX_WAITS = 5
 
 /** @type {{fd: number, state: Int32Array, names: string[]}} */
 const { fd, state, names } = workerData
-let [lastHandler, lastCalls] = state
+let [lastRunning, lastCalls, lastBeats] = state
+/** Looks in a row without a beat between them. */
+let still = 0
 let told = ''
 
-setInterval(() => {
-  const [handler, calls] = [Atomics.load(state, 0), Atomics.load(state, 1)]
-  const blocks = handler > 0 && handler === lastHandler && calls === lastCalls
-  const name = blocks ? names[handler - 1] : ''
-  lastHandler = handler
+/** @returns {Blocks} */
+function look() {
+  const [running, calls, beats, ...promises] = state
+  const same = running > 0 && running === lastRunning && calls === lastCalls
+  still = beats === lastBeats ? still + 1 : 0
+  lastRunning = running
   lastCalls = calls
-  if (name === told) return
-  told = name
-  writeSync(fd, `${JSON.stringify(name)}\n`)
+  lastBeats = beats
+  if (same) return { runs: names[running - 1], waits: [] }
+  const waits = still > 1 ? names.filter((_, at) => promises[at] > 0).slice(0, MAX_WAITS) : []
+  return { runs: '', waits }
+}
+
+setInterval(() => {
+  const text = JSON.stringify(look())
+  if (text === told) return
+  told = text
+  writeSync(fd, `${text}\n`)
 }, LOOK_MS)

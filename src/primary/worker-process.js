@@ -8,6 +8,7 @@ import { workerFlags } from './worker-flags.js'
 /** @import { Socket } from 'node:net' */
 /** @import { NodeIdentity } from '../api/context.js' */
 /** @import { KnownKeys } from '../auth/jwks.js' */
+/** @import { Blocks } from '../hooks/watch.js' */
 /** @import { LifecycleLog } from '../lifecycle/index.js' */
 
 /**
@@ -103,7 +104,7 @@ export class WorkerProcess {
   #onEnded = () => {}
   #logsLifecycle
   #watched
-  /** The handler of its hooks module that has not returned for a second; '' = none. */
+  /** What its hooks module does while it stands still, for the reason of its end. */
   #blockedBy = ''
   /** @type {(hook: string) => void} it blocks the worker */
   onBlocked = () => {}
@@ -152,10 +153,11 @@ export class WorkerProcess {
     return this.forked ? /** @type {any} */ (this.worker.process.stdio?.[fd] ?? null) : null
   }
 
-  /** @param {string} hook '' = none any more */
-  #blocked(hook) {
-    this.#blockedBy = hook
-    if (hook !== '' && !this.liveness.debugged) this.onBlocked(hook)
+  /** @param {Blocks} blocks */
+  #blocked({ runs, waits }) {
+    const waiting = waits.length > 0 ? `; these have not answered yet: ${waits.join(', ')}` : ''
+    this.#blockedBy = runs === '' ? waiting : `; it runs the ${runs}`
+    if (runs !== '' && !this.liveness.debugged) this.onBlocked(runs)
   }
 
   /** Of its slot, for messages. */
@@ -235,7 +237,7 @@ export class WorkerProcess {
 
   /** It stands still. @param {string} reason */
   stuck(reason) {
-    this.kill(`stuck: ${reason}${this.#blockedBy && `; it runs the ${this.#blockedBy}`}`)
+    this.kill(`stuck: ${reason}${this.#blockedBy}`)
   }
 
   /** @param {string} reason */

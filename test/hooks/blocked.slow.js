@@ -6,31 +6,42 @@ import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
 import { testdir } from '../testdir.js'
 
+const BLOCKS = 'a hook blocks its worker'
 const HOOKS = `
   const forEver = () => { for (;;); }
   export const connect = () => ({ user: 'ann' })
-  export const rpc = { 'chat.loop': forEver, fine: () => 1 }`
+  export const rpc = {
+    'chat.loop': forEver,
+    'chat.later': () => new Promise(resolve => setImmediate(resolve)).then(forEver),
+    fine: () => 1,
+  }`
 
-t.test('a handler that never returns', async t => {
+t.test('handlers that never return, at once and after an await', async t => {
   const folder = testdir(t, { 'package.json': '{"type":"module"}', 'hooks.js': HOOKS })
   const gateway = await startGateway(t, {
     hooks: { module: join(folder, 'hooks.js') },
-    worker: { liveness_timeout: '1s' },
+    worker: { liveness_timeout: '2s' },
   })
   const linesOf = (/** @type {string} */ msg) => gateway.lines.filter(line => line.msg === msg)
-  const named = () => linesOf('worker died').find(({ reason }) => reason.includes('it runs the'))
+  const diedOf = (/** @type {RegExp} */ hook) =>
+    linesOf('worker died').find(({ reason }) => reason.startsWith('stuck: ') && hook.test(reason))
+  const runs = () => diedOf(/; it runs the rpc\.chat\.loop hook$/)
+  const waits = () => diedOf(/; these have not answered yet: rpc\.chat\.later hook$/)
   // A worker that stands still with its whole machine is replaced, too: then once more.
-  while (named() === undefined) {
+  while (runs() === undefined || waits() === undefined) {
     const deaths = linesOf('worker died').length
-    const client = await RawClient.connected(gateway.ws).catch(() => null)
-    client?.send({ id: 9, rpc: { method: 'chat.loop' } })
-    await client?.closed
-    await gateway.line(() => linesOf('worker died').length > deaths)
+    const lines = linesOf(BLOCKS).length
+    const first = await RawClient.connected(gateway.ws).catch(() => null)
+    first?.send({ id: 9, rpc: { method: 'chat.loop' } })
+    await Promise.race([gateway.line(() => linesOf(BLOCKS).length > lines), first?.closed])
+    // One of them reaches the worker that is not blocked.
+    const some = Array.from({ length: 16 }, () => RawClient.connected(gateway.ws))
+    const second = await Promise.any(some).catch(() => null)
+    second?.send({ id: 9, rpc: { method: 'chat.later' } })
+    await gateway.line(() => linesOf('worker died').length >= deaths + 2)
     await gateway.line(() => linesOf('worker listens').length >= 2 + linesOf('worker died').length)
   }
-  const { worker, reason } = named()
-  t.match(reason, /^stuck: .*; it runs the rpc\.chat\.loop hook$/)
-  const line = linesOf('a hook blocks its worker').find(line => line.worker === worker)
+  const line = linesOf(BLOCKS).find(({ worker }) => worker === runs().worker)
   t.match(line, { level: 40, hook: 'rpc.chat.loop hook' })
   const client = await RawClient.connected(gateway.ws)
   t.strictSame((await client.call('rpc', { method: 'fine' })).rpc, { data: 1 })
