@@ -23,7 +23,7 @@ const PROMISES = 2
  */
 
 export class HandlerWatch {
-  #state = new Int32Array(BEATS + 1)
+  #state = new Int32Array(new SharedArrayBuffer(0))
   /** @type {string[]} */
   #names = []
 
