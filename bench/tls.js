@@ -147,12 +147,15 @@ async function connected(url, ca) {
   const socket = new WebSocket(url, { perMessageDeflate: false, ca })
   await once(socket, 'open')
   socket.send(`{"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"${CHANNEL}"}}`)
-  const subscribed = '"subscribe":'
-  for (;;) {
-    const [data] = await once(socket, 'message')
-    if (String(data).includes(subscribed)) return socket
-    if (String(data).includes('"error"')) throw new Error(`a client was refused: ${data}`)
-  }
+  return new Promise((resolve, reject) => {
+    socket.onclose = () => reject(new Error('a client was closed'))
+    socket.onmessage = ({ data }) => {
+      if (String(data).includes('"error"')) reject(new Error(`a client was refused: ${data}`))
+      if (!String(data).includes('"subscribe":')) return
+      socket.onmessage = socket.onclose = null
+      resolve(socket)
+    }
+  })
 }
 
 /** @param {number} count @param {() => Promise<WebSocket>} open @returns {Promise<WebSocket[]>} */
