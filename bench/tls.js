@@ -97,7 +97,8 @@ export class Run {
       workers: 1,
       driver,
       env: this.#io.env,
-      config: tls === null ? {} : { http_server: { tls } },
+      // The clients answer no pings.
+      config: { client: { ping_interval: '1h' }, ...(tls && { http_server: { tls } }) },
     })
     this.#server = server
     const scheme = tls === null ? 'ws' : 'wss'

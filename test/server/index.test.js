@@ -1,5 +1,9 @@
+import https from 'node:https'
+import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { createServer } from '../../src/server/index.js'
+import { CERT, KEY, OTHER_KEY } from '../config/certificates.js'
+import { freePort } from '../ports.js'
 import { Log } from './conformance/rig.js'
 
 const load = async () => {
@@ -27,4 +31,22 @@ t.test('uws is refused with a clear error where it does not load', async t => {
 
 t.test('node does not try', async t => {
   t.equal((await createServer({ driver: 'node', load: () => t.fail('tried') })).name, 'node')
+})
+
+t.test('TLS: both speak it; what requires client certificates is the node server', async t => {
+  const tls = { cert_pem: CERT, key_pem: KEY, client_ca_pem: '' }
+  t.equal((await createServer({ driver: 'auto', tls: { ...tls, client_ca_pem: CERT } })).name, 'node')
+  for (const driver of /** @type {const} */ (['uws', 'node'])) {
+    const server = await createServer({ driver, tls })
+    server.route('GET', '/', exchange => exchange.reply(200, null, driver))
+    const port = await freePort()
+    await server.listen('127.0.0.1', port)
+    t.teardown(() => server.shutdown())
+    const response = await new Promise((resolve, reject) =>
+      https.get({ port, host: '127.0.0.1', ca: CERT, agent: false }, resolve).on('error', reject),
+    )
+    t.equal(await text(response), driver)
+    t.throws(() => server.prepareTls({ ...tls, key_pem: OTHER_KEY }), 'another pair must fit')
+    server.prepareTls(tls)()
+  }
 })
