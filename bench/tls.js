@@ -4,8 +4,10 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import WebSocket from 'ws'
 import { checkDriver, parseFlags } from './flags.js'
@@ -35,7 +37,8 @@ connect is a whole handshake (ECDSA, P-256); openssl makes the certificate.
 const AT_ONCE = 20
 /** Connections before the first figure: code is compiled, and pools have their size. */
 const WARM_UP = 200
-const MAX_SETTLING_MS = 20_000
+/** Of memory, for one figure. */
+const READINGS = 4
 const START_PATIENCE_MS = 60_000
 const CHANNEL = 'bench'
 
@@ -93,12 +96,13 @@ export class Run {
   /** @param {{cert_pem: string} | null} tls @returns {Promise<Record<string, number>>} */
   async #measure(tls) {
     const { clients, publications, driver } = this.#options
+    const socket = join(this.#folder, 'stats.sock')
     const server = await Server.spawn('halley', {
       workers: 1,
       driver,
       env: this.#io.env,
       // The clients answer no pings.
-      config: { client: { ping_interval: '1h' }, ...(tls && { http_server: { tls } }) },
+      config: { stats: { socket }, client: { ping_interval: '1h' }, ...(tls && { http_server: { tls } }) },
     })
     this.#server = server
     const scheme = tls === null ? 'ws' : 'wss'
@@ -106,12 +110,12 @@ export class Run {
     const open = () => connected(url, tls?.cert_pem)
     await started(server, open)
     const first = await crowd(WARM_UP, open)
-    for (const socket of first) socket.terminate()
-    const memory = await settled(server.pid)
+    for (const client of first) client.terminate()
+    const memory = await settled(server.pid, socket)
     const cpu = cpuOf(server.pid)
     const sockets = await crowd(clients, open)
     const connects = cpuOf(server.pid) - cpu
-    const idle = (await settled(server.pid)) - memory
+    const idle = (await settled(server.pid, socket)) - memory
     // As many as the warm-up of connects: code of deliveries is compiled, too.
     await deliver(sockets, Math.ceil(publications / 5))
     const before = cpuOf(server.pid)
@@ -171,17 +175,26 @@ async function crowd(count, open) {
   return sockets
 }
 
-/** @param {number} pid @returns {Promise<number>} bytes, when they no longer fall */
-async function settled(pid) {
-  const patience = Date.now() + MAX_SETTLING_MS
-  let lowest = Infinity
-  for (let same = 0; same < 3 && Date.now() < patience; ) {
-    await sleep(1000)
-    const bytes = memoryOf(pid)
-    same = bytes < lowest * 0.99 ? 0 : same + 1
-    lowest = Math.min(lowest, bytes)
+/**
+ * Memory after garbage collections, the least of some readings.
+ * @param {number} pid of the gateway @param {string} socket its stats socket @returns {Promise<number>} bytes
+ */
+async function settled(pid, socket) {
+  let least = Infinity
+  for (let i = 0; i < READINGS; i++) {
+    await collect(socket)
+    await sleep(500)
+    least = Math.min(least, memoryOf(pid))
   }
-  return lowest
+  return least
+}
+
+/** Collects garbage in all workers. @param {string} path of the stats socket */
+async function collect(path) {
+  const socket = connect(path)
+  socket.write('{"type":"gc"}\n')
+  for await (const line of createInterface({ input: socket })) if (line.includes('"type":"done"')) break
+  socket.destroy()
 }
 
 /** Publishes one after another to all of them. @param {WebSocket[]} sockets @param {number} publications */
