@@ -55,7 +55,7 @@ function renderSeveral(runs) {
 }
 
 const FOOTNOTES = `<p>Steady state: the longest period in which connections stay within 2&nbsp;% of their maximum; if there is none, the busiest part of
-the run. Memory of a connection: growth since the gateway was idle, in that period. 1&nbsp;KB is 1024 bytes, 100&nbsp;% CPU one core.</p>
+the run. Memory of a connection: growth since the gateway was idle, in that period, or what the gateway itself measured; known from 1,000 connections on. 1&nbsp;KB is 1024 bytes, 100&nbsp;% CPU one core.</p>
 <p class="screen-only">Drag over a chart to zoom in, double-click for the whole run. Click a name to hide its line.</p>`
 
 /** @param {Run[]} runs @param {string} title */

@@ -114,7 +114,12 @@ export class RemotePage {
    */
   async fits(width) {
     await this.resize(width)
-    return this.evaluate(`innerWidth === ${width} && document.documentElement.scrollWidth <= ${width}`)
+    await this.evaluate(`new Promise(resolve => {
+      const look = () => innerWidth === ${width} && resolve(true)
+      addEventListener('resize', look)
+      look()
+    })`)
+    return this.evaluate(`document.documentElement.scrollWidth <= ${width}`)
   }
 
   /**

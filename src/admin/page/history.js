@@ -97,6 +97,7 @@ export class History {
   #start() {
     const since = this.#since.value
     this.#list.replaceChildren()
+    this.#more.hidden = true
     this.#read({
       channel: this.#channel.value,
       limit: Math.min(MAX_LIMIT, Number(this.#limit.value)),
@@ -112,7 +113,6 @@ export class History {
     const fault = byId('history-fault')
     const count = byId('history-count')
     fault.textContent = ''
-    this.#more.hidden = true
     try {
       const params = { channel, limit, reverse: newest, ...(since ? { since } : {}) }
       const answer = await this.#session.call('history', params, parseExactly)
@@ -126,7 +126,10 @@ export class History {
       const last = publications.at(-1)?.offset ?? 0
       // The epoch holds the pages together: a stream that began anew is an error.
       this.#next = { ...request, since: { offset: last, epoch } }
+      const focused = document.activeElement === this.#more
       this.#more.hidden = publications.length < limit || (newest ? last <= 1 : last >= offset)
+      // A hidden button would take the place of the keyboard with it.
+      if (focused && this.#more.hidden) this.#list.focus()
     } catch (error) {
       if (asked !== this.#requests) return
       count.textContent = '\u00a0'
