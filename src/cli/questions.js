@@ -17,7 +17,8 @@ export function openQuestions() {
   })
   return {
     async ask(text) {
-      const answer = await Promise.race([lines.question(text), ended])
+      // Newer versions of Node.js reject a question at the end of the input.
+      const answer = await Promise.race([lines.question(text).catch(() => null), ended])
       return answer === null ? null : answer.trim()
     },
     close: () => lines.close(),
