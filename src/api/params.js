@@ -162,8 +162,8 @@ export function explain(error, fields, given) {
   const why = []
   for (const name of REQUIRED) {
     if (!Object.hasOwn(fields, name)) continue
-    // For a payload, null is a value.
-    if (name === 'data' && (fields.data !== payload || given.b64data || given.data === null)) continue
+    // For a payload, null is a value; subscribe, which has users, needs none.
+    if (name === 'data' && (Object.hasOwn(fields, 'user') || given.b64data || given.data === null)) continue
     if (given[name] === undefined || given[name] === null || given[name] === '')
       why.push(`${name} is missing`)
   }

@@ -94,6 +94,7 @@ t.test('examples and errors on a gateway', async t => {
     t.match(text, /^Bad Request: /, name)
   }
 
+  t.match((await ask('subscribe', {})).text, 'bad request: channel is missing"')
   const refused = await ask('presence', { channel: 'news' }, { 'X-Centrifugo-Error-Mode': 'transport' })
   t.equal(refused.status, 400)
   fits(t, { $ref: '#/components/schemas/Error' }, JSON.parse(refused.text), 'transport error mode')
