@@ -1,60 +1,26 @@
 // The packed package in a TypeScript program: its types hold in the strictest mode, and what it exports runs.
 
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { startExample } from '../examples/example.js'
 import { freePort } from '../ports.js'
 import { RawClient } from '../raw-client.js'
 import { testdir } from '../testdir.js'
+import { linkPackages, modules, packOnce, root, run, unpack } from './packed.js'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
-const modules = join(root, 'node_modules')
 const tsc = join(modules, 'typescript/bin/tsc')
-
-/**
- * @param {any} t @param {string} command @param {string[]} args @param {string} cwd
- * @returns {Promise<{code: number, output: string}>}
- */
-async function run(t, command, args, cwd) {
-  const child = spawn(command, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
-  t.teardown(() => child.kill('SIGKILL'))
-  const [out, error, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'exit'),
-  ])
-  return { code, output: out + error }
-}
 
 /**
  * A folder that has the packed package installed, and the packages that are at hand here.
  * @param {any} t @param {Record<string, string>} files
  */
 async function installed(t, files) {
-  const folder = testdir(t)
-  const source = join(folder, 'source')
-  const { files: packed, dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
-  // A copy: packing writes types/.
-  for (const name of [...packed, 'package.json', 'tsconfig.json', 'scripts'])
-    if (name !== 'types') await cp(join(root, name), join(source, name), { recursive: true })
-  await symlink(modules, join(source, 'node_modules'))
-  const packing = await run(t, 'npm', ['pack', '--silent', '--pack-destination', folder], source)
-  t.equal(packing.code, 0, packing.output)
-  const program = join(folder, 'program')
-  const target = join(program, 'node_modules/halley-gateway')
-  await mkdir(target, { recursive: true })
-  const [tarball] = (await readdir(folder)).filter(name => name.endsWith('.tgz'))
-  await run(t, 'tar', ['-xzf', join(folder, tarball), '--strip-components=1', '-C', target], folder)
-  for (const name of [...Object.keys(dependencies), '@types/node', 'undici-types', 'uWebSockets.js']) {
-    const link = join(program, 'node_modules', name)
-    await mkdir(dirname(link), { recursive: true })
-    await symlink(join(modules, name), link)
-  }
+  const program = testdir(t)
+  const { manifest } = await packOnce()
+  await unpack(t, program)
+  const more = ['@types/node', 'undici-types', 'uWebSockets.js']
+  await linkPackages(program, [...Object.keys(manifest.dependencies), ...more])
   for (const [name, content] of Object.entries(files)) await writeFile(join(program, name), content)
   return program
 }
@@ -81,7 +47,7 @@ t.test('a strict TypeScript program compiles against the packed package, and run
   const port = await freePort()
   const folder = await installed(t, {
     'package.json': PACKAGE,
-    'tsconfig.json': tsconfig({ lib: ['es2023'], types: ['node'] }, ['program.ts', 'hooks.ts']),
+    'tsconfig.json': tsconfig({ lib: ['es2023'], types: ['node'] }, ['program.ts', 'hooks.ts', 'common.cts']),
     'tsconfig.page.json': tsconfig(
       { lib: ['es2023', 'dom', 'dom.iterable'], types: [], module: 'esnext', moduleResolution: 'bundler' },
       ['page.ts'],
@@ -94,6 +60,13 @@ const socket = new LongPollSocket('ws://127.0.0.1/connection/poll')
 socket.send('{}')
 socket.close()
 export const client = new Centrifuge('ws://127.0.0.1/connection/poll', { websocket: LongPollSocket })
+`,
+    'common.cts': `
+import { ConfigError, createGateway, type Gateway } from 'halley-gateway'
+import { ApiClient } from 'halley-gateway/api'
+
+export const start = (port: number): Promise<Gateway> => createGateway({ config: { http_server: { port } } })
+console.log(typeof start, typeof ApiClient, new ConfigError([]) instanceof Error)
 `,
     'hooks.ts': `
 import { defineHooks, disconnect, reject } from 'halley-gateway/hooks'
@@ -193,6 +166,8 @@ console.log(late instanceof ApiError && late.code === 0, new ConfigError([]) ins
   const lines = output.trim().split('\n')
   t.same(lines.slice(0, 2), ['1 8', 'hello a'])
   t.equal(lines.at(-1), 'true true')
+  const common = await run(t, process.execPath, ['built/common.cjs'], folder)
+  t.equal(common.stdout, 'function function true\n', `CommonJS: ${common.output}`)
 
   const page = await run(t, process.execPath, [tsc, '-p', 'tsconfig.page.json'], folder)
   t.equal(page.output, '', 'the types of the browser client, with a bundler')

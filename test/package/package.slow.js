@@ -1,0 +1,203 @@
+// What `npm pack` and `npm publish` make of the repository, and what programs of other kinds can do with it.
+
+import { once } from 'node:events'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { binaryOf } from '../../scripts/prune-binaries.js'
+import { freePort } from '../ports.js'
+import { testdir } from '../testdir.js'
+import { linkPackages, modules, packOnce, root, run, unpack } from './packed.js'
+
+/** Files of each top folder, at least and at most, and their kinds. @type {Record<string, [number, number, RegExp]>} */
+const FOLDERS = {
+  bin: [1, 3, /\.js$/],
+  client: [1, 6, /\.js$/],
+  dashboard: [30, 80, /\.js$/],
+  deploy: [0, 80, /./],
+  docs: [20, 80, /\.(?:md|json|yaml|yml|svg|png|webp|csv)$/],
+  examples: [8, 90, /./],
+  fleet: [90, 200, /\.(?:js|sh|json)$/],
+  scripts: [1, 1, /^scripts\/prune-binaries\.js$/],
+  src: [300, 700, /\.(?:js|css|html|lua|proto|svg|d\.ts)$/],
+  types: [8, 120, /\.d\.ts$/],
+}
+const TOP_FILES = /^(?:README|CHANGELOG|CONTRIBUTING|SECURITY)\.md$|^LICENSE$|^package\.json$/
+const UNWANTED =
+  /(?:^|\/)\.|(?:^|\/)(?:test|tests|bench|node_modules)\/|\.(?:map|tgz|log|orig|rej|tmp|pem|key|env|slow\.js|unit\.js|test\.js)$|~$/
+/** What private keys and tokens of services look like. */
+const SECRETS =
+  /-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/=\s]{100}|\bAKIA[A-Z0-9]{16}\b|\b(?:ghp|npm)_[A-Za-z0-9]{36}\b/
+/** Bytes. */
+const MOST_PACKED = 2e6
+const MOST_UNPACKED = 6e6
+
+t.test('the package holds what is needed and no more', async t => {
+  const { source, files, size, unpackedSize } = await packOnce()
+  const mb = (/** @type {number} */ bytes) => `${(bytes / 1e6).toFixed(2)} MB`
+  t.comment(`tarball ${mb(size)}, unpacked ${mb(unpackedSize)}, ${files.length} files`)
+  t.ok(size < MOST_PACKED && unpackedSize < MOST_UNPACKED, `${mb(size)}, ${mb(unpackedSize)}`)
+  const paths = files.map(({ path }) => path)
+  for (const [folder, [least, most, kinds]] of Object.entries(FOLDERS)) {
+    const inside = paths.filter(path => path.startsWith(`${folder}/`))
+    t.ok(inside.length >= least && inside.length <= most, `${folder}: ${inside.length} files`)
+    t.same(
+      inside.filter(path => !kinds.test(path)),
+      [],
+      `${folder}: other kinds of files`,
+    )
+  }
+  const others = paths.filter(path => !Object.hasOwn(FOLDERS, path.split('/')[0]) && !TOP_FILES.test(path))
+  t.same(others, [], 'other files and folders')
+  t.same(
+    paths.filter(path => UNWANTED.test(path)),
+    [],
+    'dotfiles, tests, maps, leavings',
+  )
+  const secret = []
+  for (const path of paths) if (SECRETS.test(await readFile(join(source, path), 'utf8'))) secret.push(path)
+  t.same(secret, [])
+  const tracked = await run(t, 'git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], root)
+  if (tracked.code !== 0) return
+  const known = new Set(tracked.stdout.split('\0'))
+  t.same(
+    paths.filter(path => !path.startsWith('types/') && !known.has(path)),
+    [],
+    'files that git ignores',
+  )
+})
+
+t.test('npm publish has nothing to mend and no warning', async t => {
+  const { source } = await packOnce()
+  // It asks the registry for the last version: here is none.
+  const registry = createServer((_request, response) => {
+    response.writeHead(404, { 'content-type': 'application/json' }).end('{"error":"not found"}')
+  })
+  registry.listen(0, '127.0.0.1')
+  await once(registry, 'listening')
+  t.teardown(() => registry.close())
+  const host = `127.0.0.1:${/** @type {any} */ (registry.address()).port}`
+  const folder = testdir(t, { npmrc: `registry=http://${host}/\n//${host}/:_authToken=none\n` })
+  const own = ['--userconfig', join(folder, 'npmrc')]
+  // What its environment inherits from a surrounding `npm test` are other settings.
+  const env = { npm_config_registry: `http://${host}/`, npm_config_loglevel: 'notice' }
+  const published = await run(t, 'npm', ['publish', '--dry-run', '--ignore-scripts', ...own], source, env)
+  t.equal(published.code, 0, published.output)
+  t.match(published.output, /\+ halley-gateway@\d+\.\d+\.\d+/)
+  t.notMatch(published.output, /npm (?:warn|error)/i)
+
+  const file = join(source, 'package.json')
+  const before = await readFile(file, 'utf8')
+  const fixed = await run(t, 'npm', ['pkg', 'fix', ...own], source, env)
+  t.equal(fixed.output, '')
+  t.equal(await readFile(file, 'utf8'), before, 'npm pkg fix changes nothing')
+})
+
+/** @param {string} load how the packages are loaded @param {string} main whether statements may wait */
+const program = (load, main) => `${load}
+${main}
+  const [port, driver] = process.argv.slice(2)
+  const gateway = await createGateway({
+    config: {
+      workers: 1,
+      log: { level: 'none' },
+      stats: { socket: 'none' },
+      http_server: { address: '127.0.0.1', port: Number(port), driver },
+      http_api: { key: 'b25lIGtleSBmb3IgdGhlIHBhY2thZ2UncyB0ZXN0' },
+      client: { allow_anonymous_connect_without_token: true },
+      channel: {
+        without_namespace: { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true },
+      },
+    },
+  })
+  const api = new ApiClient({ url: gateway.url, key: 'b25lIGtleSBmb3IgdGhlIHBhY2thZ2UncyB0ZXN0' })
+  const client = new Centrifuge(gateway.url.replace('http', 'ws') + '/connection/websocket', { websocket: WebSocket })
+  const subscription = client.newSubscription('news')
+  const received = new Promise(resolve => subscription.on('publication', ({ data }) => resolve(data.text)))
+  const subscribed = new Promise(resolve => subscription.on('subscribed', resolve))
+  subscription.on('unsubscribed', ({ code, reason }) => {
+    throw new Error(code + ' ' + reason)
+  })
+  subscription.subscribe()
+  client.connect()
+  await subscribed
+  await api.publish('news', { text: 'hello' })
+  console.log(process.versions.node.split('.')[0], await received, typeof defineHooks, typeof LongPollSocket)
+  client.disconnect()
+  api.close()
+  await gateway.stop()
+`
+
+const ESM = program(
+  `import { Centrifuge } from 'centrifuge'
+import { createGateway } from 'halley-gateway'
+import { ApiClient } from 'halley-gateway/api'
+import { LongPollSocket } from 'halley-gateway/client'
+import { defineHooks } from 'halley-gateway/hooks'
+import WebSocket from 'ws'`,
+  '{',
+)
+const COMMON = program(
+  `const { Centrifuge } = require('centrifuge')
+const { createGateway } = require('halley-gateway')
+const { ApiClient } = require('halley-gateway/api')
+const { LongPollSocket } = require('halley-gateway/client')
+const { defineHooks } = require('halley-gateway/hooks')
+const WebSocket = require('ws')`,
+  'async function main() {',
+)
+
+/**
+ * @param {any} t @param {number} major
+ * @returns {Promise<string>} path of such a Node.js; '': the registry gave none
+ */
+async function nodeOf(t, major) {
+  if (Number(process.versions.node.split('.')[0]) === major) return process.execPath
+  const args = ['--yes', `--package=node@${major}`, '--', 'node', '-p', 'process.execPath']
+  const { code, stdout } = await run(t, 'npx', args, tmpdir())
+  return code === 0 ? stdout.trim() : ''
+}
+
+t.test('ES modules and CommonJS on Node.js 20, 22 and 24 start a gateway that serves clients', async t => {
+  const { manifest } = await packOnce()
+  // Outside of the repository: nothing is found there but what is installed.
+  const folder = await mkdtemp(join(tmpdir(), 'halley-package-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  await writeFile(join(folder, 'package.json'), '{ "private": true }')
+  await writeFile(join(folder, 'program.mjs'), `${ESM}}\n`)
+  await writeFile(join(folder, 'program.cjs'), `${COMMON}}\nmain()\n`)
+  await unpack(t, folder)
+  await linkPackages(folder, Object.keys(manifest.dependencies))
+
+  const uws = join(folder, 'node_modules/uWebSockets.js')
+  const own = binaryOf(process)
+  await mkdir(uws)
+  await writeFile(join(uws, 'uws_linux_arm_83.node'), 'x'.repeat(1e6))
+  for (const name of ['package.json', 'uws.js', 'ESM_wrapper.mjs', own])
+    await copyFile(join(modules, 'uWebSockets.js', name), join(uws, name))
+  const script = join(folder, 'node_modules/halley-gateway/scripts/prune-binaries.js')
+  const pruned = await run(t, process.execPath, [script], folder)
+  t.equal(pruned.output, `removed 1 binaries of uWebSockets.js, 1 MB; ${own} stays\n`)
+  t.same((await readdir(uws)).sort(), ['ESM_wrapper.mjs', 'package.json', 'uws.js', own].sort())
+
+  for (const major of [20, 22, 24]) {
+    const node = await nodeOf(t, major)
+    t.test(`Node.js ${major}`, { skip: node === '' && `npx finds no Node.js ${major}` }, async t => {
+      // The binary that was left is that of the own Node.js, where it loads at all.
+      const isOwn = node === process.execPath
+      const loads = isOwn && (await run(t, node, ['-e', 'require("uWebSockets.js")'], folder)).code === 0
+      for (const name of ['program.mjs', 'program.cjs']) {
+        const args = [name, String(await freePort()), loads ? 'uws' : 'node']
+        const { code, stdout, output } = await run(t, node, args, folder)
+        t.equal(code, 0, output)
+        t.equal(stdout, `${major} hello function function\n`, name)
+      }
+    })
+  }
+
+  const command = join(folder, 'node_modules/halley-gateway', manifest.bin.halley)
+  const version = await run(t, process.execPath, [command, '--version'], folder)
+  t.equal(version.stdout, `halley ${manifest.version}\n`, version.output)
+})
