@@ -1,6 +1,7 @@
-import { Deployment, maxConnectionsOf, nameOf } from './deployment.js'
-import { medians, prefixedOutput, printResult, ratios, table } from './report.js'
+import { maxConnectionsOf, nameOf } from './deployment.js'
+import { medians, printResult, ratios, table } from './report.js'
 import { SCENARIOS } from './scenarios.js'
+import { Trial } from './trial.js'
 
 export { HELP, parseOptions } from './options.js'
 
@@ -17,8 +18,7 @@ export { HELP, parseOptions } from './options.js'
 export class Run {
   #options
   #io
-  /** @type {Deployment | null} */
-  #deployment = null
+  #trial = new Trial()
 
   /** @param {Options} options @param {Io} io */
   constructor(options, io) {
@@ -36,7 +36,7 @@ export class Run {
 
   /** Stops the current deployment, if there is one. */
   async stop() {
-    await this.#deployment?.stop()
+    await this.#trial.stop()
   }
 
   /** @param {string} scenario */
@@ -78,25 +78,18 @@ export class Run {
   /** @param {string} scenario @param {Kind} kind @param {number} run */
   async #once(scenario, kind, run) {
     const { runs, json } = this.#options
-    const { env, progress } = this.#io
-    const column = `${nameOf(kind, this.#options)}${runs > 1 ? ` ${run}/${runs}` : ''}`
-    const name = `${scenario} ${column}`
+    const name = nameOf(kind, this.#options)
+    const column = `${name}${runs > 1 ? ` ${run}/${runs}` : ''}`
     const sizes = this.#sizes(scenario)
-    const show = prefixedOutput(this.#io, name)
-    show.progress('the server starts')
-    const deployment = new Deployment()
-    this.#deployment = deployment
-    let result
-    try {
-      await deployment.start(kind, { ...this.#options, subscriptions: sizes.subscriptions ?? 1, env })
-      result = await SCENARIOS[scenario].run(deployment, sizes, show)
-      if (!deployment.whole) throw new Error(`${name}: a process of the server ended during the run`)
-    } finally {
-      await deployment.stop()
-      this.#deployment = null
-      progress('')
-    }
-    printResult(this.#io, json, { scenario, server: nameOf(kind, this.#options), run }, column, result)
+    const result = await this.#trial.run(
+      scenario,
+      kind,
+      sizes,
+      this.#options,
+      this.#io,
+      `${scenario} ${column}`,
+    )
+    printResult(this.#io, json, { scenario, server: name, run }, column, result)
     return result
   }
 

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { PEER_KINDS } from './peers/index.js'
 import { cpuOf, memoryOf, processTree } from './proc.js'
 import { capacityOf, Server } from './servers.js'
 
 /**
  * @typedef {import('./servers.js').ServerKind} ServerKind
  * @typedef {object} DeploymentOptions
- * @property {number} workers of each node of Halley; the controls are one process each
+ * @property {number} workers of each node of Halley, and of nchan; all others are one process each
  * @property {string} driver of Halley
  * @property {string} transport of Halley's clients: one of TRANSPORTS; bare libraries always use WebSocket
  * @property {'memory' | 'redis'} engine of Halley
@@ -23,8 +24,8 @@ const HISTORY_SIZE = 10
 /** ms between two readings of memory; the least of several counts, because garbage waits for its collection. */
 const LOOK_EVERY = 500
 
-/** Halley, bare libraries, and Halley without Redis as a control for Halley with it. */
-export const KINDS = /** @type {const} */ (['halley', 'uws', 'ws', 'embedded'])
+/** Halley, bare libraries, Halley without Redis as a control for Halley with it, and other servers. */
+export const KINDS = /** @type {const} */ (['halley', 'uws', 'ws', 'embedded', ...PEER_KINDS])
 
 /** @typedef {typeof KINDS[number]} Kind */
 
@@ -36,7 +37,7 @@ function shapeOf(kind, { nodes, workers, engine }) {
   if (kind === 'halley') return { kind, nodes, workers, engine }
   // As many workers as all nodes together.
   if (kind === 'embedded') return { kind: 'halley', nodes: 1, workers: workers * nodes, engine: 'memory' }
-  return { kind, nodes: 1, workers: 1, engine: 'memory' }
+  return { kind, nodes: 1, workers: kind === 'nchan' ? workers : 1, engine: 'memory' }
 }
 
 /** @param {Kind} kind @param {DeploymentOptions} options @returns {number} maximum connections on this machine */

@@ -1,5 +1,6 @@
 import { KINDS } from './deployment.js'
 import { parseStrictly, UsageError, wholeNumber } from './flags.js'
+import { PEER_KINDS } from './peers/index.js'
 import { SCENARIOS } from './scenarios.js'
 
 /** Transports of Halley's clients. */
@@ -29,7 +30,8 @@ ${scenarioLines.join('\n')}
 
 What is measured:
   --server KIND      halley, uws, ws or embedded (default halley); uws and ws are the bare libraries, one process each;
-                     embedded is one Halley without Redis, with as many workers as all --nodes have
+                     embedded is one Halley without Redis, with as many workers as all --nodes have; socket.io, nchan and
+                     centrifuge as installed by peers (below)
   --against KINDS    controls that run in turn with it, with commas; medians and ratios follow
   --runs N           runs of each (default 1; 3 with --against)
   --workers N        Halley's workers, of each node (default 2)
@@ -69,6 +71,7 @@ Examples:
   npm run bench -- leak --help                   # an hour of churn: heap and memory of every process stay flat
   npm run bench -- ticks --help                  # the longest event-loop ticks, idle and when all clients leave
   npm run bench -- lifecycle --help              # processor time and memory of the lifecycle log
+  npm run bench -- peers --help                  # beside Socket.IO, nchan and others, as a table in Markdown
   npm run bench -- proxy --help                  # connects that an event proxy admits, all at once
   npm run bench -- tls --help                    # what TLS costs: memory, connects, deliveries
   npm run bench -- restarts --help               # Redis or gateways killed under load, with books kept
@@ -131,9 +134,18 @@ export function parseOptions(args) {
   const against = values.against.split(',').filter(Boolean).map(serverKind)
   const server = serverKind(values.server)
   const bare = [server, ...against].find(kind => !isHalley(kind))
-  const possible = Object.keys(SCENARIOS).filter(name => bare === undefined || !SCENARIOS[name].halleyOnly)
+  const peer = [server, ...against].find(isPeer)
+  const possible = Object.keys(SCENARIOS).filter(
+    name =>
+      (bare === undefined || !SCENARIOS[name].halleyOnly) && (peer === undefined || SCENARIOS[name].peers),
+  )
   const impossible = positionals.find(name => !possible.includes(name))
-  if (impossible !== undefined) throw new UsageError(`${impossible} is for Halley only, not for ${bare}`)
+  if (impossible !== undefined)
+    throw new UsageError(
+      SCENARIOS[impossible].halleyOnly
+        ? `${impossible} is for Halley only, not for ${bare}`
+        : `${impossible} is not for ${peer}`,
+    )
   return {
     scenarios: positionals.length > 0 ? positionals : possible,
     server,
@@ -150,6 +162,9 @@ export function parseOptions(args) {
     sizes,
   }
 }
+
+/** @param {Kind} kind */
+const isPeer = kind => /** @type {readonly string[]} */ (PEER_KINDS).includes(kind)
 
 /** @param {Kind} kind */
 const isHalley = kind => kind === 'halley' || kind === 'embedded'

@@ -23,6 +23,7 @@ import { rounded, roundedMs } from './report.js'
  * @typedef {object} Scenario
  * @property {string} summary
  * @property {boolean} [halleyOnly] whether it needs Halley, so that bare libraries cannot run it
+ * @property {boolean} [peers] whether other servers can run it: WebSockets and messages
  * @property {Sizes} sizes
  * @property {(deployment: Deployment, sizes: Sizes, show: Show) => Promise<Result>} run
  */
@@ -202,21 +203,25 @@ export const SCENARIOS = {
   memory: {
     summary: 'user-space memory of a connection with one subscription, processor time of a connect',
     sizes: { conns: 10_000, channels: 100, rate: 0, size: 64, publishers: 0, ...COMMON },
+    peers: true,
     run: memory,
   },
   fan: {
     summary: '100 channels with 1/100 of the clients each, 1,000 publishes/s of 512 bytes',
     sizes: { conns: 5_000, channels: 100, rate: 1_000, size: 512, publishers: 4, ...COMMON },
+    peers: true,
     run: flow,
   },
   one2one: {
     summary: 'a channel for each client, publishers flat out, 100 bytes',
     sizes: { conns: 5_000, channels: 0, rate: 0, size: 100, publishers: 32, ...COMMON },
+    peers: true,
     run: flow,
   },
   big: {
     summary: 'one channel with all clients, 60 publishes/s of 512 bytes',
     sizes: { conns: 3_000, channels: 1, rate: 60, size: 512, publishers: 1, ...COMMON },
+    peers: true,
     run: flow,
   },
   poll: {

@@ -7,11 +7,15 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from './flags.js'
+import { NCHAN_PUBLISH } from './peers/nchan.js'
 import { openFilesLimit, processTree } from './proc.js'
 import { Watcher } from './watcher.js'
 
 /**
- * @typedef {'halley' | 'uws' | 'ws'} ServerKind
+ * @typedef {'halley' | 'uws' | 'ws' | import('./peers/index.js').PeerKind} ServerKind
+ * @typedef {object} Command
+ * @property {string} program
+ * @property {string[]} args
  * @typedef {object} Api where to publish
  * @property {string} url
  * @property {string} key
@@ -30,6 +34,15 @@ import { Watcher } from './watcher.js'
 const HOST = '127.0.0.1'
 const API_KEY = 'key'
 
+/** Transports of clients of other servers than Halley: see engine.js. @type {Record<string, string>} */
+const TRANSPORTS = {
+  uws: 'uni_bare',
+  ws: 'uni_bare',
+  nchan: 'uni_bare',
+  'socket.io': 'uni_socket_io',
+  centrifuge: 'websocket',
+}
+
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /** Open files of a process itself: code, pipes, the publishers' connections. */
 const OWN_FILES = 500
@@ -42,7 +55,7 @@ const RECOVERY_LIMIT = 300
 
 /** @param {ServerKind} kind @param {number} workers @returns {number} maximum connections on this machine */
 export const capacityOf = (kind, workers) =>
-  (openFilesLimit() - OWN_FILES) * (kind === 'halley' ? Math.max(1, workers) : 1)
+  (openFilesLimit() - OWN_FILES) * (kind === 'halley' || kind === 'nchan' ? Math.max(1, workers) : 1)
 
 /** @param {number} conns clients of Halley @param {number} workers @throws {UsageError} too many for this machine */
 export function checkCapacity(conns, workers) {
@@ -80,16 +93,13 @@ export class Server {
   static async spawn(kind, options) {
     const port = await freePort()
     const folder = await mkdtemp(join(tmpdir(), 'halley-bench-'))
-    const command =
-      kind === 'halley'
-        ? await halleyCommand(folder, port, options)
-        : ['bench/controls.js', kind, String(port)]
+    const command = await commandOf(kind, folder, port, options)
     return new Server(kind, port, folder, command, options)
   }
 
   /**
    * @param {ServerKind} kind @param {number} port @param {string} folder for its log
-   * @param {string[]} command arguments of node @param {ServerOptions} options
+   * @param {Command} command @param {ServerOptions} options
    */
   constructor(kind, port, folder, command, { env, transport = 'websocket' }) {
     this.#transport = transport
@@ -104,7 +114,7 @@ export class Server {
 
   #start() {
     const log = openSync(join(this.#folder, 'log'), 'a')
-    this.#process = spawn(process.execPath, this.#command, {
+    this.#process = spawn(this.#command.program, this.#command.args, {
       cwd: ROOT,
       env: this.#env,
       stdio: ['ignore', log, log],
@@ -137,12 +147,12 @@ export class Server {
 
   /** @returns {import('./load.js').Target} of its clients */
   get target() {
-    return { url: this.url, transport: this.kind === 'halley' ? this.#transport : 'uni_bare' }
+    return { url: this.url, transport: TRANSPORTS[this.kind] ?? this.#transport }
   }
 
   /** @returns {Api} of its publishers */
   get api() {
-    return { url: this.url, key: API_KEY }
+    return { url: this.kind === 'nchan' ? `${this.url}${NCHAN_PUBLISH}` : this.url, key: API_KEY }
   }
 
   /** @returns {import('./load.js').Endpoints} */
@@ -228,6 +238,18 @@ export class ServerRun {
   async stop() {
     for (const end of this.ends.splice(0).reverse()) await end()
   }
+}
+
+/**
+ * @param {ServerKind} kind @param {string} folder for its files @param {number} port @param {ServerOptions} options
+ * @returns {Promise<Command>} how it is started
+ */
+async function commandOf(kind, folder, port, options) {
+  const node = (/** @type {string[]} */ ...args) => ({ program: process.execPath, args })
+  if (kind === 'halley') return node(...(await halleyCommand(folder, port, options)))
+  if (kind === 'uws' || kind === 'ws') return node('bench/controls.js', kind, String(port))
+  const { peerCommand } = await import('./peers/index.js')
+  return peerCommand(kind, { folder, host: HOST, port, key: API_KEY, workers: options.workers })
 }
 
 /**

@@ -20,7 +20,7 @@ type publishCommand struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// What publishers of the fleet use of the server API: batches of publish commands.
+// What publishers of the fleet use of the server API: batches of publish commands. Those of the benchmarks send single ones.
 type batchRequest struct {
 	Commands []struct {
 		Publish *publishCommand `json:"publish"`
@@ -57,28 +57,53 @@ func main() {
 	http.Handle("/connection/http_stream", centrifuge.NewHTTPStreamHandler(node, centrifuge.HTTPStreamConfig{}))
 	http.Handle("/connection/sse", centrifuge.NewSSEHandler(node, centrifuge.SSEConfig{}))
 	http.Handle("/emulation", centrifuge.NewEmulationHandler(node, centrifuge.EmulationConfig{}))
+	http.HandleFunc("/health", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("{}")) })
 	if *key != "" {
-		http.HandleFunc("/api/batch", func(w http.ResponseWriter, r *http.Request) {
+		publish := func(command *publishCommand) json.RawMessage {
+			if command == nil {
+				return json.RawMessage(`{"error":{"code":107,"message":"bad request"}}`)
+			}
+			if _, err := node.Publish(command.Channel, command.Data, centrifuge.WithHistory(*history, time.Minute)); err != nil {
+				return json.RawMessage(`{"error":{"code":100,"message":"internal server error"}}`)
+			}
+			return nil
+		}
+		// Reads a request of the server API into command, and says whether there is one to answer.
+		accept := func(w http.ResponseWriter, r *http.Request, command any) bool {
 			if r.Header.Get("X-API-Key") != *key {
 				w.WriteHeader(http.StatusUnauthorized)
-				return
+				return false
 			}
-			var batch batchRequest
-			if err := json.NewDecoder(r.Body).Decode(&batch); err != nil {
+			if err := json.NewDecoder(r.Body).Decode(command); err != nil {
 				w.WriteHeader(http.StatusBadRequest)
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			return true
+		}
+		http.HandleFunc("/api/batch", func(w http.ResponseWriter, r *http.Request) {
+			var batch batchRequest
+			if !accept(w, r, &batch) {
 				return
 			}
 			replies := make([]json.RawMessage, len(batch.Commands))
 			for i, command := range batch.Commands {
-				replies[i] = json.RawMessage(`{"publish":{}}`)
-				if command.Publish == nil {
-					replies[i] = json.RawMessage(`{"error":{"code":107,"message":"bad request"}}`)
-				} else if _, err := node.Publish(command.Publish.Channel, command.Publish.Data, centrifuge.WithHistory(*history, time.Minute)); err != nil {
-					replies[i] = json.RawMessage(`{"error":{"code":100,"message":"internal server error"}}`)
+				if replies[i] = publish(command.Publish); replies[i] == nil {
+					replies[i] = json.RawMessage(`{"publish":{}}`)
 				}
 			}
-			w.Header().Set("Content-Type", "application/json")
 			json.NewEncoder(w).Encode(map[string]any{"replies": replies})
+		})
+		http.HandleFunc("/api/publish", func(w http.ResponseWriter, r *http.Request) {
+			var command publishCommand
+			if !accept(w, r, &command) {
+				return
+			}
+			reply := publish(&command)
+			if reply == nil {
+				reply = json.RawMessage(`{"result":{}}`)
+			}
+			w.Write(reply)
 		})
 	}
 	log.Print("listens on ", *address)

@@ -81,6 +81,7 @@ export class Engine {
    * @param {'after' | 'with' | 'later'} [options.subscribe] two-way connections request their subscriptions after the
    *   connect reply (default), in one frame with the connect request, or when `subscribe` is called
    * @param {import('../transport/dialer.js').DialerOptions['transports']} [options.transports] more transports
+   * @param {import('./lane.js').SingleRequest} [options.singleRequest] of servers with an API of their own
    */
   constructor(options) {
     this.options = options

@@ -11,6 +11,7 @@ import { makePayload } from './payload.js'
  * @property {number} sequence 0: none yet
  * @property {boolean} again sent before, possibly published
  * @typedef {{code: number, message?: string, temporary?: boolean} | undefined} Fault reply to a command
+ * @typedef {(target: import('../transport/target.js').Target, text: string, headers: string) => Buffer} SingleRequest
  */
 
 /** Messages that one lane queues. */
@@ -19,6 +20,9 @@ const MAX_QUEUE = 1024
 const BATCH = 56_000
 const BACKOFF_MIN = 100
 const BACKOFF_MAX = 5000
+/** A request of one publication. @type {SingleRequest} */
+const publishRequest = (target, text, headers) => target.post('/api/publish', text, headers)
+
 /** Temporary error codes: internal error, too many requests. */
 const PASSING = [100, 111]
 
@@ -87,8 +91,9 @@ export class Lane {
     const target = targets[(this.#number + this.#failures) % targets.length]
     if (settings.publish.via === 'api') {
       const key = `X-API-Key: ${engine.options.apiKey}\r\n`
+      const { singleRequest = publishRequest } = engine.options
       this.#request = settings.publish.single
-        ? target.post('/api/publish', texts[0], key)
+        ? singleRequest(target, texts[0], key)
         : target.post('/api/batch', `{"commands":[${texts.map(text => `{"publish":${text}}`)}]}`, key)
       target.posts.push(this)
     } else {
@@ -134,7 +139,8 @@ export class Lane {
     let faults = null
     try {
       const answer = JSON.parse(text)
-      const replies = this.#publisher.settings.publish.single && status === 200 ? [answer] : answer.replies
+      const succeeded = status >= 200 && status < 300
+      const replies = this.#publisher.settings.publish.single && succeeded ? [answer] : answer.replies
       faults = replies.map((/** @type {any} */ reply) => reply.error)
     } catch {}
     // After close() there is no batch.

@@ -18,7 +18,7 @@ const HEADERS =
 
 /** Opcodes; control frames from 8 on. */
 const CONTINUATION = 0
-const TEXT = 1
+export const TEXT = 1
 export const BINARY = 2
 const CLOSE = 8
 const PING = 9
