@@ -3,6 +3,8 @@
 import t from 'tap'
 import { bench, countsAll, NO_FAULT, run, script, skip } from './bench-runs.js'
 
+const unavailable = 'npm installs nothing here'
+
 // A run is mostly waiting: a second of warm-up and a second that is measured. None of the figures matters here.
 t.jobs = 3
 
@@ -51,6 +53,30 @@ t.test('a control runs in turn with the gateway, medians and ratios follow', { s
   t.match(halley, NO_FAULT)
   t.match(uws, NO_FAULT)
   t.equal(ratio.cpu_us_per_message, Number((halley.cpu_us_per_message / uws.cpu_us_per_message).toFixed(3)))
+})
+
+t.test('peers: a server that npm has, beside the gateway', { skip }, async t => {
+  const flags = ['--peers=socket.io', '--loads=fan', '--conns=50', '--seconds=1', '--runs=1', '--json']
+  const installing = run(process.execPath, [script, 'peers', '--install', ...flags])
+  const { stdout } = await installing.catch(error => {
+    // Without the registry there is nothing to measure.
+    if (/npm install failed/.test(error.stderr)) return { stdout: '' }
+    throw error
+  })
+  if (stdout === '') return void t.pass(unavailable)
+  const results = stdout
+    .trim()
+    .split('\n')
+    .map((/** @type {string} */ line) => JSON.parse(line))
+  t.same(
+    results.map(({ server }) => server),
+    ['halley', 'socket.io'],
+  )
+  for (const result of results) {
+    t.match(result, NO_FAULT)
+    t.ok(result.published > 0)
+    t.equal(result.delivered, result.published)
+  }
 })
 
 t.test('more clients than files may be open are refused before anything starts', { skip }, async t => {
