@@ -21,6 +21,8 @@ const CENTRIFUGE = join(ROOT, 'bench/centrifuge')
 const CENTRIFUGE_PROGRAM = join(FOLDER, 'centrifuge')
 
 const run = promisify(execFile)
+/** ms in which an installation ends. */
+const PATIENCE = 180_000
 
 /** @param {string} file @returns {any} null: there is none */
 function readJson(file) {
@@ -64,7 +66,7 @@ export async function installPeer(kind) {
 /** @param {string} program @param {string[]} args @param {string} cwd @throws {Error} one line */
 async function install(program, args, cwd) {
   try {
-    await run(program, args, { cwd })
+    await run(program, args, { cwd, timeout: PATIENCE })
   } catch (error) {
     if (error.code === 'ENOENT') throw new Error(`${program} is not on the PATH`)
     const lines = `${error.stderr}`.trim().split('\n')
