@@ -335,7 +335,8 @@ export class NodeServer {
         text += `${req.rawHeaders[i]}: ${req.rawHeaders[i + 1]}\r\n`
     }
     socket.unshift(Buffer.concat([Buffer.from(`${text}\r\n`, 'latin1'), head]))
-    this.#http.emit('connection', socket)
+    // With TLS, `connection` would begin another handshake.
+    this.#http.emit(this.#http instanceof https.Server ? 'secureConnection' : 'connection', socket)
   }
 
   /**

@@ -14,8 +14,10 @@ export class Servers {
   /** For the server API, the admin page, metrics and health; may be the same. */
   internal
   #tls
-  /** @type {(() => void)[]} */
+  /** What was prepared, and for which options. @type {(() => void)[]} */
   #prepared = []
+  /** @type {any} */
+  #next = null
 
   /**
    * @param {any} options `http_server` of the configuration @param {Logger} logger
@@ -43,24 +45,28 @@ export class Servers {
 
   /** @param {any} options `http_server` of another configuration @throws {Error} nothing has changed */
   prepare(options) {
-    this.#prepared = []
-    if (TLS_BLOCKS.every(block => samePair(options[block], this.#tls[block]))) return
+    this.#next = null
+    this.#prepared = this.#renewals(options)
+    this.#next = options
+  }
+
+  /** @param {any} options @returns {(() => void)[]} steps that use its certificates @throws {Error} */
+  #renewals(options) {
+    if (TLS_BLOCKS.every(block => samePair(options[block], this.#tls[block]))) return []
     const { clients, internal } = tlsOf(options)
     /** @type {(() => void)[]} */
     const prepared = []
     if (clients !== null) prepared.push(this.server.prepareTls(clients))
     if (internal !== null && this.internal !== this.server) prepared.push(this.internal.prepareTls(internal))
-    this.#prepared = [...prepared, () => (this.#tls = options)]
+    return [...prepared, () => (this.#tls = options)]
   }
 
-  /** @param {any} options `http_server` as it is now: a reload may have come since the start @throws {Error} */
-  use(options) {
-    this.prepare(options)
-    this.commit()
-  }
-
-  /** Uses what was prepared. */
-  commit() {
+  /**
+   * Uses what was prepared. A worker that is still starting may have missed that.
+   * @param {any} options `http_server` as it is now @throws {Error}
+   */
+  commit(options) {
+    if (this.#next !== options) this.prepare(options)
     for (const use of this.#prepared.splice(0)) use()
   }
 }

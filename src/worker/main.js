@@ -107,7 +107,7 @@ async function run(start) {
   const admin = given.admin.enabled && given.admin.password !== '' ? await import('../admin/index.js') : null
   // No `await` from here until all parts exist: the bus may deliver at any time, and a reload may have come meanwhile.
   const { config } = live.current
-  servers.use(config.http_server)
+  servers.commit(config.http_server)
   fullLog.level = levelOf(config.log)
   const { client } = config
   const { socket, read } = openBus()
@@ -316,7 +316,7 @@ async function run(start) {
     Object.assign(context, live.current, { lifecycle: observers(live.current.handlers) })
     fullLog.level = levelOf(context.config.log)
     reloadTransports()
-    servers.commit()
+    servers.commit(context.config.http_server)
   }
   process.on('message', (/** @type {any} */ message) => {
     switch (message.type) {

@@ -1,8 +1,11 @@
+import { once } from 'node:events'
 import https from 'node:https'
 import { text } from 'node:stream/consumers'
+import { connect } from 'node:tls'
 import t from 'tap'
 import { createServer } from '../../src/server/index.js'
-import { CERT, KEY, OTHER_KEY } from '../config/certificates.js'
+import { Servers } from '../../src/worker/listen.js'
+import { CERT, EXPIRED, KEY, OTHER_KEY } from '../config/certificates.js'
 import { freePort } from '../ports.js'
 import { Log } from './conformance/rig.js'
 
@@ -49,4 +52,50 @@ t.test('TLS: both speak it; what requires client certificates is the node server
     t.throws(() => server.prepareTls({ ...tls, key_pem: OTHER_KEY }), 'another pair must fit')
     server.prepareTls(tls)()
   }
+})
+
+/**
+ * A request over TLS, whatever the certificate.
+ * @param {number} port @param {string} [upgrade] name of a protocol
+ * @returns {Promise<{status: string, validTo: string}>} first line of the answer, and the end of the certificate
+ */
+async function ask(port, upgrade = '') {
+  const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
+  const more = upgrade === '' ? '' : `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`
+  socket.write(`GET / HTTP/1.1\r\nHost: localhost\r\n${more}\r\n`)
+  const [data] = await once(socket, 'data')
+  const { valid_to: validTo } = socket.getPeerCertificate()
+  socket.destroy()
+  return { status: String(data).split('\r\n')[0], validTo }
+}
+
+t.test('TLS: an upgrade that nobody serves is an ordinary request', async t => {
+  for (const driver of /** @type {const} */ (['uws', 'node'])) {
+    const server = await createServer({ driver, tls: { cert_pem: CERT, key_pem: KEY, client_ca_pem: '' } })
+    server.route('GET', '/', exchange => exchange.reply(200, null, driver))
+    const port = await freePort()
+    await server.listen('127.0.0.1', port)
+    t.teardown(() => server.shutdown())
+    for (const protocol of ['h2c', 'websocket'])
+      t.equal((await ask(port, protocol)).status, 'HTTP/1.1 200 OK', `${driver}, ${protocol}`)
+  }
+})
+
+t.test('TLS: a worker that was starting when a reload was prepared renews its certificate, too', async t => {
+  const pair = { cert_pem: CERT, key_pem: KEY, client_ca_pem: '' }
+  const other = { enabled: false, cert_pem: '', key_pem: '', client_ca_pem: '' }
+  const options = { driver: 'node', internal_port: 0, tls: { enabled: true, ...pair }, internal_tls: other }
+  const renewed = { ...options, tls: { ...options.tls, cert_pem: EXPIRED } }
+  const servers = await Servers.create(options, new Log())
+  const { server } = servers
+  server.route('GET', '/', exchange => exchange.reply(200, null, ''))
+  const port = await freePort()
+  await server.listen('127.0.0.1', port)
+  t.teardown(() => server.shutdown())
+  const { validTo } = await ask(port)
+  servers.prepare(renewed)
+  servers.commit(options)
+  t.equal((await ask(port)).validTo, validTo, 'not committed')
+  servers.commit(renewed)
+  t.not((await ask(port)).validTo, validTo)
 })
