@@ -8,8 +8,7 @@ import { get, put } from './values.js'
 /** @import { Change, Option } from './options/make.js' */
 
 /** @param {Option} option @param {any} from @param {any} to values @returns {Change} */
-const changeOf = ({ change, mounts }, from, to) =>
-  mounts && (from === '') !== (to === '') ? 'workers' : change
+const changeOf = ({ change, mounts }, from, to) => (mounts && (from === '') !== (to === '') ? mounts : change)
 
 /** @param {Option} option @param {string} driver @param {Change} change @returns {Change} */
 const changeWith = ({ loadedOnce }, driver, change) => (loadedOnce && driver === 'uws' ? 'workers' : change)

@@ -154,7 +154,7 @@ const CHANGES = { live: 'live', workers: 'new workers', start: 'new start' }
 
 /** @param {Option} option */
 function changeCell({ change, mounts, loadedOnce }) {
-  if (mounts) return `${CHANGES[change]}; from or to empty: ${CHANGES.workers}`
+  if (mounts) return `${CHANGES[change]}; from or to empty: ${CHANGES[mounts]}`
   return loadedOnce ? `${CHANGES[change]}; with uws: ${CHANGES.workers}` : CHANGES[change]
 }
 

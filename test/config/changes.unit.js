@@ -23,8 +23,8 @@ t.test('changes by what they take', async t => {
   t.strictSame(changesBetween(before, before), { live: [], workers: [], start: [] })
   t.strictSame(changesBetween(before, after), {
     live: ['http_api.key', 'client.allowed_origins', 'channel.namespaces'],
-    workers: ['http_server.driver', 'admin.password'],
-    start: ['http_server.port'],
+    workers: ['admin.password'],
+    start: ['http_server.port', 'http_server.driver'],
   })
   const rotated = load({ admin: { password: 'b' }, channel: { namespaces: [{ name: 'aa' }] } })
   t.strictSame(changesBetween(before, rotated), { live: ['admin.password'], workers: [], start: [] })
@@ -40,7 +40,7 @@ t.test('a configuration with some of the changes', async t => {
   t.equal(live.admin.password, 'a', 'it switches endpoints')
   t.strictSame(changesBetween(live, after), {
     live: [],
-    workers: ['http_server.driver', 'admin.password'],
-    start: ['http_server.port'],
+    workers: ['admin.password'],
+    start: ['http_server.port', 'http_server.driver'],
   })
 })

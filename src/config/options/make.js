@@ -19,7 +19,7 @@
  * @property {Change} [change] default: that of its list
  * @property {string} [block] of a proxy: the path of its block, which has the keys of every proxy
  * @property {readonly Option[]} [members] of a list of named objects: options of each of them, without `name`
- * @property {boolean} [mounts] from or to an empty value, a live option takes new workers: it switches endpoints
+ * @property {Change} [mounts] what a live option takes from or to an empty value: it switches endpoints or servers
  * @property {boolean} [loadedOnce] with the driver uws, a live option takes new workers: the library loads it only once
  * @typedef {Row & {change: Change}} Option one row of the table
  * @typedef {object} Extra
@@ -32,7 +32,7 @@
  * @property {boolean} [secret]
  * @property {boolean} [file]
  * @property {Change} [change]
- * @property {boolean} [mounts]
+ * @property {Change} [mounts]
  * @property {boolean} [loadedOnce]
  */
 

@@ -22,7 +22,7 @@ const tlsOptions = (block, on, port, driver) => [
     '',
     `CA certificates that verify client certificates, which are then required: ${PEM} Empty: no client certificates. ` +
       driver,
-    { change: 'live', mounts: true },
+    { change: 'live', mounts: 'start' },
   ),
 ]
 
@@ -68,7 +68,7 @@ export const serverOptions = newWorkers([
     'http_server.driver',
     'auto',
     'Socket server: `uws` (uWebSockets.js), `node` (node:http with ws), or `auto` (uws if it loads, else node). Halley only.',
-    { values: ['auto', 'uws', 'node'] },
+    { values: ['auto', 'uws', 'node'], change: 'start' },
   ),
   ...tlsOptions(
     'http_server.tls',

@@ -10,7 +10,7 @@ export const statsOptions = newWorkers([
   string('admin.password', '', 'Key to log in to the admin page.', {
     secret: true,
     change: 'live',
-    mounts: true,
+    mounts: 'workers',
   }),
   string(
     'admin.secret',
