@@ -23,6 +23,6 @@ EXPOSE 8000 8001
 # A clean end: clients are told to reconnect. Give it more time than shutdown.timeout: docker stop --time 45.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["node", "-e", "const { HALLEY_HTTP_SERVER_INTERNAL_PORT: internal, HALLEY_HTTP_SERVER_PORT: port } = process.env; fetch(`http://127.0.0.1:${+internal || port}/health`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "const { HALLEY_HTTP_SERVER_INTERNAL_PORT: internal, HALLEY_HTTP_SERVER_PORT: port } = process.env; const ask = (scheme, otherwise) => require(`node:${scheme}`).get({ host: '127.0.0.1', port: +internal || port, path: '/health', rejectUnauthorized: false }, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', otherwise); ask('https', () => ask('http', () => process.exit(1)))"]
 ENTRYPOINT ["node", "--expose-gc", "--max-semi-space-size=2", "/halley/bin/halley.js"]
 CMD ["serve"]

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { CERT, KEY } from '../config/certificates.js'
 import { startGateway } from '../gateway.js'
 import { withoutProgram } from '../needs.js'
 import { freePort } from '../ports.js'
@@ -151,12 +152,14 @@ t.test('the health check of the image', async t => {
   const check = () => run(process.execPath, healthcheck.slice(1), { env: { ...process.env, ...own } })
   t.equal(healthcheck[0], 'node')
   t.match(await check(), { code: 1 }, 'nothing listens')
-  const gateway = await startGateway(
-    t,
-    { workers: 1 },
-    { env: { ...own, HALLEY_HTTP_SERVER_ADDRESS: '127.0.0.1', HALLEY_HTTP_SERVER_PORT: '' } },
-  )
-  t.strictSame(await check(), { code: 0, output: '' }, 'it serves')
-  t.equal((await gateway.stop()).code, 0)
-  t.match(await check(), { code: 1 })
+  for (const tls of [{}, { tls: { enabled: true, cert_pem: CERT, key_pem: KEY } }]) {
+    const gateway = await startGateway(
+      t,
+      { workers: 1, http_server: tls },
+      { env: { ...own, HALLEY_HTTP_SERVER_ADDRESS: '127.0.0.1', HALLEY_HTTP_SERVER_PORT: '' } },
+    )
+    t.strictSame(await check(), { code: 0, output: '' }, 'it serves')
+    t.equal((await gateway.stop()).code, 0)
+    t.match(await check(), { code: 1 })
+  }
 })
