@@ -146,6 +146,7 @@ export async function get(url, path, ca, headers = {}) {
 /** A running proxy. */
 export class ReverseProxy {
   #child
+  #program
   /** @type {Promise<unknown>} */
   #ended
   /** @type {string[]} what it has said last */
@@ -154,6 +155,7 @@ export class ReverseProxy {
   /** @param {string[]} command @param {string} folder */
   constructor(command, folder) {
     const [program, ...args] = [...(existsSync(GUARD[0]) ? GUARD : []), ...command]
+    this.#program = command[0]
     this.env = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
     this.#child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: this.env })
     this.#ended = once(this.#child, 'exit')
@@ -186,7 +188,8 @@ export class ReverseProxy {
   }
 
   async stop() {
-    this.#child.kill('SIGTERM')
+    // Caddy, which is one process, would wait for its idle connections.
+    this.#child.kill(this.#program === 'caddy' ? 'SIGKILL' : 'SIGTERM')
     await this.#ended
   }
 }
