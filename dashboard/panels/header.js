@@ -212,12 +212,14 @@ function capacityLine({ capacity, machine, workers, primary }, width, look) {
     cost,
     filesItem([primary, ...workers.flatMap(({ sample }) => sample ?? [])], look),
     bound === null ? [] : named('limited by', BOUNDS[bound] ?? bound),
-    machine.files === null
-      ? []
-      : named('machine', `${count(machine.files.open)}/${count(machine.files.limit)} files`),
+    machine.files === null ? [] : named('machine', filesOf(machine.files)),
   ]
   return [[' capacity ', 'header'], ...fitItems(items, width - 10)]
 }
+
+/** @param {{open: number, limit: number}} files of the machine; many systems set the largest number as limit */
+const filesOf = ({ open, limit }) =>
+  limit > Number.MAX_SAFE_INTEGER ? `${count(open)} files` : `${count(open)}/${count(limit)} files`
 
 /**
  * Open files of the process nearest to its limit.

@@ -208,6 +208,16 @@ t.test('with few connections it is not guessed how many more fit', async t => {
   )
 })
 
+t.test('a machine without a limit of open files shows none', async t => {
+  const snapshots = mockSnapshots({ seconds: 5, connections: 10 })
+  t.match(
+    screen(stateOf(snapshots, { size: { columns: 120, rows: 40 } })),
+    /machine [\d,.]+k?\/[\d,.]+[kM]? files/,
+  )
+  for (const { machine } of snapshots) machine.files = { open: 8497, limit: 2 ** 63 }
+  t.match(screen(stateOf(snapshots, { size: { columns: 120, rows: 40 } })), /machine 8,497 files/)
+})
+
 t.test('the detail of a worker: loop, heap spaces, GC, transports, close codes', async t => {
   const text = screen(stateOf(calm, { keys: ['j', 'enter'], size: { columns: 220, rows: 60 } }))
   t.match(text, /─ worker 0 {2}up {2}pid 4001 {2}up 2:01 ─/)
