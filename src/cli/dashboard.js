@@ -131,6 +131,8 @@ async function show(source, capabilities, owner, env, stderr) {
 async function sourceOf(flags, env, cwd) {
   const [target] = flags.words
   if (/^https?:/i.test(target ?? '')) {
+    // The key would cross the network as it is.
+    if (flags.ca !== undefined && !/^https:/i.test(target)) throw new UsageError('--ca needs an https URL')
     const ca = flags.ca === undefined ? undefined : readCa(resolve(cwd, flags.ca))
     return remote(target, flags.key ?? env.HALLEY_ADMIN_KEY ?? '', ca)
   }

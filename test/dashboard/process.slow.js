@@ -111,6 +111,10 @@ t.test('without a terminal it says so in one line', async t => {
   for (const target of ['localhost:8000', 'ftp://localhost'])
     t.match(await run([target, '--once']), { code: 2, err: /is not a path; a URL begins with http/ })
   t.match(await run(['--key', 'x', '--once']), { code: 2, err: /--key needs a URL/ })
+  t.match(await run(['http://127.0.0.1:1', '--ca', 'ca.pem', '--once']), {
+    code: 2,
+    err: /--ca needs an https URL/,
+  })
 })
 
 t.test('a terminal of an unknown kind is drawn on as xterm is, and given back', async t => {
