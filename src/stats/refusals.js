@@ -2,6 +2,9 @@
 
 /** @typedef {{remoteAddress: () => string}} Client its request, or its session */
 
+/** Characters of a channel in a log line: a refused name may be as long as a message. */
+const MAX_CHANNEL = 255
+
 /** Counts and logs clients that are turned away. A proxy's clients have the address of the proxy. */
 export class Refusals {
   #traffic
@@ -36,7 +39,13 @@ export class Refusals {
   command({ code }, reason, client, channel) {
     this.#traffic.errors.add(code)
     if (!client.connected || reason === 'application') return
-    const line = () => ({ code, reason, channel, user: client.user, address: client.remoteAddress() })
+    const line = () => ({
+      code,
+      reason,
+      channel: channel?.slice(0, MAX_CHANNEL),
+      user: client.user,
+      address: client.remoteAddress(),
+    })
     this.#log.info(line, 'command refused', `command refused: ${code}`)
   }
 }
