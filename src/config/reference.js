@@ -38,8 +38,8 @@ nothing changes. Else the column \`change\` says what another value of a key tak
 Without a file and without variables about clients, channels, proxies or the API, Halley runs a development profile:
 it listens on 127.0.0.1, lets anonymous clients and all pages of this machine in (\`client.allowed_origins: [loopback]\`),
 enables all transports, prints a generated API key and serves a demo page. With \`--dev\` the profile stays beside a
-file and variables: what they set wins, and its namespaces join theirs. The text of a refused start, or a log line, says
-what ended the profile.
+file and variables: what they set wins, and its namespaces join theirs. On an address that others can reach it is then
+open to them; a warning says so. The text of a refused start, or a log line, says what ended the profile.
 
 A gateway on any other address refuses to start without a token key, an API key and allowed origins, unless the options
 that replace them (\`client.proxy.connect\`, \`client.allow_anonymous_connect_without_token\`, \`client.insecure\`,
