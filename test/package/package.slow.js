@@ -81,8 +81,13 @@ t.test('npm publish has nothing to mend and no warning', async t => {
   const host = `127.0.0.1:${/** @type {any} */ (registry.address()).port}`
   const folder = testdir(t, { npmrc: `registry=http://${host}/\n//${host}/:_authToken=none\n` })
   const own = ['--userconfig', join(folder, 'npmrc')]
-  // What its environment inherits from a surrounding `npm test` are other settings.
-  const env = { npm_config_registry: `http://${host}/`, npm_config_loglevel: 'notice' }
+  // What its environment inherits from a surrounding `npm test` are other settings, and warnings about them.
+  const inherited = Object.keys(process.env).filter(name => /^npm_/i.test(name))
+  const env = {
+    ...Object.fromEntries(inherited.map(name => [name, undefined])),
+    npm_config_registry: `http://${host}/`,
+    npm_config_loglevel: 'notice',
+  }
   const published = await run(t, 'npm', ['publish', '--dry-run', '--ignore-scripts', ...own], source, env)
   t.equal(published.code, 0, published.output)
   t.match(published.output, /\+ halley-gateway@\d+\.\d+\.\d+/)

@@ -17,7 +17,7 @@ const PATIENCE = 480_000
 
 /**
  * @param {any} t @param {string} command @param {string[]} args @param {string} cwd
- * @param {Record<string, string>} [env] more variables
+ * @param {Record<string, string | undefined>} [env] more variables; undefined: without it
  * @returns {Promise<{code: number, stdout: string, stderr: string, output: string}>} `output`: both
  */
 export async function run(t, command, args, cwd, env = {}) {
