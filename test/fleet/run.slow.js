@@ -178,8 +178,9 @@ t.test('a ladder of steps against a server that is there already', { buffered: t
     const { count, min, p50, p99, max } = latency
     t.ok(count > 0 && min <= p50 && p50 <= p99 && p99 <= max, JSON.stringify({ count, min, p50, p99, max }))
     t.ok(latency.mean95.low < latency.mean && latency.mean < latency.mean95.high)
-    t.equal(accounting.received, accounting.expected)
-    t.equal(accounting.lost, 0)
+    // Of a connection that a busy machine has ended, `missed` are those of its absence.
+    const { received: all, duplicates, missed, expected, lost, unknown } = accounting
+    t.strictSame([all - duplicates + missed, lost, unknown], [expected, 0, 0], JSON.stringify(accounting))
   }
   t.equal(result.gateway, null)
   t.equal(existsSync(join(out, 'gateway.csv')), false)
