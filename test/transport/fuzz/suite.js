@@ -103,6 +103,8 @@ class Exchange {
     if (status >= 100 && (status < 500 || OF_HTTP.includes(status))) return ''
     // A worker that is too busy says when to come back.
     if (status === 503 && /^retry-after: /im.test(this.text)) return ''
+    // A worker stood still for two seconds.
+    if (status === 503 && this.bytes.includes(' /health ')) return ''
     return `answered with ${JSON.stringify(this.text.slice(0, 300))}`
   }
 }
