@@ -18,11 +18,14 @@ const PEERS = ['socket.io', 'uws', 'ws', 'nchan', 'centrifuge']
 
 const { memory, fan } = SCENARIOS
 
-/** The loads: a scenario, and how its sizes differ. `flat` publishes as fast as the answers come. */
+/**
+ * The loads: a scenario, how its sizes differ, and clients in multiples of `--conns`: few ones weigh less than what a
+ * process allocates and frees by itself. `flat` publishes as fast as the answers come.
+ */
 const LOADS = {
-  memory: { scenario: 'memory', sizes: memory.sizes },
-  fan: { scenario: 'fan', sizes: { ...fan.sizes, rate: 400 } },
-  flat: { scenario: 'fan', sizes: { ...fan.sizes, rate: 0, publishers: 8 } },
+  memory: { scenario: 'memory', sizes: memory.sizes, times: 3 },
+  fan: { scenario: 'fan', sizes: { ...fan.sizes, rate: 400 }, times: 1 },
+  flat: { scenario: 'fan', sizes: { ...fan.sizes, rate: 0, publishers: 8 }, times: 1 },
 }
 
 /** @typedef {keyof typeof LOADS} LoadName */
@@ -34,7 +37,7 @@ export const HELP = `Usage: npm run bench -- peers [flags]
 Measures Halley beside other servers on this machine, in one run in turn, and prints a table in Markdown. Each server
 has one serving process (Halley also its primary), the same clients, the same 512 bytes a message, and WebSocket.
 
-  memory   ${DEFAULTS.conns} clients connect, subscribe and idle
+  memory   ${LOADS.memory.times * DEFAULTS.conns} clients connect, subscribe and idle
   fan      100 channels with 1/100 of the clients each, 400 publishes/s of 512 bytes
   flat     the same, the next message of 8 publishers as soon as one is answered
 
@@ -42,7 +45,7 @@ has one serving process (Halley also its primary), the same clients, the same 51
   --loads LIST     of memory, fan, flat (default: all)
   --install        install missing peers below node_modules/.cache: Socket.IO by npm, centrifuge by go; nchan is
                    Debian's libnginx-mod-nchan
-  --conns N        clients (default ${DEFAULTS.conns})
+  --conns N        clients of fan and flat; memory has three times as many (default ${DEFAULTS.conns})
   --seconds N      measured in each run, after a second of warm-up (default ${DEFAULTS.seconds})
   --runs N         of each load for each server, in turn; medians count (default ${DEFAULTS.runs})
   --workers N      of Halley and nchan; the others cannot use more (default ${DEFAULTS.workers})
@@ -134,11 +137,12 @@ export class Run {
 
   async run() {
     const { loads, runs, conns, workers, json, write } = this.#options
+    const most = conns * Math.max(...loads.map(load => LOADS[load].times))
     for (const kind of ['halley', ...this.#options.peers]) {
       const capacity = capacityOf(/** @type {any} */ (kind), workers)
-      if (conns > capacity)
+      if (most > capacity)
         throw new UsageError(
-          `the limit of open files leaves ${kind} room for ${capacity} clients, not ${conns}`,
+          `the limit of open files leaves ${kind} room for ${capacity} clients, not ${most}`,
         )
     }
     const servers = [{ kind: /** @type {Kind} */ ('halley'), name: 'Halley' }, ...(await this.#peers())]
@@ -201,8 +205,8 @@ export class Run {
   /** @param {LoadName} load @param {Kind} kind @param {number} run @returns {Promise<any>} null: it failed */
   async #once(load, kind, run) {
     const { conns, seconds, workers, json, runs } = this.#options
-    const { scenario, sizes } = LOADS[load]
-    const whole = { ...sizes, conns, seconds, channels: Math.min(sizes.channels, conns) }
+    const { scenario, sizes, times } = LOADS[load]
+    const whole = { ...sizes, conns: conns * times, seconds, channels: Math.min(sizes.channels, conns) }
     const options = {
       workers,
       driver: 'auto',
@@ -233,11 +237,14 @@ export class Run {
     const machine = `${availableParallelism()} cores (${cpus()[0]?.model.trim() ?? 'unknown'})`
     return (
       `\`${command}\` with Node.js ${process.versions.node} on ${machine}, server and load generator on the same ` +
-      `machine, ${conns.toLocaleString('en')} clients; ` +
+      `machine, ${count(conns)} clients (memory and connects: ${count(conns * LOADS.memory.times)}); ` +
       (runs > 1 ? `medians of ${runs} runs, servers in turn.` : 'one run of each server.')
     )
   }
 }
+
+/** @param {number} n */
+const count = n => n.toLocaleString('en')
 
 /** @param {Kind} kind @returns {kind is 'uws' | 'ws'} */
 const isBare = kind => !(/** @type {readonly string[]} */ (PEER_KINDS).includes(kind))

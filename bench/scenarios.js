@@ -42,7 +42,9 @@ async function memory(deployment, sizes, show) {
   const load = new Load(deployment, sizes, show)
   try {
     await sleep(SETTLE)
-    const base = deployment.memory()
+    // As below: what a start leaves behind is collected, too, and must not hide the clients.
+    show.progress('memory of the start settles')
+    const base = await deployment.leastMemory(sizes.seconds)
     const cpuBefore = deployment.cpu()
     const connected = await load.connect()
     const cpuAfter = deployment.cpu()
