@@ -92,7 +92,8 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
     epoch: quiet.epoch,
   })
 
-  // A crash: the old snapshot must not come back.
+  // A crash: the old snapshot must not come back. The client may have come back to the first gateway before it ended.
+  const before = contexts.length
   second.process.kill('SIGKILL')
   await second.exited
   await silence(second.port)
@@ -102,8 +103,8 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
     reason: /last run did not end cleanly/,
     msg: /begin a new epoch/,
   })
-  while (contexts.length < 3) await once(subscription, 'subscribed')
-  t.match(contexts[2], { wasRecovering: true, recovered: false })
+  while (contexts.length === before) await once(subscription, 'subscribed')
+  t.match(contexts[before], { wasRecovering: true, recovered: false })
   t.not((await publish(third, 'anew')).epoch, keyed.epoch)
   t.strictSame(await readdir(folder), ['snapshot'])
 })
