@@ -1,11 +1,14 @@
 // Workers that are replaced on request: what holds on each socket server.
 
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import { connect } from 'node:net'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { ApiLine, config, crowd, healthy, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
+import { testdir } from '../testdir.js'
 
 /** @param {number} pid @returns {boolean} whether it runs its own program: before that, its parent waits for it */
 function isWorker(pid) {
@@ -20,6 +23,27 @@ function isWorker(pid) {
 /** @param {import('../gateway.js').TestGateway} gateway @returns {number[]} pids of its workers */
 export const children = ({ process: { pid } }) =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').map(Number).filter(isWorker)
+
+/**
+ * A gateway whose new workers wait before they start, from `hold()` to `release()`: what happens to a worker that
+ * starts would otherwise come too late now and then.
+ * @param {any} t @param {any} config
+ */
+export async function startHoldable(t, config) {
+  const folder = testdir(t)
+  const held = join(folder, 'held')
+  const module = join(folder, 'wait.mjs')
+  writeFileSync(
+    module,
+    `import { existsSync } from 'node:fs'
+    const isWorker = process.argv[1]?.endsWith('worker/main.js')
+    while (isWorker && existsSync(${JSON.stringify(held)})) await new Promise(resolve => setTimeout(resolve, 20))`,
+  )
+  const gateway = await startGateway(t, config, {
+    env: { NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --import=${pathToFileURL(module)}` },
+  })
+  return { gateway, hold: () => writeFileSync(held, ''), release: () => rmSync(held) }
+}
 
 /** A request to the server API whose body is not complete yet. */
 async function halfRequest(gateway) {
@@ -112,8 +136,9 @@ export function generationsSuite(t, driver) {
   })
 
   t.test('a new worker that does not start leaves the old one serving', async t => {
-    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const { gateway, hold, release } = await startHoldable(t, { ...config, http_server: { driver } })
     const clients = await crowd(gateway)
+    hold()
     gateway.process.kill('SIGUSR2')
     const pid = await until(() => children(gateway).find(pid => !gateway.workerPids.includes(pid)))
     process.kill(pid, 'SIGKILL')
@@ -124,6 +149,7 @@ export function generationsSuite(t, driver) {
     t.equal(gateway.lines.filter(({ level }) => level >= 40).length, 1, 'one line')
     t.equal(gateway.workerPids.length, 2)
 
+    release()
     gateway.process.kill('SIGUSR2')
     await gateway.line(({ msg }) => msg === 'rolling restart ended')
     for (const { code } of await Promise.all(clients.map(({ closed }) => closed))) t.equal(code, 3001)
