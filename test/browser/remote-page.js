@@ -32,6 +32,13 @@ export class RemotePage {
       this.#text = /** @type {string} */ (messages.pop())
       for (const message of messages) this.#take(JSON.parse(message))
     })
+    // One that is killed before it has read everything resets its pipes.
+    const to = /** @type {import('node:stream').Writable} */ (browser.stdio[TO_BROWSER])
+    for (const stream of [from, to]) stream.on('error', () => {})
+    browser.once('exit', () => {
+      for (const { reject } of this.#calls.values()) reject(new Error('the browser has ended'))
+      this.#calls.clear()
+    })
   }
 
   /**
@@ -87,7 +94,10 @@ export class RemotePage {
     const session = this.#session === '' ? {} : { sessionId: this.#session }
     const to = /** @type {import('node:stream').Writable} */ (this.#browser.stdio[TO_BROWSER])
     to.write(`${JSON.stringify({ id, method, params, ...session })}\0`)
-    return new Promise((resolve, reject) => this.#calls.set(id, { resolve, reject }))
+    const answer = new Promise((resolve, reject) => this.#calls.set(id, { resolve, reject }))
+    // At the end of a test nobody may wait for it any more.
+    answer.catch(() => {})
+    return answer
   }
 
   /**
