@@ -362,8 +362,12 @@ t.test('signals while it waits for Redis: SIGHUP and SIGUSR2 change nothing, SIG
       env: { ...process.env, HALLEY_ENGINE_TYPE: 'redis', HALLEY_ENGINE_REDIS_ADDRESS: place },
     })
     t.teardown(() => child.kill('SIGKILL'))
-    const lines = createInterface({ input: child.stdout })
-    for (let line = ''; !line.includes('redis is loading its data'); ) [line] = await once(lines, 'line')
+    // Each line is looked at: several may come at once.
+    await new Promise((resolve, reject) => {
+      createInterface({ input: child.stdout })
+        .on('line', line => line.includes('redis is loading its data') && resolve(undefined))
+        .once('close', () => reject(new Error('it ended before it said that it waits')))
+    })
     return child
   }
   const [first, second] = await Promise.all([start(), start()])
