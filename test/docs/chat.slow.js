@@ -44,7 +44,10 @@ t.test('two people in a public and in a private room', async t => {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
   t.teardown(() => backend.kill('SIGKILL'))
-  await new Promise(resolve => backend.once('message', resolve))
+  await new Promise((resolve, reject) => {
+    backend.once('message', resolve)
+    backend.once('exit', code => reject(new Error(`the backend ended with ${code}`)))
+  })
 
   const url = `http://127.0.0.1:${own}/`
   const [ann, ben] = [
