@@ -188,4 +188,8 @@
  * @property {() => void} close
  */
 
-export {}
+/** Validity of the result of a publication with an idempotency key, ms; as in Centrifugo. */
+export const IDEMPOTENCY_TTL = 5 * 60 * 1000
+
+/** The answer that comes with an error. @type {SubscribeAnswer} */
+export const NOT_SUBSCRIBED = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })

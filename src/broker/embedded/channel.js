@@ -14,7 +14,7 @@ const CHARACTER_BYTES = 2
 /** @type {readonly any[]} */
 const NO_LINKS = Object.freeze([])
 
-/** One channel in the primary. @template L */
+/** One channel in the primary. Why the Redis engine has another table: see redis/channels.js. @template L */
 export class Channel extends Aged {
   /** @type {readonly L[]} workers with a subscriber; replaced, never changed: most have one, and an exact size */
   links = NO_LINKS

@@ -1,4 +1,5 @@
-// Control between the workers of a node: calls and users in the primary, LocalControl in each worker.
+// Control between the workers of a node: calls and users in the primary, LocalControl in each worker. Why the Redis
+// engine has calls and users of its own: see the heads of redis/calls.js and redis/users.js.
 
 import { errors } from '../../errors.js'
 import { surveyAnswer } from '../surveys.js'
@@ -93,8 +94,7 @@ export class Calls {
 }
 
 /**
- * Connections of each user over all workers, in the primary. Used only if client.user_connection_limit is set. Plain
- * counts suffice, because the primary sees the end of every worker; RedisUsers needs leases.
+ * Connections of each user over all workers, in the primary. Used only if client.user_connection_limit is set.
  * @template L
  */
 export class Users {

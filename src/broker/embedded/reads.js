@@ -1,4 +1,5 @@
 import { errors } from '../../errors.js'
+import { NOT_SUBSCRIBED } from '../contract.js'
 import { OVERHEAD } from '../size.js'
 import { Frame } from './frames.js'
 import { Page } from './pages.js'
@@ -29,9 +30,6 @@ const LITTLE_BYTES = 2 * 1024
 
 /** Times that the newest publications are read again because newer ones have replaced them meanwhile. */
 const MAX_RESTARTS = 8
-
-/** @type {SubscribeAnswer} */
-const NO_ANSWER = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
 
 /**
  * The reads of a worker from streams in the primary. A read gets the next page when it has got the last one, and few
@@ -154,7 +152,7 @@ export class Recovery extends Read {
   #latest
   #maxBytes
   #done
-  #answer = NO_ANSWER
+  #answer = NOT_SUBSCRIBED
   #first = true
   #restarts = 0
 
@@ -230,7 +228,7 @@ export class Recovery extends Read {
 
   /** @param {Error | null} error */
   done(error) {
-    this.#done(error, error ? NO_ANSWER : this.#answer)
+    this.#done(error, error ? NOT_SUBSCRIBED : this.#answer)
   }
 }
 

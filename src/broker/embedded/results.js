@@ -1,7 +1,7 @@
+import { IDEMPOTENCY_TTL } from '../contract.js'
 import { Aged, RecencyList } from './recency.js'
 
-/** Validity of an idempotency key (server API, publish), s. */
-const KEEP_S = 5 * 60
+const KEEP_S = IDEMPOTENCY_TTL / 1000
 /** Bytes of a result besides its name, as measured. */
 const OVERHEAD = 200
 

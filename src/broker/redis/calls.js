@@ -1,3 +1,7 @@
+// Calls over messages that may be lost. The embedded engine shares no part of it (embedded/control.js): its bus loses
+// nothing, so a count of forwarded calls tells which ones a lost worker took, and answers use the request numbers of
+// the bus; here the caller asks which of its calls have arrived.
+
 import { errors } from '../../errors.js'
 import { encode, Kind } from './inboxes.js'
 
@@ -14,8 +18,7 @@ const NO_NUMBER = 0
  *   worker.<caller> <-- ANSWER -- callee
  *
  * When a worker is back after a lost connection, its callers ask which of their calls it knows: calls in transit were
- * lost, received ones will still be answered. (Within a node nothing is lost: the primary forwards calls in order, and
- * announces the end of a worker by a count of them.)
+ * lost, received ones will still be answered.
  */
 export class RedisCalls {
   /** @type {Map<number, {uid: string, done: Done}>} call number -> callee */

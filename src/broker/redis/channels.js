@@ -1,3 +1,7 @@
+// The channels that a worker listens to, each with the position that it has delivered. The embedded engine shares no
+// part of this table: its workers keep none, because the bus loses no frame, and Channel in embedded/ is what Redis
+// holds here (stream, presence, workers with subscribers), in the primary.
+
 import { errors } from '../../errors.js'
 import { decode, Head } from './envelope.js'
 
@@ -58,8 +62,7 @@ const LEAVE = 0x6c // l
 /**
  * The channels of this worker and their positions. After a reconnect each channel is resubscribed, its position is
  * compared with the stream's, and missed publications are delivered in order before newer ones. If history does not
- * reach back, `lost` is called. (A worker of the embedded engine keeps no channels: its bus loses no frame, and the
- * primary's `Store` holds what Redis holds here.)
+ * reach back, `lost` is called.
  */
 export class Channels {
   /** @type {Map<string, Channel>} */

@@ -1,4 +1,5 @@
 import { errors } from '../../errors.js'
+import { IDEMPOTENCY_TTL } from '../contract.js'
 import { newEpoch } from '../epoch.js'
 import { publish } from './scripts.js'
 
@@ -21,8 +22,6 @@ import { publish } from './scripts.js'
 /** Limits of a batch: Redis blocks while it runs one. */
 const MAX_ITEMS = 64
 const MAX_BYTES = 512 * 1024
-/** Validity of an idempotency key, ms; as in Centrifugo. */
-const IDEMPOTENCY_TTL = 5 * 60 * 1000
 /** Ticks, one a second, until an echo is no longer awaited. */
 const MAX_TICKS = 5
 /** The first character of a line of the reply, see streams.lua. */

@@ -1,4 +1,5 @@
 import { errors } from '../../errors.js'
+import { NOT_SUBSCRIBED } from '../contract.js'
 import { Channels, State } from './channels.js'
 import { encode } from './envelope.js'
 import { replyTo } from './partition.js'
@@ -18,8 +19,6 @@ import { NO_ANSWER } from './reads.js'
 const TICK_MS = 1000
 /** A position that keeps disagreeing with the delivered one is accepted after this many reads. */
 const MAX_ATTEMPTS = 3
-/** @type {SubscribeAnswer} */
-const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
 
 /**
  * Publish/subscribe and history in Redis.
@@ -103,14 +102,14 @@ export class RedisPubSub {
   /** @type {PubSub['subscribe']} */
   subscribe(name, wants, done) {
     const partition = this.#placement.of(name)
-    if (!partition.up) return queueMicrotask(() => done(errors.internal, NOTHING))
+    if (!partition.up) return queueMicrotask(() => done(errors.internal, NOT_SUBSCRIBED))
     const channel = (!wants.first && this.#channels.get(name)) || this.#channels.open(name, partition)
     const listed = wants.client !== ''
     // A client that subscribes again stays present when that fails.
     const present = listed && this.#presence.has(name, wants.client)
     /** @type {Error | null} */
     let failed = null
-    let answer = NOTHING
+    let answer = NOT_SUBSCRIBED
     let left = 1
     const finish = (/** @type {Error | null} */ error) => {
       failed ??= error
@@ -118,7 +117,7 @@ export class RedisPubSub {
       if (!failed) channel.confirmed = true
       else if (wants.first && !channel.confirmed && this.#channels.has(channel)) this.#channels.close(name)
       if (failed && listed && !present) this.#presence.remove(name, wants.client)
-      done(failed, failed ? NOTHING : answer)
+      done(failed, failed ? NOT_SUBSCRIBED : answer)
     }
     let listing = listed
     /** Whether the position came before the presence, and so is outdated. */

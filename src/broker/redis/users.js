@@ -1,3 +1,7 @@
+// Connections of users, counted in Redis. The embedded engine shares no part of it: its counts (Users in
+// embedded/control.js) are in one process, which sees the end of every worker. Here a worker may vanish unseen and
+// Redis may lose data, so each worker has a lease and writes its counts again.
+
 import { errors } from '../../errors.js'
 import { nextItems, Rotation } from './rotation.js'
 import { userClaim, userWrite } from './scripts.js'
@@ -28,8 +32,7 @@ class UserEntry {
 
 /**
  * Connections of each user over all workers of all nodes. Redis holds a count for each worker of a user, and the
- * worker's lease: when it has expired, the counts of a dead worker are void. (`Users` of the embedded engine needs no
- * leases: the primary sees the end of every worker.)
+ * worker's lease: when it has expired, the counts of a dead worker are void.
  */
 export class RedisUsers {
   #placement
