@@ -17,7 +17,8 @@ class FakeWorker {
 
   send(message) {
     this.messages.push(message)
-    setImmediate(() => this.onMessage(message, this))
+    // Not in a later turn: a process that stands still would be at its timeout before.
+    queueMicrotask(() => this.onMessage(message, this))
     return true
   }
 
