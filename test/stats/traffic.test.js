@@ -352,7 +352,7 @@ t.test(
 
 t.test('pings and pongs are messages, those of WebSocket too', async t => {
   const { gateway, stats } = await start(t, 'uws', 1, {
-    client: { ping_interval: '2s', pong_timeout: '1900ms' },
+    client: { ping_interval: '3s', pong_timeout: '2900ms' },
   })
   const books = new Books()
   const client = await RawClient.open(gateway.ws)
