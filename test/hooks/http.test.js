@@ -1,5 +1,3 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
@@ -8,6 +6,7 @@ import { HookEvent } from '../../src/hooks/events.js'
 import { createProxies } from '../../src/hooks/proxies.js'
 import { bytesPayload, NO_PAYLOAD, textPayload } from '../../src/protocol/payload.js'
 import { HookStats } from '../../src/stats/hook-stats.js'
+import { freePort } from '../ports.js'
 import { Backend, json, result } from './backend.js'
 import { event, fails } from './proxy-rig.js'
 
@@ -363,13 +362,8 @@ t.test('retries of events that may be repeated, within their time', async t => {
 t.test(
   'a breaker: calls fail at once while the backend is down, and one finds out that it is back',
   async t => {
-    const server = createServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-    server.close()
-    await once(server, 'close')
     const { rpc, lines, stats } = start(t, {
-      endpoint: `http://127.0.0.1:${port}/`,
+      endpoint: `http://127.0.0.1:${await freePort()}/`,
       breaker: { failures: 3, interval: '1h' },
     })
     for (let i = 0; i < 3; i++) await fails(t, rpc.call(event()), 'unreachable')
