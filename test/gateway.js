@@ -66,6 +66,8 @@ export class TestGateway {
       line = { msg: text }
     }
     if (SHORT_SECRET.test(line.msg)) return
+    // On a machine that stands still for long this is why a test fails: the runner prints it with the failure.
+    if (line.msg === 'worker died' && /^stuck/.test(line.reason)) console.error(`worker died: ${line.reason}`)
     this.lines.push(line)
     for (const waiting of this.#waiting) {
       if (!waiting.matches(line)) continue
