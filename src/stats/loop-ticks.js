@@ -1,136 +1,152 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { bucketOf, TickHistogram } from './tick-histogram.js'
+import { performance } from 'node:perf_hooks'
+import { SleepingGrid } from './sleeping-grid.js'
+import { TickHistogram } from './tick-histogram.js'
 
 /** @import { Ticks } from './schema.js' */
 
-/** Measuring interval, ms: each one wakes the process, which is most of the cost of all statistics. */
+/** Distance of two points of the grid, ms. */
 const RESOLUTION_MS = 10
-const NS_PER_MS = 1e6
-/** Reported percentiles, read exactly. */
-const PERCENTILES = Object.freeze([50, 90, 99])
-/** Further reads of the histogram, some µs each. */
-const MAX_READS = 16
+/** Points after which an awake grid decides whether it sleeps. */
+const CALM_POINTS = 50
+/** Share of the time that an idle loop may be active. */
+const CALM_SHARE = 0.25
+/** The sleeping grid measures the delay of one timer so often, at multiples of this on the clock, ms. */
+const REST_MS = 100
+/** Turns of the loop in that time that wake the grid: measuring more would cost more than its timer. */
+const MAX_TURNS = 100
 
-/** @typedef {{rank: number, interval: number}} Point rank of an interval (ms) in the library's histogram */
-
-/** The values between two points, exclusive. */
-class Gap {
-  /** @param {Point} low @param {Point} high */
-  constructor(low, high) {
-    this.low = low
-    this.high = high
-    this.count = high.rank - low.rank - 1
-    this.span = high.interval - low.interval
-    /** Its uncertainty. */
-    this.weight = bucketOf(low.interval) === bucketOf(high.interval) ? 0 : this.count * this.span
-  }
-}
-
+/**
+ * Event-loop delay: how late events come, at the points of a grid.
+ *
+ *   awake    |    |    |         |    |      a timer for each point: its delay is how late it comes
+ *   asleep   .    .    .  [turn  .  ]    :   no such timer; the delay of a point follows from the turns of the loop
+ *
+ * A timer for each point is most of what an idle process costs, so the grid sleeps while the loop is idle. Then an
+ * unref'd immediate measures each turn: it runs after the next wake-up of the loop, and causes none. Every 100 ms a
+ * timer measures what no turn can tell, the delay of a wake-up. A busy loop, and a process that did not run for longer,
+ * wake the grid.
+ */
 export class LoopTicks {
   #resolution
-  #histogram
-  /** A wait that the histogram missed, ms. */
-  #unseen = 0
-  /** @type {TickHistogram} of the current read */
   #ticks = new TickHistogram()
+  #sleeping
+  #asleep = false
+  /** Time of the last look, ms of `performance.now()`. */
+  #seen = performance.now()
+  /** Time that the loop had slept until then, ms. */
+  #slept = performance.nodeTiming.idleTime
+  /** Awake: points, asleep: turns of the loop, since the grid has decided whether it sleeps. */
   #count = 0
+  /** ms in which the loop was active, and longest delay in ms, since then. */
+  #active = 0
+  #longest = 0
+  #onTurn = () => this.#turn()
+  /** @type {NodeJS.Timeout} */
+  #timer
 
   /** @param {number} [resolution] ms */
   constructor(resolution = RESOLUTION_MS) {
     this.#resolution = resolution
-    this.#histogram = monitorEventLoopDelay({ resolution })
-    this.#histogram.enable()
+    this.#sleeping = new SleepingGrid(resolution)
+    this.#timer = this.#startTimer(resolution)
+  }
+
+  /** @param {number} wait ms */
+  #startTimer(wait) {
+    clearTimeout(this.#timer)
+    return setTimeout(() => (this.#asleep ? this.#rest() : this.#point()), wait).unref()
   }
 
   /** @returns {Ticks} since the previous sample */
   sample() {
-    const histogram = this.#histogram
-    const ticks = (this.#ticks = new TickHistogram())
-    this.#count = histogram.count
-    let sum = 0
-    if (this.#count > 0) {
-      this.#read()
-      sum = this.#count * Math.max(0, histogram.mean / NS_PER_MS - this.#resolution)
+    if (this.#asleep) {
+      this.#settle()
+      if (this.#sleeping.measured) this.#sleeping.flush(this.#ticks)
     }
-    if (this.#unseen > 0) {
-      ticks.record(this.#unseen)
-      sum += this.#unseen
-    }
-    // The library's mean is more exact than the middles of buckets.
-    ticks.sum = sum
-    histogram.reset()
-    this.#watchUnseen()
+    const ticks = this.#ticks
+    this.#ticks = new TickHistogram()
     return ticks.toTicks()
   }
 
-  /**
-   * The library's histogram gives percentiles but no buckets, so waits are read by rank: the most uncertain gap is
-   * bisected first, a gap between two nearly equal waits not at all.
-   */
-  #read() {
-    const n = this.#count
-    const shortest = this.#histogram.min / NS_PER_MS
-    this.#record(shortest)
-    if (n === 1) return
-    /** @type {Gap[]} */
-    const gaps = []
-    let low = { rank: 1, interval: shortest }
-    for (const percent of PERCENTILES) {
-      const rank = Math.ceil((percent / 100) * n)
-      if (rank <= low.rank || rank >= n) continue
-      const high = this.#readRank(rank)
-      gaps.push(new Gap(low, high))
-      low = high
+  /** Updates `#seen` and `#slept`. @returns {number} ms since the last look in which the loop did not sleep */
+  #look() {
+    const now = performance.now()
+    const slept = performance.nodeTiming.idleTime
+    const active = now - this.#seen - (slept - this.#slept)
+    this.#seen = now
+    this.#slept = slept
+    return Math.max(0, active)
+  }
+
+  /** Awake: the timer of a point. */
+  #point() {
+    const before = this.#seen
+    this.#active += this.#look()
+    const delay = Math.max(0, this.#seen - before - this.#resolution)
+    this.#ticks.record(delay)
+    this.#longest = Math.max(this.#longest, delay)
+    if (++this.#count === CALM_POINTS) {
+      if (this.#isIdle(CALM_POINTS * this.#resolution)) return this.#sleep()
+      this.#startCount()
     }
-    const high = { rank: n, interval: this.#histogram.max / NS_PER_MS }
-    this.#record(high.interval)
-    gaps.push(new Gap(low, high))
-    for (let reads = 0; reads < MAX_READS; reads++) {
-      let widest = 0
-      for (let i = 1; i < gaps.length; i++) if (gaps[i].weight > gaps[widest].weight) widest = i
-      const { low, high, weight } = gaps[widest]
-      if (weight === 0) break
-      const middle = this.#readRank((low.rank + high.rank) >> 1)
-      gaps[widest] = new Gap(low, middle)
-      gaps.push(new Gap(middle, high))
-    }
-    for (const gap of gaps) this.#fill(gap)
+    this.#timer.refresh()
   }
 
-  /** @param {number} rank from 1 @returns {Point} */
-  #readRank(rank) {
-    const interval = this.#histogram.percentile((100 * rank) / this.#count) / NS_PER_MS
-    this.#record(interval)
-    return { rank, interval }
+  #startCount() {
+    this.#count = this.#active = this.#longest = 0
   }
 
-  /** Spreads the values that were not read evenly over the gap. @param {Gap} gap */
-  #fill({ low: { interval }, count, span, weight }) {
-    if (weight === 0) return this.#record(interval + span / 2, count)
-    this.#record(interval + span / 4, count >> 1)
-    this.#record(interval + (span * 3) / 4, (count + 1) >> 1)
+  /** @param {number} time ms since the start of the count */
+  #isIdle(time) {
+    return this.#active <= CALM_SHARE * time && this.#longest <= REST_MS
   }
 
-  /**
-   * The histogram holds intervals: those of an idle loop equal the resolution.
-   * @param {number} interval ms
-   * @param {number} [times]
-   */
-  #record(interval, times = 1) {
-    if (times > 0) this.#ticks.record(Math.max(0, interval - this.#resolution), times)
+  #sleep() {
+    this.#asleep = true
+    this.#sleeping.start(this.#seen)
+    this.#startRest()
+    setImmediate(this.#onTurn).unref()
   }
 
-  /** A reset histogram starts with its next tick and would miss a long turn right after it. */
-  #watchUnseen() {
-    this.#unseen = 0
-    const due = performance.now() + this.#resolution
-    setTimeout(() => {
-      const late = performance.now() - due
-      if (late > this.#resolution) this.#unseen = late
-    }, this.#resolution).unref()
+  #startRest() {
+    const wait = REST_MS - (Date.now() % REST_MS)
+    this.#startCount()
+    this.#sleeping.expect(this.#seen + wait)
+    this.#timer = this.#startTimer(wait)
+  }
+
+  #wake() {
+    this.#sleeping.flush(this.#ticks)
+    this.#asleep = false
+    this.#startCount()
+    this.#timer = this.#startTimer(this.#resolution)
+  }
+
+  /** Asleep: after the events of each turn of the loop. */
+  #turn() {
+    if (!this.#asleep) return
+    this.#count++
+    if (this.#settle()) setImmediate(this.#onTurn).unref()
+    else this.#wake()
+  }
+
+  /** Asleep: the timer that measures the delay of a wake-up. */
+  #rest() {
+    if (!this.#settle()) return this.#wake()
+    this.#sleeping.flush(this.#ticks)
+    this.#startRest()
+  }
+
+  /** Finds the delays of the points since the last look. @returns {boolean} whether the loop is idle */
+  #settle() {
+    const active = this.#look()
+    this.#active += active
+    this.#longest = this.#sleeping.turn(this.#seen, active, this.#ticks)
+    return this.#count <= MAX_TURNS && this.#isIdle(REST_MS)
   }
 
   stop() {
-    this.#histogram.disable()
+    this.#asleep = false
+    clearTimeout(this.#timer)
   }
 }
