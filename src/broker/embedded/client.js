@@ -8,7 +8,7 @@ import { HistoryRead, Reads, Recovery } from './reads.js'
  * @typedef {import('../contract.js').Publication} Publication
  * @typedef {import('../contract.js').PubSub} PubSub
  * @typedef {import('../contract.js').Presence} Presence
- * @typedef {import('./frames.js').FrameCursor} FrameCursor
+ * @typedef {import('./records.js').FrameCursor} FrameCursor
  * @typedef {(error: Error | null, cursor: FrameCursor | null) => void} Done reads its answer from the cursor at once
  */
 

@@ -8,7 +8,7 @@ import { Frame } from './frames.js'
 /**
  * @typedef {import('../contract.js').Control} Control
  * @typedef {import('./frames.js').FrameWriter} FrameWriter
- * @typedef {import('./frames.js').FrameCursor} FrameCursor
+ * @typedef {import('./records.js').FrameCursor} FrameCursor
  *
  * @typedef {object} CallLink a worker, for the calls of the primary
  * @property {FrameWriter} writer

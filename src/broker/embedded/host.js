@@ -187,7 +187,7 @@ export class BrokerHost {
     link.senders.clear()
   }
 
-  /** @param {Link} link @param {number} type @param {import('./frames.js').FrameCursor} cursor */
+  /** @param {Link} link @param {number} type @param {import('./records.js').FrameCursor} cursor */
   #handle(link, type, cursor) {
     switch (type) {
       case Frame.PUBLISH:
@@ -217,7 +217,7 @@ export class BrokerHost {
 
   /**
    * Handles the requests that get an ANSWER, or FAILED with an error's code.
-   * @param {Link} link @param {number} type @param {number} request @param {import('./frames.js').FrameCursor} cursor
+   * @param {Link} link @param {number} type @param {number} request @param {import('./records.js').FrameCursor} cursor
    */
   #request(link, type, request, cursor) {
     const { writer } = link
@@ -273,7 +273,7 @@ export class BrokerHost {
     }
   }
 
-  /** @param {Link} link @param {import('./frames.js').FrameCursor} cursor */
+  /** @param {Link} link @param {import('./records.js').FrameCursor} cursor */
   #publish(link, cursor) {
     const request = cursor.u32()
     const flags = cursor.u8()
@@ -325,7 +325,7 @@ export class BrokerHost {
     this.#sent(link)
   }
 
-  /** @param {Link} link @param {number} request @param {import('./frames.js').FrameCursor} cursor */
+  /** @param {Link} link @param {number} request @param {import('./records.js').FrameCursor} cursor */
   #subscribe(link, request, cursor) {
     const name = cursor.string()
     const wants = JSON.parse(cursor.string())
@@ -347,7 +347,7 @@ export class BrokerHost {
     this.#sent(link)
   }
 
-  /** @param {Link} link @param {number} request @param {import('./frames.js').FrameCursor} cursor */
+  /** @param {Link} link @param {number} request @param {import('./records.js').FrameCursor} cursor */
   #history(link, request, cursor) {
     const name = cursor.string()
     const { filter, metaTtl, continued, room } = JSON.parse(cursor.string())

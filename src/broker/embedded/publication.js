@@ -2,7 +2,7 @@ import { Flag } from './frames.js'
 
 /**
  * @typedef {import('../contract.js').Publication} Publication
- * @typedef {import('./frames.js').FrameCursor} FrameCursor
+ * @typedef {import('./records.js').FrameCursor} FrameCursor
  */
 
 /**

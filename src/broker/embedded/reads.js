@@ -14,7 +14,7 @@ import { readPublications } from './publication.js'
  * @typedef {import('../contract.js').SubscribeDone} SubscribeDone
  * @typedef {import('../contract.js').SubscribeWants} SubscribeWants
  * @typedef {import('./client.js').Bus} Bus
- * @typedef {import('./frames.js').FrameCursor} FrameCursor
+ * @typedef {import('./records.js').FrameCursor} FrameCursor
  * @typedef {import('./pages.js').Room} Room
  */
 

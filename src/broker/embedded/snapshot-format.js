@@ -1,9 +1,9 @@
 // The content of a snapshot file, see snapshot.js:
 //
 //   'halley snapshot 1 <token>\n' | records | 32 bytes of SHA-256 over all before
-//   record: u32 length of the rest | u8 kind | fields
+//   record: u32 length of the rest | u8 kind | fields, see records.js
 //
-// Numbers are little-endian, a text is its UTF-8 after its length in bytes (u32). Kinds, in this order:
+// Kinds, in this order:
 //
 //   BASE     text base epoch
 //   STREAM   text name, text epoch, f64 top, u64 version, text version epoch, f64 expiry, f64 expiry of the
@@ -16,7 +16,7 @@
 // Offsets of publications follow from `top`. Expiries are unix ms, other times unix s. STREAM, UNUSED and RESULT come
 // from the least to the most recently used.
 
-import { FrameCursor } from './frames.js'
+import { FrameCursor, RecordWriter } from './records.js'
 
 /** @import { FileHandle } from 'node:fs/promises' */
 /** @import { Channel, StoredStream } from './channel.js' */
@@ -37,83 +37,20 @@ const Kind = Object.freeze({ BASE: 1, STREAM: 2, ENTRY: 3, UNUSED: 4, RESULT: 5,
 export class SnapshotFault extends Error {}
 
 /** Collects records until a chunk is full. */
-class Encoder {
-  #buffer = Buffer.allocUnsafeSlow(CHUNK * 2)
-  #start = 0
-  #end = 0
+class Encoder extends RecordWriter {
+  constructor() {
+    super(CHUNK * 2)
+  }
 
   get full() {
-    return this.#end >= CHUNK
+    return this.at >= CHUNK
   }
 
   /** @returns {Buffer} the collected bytes; valid until the next record */
   take() {
-    const chunk = this.#buffer.subarray(0, this.#end)
-    this.#end = 0
+    const chunk = this.buffer.subarray(0, this.at)
+    this.at = 0
     return chunk
-  }
-
-  /** @param {number} bytes that must fit after the end */
-  #reserve(bytes) {
-    if (this.#end + bytes <= this.#buffer.length) return
-    const grown = Buffer.allocUnsafeSlow((this.#end + bytes) * 2)
-    this.#buffer.copy(grown, 0, 0, this.#end)
-    this.#buffer = grown
-  }
-
-  /** @param {number} kind */
-  begin(kind) {
-    this.#start = this.#end
-    this.#end += 4
-    return this.u8(kind)
-  }
-
-  end() {
-    this.#buffer.writeUInt32LE(this.#end - this.#start - 4, this.#start)
-  }
-
-  /** @param {number} value */
-  u8(value) {
-    this.#reserve(8)
-    this.#end = this.#buffer.writeUInt8(value, this.#end)
-    return this
-  }
-
-  /** @param {number} value */
-  u32(value) {
-    this.#reserve(4)
-    this.#end = this.#buffer.writeUInt32LE(value, this.#end)
-    return this
-  }
-
-  /** @param {number} value */
-  f64(value) {
-    this.#reserve(8)
-    this.#end = this.#buffer.writeDoubleLE(value, this.#end)
-    return this
-  }
-
-  /** @param {bigint} value */
-  u64(value) {
-    this.#reserve(8)
-    this.#end = this.#buffer.writeBigUInt64LE(value, this.#end)
-    return this
-  }
-
-  /** @param {string} text */
-  text(text) {
-    this.#reserve(4 + text.length * 3)
-    const length = this.#buffer.write(text, this.#end + 4)
-    this.u32(length)
-    this.#end += length
-    return this
-  }
-
-  /** @param {string} bytes a byte string */
-  bytes(bytes) {
-    this.#reserve(bytes.length)
-    this.#end += this.#buffer.write(bytes, this.#end, 'latin1')
-    return this
   }
 }
 
@@ -136,27 +73,27 @@ export function encode(store, counts) {
  */
 function* chunks(base, streams, unused, results, counts) {
   const encoder = new Encoder()
-  encoder.begin(Kind.BASE).text(base).end()
+  encoder.begin(Kind.BASE).string(base).end()
   for (const stream of streams) {
     const { name, usedAt } = stream.channel
     const entries = stream.newest(-1)
-    encoder.begin(Kind.STREAM).text(name).text(stream.epoch).f64(stream.top).u64(stream.version)
-    encoder.text(stream.versionEpoch).f64(stream.expireAt).f64(stream.entriesExpireAt).f64(usedAt)
+    encoder.begin(Kind.STREAM).string(name).string(stream.epoch).f64(stream.top).u64(stream.version)
+    encoder.string(stream.versionEpoch).f64(stream.expireAt).f64(stream.entriesExpireAt).f64(usedAt)
     encoder.u32(entries.length).end()
     counts.streams++
     for (const { flags, body } of entries) {
-      encoder.begin(Kind.ENTRY).u8(flags).bytes(body).end()
+      encoder.begin(Kind.ENTRY).u8(flags).byteString(body).end()
       counts.publications++
       if (encoder.full) yield encoder.take()
     }
     if (encoder.full) yield encoder.take()
   }
   for (const { name, epoch } of unused) {
-    encoder.begin(Kind.UNUSED).text(name).text(epoch).end()
+    encoder.begin(Kind.UNUSED).string(name).string(epoch).end()
     if (encoder.full) yield encoder.take()
   }
   for (const { name, offset, epoch, usedAt } of results) {
-    encoder.begin(Kind.RESULT).text(name).f64(offset).text(epoch).f64(usedAt).end()
+    encoder.begin(Kind.RESULT).string(name).f64(offset).string(epoch).f64(usedAt).end()
     counts.results++
     if (encoder.full) yield encoder.take()
   }
