@@ -75,13 +75,8 @@ export class TickHistogram {
     return Uint32Array.from(this.#buckets.keys()).sort()
   }
 
-  /** @param {number} percent above 0, up to 100 @returns {number} ms; 0 if empty */
-  percentile(percent) {
-    return this.#at(percent, this.#sorted())
-  }
-
-  /** @param {number} percent @param {Uint32Array} sorted indexes @returns {number} ms */
-  #at(percent, sorted) {
+  /** @param {number} percent above 0, up to 100 @param {Uint32Array} [sorted] indexes @returns {number} ms; 0 if empty */
+  percentile(percent, sorted = this.#sorted()) {
     // Tolerates rounding errors: 0.07 * 100 is 7.000000000000001.
     const rank = (percent / 100) * this.count - 1e-6
     let seen = 0
@@ -102,18 +97,11 @@ export class TickHistogram {
       count,
       min: count === 0 ? 0 : wholeMicroseconds(this.min),
       avg: count === 0 ? 0 : wholeMicroseconds(this.sum / count),
-      p50: wholeMicroseconds(this.#at(50, sorted)),
-      p90: wholeMicroseconds(this.#at(90, sorted)),
-      p99: wholeMicroseconds(this.#at(99, sorted)),
+      p50: wholeMicroseconds(this.percentile(50, sorted)),
+      p90: wholeMicroseconds(this.percentile(90, sorted)),
+      p99: wholeMicroseconds(this.percentile(99, sorted)),
       max: wholeMicroseconds(this.max),
       buckets,
     }
-  }
-
-  /** @param {Ticks} ticks @returns {TickHistogram} */
-  static fromTicks(ticks) {
-    const histogram = new TickHistogram()
-    histogram.merge(ticks)
-    return histogram
   }
 }
