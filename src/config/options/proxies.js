@@ -1,8 +1,7 @@
 import { bool, duration, int, live, map, named, objects, optional, string, strings } from './make.js'
+import { clientTls } from './tls.js'
 
 /** @import { Option, Row } from './make.js' */
-
-const PEM = 'PEM text, base64 of it, or the path of a file.'
 
 /** Of a reply error and of a disconnect: a code that fits, in ASCII, into a close frame. */
 const TO_ERROR = {
@@ -17,21 +16,8 @@ const TO_DISCONNECT = {
 
 /** @param {string} block `http.tls` or `grpc.tls` @param {string} enabled its doc */
 const tlsOptions = (block, enabled) => [
-  bool(`${block}.enabled`, enabled),
-  string(`${block}.cert_pem`, '', `Client certificate: ${PEM}`),
-  string(`${block}.key_pem`, '', `Key of the client certificate: ${PEM}`, { secret: true }),
-  string(
-    `${block}.server_ca_pem`,
-    '',
-    `CA certificates that verify the backend: ${PEM} Empty: the CAs of Node.js.`,
-  ),
+  ...clientTls(block, enabled, 'the backend', 'endpoint'),
   string(`${block}.client_ca_pem`, '', 'For compatibility only: a client has no use for it.'),
-  string(
-    `${block}.server_name`,
-    '',
-    'Name that the certificate must contain. Empty: the host of the endpoint.',
-  ),
-  bool(`${block}.insecure_skip_verify`, 'Accept any certificate. For tests only.'),
 ]
 
 /** Of every proxy. Paths are relative to its block, or to its entry in `proxies`. */

@@ -1,27 +1,17 @@
-import { bool, duration, int, newWorkers, oneOrMore, string, strings } from './make.js'
-
-const PEM = 'PEM text, base64 of it, or the path of a file.'
+import { duration, int, newWorkers, oneOrMore, string, strings } from './make.js'
+import { clientTls } from './tls.js'
 
 /**
  * @param {string} block `engine.redis.tls` or `engine.redis.sentinel_tls`
  * @param {string} peers servers that it is about @param {string} scheme of addresses that switch it on
  */
-const tlsOptions = (block, peers, scheme) => [
-  bool(`${block}.enabled`, `Connect to ${peers} with TLS. Addresses with \`${scheme}://\` always use TLS.`),
-  string(`${block}.cert_pem`, '', `Client certificate for ${peers}: ${PEM}`),
-  string(`${block}.key_pem`, '', `Key of the client certificate: ${PEM}`, { secret: true }),
-  string(
-    `${block}.server_ca_pem`,
-    '',
-    `CA certificates that verify ${peers}: ${PEM} Empty: the CAs of Node.js.`,
-  ),
-  bool(`${block}.insecure_skip_verify`, 'Accept any certificate. For tests only.'),
-  string(
-    `${block}.server_name`,
-    '',
-    'Name that the certificate must contain. Empty: the host of the address.',
-  ),
-]
+const tlsOptions = (block, peers, scheme) =>
+  clientTls(
+    block,
+    `Connect to ${peers} with TLS. Addresses with \`${scheme}://\` always use TLS.`,
+    peers,
+    'address',
+  )
 
 export const redisOptions = newWorkers([
   oneOrMore(

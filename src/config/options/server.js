@@ -1,6 +1,5 @@
 import { bool, duration, int, newWorkers, string } from './make.js'
-
-const PEM = 'PEM text, base64 of it, or the path of a file.'
+import { PEM } from './tls.js'
 
 /**
  * @param {string} block `http_server.tls` or `http_server.internal_tls` @param {string} on doc of its switch
