@@ -10,6 +10,7 @@ import { binaryOf } from '../../scripts/prune-binaries.js'
 import { freePort } from '../ports.js'
 import { testdir } from '../testdir.js'
 import { linkPackages, modules, packOnce, root, run, unpack } from './packed.js'
+import { testChat, testProgram } from './typescript.js'
 
 /** Files of each top folder, at least and at most, and their kinds. @type {Record<string, [number, number, RegExp]>} */
 const FOLDERS = {
@@ -206,3 +207,9 @@ t.test('ES modules and CommonJS on Node.js 20, 22 and 24 start a gateway that se
   const version = await run(t, process.execPath, [command, '--version'], folder)
   t.equal(version.stdout, `halley ${manifest.version}\n`, version.output)
 })
+
+t.test('a strict TypeScript program compiles against the packed package, and runs', testProgram)
+t.test(
+  'the chat in TypeScript compiles, and its hooks run in a gateway of another copy of the package',
+  testChat,
+)

@@ -1,8 +1,7 @@
-// The packed package in a TypeScript program: its types hold in the strictest mode, and what it exports runs.
+// Tests of the packed package in a TypeScript program: its types hold in the strictest mode, and what it exports runs.
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import t from 'tap'
 import { startExample } from '../examples/example.js'
 import { freePort } from '../ports.js'
 import { RawClient } from '../raw-client.js'
@@ -43,7 +42,8 @@ const tsconfig = (/** @type {object} */ more, /** @type {string[]} */ files) =>
 
 const PACKAGE = JSON.stringify({ name: 'program', type: 'module', private: true })
 
-t.test('a strict TypeScript program compiles against the packed package, and runs', async t => {
+/** A strict program compiles against the packed package, and runs. @param {any} t */
+export async function testProgram(t) {
   const port = await freePort()
   const folder = await installed(t, {
     'package.json': PACKAGE,
@@ -172,29 +172,27 @@ console.log(late instanceof ApiError && late.code === 0, new ConfigError([]) ins
   const page = await run(t, process.execPath, [tsc, '-p', 'tsconfig.page.json'], folder)
   t.equal(page.output, '', 'the types of the browser client, with a bundler')
   t.equal(page.code, 0)
-})
+}
 
-t.test(
-  'the chat in TypeScript compiles, and its hooks run in a gateway of another copy of the package',
-  async t => {
-    const example = (/** @type {string} */ name) =>
-      readFile(join(root, 'examples/chat-typescript', name), 'utf8')
-    const folder = await installed(t, {
-      'package.json': PACKAGE,
-      'tsconfig.json': await example('tsconfig.json'),
-      'hooks.ts': await example('hooks.ts'),
-    })
-    const compiled = await run(t, process.execPath, [tsc, '-p', '.'], folder)
-    t.equal(compiled.output, '')
-    const { gateway } = await startExample(t, 'chat', { HOOKS: join(folder, 'dist/hooks.js') })
-    const ws = `${gateway.replace('http', 'ws')}/connection/websocket`
-    const guest = await RawClient.connected(ws, { data: { name: 'Ann' } })
-    t.match((await guest.subscribe('room:private')).error, {
-      code: 4030,
-      message: 'an invitation is missing',
-    })
-    const friend = await RawClient.connected(ws, { data: { name: 'Ben', invitation: 'please' } })
-    t.match((await friend.subscribe('room:private')).subscribe, { data: { welcome: 'You are in private.' } })
-    for (const { socket } of [guest, friend]) socket.terminate()
-  },
-)
+/** The hooks of the chat compile, and run in a gateway of another copy of the package. @param {any} t */
+export async function testChat(t) {
+  const example = (/** @type {string} */ name) =>
+    readFile(join(root, 'examples/chat-typescript', name), 'utf8')
+  const folder = await installed(t, {
+    'package.json': PACKAGE,
+    'tsconfig.json': await example('tsconfig.json'),
+    'hooks.ts': await example('hooks.ts'),
+  })
+  const compiled = await run(t, process.execPath, [tsc, '-p', '.'], folder)
+  t.equal(compiled.output, '')
+  const { gateway } = await startExample(t, 'chat', { HOOKS: join(folder, 'dist/hooks.js') })
+  const ws = `${gateway.replace('http', 'ws')}/connection/websocket`
+  const guest = await RawClient.connected(ws, { data: { name: 'Ann' } })
+  t.match((await guest.subscribe('room:private')).error, {
+    code: 4030,
+    message: 'an invitation is missing',
+  })
+  const friend = await RawClient.connected(ws, { data: { name: 'Ben', invitation: 'please' } })
+  t.match((await friend.subscribe('room:private')).subscribe, { data: { welcome: 'You are in private.' } })
+  for (const { socket } of [guest, friend]) socket.terminate()
+}
