@@ -2,10 +2,12 @@
 
 import http from 'node:http'
 import { connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { pauses } from './pauses.js'
 import { RawClient } from './raw-client.js'
 
 export const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true }
-export const kept = { history_size: 100, history_ttl: '60s', force_recovery: true }
+export const kept = { history_size: 100, history_ttl: '10m', force_recovery: true }
 export const config = {
   client: { allow_anonymous_connect_without_token: true },
   channel: { without_namespace: { ...open, ...kept } },
@@ -28,10 +30,10 @@ export function health(gateway) {
 }
 
 export async function until(condition) {
-  for (;;) {
+  for (const ms of pauses()) {
     const value = await condition()
     if (value) return value
-    await new Promise(resolve => setTimeout(resolve, 5))
+    await pause(ms)
   }
 }
 

@@ -1,6 +1,8 @@
 // One-way polls, each on a connection of its own, so that any worker may get it.
 
 import http from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
+import { pauses } from './pauses.js'
 
 /**
  * @typedef {object} PollAnswer
@@ -66,9 +68,9 @@ export function query(params) {
  * @returns {Promise<void>} when so many clients are there
  */
 export async function clients(gateway, channel, count) {
-  for (;;) {
+  for (const ms of pauses()) {
     const { channels } = (await gateway.api('channels', { pattern: channel })).result
     if ((channels[channel]?.num_clients ?? 0) === count) return
-    await new Promise(resolve => setTimeout(resolve, 10))
+    await pause(ms)
   }
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { pauses } from '../pauses.js'
 
 const run = promisify(execFile)
 // What somebody has said about colours is about the output of the tests.
@@ -129,7 +130,8 @@ export class Tmux {
   async until(what) {
     const shows = typeof what === 'function' ? what : (/** @type {string} */ s) => s.search(what) >= 0
     const needle = typeof what === 'string' ? (/** @type {string} */ s) => s.includes(what) : shows
-    for (const deadline = Date.now() + 60_000; ; await wait(20)) {
+    const deadline = Date.now() + 60_000
+    for (const ms of pauses()) {
       const screen = await this.screen()
       if (needle(screen)) {
         // A picture may arrive in pieces.
@@ -137,6 +139,7 @@ export class Tmux {
         if ((await this.screen()) === screen) return screen
       }
       if (Date.now() > deadline) throw new Error(`the screen does not come to show ${what}:\n${screen}`)
+      await wait(ms)
     }
   }
 
@@ -181,8 +184,10 @@ export async function isAsBefore(t, { tmux, settings }, ended = 'what was before
  * @returns {Promise<T>} what was seen; after 60 s whatever it is
  */
 export async function eventually(look, good) {
-  for (const deadline = Date.now() + 60_000; ; await wait(20)) {
+  const deadline = Date.now() + 60_000
+  for (const ms of pauses()) {
     const seen = await look()
     if (good(seen) || Date.now() > deadline) return seen
+    await wait(ms)
   }
 }

@@ -82,7 +82,7 @@ export function testRollingRestart(t, driver) {
     // Somebody listens all the time.
     let over = false
     const outcomes = new Set()
-    const attempts = Array.from({ length: 4 }, async () => {
+    const attempts = Array.from({ length: 2 }, async () => {
       while (!over) outcomes.add(await attempt(gateway))
     })
     gateway.process.kill('SIGUSR2')

@@ -1,12 +1,12 @@
 // Waiting that says what it has waited for in vain, where the time limit of a test file would not.
 
 import { setTimeout as pause } from 'node:timers/promises'
+import { pauses } from '../pauses.js'
 
 export { pause }
 
 /** Nothing takes so long, not even a failover on a busy machine, ms. */
 const LIMIT = 120_000
-const AGAIN_AFTER = 20
 
 /**
  * @template T
@@ -37,7 +37,8 @@ export function until(condition, more = () => '') {
   /** @type {unknown} */
   let last
   const found = async () => {
-    while (!ended) {
+    for (const ms of pauses()) {
+      if (ended) break
       try {
         last = 'no answer'
         last = await condition()
@@ -45,7 +46,7 @@ export function until(condition, more = () => '') {
       } catch (error) {
         last = error
       }
-      await pause(AGAIN_AFTER)
+      await pause(ms)
     }
     return /** @type {any} */ (null)
   }
