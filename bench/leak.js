@@ -81,7 +81,7 @@ export function grows(points) {
 }
 
 /** Flags of Node.js that make each process of a gateway collect its garbage. */
-export const COLLECT = Object.freeze([
+const COLLECT = Object.freeze([
   '--expose-gc',
   '--max-semi-space-size=2',
   `--import=data:text/javascript,setInterval(()=>gc(),${GC_EVERY_MS}).unref()`,
@@ -91,7 +91,7 @@ export const COLLECT = Object.freeze([
  * @param {Snapshot} snapshot
  * @returns {Map<string, {heap: number, rss: number}>} bytes of each process, by its name
  */
-export function memoriesOf({ primary, workers }) {
+function memoriesOf({ primary, workers }) {
   const memories = new Map([['primary', { heap: primary.memory.heap_used, rss: primary.memory.rss }]])
   for (const { index, sample } of workers)
     if (sample) memories.set(`worker_${index}`, { heap: sample.memory.heap_used, rss: sample.memory.rss })

@@ -1,7 +1,19 @@
 // Checks drones' messages before anything acts on them: a drone of another version, or anyone else with the secret,
 // must not crash the controller.
 
-import { listOf, mapOf, matching, number, object, oneOf, orNull, shape, text, whole } from '../link/shape.js'
+import {
+  ledger,
+  listOf,
+  mapOf,
+  matching,
+  number,
+  object,
+  oneOf,
+  orNull,
+  shape,
+  text,
+  whole,
+} from '../link/shape.js'
 import { COUNTERS } from '../statistics/counters.js'
 
 /** @typedef {import('../link/shape.js').Shape} Shape */
@@ -106,13 +118,6 @@ export function checkMessage(message) {
 }
 
 const nothing = object({})
-const ledger = object({
-  channels: text(1000, 1),
-  part: whole(),
-  parts: whole(1),
-  start: whole(),
-  sequences: text(1 << 24),
-})
 
 /** Results of requests. @type {Record<string, Shape>} */
 const RESULTS = {

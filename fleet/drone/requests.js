@@ -1,7 +1,7 @@
 // Checks requests from the controller before anything acts on them.
 
 import { parseTemplate } from '../channel-template.js'
-import { flag, listOf, number, object, oneOf, orNull, text, whole } from '../link/shape.js'
+import { flag, ledger, listOf, number, object, oneOf, orNull, text, whole } from '../link/shape.js'
 import { Dialer } from './transport/dialer.js'
 
 const texts = listOf(text())
@@ -41,18 +41,7 @@ const REQUESTS = {
   }),
   cut: object({ share: number(0, 1), how: oneOf('close', 'reset') }),
   ledgers: object({}),
-  reckon: object({
-    ledgers: listOf(
-      object({
-        channels: text(1000, 1),
-        part: whole(),
-        parts: whole(1),
-        start: whole(),
-        sequences: text(1 << 24),
-      }),
-      100_000,
-    ),
-  }),
+  reckon: object({ ledgers: listOf(ledger, 100_000) }),
   restart: object({}),
   stop: object({}),
 }

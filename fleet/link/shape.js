@@ -87,3 +87,12 @@ export const mapOf =
 export const orNull = each => (value, field) => {
   if (value !== null) each(value, field)
 }
+
+/** A `Ledger` (schema.js), in the answer of one drone and in the request to others. */
+export const ledger = object({
+  channels: text(1000, 1),
+  part: whole(),
+  parts: whole(1),
+  start: whole(),
+  sequences: text(1 << 24),
+})

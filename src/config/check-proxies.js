@@ -9,7 +9,7 @@ import { get, show } from './values.js'
 /** @import { Refuse, Report } from './error.js' */
 
 /** Blocks with a key `enabled`. */
-export const CLIENT_PROXIES = Object.freeze(
+const CLIENT_PROXIES = Object.freeze(
   ['connect', 'refresh', 'disconnected', 'unsubscribed'].map(event => `client.proxy.${event}`),
 )
 /** Events with channel options `<event>_proxy_enabled` and `<event>_proxy_name`. */

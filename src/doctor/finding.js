@@ -35,7 +35,7 @@ export function bytes(value) {
 }
 
 /** As text: JavaScript cannot represent the kernel's largest number. @param {number} value @returns {string} */
-export const settingText = value => (value > Number.MAX_SAFE_INTEGER ? ANY_NUMBER : String(value))
+const settingText = value => (value > Number.MAX_SAFE_INTEGER ? ANY_NUMBER : String(value))
 
 /**
  * A finding without a setting.

@@ -37,7 +37,7 @@ export const ANY_NUMBER = '9223372036854775807'
 export const PAGE = 4096
 
 /** The next power of two: easy to recognize as a limit. @param {number} number @returns {number} */
-export const roundUp = number => 2 ** Math.ceil(Math.log2(Math.max(1, number)))
+const roundUp = number => 2 ** Math.ceil(Math.log2(Math.max(1, number)))
 
 /**
  * Files that one process must be able to open; without `workers`: as the only process.
@@ -84,7 +84,7 @@ export const trackedEntries = connections => Math.ceil(connections * 1.2) + 10_0
  * @param {Wanted & {memory?: number}} wanted memory, bytes: settings that depend on it need it
  * @returns {Setting[]}
  */
-export function settingsFor({ memory, ...wanted }) {
+function settingsFor({ memory, ...wanted }) {
   const { connections, role, rate = RATE } = wanted
   /** @type {Setting[]} */
   const settings = []

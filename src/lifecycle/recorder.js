@@ -20,7 +20,7 @@ const MAX_WAITING = 4 * 1024 * 1024
  * death. Ends are written once a turn of the event loop: the primary knows the beginning, and so the end of a client
  * whose worker dies. A pipe of its own: a message over the channel of `cluster` takes 5 us of the worker instead of 3.
  */
-export class LifecycleRecorder {
+class LifecycleRecorder {
   #socket
   #clock
   #text = ''

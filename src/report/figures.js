@@ -37,7 +37,7 @@ const total = ({ sums }, ...names) =>
     : names.reduce((sum, name) => sum + (sums[name] || 0), 0)
 
 /** @type {readonly {title: string, figures: readonly Figure[]}[]} */
-export const FIGURES = Object.freeze([
+const FIGURES = Object.freeze([
   {
     title: 'The run',
     figures: [

@@ -77,7 +77,7 @@ export async function readRuns({ files, labels = [], onProgress = () => {} }) {
  * @param {(text: string) => void} [options.onProgress] @returns {Promise<string>} a whole HTML page
  * @throws {ReportError}
  */
-export async function makeReport({ files, labels = [], title, tables, onProgress = () => {} }) {
+async function makeReport({ files, labels = [], title, tables, onProgress = () => {} }) {
   const runs = await readRuns({ files, labels, onProgress })
   onProgress('writing the page')
   const whole = title ?? runs.map(({ label }) => label).join(', ')

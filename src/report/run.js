@@ -62,7 +62,7 @@ const sixDigits = value => (Number.isFinite(value) ? Number(value.toPrecision(6)
  * Inserts a row of nulls into gaps in time, so that no line is drawn across them.
  * @param {Columns} columns @param {readonly string[]} names @returns {Record<string, (number | null)[]>}
  */
-export function withGaps(columns, names) {
+function withGaps(columns, names) {
   const { time } = columns
   const hole = minGap(time)
   /** @type {number[]} */

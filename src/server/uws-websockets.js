@@ -330,7 +330,7 @@ export class UwsWebSockets {
  * uWebSockets.js sends a close frame only as the last act: `end()` releases the handle, and about four seconds later
  * the library cuts the connection with its unsent data.
  */
-export class PendingCloses {
+class PendingCloses {
   /** @type {Map<any, CloseNotice>} by connection; a Map, because it is small and rarely used */
   #waiting = new Map()
   #timeout

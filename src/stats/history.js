@@ -29,7 +29,7 @@ const thinCounts = counts => ({
 })
 
 /** @param {Snapshot} snapshot @returns {Snapshot} without its largest fields (see Hello in schema.js) */
-export function thin(snapshot) {
+function thin(snapshot) {
   const { lifetimes, ...rest } = snapshot
   const { workers, totals, machine } = rest
   return /** @type {any} */ ({

@@ -1,12 +1,9 @@
 import { bool, duration, int, newStart, string, strings } from './make.js'
 
-/** Types of events in the lifecycle log, besides its own records. */
-export const LIFECYCLE_EVENTS = Object.freeze(['connected', 'subscribed', 'unsubscribed', 'disconnected'])
-
 /** The lifecycle log (docs/lifecycle.md): off until one of its sinks is configured. */
 export const lifecycleOptions = newStart([
   strings('lifecycle.events', 'Types of events in the lifecycle log. Empty: all. Halley only.', {
-    values: [...LIFECYCLE_EVENTS],
+    values: ['connected', 'subscribed', 'unsubscribed', 'disconnected'],
   }),
   string(
     'lifecycle.file.path',

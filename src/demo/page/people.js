@@ -18,7 +18,7 @@ const KEY = 'halley-demo-self'
 const randomOf = list => list[Math.floor(Math.random() * list.length)]
 
 /** @param {unknown} name */
-export const cleanName = name => (typeof name === 'string' ? name.trim().slice(0, MAX_NAME) : '')
+const cleanName = name => (typeof name === 'string' ? name.trim().slice(0, MAX_NAME) : '')
 
 /** @param {any} data @returns {Person} */
 export function readPerson(data) {

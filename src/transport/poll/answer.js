@@ -40,7 +40,7 @@ const HEAD = 2 + 1 + 8 + 2 + 1
  * @param {Answer} answer
  * @returns {Buffer}
  */
-export function encodeAnswer({ status, body, seq, binary, closeNotice }) {
+function encodeAnswer({ status, body, seq, binary, closeNotice }) {
   const reason = Buffer.from(closeNotice?.reason ?? '').subarray(0, 255)
   const head = Buffer.alloc(HEAD)
   head.writeUInt16LE(status, 0)
