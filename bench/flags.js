@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util'
 export class UsageError extends Error {}
 
 /**
- * Parses the flags of a bench program: numbers, texts, `--json` and `--help`.
+ * Parses the flags of a bench program: numbers, texts, `--json` and `--help`. `driver` of `texts` is checked where given.
  * @template {Record<string, number>} T
  * @param {string[]} args
  * @param {T} defaults of the numbers, integers of at least 1
@@ -26,11 +26,12 @@ export function parseFlags(args, defaults, texts = {}) {
   for (const [name, value] of Object.entries(defaults)) {
     flags[name] = given[name] === undefined ? value : wholeNumber(name, given[name], 1)
   }
+  if (given.driver !== undefined) checkDriver(given.driver)
   return /** @type {any} */ (flags)
 }
 
 /** @param {string} driver as given @throws {UsageError} */
-export function checkDriver(driver) {
+function checkDriver(driver) {
   if (!['auto', 'uws', 'node'].includes(driver))
     throw new UsageError(`--driver is auto, uws or node, not "${driver}"`)
 }

@@ -10,9 +10,7 @@ import { readCsv } from '../src/stats/csv-reader.js'
 import { parseFlags, UsageError } from './flags.js'
 import { Load } from './load.js'
 import { prefixedOutput, rounded, table } from './report.js'
-import { checkCapacity, Server } from './servers.js'
-
-/** @typedef {import('./bench.js').Io} Io */
+import { checkCapacity, ServerRun } from './servers.js'
 
 /**
  * @typedef {object} Variant
@@ -81,24 +79,11 @@ export function parseOptions(args) {
   return options
 }
 
-/** All variants in sequence. */
-export class Run {
-  #options
-  #io
-  /** @type {Server | null} */
-  #server = null
-  /** @type {Load | null} */
-  #load = null
-
-  /** @param {GcOptions} options @param {Io} io */
-  constructor(options, io) {
-    this.#options = options
-    this.#io = io
-  }
-
+/** All variants in sequence. @extends {ServerRun<GcOptions>} */
+export class Run extends ServerRun {
   async run() {
-    const { variants, out, json } = this.#options
-    const { print } = this.#io
+    const { variants, out, json } = this.options
+    const { print } = this.io
     await mkdir(out, { recursive: true })
     /** @type {{name: string, result: Record<string, number>}[]} */
     const columns = []
@@ -115,26 +100,25 @@ export class Run {
       out: report,
       title: 'Garbage collection',
     })
-    this.#io.warning(`${report} has the charts`)
+    this.io.warning(`${report} has the charts`)
   }
 
   /** @param {string} name */
   #file(name) {
-    return join(this.#options.out, `${name}.csv`)
+    return join(this.options.out, `${name}.csv`)
   }
 
   /** @param {string} name @param {Variant} variant */
   async #runVariant(name, { flags, idle, periodic }) {
-    const { conns, workers, hold, leave, settle, ping, interval } = this.#options
-    const { env, progress } = this.#io
-    const show = prefixedOutput(this.#io, `gc ${name}`)
+    const { conns, workers, hold, leave, settle, ping, interval } = this.options
+    const { progress } = this.io
+    const show = prefixedOutput(this.io, `gc ${name}`)
     const file = this.#file(name)
     await rm(file, { force: true })
     try {
-      const server = await Server.spawn('halley', {
+      const server = await this.spawn({
         workers,
         transport: 'uni_http_stream',
-        env,
         flags,
         config: {
           client: { ping_interval: `${ping}s`, pong_timeout: `${Math.max(1, ping - 1)}s` },
@@ -142,13 +126,12 @@ export class Run {
           stats: { socket: 'none', csv: { file: resolve(file) } },
         },
       })
-      this.#server = server
-      await server.answers()
       const sizes = { conns, channels: conns, rate: 0, size: 64, publishers: 1, loaders: 1, seconds: hold }
-      this.#load = new Load(server.endpoints, sizes, show)
-      const connected = await this.#load.connect()
+      const load = new Load(server.endpoints, sizes, show)
+      this.ends.push(() => load.stop())
+      const connected = await load.connect()
       await this.#wait(hold, `${connected.ready.toLocaleString('en')} clients`, show)
-      const left = await this.#load.leave(leave / 100)
+      const left = await load.leave(leave / 100)
       await this.#wait(settle, `${left.toLocaleString('en')} clients have left`, show)
       const figures = await readFigures(file, hold, settle)
       return {
@@ -168,13 +151,6 @@ export class Run {
       show.progress(`${text}, ${left} s to go`)
       await sleep(1000)
     }
-  }
-
-  async stop() {
-    this.#load?.stop()
-    this.#load = null
-    await this.#server?.stop()
-    this.#server = null
   }
 }
 

@@ -2,16 +2,13 @@
 // whose publish handler returns at once, in turn.
 
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import WebSocket from 'ws'
 import { parseFlags } from './flags.js'
 import { cpuOf } from './proc.js'
-import { medians, rounded, table } from './report.js'
-import { Server } from './servers.js'
-
-/** @typedef {import('./bench.js').Io} Io */
+import { rounded } from './report.js'
+import { VariantsRun } from './servers.js'
 
 /** Module of each variant; '' = none. */
 const VARIANTS = Object.freeze({
@@ -39,53 +36,18 @@ The clients' channel has no subscribers.
 /** @param {string[]} args @returns {(typeof DEFAULTS & {json: boolean}) | null} null: help was requested */
 export const parseOptions = args => parseFlags(args, DEFAULTS)
 
-/** All variants in turn. */
-export class Run {
-  #options
-  #io
-  /** @type {Server | null} */
-  #server = null
-  #folder = ''
-
-  /** @param {typeof DEFAULTS & {json: boolean}} options @param {Io} io */
-  constructor(options, io) {
-    this.#options = options
-    this.#io = io
-  }
-
+/** All variants in turn. @extends {VariantsRun<typeof DEFAULTS & {json: boolean}>} */
+export class Run extends VariantsRun {
   async run() {
-    const { runs, json } = this.#options
-    const { print, progress } = this.#io
-    this.#folder = await mkdtemp(join(tmpdir(), 'halley-bench-'))
-    /** @type {Record<string, Record<string, number>[]>} */
-    const results = {}
-    for (let run = 1; run <= runs; run++) {
-      for (const [name, module] of Object.entries(VARIANTS)) {
-        progress(`hooks ${name}: run ${run} of ${runs}`)
-        const result = await this.#measure(name, module)
-        ;(results[name] ??= []).push(result)
-        if (json) print(`${JSON.stringify({ scenario: 'hooks', variant: name, ...result })}\n`)
-      }
-    }
-    const columns = Object.entries(results).map(([name, all]) => ({ name, result: medians(all) }))
-    if (!json) print(`${table('hooks', columns)}\n`)
+    await this.compare({ scenario: 'hooks' }, VARIANTS, module => this.#measure(module))
   }
 
-  /** @param {string} name @param {string} module @returns {Promise<Record<string, number>>} */
-  async #measure(name, module) {
-    const { clients, publications, batch } = this.#options
-    const file = join(this.#folder, `${name}.mjs`)
-    if (module !== '') await writeFile(file, module)
-    const server = await Server.spawn('halley', {
-      workers: 1,
-      env: this.#io.env,
-      config: {
-        ...(module !== '' && { hooks: { module: file } }),
-        client: { insecure: true, allowed_origins: ['*'] },
-      },
-    })
-    this.#server = server
-    await server.answers()
+  /** @param {string} source of the module, '' = none @returns {Promise<Record<string, number>>} */
+  async #measure(source) {
+    const { clients, publications, batch } = this.options
+    const module = source && join(await this.folder(), 'hooks.mjs')
+    if (module) await writeFile(module, source)
+    const server = await this.spawn({ workers: 1, config: { hooks: { module } } })
     const sockets = await Promise.all(Array.from({ length: clients }, () => open(server)))
     // Until V8 has compiled what counts.
     await Promise.all(sockets.map(socket => publish(socket, Math.ceil(20_000 / clients), batch)))
@@ -96,20 +58,14 @@ export class Run {
     const seconds = (performance.now() - begun) / 1000
     const cpu = cpuOf(server.pid) - before
     for (const socket of sockets) socket.terminate()
-    await server.stop()
     return {
       cpu_us_per_publication: rounded((cpu / (each * clients)) * 1e6, 2),
       publications_per_s: Math.round((each * clients) / seconds),
     }
   }
-
-  async stop() {
-    await this.#server?.stop()
-    if (this.#folder) await rm(this.#folder, { recursive: true, force: true })
-  }
 }
 
-/** @param {Server} server @returns {Promise<WebSocket>} connected */
+/** @param {import('./servers.js').Server} server @returns {Promise<WebSocket>} connected */
 async function open(server) {
   const socket = new WebSocket(`${server.url.replace('http', 'ws')}/connection/websocket`, {
     perMessageDeflate: false,

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CHURN_CONFIG, Churn } from './churn.js'
-import { checkDriver, parseFlags, UsageError } from './flags.js'
+import { parseFlags, UsageError } from './flags.js'
 import { printResult, rounded } from './report.js'
 import { ServerRun } from './servers.js'
 
@@ -46,7 +46,6 @@ Ends with 1 if a process grows: the 95 % interval of its slope lies above 0, and
 export function parseOptions(args) {
   const options = parseFlags(args, DEFAULTS, { driver: 'auto' })
   if (options === null) return null
-  checkDriver(options.driver)
   if (options.minutes < LEAST_MINUTES) throw new UsageError(`--minutes is at least ${LEAST_MINUTES}`)
   const measured = Math.min(1 - WARM_UP, 1 - (LEAST_WARM_UP * 60) / options.minutes)
   if ((options.minutes * 60 * measured) / options.window < LEAST_WINDOWS)

@@ -2,17 +2,16 @@
 // it to a file, in turn.
 
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import WebSocket from 'ws'
 import { parseFlags } from './flags.js'
 import { cpuOf, processTree, rssOf } from './proc.js'
-import { medians, rounded, table } from './report.js'
-import { checkCapacity, ServerRun } from './servers.js'
+import { rounded } from './report.js'
+import { checkCapacity, VariantsRun } from './servers.js'
 
-const VARIANTS = /** @type {const} */ (['none', 'file'])
+/** File of the log of each variant; '' = none. */
+const VARIANTS = Object.freeze({ none: '', file: 'lifecycle.log' })
 const DEFAULTS = { clients: 2000, rounds: 5, runs: 3 }
 /** Clients that connect at the same time. */
 const TOGETHER = 50
@@ -34,32 +33,17 @@ subscribe to a channel of their own, and leave: three events each.
 /** @param {string[]} args @returns {(typeof DEFAULTS & {json: boolean}) | null} null: help was requested */
 export const parseOptions = args => parseFlags(args, DEFAULTS)
 
-/** Both variants in turn. @extends {ServerRun<typeof DEFAULTS & {json: boolean}>} */
-export class Run extends ServerRun {
+/** Both variants in turn. @extends {VariantsRun<typeof DEFAULTS & {json: boolean}>} */
+export class Run extends VariantsRun {
   async run() {
-    const { clients, runs, json } = this.options
-    const { print, progress } = this.io
-    checkCapacity(clients, 1)
-    const folder = await mkdtemp(join(tmpdir(), 'halley-bench-'))
-    this.ends.push(() => rm(folder, { recursive: true, force: true }))
-    /** @type {Record<string, Record<string, number>[]>} */
-    const results = {}
-    for (let run = 1; run <= runs; run++) {
-      for (const variant of VARIANTS) {
-        progress(`lifecycle ${variant}: run ${run} of ${runs}`)
-        const path = variant === 'file' ? join(folder, `${run}.log`) : ''
-        const result = await this.#measure(path)
-        ;(results[variant] ??= []).push(result)
-        if (json) print(`${JSON.stringify({ scenario: 'lifecycle', variant, ...result })}\n`)
-      }
-    }
-    const columns = Object.entries(results).map(([name, all]) => ({ name, result: medians(all) }))
-    if (!json) print(`${table('lifecycle', columns)}\n`)
+    checkCapacity(this.options.clients, 1)
+    await this.compare({ scenario: 'lifecycle' }, VARIANTS, file => this.#measure(file))
   }
 
-  /** @param {string} path of the log, '' = none @returns {Promise<Record<string, number>>} */
-  async #measure(path) {
+  /** @param {string} file of the log, '' = none @returns {Promise<Record<string, number>>} */
+  async #measure(file) {
     const { clients, rounds } = this.options
+    const path = file && join(await this.folder(), file)
     const server = await this.spawn({ workers: 1, config: { lifecycle: { file: { path } } } })
     const [primary, worker] = processTree(server.pid)
     const address = `${server.url.replace('http', 'ws')}/connection/websocket`
@@ -78,7 +62,6 @@ export class Run extends ServerRun {
     }
     await sleep(REST_MS)
     const after = cpu()
-    await server.stop()
     const each = (/** @type {'worker' | 'primary'} */ of) =>
       rounded(((after[of] - before[of]) / (clients * rounds)) * 1e6, 1)
     return {

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Agent } from 'undici'
 import WebSocket from 'ws'
-import { checkDriver, parseFlags } from './flags.js'
+import { parseFlags } from './flags.js'
 import { cpuOf } from './proc.js'
 import { medians, printResult, rounded, roundedMs } from './report.js'
 import { checkCapacity, ServerRun } from './servers.js'
@@ -39,7 +39,6 @@ number of requests from a bare HTTP client), a gateway that asks it, and a gatew
 export function parseOptions(args) {
   const options = parseFlags(args, DEFAULTS, { driver: 'auto' })
   if (options === null) return null
-  checkDriver(options.driver)
   checkCapacity(options.conns, options.workers)
   return /** @type {ProxyOptions} */ (options)
 }

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { UsageError } from './flags.js'
 import { NCHAN_PUBLISH } from './peers/nchan.js'
 import { openFilesLimit, processTree } from './proc.js'
+import { medians, table } from './report.js'
 import { Watcher } from './watcher.js'
 
 /**
@@ -160,14 +161,15 @@ export class Server {
     return { targets: [this.target], apis: [this.api] }
   }
 
-  /** @returns {Promise<void>} when it answers @throws {Error} with its last log lines */
-  async answers() {
+  /**
+   * @param {(server: Server) => Promise<boolean>} [ready] whether it answers; without it, `/health` of plain HTTP says so
+   * @returns {Promise<void>} when it answers @throws {Error} with its last log lines
+   */
+  async answers(ready = isHealthy) {
     const patience = Date.now() + START_PATIENCE
     while (Date.now() < patience) {
       if (!this.runs) throw new Error(`${this.kind} ended at once: ${this.#logTail()}`)
-      const answer = await fetch(`http://${HOST}:${this.port}/health`).catch(() => null)
-      await answer?.arrayBuffer()
-      if (answer?.ok) return
+      if (await ready(this)) return
       await sleep(50)
     }
     throw new Error(`${this.kind} does not answer: ${this.#logTail()}`)
@@ -206,6 +208,13 @@ export class Server {
   }
 }
 
+/** @param {Server} server @returns {Promise<boolean>} */
+async function isHealthy({ port }) {
+  const answer = await fetch(`http://${HOST}:${port}/health`).catch(() => null)
+  await answer?.arrayBuffer()
+  return answer?.ok ?? false
+}
+
 /** A program against servers of its own. @template O its options */
 export class ServerRun {
   /** Each ends something that was started. @type {(() => unknown)[]} */
@@ -217,11 +226,14 @@ export class ServerRun {
     this.io = io
   }
 
-  /** @param {Omit<ServerOptions, 'env'>} options @returns {Promise<Server>} a Halley that answers */
-  async spawn(options) {
+  /**
+   * @param {Omit<ServerOptions, 'env'>} options @param {(server: Server) => Promise<boolean>} [ready] as `answers`
+   * @returns {Promise<Server>} a Halley that answers
+   */
+  async spawn(options, ready) {
     const server = await Server.spawn('halley', { ...options, env: this.io.env })
     this.ends.push(() => server.stop())
-    await server.answers()
+    await server.answers(ready)
     return server
   }
 
@@ -234,9 +246,47 @@ export class ServerRun {
     return { server, watcher }
   }
 
+  /** @returns {Promise<string>} a new folder, removed by `stop` */
+  async folder() {
+    const folder = await mkdtemp(join(tmpdir(), 'halley-bench-'))
+    this.ends.push(() => rm(folder, { recursive: true, force: true }))
+    return folder
+  }
+
   /** Ends everything that was started, the last first. */
   async stop() {
     for (const end of this.ends.splice(0).reverse()) await end()
+  }
+}
+
+/**
+ * A program that measures variants in turn. @template {{runs: number, json: boolean}} O its options
+ * @extends {ServerRun<O>}
+ */
+export class VariantsRun extends ServerRun {
+  /**
+   * Prints a line of JSON for each run, or a table of medians. After each run everything is ended that it has started.
+   * @template V
+   * @param {{scenario: string, [field: string]: string}} labels
+   * @param {Record<string, V>} variants
+   * @param {(variant: V) => Promise<Record<string, number>>} measure
+   */
+  async compare(labels, variants, measure) {
+    const { runs, json } = this.options
+    /** @type {Record<string, Record<string, number>[]>} */
+    const results = {}
+    for (let run = 1; run <= runs; run++) {
+      for (const [name, variant] of Object.entries(variants)) {
+        this.io.progress(`${labels.scenario} ${name}: run ${run} of ${runs}`)
+        const result = await measure(variant)
+        await this.stop()
+        ;(results[name] ??= []).push(result)
+        if (json) this.io.print(`${JSON.stringify({ ...labels, variant: name, ...result })}\n`)
+      }
+    }
+    this.io.progress('')
+    const columns = Object.entries(results).map(([name, all]) => ({ name, result: medians(all) }))
+    if (!json) this.io.print(`${table(Object.values(labels).join(', '), columns)}\n`)
   }
 }
 

@@ -1,7 +1,7 @@
 // The longest event-loop ticks of workers: with many idle clients, and while all of them leave at once.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { checkDriver, parseFlags } from './flags.js'
+import { parseFlags } from './flags.js'
 import { Load } from './load.js'
 import { printResult, rounded } from './report.js'
 import { checkCapacity, ServerRun } from './servers.js'
@@ -39,7 +39,6 @@ pings stand in for more clients.
 export function parseOptions(args) {
   const options = parseFlags(args, DEFAULTS, { driver: 'auto' })
   if (options === null) return null
-  checkDriver(options.driver)
   checkCapacity(options.conns, options.workers)
   return /** @type {TickOptions} */ (options)
 }

@@ -3,32 +3,34 @@
 
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import WebSocket from 'ws'
-import { checkDriver, parseFlags } from './flags.js'
+import { parseFlags } from './flags.js'
 import { cpuOf, memoryOf } from './proc.js'
-import { medians, rounded, table } from './report.js'
-import { Server } from './servers.js'
+import { rounded } from './report.js'
+import { VariantsRun } from './servers.js'
 
-/** @typedef {import('./bench.js').Io} Io */
+/** @typedef {import('./servers.js').Server} Server */
+/** @typedef {typeof DEFAULTS & {driver: string, json: boolean}} TlsOptions */
 
 const DEFAULTS = { clients: 2000, publications: 200, runs: 3 }
-const TEXTS = { driver: 'auto' }
+const DRIVERS = Object.freeze(['uws', 'node'])
+/** Of `--driver`: all of DRIVERS. */
+const BOTH = 'both'
 
 export const HELP = `Usage: npm run bench -- tls [flags]
 
-Memory of idle WebSockets, and processor time of connects and of deliveries, with TLS and without, of one worker. As
-many clients are connected before: what a process allocates at its start does not count. Each connect is a whole
-handshake (ECDSA, P-256); openssl makes the certificate.
+Memory of idle WebSockets, and processor time of connects and of deliveries, with TLS and without, of one worker of
+each socket server. As many clients are connected before: what a process allocates at its start does not count. Each
+connect is a whole handshake (ECDSA, P-256); openssl makes the certificate.
 
   --clients N       connections that are measured (default ${DEFAULTS.clients})
   --publications N  to all of them (default ${DEFAULTS.publications})
-  --driver NAME     auto, uws or node (default ${TEXTS.driver})
+  --driver NAME     uws or node: only this socket server (default ${BOTH})
   --runs N          of each variant, in turn; the table has medians (default ${DEFAULTS.runs})
   --json            a line of JSON for each run instead of a table
   -h, --help        this text
@@ -38,80 +40,48 @@ handshake (ECDSA, P-256); openssl makes the certificate.
 const AT_ONCE = 20
 /** Of memory, for one figure. */
 const READINGS = 10
-const START_PATIENCE_MS = 60_000
 const CHANNEL = 'bench'
 
-/** @param {string[]} args @returns {(typeof DEFAULTS & {driver: string, json: boolean}) | null} null: help */
-export function parseOptions(args) {
-  const options = /** @type {any} */ (parseFlags(args, DEFAULTS, TEXTS))
-  if (options !== null) checkDriver(options.driver)
-  return options
-}
+/** @param {string[]} args @returns {TlsOptions | null} null: help was requested */
+export const parseOptions = args =>
+  /** @type {TlsOptions | null} */ (parseFlags(args, DEFAULTS, { driver: BOTH }))
 
-/** Both variants in turn. */
-export class Run {
-  #options
-  #io
-  /** @type {Server | null} */
-  #server = null
-  #folder = ''
-
-  /** @param {typeof DEFAULTS & {driver: string, json: boolean}} options @param {Io} io */
-  constructor(options, io) {
-    this.#options = options
-    this.#io = io
-  }
-
+/** All variants in turn. @extends {VariantsRun<TlsOptions>} */
+export class Run extends VariantsRun {
   async run() {
-    const { runs, json, driver } = this.#options
-    const { print, progress } = this.#io
-    this.#folder = await mkdtemp(join(tmpdir(), 'halley-bench-'))
-    const pair = await this.#certificate()
-    const variants = { plain: null, tls: { enabled: true, cert_pem: pair.cert, key_pem: pair.key } }
-    /** @type {Record<string, Record<string, number>[]>} */
-    const results = {}
-    for (let run = 1; run <= runs; run++) {
-      for (const [name, tls] of Object.entries(variants)) {
-        progress(`${name}: run ${run} of ${runs}`)
-        const result = await this.#measure(tls)
-        ;(results[name] ??= []).push(result)
-        if (json) print(`${JSON.stringify({ scenario: 'tls', driver, variant: name, ...result })}\n`)
-      }
-    }
-    const columns = Object.entries(results).map(([name, all]) => ({ name, result: medians(all) }))
-    if (!json) print(`${table(`tls, ${driver}`, columns)}\n`)
+    const { driver: only } = this.options
+    const variants = (only === BOTH ? DRIVERS : [only]).flatMap(driver => [
+      [`${driver}, plain`, { driver, encrypted: false }],
+      [`${driver}, TLS`, { driver, encrypted: true }],
+    ])
+    await this.compare({ scenario: 'tls' }, Object.fromEntries(variants), variant => this.#measure(variant))
   }
 
-  async #certificate() {
-    const [cert, key] = [join(this.#folder, 'cert.pem'), join(this.#folder, 'key.pem')]
-    const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
-    const names = ['-subj', '/CN=bench', '-addext', 'subjectAltName=IP:127.0.0.1']
-    execFileSync('openssl', ['req', '-x509', ...kind, ...names, '-out', cert, '-keyout', key], {
-      stdio: 'pipe',
-    })
-    return { cert: await readFile(cert, 'utf8'), key: await readFile(key, 'utf8') }
-  }
-
-  /** @param {{cert_pem: string} | null} tls @returns {Promise<Record<string, number>>} */
-  async #measure(tls) {
-    const { clients, publications, driver } = this.#options
-    const socket = join(this.#folder, 'stats.sock')
-    const server = await Server.spawn('halley', {
-      workers: 1,
-      driver,
-      env: this.#io.env,
-      // The clients answer no pings.
-      config: { stats: { socket }, client: { ping_interval: '1h' }, ...(tls && { http_server: { tls } }) },
-    })
-    this.#server = server
-    const scheme = tls === null ? 'ws' : 'wss'
-    const url = `${scheme}://127.0.0.1:${server.port}/connection/websocket`
-    const open = () => connected(url, tls?.cert_pem)
-    await started(server, open)
-    const first = await crowd(clients, open)
+  /** @param {{driver: string, encrypted: boolean}} variant @returns {Promise<Record<string, number>>} */
+  async #measure({ driver, encrypted }) {
+    const { clients, publications } = this.options
+    const folder = await this.folder()
+    const socket = join(folder, 'stats.sock')
+    const tls = encrypted ? { enabled: true, ...(await certificate(folder)) } : null
+    const open = (/** @type {Server} */ { port }) =>
+      connected(`${encrypted ? 'wss' : 'ws'}://127.0.0.1:${port}/connection/websocket`, tls?.cert_pem)
+    const server = await this.spawn(
+      {
+        workers: 1,
+        driver,
+        // The clients answer no pings.
+        config: { stats: { socket }, client: { ping_interval: '1h' }, ...(tls && { http_server: { tls } }) },
+      },
+      async server => {
+        const socket = await open(server).catch(() => null)
+        socket?.terminate()
+        return socket !== null
+      },
+    )
+    const first = await crowd(clients, () => open(server))
     const memory = await settled(server.pid, socket)
     const cpu = cpuOf(server.pid)
-    const second = await crowd(clients, open)
+    const second = await crowd(clients, () => open(server))
     const connects = cpuOf(server.pid) - cpu
     const idle = (await settled(server.pid, socket)) - memory
     const sockets = [...first, ...second]
@@ -121,29 +91,22 @@ export class Run {
     await deliver(sockets, publications)
     const deliveries = cpuOf(server.pid) - before
     for (const socket of sockets) socket.terminate()
-    await server.stop()
     return {
-      memory_bytes_per_connection: Math.round(idle / clients),
-      cpu_us_per_connect: rounded((connects / clients) * 1e6, 1),
-      cpu_us_per_delivery: rounded((deliveries / (publications * sockets.length)) * 1e6, 2),
+      memory_kb_per_connection: rounded(idle / clients / 1000, 1),
+      cpu_ms_per_connect: rounded((connects / clients) * 1000, 2),
+      cpu_us_per_delivery: rounded((deliveries / (publications * sockets.length)) * 1e6, 1),
     }
-  }
-
-  async stop() {
-    await this.#server?.stop()
-    if (this.#folder) await rm(this.#folder, { recursive: true, force: true })
   }
 }
 
-/** @param {Server} server @param {() => Promise<WebSocket>} open */
-async function started(server, open) {
-  const patience = Date.now() + START_PATIENCE_MS
-  for (;;) {
-    const socket = await open().catch(() => null)
-    if (socket !== null) return socket.terminate()
-    if (!server.runs || Date.now() > patience) return server.answers()
-    await sleep(50)
-  }
+/** @param {string} folder for its files @returns {Promise<{cert_pem: string, key_pem: string}>} self-signed */
+async function certificate(folder) {
+  const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
+  const names = ['-subj', '/CN=bench', '-addext', 'subjectAltName=IP:127.0.0.1']
+  const args = ['req', '-x509', ...kind, ...names, '-out', cert, '-keyout', key]
+  execFileSync('openssl', args, { stdio: 'pipe' })
+  return { cert_pem: await readFile(cert, 'utf8'), key_pem: await readFile(key, 'utf8') }
 }
 
 /** @param {string} url @param {string} [ca] @returns {Promise<WebSocket>} connected and subscribed */
