@@ -160,6 +160,8 @@ function serverSubscribe(session, plan) {
     // An existing subscription becomes server-side: it moves to the new one in one step.
     const former = session.subscription(plan.channel)
     if (former) {
+      // Its client gets everything before the new position.
+      hub.batches.flush(channel, 'subscribe')
       session.detachSubscription(former)
       plan.withdraw(former)
     }

@@ -1,9 +1,11 @@
 // Names of channels and permissions in them (server API).
 import { compilePattern } from '../config/pattern.js'
 import { NO_HANDLERS } from '../hooks/contract.js'
+import { batchOptions } from './batch-options.js'
 
 /** @import { Pattern } from '../config/pattern.js' */
 /** @import { ChannelHandlers, Handlers } from '../hooks/contract.js' */
+/** @import { BatchOptions } from './batch-options.js' */
 
 /**
  * @typedef {object} Namespace options of its channels; made once per namespace
@@ -14,13 +16,14 @@ import { NO_HANDLERS } from '../hooks/contract.js'
  * @property {'' | 'json' | 'json_object' | 'binary'} dataFormat own or global
  * @property {Pattern | null} regex channel_regex
  * @property {ChannelHandlers} handlers of hooks
+ * @property {Readonly<BatchOptions> | null} batch null: publications are sent at once
  */
 
 /**
- * @param {string} name @param {any} options @param {any} channel the `channel` block @param {ChannelHandlers} handlers
+ * @param {string} name @param {any} options @param {any} config @param {ChannelHandlers} handlers
  * @returns {Namespace}
  */
-function createNamespace(name, options, channel, handlers) {
+function createNamespace(name, options, { channel, client }, handlers) {
   return Object.freeze({
     name,
     options,
@@ -28,6 +31,7 @@ function createNamespace(name, options, channel, handlers) {
     metaTtl: options.history_meta_ttl || channel.history_meta_ttl,
     dataFormat: options.publication_data_format || channel.publication_data_format,
     handlers,
+    batch: batchOptions(name, options, client.queue_max_size),
     regex: options.channel_regex ? compileRegex(name, options.channel_regex) : null,
   })
 }
@@ -72,7 +76,7 @@ export class ChannelRules {
     this.#userSeparator = /** @type {string} */ (channel.user_separator)
     this.#insecure = Boolean(client.insecure)
     const create = (/** @type {string} */ name, /** @type {any} */ options) =>
-      createNamespace(name, options, channel, handlers.channel(name, options))
+      createNamespace(name, options, config, handlers.channel(name, options))
     this.#default = create('', channel.without_namespace)
     for (const options of channel.namespaces) {
       this.#namespaces.set(options.name, create(options.name, options))
@@ -91,6 +95,11 @@ export class ChannelRules {
     const from = this.isPrivate(channel) ? this.#privatePrefix.length : 0
     const at = channel.indexOf(this.#boundary, from)
     return at <= from ? this.#default : this.#namespaces.get(channel.slice(from, at))
+  }
+
+  /** Whether any channel is batched. */
+  get batches() {
+    return this.#default.batch !== null || [...this.#namespaces.values()].some(({ batch }) => batch !== null)
   }
 
   /**

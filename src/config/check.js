@@ -57,11 +57,38 @@ function checkToken(path, token, refuse) {
   }
 }
 
+/** @param {string} path of the options @param {Record<string, any>} options @param {Report} report */
+function checkBatches(path, options, report) {
+  const { batch_max_size: size, batch_max_delay: delay, batch_flush_latest: latest } = options
+  const latestKey = `${path}.batch_flush_latest`
+  const tagKey = `${path}.batch_conflate_tag`
+  const sizeKey = `${path}.batch_max_size`
+  const delayKey = `${path}.batch_max_delay`
+  if (options.batch_conflate_tag !== '' && !latest)
+    report.refuse([tagKey, latestKey], 'needs batch_flush_latest')
+  if (latest && size === 0 && delay === 0)
+    report.refuse([latestKey, sizeKey, delayKey], 'true needs batch_max_delay or batch_max_size')
+  if (latest && options.allow_tags_filter) {
+    report.refuse(
+      [latestKey, `${path}.allow_tags_filter`],
+      'true cannot be combined with allow_tags_filter: the newest publication may be one that a filter hides',
+    )
+  }
+  if (latest && options.force_recovery) {
+    report.warn(latestKey, 'with force_recovery: clients get more publications after a reconnect than live')
+  }
+  if (size > 0 && delay === 0) {
+    report.warn(sizeKey, `${size} without batch_max_delay: a batch that is not full is sent after 1 s`)
+  }
+}
+
 /**
  * @param {string} path of the options @param {Record<string, any>} options @param {number} globalMetaTtl ms
- * @param {Refuse} refuse
+ * @param {Report} report
  */
-function checkChannelOptions(path, options, globalMetaTtl, refuse) {
+function checkChannelOptions(path, options, globalMetaTtl, report) {
+  const { refuse } = report
+  checkBatches(path, options, report)
   const size = `${path}.history_size`
   const ttl = `${path}.history_ttl`
   const recovery = `${path}.force_recovery`
@@ -230,6 +257,8 @@ export function checkRules(config, report) {
       `${formatDuration(client.ping_interval)} is not above client.pong_timeout (${formatDuration(client.pong_timeout)})`,
     )
   }
+  if (client.max_messages_in_frame === 0)
+    refuse(['client.max_messages_in_frame'], '0 sends nothing; -1 is no limit')
   checkToken('client.token', client.token, refuse)
   checkToken('client.subscription_token', client.subscription_token, refuse)
   for (const origin of client.allowed_origins) {
@@ -271,8 +300,8 @@ export function checkRules(config, report) {
   }
   if (config.rpc.ping.enabled && config.rpc.ping.method === '') refuse(['rpc.ping.method'], 'is empty')
 
-  checkChannelOptions(WITHOUT_NAMESPACE, channel.without_namespace, channel.history_meta_ttl, refuse)
+  checkChannelOptions(WITHOUT_NAMESPACE, channel.without_namespace, channel.history_meta_ttl, report)
   for (const [i, namespace] of channel.namespaces.entries()) {
-    checkChannelOptions(`${NAMESPACES}[${i}]`, namespace, channel.history_meta_ttl, refuse)
+    checkChannelOptions(`${NAMESPACES}[${i}]`, namespace, channel.history_meta_ttl, report)
   }
 }

@@ -7,6 +7,7 @@ import { disconnects } from '../errors.js'
 /** @import { Session } from '../session/session.js' */
 /** @import { Deltas } from './deltas.js' */
 /** @import { Subscriber } from './hub.js' */
+/** @import { Window } from './window.js' */
 
 /**
  * The subscribers of a channel that receive the same bytes: one codec, one filter, one fan-out topic. A publication is
@@ -39,6 +40,10 @@ export class Cohort {
     return this.delta && this.fresh === null && !this.full
   }
 }
+
+/** @param {Codec} codec @param {boolean} events @param {Filter | null} filter */
+export const cohortKey = (codec, events, filter) =>
+  events || filter ? `${codec.name}${events ? '+events' : ''}${filter ? filter.key : ''}` : codec.name
 
 /** Size of a filter besides its JSON: a cohort costs work for each publication, however short its filter is. */
 const FILTER_OVERHEAD = 128
@@ -100,14 +105,21 @@ export class Channel {
   buffers = null
   /** @type {Set<Subscriber> | null} those that rely on the position; null: none */
   positioned = null
-  /** Position of its subscribers: the last publication fanned out. */
+  /** Position: the last publication that has arrived. Without a window it was fanned out, too. */
   offset = 0
   epoch = ''
+  /** @type {Window | null} what is not fanned out yet; null: the channel is not batched */
+  window = null
   /** When this was last known to be the stream's position, unix ms. */
   confirmedAt = 0
 
   /** @param {string} name */
   constructor(name) {
     this.name = name
+  }
+
+  /** @param {Cohort} cohort @returns {number} offset of the last publication that its members have got */
+  sentTo(cohort) {
+    return this.window === null ? this.offset : this.window.sentTo(cohort, this.offset)
   }
 }

@@ -4,6 +4,7 @@ import { Cohort } from './channel.js'
 /** @import { Codec } from '../protocol/contract.js' */
 /** @import { DeltaEncoder } from '../protocol/delta.js' */
 /** @import { Session } from '../session/session.js' */
+/** @import { Newcomers } from './window.js' */
 
 /** Subscribers moved to deltas by one publication, which limits its delay. The rest receives full payloads longer. */
 const MAX_MOVES = 4096
@@ -36,8 +37,24 @@ export class Deltas {
    * @param {() => string} newTopic @returns {Cohort}
    */
   join(session, positioned, received, newTopic) {
-    const { codec } = session
     const readsDeltas = positioned && received !== null && this.#isBase(received)
+    return this.#place(session, readsDeltas, positioned, newTopic)
+  }
+
+  /**
+   * A subscriber that joined inside a window follows like all others.
+   * @param {Session} session @param {Newcomers} from its cohort until now
+   * @param {Publication | null} received before the items of the window @param {() => string} newTopic
+   * @returns {Cohort}
+   */
+  settle(session, from, received, newTopic) {
+    const hasBase = !from.behind || (received !== null && this.#isBase(received))
+    return this.#place(session, !from.full && hasBase, !from.full, newTopic)
+  }
+
+  /** @param {Session} session @param {boolean} readsDeltas @param {boolean} positioned @param {() => string} newTopic */
+  #place(session, readsDeltas, positioned, newTopic) {
+    const { codec } = session
     let cohort = this.#find(codec, readsDeltas, !positioned)
     if (!cohort) {
       cohort = new Cohort('', newTopic(), codec, false, null, true)
@@ -86,6 +103,25 @@ export class Deltas {
   encode({ data, offset, epoch, delta }, encoder) {
     if (!delta || this.#base === null || offset !== this.#offset + 1 || epoch !== this.#epoch) return null
     return this.#followed ? encoder.encode(this.#base, data) : null
+  }
+
+  /**
+   * The same for the publications of a flush. Each delta refers to the publication sent before it, which need not be the
+   * previous one of the stream.
+   * @param {readonly Publication[]} publications @param {DeltaEncoder} encoder
+   * @returns {(Buffer | null)[]} of each publication against the one before it, of the first against the base
+   */
+  chain(publications, encoder) {
+    let base = this.#followed ? this.#base : null
+    let last = { offset: this.#offset, epoch: this.#epoch }
+    return publications.map(({ data, offset, epoch, delta }) => {
+      const follows = delta && base !== null && offset > last.offset && epoch === last.epoch
+      const encoded = follows && base !== null ? encoder.encode(base, data) : null
+      // As in #setBase: one outside the stream is the base of none.
+      base = offset === 0 ? null : data
+      last = { offset, epoch }
+      return encoded
+    })
   }
 
   /** All cohorts have received the publication. @param {string} channel @param {Publication} publication */

@@ -7,13 +7,17 @@ import { isUtf8 } from 'node:buffer'
 import { disconnects } from '../errors.js'
 import { DeltaEncoder } from '../protocol/delta.js'
 import { SlicedWork } from '../slices.js'
-import { Channel, Cohort, filterSize, PublicationBuffer } from './channel.js'
+import { Batches, toBytes } from './batches.js'
+import { Channel, Cohort, cohortKey, filterSize, PublicationBuffer } from './channel.js'
 import { DeltaCache, Deltas } from './deltas.js'
+import { Newcomers } from './window.js'
 
 /** @import { PubSub, Publication, SubscribeAnswer, SubscribeWants } from '../broker/contract.js' */
-/** @import { Codec, Encoded } from '../protocol/contract.js' */
+/** @import { Codec } from '../protocol/contract.js' */
 /** @import { Filter } from '../protocol/filter.js' */
 /** @import { Session } from '../session/session.js' */
+/** @import { MonotonicClock } from './lanes.js' */
+/** @import { FanoutParts } from './batches.js' */
 
 /**
  * @typedef {object} Subscriber a follower of a channel; with deltas or a codec that is not binary it is a session
@@ -22,13 +26,6 @@ import { DeltaCache, Deltas } from './deltas.js'
  * @property {(topic: string) => void} unfollow
  * @property {(channel: string) => void} positionLost the stream's position is out of reach: it MUST leave the channel
  */
-
-/** @param {Encoded} message */
-const toBytes = message => (typeof message === 'string' ? Buffer.from(message) : message)
-
-/** @param {Codec} codec @param {boolean} events @param {Filter | null} filter */
-const cohortKey = (codec, events, filter) =>
-  events || filter ? `${codec.name}${events ? '+events' : ''}${filter ? filter.key : ''}` : codec.name
 
 /** @type {SubscribeAnswer} */
 const NO_POSITION = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
@@ -53,17 +50,32 @@ export class Hub {
   recoveredDeltas = new DeltaCache(this.#encoder)
   /** @type {SlicedWork | null} */
   #positionCheck = null
+  /** Windows of batched channels. */
+  batches
 
   /**
    * @param {object} parts @param {PubSub} parts.pubsub
-   * @param {{publish: (cohort: Cohort, message: Uint8Array, publication: Publication | null) => void}} parts.fanout
+   * @param {FanoutParts} parts.fanout
    * @param {(visit: (session: Session) => void) => void} parts.forEachSession @param {() => number} parts.clock ms
+   * @param {MonotonicClock} [parts.monotonic] of batches
    */
-  constructor({ pubsub, fanout, forEachSession, clock }) {
+  constructor({ pubsub, fanout, forEachSession, clock, monotonic }) {
     this.#pubsub = pubsub
     this.#fanout = fanout
     this.#forEachSession = forEachSession
     this.#clock = clock
+    this.batches = new Batches({
+      channels: this.channels,
+      fanout,
+      encoder: this.#encoder,
+      newTopic: this.#newTopic,
+      cohort: (channel, { codec, events, filter }) => this.#cohort(channel, codec, events, filter),
+      disconnectJson: (name, cohort) => this.#disconnectJson(name, cohort),
+      delivered: publications => {
+        this.delivered += publications
+      },
+      monotonic,
+    })
   }
 
   /**
@@ -74,7 +86,10 @@ export class Hub {
    */
   prepare(name, wants, done) {
     let channel = this.channels.get(name)
-    if (!channel) this.channels.set(name, (channel = new Channel(name)))
+    if (!channel) {
+      this.channels.set(name, (channel = new Channel(name)))
+      if (this.batches.on) channel.window = this.batches.window(name)
+    }
     channel.count++
     this.subscriptions++
     if (channel.live && !wants.position && wants.client === '') return done(null, channel, NO_POSITION)
@@ -105,10 +120,10 @@ export class Hub {
    * Sets the position that the broker has answered. It comes in stream order, so it is that of all other subscribers
    * too, unless the stream has a new epoch.
    * @param {Channel} channel @param {{offset: number, epoch: string}} position
+   * @param {boolean} [lost] whether publications before it are missing
    */
-  #setPosition(channel, { offset, epoch }) {
-    const followed = channel.positioned || channel.buffers
-    if (followed && (channel.epoch !== epoch || channel.offset !== offset)) this.#losePosition(channel)
+  #setPosition(channel, { offset, epoch }, lost = channel.epoch !== epoch || channel.offset !== offset) {
+    if (lost && (channel.positioned || channel.buffers)) this.#losePosition(channel)
     channel.offset = offset
     channel.epoch = epoch
     channel.confirmedAt = this.#clock()
@@ -116,6 +131,7 @@ export class Hub {
 
   /** @param {Channel} channel whose subscribers cannot reach the stream's position */
   #losePosition(channel) {
+    this.batches.flush(channel, 'position')
     for (const session of [...(channel.positioned ?? [])]) session.positionLost(channel.name)
     for (const buffer of channel.buffers ?? []) {
       if (buffer.positioned) buffer.fault ??= disconnects.insufficientState
@@ -127,6 +143,7 @@ export class Hub {
     this.subscriptions--
     if (--channel.count > 0) return
     this.channels.delete(channel.name)
+    this.batches.drop(channel)
     if (channel.requested) this.#pubsub.unsubscribe(channel.name)
   }
 
@@ -157,7 +174,7 @@ export class Hub {
   mayFilter(channel, codec, filter, limit) {
     const key = cohortKey(codec, false, filter)
     let size = filterSize(filter)
-    for (const cohort of channel.cohorts) {
+    for (const cohort of this.batches.cohorts(channel)) {
       if (cohort.key === key) return true
       if (cohort.filter !== null) size += filterSize(cohort.filter)
     }
@@ -166,6 +183,7 @@ export class Hub {
 
   /** @param {Subscriber} session @param {Channel} channel @param {Cohort} cohort */
   #leaveCohort(session, channel, cohort) {
+    if (cohort instanceof Newcomers) return channel.window?.leave(/** @type {Session} */ (session), cohort)
     const { deltas } = channel
     if (cohort.delta && deltas) {
       deltas.leave(/** @type {Session} */ (session), cohort)
@@ -184,8 +202,13 @@ export class Hub {
    * @param {Publication | null} [options.received] last publication of the stream that it has received
    * @returns {{cohort: Cohort, events: Cohort | null}}
    */
-  join(session, channel, { positioned, events, filter, delta = false, received = null }) {
+  join(session, channel, options) {
+    const { positioned, events, filter, delta = false, received = null } = options
     if (positioned) (channel.positioned ??= new Set()).add(session)
+    if (channel.window !== null) {
+      const joined = this.batches.join(/** @type {Session} */ (session), channel, options)
+      if (joined !== null) return joined
+    }
     const cohort = delta
       ? (channel.deltas ??= new Deltas()).join(
           /** @type {Session} */ (session),
@@ -251,6 +274,21 @@ export class Hub {
     ) {
       return
     }
+    if (channel.window !== null) this.batches.hold(channel, channel.window, publication)
+    else this.#publish(channel, publication)
+    for (const buffer of channel.buffers ?? []) {
+      if (buffer.filter && !buffer.filter.matches(publication.tags)) continue
+      if (!publication.json && !buffer.codec.binary) {
+        buffer.fault ??= disconnects.inappropriateProtocol
+        continue
+      }
+      buffer.add(name, publication)
+    }
+  }
+
+  /** @param {Channel} channel @param {Publication} publication */
+  #publish(channel, publication) {
+    const { name } = channel
     let encodedBy = null
     let bytes = null
     for (const cohort of channel.cohorts) {
@@ -268,14 +306,6 @@ export class Hub {
       this.delivered += cohort.count
     }
     if (channel.deltas !== null) this.#publishDeltas(name, channel.deltas, publication)
-    for (const buffer of channel.buffers ?? []) {
-      if (buffer.filter && !buffer.filter.matches(publication.tags)) continue
-      if (!publication.json && !buffer.codec.binary) {
-        buffer.fault ??= disconnects.inappropriateProtocol
-        continue
-      }
-      buffer.add(name, publication)
-    }
   }
 
   /** @param {string} name @param {Deltas} deltas @param {Publication} publication */
@@ -313,11 +343,7 @@ export class Hub {
    */
   lost(name, offset, epoch) {
     const channel = this.channels.get(name)
-    if (!channel?.live) return
-    if (channel.positioned || channel.buffers) this.#losePosition(channel)
-    channel.offset = offset
-    channel.epoch = epoch
-    channel.confirmedAt = this.#clock()
+    if (channel?.live) this.#setPosition(channel, { offset, epoch }, true)
   }
 
   /** Disconnects JSON subscribers: the payload is not JSON. @param {string} name @param {Cohort} cohort */
@@ -332,7 +358,10 @@ export class Hub {
 
   /** Fans out a join or a leave. @param {string} name @param {string} info JSON ClientInfo @param {boolean} joined */
   presence(name, info, joined) {
-    for (const cohort of this.channels.get(name)?.cohorts ?? []) {
+    const channel = this.channels.get(name)
+    if (channel === undefined) return
+    if (channel.window !== null) return this.batches.holdEvent(channel, channel.window, info, joined)
+    for (const cohort of channel.cohorts) {
       if (!cohort.events) continue
       this.#fanout.publish(cohort, toBytes(cohort.codec.event(name, info, joined)), null)
     }

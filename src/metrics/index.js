@@ -3,6 +3,7 @@
 // docs/metrics.md. May import stats/ and the server's contract. Promises: names and labels of Centrifugo keep their
 // meaning; a slow or hanging worker delays no scrape; scrapes within half a second share a result.
 
+import { batches } from './batches.js'
 import { centrifugo } from './centrifugo.js'
 import { CONTENT_TYPE, expose } from './exposition.js'
 import { centrifugoProxies, hooks } from './hooks.js'
@@ -21,6 +22,7 @@ export const families = Object.freeze([
   ...centrifugoProxies,
   ...nodeFamilies,
   ...hooks,
+  ...batches,
   ...lifecycle,
   ...workerFamilies,
   ...processes,

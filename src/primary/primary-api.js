@@ -6,6 +6,7 @@ import { limitCalls, runCall } from '../api/run.js'
 import { ChannelRules } from '../auth/channel-rules.js'
 import { derive } from '../config/derive.js'
 import { LimitedLog } from '../log.js'
+import { noBatchCounts } from '../stats/batch-stats.js'
 import { Traffic } from '../stats/traffic.js'
 import { Call } from '../transport/calls.js'
 
@@ -121,7 +122,11 @@ export class PrimaryApi {
   /** Counts since the last time; null: workers run the calls, and count them. @returns {Counts | null} */
   drainCounts() {
     if (this.#context === null) return null
-    return { ...this.#context.traffic.drain({ accepts: 0, connects: 0, deliveries: 0 }), hooks: {} }
+    return {
+      ...this.#context.traffic.drain({ accepts: 0, connects: 0, deliveries: 0 }),
+      hooks: {},
+      batches: noBatchCounts(),
+    }
   }
 
   /** Answers the calls under way and refuses later ones. */

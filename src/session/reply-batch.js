@@ -1,9 +1,6 @@
 /** @import { Encoded } from '../protocol/contract.js' */
 /** @import { Session } from './session.js' */
 
-/** Maximum replies in one frame (client protocol). */
-const MAX_JOINED = 16
-
 /**
  * Collects the messages of one session while its frame is handled, so that replies to several commands leave in few
  * frames. One object serves all sessions of a worker: frames are handled one at a time.
@@ -13,6 +10,12 @@ export class ReplyBatch {
   owner = null
   /** @type {Encoded[]} */
   #messages = []
+  #most
+
+  /** @param {() => number} [most] replies in one frame (`client.max_messages_in_frame`); below 0: no limit */
+  constructor(most = () => 16) {
+    this.#most = most
+  }
 
   /** @param {Session} session */
   open(session) {
@@ -23,7 +26,7 @@ export class ReplyBatch {
   /** @param {Encoded} message */
   add(message) {
     this.#messages.push(message)
-    if (this.#messages.length === MAX_JOINED) this.#send()
+    if (this.#messages.length === this.#most()) this.#send()
   }
 
   #send() {

@@ -10,7 +10,7 @@ import { exceedsLimit } from './command-queue.js'
 import { dispatch } from './commands/index.js'
 import { SessionExtra } from './extra.js'
 import { State, Trait } from './state.js'
-import { add, count, find, Kind, list, remove } from './subscription.js'
+import { add, count, find, flush, Kind, list, remove } from './subscription.js'
 
 /** @import { Publication } from '../broker/contract.js' */
 /** @import { Codec, Encoded } from '../protocol/contract.js' */
@@ -350,7 +350,8 @@ export class Session {
   /** @param {Disconnect} disconnect @param {Error} [cause] the error behind the disconnect */
   close(disconnect, cause = disconnect) {
     if (this.state === State.CLOSED) return
-    const { replies, refusals } = this.context
+    const { replies, refusals, hub } = this.context
+    if (disconnect !== disconnects.slow && disconnect !== disconnects.noPong) flush(this.subscriptions, hub)
     // A failed connect is counted by its command.
     if (this.state === State.OPEN && disconnect !== disconnects.shutdown)
       refusals.add(reasonOf(disconnect), this)

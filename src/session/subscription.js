@@ -1,4 +1,5 @@
 /** @import { Channel, Cohort } from '../hub/channel.js' */
+/** @import { Hub } from '../hub/hub.js' */
 /** @import { Timer } from '../timer-wheel.js' */
 
 /** Properties of a subscription, as bits: a million subscriptions should be small. */
@@ -82,4 +83,12 @@ export function remove(subscriptions, channel) {
 export function list(subscriptions) {
   if (subscriptions === null) return []
   return subscriptions instanceof Map ? [...subscriptions.values()] : [subscriptions]
+}
+
+/**
+ * Sends what batches hold for a client before the gateway closes its connection.
+ * @param {Subscriptions} subscriptions @param {Hub} hub
+ */
+export function flush(subscriptions, hub) {
+  for (const { channel } of list(subscriptions)) if (channel.window) hub.batches.flush(channel, 'close')
 }

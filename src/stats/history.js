@@ -1,5 +1,7 @@
 // The recent past of a gateway, in the primary.
 
+import { noBatchCounts } from './batch-stats.js'
+
 /** @import { Counts, GatewayEvent, ProcessSample, Snapshot, WorkerView } from './schema.js' */
 
 /** Five minutes. */
@@ -26,6 +28,7 @@ const thinCounts = counts => ({
   api_errors: {},
   refusals: {},
   hooks: {},
+  batches: noBatchCounts(),
 })
 
 /** @param {Snapshot} snapshot @returns {Snapshot} without its largest fields (see Hello in schema.js) */

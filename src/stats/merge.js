@@ -1,5 +1,6 @@
 // Merges samples: of several workers, or several of one worker.
 
+import { addBatchCounts, noBatchCounts } from './batch-stats.js'
 import { GC_KINDS, noGc, tenThousandths } from './figures.js'
 import { addHookCounts } from './hook-stats.js'
 import { TickHistogram, wholeMicroseconds } from './tick-histogram.js'
@@ -41,6 +42,7 @@ export function emptyCounts() {
     api_errors: {},
     refusals: {},
     hooks: {},
+    batches: noBatchCounts(),
   }
 }
 
@@ -70,6 +72,7 @@ export function addCounts(sum, counts) {
   sum.recoveries.recovered += counts.recoveries.recovered
   sum.recoveries.failed += counts.recoveries.failed
   addHookCounts(sum.hooks, counts.hooks ?? {})
+  addBatchCounts(sum.batches, counts.batches ?? noBatchCounts())
   return sum
 }
 
@@ -147,6 +150,7 @@ export function joinSamples(samples) {
     connections: mergeConnections(samples),
     subscriptions: sum(s => s.subscriptions),
     channels: sum(s => s.channels),
+    windows: sum(s => s.windows ?? 0),
     outbox: {
       bytes: sum(s => s.outbox.bytes),
       largest: Math.max(...samples.map(({ outbox }) => outbox.largest)),
@@ -220,10 +224,12 @@ export function mergeTotals({ views, fresh, primary, lost, channels, kernel }) {
   }
   let subscriptions = 0
   let ofWorkers = 0
+  let windows = 0
   const outbox = { bytes: 0, largest: 0 }
   for (const sample of samples) {
     subscriptions += sample.subscriptions
     ofWorkers += sample.channels
+    windows += sample.windows ?? 0
     outbox.bytes += sample.outbox.bytes
     outbox.largest = Math.max(outbox.largest, sample.outbox.largest)
   }
@@ -238,6 +244,7 @@ export function mergeTotals({ views, fresh, primary, lost, channels, kernel }) {
     connections,
     subscriptions,
     channels: channels ?? ofWorkers,
+    windows,
     outbox,
     hooks: mergeHooks(samples),
     counts,

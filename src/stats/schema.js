@@ -66,6 +66,16 @@ export const SCHEMA_VERSION = 1
  * @property {Record<string, number>} api_errors by code
  * @property {Record<string, number>} refusals clients turned away, by reason (docs/errors.md)
  * @property {Record<string, HookCounts>} hooks by protocol, event and name, separated by spaces
+ * @property {BatchCounts} batches
+ */
+
+/**
+ * Flushes of batched channels over the interval (docs/batching.md).
+ * @typedef {object} BatchCounts
+ * @property {number} items publications, joins and leaves of all flushes
+ * @property {number[]} within flushes with at most each of BATCH_BOUNDS items (batch-stats.js)
+ * @property {Record<string, number>} flushes by reason
+ * @property {Record<string, number>} conflated publications that a newer one has replaced, by namespace
  */
 
 /**
@@ -89,10 +99,11 @@ export const SCHEMA_VERSION = 1
 /**
  * A worker's message to the primary, once a second.
  * @typedef {ProcessSample & {index: number, time: number, interval: number, connections: Connections,
- *   subscriptions: number, channels: number, outbox: {bytes: number, largest: number}, accepting: boolean,
- *   overload: 'event_loop' | 'memory' | null, hooks: Record<string, HookState>, counts: Counts}} WorkerSample
- *   `time`: unix ms; `interval`: ms since its previous sample; `channels`: with subscribers in this worker; `outbox`:
- *   unsent bytes, of all clients and of the one with the most; `accepting`: false while too few descriptors are free;
+ *   subscriptions: number, channels: number, windows: number, outbox: {bytes: number, largest: number},
+ *   accepting: boolean, overload: 'event_loop' | 'memory' | null, hooks: Record<string, HookState>,
+ *   counts: Counts}} WorkerSample
+ *   `time`: unix ms; `interval`: ms since its previous sample; `channels`: with subscribers in this worker;
+ *   `windows`: of batched channels, with items; `outbox`: unsent bytes, of all clients and of the one with the most; `accepting`: false while too few descriptors are free;
  *   `overload`: why it refuses new connections; `hooks`: as in `counts`, every one of the configuration
  */
 
@@ -121,6 +132,7 @@ export const SCHEMA_VERSION = 1
  * @property {number} subscriptions
  * @property {number} channels with subscribers; one with subscribers in several workers counts once with the memory
  *   engine, once per worker with Redis
+ * @property {number} windows of batched channels, with items
  * @property {{bytes: number, largest: number}} outbox
  * @property {Record<string, HookState>} hooks every one of the configuration
  * @property {Counts} counts of samples received since the previous snapshot

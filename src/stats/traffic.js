@@ -26,9 +26,13 @@ export class TransportTraffic {
     this.outBytes += bytes
   }
 
-  /** One message to many. @param {number} clients @param {number} bytes of the message @returns {number} `clients` */
-  fannedOut(clients, bytes) {
-    this.outMessages += clients
+  /**
+   * One message to many.
+   * @param {number} clients @param {number} bytes of the message @param {number} [pushes] in it
+   * @returns {number} `clients`
+   */
+  fannedOut(clients, bytes, pushes = 1) {
+    this.outMessages += clients * pushes
     this.outBytes += clients * bytes
     return clients
   }
@@ -153,7 +157,7 @@ export class Traffic {
     return by
   }
 
-  /** @param {Totals} totals @returns {Omit<Counts, 'hooks'>} since the last drain */
+  /** @param {Totals} totals @returns {Omit<Counts, 'hooks' | 'batches'>} since the last drain */
   drain(totals) {
     /** @type {Counts['transports']} */
     const transports = {}

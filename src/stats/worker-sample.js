@@ -99,6 +99,7 @@ export class WorkerSampler {
       connections: { open: sessions.open - sessions.count + connected, connected, by },
       subscriptions: hub.subscriptions,
       channels: hub.channels.size,
+      windows: hub.batches.held,
       outbox: this.#outbox(),
       overload,
       accepting: this.#listener?.paused !== true,
@@ -110,6 +111,7 @@ export class WorkerSampler {
           deliveries: hub.delivered,
         }),
         hooks: this.#hooks.drain(),
+        batches: hub.batches.stats.drain(),
       },
     }
     return this.last

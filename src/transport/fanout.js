@@ -1,4 +1,6 @@
 /** @import { Publication } from '../broker/contract.js' */
+/** @import { Batch } from '../hub/batch.js' */
+/** @import { Sending } from '../hub/batches.js' */
 /** @import { Cohort } from '../hub/channel.js' */
 /** @import { SocketServer } from '../server/contract.js' */
 /** @import { Traffic } from '../stats/traffic.js' */
@@ -10,6 +12,12 @@
  * @property {Set<any>} members
  */
 
+/** For a fan-out outside of a gateway. */
+const DEFAULTS = Object.freeze({
+  client: { max_messages_in_frame: 16 },
+  uni_websocket: { join_push_messages: false },
+})
+
 /** Fan-out from the hub. The socket server publishes to WebSockets; members of other transports are listed here. */
 export class Fanout {
   #server
@@ -17,10 +25,15 @@ export class Fanout {
   #uniWebSocket
   /** @type {Map<string, Group[]>} by topic */
   #topics = new Map()
+  #config
 
-  /** @param {Pick<SocketServer, 'publish'>} server @param {Traffic} traffic */
-  constructor(server, traffic) {
+  /**
+   * @param {Pick<SocketServer, 'publish'>} server @param {Traffic} traffic
+   * @param {() => any} [config] the current one
+   */
+  constructor(server, traffic, config = () => DEFAULTS) {
     this.#server = server
+    this.#config = config
     this.#webSocket = traffic.of('websocket')
     this.#uniWebSocket = traffic.of('uni_websocket')
   }
@@ -36,6 +49,37 @@ export class Fanout {
     if (elsewhere >= count) return
     const traffic = codec.unidirectional ? this.#uniWebSocket : this.#webSocket
     traffic.fannedOut(count - elsewhere, message.length)
+  }
+
+  /**
+   * Pushes of a batch, in as few messages as the options allow.
+   * @param {Cohort} cohort @param {Batch} batch @param {number} from index of the first push
+   * @param {number} to index after the last one @param {Sending} sending
+   */
+  publishBatch({ topic, codec, count }, batch, from, to, sending) {
+    const { client, uni_websocket } = this.#config()
+    const most = client.max_messages_in_frame < 0 ? to - from : client.max_messages_in_frame
+    const joins = !codec.unidirectional || uni_websocket.join_push_messages
+    const traffic = codec.unidirectional ? this.#uniWebSocket : this.#webSocket
+    const groups = [...(this.#topics.get(topic) ?? [])]
+    let elsewhere = 0
+    for (const { carrier, members } of groups) {
+      const all = carrier.joins ? most : 1
+      let clients = 0
+      for (let start = from; start < to; start += all) {
+        const end = Math.min(to, start + all)
+        if (!carrier.joins) sending(batch.publications[start])
+        clients = carrier.deliver(members, batch.frame(start, end), batch.publications[start], end - start)
+      }
+      elsewhere += clients
+    }
+    const pushes = joins ? most : 1
+    for (let start = from; start < to; start += pushes) {
+      const end = Math.min(to, start + pushes)
+      const frame = batch.frame(start, end)
+      this.#server.publish(topic, frame, codec.binary)
+      if (elsewhere < count) traffic.fannedOut(count - elsewhere, frame.length, end - start)
+    }
   }
 
   /**

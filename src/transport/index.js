@@ -155,7 +155,9 @@ export function mountTransports({ transports, context, server, fanout, calls, wo
  * A transport that delivers topics itself, without the socket server.
  *
  * @typedef {object} Carrier
- * @property {(members: Set<any>, message: Uint8Array, publication: Publication | null) => number} deliver sends a
- *   message of a topic to its members, framed once, and counts it. `message` is valid during the call. `publication` is
- *   null for joins and leaves. Returns the number of clients
+ * @property {(members: Set<any>, message: Uint8Array, publication: Publication | null, pushes?: number) => number}
+ *   deliver sends a message of a topic to its members, framed once, and counts it. `message` is valid during the call.
+ *   `publication` is null for joins and leaves. `pushes` (1): their number in `message`. Returns the number of clients
+ * @property {boolean} joins whether a message may be several pushes, joined as by the codec; then it MUST NOT use
+ *   `publication`
  */

@@ -146,8 +146,9 @@ async function run(start) {
   })
   const traffic = new Traffic(methods)
   const refusals = new Refusals(traffic, log)
-  const fanout = new Fanout(server, traffic)
+  const fanout = new Fanout(server, traffic, () => live.current.config)
   hub = new Hub({ pubsub: broker.pubsub, fanout, forEachSession: visit => sessions.forEach(visit), clock })
+  hub.batches.use(live.current.rules)
   const metrics = new CounterWindow(() => ({
     connects: sessions.connects,
     publications_delivered: hub.delivered,
@@ -166,7 +167,7 @@ async function run(start) {
     hub,
     codecs: { json: new JsonCodec(), protobuf: new ProtobufCodec(), uniJson: new UniJsonCodec() },
     sessions,
-    replies: new ReplyBatch(),
+    replies: new ReplyBatch(() => live.current.config.client.max_messages_in_frame),
     timers,
     newClientId: createClientIds(),
     newSessionId: createSessionIds(number),
@@ -198,15 +199,7 @@ async function run(start) {
     backlogs,
     waiting,
     reload: reloadTransports,
-  } = mountTransports({
-    transports,
-    context,
-    server,
-    fanout,
-    calls,
-    workers,
-    overload,
-  })
+  } = mountTransports({ transports, context, server, fanout, calls, workers, overload })
   // A reload replaces the rules, so the API looks them up for each call.
   const rules = { resolve: (/** @type {string} */ channel) => context.rules.resolve(channel) }
   const settings = () => context.config.http_api
@@ -315,6 +308,7 @@ async function run(start) {
   live.onCommit = () => {
     Object.assign(context, live.current, { lifecycle: observers(live.current.handlers) })
     fullLog.level = levelOf(context.config.log)
+    hub.batches.use(context.rules)
     reloadTransports()
     servers.commit(context.config.http_server)
   }

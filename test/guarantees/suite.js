@@ -22,11 +22,12 @@ const LONG = 5000
  * @property {number} kills publications while workers are killed
  * @property {number} killed workers
  * @property {number} live publications without history
+ * @property {number} batched publications of a batched channel; connections are cut, if there are as many as `cuts`
  */
 /** @type {Size} */
-export const SHORT = { cuts: 60, cutEvery: 10, kills: 60, killed: 1, live: 40 }
+export const SHORT = { cuts: 60, cutEvery: 10, kills: 60, killed: 1, live: 40, batched: 30 }
 /** @type {Size} */
-export const LARGE = { cuts: 500, cutEvery: 40, kills: 400, killed: 2, live: 300 }
+export const LARGE = { cuts: 500, cutEvery: 40, kills: 400, killed: 2, live: 300, batched: 500 }
 
 /** @param {string} driver */
 const config = driver => ({
@@ -44,6 +45,10 @@ const config = driver => ({
       { name: 'kept', ...open, history_size: LONG, history_ttl: '120s', force_recovery: true },
       { name: 'short', ...open, history_size: 10, history_ttl: '120s', force_recovery: true },
       { name: 'live', ...open },
+      {
+        ...{ name: 'batched', ...open, history_size: LONG, history_ttl: '120s', force_recovery: true },
+        ...{ batch_max_delay: '30ms', batch_max_size: 20 },
+      },
     ],
   },
 })
@@ -188,6 +193,22 @@ export async function testGuarantees(t, driver, size) {
       await pause(5)
     }
     assertNoFaults(t, all)
+  })
+
+  t.test('batches: everything once and in order', async t => {
+    const cuts = size.batched >= size.cuts
+    const proxy = cuts ? await TcpProxy.start(t, gateway.port) : null
+    const all = await everybody(t, proxy?.port ?? gateway.port, 'batched:cuts')
+    const random = randomness(13)
+    await publish(gateway, 'batched:cuts', 1, size.batched, n => {
+      if (n % size.cutEvery === 0) proxy?.cut(() => random(3) === 0)
+    })
+    await Promise.all(all.map(({ account }) => account.reaches(size.batched)))
+    assertNoFaults(t, all)
+    t.ok(
+      all.every(({ account }) => account.losses === 0),
+      'nobody was told that something is missing',
+    )
   })
 
   t.test('presence: whoever leaves is gone', async t => {

@@ -39,8 +39,12 @@ class TestSession {
   }
 }
 
-export function startHub() {
+/** @param {{batch?: any}} [options] of the batches of all channels */
+export function startHub({ batch = null } = {}) {
   let now = 1000
+  /** @type {{at: number, call: () => void}[]} */
+  let timers = []
+  let rules = { batches: batch !== null, resolve: () => ({ batch }) }
   /** Calls of the broker, in order. */
   const calls = []
   const sessions = []
@@ -59,23 +63,49 @@ export function startHub() {
           session.got.push(binary ? `binary ${data}` : JSON.parse(String(data)).push)
     },
   }
+  /** Messages of batches: the pushes in each. */
+  const frames = []
+  const publishBatch = (cohort, pushes, from, to, sending) => {
+    frames.push(to - from)
+    for (let index = from; index < to; index++) {
+      sending(pushes.publications[index])
+      fanout.publish(cohort, pushes.frame(index, index + 1))
+    }
+  }
   const hub = new Hub({
     pubsub: /** @type {any} */ (broker),
-    fanout,
+    fanout: { ...fanout, publishBatch },
     clock: () => now,
+    monotonic: { now: () => now, after: (call, ms) => timers.push({ at: now + ms, call }) },
     forEachSession: visit => {
       for (const session of sessions) visit(session)
     },
   })
 
+  hub.batches.use(rules)
+
   return {
     hub,
+    frames,
+    /** Other options of batches, as after a reload. */
+    reload(options) {
+      rules = { batches: options !== null, resolve: () => ({ batch: options }) }
+      hub.batches.use(rules)
+    },
     calls,
     get published() {
       return published
     },
     pass: ms => {
-      now += ms
+      const end = now + ms
+      for (;;) {
+        const next = timers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0]
+        if (next === undefined) break
+        timers = timers.filter(timer => timer !== next)
+        now = Math.max(now, next.at)
+        next.call()
+      }
+      now = end
     },
     /** What the broker was called for since the last time. */
     taken: () =>

@@ -1,6 +1,7 @@
 // A gateway's snapshots without a gateway: plausible, complete by src/stats/schema.js, and the same for the same
 // options.
 
+import { BATCH_BOUNDS, noBatchCounts } from '../../src/stats/batch-stats.js'
 import { DURATION_BOUNDS } from '../../src/stats/hook-stats.js'
 import { Lifetimes } from '../../src/stats/lifetimes.js'
 import { SCHEMA_VERSION } from '../../src/stats/schema.js'
@@ -208,6 +209,15 @@ function countsOf(chance, accepts, connected, closed, slow) {
             },
           }
         : {},
+    batches:
+      accepts > 0
+        ? {
+            items: 3,
+            within: BATCH_BOUNDS.map(bound => (bound < 5 ? 0 : 1)),
+            flushes: { delay: 1 },
+            conflated: { ticker: 2 },
+          }
+        : noBatchCounts(),
   }
 }
 
@@ -266,6 +276,7 @@ function totalsOf(views, primary) {
     connections,
     subscriptions: sum(s => s.subscriptions, samples),
     channels: Math.max(0, ...samples.map(({ channels }) => channels)),
+    windows: 0,
     outbox: {
       bytes: sum(s => s.outbox.bytes, samples),
       largest: Math.max(0, ...samples.map(({ outbox }) => outbox.largest)),
@@ -437,6 +448,7 @@ export function mockSnapshots({
         connections: connectionsOf(connected[index]),
         subscriptions: connected[index] * 2,
         channels: Math.ceil(connected[index] / 10),
+        windows: 0,
         outbox: { bytes: largest * 3, largest },
         hooks: { [HOOK]: { inflight: 3, down: 0 } },
         overload: null,

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { BatchStats, noBatchCounts } from '../../src/stats/batch-stats.js'
 import { Traffic } from '../../src/stats/traffic.js'
 import { WorkerSampler } from '../../src/stats/worker-sample.js'
 
@@ -6,7 +7,8 @@ import { WorkerSampler } from '../../src/stats/worker-sample.js'
 function setUp(t, { clock = Date.now, backlogs = /** @type {any[]} */ ([]) } = {}) {
   const traffic = new Traffic(['connect', 'publish'])
   const sessions = { open: 0, count: 0, accepts: 0, connects: 0 }
-  const hub = { subscriptions: 0, channels: new Map(), delivered: 0 }
+  const batches = { held: 0, stats: new BatchStats() }
+  const hub = { subscriptions: 0, channels: new Map(), delivered: 0, batches }
   const sampler = new WorkerSampler(
     /** @type {any} */ ({ index: 3, sessions, hub, traffic, backlogs, clock }),
   )
@@ -63,6 +65,7 @@ t.test('counts are those since the sample before; names that did not occur are a
     api_errors: {},
     refusals: {},
     hooks: {},
+    batches: noBatchCounts(),
   })
   sessions.accepts = 6
   hub.delivered = 12

@@ -59,6 +59,34 @@ export const channelOptions = live([
   }),
   bool('delta_publish', 'Allow deltas for every publication, not only for those published with `delta`.'),
 
+  int(
+    'batch_max_size',
+    0,
+    'Publications, joins and leaves of a channel that are sent together. 0: no such limit. See docs/batching.md.',
+    { max: 10_000 },
+  ),
+  duration(
+    'batch_max_delay',
+    '0s',
+    'Time that publications, joins and leaves of a channel are collected to be sent together. 0: they are sent at once, ' +
+      'or after 1 s with `batch_max_size`.',
+    { min: 0, max: 60_000 },
+  ),
+  int(
+    'batch_max_bytes',
+    1048576,
+    'Memory of a batch that ends it early: payloads, tags and 200 bytes for each item. At most half of ' +
+      '`client.queue_max_size` counts. Halley only.',
+    { unit: 'bytes', min: 1, max: 2147483647 },
+  ),
+  bool('batch_flush_latest', 'Send only the newest publication of a batch.'),
+  string(
+    'batch_conflate_tag',
+    '',
+    'A tag: with `batch_flush_latest`, the newest publication of each of its values is sent, and every publication ' +
+      'without it. Halley only.',
+  ),
+
   bool('allow_subscribe_for_client', 'Users may subscribe without a token.'),
   bool('allow_subscribe_for_anonymous', 'Extends `allow_subscribe_for_client` to anonymous users.'),
   bool('allow_publish_for_client', 'Clients may publish.'),

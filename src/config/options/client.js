@@ -127,6 +127,12 @@ export const clientOptions = live([
       'a larger recovery is refused (`recovered: false`), a larger history ends early.',
     { unit: 'bytes', min: 1, max: 2147483647, change: 'workers' },
   ),
+  int(
+    'client.max_messages_in_frame',
+    16,
+    'Maximum replies, or pushes of a batch, in one message of the transport. -1: no limit.',
+    { min: -1, max: 10_000 },
+  ),
   int('client.connection_limit', 0, 'Maximum connections of this node. 0: no limit.'),
   int(
     'client.user_connection_limit',

@@ -25,6 +25,7 @@ const MAX_PER_TURN = 128
 export class PollTransport {
   name = 'poll'
   emulated = true
+  joins = true
   context
   traffic
   #fanout
@@ -229,8 +230,8 @@ export class PollTransport {
   }
 
   /** @type {Carrier['deliver']} */
-  deliver(members, message, _publication) {
-    const clients = this.traffic.fannedOut(members.size, message.length)
+  deliver(members, message, _publication, pushes = 1) {
+    const clients = this.traffic.fannedOut(members.size, message.length, pushes)
     let framed = null
     for (const { connection, codec } of members) {
       // All followers of a topic have the same codec.

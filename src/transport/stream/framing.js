@@ -37,3 +37,8 @@ export function events(message) {
   }
   return Buffer.concat([DATA, message, EVENT_END])
 }
+
+/** @param {Uint8Array} message JSON objects joined by line feeds @returns {Encoded} one event for each */
+export function eventsOf(message) {
+  return message.includes(LINE_FEED[0]) ? events(Buffer.from(message).toString()) : events(message)
+}

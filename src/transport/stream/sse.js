@@ -3,13 +3,14 @@ import { retryAfter } from '../../server/contract.js'
 import { Session } from '../../session/session.js'
 import { Kind } from '../../session/subscription.js'
 import { queryValue } from '../http-request.js'
-import { events } from './framing.js'
+import { events, eventsOf } from './framing.js'
 import { StreamTransport, streamHead } from './stream-transport.js'
 import { UniStreamTransport } from './uni-stream.js'
 
 /** @import { Channel } from '../../hub/channel.js' */
-/** @import { Encoded } from '../../protocol/contract.js' */
+/** @import { Codec, Encoded } from '../../protocol/contract.js' */
 /** @import { Exchange, SocketServer, Stream } from '../../server/contract.js' */
+/** @import { Subscription } from '../../session/subscription.js' */
 /** @import { Carrier } from '../index.js' */
 /** @import { StreamClient } from './stream-transport.js' */
 
@@ -70,9 +71,9 @@ export class SseTransport extends StreamTransport {
     session.receive(commands)
   }
 
-  /** @param {Encoded} message */
-  frame(message) {
-    return events(message)
+  /** @param {Encoded} message @param {Codec} _codec @param {number} [pushes] */
+  frame(message, _codec, pushes = 1) {
+    return pushes > 1 ? eventsOf(/** @type {Uint8Array} */ (message)) : events(message)
   }
 }
 
@@ -103,11 +104,13 @@ function hashOf(channel) {
 }
 
 /**
- * @param {Channel[]} channels positioned, at least one
+ * @param {Subscription[]} subscriptions positioned, at least one
  * @returns {string} with an empty id if there are too many for one: the client must forget its last id, which is stale
  */
-function idLine(channels) {
-  const id = channels.map(channel => `${hashOf(channel)}:${channel.offset}:${channel.epoch}`).join(',')
+function idLine(subscriptions) {
+  const id = subscriptions
+    .map(({ channel, cohort }) => `${hashOf(channel)}:${channel.sentTo(cohort)}:${channel.epoch}`)
+    .join(',')
   return `id: ${id.length > MAX_LENGTH ? '' : id}\n`
 }
 
@@ -130,6 +133,7 @@ function readEventId(id) {
 /** One-way server-sent events, for a plain EventSource. Events of recoverable channels carry an id. */
 export class UniSseTransport extends UniStreamTransport {
   name = 'uni_sse'
+  joins = false
   head = HEAD
   /** Id line of the event that is framed next. */
   #id = ''
@@ -177,9 +181,9 @@ export class UniSseTransport extends UniStreamTransport {
    * @param {Session} session
    */
   connected(session) {
-    const channels = recoverable(session)
-    if (channels.length === 0) return
-    this.#id = idLine(channels)
+    const subscriptions = recoverable(session)
+    if (subscriptions.length === 0) return
+    this.#id = idLine(subscriptions)
     this.context.replies.flush()
     if (this.#id === '') return
     // The connect push has left already.
@@ -200,16 +204,16 @@ export class UniSseTransport extends UniStreamTransport {
     let shared = null
     let sharedBy = null
     for (const session of members) {
-      const channels = recoverable(session)
-      if (channels.length === 0) this.server.write(session.connection, event)
-      else if (channels.length === 1) {
-        if (shared === null || sharedBy !== channels[0]) {
-          shared = Buffer.concat([Buffer.from(idLine(channels)), /** @type {Buffer} */ (event)])
-          sharedBy = channels[0]
+      const subscriptions = recoverable(session)
+      if (subscriptions.length === 0) this.server.write(session.connection, event)
+      else if (subscriptions.length === 1) {
+        if (shared === null || sharedBy !== subscriptions[0].cohort) {
+          shared = Buffer.concat([Buffer.from(idLine(subscriptions)), /** @type {Buffer} */ (event)])
+          sharedBy = subscriptions[0].cohort
         }
         this.server.write(session.connection, shared)
       } else {
-        this.server.write(session.connection, idLine(channels))
+        this.server.write(session.connection, idLine(subscriptions))
         this.server.write(session.connection, event)
       }
     }
@@ -217,22 +221,22 @@ export class UniSseTransport extends UniStreamTransport {
   }
 }
 
-/** @type {Channel[]} */
+/** @type {Subscription[]} */
 const one = []
-/** @type {Channel[]} */
+/** @type {Subscription[]} */
 const NONE = []
 
-/** @param {Session} session @returns {Channel[]} its recoverable channels; valid until the next call */
+/** @param {Session} session @returns {Subscription[]} those with recovery; valid until the next call */
 function recoverable({ subscriptions }) {
   if (subscriptions === null) return NONE
   if (!(subscriptions instanceof Map)) {
     if (!subscriptions.is(Kind.RECOVERABLE)) return NONE
-    one[0] = subscriptions.channel
+    one[0] = subscriptions
     return one
   }
-  const channels = []
+  const found = []
   for (const subscription of subscriptions.values()) {
-    if (subscription.is(Kind.RECOVERABLE)) channels.push(subscription.channel)
+    if (subscription.is(Kind.RECOVERABLE)) found.push(subscription)
   }
-  return channels
+  return found
 }

@@ -33,6 +33,7 @@ export const TEXT_HEAD = streamHead('text/plain; charset=utf-8')
 export class StreamTransport {
   name = ''
   emulated = false
+  joins = true
   context
   /** @type {TransportTraffic | null} */
   #traffic = null
@@ -64,9 +65,10 @@ export class StreamTransport {
 
   /**
    * @param {Encoded} message valid during the call; may be several, joined by the codec @param {Codec} _codec
+   * @param {number} [_pushes] in a message that is bytes
    * @returns {Encoded} as in the stream; lives on
    */
-  frame(message, _codec) {
+  frame(message, _codec, _pushes) {
     return message
   }
 
@@ -102,12 +104,12 @@ export class StreamTransport {
   }
 
   /** @type {Carrier['deliver']} */
-  deliver(members, message, _publication) {
-    const clients = this.traffic.fannedOut(members.size, message.length)
+  deliver(members, message, _publication, pushes = 1) {
+    const clients = this.traffic.fannedOut(members.size, message.length, pushes)
     let framed = null
     for (const { connection, codec } of members) {
       // All followers of a topic have the same codec.
-      framed ??= this.frame(message, codec)
+      framed ??= this.frame(message, codec, pushes)
       this.server.write(connection, framed)
     }
     return clients

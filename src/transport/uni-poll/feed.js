@@ -103,6 +103,7 @@ export class Feed extends Timer {
     const { offset, epoch } = position
     if (!this.positioned || offset === StartOffset.NOW)
       return position.located(this.seq, this.offset, this.epoch)
+    if (offset !== this.offset) this.#flush()
     if (offset === this.offset && (epoch === this.epoch || epoch === ''))
       return position.located(this.seq, offset, this.epoch)
     this.#read(position)
@@ -170,11 +171,17 @@ export class Feed extends Timer {
     })
   }
 
+  /** The feed needs its position to be that of the channel: what a batch holds is sent. */
+  #flush() {
+    if (this.#channel !== null) this.#polls.hub.batches.flush(this.#channel, 'subscribe')
+  }
+
   /** @param {Channel} channel @param {SubscribeAnswer} answer */
   #joined(channel, { offset, epoch }) {
     const { positioned } = this
     this.#state = State.LIVE
     this.#channel = channel
+    this.#flush()
     this.#cohort = this.#polls.hub.join(this, channel, { positioned, events: false, filter: null }).cohort
     if (this.count > 1) this.#addClients(this.count - 1)
     this.#dropEntries()
@@ -243,6 +250,7 @@ export class Feed extends Timer {
    * @param {number} offset @param {{publications: Publication[], offset: number, epoch: string}} answer
    */
   #onHistory(positions, offset, { publications, offset: top, epoch }) {
+    if (publications.length === 0) this.#flush()
     const start = publications.length > 0 ? publications[0].offset - 1 : top
     const lost = offset !== StartOffset.EARLIEST && start !== offset
     if (lost) for (const position of positions) position.lost = true

@@ -53,6 +53,7 @@ const MAX_PUBLICATIONS = 1000
  * @implements {Carrier}
  */
 export class Polls {
+  joins = false
   hub
   broker
   fanout
@@ -202,6 +203,7 @@ export class Polls {
    */
   close() {
     this.#closing = true
+    this.hub.batches.flushAll()
     const polls = new Set()
     for (const { waiting } of this.#feeds.values()) for (const { poll } of waiting) polls.add(poll)
     return [...polls]
