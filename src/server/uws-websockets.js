@@ -19,6 +19,8 @@ const CLOSED = -2
 
 /** Connections that a sweep visits between two looks at the clock, some µs. */
 const SWEPT_AT_ONCE = 32
+/** Connections that were sent something while corked, up to which a sweep looks at these alone. */
+const MAX_CORKED = 1024
 /** A message longer than allowed by at most this is read and answered with 1009, if it is not twice as long. */
 const MESSAGE_SLACK = 1024 * 1024
 /** Reason of the library for the end of a connection that has announced a longer message. */
@@ -61,6 +63,8 @@ export class UwsWebSockets {
   #overfull = []
   /** Since the timer's last sweep, something was sent whose write may be stuck. */
   #dirty = false
+  /** @type {any[]} connections that were sent something while corked since then, unless `#dirty` says it */
+  #sentCorked = []
   /** Within a callback that the library corks: `send` reports success for data that leaves later. */
   #corked = false
   /** Result of `upgrade` for `open`, which the library calls within `res.upgrade()`. */
@@ -106,13 +110,19 @@ export class UwsWebSockets {
   /** @param {any} ws @param {string | Uint8Array} data @param {boolean} binary */
   send(ws, data, binary) {
     if (ws.place < 0) return
-    if (this.#corked) this.#dirty = true
+    if (this.#corked) this.#leavesLater(ws)
     const compress = data.length >= ws.group.compressFrom
     if (ws.send(data, binary, compress) === 1) return
     this.#dirty = true
     if (ws.getBufferedAmount() <= ws.group.route.maxBuffered) return
     // Later: the caller may be in the middle of its work.
     if (this.#overfull.push(ws) === 1) setImmediate(() => this.#closeOverfull())
+  }
+
+  /** @param {any} ws */
+  #leavesLater(ws) {
+    const sent = this.#sentCorked
+    if (!this.#dirty && sent.at(-1) !== ws && sent.push(ws) === MAX_CORKED) this.#dirty = true
   }
 
   /** @param {any} ws */
@@ -181,6 +191,9 @@ export class UwsWebSockets {
   /** Checks slow readers and pending closes; called about once a second. */
   sweep() {
     this.#pendingCloses.sweep()
+    const sent = this.#sentCorked
+    this.#sentCorked = []
+    this.#dirty ||= sent.some(ws => this.buffered(ws) > 0)
     // With a backlog, the clients may have read since.
     if (!this.#dirty && this.#backlog.bytes === 0) return
     this.#startSweep()

@@ -22,7 +22,8 @@ const MAX_STALL_MS = 1000
  *            ^  ^ pinged: their pongs are due
  *
  * Every connected session is in a slot, so this is also the list of connected sessions. No TimerWheel: sessions share
- * one interval and never leave their slot, where a Timer would be scheduled again for each ping and each pong timeout.
+ * one interval and never leave their slot, where a Timer would be scheduled again for each ping and each pong timeout;
+ * and a wall clock that is set back stops the wheel, but no pings.
  */
 export class Heartbeat {
   /** @type {Session[][]} */
@@ -42,6 +43,11 @@ export class Heartbeat {
   #timeAt
   #pongTimeout
   #work = new SlicedWork(() => this.#step())
+  /** Sessions in the slots. */
+  #size = 0
+  #started = false
+  /** @type {NodeJS.Timeout | undefined} */
+  #interval
 
   /**
    * @param {number} interval ms; 0 = no pings @param {number} pongTimeout ms, less than the interval
@@ -61,8 +67,26 @@ export class Heartbeat {
     this.#timeAt = clock()
   }
 
+  /** Ticks by itself from now on, while there are sessions. Otherwise the owner calls `tick`. */
+  start() {
+    this.#started = true
+    if (this.#size > 0) this.#wake()
+  }
+
+  #wake() {
+    // Without sessions no time has passed.
+    this.#timeAt = this.#clock()
+    if (this.#started && this.enabled) this.#interval ??= setInterval(() => this.tick(), this.tickMs)
+  }
+
+  #sleep() {
+    clearInterval(this.#interval)
+    this.#interval = undefined
+  }
+
   /** First ping after 50 to 100 % of the interval. @param {Session} session */
   add(session) {
+    if (this.#size++ === 0) this.#wake()
     const count = this.#slots.length
     const ahead = Math.ceil(count / 2) + Math.floor(Math.random() * (Math.floor(count / 2) + 1))
     const slot = (this.#next - 1 + ahead) % count
@@ -80,6 +104,7 @@ export class Heartbeat {
       last.slotIndex = session.slotIndex
     }
     session.slotIndex = -1
+    if (--this.#size === 0) this.#sleep()
   }
 
   /** @param {(session: Session) => void} visit must not add or remove sessions */

@@ -52,6 +52,8 @@ export class Sessions {
   connects = 0
   /** Open sessions, connected or not. */
   open = 0
+  /** Called whenever `open` has changed. */
+  onOpenChange = () => {}
 
   /**
    * @param {object} options times in ms @param {number} options.pingInterval @param {number} options.pongTimeout
@@ -69,6 +71,7 @@ export class Sessions {
   opened(session) {
     this.open++
     this.accepts++
+    this.onOpenChange()
     if (session.sessionId !== '') this.#bySessionId.set(session.sessionId, session)
     if (this.staleDelay === 0) return
     const deadline = Math.ceil((this.clock() + this.staleDelay) / OPENED_TOGETHER_MS) * OPENED_TOGETHER_MS
@@ -122,6 +125,7 @@ export class Sessions {
   closed(session, wasConnected) {
     this.#ended.add(session)
     this.open--
+    this.onOpenChange()
     if (session.sessionId !== '') this.#bySessionId.delete(session.sessionId)
     if (!wasConnected) return
     this.count--

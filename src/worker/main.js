@@ -42,6 +42,7 @@ import { Fanout } from '../transport/fanout.js'
 import { loadTransports, mountTransports } from '../transport/index.js'
 import { openBus } from './bus.js'
 import { ClientReports } from './client-reports.js'
+import { sendConnectionCount } from './connection-count.js'
 import { WorkerContext } from './context.js'
 import { drainWorker, endHooks } from './drain.js'
 import { createListener, Servers } from './listen.js'
@@ -54,8 +55,6 @@ import { LiveConfig } from './live-config.js'
 /** Precision of the deadlines of sessions and polls. */
 const TICK_MS = 100
 const READY_TICK_MS = 200
-/** The other workers learn the number of connections so often if the start has a limit; else when the trim wakes. */
-const OPEN_TICK_MS = 20
 /** Time for clients to read their close frames, ms. */
 const CLOSE_DELAY_MS = 500
 /** Maximum wait for the engine at the start, ms; then the worker serves clients without it. */
@@ -263,7 +262,7 @@ async function run(start) {
   const trim = new HeapTrim(collect)
   setInterval(() => context.config.gc.idle && trim.tick(), TRIM_TICK_MS)
   setInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
-  setInterval(() => sessions.heartbeat.tick(), sessions.heartbeat.tickMs)
+  sessions.heartbeat.start()
   if (createEngine !== null) {
     let redisUp = true
     setInterval(() => {
@@ -272,12 +271,11 @@ async function run(start) {
       process.send?.({ type: 'redis', up: redisUp })
     }, READY_TICK_MS)
   }
-  let reported = 0
-  const reportOpen = () => {
-    if (sessions.open === reported || context.config.client.connection_limit === 0) return
-    process.send?.({ type: 'open', count: (reported = sessions.open) })
-  }
-  setInterval(reportOpen, client.connection_limit > 0 ? OPEN_TICK_MS : TRIM_TICK_MS)
+  const limitChanged = sendConnectionCount(
+    sessions,
+    () => context.config.client.connection_limit,
+    count => process.send?.({ type: 'open', count }),
+  )
   const positionDelay = client.channel_position_check_delay
   if (positionDelay > 0) {
     setInterval(
@@ -310,6 +308,7 @@ async function run(start) {
     fullLog.level = levelOf(context.config.log)
     hub.batches.use(context.rules)
     reloadTransports()
+    limitChanged()
     servers.commit(context.config.http_server)
   }
   process.on('message', (/** @type {any} */ message) => {

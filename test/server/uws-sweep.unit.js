@@ -10,6 +10,8 @@ const MAX_BUFFERED = 1000
 class Handle {
   visits = 0
   unread = 0
+  /** Result of `send`: 1, all has been written, or seems so. */
+  sent = 0
   getBufferedAmount() {
     this.visits++
     for (const end = performance.now() + 0.02; performance.now() < end; );
@@ -19,7 +21,7 @@ class Handle {
     return []
   }
   send() {
-    return 0
+    return this.sent
   }
   end() {}
 }
@@ -43,7 +45,7 @@ function setUp() {
     protocols: [],
     upgrade: () => ({}),
     open() {},
-    message() {},
+    message: connection => server.send(connection, Buffer.alloc(10), false),
     close() {},
     pong() {},
     overflow(connection) {
@@ -57,7 +59,8 @@ function setUp() {
     return handle
   }
   const leave = (/** @type {Handle} */ handle) => library.close(handle, 1006, new ArrayBuffer(0))
-  return { server, overflowed, open, leave }
+  const receive = (/** @type {Handle} */ handle) => library.message(handle, new ArrayBuffer(1), false)
+  return { server, overflowed, open, leave, receive }
 }
 
 t.test('a sweep gives way, skips no connection, and finds the slow ones, whoever comes and goes', async t => {
@@ -109,4 +112,46 @@ t.test('a message that does not fit into the limit of its client: only that one 
   await nextTurn()
   t.same(overflowed.length, 1)
   t.equal(handles.filter(({ visits }) => visits > 0).length, 1)
+})
+
+t.test(
+  'replies, which leave after their callback: a sweep looks at their receivers, at others if one is slow',
+  async t => {
+    const { server, overflowed, open, leave, receive } = setUp()
+    const handles = Array.from({ length: 100 }, open)
+    for (const handle of handles) handle.sent = 1
+    for (const handle of handles.slice(0, 3)) {
+      receive(handle)
+      receive(handle)
+    }
+    leave(handles[2])
+    server.sweep()
+    await nextTurn()
+    await nextTurn()
+    t.same(
+      handles.flatMap(({ visits }, i) => (visits > 0 ? [[i, visits]] : [])),
+      [
+        [0, 1],
+        [1, 1],
+      ],
+    )
+    handles[50].unread = MAX_BUFFERED + 1
+    receive(handles[50])
+    server.sweep()
+    while (overflowed.length === 0) await nextTurn()
+    t.same(overflowed, [handles[50]])
+  },
+)
+
+t.test('replies to more connections than a sweep looks at alone: it looks at all', async t => {
+  const { server, overflowed, open, receive } = setUp()
+  const handles = Array.from({ length: 1100 }, open)
+  for (const handle of handles) {
+    handle.sent = 1
+    receive(handle)
+  }
+  handles[1090].unread = MAX_BUFFERED + 1
+  server.sweep()
+  while (overflowed.length === 0) await nextTurn()
+  t.same(overflowed, [handles[1090]])
 })

@@ -189,3 +189,31 @@ t.test('without pings there are none', async t => {
     Array(10).fill(0),
   )
 })
+
+t.test('it sets a timer while it has sessions, and none without pings', async t => {
+  const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+  const before = timers()
+  const rig = setUp(25_000, 8000, 0)
+  rig.heartbeat.start()
+  t.equal(timers(), before)
+  const first = rig.add()
+  const second = rig.add()
+  t.equal(timers(), before + 1)
+  rig.heartbeat.remove(first)
+  t.equal(timers(), before + 1)
+  rig.heartbeat.remove(second)
+  t.equal(timers(), before)
+  const silent = setUp(0, 0, 1)
+  silent.heartbeat.start()
+  t.equal(timers(), before)
+})
+
+t.test('time without sessions does not count: the first ping comes after half an interval', async t => {
+  const rig = setUp(25_000, 8000, 0)
+  rig.now += 600_000
+  const session = rig.add()
+  await rig.pass(12_000)
+  t.equal(session.pings, 0)
+  await rig.pass(14_000)
+  t.equal(session.pings, 1)
+})

@@ -19,7 +19,10 @@ export class Result extends Aged {
 /** @param {string} name channel and key @returns {number} bytes, with two for each character */
 const cost = name => 2 * name.length + OVERHEAD
 
-/** The results of publications with an idempotency key. All live equally long: the oldest expires first. */
+/**
+ * The results of publications with an idempotency key. All live equally long: the oldest expires first. No TimerWheel:
+ * the list is also the order in which a full memory drops them, and the store sweeps it once a second.
+ */
 export class Results {
   /** @type {Map<string, Result>} */
   #results = new Map()
