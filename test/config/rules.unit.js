@@ -64,6 +64,35 @@ t.test('recovery needs history, automatic cache recovery needs cache recovery', 
   ])
 })
 
+t.test('batches', async t => {
+  const latest = { batch_max_delay: '100ms', batch_flush_latest: true }
+  t.same(faultsOf(bare({ ...latest, batch_conflate_tag: 'key' })), [])
+  t.same(faultsOf({ client: { max_messages_in_frame: -1 } }), [])
+  refused(t, [
+    [bare({ batch_flush_latest: true }), 'batch_flush_latest: true needs batch_max_delay or batch_max_size'],
+    [
+      bare({ batch_max_delay: '1s', batch_conflate_tag: 'key' }),
+      'batch_conflate_tag: needs batch_flush_latest',
+    ],
+    [bare({ ...latest, allow_tags_filter: true }), 'batch_flush_latest: true cannot be combined with'],
+    [bare({ batch_max_delay: '61s' }), 'batch_max_delay'],
+    [bare({ batch_max_size: 10_001 }), 'batch_max_size'],
+    [
+      { client: { max_messages_in_frame: 0 } },
+      'client.max_messages_in_frame: 0 sends nothing; -1 is no limit',
+    ],
+  ])
+  const warnings = (/** @type {any} */ options) => loadConfig({ base: bare(options) }).warnings.join()
+  t.match(
+    warnings({ batch_max_size: 5 }),
+    /5 without batch_max_delay: a batch that is not full is sent after 1 s/,
+  )
+  t.match(
+    warnings({ ...latest, ...HISTORY, force_recovery: true }),
+    /clients get more publications after a reconnect/,
+  )
+})
+
 t.test('namespace names', async t => {
   t.same(faultsOf(named({ name: 'ab' }, { name: '-a.B_9' })), [])
   refused(t, [
