@@ -27,7 +27,7 @@ const LONG = 5000
 /** @type {Size} */
 export const SHORT = { cuts: 60, cutEvery: 10, kills: 60, killed: 1, live: 40, batched: 30 }
 /** @type {Size} */
-export const LARGE = { cuts: 500, cutEvery: 40, kills: 400, killed: 2, live: 300, batched: 500 }
+export const LARGE = { cuts: 250, cutEvery: 25, kills: 240, killed: 2, live: 150, batched: 250 }
 
 /** @param {string} driver */
 const config = driver => ({

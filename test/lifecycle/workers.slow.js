@@ -10,7 +10,7 @@ import { byClient, faultsOf, readLog } from './book.js'
 import { Churn, config } from './churn.js'
 import { Endpoint } from './endpoint.js'
 
-const KILLS = 6
+const KILLS = 4
 const CLIENTS = 60
 
 for (const driver of drivers) {

@@ -8,7 +8,7 @@ import { pause, startRedis, until } from './servers.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
 const SEED = Number(process.env.SEED ?? 1)
-const FAULTS = 30
+const FAULTS = 20
 const IO_TIMEOUT = 2500
 
 t.test('whatever dies, and whenever: everything that was acknowledged comes once and in order', async t => {
@@ -32,7 +32,7 @@ t.test('whatever dies, and whenever: everything that was acknowledged comes once
   const wandering = [0, 1].map(() => new Listener(() => [a, b][random(2)].ws, kept))
   const everybody = [...listeners, ...wandering]
   await begin(t, everybody)
-  const load = new Load(() => [a.url, b.url], kept, { rate: 600 })
+  const load = new Load(() => [a.url, b.url], kept, { rate: 400 })
 
   /** @param {import('../gateway.js').TestGateway} gateway */
   const killWorker = async gateway => {

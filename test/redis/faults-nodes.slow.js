@@ -5,9 +5,9 @@ import { channels, startNode } from './nodes.js'
 import { startRedis, until } from './servers.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
-const RATE = 800
+const RATE = 500
 /** Publications between two kills. */
-const BETWEEN = 600
+const BETWEEN = 300
 
 /** @param {import('../gateway.js').TestGateway} gateway */
 function killAll(gateway) {

@@ -3,4 +3,4 @@ import { fuzzJson } from './fuzz/suite.js'
 
 t.jobs = 2
 for (const driver of /** @type {const} */ (['uws', 'node']))
-  t.test(driver, async t => fuzzJson(t, driver, 20_000, 15_000))
+  t.test(driver, async t => fuzzJson(t, driver, 20_000, 6_000))

@@ -4,4 +4,4 @@ import { fuzzHttp } from './fuzz/suite.js'
 
 t.jobs = 2
 for (const driver of /** @type {const} */ (['uws', 'node']))
-  t.test(driver, { buffered: true }, async t => fuzzHttp(t, driver, 10_000, 15_000))
+  t.test(driver, { buffered: true }, async t => fuzzHttp(t, driver, 10_000, 6_000))

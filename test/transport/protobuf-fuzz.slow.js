@@ -4,4 +4,4 @@ import { fuzzProtobuf } from './protobuf-fuzz.js'
 
 t.jobs = 2
 for (const driver of /** @type {const} */ (['uws', 'node']))
-  t.test(driver, async t => fuzzProtobuf(t, driver, 20_000, 15_000))
+  t.test(driver, async t => fuzzProtobuf(t, driver, 20_000, 6_000))
