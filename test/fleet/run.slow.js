@@ -16,6 +16,15 @@ import { CliRun, processesWith } from './run-rig.js'
 // They wait more than they work, so they wait together.
 t.jobs = 4
 
+/** @param {import('../../fleet/scenarios/contract.js').Disturbance[]} disturbances instead of its own */
+const chaosOf = disturbances => ({
+  ...chaos,
+  plan: (/** @type {import('../../fleet/scenarios/contract.js').PlanOptions} */ options) => {
+    const plan = chaos.plan(options)
+    return { ...plan, steps: [{ ...plan.steps[0], disturbances }] }
+  },
+})
+
 t.test('comet-million, a little of it: nothing lost, and a report', { buffered: true }, async t => {
   const run = await CliRun.start(t, 'comet-million', '--scale', '0.0003', '--seconds', '3', '--no-loss')
   t.equal(await run.code, 0, run.stderr)
@@ -97,16 +106,8 @@ t.test(
   'chaos: a clean end with a snapshot, and a new start: nothing is lost',
   { buffered: true },
   async t => {
-    const scenario = {
-      ...chaos,
-      plan: (/** @type {import('../../fleet/scenarios/contract.js').PlanOptions} */ options) => {
-        const plan = chaos.plan(options)
-        const disturbances = [{ at: 10, kind: /** @type {const} */ ('restart-gateway') }]
-        return { ...plan, steps: [{ ...plan.steps[0], disturbances }] }
-      },
-    }
     const { result, failure } = await runScenario({
-      scenario,
+      scenario: chaosOf([{ at: 10, kind: 'restart-gateway' }]),
       scale: 0.01,
       out: t.testdir(),
       provider: local,
@@ -126,17 +127,34 @@ t.test(
   },
 )
 
-t.test('chaos with Redis, which is stopped and started again', { buffered: true }, async t => {
-  const run = await CliRun.start(t, 'chaos', '--redis', '--scale', '0.005', '--seconds', '8', '--no-loss')
-  t.equal(await run.code, 0, run.stderr + run.stdout)
-  const { steps, gateway, accounting } = await run.result()
-  t.equal(gateway?.facts.engine, 'redis')
-  const happened = steps[0].disturbances.map(({ text }) => text).join('; ')
-  t.match(happened, /Redis stopped; Redis started again.*the gateway killed with SIGKILL and started again/)
-  t.match(accounting, { lost: 0, missed: 0, unrecovered: 0 }, 'Redis has the history of a killed gateway')
-  t.equal(accounting.received, accounting.expected)
-  t.ok(accounting.expected > 300)
-})
+t.test(
+  'chaos with Redis, which is stopped and started again, as is the gateway',
+  { buffered: true },
+  async t => {
+    const { result, failure } = await runScenario({
+      scenario: chaosOf([
+        { at: 10, kind: 'stop-redis' },
+        { at: 20, kind: 'start-redis' },
+        { at: 35, kind: 'kill-gateway' },
+      ]),
+      scale: 0.005,
+      out: t.testdir(),
+      provider: local,
+      redis: true,
+      seconds: 8,
+      limits: parseLimits({ 'no-loss': true }),
+    })
+    t.equal(failure, '')
+    const { steps, gateway, accounting, limits } = result
+    t.equal(gateway?.facts.engine, 'redis')
+    const happened = steps[0].disturbances.map(({ text }) => text).join('; ')
+    t.match(happened, /Redis stopped; Redis started again.*the gateway killed with SIGKILL and started again/)
+    t.match(accounting, { lost: 0, missed: 0, unrecovered: 0 }, 'Redis has the history of a killed gateway')
+    t.equal(accounting.received, accounting.expected)
+    t.ok(accounting.expected > 300)
+    t.match(limits, [{ limit: '--no-loss', broken: false }])
+  },
+)
 
 t.test('a ladder of steps against a server that is there already', { buffered: true }, async t => {
   const gateway = await startGateway(t, {
