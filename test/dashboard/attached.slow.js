@@ -23,6 +23,9 @@ async function dashboard(t, args, env = {}) {
 /** @param {import('../gateway.js').TestGateway} gateway */
 const rowsOf = gateway => gateway.workerPids.slice(-2).map(pid => new RegExp(`^[ ▸] *[01] +${pid} `, 'm'))
 
+// Each test waits for a gateway and a terminal of its own.
+t.jobs = 2
+
 t.test('over the Unix socket: workers, a death, a restart by key, the log', async t => {
   const runtime = await folder(t)
   const gateway = await startGateway(t, { stats: { socket: 'auto' } }, { env: { XDG_RUNTIME_DIR: runtime } })

@@ -5,6 +5,9 @@ import t from 'tap'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 import { folder, mock, open } from './support.js'
 
+// Each test waits for a terminal of its own.
+t.jobs = 2
+
 t.test('keys: select, detail, help, events, charts, sort, pause', async t => {
   const gateway = await mock(t, { workers: 3 })
   const { tmux } = await open(t, gateway.path)

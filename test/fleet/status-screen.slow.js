@@ -4,6 +4,9 @@ import t from 'tap'
 import { isAsBefore } from '../dashboard/tmux.js'
 import { open, snapshots } from './status-terminal.js'
 
+// Each test waits for a terminal of its own.
+t.jobs = 2
+
 t.test('a controller that goes leaves its last picture, and is there again', async t => {
   const { tmux, tell, beat } = await open(t, { fed: false })
   await tmux.until('the first figures come within a second')

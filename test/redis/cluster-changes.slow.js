@@ -23,6 +23,9 @@ function startAlone(t) {
   ])
 }
 
+// Each test waits for a cluster of its own.
+t.jobs = 2
+
 t.test('a server joins, gets slots, and becomes the only one', async t => {
   const cluster = await startCluster(t, { masters: 1, replicas: 0, timeout: PATIENT, args: PARTIAL })
   const [old] = cluster.servers

@@ -46,6 +46,9 @@ async function subscribed(t, cluster, options = {}) {
   return rig
 }
 
+// Failovers are mostly waiting: that of one cluster goes on beside the other's.
+t.jobs = 2
+
 for (const sharded of [true, false]) {
   const kind = sharded ? 'sharded pub/sub' : 'plain pub/sub'
   t.test(`${kind}: masters that fail`, async t => {

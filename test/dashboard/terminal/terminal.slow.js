@@ -23,6 +23,9 @@ function looks(styled) {
   })
 }
 
+// Each test waits for a terminal of its own.
+t.jobs = 3
+
 t.test('an exit right after the end leaves nothing behind', async t => {
   const program = await start(t)
   program.draw('something')
