@@ -162,6 +162,8 @@ function serverSubscribe(session, plan) {
     if (former) {
       // Its client gets everything before the new position.
       hub.batches.flush(channel, 'subscribe')
+      // The batch may have had a payload that its codec cannot carry.
+      if (session.closed) return plan.abandon(channel)
       session.detachSubscription(former)
       plan.withdraw(former)
     }

@@ -352,14 +352,12 @@ export class Session {
     if (this.state === State.CLOSED) return
     const { replies, refusals, hub } = this.context
     if (disconnect !== disconnects.slow && disconnect !== disconnects.noPong) flush(this.subscriptions, hub)
+    if (replies.owner === this) replies.flush()
+    // That may have closed the session: a payload that its codec cannot carry does, and a full outgoing queue.
+    if (this.closed) return
     // A failed connect is counted by its command.
     if (this.state === State.OPEN && disconnect !== disconnects.shutdown)
       refusals.add(reasonOf(disconnect), this)
-    if (replies.owner === this) {
-      replies.flush()
-      // The flush may have closed the session: a full outgoing queue does.
-      if (this.closed) return
-    }
     this.transport.close(this, disconnect, cause)
     this.ended(disconnect.code, disconnect)
   }

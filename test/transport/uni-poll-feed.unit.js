@@ -375,3 +375,13 @@ t.test('when the worker ends, everybody is answered, and nobody waits any more',
   t.same(await opening.payloads(), [])
   t.same(await poll('a', 5).payloads(), [])
 })
+
+t.test('a batch without history comes in one answer, however many publications it has', async t => {
+  const { hub, poll, answer, publish } = start()
+  const batch = { namespace: '', maxSize: 300, maxDelay: LONG, maxBytes: 500_000, latest: false, tag: '' }
+  hub.batches.use({ batches: true, resolve: () => ({ batch }) })
+  const waiting = poll('a', 0, { historyOn: false })
+  answer(subscribe)
+  publish('a', ...Array.from({ length: 300 }, () => 0))
+  t.equal((await waiting.payloads()).length, 300)
+})

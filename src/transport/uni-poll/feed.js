@@ -15,6 +15,8 @@ const State = Object.freeze({ NEW: 0, OPENING: 1, LIVE: 2, CLOSED: 3 })
 
 /** Limits of the entries that a feed keeps for its polls. */
 const MAX_KEPT = 256
+/** Without history, nobody else has them: the most items of a batch. */
+const MAX_KEPT_WITHOUT_HISTORY = 10_000
 const MAX_KEPT_BYTES = 1024 * 1024
 /** Bytes of the publications in one read from history. */
 const MAX_READ = 1024 * 1024
@@ -280,8 +282,9 @@ export class Feed extends Timer {
     }
     this.entries.push({ text, offset })
     this.#bytes += text.length
+    const most = this.positioned ? MAX_KEPT : MAX_KEPT_WITHOUT_HISTORY
     // Keep at least one entry of any length.
-    while (this.entries.length > MAX_KEPT || (this.#bytes > MAX_KEPT_BYTES && this.entries.length > 1)) {
+    while (this.entries.length > most || (this.#bytes > MAX_KEPT_BYTES && this.entries.length > 1)) {
       this.#bytes -= /** @type {Entry} */ (this.entries.shift()).text.length
       this.first++
     }
