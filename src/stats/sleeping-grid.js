@@ -48,8 +48,8 @@ export class SleepingGrid {
   turn(now, active, ticks) {
     const wokeAt = now - active
     if (this.#due <= now) {
-      // In the middle of a turn, it is the turn that delays the timer.
-      if (this.#due <= wokeAt) this.#delay = wokeAt - this.#due
+      // In the middle of a turn, it is the turn that delays the timer; a wake-up was not later than all of it.
+      this.#delay = this.#due <= wokeAt ? wokeAt - this.#due : Math.min(this.#delay, now - this.#due)
       this.#due = Infinity
     }
     const points = Math.floor((wokeAt - this.#next) / this.#resolution) + 1

@@ -82,8 +82,9 @@ t.test('a gateway with a stats client, from start to stop', async t => {
     const shown = watcher.snapshot(({ workers }) => (workers[1].sample?.loop.ticks.max ?? 0) > 250)
     process.kill(pid, 'SIGSTOP')
     setTimeout(() => process.kill(pid, 'SIGCONT'), 400)
-    const { max, p50 } = /** @type {any} */ ((await shown).workers[1].sample).loop.ticks
-    t.ok(p50 < max / 2, `the longest delay is ${max} ms, the median ${p50} ms`)
+    const { count, max, p50 } = /** @type {any} */ ((await shown).workers[1].sample).loop.ticks
+    // A stop for the rest of its second leaves a sample nothing else.
+    t.ok(count === 1 || p50 < max / 2, `the longest delay is ${max} ms, the median ${p50} ms`)
   })
 
   await t.test('the death of a worker is an event, and a log line that is forwarded', async t => {
