@@ -45,6 +45,9 @@ const NOTHING = new Uint8Array(0)
 /** @param {Publication} publication @param {Codec} codec @returns {boolean} whether the codec can carry it */
 const fits = ({ json }, { binary }) => json || binary
 
+/** @param {Cohort} cohort */
+const filters = ({ filter }) => filter !== null
+
 /** @param {Item} item of a run of publications */
 const publicationOf = ({ publication }) => /** @type {Publication} */ (publication)
 
@@ -163,7 +166,7 @@ export class Batches {
     const before = publication.offset > 0 ? publication.offset - 1 : channel.offset
     // A filter would hide the older publication that a member wanted. Filters are refused with conflation, but may be
     // there from before a reload.
-    const conflates = options.latest && !channel.cohorts.some(({ filter }) => filter !== null)
+    const conflates = options.latest && !channel.cohorts.some(filters) && !window.newcomers.some(filters)
     const begins = window.empty
     if (window.addPublication(publication, before, conflates)) this.stats.conflated(options.namespace)
     this.#added(channel, window, begins)

@@ -10,7 +10,8 @@ export const noBatchCounts = () => ({
   items: 0,
   within: BATCH_BOUNDS.map(() => 0),
   flushes: {},
-  conflated: {},
+  // A namespace may be called `constructor`.
+  conflated: Object.create(null),
 })
 
 /** @param {Record<string, number>} sum is changed @param {Record<string, number>} more */

@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { batchOptions } from '../../src/auth/batch-options.js'
+import { addBatchCounts, noBatchCounts } from '../../src/stats/batch-stats.js'
 import { answer, PLAIN, POSITIONED, startHub } from './rig.js'
 
 const EPOCH = 'abcd'
@@ -245,6 +246,29 @@ t.test('filters: each member gets what it wants, conflation leaves older ones to
   rig.rig.pass(50)
   t.same(offsetsOf(some), [1])
   t.same(offsetsOf(all), [1, 2], 'filters from before a reload')
+})
+
+t.test('a filter that was under way at the reload counts within its first batch, too', async t => {
+  const rig = start({ latest: true })
+  rig.join()
+  rig.publish()
+  const some = rig.join({ filter: { key: 'k', cmp: 'eq', val: 'a' } })
+  rig.publish(undefined, { tags: { k: 'a' } })
+  rig.publish(undefined, { tags: { k: 'b' } })
+  rig.rig.pass(50)
+  t.same(offsetsOf(some), [2])
+})
+
+t.test('conflated publications are counted for a namespace of any name', async t => {
+  for (const namespace of ['constructor', '__proto__']) {
+    const rig = start({ latest: true, namespace })
+    rig.join()
+    rig.publish()
+    rig.publish()
+    const sum = noBatchCounts()
+    addBatchCounts(sum, JSON.parse(JSON.stringify(rig.stats())))
+    t.same(Object.entries(sum.conflated), [[namespace, 1]])
+  }
 })
 
 t.test('payloads that a codec cannot carry: what came before is sent', async t => {
