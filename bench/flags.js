@@ -26,7 +26,7 @@ export function parseFlags(args, defaults, texts = {}) {
   for (const [name, value] of Object.entries(defaults)) {
     flags[name] = given[name] === undefined ? value : wholeNumber(name, given[name], 1)
   }
-  if (given.driver !== undefined) checkDriver(given.driver)
+  if (given.driver !== undefined && given.driver !== texts.driver) checkDriver(given.driver)
   return /** @type {any} */ (flags)
 }
 

@@ -7,6 +7,7 @@ import { Load } from '../bench/load.js'
 import { HELP, parseOptions } from '../bench/options.js'
 import { parseOptions as parseRecoveryOptions } from '../bench/recovery.js'
 import { compareRecords, parseOptions as parseRestartOptions } from '../bench/restarts.js'
+import { parseOptions as parseTlsOptions } from '../bench/tls.js'
 import { run, script, skip } from './bench-runs.js'
 
 t.test('a wrong command line is refused with one clear line', async t => {
@@ -26,6 +27,8 @@ t.test('a wrong command line is refused with one clear line', async t => {
   t.throws(() => parseRecoveryOptions(['--engine=tape']), {
     message: /--engine is memory or redis, not "tape"/,
   })
+  t.throws(() => parseTlsOptions(['--driver=ws']), { message: /--driver is auto, uws or node, not "ws"/ })
+  t.same(parseTlsOptions(['--driver=both']), parseTlsOptions([]), 'a default may be given')
   await t.rejects(run(process.execPath, [script, 'fam']), { code: 2, stderr: /^bench: no scenario "fam"/ })
 })
 
