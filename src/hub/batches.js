@@ -202,7 +202,6 @@ export class Batches {
     this.#lanes.remove(channel, window)
     const items = window.takeItems()
     this.stats.flushed(reason, items.length)
-    for (const { delta, events } of window.newcomers) if (delta && !events) channel.deltas ??= new Deltas()
     let from = 0
     while (from < items.length) {
       // Joins and leaves have a topic of their own: they stay in their place if runs of one kind follow each other.
@@ -215,6 +214,8 @@ export class Batches {
       from = to
     }
     for (const cohort of window.takeNewcomers()) this.#settle(channel, cohort)
+    // Those for whom it was made may have been disconnected.
+    if (channel.deltas?.cohorts.length === 0) channel.deltas = null
   }
 
   /** @param {(batch: Batch) => void} work */
@@ -265,6 +266,8 @@ export class Batches {
           if (cohort.codec === codec) this.#sendTo(channel, window, cohort, batch, run)
       })
     }
+    // The last of the others may have been disconnected by an earlier run.
+    if (window.newcomers.some(({ delta }) => delta)) channel.deltas ??= new Deltas()
     if (channel.deltas !== null) this.#sendDeltas(channel, window, channel.deltas, run)
   }
 
@@ -329,10 +332,9 @@ export class Batches {
   #settle(channel, cohort) {
     const { name } = channel
     for (const [session, received] of cohort.members) {
-      const regular =
-        cohort.delta && channel.deltas !== null
-          ? channel.deltas.settle(session, cohort, received, this.#hub.newTopic)
-          : this.#hub.cohort(channel, cohort)
+      const regular = cohort.delta
+        ? (channel.deltas ??= new Deltas()).settle(session, cohort, received, this.#hub.newTopic)
+        : this.#hub.cohort(channel, cohort)
       // Follow first: a session without any topic for a moment may lose messages in transit from the old one.
       session.follow(regular.topic)
       session.unfollow(cohort.topic)

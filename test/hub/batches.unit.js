@@ -286,6 +286,30 @@ t.test('payloads that a codec cannot carry: what came before is sent', async t =
   t.equal(binary.got.length, 3)
 })
 
+t.test('deltas: who joins inside a batch that disconnects all others is told everything', async t => {
+  const rig = start({}, { delta: true })
+  const first = rig.join()
+  first.inappropriateProtocol = () => rig.rig.unsubscribe(first, 'x')
+  rig.join({ delta: false, events: true })
+  rig.publish('no json', { json: false })
+  const session = rig.join()
+  rig.publish()
+  rig.hub.presence('x', '{"user":"u","client":"c"}', true)
+  rig.publish()
+  rig.rig.pass(50)
+  rig.publish()
+  rig.rig.pass(50)
+  t.same(offsetsOf(session), [2, 3, 4])
+  t.ok(
+    session.got.every(({ pub }) => typeof pub.data === 'string'),
+    'as negotiated',
+  )
+  session.inappropriateProtocol = () => rig.rig.unsubscribe(session, 'x')
+  rig.publish('no json', { json: false })
+  rig.rig.pass(50)
+  t.equal(rig.channel().deltas, null)
+})
+
 t.test('a reload with other options: what was held is sent, and the new ones count', async t => {
   const rig = start()
   const session = rig.join()
