@@ -6,7 +6,7 @@
 //   peers.js     the same beside other servers (peers/), as a table in Markdown
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
 //   restarts.js, rolling.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, hooks.js, leak.js (churn.js),
-//                proxy.js (proxy-backend.js), tls.js, lifecycle.js
+//                proxy.js (proxy-backend.js), tls.js, lifecycle.js, batching.js
 //                programs of their own; `ServerRun` in servers.js ends what they started
 //
 // It may import src/, fleet/drone/, fleet/statistics/, and the Redis and the clients of the tests; nothing imports it.
@@ -61,6 +61,7 @@ const PROGRAMS = {
   proxy: () => import('./proxy.js'),
   lifecycle: () => import('./lifecycle.js'),
   tls: () => import('./tls.js'),
+  batching: () => import('./batching.js'),
   peers: () => import('./peers.js'),
 }
 

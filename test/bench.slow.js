@@ -92,3 +92,21 @@ t.test('proxy: connects that a backend admits', { skip }, async t => {
   t.ok(result.connects_per_s > 0)
   t.ok(result.backend_per_s > 0)
 })
+
+t.test('batching: each update arrives, or is counted as conflated', { skip }, async t => {
+  const flags = ['--clients=50', '--readers=3', '--seconds=1', '--workers=1', '--runs=1', '--json']
+  const { stdout } = await run(process.execPath, [script, 'batching', ...flags])
+  const results = stdout
+    .trim()
+    .split('\n')
+    .map((/** @type {string} */ line) => JSON.parse(line))
+  t.same(
+    results.map(({ scenario }) => scenario),
+    ['batching', 'batching', 'conflation', 'conflation'],
+  )
+  for (const result of results.slice(0, 2)) t.match(result, NO_FAULT)
+  for (const result of results.slice(2))
+    t.match(result, { updates: 1000, keys_without_newest: 0, order_faults: 0, unaccounted: 0 })
+  t.equal(results[2].received_per_s, results[2].updates_per_s)
+  t.ok(results[3].received_per_s < results[3].updates_per_s)
+})
