@@ -132,6 +132,12 @@ export class Batches {
     return window === null ? cohorts : [...cohorts, ...window.newcomers.filter(({ delta }) => !delta)]
   }
 
+  /** @param {Channel} channel @returns {Iterable<Cohort>} the same, one of each filter */
+  differentCohorts(channel) {
+    const cohorts = this.cohorts(channel)
+    return channel.window === null ? cohorts : new Map(cohorts.map(cohort => [cohort.key, cohort])).values()
+  }
+
   /**
    * A subscriber joins inside a window: the items in it are part of its reply, or older than its subscription.
    * @param {Session} session @param {Channel} channel with a window

@@ -174,7 +174,7 @@ export class Hub {
   mayFilter(channel, codec, filter, limit) {
     const key = cohortKey(codec, false, filter)
     let size = filterSize(filter)
-    for (const cohort of this.batches.cohorts(channel)) {
+    for (const cohort of this.batches.differentCohorts(channel)) {
       if (cohort.key === key) return true
       if (cohort.filter !== null) size += filterSize(cohort.filter)
     }

@@ -2,6 +2,8 @@
 
 import t from 'tap'
 import { batchOptions } from '../../src/auth/batch-options.js'
+import { filterSize } from '../../src/hub/channel.js'
+import { Filter } from '../../src/protocol/filter.js'
 import { addBatchCounts, noBatchCounts } from '../../src/stats/batch-stats.js'
 import { answer, PLAIN, POSITIONED, startHub } from './rig.js'
 
@@ -257,6 +259,20 @@ t.test('a filter that was under way at the reload counts within its first batch,
   rig.publish(undefined, { tags: { k: 'b' } })
   rig.rig.pass(50)
   t.same(offsetsOf(some), [2])
+})
+
+t.test('a filter counts once, whenever its clients have joined', async t => {
+  const rig = start()
+  const filter = { key: 'k', cmp: 'eq', val: 'a' }
+  const first = rig.join({ filter })
+  for (let n = 0; n < 3; n++) {
+    rig.publish()
+    rig.join({ filter })
+  }
+  const other = new Filter({ ...filter, val: 'b' })
+  const may = limit => rig.hub.mayFilter(rig.channel(), first.codec, other, limit)
+  const both = filterSize(new Filter(filter)) + filterSize(other)
+  t.same([may(both), may(both - 1)], [true, false])
 })
 
 t.test('conflated publications are counted for a namespace of any name', async t => {
