@@ -21,7 +21,7 @@ const read = session =>
 
 /** What a window does with its items, and who gets them. */
 class Model {
-  /** @type {{text: string, key: string | null, offset: number}[]} null: never conflated */
+  /** @type {{text: string, key: string | null, offset: number, json?: boolean}[]} null: never conflated */
   window = []
   /** Session -> what it must have got and has not been read yet. */
   sessions = new Map()
@@ -30,9 +30,12 @@ class Model {
     const { window } = this
     this.window = []
     for (const [session, state] of this.sessions) {
-      window.forEach(({ text, key, event }, index) => {
+      window.forEach(({ text, key, event, json }, index) => {
         const replaced = key !== null && window.some((other, later) => later > index && other.key === key)
-        if (index >= state.from && !replaced && (!event || session.events)) state.expected.push(text)
+        if (state.gone || index < state.from || replaced || (event && !session.events)) return
+        // Who cannot read it is disconnected.
+        if (json === false && !session.codec.binary) state.gone = true
+        else state.expected.push(text)
       })
       state.from = 0
       state.position = Math.max(state.position, ...window.map(({ offset }) => offset))
@@ -41,7 +44,7 @@ class Model {
 }
 
 t.test(
-  'comings and goings of all kinds: everybody gets what the windows hold, once and in order',
+  'comings and goings of all kinds, and payloads that are not JSON: everybody gets what the windows hold, once and in order',
   async t => {
     const random = chance(17)
     for (let round = 0; round < 60; round++) {
@@ -90,10 +93,13 @@ t.test(
           const key = tag === '' || random.hit(0.8) ? `k${random.below(3)}` : null
           const next = {
             ...{ data: Buffer.from(text(serial)), offset, epoch: offset > 0 ? epoch : '', info: '' },
-            ...{ tags: key === null ? null : { key }, version: 0n, json: true, delta: random.hit(0.9) },
+            ...{ tags: key === null ? null : { key }, version: 0n, json: !random.hit(0.05) },
+            delta: random.hit(0.9),
           }
           if (offset > 0) stream.push(next)
-          model.window.push({ text: text(serial), key: latest ? (tag === '' ? '' : key) : null, offset })
+          model.window.push({
+            ...{ text: text(serial), key: latest ? (tag === '' ? '' : key) : null, offset, json: next.json },
+          })
           if (sessions.size === 0) model.window = []
           flushes()
           const before = new Set(sessions.keys())
@@ -120,6 +126,10 @@ t.test(
           const session = Object.assign(rig.session({ binary: random.hit(0.3) }), { reader })
           const wants = random.hit(0.8) ? POSITIONED : PLAIN
           session.positioned = wants === POSITIONED
+          session.inappropriateProtocol = () => {
+            session.refused = true
+            rig.unsubscribe(session, 'x')
+          }
           session.events = random.hit(0.3)
           const recovers = session.positioned && random.hit(0.5)
           const recovered = recovers ? stream.slice(-random.below(4) || stream.length) : []
@@ -140,7 +150,12 @@ t.test(
           rig.calls.splice(0)
           if (sessions.size === 0) model.window = []
         }
-        for (const [session, state] of sessions) check(session, state)
+        for (const [session, state] of sessions) {
+          check(session, state)
+          if (session.refused !== Boolean(state.gone)) faults++
+          if (session.refused) sessions.delete(session)
+        }
+        if (sessions.size === 0) model.window = []
       }
       rig.pass(50)
       model.flush()
