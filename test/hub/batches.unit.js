@@ -107,6 +107,14 @@ t.test('a payload is kept although the memory of the broker changes', async t =>
   t.same(session.got[0].pub.data, { n: 1 })
 })
 
+t.test('a payload that waits long keeps no other memory from being freed', async t => {
+  const rig = start({ maxDelay: 1000 })
+  rig.join()
+  rig.publish()
+  const [{ publication }] = rig.channel().window.items.values()
+  t.equal(publication.data.buffer.byteLength, publication.data.length)
+})
+
 t.test('joins and leaves stay in their place', async t => {
   const rig = start({}, { events: true })
   const session = rig.join()
