@@ -73,7 +73,10 @@ function sizeOf({ data, info, tags }) {
  */
 const LONG_DELAY_MS = 1000
 
-/** The payload of a publication is valid only while it is handled. @param {Publication} publication @param {boolean} own */
+/**
+ * The payload of a publication is valid only while it is handled.
+ * @param {Publication} publication @param {boolean} own whether the copy shares no memory
+ */
 function kept(publication, own) {
   const { data } = publication
   if (!own) return { ...publication, data: Buffer.from(data) }
