@@ -23,10 +23,10 @@ export class RawClient extends WebSocketClient {
 
   /**
    * @param {string} url
-   * @param {{headers?: Record<string, string>, protocols?: string[]}} [options]
+   * @param {{headers?: Record<string, string>, protocols?: string[], ca?: string}} [options] `ca`: PEM, for wss
    */
-  static async open(url, { headers, protocols = [] } = {}) {
-    const socket = new WebSocket(url, protocols, { headers, perMessageDeflate: false })
+  static async open(url, { headers, protocols = [], ca } = {}) {
+    const socket = new WebSocket(url, protocols, { headers, ca, perMessageDeflate: false })
     const client = new RawClient(socket)
     await once(socket, 'open')
     return client

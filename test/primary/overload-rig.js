@@ -2,10 +2,13 @@
 
 import WebSocket from 'ws'
 
-/** @param {string} url @returns {Promise<{status: number, retryAfter: number}>} of a refused upgrade */
-export function refusedUpgrade(url) {
+/**
+ * @param {string} url @param {{ca?: string}} [options] PEM, for wss
+ * @returns {Promise<{status: number, retryAfter: number}>} of a refused upgrade
+ */
+export function refusedUpgrade(url, options = {}) {
   return new Promise((resolve, reject) => {
-    const socket = new WebSocket(url)
+    const socket = new WebSocket(url, options)
     socket.on('open', () => reject(new Error('it was accepted')))
     socket.on('error', reject)
     socket.on('unexpected-response', (_request, response) => {
