@@ -1,7 +1,7 @@
 // The chat examples in a browser: two pages in one room, over the hooks and over the Express backend; and the
 // quickstart of README.md beside a gateway with the development profile.
 
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -70,13 +70,22 @@ t.test('the quickstart: a page on a port of its own, history, presence, and its 
   // What the helper sets for other tests is left to the profile.
   const config = { workers: 1, client: { allowed_origins: undefined, ping_interval: undefined } }
   const gateway = await startGateway(t, config, { args: ['--dev'] })
-  const program = fileURLToPath(new URL('../../examples/quickstart/server.js', import.meta.url))
+  const program = fileURLToPath(new URL('../../examples/quickstart/server.mjs', import.meta.url))
   const env = { ...process.env, PORT: '0', GATEWAY: gateway.url, HALLEY_API_KEY: 'key' }
   const backend = spawn(process.execPath, [program], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   t.teardown(() => backend.kill('SIGKILL'))
   const [line] = await once(createInterface({ input: backend.stdout }), 'line')
   const [url] = /** @type {string[]} */ (/http:\S+/.exec(line))
   t.match(url, /^http:\/\/localhost:\d+\/$/)
+
+  const { port } = new URL(url)
+  const taken = spawnSync(process.execPath, [program], { env: { ...env, PORT: port }, encoding: 'utf8' })
+  t.equal(taken.stderr, `port ${port} is taken: set PORT to another one\n`)
+  const keyless = spawnSync(process.execPath, [program], {
+    env: { ...env, HALLEY_API_KEY: '' },
+    encoding: 'utf8',
+  })
+  t.equal(keyless.stderr, 'HALLEY_API_KEY is not set: the gateway shows its key when it starts\n')
 
   const ann = await RemotePage.open(t, url)
   const here = (/** @type {number} */ n) => `document.getElementById('here').textContent === '${n}'`

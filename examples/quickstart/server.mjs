@@ -2,7 +2,7 @@
 //
 //   npx halley-gateway                          the gateway, in another terminal; it shows its API key
 //   npm install centrifuge                      the browser SDK, which this program serves
-//   HALLEY_API_KEY=KEY node server.js           then open http://localhost:5173/
+//   HALLEY_API_KEY=KEY node server.mjs          then open http://localhost:5173/
 //
 // GATEWAY (http://127.0.0.1:8000), PORT of the page (5173; 0 picks a free one)
 
@@ -11,6 +11,20 @@ import { createServer } from 'node:http'
 
 const { HALLEY_API_KEY: key = '', GATEWAY: gateway = 'http://127.0.0.1:8000', PORT = '5173' } = process.env
 const MAX_BODY = 10_000
+
+/** Ends the program with one line that says what to do. */
+function fail(text) {
+  console.error(text)
+  process.exit(1)
+}
+
+if (key === '') fail('HALLEY_API_KEY is not set: the gateway shows its key when it starts')
+let sdk
+try {
+  sdk = new URL('../dist/centrifuge.js', import.meta.resolve('centrifuge'))
+} catch {
+  fail('the browser SDK is not installed: npm install centrifuge')
+}
 
 /** Calls the server API of the gateway. */
 async function call(method, params) {
@@ -50,10 +64,7 @@ async function answer(request, response) {
   if (request.method === 'POST' && request.url === '/say') return say(request, response)
   const files = {
     '/': ['text/html; charset=utf-8', new URL('page.html', import.meta.url)],
-    '/centrifuge.js': [
-      'text/javascript',
-      new URL('../dist/centrifuge.js', import.meta.resolve('centrifuge')),
-    ],
+    '/centrifuge.js': ['text/javascript', sdk],
   }
   if (request.url === '/gateway') return response.end(gateway)
   if (!Object.hasOwn(files, request.url)) return response.writeHead(404).end()
@@ -66,6 +77,9 @@ const server = createServer((request, response) => {
     console.error(error.cause?.code === 'ECONNREFUSED' ? `no gateway listens at ${gateway}` : error.message)
     if (!response.headersSent) response.writeHead(502).end('not sent: see the terminal of the backend')
   })
+})
+server.once('error', error => {
+  fail(error.code === 'EADDRINUSE' ? `port ${PORT} is taken: set PORT to another one` : error.message)
 })
 server.listen(Number(PORT), 'localhost', () => {
   console.log(`page http://localhost:${server.address().port}/`)
