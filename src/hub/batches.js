@@ -228,6 +228,8 @@ export class Batches {
   #withBatch(work) {
     const batch = this.#free.pop() ?? new Batch()
     work(batch)
+    // Neither its publications nor a large memory are kept until the next one.
+    batch.begin(false)
     this.#free.push(batch)
   }
 
