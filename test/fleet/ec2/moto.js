@@ -1,4 +1,4 @@
-// moto, the EC2 that PyPI has: a server that nobody here wrote.
+// moto, the EC2 (and SQS) that PyPI has: a server that nobody here wrote.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ import { pythonPrograms } from '../../python-packages.js'
 const VERSION = '5.2.5'
 
 /** @returns {Promise<string>} path of the program: $MOTO_SERVER, or one that is installed once */
-const program = async () =>
+export const motoProgram = async () =>
   process.env.MOTO_SERVER ||
   join(await pythonPrograms(`moto-${VERSION}`, [`moto[server]==${VERSION}`]), 'moto_server')
 
@@ -85,7 +85,7 @@ export class Moto {
    * @throws {Error} where it cannot be installed
    */
   static async start() {
-    const path = await program()
+    const path = await motoProgram()
     const folder = await mkdtemp(join(tmpdir(), 'halley-ec2-'))
     const images = join(folder, 'images.json')
     await writeFile(images, JSON.stringify(IMAGES))
