@@ -8,7 +8,7 @@ const MAX_LINES = 400
 
 /** From the bottom to the top; parts of one row do not import each other. */
 const LAYERS = [
-  ['slices.js', 'version.js'],
+  ['slices.js', 'version.js', 'kafka-client.js'],
   ['errors.js', 'log.js', 'timer-wheel.js', 'config', 'stats', 'server', 'charts', 'demo/page'],
   ['protocol', 'broker', 'doctor', 'admin/page'],
   ['hooks'],

@@ -1,0 +1,179 @@
+// A real Kafka server for tests: one KRaft node on free ports of loopback, with data in a temporary folder.
+
+import { existsSync, readdirSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadKafka } from '../../src/kafka-client.js'
+import { unless, withoutProgram } from '../needs.js'
+import { freePort } from '../ports.js'
+import { ServerProcess } from './server-process.js'
+
+const LIBS = process.env.KAFKA_LIBS ?? ''
+const MISSING =
+  'KAFKA_LIBS does not name a folder with the jars of org.apache.kafka:kafka_2.13:3.9.1 and an slf4j binding'
+const TRIES = 5
+const CLUSTER = 'aGFsbGV5LXRlc3RzLS0tLQ'
+/** Batches of that many messages: the server limits the bytes of a request. */
+const BATCH = 2000
+const PARTITIONS = 1
+
+/** For the option `skip` of a test. */
+export const withoutKafka = () =>
+  unless(
+    LIBS !== '' && existsSync(LIBS) && readdirSync(LIBS).some(name => name.startsWith('kafka_')),
+    MISSING,
+  ) || withoutProgram('java', 'default-jre-headless')
+
+/** @typedef {{key?: string, value: string | Buffer | null, headers?: Record<string, string>, partition?: number}} Sent */
+
+/** One server. What was acknowledged survives `kill` and `restart`. */
+export class KafkaServer extends ServerProcess {
+  /** @param {import('./server-process.js').Run} run @param {number} port @param {string} folder */
+  constructor(run, port, folder) {
+    super(run)
+    this.port = port
+    this.folder = folder
+  }
+
+  /** For the option `brokers`. */
+  get broker() {
+    return `127.0.0.1:${this.port}`
+  }
+
+  get #client() {
+    return { clientId: 'test', bootstrapBrokers: [this.broker], connectTimeout: 10_000, timeout: 20_000 }
+  }
+
+  /**
+   * @template T
+   * @param {(admin: import('@platformatic/kafka').Admin) => Promise<T>} work
+   * @returns {Promise<T>}
+   */
+  async with(work) {
+    const { Admin } = await loadKafka()
+    const admin = new Admin(this.#client)
+    try {
+      return await work(admin)
+    } finally {
+      await admin.close()
+    }
+  }
+
+  /** @param {string} topic @param {number} [partitions] */
+  async createTopic(topic, partitions = PARTITIONS) {
+    await this.with(admin => admin.createTopics({ topics: [topic], partitions, replicas: 1 }))
+  }
+
+  /**
+   * @param {string} topic @param {Sent[]} messages acknowledged when this resolves; without a partition: 0
+   */
+  async send(topic, messages) {
+    const { Producer } = await loadKafka()
+    const producer = new Producer({ ...this.#client, autocreateTopics: false })
+    try {
+      for (let first = 0; first < messages.length; first += BATCH) {
+        await producer.send({
+          acks: -1,
+          messages: messages
+            .slice(first, first + BATCH)
+            .map(({ key, value, headers = {}, partition = 0 }) => ({
+              topic,
+              partition,
+              key: key === undefined ? undefined : Buffer.from(key),
+              value: value === null ? undefined : Buffer.from(value),
+              headers: new Map(
+                Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)]),
+              ),
+            })),
+        })
+      }
+    } finally {
+      await producer.close()
+    }
+  }
+
+  /** Ends it for good, and its data. */
+  async stop() {
+    await this.kill()
+    await rm(this.folder, { recursive: true, force: true })
+  }
+}
+
+/**
+ * @param {any} t ends with this test
+ * @param {{properties?: Record<string, string>, ports?: (port: number) => Record<string, string>}} [options] more of its
+ *   configuration; `ports` gets the port of clients
+ * @returns {Promise<KafkaServer>} running
+ */
+export async function startKafka(t, { properties = {}, ports = () => ({}) } = {}) {
+  for (let tried = 1; ; tried++) {
+    const port = await freePort()
+    const folder = await mkdtemp(join(tmpdir(), 'halley-kafka-'))
+    const server = await create(folder, port, await freePort(), { ...properties, ...ports(port) })
+    try {
+      await server.start()
+      t.teardown(() => server.stop())
+      return server
+    } catch (error) {
+      await server.stop()
+      const taken = server.log.some(line => line.includes('Address already in use'))
+      if (!taken || tried === TRIES) throw error
+    }
+  }
+}
+
+/** @param {string} folder @param {number} port @param {number} controllerPort @param {Record<string, string>} more */
+async function create(folder, port, controllerPort, more) {
+  const data = join(folder, 'data')
+  const configuration = {
+    'process.roles': 'broker,controller',
+    'node.id': '1',
+    'controller.quorum.voters': `1@127.0.0.1:${controllerPort}`,
+    listeners: `CLIENT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
+    'advertised.listeners': `CLIENT://127.0.0.1:${port}`,
+    'listener.security.protocol.map': 'CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    'inter.broker.listener.name': 'CLIENT',
+    'controller.listener.names': 'CONTROLLER',
+    'log.dirs': data,
+    'num.network.threads': '1',
+    'num.io.threads': '2',
+    'num.partitions': '1',
+    'auto.create.topics.enable': 'false',
+    'offsets.topic.replication.factor': '1',
+    'offsets.topic.num.partitions': '1',
+    'transaction.state.log.replication.factor': '1',
+    'transaction.state.log.min.isr': '1',
+    'transaction.state.log.num.partitions': '1',
+    // A killed server comes back under the same number at once.
+    'broker.session.timeout.ms': '1000',
+    'broker.heartbeat.interval.ms': '200',
+    'group.initial.rebalance.delay.ms': '0',
+    'group.min.session.timeout.ms': '500',
+    ...more,
+  }
+  const text = Object.entries(configuration)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join('')
+  await mkdir(data)
+  await writeFile(join(folder, 'server.properties'), text)
+  // What its own tool would write, without a second JVM.
+  await writeFile(
+    join(data, 'meta.properties'),
+    `version=1\ncluster.id=${CLUSTER}\nnode.id=1\ndirectory.id=aGFsbGV5LXRlc3RzLWRpcg\n`,
+  )
+  return new KafkaServer(
+    {
+      command: 'java',
+      args: [
+        ...['-Xms128m', '-Xmx384m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xshare:auto'],
+        ...['-cp', join(LIBS, '*'), '-Dorg.slf4j.simpleLogger.defaultLogLevel=info'],
+        ...['kafka.Kafka', join(folder, 'server.properties')],
+      ],
+      ready: /Kafka Server started/,
+      missing: 'java cannot be run: Kafka wants it (Debian: apt-get install default-jre-headless)',
+    },
+    port,
+    folder,
+  )
+}
