@@ -38,6 +38,9 @@ function heapShare({ heap_used, heap_limit, spaces }) {
  *      -- memory above max_memory                                    --> overloaded: memory
  *   overloaded -- below 50 % and memory is free, three times in a row --> up
  *
+ * `maxTick` is for workers with a core each. Where more workers share the cores, each of them waits for the others, so the
+ * limit is as many times longer: with 54 workers on two cores that are full, most ticks last 100 ms to 1 s.
+ *
  * Measured in workers with a core each: with 50,000 to 200,000 deliveries/s over 5,000 clients no tick is above 100 ms,
  * also where the core is full. One channel of 15,000 clients with three times the publications that a worker can
  * deliver: ticks above 100 ms take 86 % of the time.
@@ -60,6 +63,7 @@ export class Overload {
   /**
    * @param {object} options @param {number} options.maxTick ms; 0: any
    * @param {number} options.maxMemory per cent; 0: any
+   * @param {number} [options.workersPerCore] 1 if there are fewer workers than cores
    * @param {() => void} [options.collect] collects garbage
    * @param {(reason: OverloadReason | null, facts: {memory_percent: number, tick_max_ms: number}) => void}
    *   [options.onChange]
@@ -69,12 +73,13 @@ export class Overload {
   constructor({
     maxTick,
     maxMemory,
+    workersPerCore = 1,
     collect = () => {},
     onChange = () => {},
     limit = MemoryLimit.find(totalmem()),
     clock = () => performance.now(),
   }) {
-    this.#maxTick = maxTick
+    this.#maxTick = maxTick * Math.max(1, workersPerCore)
     this.#maxMemory = maxMemory
     this.#limit = limit
     this.#collect = collect

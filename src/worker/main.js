@@ -28,6 +28,7 @@ import { methods } from '../session/commands/index.js'
 import { createClientIds, createSessionIds } from '../session/ids.js'
 import { ReplyBatch } from '../session/reply-batch.js'
 import { Sessions } from '../session/sessions.js'
+import { defaultWorkers } from '../stats/control-groups.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from '../stats/heap-trim.js'
 import { HookStats } from '../stats/hook-stats.js'
 import { Overload } from '../stats/overload.js'
@@ -184,6 +185,7 @@ async function run(start) {
   const overload = new Overload({
     maxTick: config.overload.max_tick,
     maxMemory: config.overload.max_memory,
+    workersPerCore: workers / defaultWorkers(),
     collect: () => collect('major'),
     onChange(reason, facts) {
       if (reason === null) log.info(facts, 'no longer overloaded: new connections are accepted')

@@ -85,6 +85,15 @@ t.test('a busy worker with short ticks is not overloaded', async t => {
   t.same(after(busy, busy, busy, busy), Array(4).fill(null))
 })
 
+t.test('workers that share a core wait for each other: the limit is as many times longer', async t => {
+  const { after } = setUp({ workersPerCore: 3 })
+  const [shared, high] = [sample([800]), sample([700, 0.1, 700], { interval: 1500 })]
+  t.same(after(sample([590, 400]), sample([590, 400]), shared), [null, null, null])
+  t.same(after(shared, high, high), ['event_loop', 'event_loop', 'event_loop'])
+  const alone = setUp({ workersPerCore: 0.5 })
+  t.same(alone.after(sample(PULSES), sample(PULSES)), [null, 'event_loop'])
+})
+
 t.test('between both thresholds the state stays as it is', async t => {
   const { after } = setUp()
   const [high, middle, low] = [sample([800]), sample([600]), sample([400])]

@@ -151,7 +151,7 @@ export const serverOptions = newWorkers([
   duration(
     'overload.max_tick',
     '100ms',
-    'Event-loop delay above which a worker refuses new connections with HTTP 503: when longer ones take 70 % of its time. 0: any delay. Halley only.',
+    'Event-loop delay above which a worker refuses new connections with HTTP 503: when longer ones take 70 % of its time. With more workers than cores it is longer, by the workers for each core. 0: any delay. Halley only.',
     { min: 0 },
   ),
   int(
