@@ -17,7 +17,7 @@ const LAYERS = [
   ['session'],
   ['transport'],
   ['api', 'demo', 'lifecycle', 'metrics', 'report'],
-  ['admin'],
+  ['admin', 'consumers'],
   ['worker'],
   ['primary'],
   ['index.js'],
