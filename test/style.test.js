@@ -16,7 +16,7 @@ const LAYERS = [
   ['hub'],
   ['session'],
   ['transport'],
-  ['api', 'demo', 'lifecycle', 'metrics', 'report'],
+  ['api', 'demo', 'lifecycle', 'metrics', 'report', 'republish'],
   ['admin', 'consumers'],
   ['worker'],
   ['primary'],

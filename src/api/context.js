@@ -1,5 +1,6 @@
 // What methods of the server API act on, and the contract of a method.
 
+/** @import { NamespaceRoutes } from '../auth/republish-rules.js' */
 /** @import { Broker } from '../broker/contract.js' */
 /** @import { Traffic } from '../stats/traffic.js' */
 /** @import { NodeInfo } from './info.js' */
@@ -11,6 +12,7 @@
  * @property {any} options the channel options
  * @property {boolean} historyOn
  * @property {number} metaTtl ms
+ * @property {NamespaceRoutes | null} republish
  * @property {string} dataFormat '', 'json', 'json_object' or 'binary'
  */
 

@@ -1,7 +1,7 @@
+import { compileGlob } from '../config/glob.js'
 import { Disconnect, disconnects, unsubscribes } from '../errors.js'
 import { expireConnection } from '../session/expiry.js'
 import { Plan } from '../session/plan.js'
-import { compileGlob } from './glob.js'
 
 /** @import { Session } from '../session/session.js' */
 /** @import { WorkerContext } from '../worker/context.js' */

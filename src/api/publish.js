@@ -1,9 +1,10 @@
+import { Source } from '../config/republish.js'
 import { errors } from '../errors.js'
 import { fitsFormat } from '../protocol/payload.js'
 import { errorText } from './answers.js'
 import { flag, payload, readPayload, string, strings, tags, uint64 } from './params.js'
 
-/** @import { PubSub, PublishOptions } from '../broker/contract.js' */
+/** @import { PubSub, PublishOptions, Route } from '../broker/contract.js' */
 /** @import { Payload } from '../protocol/payload.js' */
 /** @import { Traffic } from '../stats/traffic.js' */
 /** @import { Method, Namespace } from './context.js' */
@@ -30,17 +31,19 @@ export class Publisher {
   #rules
   #pubsub
   #traffic
+  #source
   /** Options of plain publications, made once. @type {WeakMap<Namespace, PublishOptions>} */
   #plain = new WeakMap()
 
   /**
    * @param {{resolve: (channel: string) => Namespace | undefined}} rules @param {PubSub} pubsub
-   * @param {Traffic} traffic
+   * @param {Traffic} traffic @param {number} [source] of the publications, for republishers
    */
-  constructor(rules, pubsub, traffic) {
+  constructor(rules, pubsub, traffic, source = Source.API) {
     this.#rules = rules
     this.#pubsub = pubsub
     this.#traffic = traffic
+    this.#source = source
   }
 
   /**
@@ -53,11 +56,16 @@ export class Publisher {
     if (namespace === undefined) return done(errors.unknownChannel, 0, '')
     if (!fitsFormat(payload, namespace.dataFormat)) return done(errors.badRequest, 0, '')
     this.#traffic.publishes++
-    this.#pubsub.publish(channel, payload.data, this.#options(namespace, payload, params), done)
+    const { republish } = namespace
+    const route = republish === null ? null : republish.route(channel, this.#source)
+    this.#pubsub.publish(channel, payload.data, this.#options(namespace, payload, params, route), done)
   }
 
-  /** @param {Namespace} namespace @param {Payload} payload @param {any} params @returns {PublishOptions} */
-  #options(namespace, payload, params) {
+  /**
+   * @param {Namespace} namespace @param {Payload} payload @param {any} params @param {Route | null} republish
+   * @returns {PublishOptions}
+   */
+  #options(namespace, payload, params, republish) {
     let plain = this.#plain.get(namespace)
     if (plain === undefined) {
       plain = Object.freeze({
@@ -75,7 +83,8 @@ export class Publisher {
       params.tags === null &&
       params.idempotency_key === '' &&
       !params.delta &&
-      params.version === 0n
+      params.version === 0n &&
+      republish === null
     ) {
       return plain
     }
@@ -89,6 +98,7 @@ export class Publisher {
       idempotencyKey: params.idempotency_key,
       version: params.version,
       versionEpoch: params.version_epoch,
+      republish,
     }
   }
 }

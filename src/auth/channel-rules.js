@@ -2,10 +2,12 @@
 import { compilePattern } from '../config/pattern.js'
 import { NO_HANDLERS } from '../hooks/contract.js'
 import { batchOptions } from './batch-options.js'
+import { RepublishRules } from './republish-rules.js'
 
 /** @import { Pattern } from '../config/pattern.js' */
 /** @import { ChannelHandlers, Handlers } from '../hooks/contract.js' */
 /** @import { BatchOptions } from './batch-options.js' */
+/** @import { NamespaceRoutes } from './republish-rules.js' */
 
 /**
  * @typedef {object} Namespace options of its channels; made once per namespace
@@ -17,13 +19,15 @@ import { batchOptions } from './batch-options.js'
  * @property {Pattern | null} regex channel_regex
  * @property {ChannelHandlers} handlers of hooks
  * @property {Readonly<BatchOptions> | null} batch null: publications are sent at once
+ * @property {NamespaceRoutes | null} republish null: its publications go to no republisher
  */
 
 /**
  * @param {string} name @param {any} options @param {any} config @param {ChannelHandlers} handlers
+ * @param {NamespaceRoutes | null} republish
  * @returns {Namespace}
  */
-function createNamespace(name, options, { channel, client }, handlers) {
+function createNamespace(name, options, { channel, client }, handlers, republish) {
   return Object.freeze({
     name,
     options,
@@ -32,6 +36,7 @@ function createNamespace(name, options, { channel, client }, handlers) {
     dataFormat: options.publication_data_format || channel.publication_data_format,
     handlers,
     batch: batchOptions(name, options, client.queue_max_size),
+    republish,
     regex: options.channel_regex ? compileRegex(name, options.channel_regex) : null,
   })
 }
@@ -63,6 +68,8 @@ export class ChannelRules {
   #userSeparator
   #insecure
   #personalPrefix
+  /** Whether a republisher wants the meta of connections. */
+  republishesMeta
 
   /**
    * @param {any} config of `loadConfig()` @param {Handlers} [handlers] of hooks
@@ -75,8 +82,13 @@ export class ChannelRules {
     this.#userBoundary = /** @type {string} */ (channel.user_boundary)
     this.#userSeparator = /** @type {string} */ (channel.user_separator)
     this.#insecure = Boolean(client.insecure)
-    const create = (/** @type {string} */ name, /** @type {any} */ options) =>
-      createNamespace(name, options, config, handlers.channel(name, options))
+    const republish = new RepublishRules(config)
+    this.republishesMeta = republish.withMeta
+    const create = (/** @type {string} */ name, /** @type {any} */ options) => {
+      const start = name === '' ? '' : name + this.#boundary
+      const routes = republish.of(name, [start, this.#privatePrefix + start])
+      return createNamespace(name, options, config, handlers.channel(name, options), routes)
+    }
     this.#default = create('', channel.without_namespace)
     for (const options of channel.namespaces) {
       this.#namespaces.set(options.name, create(options.name, options))

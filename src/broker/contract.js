@@ -26,8 +26,20 @@
 /**
  * @typedef {HistoryRules & {
  *   info?: string, tags?: Record<string, string> | null, idempotencyKey?: string,
- *   version?: bigint, versionEpoch?: string, json?: boolean, delta?: boolean
- * }} PublishOptions `json: false` marks a payload that is neither a JSON text nor empty
+ *   version?: bigint, versionEpoch?: string, json?: boolean, delta?: boolean, republish?: Route | null, meta?: string
+ * }} PublishOptions `json: false` marks a payload that is neither a JSON text nor empty; `meta`: JSON text of the
+ *   client's connection, for a route `withMeta`
+ */
+
+/**
+ * To which republishers a publication goes after the broker has accepted it (docs/republish.md).
+ * @typedef {object} Route
+ * @property {number} to one bit for each republisher
+ * @property {number} block those of them whose full queue refuses the publication, with errors.internal
+ * @property {number} wait ms that `done` waits for the confirms of required ones; then it gets errors.internal although
+ *   the publication was accepted. 0: it does not wait
+ * @property {number} source who publishes, see SOURCES of config/republish.js
+ * @property {boolean} withMeta whether any of them wants the meta of the client's connection
  */
 
 /**
@@ -77,6 +89,29 @@
  */
 
 /**
+ * An accepted publication on its way to republishers.
+ * @typedef {object} Republication
+ * @property {number} number by which its confirm is reported; 0: nobody waits for it
+ * @property {number} to one bit for each republisher
+ * @property {number} source as in Route
+ * @property {number} time when it was published, unix ms
+ * @property {string} channel
+ * @property {string} meta JSON text, ''
+ * @property {Publication} publication valid only during the call
+ */
+
+/**
+ * Republishing over the bus: its bounds are those of the process that has the republishers.
+ * @typedef {object} Republishing
+ * @property {number} full one bit for each republisher whose queue is full
+ * @property {(channel: string, data: string | Buffer, options: PublishOptions, offset: number, epoch: string,
+ *   done: ((error: Error | null) => void) | null) => void} hand gives an accepted publication to its republishers.
+ *   Those of one caller arrive in order. `done` is called when the required ones have confirmed it
+ * @property {(number: number, confirmed: boolean) => void} confirm the answer to a Republication with a number
+ * @property {(full: number) => void} report tells all workers which queues are full
+ */
+
+/**
  * Callbacks of a broker into its worker.
  * @typedef {object} BrokerEvents
  * @property {(channel: string, publication: Publication) => void} publication valid only during the call
@@ -84,6 +119,8 @@
  * @property {(channel: string, offset: number, epoch: string) => void} lost missed publications cannot be recovered:
  *   the next publication of the channel follows this position
  * @property {(op: string, params: any) => any} survey answers a survey; if it throws, the survey fails
+ * @property {(publication: Republication) => void} [republish] a publication for republishers, in the process that has
+ *   them
  * @property {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} called call from another worker.
  *   `request` is valid only during the call; `answer` is called once, now or minutes later, or never if the caller
  *   wants no answer
@@ -121,7 +158,8 @@
  *   removeHistory: (channel: string) => Promise<void>
  * }} PubSub
  * - `unsubscribe`: the last subscription of this worker has ended
- * - `publish`: answers offset 0 and epoch '' for a publication that is not in history
+ * - `publish`: hands an accepted publication with a `republish` to Republishing, a repeated one (idempotency key,
+ *   version) not; in the order of the channel as far as it knows it. Answers offset 0 and epoch '' for a publication that is not in history
  * - `announce`: publishes a join or a leave
  * - `history`: rejects with errors.unrecoverablePosition on another epoch, or if publications that it has not read yet
  *   are trimmed; there is no gap in a list
@@ -173,6 +211,7 @@
  * @property {BrokerEvents} events
  * @property {string} node id of this node
  * @property {number} worker number of this worker, unique among all that the node ever has
+ * @property {Republishing} republishing
  * @property {() => void} onReady called whenever `ready` becomes true
  * @property {import('pino').Logger} log
  */
@@ -183,6 +222,7 @@
  * @property {Presence} presence
  * @property {Control} control
  * @property {Control} local control of this node's own workers only
+ * @property {Republishing} republishing
  * @property {() => boolean} ready whether every part is within reach
  * @property {(timeout: number) => Promise<void>} start resolves when the broker is ready, or after `timeout` ms
  * @property {() => void} close

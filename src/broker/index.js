@@ -45,7 +45,7 @@ export async function openLifecycleStore(parts) {
 
 /**
  * @param {CreateEngine | null} createEngine from `loadEngine`
- * @param {Omit<EngineParts, 'local' | 'onReady'> & {socket: import('node:net').Socket}} parts `socket` leads to the
+ * @param {Omit<EngineParts, 'local' | 'republishing' | 'onReady'> & {socket: import('node:net').Socket}} parts `socket` leads to the
  *   primary; its owner passes the bytes it reads to `receive`
  * @returns {import('./contract.js').Broker & {receive: (chunk: Buffer) => void}}
  */
@@ -53,8 +53,8 @@ export function createBroker(createEngine, { socket, ...parts }) {
   let reached = () => {}
   const { events, node, log } = parts
   const own = new LocalBroker(socket, events, node, new LimitedLog(log), worker => engine?.workerGone(worker))
-  const local = own.control
-  const engine = createEngine?.({ ...parts, local, onReady: () => reached() }) ?? null
+  const { control: local, republishing } = own
+  const engine = createEngine?.({ ...parts, local, republishing, onReady: () => reached() }) ?? null
   const { pubsub = own.pubsub, presence = own.presence, control = own.control } = engine ?? {}
   const remote = engine ?? own
   return {
@@ -62,6 +62,7 @@ export function createBroker(createEngine, { socket, ...parts }) {
     presence,
     control,
     local,
+    republishing,
     receive: chunk => own.receive(chunk),
     ready: () => remote.ready() && own.ready(),
     start(timeout) {

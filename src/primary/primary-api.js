@@ -49,7 +49,7 @@ export class PrimaryApi {
   /** @returns {ApiContext} */
   #createContext() {
     const { node } = this.#pool
-    const { pubsub, presence, control } = this.#bus
+    const { pubsub, presence, control, republishing } = this.#bus
     const rules = derive(
       () => this.#pool.config,
       config => new ChannelRules(config),
@@ -63,6 +63,7 @@ export class PrimaryApi {
         presence,
         control,
         local: control,
+        republishing,
         ready: () => true,
         start: async () => {},
         close() {},

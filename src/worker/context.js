@@ -66,9 +66,9 @@ export class WorkerContext {
     this.clock = parts.clock
   }
 
-  /** Whether handlers or the lifecycle need to know more of a session than its transport. */
+  /** Whether handlers, republishers or the lifecycle need to know more of a session than its transport. */
   get observed() {
-    return this.handlers !== NO_HANDLERS || this.lifecycle !== null
+    return this.handlers !== NO_HANDLERS || this.lifecycle !== null || this.rules.republishesMeta
   }
 
   /** @param {number} expireAt unix s @returns {number} seconds left, 1 s to 365 days */

@@ -56,7 +56,7 @@ const cases = {
     const host = 'a'.repeat(400)
     console.log(allows('https://' + host + '.example.com'), allows('https://' + host + '.example.org'))`,
   'a glob of the server API and the name of a channel': `
-    const { compileGlob } = await import('./src/api/glob.js')
+    const { compileGlob } = await import('./src/config/glob.js')
     const glob = compileGlob('*a'.repeat(12))
     console.log(glob.test('a'.repeat(250)), glob.test('a'.repeat(250) + '!'))`,
 }

@@ -1,8 +1,9 @@
 import { errors } from '../../errors.js'
 import { LocalControl } from './control.js'
-import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
-import { readPublication } from './publication.js'
+import { At, Frame, FrameReader, FrameWriter } from './frames.js'
+import { readPublication, writePublication } from './publication.js'
 import { HistoryRead, Reads, Recovery } from './reads.js'
+import { readRepublication, WorkerRepublishing } from './republishing.js'
 
 /**
  * @typedef {import('../contract.js').Publication} Publication
@@ -21,6 +22,8 @@ export class Bus {
   /** @type {number[]} free numbers of #waiting */
   #free = []
   open = true
+  /** One bit for each republisher whose queue is full. */
+  republishersFull = 0
 
   /** @param {import('node:net').Socket} socket @param {import('../../log.js').Log} log */
   constructor(socket, log) {
@@ -92,29 +95,15 @@ class LocalPubSub {
 
   /** @type {PubSub['publish']} */
   publish(channel, data, options, done) {
-    const { historySize, info, tags, idempotencyKey, version, json, delta } = options
-    const history = historySize > 0
-    let flags = 0
-    if (history) flags |= Flag.HISTORY
-    if (info) flags |= Flag.INFO
-    if (tags) flags |= Flag.TAGS
-    if (version) flags |= Flag.VERSION
-    if (json === false) flags |= Flag.NOT_JSON
-    if (idempotencyKey) flags |= Flag.IDEMPOTENT
-    if (delta) flags |= Flag.DELTA
+    const { republish } = options
+    if (republish && republish.block & this.#bus.republishersFull)
+      return queueMicrotask(() => done(errors.internal, 0, ''))
     const writer = this.#bus.request(Frame.PUBLISH, (error, cursor) => {
       if (error || !cursor) done(error, 0, '')
       else if (cursor.at === cursor.end) done(null, 0, '')
       else done(null, cursor.f64(), cursor.epoch())
     })
-    writer.u8(flags).f64(0).epoch('').string(channel).payload(data)
-    if (info) writer.string(info)
-    if (tags) writer.string(JSON.stringify(tags))
-    if (version) writer.u64(version)
-    if (history || idempotencyKey) {
-      writer.u32(historySize).f64(options.historyTtl).f64(options.metaTtl)
-      writer.string(options.versionEpoch ?? '').string(idempotencyKey ?? '')
-    }
+    writePublication(writer, 0, '', channel, data, options)
     writer.end()
   }
 
@@ -236,6 +225,7 @@ export class LocalBroker {
     this.pubsub = new LocalPubSub(this.#bus, reads)
     this.presence = new LocalPresence(this.#bus, reads)
     this.control = new LocalControl(this.#bus, events, node, log)
+    this.republishing = new WorkerRepublishing(this.#bus)
     this.#reader = new FrameReader(
       (type, cursor) => this.#handle(type, cursor),
       error => log.error({ err: error }, 'frame from the primary failed'),
@@ -274,6 +264,11 @@ export class LocalBroker {
         return this.control.asked(cursor)
       case Frame.CALLED:
         return this.control.called(cursor)
+      case Frame.REPUBLISH:
+        return this.#events.republish?.(readRepublication(cursor))
+      case Frame.REPUBLISH_FULL:
+        this.#bus.republishersFull = cursor.u32()
+        return
       case Frame.GONE:
         return this.#onGone(this.control.gone(cursor))
       default:

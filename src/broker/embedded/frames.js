@@ -7,6 +7,10 @@
 //
 //   u32 length | u8 PUBLISH or PUBLICATION | u32 request | u8 flags | f64 offset | 8 x ASCII epoch
 //   | u32 channel length, channel | u32 data length, data | [u32, info] | [u32, tags] | [u64 version] || [options]
+//
+// A publication for republishers has options, and after them:
+//
+//   u32 republishers | u8 source | u32 ms to wait for confirms | f64 time | u32 meta length, meta
 
 import { FrameCursor, RecordWriter } from './records.js'
 
@@ -26,6 +30,7 @@ export const Frame = Object.freeze({
   RELEASE_USER: 12,
   CALL: 13,
   RETURN: 14,
+  CONFIRM: 15,
   // primary -> worker
   PUBLICATION: 20,
   PUBLISHED: 21,
@@ -37,6 +42,10 @@ export const Frame = Object.freeze({
   // both ways, with the survey's number
   SURVEY_QUESTION: 30,
   SURVEY_ANSWER: 31,
+  // to the process with the republishers, through the primary
+  REPUBLISH: 32,
+  // from it, through the primary to all workers
+  REPUBLISH_FULL: 33,
 })
 
 /** Flags of a publication. */
@@ -48,6 +57,7 @@ export const Flag = Object.freeze({
   HISTORY: 16,
   IDEMPOTENT: 32,
   DELTA: 64,
+  REPUBLISH: 128,
 })
 
 /** Positions of a publication's fixed fields, from the first byte of the frame. */
@@ -137,6 +147,16 @@ export class FrameWriter extends RecordWriter {
     if (offset === 0) return
     this.buffer.writeDoubleLE(offset, this.start + At.OFFSET)
     this.buffer.write(epoch, this.start + At.EPOCH, 8, 'latin1')
+  }
+
+  /**
+   * Patches the publication frame that `raw` is writing for the process with the republishers.
+   * @param {number} number of the confirm @param {number} offset @param {string} epoch
+   */
+  patchRepublication(number, offset, epoch) {
+    this.patchPublication(offset, epoch)
+    this.buffer[this.start + At.TYPE] = Frame.REPUBLISH
+    this.buffer.writeUInt32LE(number, this.start + At.REQUEST)
   }
 
   /** Starts a frame that `raw` writes whole, length and type included. */

@@ -3,9 +3,11 @@ import { LimitedLog } from '../../log.js'
 import { Surveys } from '../surveys.js'
 import { Calls, Users } from './control.js'
 import { At, Flag, Frame, FrameReader } from './frames.js'
+import { LimitLog } from './limit-log.js'
 import { Link } from './link.js'
 import { connectWithin } from './loop.js'
-import { NOT_RECOVERED, recoveryPage } from './pages.js'
+import { NOT_RECOVERED, recoveryPage, writeEntries } from './pages.js'
+import { beginPublished, HostRepublishing, waitOf } from './republishing.js'
 import { Snapshot } from './snapshot.js'
 import { Store } from './store.js'
 
@@ -27,14 +29,14 @@ export class BrokerHost {
   #users = new Users()
   /** @type {Calls<Link>} */
   #calls = new Calls(link => this.#sent(link))
+  #republishing = new HostRepublishing(this.#links)
   #lastLink = 0
   #log
   /** For errors of requests, which clients may repeat. */
   #limited
   /** The worker whose frame is being handled. @type {Link | null} */
   #sender = null
-  /** When the limit was last logged, without and with loss of live history. */
-  #lastFull = [0, 0]
+  #limit
   #maxBytes
   #clock
   #snapshot
@@ -50,6 +52,7 @@ export class BrokerHost {
     this.#log = log
     this.#limited = new LimitedLog(log)
     this.#maxBytes = maxBytes
+    this.#limit = new LimitLog(maxBytes, log, clock)
     this.#clock = clock
     this.#snapshot = snapshotFile === '' ? null : new Snapshot(snapshotFile, maxBytes, log)
     this.#store = this.#newStore()
@@ -60,7 +63,7 @@ export class BrokerHost {
     return new Store({
       maxBytes: this.#maxBytes,
       clock: this.#clock,
-      onFull: (bytes, live) => this.#reportFull(bytes, live),
+      onFull: (bytes, live) => this.#limit.reached(bytes, live),
       onLeave: (channel, info) => this.#announce(channel, info, false),
     })
   }
@@ -90,15 +93,6 @@ export class BrokerHost {
     await this.#snapshot.write(this.#store)
   }
 
-  /** @param {number} bytes @param {boolean} live the history of channels with subscribers goes */
-  #reportFull(bytes, live) {
-    const now = this.#clock()
-    if (now - this.#lastFull[Number(live)] < 60_000) return
-    this.#lastFull[Number(live)] = now
-    const whose = live ? 'the history of channels with subscribers' : 'unused channels and idempotency keys'
-    this.#log.warn({ bytes, max_bytes: this.#maxBytes }, `engine.memory.max_bytes reached: dropping ${whose}`)
-  }
-
   /** Channels with subscribers in any worker. */
   get subscribed() {
     return this.#store.subscribed
@@ -108,9 +102,10 @@ export class BrokerHost {
    * Serves a worker until its socket closes.
    * @param {import('node:net').Socket} socket @param {string} name for the log
    * @param {number} worker number by which other workers call it; -1: cannot be called
-   * @param {{surveyed?: boolean}} [options] `surveyed`: whether it answers surveys
+   * @param {{surveyed?: boolean, republishes?: boolean}} [options] `surveyed`: whether it answers surveys;
+   *   `republishes`: whether it has the republishers
    */
-  attach(socket, name, worker, { surveyed = true } = {}) {
+  attach(socket, name, worker, { surveyed = true, republishes = false } = {}) {
     this.#lastLink = (this.#lastLink + 1) >>> 0
     const link = new Link(socket, name, worker, this.#lastLink, surveyed)
     const reader = new FrameReader(
@@ -119,6 +114,7 @@ export class BrokerHost {
     )
     this.#links.add(link)
     this.#calls.addLink(link)
+    this.#republishing.addLink(link, republishes)
     socket.on('data', chunk => {
       this.#sender = link
       reader.push(/** @type {Buffer} */ (chunk))
@@ -144,6 +140,7 @@ export class BrokerHost {
     this.#users.removeLink(link)
     this.#calls.removeLink(link)
     this.#surveys.removeWorker(link)
+    this.#republishing.removeLink(link)
     for (const other of this.#links) other.senders.delete(link)
     this.#release(link)
     this.#onDetached()
@@ -158,6 +155,7 @@ export class BrokerHost {
   tick() {
     this.#store.sweep()
     this.#surveys.tick()
+    this.#republishing.tick()
     const stuck = []
     for (const link of this.#links) {
       if (!link.behind) link.silent = 0
@@ -208,6 +206,12 @@ export class BrokerHost {
         return this.#calls.call(link, cursor)
       case Frame.RETURN:
         return this.#calls.answer(link, cursor)
+      case Frame.REPUBLISH:
+        return this.#republishing.take(link, cursor)
+      case Frame.CONFIRM:
+        return this.#republishing.confirmed(link, cursor.u32(), cursor.u8() === 1)
+      case Frame.REPUBLISH_FULL:
+        return this.#republishing.report(link, cursor.u32())
       case Frame.SURVEY_ANSWER:
         return this.#surveys.answered(cursor.u32(), link, cursor.string())
       default:
@@ -283,7 +287,8 @@ export class BrokerHost {
     let frameEnd = cursor.end
     let offset = 0
     let epoch = ''
-    if (flags & (Flag.HISTORY | Flag.IDEMPOTENT)) {
+    let wait = -1 // ms that the answer waits for republishers; -1: there are none
+    if (flags & (Flag.HISTORY | Flag.IDEMPOTENT | Flag.REPUBLISH)) {
       cursor.skip()
       if (flags & Flag.INFO) cursor.skip()
       if (flags & Flag.TAGS) cursor.skip()
@@ -294,11 +299,20 @@ export class BrokerHost {
       const metaTtl = cursor.f64()
       const versionEpoch = cursor.string()
       const key = cursor.string()
+      if (flags & Flag.REPUBLISH) wait = waitOf(cursor)
       const known = flags & Flag.IDEMPOTENT ? this.#store.result(name, key) : undefined
       if (known) return this.#published(link, request, known.offset, known.epoch)
       if (flags & Flag.HISTORY) {
         const body = cursor.buffer.toString('latin1', bodyStart, frameEnd)
-        const result = this.#store.append(name, { flags, body, size, ttl, metaTtl, version, versionEpoch })
+        const result = this.#store.append(name, {
+          flags: flags & ~Flag.REPUBLISH,
+          body,
+          size,
+          ttl,
+          metaTtl,
+          version,
+          versionEpoch,
+        })
         offset = result.offset
         epoch = result.epoch
         if (!result.added) return this.#published(link, request, offset, epoch)
@@ -315,13 +329,16 @@ export class BrokerHost {
         this.#sent(links[i])
       }
     }
+    if (wait !== -1) {
+      this.#republishing.forward(link, request, cursor, offset, epoch, wait)
+      if (wait > 0) return
+    }
     this.#published(link, request, offset, epoch)
   }
 
   /** @param {Link} link @param {number} request @param {number} offset @param {string} epoch */
   #published(link, request, offset, epoch) {
-    const writer = link.writer.begin(Frame.PUBLISHED).u32(request)
-    if (offset > 0) writer.f64(offset).epoch(epoch)
+    beginPublished(link, request, offset, epoch)
     this.#sent(link)
   }
 
@@ -343,7 +360,7 @@ export class BrokerHost {
       .epoch(stream?.epoch ?? '')
       .u8(answer.page)
       .f64(answer.since)
-    this.#writeEntries(link.writer, answer.entries)
+    writeEntries(link.writer, answer.entries)
     this.#sent(link)
   }
 
@@ -353,14 +370,8 @@ export class BrokerHost {
     const { filter, metaTtl, continued, room } = JSON.parse(cursor.string())
     const { stream, page, entries } = this.#store.history(name, filter, metaTtl, continued, room)
     begin(link, request).f64(stream.top).epoch(stream.epoch).u8(page)
-    this.#writeEntries(link.writer, entries)
+    writeEntries(link.writer, entries)
     this.#sent(link)
-  }
-
-  /** @param {import('./frames.js').FrameWriter} writer @param {import('./stream.js').Entry[]} entries */
-  #writeEntries(writer, entries) {
-    writer.u32(entries.length)
-    for (const { offset, flags, body } of entries) writer.u8(flags).f64(offset).byteString(body)
   }
 
   /** @param {import('./channel.js').Channel<Link>} channel @param {string} info byte string @param {boolean} joined */

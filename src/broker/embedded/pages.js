@@ -74,3 +74,9 @@ export function historyPage(
   if (entries.length === 1 && wireSize(entries[0]) > (room.most ?? Infinity)) entries.pop()
   return { page: entries.length < count ? Page.MORE : Page.LAST, entries }
 }
+
+/** @param {import('./frames.js').FrameWriter} writer @param {import('./stream.js').Entry[]} entries */
+export function writeEntries(writer, entries) {
+  writer.u32(entries.length)
+  for (const { offset, flags, body } of entries) writer.u8(flags).f64(offset).byteString(body)
+}

@@ -34,3 +34,33 @@ export function readPublications(cursor, epoch) {
   }
   return publications
 }
+
+/**
+ * Writes a publication and its options after the number of the request.
+ * @param {import('./frames.js').FrameWriter} writer @param {number} offset @param {string} epoch
+ * @param {string} channel @param {string | Buffer} data @param {import('../contract.js').PublishOptions} options
+ */
+export function writePublication(writer, offset, epoch, channel, data, options) {
+  const { historySize, info, tags, idempotencyKey, version, json, delta, republish } = options
+  let flags = 0
+  if (historySize > 0) flags |= Flag.HISTORY
+  if (info) flags |= Flag.INFO
+  if (tags) flags |= Flag.TAGS
+  if (version) flags |= Flag.VERSION
+  if (json === false) flags |= Flag.NOT_JSON
+  if (idempotencyKey) flags |= Flag.IDEMPOTENT
+  if (delta) flags |= Flag.DELTA
+  if (republish) flags |= Flag.REPUBLISH
+  writer.u8(flags).f64(offset).epoch(epoch).string(channel).payload(data)
+  if (info) writer.string(info)
+  if (tags) writer.string(JSON.stringify(tags))
+  if (version) writer.u64(version)
+  if (flags & (Flag.HISTORY | Flag.IDEMPOTENT | Flag.REPUBLISH)) {
+    writer.u32(historySize).f64(options.historyTtl).f64(options.metaTtl)
+    writer.string(options.versionEpoch ?? '').string(idempotencyKey ?? '')
+  }
+  if (republish) {
+    writer.u32(republish.to).u8(republish.source).u32(republish.wait).f64(Date.now())
+    writer.string(republish.withMeta ? (options.meta ?? '') : '')
+  }
+}

@@ -105,6 +105,7 @@ export class Publishes {
   #partition
   #batches
   #isSubscribed
+  #onAccepted
   #log
   /** @type {Item[]} */
   #items = []
@@ -112,12 +113,14 @@ export class Publishes {
   /**
    * @param {Partition} partition @param {PendingBatches} batches
    * @param {(channel: string) => boolean} isSubscribed whether a publication sent now comes back
+   * @param {(item: Item) => void} onAccepted called for a publication with a route of republishers, before its `done`
    * @param {import('pino').Logger} log
    */
-  constructor(partition, batches, isSubscribed, log) {
+  constructor(partition, batches, isSubscribed, onAccepted, log) {
     this.#partition = partition
     this.#batches = batches
     this.#isSubscribed = isSubscribed
+    this.#onAccepted = onAccepted
     this.#log = log
   }
 
@@ -243,6 +246,7 @@ export class Publishes {
       // It was not published again, so there is no echo.
       if (duplicate) item.awaitsEcho = false
       item.answered = true
+      if (!duplicate && item.options?.republish) this.#onAccepted(item)
       if (item.awaitsEcho) waiting = true
       else this.#done(item, null)
     }

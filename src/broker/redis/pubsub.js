@@ -1,7 +1,7 @@
 import { errors } from '../../errors.js'
 import { NOT_SUBSCRIBED } from '../contract.js'
 import { Channels, State } from './channels.js'
-import { encode } from './envelope.js'
+import { decode, encode } from './envelope.js'
 import { replyTo } from './partition.js'
 import { PendingBatches } from './publishes.js'
 import { PartitionQueue } from './queue.js'
@@ -9,10 +9,12 @@ import { NO_ANSWER } from './reads.js'
 
 /**
  * @typedef {import('../contract.js').PubSub} PubSub
+ * @typedef {import('../contract.js').PublishOptions} PublishOptions
  * @typedef {import('../contract.js').SubscribeWants} SubscribeWants
  * @typedef {import('../contract.js').SubscribeAnswer} SubscribeAnswer
  * @typedef {import('./channels.js').Channel} Channel
  * @typedef {import('./partition.js').Partition} Partition
+ * @typedef {import('./publishes.js').Item} Item
  * @typedef {import('./reads.js').Answer} Answer
  */
 
@@ -32,6 +34,7 @@ export class RedisPubSub {
   #presence
   #log
   #emptyTtl
+  #republishing
   #batches
   /** @type {Channels} */
   #channels
@@ -44,13 +47,15 @@ export class RedisPubSub {
    * @param {object} parts @param {import('./placement.js').Placement} parts.placement
    * @param {import('./presence.js').RedisPresence} parts.presence @param {string} parts.uid
    * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
+   * @param {import('../contract.js').Republishing} parts.republishing
    * @param {number} parts.emptyTtl ms that the position of a channel without publications outlives its last use
    */
-  constructor({ placement, presence, uid, events, log, emptyTtl }) {
+  constructor({ placement, presence, uid, events, log, republishing, emptyTtl }) {
     this.#placement = placement
     this.#presence = presence
     this.#log = log
     this.#emptyTtl = emptyTtl
+    this.#republishing = republishing
     this.#batches = new PendingBatches(uid)
     this.#channels = new Channels(events, partition => this.#queue(partition), this.#batches)
   }
@@ -93,7 +98,15 @@ export class RedisPubSub {
   #queue(partition) {
     let queue = this.#queues.get(partition)
     if (!queue) {
-      queue = new PartitionQueue(partition, this.#channels, this.#batches, this.#emptyTtl, this.#log)
+      const onAccepted = (/** @type {Item} */ item) => this.#republish(item)
+      queue = new PartitionQueue(
+        partition,
+        this.#channels,
+        this.#batches,
+        this.#emptyTtl,
+        onAccepted,
+        this.#log,
+      )
       this.#queues.set(partition, queue)
     }
     return queue
@@ -180,8 +193,34 @@ export class RedisPubSub {
   /** @type {PubSub['publish']} */
   publish(name, data, options, done) {
     const partition = this.#placement.of(name)
-    if (!partition.up) return queueMicrotask(() => done(errors.internal, 0, ''))
+    const { republish } = options
+    const full = republish ? republish.block & this.#republishing.full : 0
+    if (!partition.up || full !== 0) return queueMicrotask(() => done(errors.internal, 0, ''))
     this.#queue(partition).publication(name, encode(data, options), options, done)
+  }
+
+  /**
+   * In the order of the replies of Redis: that of the publications of this worker in a channel.
+   * @param {Item} item
+   */
+  #republish(item) {
+    const options = /** @type {PublishOptions} */ (item.options)
+    const { done, channel, offset, epoch } = item
+    const { data } = decode(/** @type {Buffer} */ (item.body), 0, offset, epoch)
+    if (!options.republish?.wait || done === null)
+      return this.#republishing.hand(channel, data, options, offset, epoch, null)
+    // The answer waits for both, the echo and the confirm.
+    let open = 2
+    /** @type {Error | null} */
+    let failed = null
+    const finish = (/** @type {Error | null} */ error) => {
+      failed ??= error
+      if (--open > 0) return
+      if (failed) done(failed, 0, '')
+      else done(null, offset, epoch)
+    }
+    item.done = finish
+    this.#republishing.hand(channel, data, options, offset, epoch, finish)
   }
 
   /** @type {PubSub['announce']} */

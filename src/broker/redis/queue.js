@@ -32,13 +32,14 @@ export class PartitionQueue {
   /**
    * @param {import('./partition.js').Partition} partition @param {Channels} channels
    * @param {import('./publishes.js').PendingBatches} batches @param {number} emptyTtl ms, see Reads
-   * @param {import('pino').Logger} log
+   * @param {(item: import('./publishes.js').Item) => void} onAccepted see Publishes @param {import('pino').Logger} log
    */
-  constructor(partition, channels, batches, emptyTtl, log) {
+  constructor(partition, channels, batches, emptyTtl, onAccepted, log) {
     this.#partition = partition
     this.#channels = channels
     this.#reads = new Reads(partition, emptyTtl, log)
-    this.#publishes = new Publishes(partition, batches, name => channels.get(name)?.subscribed === true, log)
+    const isSubscribed = (/** @type {string} */ name) => channels.get(name)?.subscribed === true
+    this.#publishes = new Publishes(partition, batches, isSubscribed, onAccepted, log)
   }
 
   #schedule() {

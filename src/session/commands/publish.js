@@ -1,3 +1,4 @@
+import { Source } from '../../config/republish.js'
 import { disconnects, errors } from '../../errors.js'
 import { PublishEvent, RpcEvent } from '../../hooks/events.js'
 import { fitsFormat, payloadOf, rawOf } from '../../protocol/payload.js'
@@ -35,7 +36,7 @@ export function publish(session, id, { channel, data }) {
  * @param {Session} session @param {number} id @param {string} channel @param {Namespace} namespace
  * @param {Payload} payload @param {PublishAnswer} answer of a handler
  */
-function send(session, id, channel, { options, metaTtl, historyOn }, payload, answer) {
+function send(session, id, channel, { options, metaTtl, historyOn, republish }, payload, answer) {
   const { broker, traffic } = session.context
   session.publishSent()
   traffic.publishes++
@@ -55,6 +56,8 @@ function send(session, id, channel, { options, metaTtl, historyOn }, payload, an
       idempotencyKey,
       version,
       versionEpoch,
+      republish: republish === null ? null : republish.route(channel, Source.CLIENT),
+      meta: session.extra === null ? '' : session.extra.meta,
     },
     error =>
       session.publishAnswered(id, () => {

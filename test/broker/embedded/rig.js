@@ -45,7 +45,7 @@ export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
     sockets,
 
     /** A socket that the host serves under this name. */
-    async socket(name, worker = -1) {
+    async socket(name, worker = -1, options = {}) {
       const [[accepted], socket] = await Promise.all([
         once(server, 'connection'),
         new Promise(resolve => {
@@ -53,13 +53,13 @@ export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
         }),
       ])
       open.add(socket).add(accepted)
-      host.attach(accepted, name, worker)
+      host.attach(accepted, name, worker, options)
       return socket
     },
 
-    /** @param {any} [createEngine] and its `config` */
-    async join(events, worker = sockets.size, createEngine = null, config = undefined) {
-      const socket = await this.socket(String(worker), worker)
+    /** @param {any} [createEngine] and its `config` @param {object} [options] of the host */
+    async join(events, worker = sockets.size, createEngine = null, config = undefined, options = {}) {
+      const socket = await this.socket(String(worker), worker, options)
       const parts = { socket, config, events, node: NODE, worker, log: /** @type {any} */ (log) }
       const broker = createBroker(createEngine, parts)
       socket.on('data', broker.receive)

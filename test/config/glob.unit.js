@@ -1,5 +1,5 @@
 import t from 'tap'
-import { compileGlob } from '../../src/api/glob.js'
+import { compileGlob } from '../../src/config/glob.js'
 
 const matches = (pattern, name) => compileGlob(pattern).test(name)
 

@@ -1,0 +1,108 @@
+import { bool, duration, int, named, newStart, oneOrMore, string, strings } from './make.js'
+import { clientTls } from './tls.js'
+
+/** Of a destination. @param {string} block */
+const tls = block => clientTls(`${block}.tls`, 'Use TLS.', 'the server', 'address')
+
+const TEMPLATE = '`{channel}` and `{namespace}` are replaced.'
+
+const rabbitmq = [
+  strings(
+    'rabbitmq.urls',
+    'Servers, `amqp://user:password@host:port` or `amqps://`; the next one is tried when one fails.',
+    {
+      secret: true,
+    },
+  ),
+  ...tls('rabbitmq'),
+  string('rabbitmq.vhost', '', 'Virtual host. Empty: that of the address.'),
+  string('rabbitmq.exchange', '{channel}', `Exchange. ${TEMPLATE}`),
+  string('rabbitmq.exchange_type', 'fanout', 'Type of the exchange, for `declare`.', {
+    values: ['fanout', 'direct', 'topic', 'headers'],
+  }),
+  bool('rabbitmq.declare', 'Declare exchanges, durable ones. Off: an exchange must exist.'),
+  string('rabbitmq.routing_key', '', `Routing key. ${TEMPLATE}`),
+  bool('rabbitmq.persistent', 'Messages survive a restart of the server in durable queues.', true),
+  bool('rabbitmq.mandatory', 'A message that no queue takes is returned, and counted.'),
+  bool('rabbitmq.confirm', 'Wait for the confirm of each message. Off: written is sent.', true),
+  int('rabbitmq.max_in_flight', 1000, 'Messages without a confirm.', { min: 1, max: 100_000 }),
+]
+
+const redisStream = [
+  string('redis_stream.address', '', 'Redis, in a form of `engine.redis.address`.', { secret: true }),
+  string('redis_stream.user', '', 'User of Redis.'),
+  string('redis_stream.password', '', 'Password of Redis.', { secret: true }),
+  int('redis_stream.db', 0, 'Database of Redis.', { max: 15 }),
+  ...tls('redis_stream'),
+  string('redis_stream.stream', 'halley.republish', `Key of the stream. ${TEMPLATE}`),
+  int(
+    'redis_stream.max_length',
+    1_000_000,
+    'Length at which the oldest entries of a stream are removed, about. 0: never.',
+    {
+      unit: 'entries',
+    },
+  ),
+  string('redis_stream.payload_value', 'payload', 'Field of the body.'),
+  int('redis_stream.max_in_flight', 1000, 'Entries without an answer.', { min: 1, max: 100_000 }),
+]
+
+/** Blocks of the destinations, by `type`. */
+export const destinationTypes = Object.freeze(['rabbitmq', 'redis_stream'])
+
+const members = newStart([
+  bool('enabled', 'Republish.'),
+  string('type', '', 'Destination: `rabbitmq` or `redis_stream`.', {
+    values: ['', ...destinationTypes],
+  }),
+  strings('channels', 'Patterns of channels: `*` any text, `?` one character, `[ab]`, `{a,b}`.'),
+  strings('namespaces', 'Namespaces, all channels of each.'),
+  oneOrMore('sources', 'client', 'Who publishes: `client`, `api`, `consumer`.'),
+  bool('include_meta', "Add the meta of the client's connection as `user_data`."),
+  string(
+    'format',
+    'halley',
+    'Body of a message: `halley`, `carotene`, or `data` (the publication as it is).',
+    {
+      values: ['halley', 'carotene', 'data'],
+    },
+  ),
+  int('queue_max_size', 10_000, 'Maximum messages that wait.', { unit: 'messages', min: 1, max: 10_000_000 }),
+  int(
+    'queue_max_bytes',
+    16 * 1024 * 1024,
+    'Maximum memory of messages that wait: bodies, and 300 bytes for each.',
+    {
+      unit: 'bytes',
+      min: 65_536,
+      max: 4_294_967_296,
+    },
+  ),
+  string(
+    'overflow',
+    'drop_oldest',
+    'With a full queue: `drop_oldest` or `drop_new` message, or `block`: the publisher gets error 100.',
+    {
+      values: ['drop_oldest', 'drop_new', 'block'],
+    },
+  ),
+  bool('required', 'The reply to a publish waits for the confirm; without one it is error 100.'),
+  duration('required_timeout', '5s', 'Maximum wait of `required`.', { max: 300_000 }),
+  ...rabbitmq,
+  ...redisStream,
+])
+
+/** Republishing (docs/republish.md). */
+export const republishOptions = newStart([
+  string(
+    'cluster_name',
+    '',
+    'Name of this cluster in the header `halley-origin` of republished messages, the same on every node. Empty: made of the addresses and the prefix of Redis, or `node.name`. Halley only.',
+  ),
+  named(
+    'republish',
+    'Destinations of accepted publications: objects with a `name` and the options below. Halley only.',
+    members,
+  ),
+])
+export { members as republishMembers }

@@ -1,0 +1,101 @@
+// Rules for the options of republishing.
+
+import { compileGlob } from './glob.js'
+import { tlsFaults } from './pem.js'
+import { redisShards } from './redis-shards.js'
+import { show } from './values.js'
+
+/** @import { Report } from './error.js' */
+
+const LIST = 'republish'
+/** Each has a bit of a 32-bit number. */
+const MAX_ENABLED = 31
+/** Who publishes: `sources` of a republisher. Publications carry the index. */
+export const SOURCES = Object.freeze(['client', 'api', 'consumer'])
+export const Source = Object.freeze({ CLIENT: 0, API: 1, CONSUMER: 2 })
+const FIELDS = ['channel', 'namespace']
+
+/** @param {Readonly<Record<string, any>>} config @returns {readonly any[]} the enabled ones; an index is a bit */
+export const enabledRepublishers = config =>
+  (config.republish ?? []).filter((/** @type {any} */ one) => one.enabled)
+
+/**
+ * The Redis of a destination.
+ * @param {any} block `redis_stream`
+ * @returns {Record<string, any>} of the form of `engine.redis`
+ */
+export const redisOfBlock = ({ address, user, password, db, tls }) => ({
+  address: [address],
+  cluster_address: [],
+  sentinel_address: [],
+  sentinel_master_name: '',
+  sentinel_user: '',
+  sentinel_password: '',
+  sentinel_tls: { enabled: false },
+  user,
+  password,
+  db,
+  tls,
+})
+
+/** @param {string} text @returns {string} the fault, '' if there is none */
+export function templateFault(text) {
+  const unknown = [...text.matchAll(/\{([^{}]*)\}/g)].find(([, name]) => !FIELDS.includes(name))
+  return unknown === undefined ? '' : `${show(text)}: ${unknown[0]} is not {channel} or {namespace}`
+}
+
+/** Templates and addresses, by type. @type {Record<string, {required: string[], templates: string[]}>} */
+const RULES = {
+  rabbitmq: { required: ['urls'], templates: ['exchange', 'routing_key'] },
+  redis_stream: { required: ['address', 'stream'], templates: ['stream'] },
+}
+
+/** @param {string} path @param {any} one @param {Report} report */
+function checkDestination(path, one, report) {
+  const rules = RULES[one.type]
+  const block = one[one.type]
+  const key = (/** @type {string} */ name) => `${path}.${one.type}.${name}`
+  for (const name of rules.required)
+    if (block[name].length === 0) report.refuse([key(name)], 'is empty; it is required')
+  for (const name of rules.templates) {
+    const fault = templateFault(block[name])
+    if (fault !== '') report.refuse([key(name)], fault)
+  }
+  if (one.type === 'redis_stream' && block.address !== '')
+    redisShards(redisOfBlock(block), (_key, text) => report.refuse([key('address')], text))
+  if (one.type === 'rabbitmq') {
+    for (const url of block.urls)
+      if (!/^amqps?:\/\/[^\s]+$/.test(url)) report.refuse([key('urls')], 'is not an address like amqp://host')
+    if (one.required && !block.confirm)
+      report.refuse([key('confirm'), `${path}.required`], 'false cannot be combined with required')
+  }
+  if (block.tls.enabled)
+    for (const [name, fault] of tlsFaults(block.tls)) report.refuse([key(`tls.${name}`)], fault)
+}
+
+/** @param {Readonly<Record<string, any>>} config complete @param {Report} report */
+export function checkRepublish(config, report) {
+  if (enabledRepublishers(config).length > MAX_ENABLED)
+    report.refuse([LIST], `has more than ${MAX_ENABLED} enabled entries`)
+  for (const [i, one] of config.republish.entries()) {
+    if (!one.enabled) continue
+    const path = `${LIST}[${i}]`
+    if (one.type === '') {
+      report.refuse([`${path}.type`], 'is missing')
+      continue
+    }
+    if (one.channels.length + one.namespaces.length === 0)
+      report.refuse([`${path}.channels`, `${path}.namespaces`], 'is empty: name channels or namespaces')
+    for (const glob of one.channels)
+      if (compileGlob(glob) === undefined)
+        report.refuse([`${path}.channels`], `${show(glob)} is not a pattern`)
+    for (const name of one.namespaces) {
+      if (!config.channel.namespaces.some((/** @type {any} */ namespace) => namespace.name === name))
+        report.refuse([`${path}.namespaces`, 'channel.namespaces'], `there is no namespace ${show(name)}`)
+    }
+    for (const source of one.sources)
+      if (!SOURCES.includes(source))
+        report.refuse([`${path}.sources`], `${show(source)} is not one of ${SOURCES.map(show).join(', ')}`)
+    checkDestination(path, one, report)
+  }
+}

@@ -1,0 +1,197 @@
+import t from 'tap'
+import { startEmbedded } from './rig.js'
+
+const HOUR = 3600_000
+const NONE = { publication() {}, presence() {}, survey: () => null }
+const ROUTE = { to: 5, block: 0, wait: 0, source: 1, withMeta: true }
+
+/** A queue process that keeps what it gets. @param {any} rig */
+async function joinQueues(rig) {
+  /** @type {any[]} */
+  const got = []
+  let wake = () => {}
+  const republish = (/** @type {any} */ given) => {
+    const { publication } = given
+    got.push({ ...given, publication: { ...publication, data: String(publication.data) } })
+    wake()
+  }
+  const broker = await rig.join({ ...NONE, republish }, undefined, null, undefined, { republishes: true })
+  return {
+    broker,
+    got,
+    async wait(/** @type {number} */ count) {
+      while (got.length < count) await new Promise(resolve => (wake = () => resolve(undefined)))
+      return got
+    },
+  }
+}
+
+/** @param {any} broker @param {string} channel @param {string} data @param {any} [options] */
+const publish = (broker, channel, data, options) =>
+  new Promise((resolve, reject) =>
+    broker.pubsub.publish(
+      channel,
+      data,
+      { historySize: 10, historyTtl: HOUR, metaTtl: HOUR, republish: ROUTE, ...options },
+      (/** @type {any} */ error, /** @type {number} */ offset, /** @type {string} */ epoch) =>
+        error
+          ? reject(Object.assign(new Error(error.message), { code: error.code }))
+          : resolve({ offset, epoch }),
+    ),
+  )
+
+/** Waits until the host has handled what was sent. @param {any} broker */
+const handled = broker => broker.pubsub.history('none', { limit: 0 }, HOUR)
+
+t.test('a publication arrives with all that is known of it; one without a route does not', async t => {
+  const rig = await startEmbedded(t)
+  const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
+  await publish(worker, 'other', '0', { republish: null })
+  const info = '{"user":"ü","client":"c"}'
+  const at = await publish(worker, 'room', '{"n":1}', {
+    info,
+    tags: { a: 'b' },
+    version: 4n,
+    meta: '{"m":1}',
+  })
+  await publish(worker, 'room', '2', { historySize: 0, republish: { ...ROUTE, withMeta: false }, meta: 'x' })
+  const [first, second] = await queues.wait(2)
+  t.match(first, { number: 0, to: 5, source: 1, channel: 'room', meta: '{"m":1}' })
+  t.match(first.publication, { data: '{"n":1}', info, tags: { a: 'b' }, version: 4n, json: true, ...at })
+  t.ok(Math.abs(first.time - Date.now()) < 60_000)
+  t.match(second, { meta: '', publication: { data: '2', offset: 0, epoch: '' } })
+})
+
+t.test('publications of several workers arrive in the order of the channel, once each', async t => {
+  const rig = await startEmbedded(t)
+  const workers = [await rig.join(NONE), await rig.join(NONE), await rig.join(NONE)]
+  const queues = await joinQueues(rig)
+  const sent = []
+  for (let i = 0; i < 300; i++) sent.push(publish(workers[i % 3], `room${i % 2}`, String(i)))
+  await Promise.all(sent)
+  const got = await queues.wait(300)
+  t.equal(got.length, 300)
+  for (const room of ['room0', 'room1']) {
+    const offsets = got.filter(({ channel }) => channel === room).map(({ publication }) => publication.offset)
+    t.same(
+      offsets,
+      [...offsets].sort((a, b) => a - b),
+    )
+    t.equal(new Set(offsets).size, 150)
+  }
+})
+
+t.test('what the broker suppresses is not republished', async t => {
+  const rig = await startEmbedded(t)
+  const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
+  for (let i = 0; i < 3; i++) await publish(worker, 'room', '1', { idempotencyKey: 'k' })
+  for (const version of [5n, 5n, 4n, 6n]) await publish(worker, 'versions', String(version), { version })
+  const got = await queues.wait(3)
+  await handled(queues.broker)
+  t.same(
+    got.map(({ publication }) => publication.data),
+    ['1', '5', '6'],
+  )
+})
+
+t.test('history is the same with and without a route', async t => {
+  const rig = await startEmbedded(t)
+  const worker = await rig.join(NONE)
+  await publish(worker, 'room', '"x"', { tags: { a: 'b' } })
+  const { publications } = await worker.pubsub.history('room', { limit: -1 }, HOUR)
+  t.match(publications, [{ offset: 1, tags: { a: 'b' }, version: 0n, json: true, delta: false }])
+})
+
+t.test('the answer to a required publication waits for its confirm', async t => {
+  const rig = await startEmbedded(t)
+  const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
+  const republish = { ...ROUTE, wait: 60_000 }
+  const sent = [1, 2].map(n => publish(worker, 'room', String(n), { republish }))
+  const [first, second] = await queues.wait(2)
+  t.ok(first.number !== 0 && second.number !== first.number)
+  const refused = t.rejects(sent[1], { code: 100 })
+  queues.broker.republishing.confirm(second.number, false)
+  await refused
+  queues.broker.republishing.confirm(first.number, true)
+  t.match(await sent[0], { offset: 1 })
+})
+
+t.test('without a confirm it fails after its time, or when the process ends', async t => {
+  const rig = await startEmbedded(t)
+  const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
+  const late = publish(worker, 'room', '1', { republish: { ...ROUTE, wait: 1 } })
+  const never = publish(worker, 'room', '2', { republish: { ...ROUTE, wait: 60_000 } })
+  const [lateFails, neverFails] = [t.rejects(late, { code: 100 }), t.rejects(never, { code: 100 })]
+  await queues.wait(2)
+  const ticks = setInterval(() => rig.host.tick(), 5)
+  t.teardown(() => clearInterval(ticks))
+  await lateFails
+  rig.cut(queues.broker)
+  await neverFails
+  t.match(await publish(worker, 'room', '3'), { offset: 3 }, 'others do not wait')
+})
+
+t.test('a replaced process gets what was published meanwhile', async t => {
+  const rig = await startEmbedded(t)
+  const worker = await rig.join(NONE)
+  for (let i = 0; i < 5; i++) await publish(worker, 'room', String(i))
+  const queues = await joinQueues(rig)
+  t.same(
+    (await queues.wait(5)).map(({ publication }) => publication.offset),
+    [1, 2, 3, 4, 5],
+  )
+})
+
+t.test('what is published without any process is bounded; then republishers with block refuse', async t => {
+  const rig = await startEmbedded(t)
+  const worker = await rig.join(NONE)
+  const data = JSON.stringify('x'.repeat(1024 * 1024))
+  const republish = { ...ROUTE, block: 1 }
+  for (let i = 0; i < 16; i++) await publish(worker, 'room', data)
+  rig.host.tick()
+  await handled(worker)
+  await t.rejects(publish(worker, 'room', data, { republish }), { code: 100 })
+  t.match(await publish(worker, 'room', data), { offset: 17 }, 'others do not')
+  const queues = await joinQueues(rig)
+  t.equal((await queues.wait(15)).length, 15, 'what fitted into the memory')
+  await handled(worker)
+  t.match(await publish(worker, 'room', '1', { republish }), { offset: 18 })
+})
+
+t.test('a full queue refuses publications before they are sent', async t => {
+  const rig = await startEmbedded(t)
+  const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
+  queues.broker.republishing.report(0b100)
+  await handled(queues.broker)
+  await handled(worker)
+  await t.rejects(publish(worker, 'room', '1', { republish: { ...ROUTE, block: 0b100 } }), { code: 100 })
+  t.match(await publish(worker, 'room', '1', { republish: { ...ROUTE, block: 0b001 } }), { offset: 1 })
+  const later = await rig.join(NONE)
+  await handled(later)
+  await t.rejects(publish(later, 'room', '1', { republish: { ...ROUTE, block: 0b100 } }), { code: 100 })
+  queues.broker.republishing.report(0)
+  await handled(queues.broker)
+  await handled(worker)
+  t.match(await publish(worker, 'room', '1', { republish: { ...ROUTE, block: 0b100 } }), { offset: 2 })
+})
+
+t.test('publications that another engine has accepted take the same way', async t => {
+  const rig = await startEmbedded(t)
+  const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
+  const options = { historySize: 0, historyTtl: 0, metaTtl: 0, republish: ROUTE }
+  worker.republishing.hand('room', '"a"', options, 7, 'abcdefgh', null)
+  const confirmed = new Promise(resolve =>
+    worker.republishing.hand(
+      'room',
+      '"b"',
+      { ...options, republish: { ...ROUTE, wait: 60_000 } },
+      8,
+      'abcdefgh',
+      resolve,
+    ),
+  )
+  const [first, second] = await queues.wait(2)
+  t.match(first, { number: 0, channel: 'room', publication: { data: '"a"', offset: 7, epoch: 'abcdefgh' } })
+  queues.broker.republishing.confirm(second.number, true)
+  t.equal(await confirmed, null)
+})
