@@ -39,7 +39,6 @@ const INSTEAD = [
   ['channel.without_namespace.subscribe_stream', '`subscribe` proxy or hook, and the server API'],
   ['channel.without_namespace.client_publish_debounce', 'a `publish` hook'],
   ['client.channel_position_max_time_lag', '`client.channel_position_check_delay`'],
-  ['consumers.', 'a program that reads the queue and calls `broadcast`'],
   ['debug.', '`node --cpu-prof`, `npx halley-gateway dashboard`'],
   ['grpc_api.', 'the [server API](api.md) over HTTP'],
   ['graphite.', '`prometheus.enabled`, or the [CSV file](csv.md)'],

@@ -18,7 +18,7 @@ const LAYERS = [
   ['transport'],
   ['api', 'demo', 'lifecycle', 'metrics', 'report', 'republish'],
   ['admin', 'consumers'],
-  ['worker'],
+  ['worker', 'queues'],
   ['primary'],
   ['index.js'],
   ['cli'],
@@ -46,6 +46,7 @@ const FLEET_ROOTS =
   /^fleet\/(?:cli\/|drone\/(?:bootstrap|main)\.js$|controller\/daemon\.js$|runner\/supervisor\.js$)/
 const ROOTS = [
   'src/worker/main.js',
+  'src/queues/main.js',
   'src/primary/worker-pool.js',
   'src/primary/telemetry.js',
   'src/primary/serve.js',

@@ -22,8 +22,8 @@ export function publicError(error, logger) {
 /** @param {ReplyError} error */
 const render = ({ code, message }) => `{"code":${code},"message":${JSON.stringify(message)}}`
 
-/** @param {Error} error @param {ApiContext} context */
-function countError(error, { broker, logger, traffic }) {
+/** Counts an error of a call. @param {Error} error @param {ApiContext} context @returns {ReplyError} for the caller */
+export function countError(error, { broker, logger, traffic }) {
   const internal = publicError(error, logger)
   const known = internal === errors.internal && !broker.ready() ? errors.brokerUnavailable : internal
   traffic.apiErrors.add(known.code)

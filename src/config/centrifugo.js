@@ -1,5 +1,7 @@
 // Keys of Centrifugo v6 that Halley does not support yet: accepted with a warning. `x.*`: everything below x.
 
+import { unsupportedConsumerTypes } from './options/consumers.js'
+
 /** Relative to a namespace. */
 export const unsupportedChannelOptions = [
   'client_publish_debounce_interval',
@@ -11,6 +13,9 @@ export const unsupportedChannelOptions = [
   'subscribe_stream_proxy_enabled',
   'subscribe_stream_proxy_name',
 ]
+
+/** Relative to an item of `consumers`. */
+export const unsupportedConsumerOptions = unsupportedConsumerTypes.map(type => `${type}.*`)
 
 export const unsupportedOptions = [
   'admin.external',
@@ -24,7 +29,6 @@ export const unsupportedOptions = [
   'channel.proxy.subscribe_stream.*',
   ...unsupportedChannelOptions.map(path => `channel.without_namespace.${path}`),
   'client.channel_position_max_time_lag',
-  'consumers.*',
   'debug.*',
   'dev.*',
   'enable_unreleased_features',

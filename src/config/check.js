@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { checkProxies } from './check-proxies.js'
+import { checkConsumers } from './consumers.js'
 import { createEndpoint } from './jwks-endpoint.js'
 import { checkLifecycle } from './lifecycle.js'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
@@ -274,6 +275,7 @@ export function checkRules(config, report) {
   if (module !== '' && !existsSync(module)) refuse(['hooks.module'], `${module} does not exist`)
   checkReasons(client, refuse)
   checkProxies(config, report)
+  checkConsumers(config, report)
   checkPaths(config, refuse)
   checkPorts(config, refuse)
   if (config.engine.type === 'redis') {

@@ -1,6 +1,6 @@
 // Known keys and variables: Halley's own, and those of Centrifugo that Halley does not support yet.
 
-import { unsupportedChannelOptions, unsupportedOptions } from './centrifugo.js'
+import { unsupportedChannelOptions, unsupportedConsumerOptions, unsupportedOptions } from './centrifugo.js'
 import { nearest } from './nearest.js'
 import { live, string } from './options/make.js'
 import { envName, NAMESPACES, options } from './options.js'
@@ -72,7 +72,10 @@ const variable = path => path.replace(/[-.]/g, '_').toUpperCase()
 
 export const rootKeys = new Keys(options, unsupportedOptions)
 
-/** A list of named objects: namespaces, proxies. */
+/** Of the objects in a list, by its path. @type {Record<string, string[]>} */
+const UNSUPPORTED_MEMBERS = { [NAMESPACES]: unsupportedChannelOptions, consumers: unsupportedConsumerOptions }
+
+/** A list of named objects: namespaces, proxies, consumers. */
 export class MemberList {
   #byVariable
 
@@ -82,7 +85,7 @@ export class MemberList {
     this.option = option
     this.noun = option.path.slice(option.path.lastIndexOf('.') + 1)
     this.singular = this.noun.replace(/ies$/, 'y').replace(/s$/, '')
-    const unsupported = option.path === NAMESPACES ? unsupportedChannelOptions : []
+    const unsupported = UNSUPPORTED_MEMBERS[option.path] ?? []
     this.keys = new Keys([...live([string('name', '', '')]), ...members], unsupported)
     this.#byVariable = new Map(members.map(member => [variable(member.path), member]))
   }

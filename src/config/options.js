@@ -2,6 +2,7 @@
 
 import { channelOptions, globalChannelOptions } from './options/channel.js'
 import { clientOptions } from './options/client.js'
+import { consumerMembers, consumerOptions } from './options/consumers.js'
 import { hooksOptions } from './options/hooks.js'
 import { lifecycleOptions } from './options/lifecycle.js'
 import { live, named } from './options/make.js'
@@ -13,7 +14,7 @@ import { transportOptions } from './options/transports.js'
 
 /** @import { Option } from './options/make.js' */
 
-export { channelOptions, proxyMembers }
+export { channelOptions, consumerMembers, proxyMembers }
 
 export const WITHOUT_NAMESPACE = 'channel.without_namespace'
 export const NAMESPACES = 'channel.namespaces'
@@ -39,6 +40,7 @@ export const options = Object.freeze([
   ...channelOptions.map(option => Object.freeze({ ...option, path: `${WITHOUT_NAMESPACE}.${option.path}` })),
   ...namespaces,
   ...proxyOptions,
+  ...consumerOptions,
 ])
 
 /** `client.insecure` is HALLEY_CLIENT_INSECURE. @param {string} path */

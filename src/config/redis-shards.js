@@ -90,9 +90,10 @@ function shardOf(redis, key, { kind, hosts, path, own, unsupported }) {
 /**
  * @param {Readonly<Record<string, any>>} redis `engine.redis`
  * @param {(key: string, text: string) => void} fault called for each unusable address, which is left out
+ * @param {string} [block] path of `redis`
  * @returns {RedisShard[]}
  */
-export function redisShards(redis, fault) {
+export function redisShards(redis, fault, block = BLOCK) {
   const { option, parse } = listOf(redis)
   /** @type {string[]} */
   const list = redis[option]
@@ -101,7 +102,7 @@ export function redisShards(redis, fault) {
   /** @type {Map<string, string>} */
   const taken = new Map()
   for (const [i, text] of list.entries()) {
-    const key = list.length === 1 ? `${BLOCK}.${option}` : `${BLOCK}.${option}[${i}]`
+    const key = list.length === 1 ? `${block}.${option}` : `${block}.${option}[${i}]`
     try {
       const shard = shardOf(redis, key, parse(text))
       for (const host of shard.path === '' ? shard.hosts.map(formatHostPort) : [shard.path]) {

@@ -4,7 +4,14 @@
 import { COMMAND } from '../version.js'
 import { unsupportedOptions } from './centrifugo.js'
 import { DEFAULTS, initialText } from './initial.js'
-import { channelOptions, NAMESPACES, options, proxyMembers, WITHOUT_NAMESPACE } from './options.js'
+import {
+  channelOptions,
+  consumerMembers,
+  NAMESPACES,
+  options,
+  proxyMembers,
+  WITHOUT_NAMESPACE,
+} from './options.js'
 import { put } from './values.js'
 
 /** @import { Change, Option } from './options/make.js' */
@@ -25,8 +32,8 @@ meaning.
 - The variable of a key is \`HALLEY_\` and the path in upper case with \`_\`: \`client.token.hmac_secret_key\` is
   \`HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY\`. An empty variable counts as unset. Lists of strings are separated by spaces.
   Objects and lists of objects are JSON. \`HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION>\` sets one option of an existing
-  namespace, its name in upper case with \`_\` for \`-\` and \`.\`; so do \`HALLEY_PROXIES_...\` and
-  \`HALLEY_RPC_NAMESPACES_...\`.
+  namespace, its name in upper case with \`_\` for \`-\` and \`.\`; so do \`HALLEY_PROXIES_...\`,
+  \`HALLEY_RPC_NAMESPACES_...\` and \`HALLEY_CONSUMERS_...\`.
 
 \`SIGHUP\`, \`${COMMAND} reload\` and the admin page read all sources again. A fault is logged in one line, and
 nothing changes. Else the column \`change\` says what another value of a key takes:
@@ -91,6 +98,7 @@ const SECTIONS = [
   ['Lifecycle log', ['lifecycle.']],
   ['Admin page, metrics, figures', ['admin.', 'prometheus.', 'stats.', 'gc.']],
   ['Event proxies', ['proxies', 'rpc.namespace', 'rpc.without_namespace.']],
+  ['Consumers', ['consumers']],
   ['Other endpoints', ['rpc.ping.', 'health.', 'demo.']],
 ]
 
@@ -106,6 +114,12 @@ const PROXY_HEAD = `
 Options of each entry of \`proxies\`, and of the blocks \`client.proxy.<event>\` (\`connect\`, \`refresh\`,
 \`disconnected\`, \`unsubscribed\`), \`channel.proxy.<event>\` (\`subscribe\`, \`publish\`, \`sub_refresh\`) and
 \`rpc.proxy\`. [proxies.md](proxies.md) explains them.
+`
+
+const CONSUMER_HEAD = `
+## Consumer options
+
+Options of each entry of \`consumers\`. [consumers.md](consumers.md) explains them.
 `
 
 const UNSUPPORTED_HEAD = `
@@ -187,6 +201,7 @@ export function configReference() {
   }
   text += CHANNEL_HEAD + table(channelOptions)
   text += PROXY_HEAD + table(proxyMembers)
+  text += CONSUMER_HEAD + table(consumerMembers)
   text += `${UNSUPPORTED_HEAD}${unsupportedOptions.map(path => `- ${code(path)}`).join('\n')}\n`
   return text
 }

@@ -41,6 +41,17 @@ export async function probe(address, port, key = 'http_server.port') {
 }
 
 /**
+ * Checks the ports of a gateway.
+ * @param {any} server `http_server` of the configuration @returns {Promise<number>} the public one @throws {Error}
+ */
+export async function probePorts({ address, port, internal_address, internal_port }) {
+  const found = await probe(address, port)
+  if (internal_port !== 0)
+    await probe(internal_address || address, internal_port, 'http_server.internal_port')
+  return found
+}
+
+/**
  * @param {{address: string, port: number, tls: {enabled: boolean}}} server `http_server` of the configuration
  * @returns {string} its URL
  */

@@ -2,7 +2,7 @@
  * @typedef {object} Member a worker process that has its configuration
  * @property {(message: object) => boolean} send false if it cannot be reached any more
  * @property {(reason: string) => void} kill
- * @property {number} index of its slot, for messages
+ * @property {number | string} index of its slot, for messages
  * @property {any} config last sent to it
  */
 

@@ -1,3 +1,4 @@
+/** @import { Logger } from 'pino' */
 /** @import { WorkerProcess } from './worker-process.js' */
 
 /**
@@ -41,6 +42,21 @@ export class Slot {
       this.replacing = null
     })
     return this.replacing
+  }
+
+  /**
+   * Replaces the process unless that is under way, and logs the outcome.
+   * @param {Pick<Logger, 'info' | 'error'>} log @param {() => boolean} stopping whether the gateway ends
+   */
+  restart(log, stopping) {
+    if (this.replacing) return
+    this.replace().then(
+      () => log.info({ worker: this.index }, 'worker replaced'),
+      ({ message }) => {
+        if (!stopping())
+          log.error({ worker: this.index, reason: message }, 'worker not replaced: the old one goes on')
+      },
+    )
   }
 
   async #replace() {

@@ -7,12 +7,13 @@ import { withChanges } from '../config/changes.js'
 import { LifecycleLog } from '../lifecycle/index.js'
 import { defaultWorkers } from '../stats/control-groups.js'
 import { deriveCursorKey } from '../transport/uni-poll/cursor.js'
-import { probe, urlOf } from './address.js'
+import { probePorts, urlOf } from './address.js'
 import { ConfigSwitch } from './config-switch.js'
 import { KeySets } from './key-sets.js'
 import { LIVENESS_TICK_MS } from './liveness.js'
 import { newNodeIdentity } from './node-identity.js'
 import { NO_OBSERVER } from './pool-observer.js'
+import { QueueProcess } from './queue-process.js'
 import { RestartDelays } from './restart-delays.js'
 import { RollingRestart } from './rolling-restart.js'
 import { Slot } from './slot.js'
@@ -45,7 +46,11 @@ export class WorkerPool {
   #randomKey = randomBytes(32).toString('base64')
   /** @type {Set<WorkerProcess>} all that live */
   #processes = new Set()
-  #switch = new ConfigSwitch(() => [...this.#processes].filter(({ config }) => config !== null))
+  /** @type {ConfigSwitch} */
+  #switch = new ConfigSwitch(() => [
+    ...[...this.#processes].filter(({ config }) => config !== null),
+    ...this.queues.members,
+  ])
   #delays
   #rolling
   /** Whether every worker listens and answers; workers pass it on as `/health`. */
@@ -70,6 +75,14 @@ export class WorkerPool {
       (_, index) => new Slot(index, slot => this.#fork(slot)),
     )
     this.#delays = new RestartDelays(this.slots.length, () => performance.now())
+    /** @type {QueueProcess} */
+    this.queues = new QueueProcess({
+      config: () => this.config,
+      host: this.#host,
+      facts: () => ({ node: this.node, terminal, quiet: this.quiet }),
+      configSwitch: () => this.#switch,
+      log,
+    })
     this.#rolling = new RollingRestart(
       this.slots.map(slot => () => slot.replace()),
       () => this.#stopping,
@@ -86,10 +99,7 @@ export class WorkerPool {
    * @throws {Error} if the port is taken, the engine cannot be reached or the snapshot cannot be replaced
    */
   static async create(given, log, terminal) {
-    const { address, port, internal_address, internal_port } = given.http_server
-    const found = await probe(address, port)
-    if (internal_port !== 0)
-      await probe(internal_address || address, internal_port, 'http_server.internal_port')
+    const found = await probePorts(given.http_server)
     await checkEngine(given, log)
     const config = { ...given, http_server: { ...given.http_server, port: found } }
     const pool = new WorkerPool(config, log, terminal)
@@ -208,12 +218,17 @@ export class WorkerPool {
     this.observer.listening(process)
     // It missed messages sent while it started.
     process.send({ type: 'elsewhere', count: this.#open - process.open })
-    if (this.slots.every(({ current }) => current?.listening)) this.#started?.()
+    if (this.#started && this.slots.every(({ current }) => current?.listening))
+      this.queues.start().then(
+        () => this.#started?.(),
+        error => this.#started?.(error),
+      )
   }
 
   /** To all workers. @param {object} message */
   broadcast(message) {
     for (const process of this.#processes) process.send(message)
+    this.queues.send(message)
   }
 
   /** Tells the workers when it changes whether all slots serve clients. */
@@ -255,19 +270,12 @@ export class WorkerPool {
     const slot = this.slots[index]
     if (!slot) throw new Error(`no worker has index ${index}`)
     if (this.#stopping || !slot.current?.listening) throw new Error(`worker ${index} is not up`)
-    if (slot.replacing) return
-    slot.replace().then(
-      () => this.#log.info({ worker: index }, 'worker replaced'),
-      ({ message }) => {
-        if (!this.#stopping)
-          this.#log.error({ worker: index, reason: message }, 'worker not replaced: the old one goes on')
-      },
-    )
+    slot.restart(this.#log, () => this.#stopping)
   }
 
   /** See RollingRestart. @param {string} reason for the log @returns {Promise<boolean>} false if it ended early */
   rollingRestart(reason) {
-    return this.#rolling.request(reason)
+    return this.#rolling.request(reason).then(whole => (whole ? this.queues.replace() : false))
   }
 
   /** Whether a rolling restart is under way. */
@@ -303,16 +311,9 @@ export class WorkerPool {
     const alone = [...this.#processes].every(({ draining }) => draining)
     // A next generation may be starting already.
     const delay = slot.current === null ? this.#delays.next(slot.failures, alone) : 0
-    this.#log.error(
-      {
-        worker: slot.index,
-        reason,
-        lived_ms: Date.now() - process.startedAt,
-        failed_starts: slot.failures,
-        restart_in_ms: delay,
-      },
-      'worker died',
-    )
+    const { index, failures } = slot
+    const lived = { lived_ms: Date.now() - process.startedAt, failed_starts: failures, restart_in_ms: delay }
+    this.#log.error({ worker: index, reason, ...lived }, 'worker died')
     if (this.#started) return this.#started(new Error(`a worker died while starting: ${reason}`))
     if (slot.current !== null) return
     setTimeout(() => {
@@ -327,6 +328,7 @@ export class WorkerPool {
       const reason = process.liveness.tick()
       if (reason) process.stuck(reason)
     }
+    this.queues.tick(stuck)
     this.#checkReadiness()
   }
 
@@ -360,30 +362,30 @@ export class WorkerPool {
   #ended = null
 
   /**
-   * Lets the clients go over `shutdown.drain`; they reconnect elsewhere. Then ends the workers and writes the snapshot.
+   * Lets consumers finish, then the clients go over `shutdown.drain`; they reconnect elsewhere. Then ends the workers and writes the snapshot.
    * @returns {Promise<boolean>} when that is done; false if one was killed after `shutdown.timeout`
    */
-  stop() {
+  async stop() {
     this.#stopping = true
     clearInterval(this.#tick)
     let clean = true
     const ended = new Promise(resolve => (this.#ended = () => resolve(undefined)))
-    if (this.#processes.size === 0) return this.#end().then(() => clean)
     this.#checkReadiness()
+    const late = setTimeout(() => {
+      clean = false
+      this.kill()
+    }, this.config.shutdown.timeout)
+    if (this.queues.pid !== null) await this.queues.drain()
     for (const process of this.#processes) {
       if (process.listening) process.drain(this.config.shutdown, true)
       // It has no clients yet.
       else process.kill('stopped')
     }
-    const late = setTimeout(() => {
-      clean = false
-      this.kill()
-    }, this.config.shutdown.timeout)
-    return ended.then(async () => {
-      clearTimeout(late)
-      await this.#end()
-      return clean
-    })
+    if (this.#processes.size > 0) await ended
+    await this.queues.end()
+    clearTimeout(late)
+    await this.#end()
+    return clean
   }
 
   async #end() {
@@ -392,6 +394,7 @@ export class WorkerPool {
   }
 
   kill() {
+    this.queues.kill()
     for (const process of this.#processes) process.kill('stopped')
   }
 }

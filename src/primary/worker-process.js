@@ -62,8 +62,10 @@ function fork(lifecycle, watched) {
   }
 }
 
-/** Slots of a node, at most: `workers` of the configuration. */
+/** Slots of a node: those of workers, and one. */
 const SLOTS = 1024
+/** The slot of the queue process, beyond those of workers. */
+export const QUEUES_SLOT = SLOTS - 1
 /** Generations of a slot before their numbers are used again. */
 const GENERATIONS = 2 ** 22 - 1
 

@@ -198,7 +198,6 @@ t.test('a Centrifugo key that Halley does not support yet causes one warning wit
     base: {
       webtransport: { enabled: true },
       uni_grpc: { enabled: true, tls: { enabled: false } },
-      consumers: [],
       channel: {
         proxy: { map_publish: { endpoint: 'http://x' } },
         without_namespace: { subscribe_stream_proxy_enabled: true },
@@ -221,7 +220,6 @@ t.test('a Centrifugo key that Halley does not support yet causes one warning wit
     'channel.namespaces[0].shared_poll.proxy_name',
     'channel.proxy.map_publish.endpoint',
     'channel.without_namespace.subscribe_stream_proxy_enabled',
-    'consumers',
     'engine.redis.force_resp2',
     'engine.redis.replica_client.enabled',
     'uni_grpc.enabled',

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { unsupportedOptions } from '../../src/config/centrifugo.js'
 import { loadConfig } from '../../src/config/load.js'
-import { channelOptions, options, proxyMembers } from '../../src/config/options.js'
+import { channelOptions, consumerMembers, options, proxyMembers } from '../../src/config/options.js'
 import { configReference, defaultTree } from '../../src/config/reference.js'
 
 t.test('docs/config.md is what the table says (`halley config doc > docs/config.md`)', async t => {
@@ -20,6 +20,7 @@ t.test('every key is on the page once', async t => {
       .map(({ path }) => path),
     ...channelOptions.map(option => option.path),
     ...proxyMembers.map(option => option.path),
+    ...consumerMembers.map(option => option.path),
   ]
   t.same(named.sort(), expected.sort())
   t.same(

@@ -21,27 +21,27 @@ const SENTINEL_RECONNECT = 1000
 /** @param {number} attempt 1 ... @returns {number} ms */
 const sentinelRetry = attempt => Math.min(MAX_SENTINEL_RETRY, 50 * attempt)
 
-/** @param {Readonly<Record<string, any>>} redis `engine.redis` @param {'tls' | 'sentinel_tls'} block */
-function secure(redis, block) {
+/** @param {Readonly<Record<string, any>>} redis `engine.redis` @param {'tls' | 'sentinel_tls'} tls @param {string} block */
+function secure(redis, tls, block) {
   try {
-    return tlsOptions(redis[block])
+    return tlsOptions(redis[tls])
   } catch (error) {
-    throw new Error(`${BLOCK}.${block}.${error.message}`)
+    throw new Error(`${block}.${tls}.${error.message}`)
   }
 }
 
 /**
  * @param {Readonly<Record<string, any>>} redis `engine.redis`
- * @param {RedisShard} shard @returns {import('ioredis').RedisOptions}
+ * @param {RedisShard} shard @param {string} block @returns {import('ioredis').RedisOptions}
  */
-function sentinelOptions(redis, shard) {
+function sentinelOptions(redis, shard, block) {
   return {
     sentinels: shard.hosts,
     name: shard.sentinel_master_name,
     role: 'master',
     Connector: /** @type {any} */ (Sentinels),
     enableTLSForSentinelMode: shard.tls,
-    sentinelTLS: shard.sentinel_tls ? secure(redis, 'sentinel_tls') : undefined,
+    sentinelTLS: shard.sentinel_tls ? secure(redis, 'sentinel_tls', block) : undefined,
     sentinelUsername: shard.sentinel_user || undefined,
     sentinelPassword: shard.sentinel_password || undefined,
     sentinelCommandTimeout: shard.io_timeout,
@@ -59,8 +59,11 @@ function serverOptions({ path, hosts }) {
   return { host, port }
 }
 
-/** @param {Readonly<Record<string, any>>} redis `engine.redis` @param {RedisShard} shard @returns {Target} */
-function targetOf(redis, shard) {
+/**
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` @param {RedisShard} shard @param {string} block
+ * @returns {Target}
+ */
+function targetOf(redis, shard, block) {
   const { kind, key, name } = shard
   /** @type {import('ioredis').RedisOptions} */
   const common = {
@@ -71,11 +74,11 @@ function targetOf(redis, shard) {
     connectionName: redis.client_name || undefined,
     connectTimeout: shard.connect_timeout,
     socketTimeout: shard.io_timeout,
-    tls: shard.tls ? secure(redis, 'tls') : undefined,
+    tls: shard.tls ? secure(redis, 'tls', block) : undefined,
   }
   switch (kind) {
     case 'sentinel':
-      return { kind, key, name, options: { ...common, ...sentinelOptions(redis, shard) } }
+      return { kind, key, name, options: { ...common, ...sentinelOptions(redis, shard, block) } }
     case 'cluster':
       return { kind, key, name, options: common, nodes: shard.hosts }
     default:
@@ -84,15 +87,20 @@ function targetOf(redis, shard) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration, or a block with its keys
+ * @param {string} [block] path of `redis`
  * @returns {Target[]} one for each shard, in the order of the configuration
  * @throws {Error} one line that names the key, without passwords
  */
-export function parseTargets(redis) {
-  const shards = redisShards(redis, (key, text) => {
-    throw new Error(`${key}: ${text}`)
-  })
-  return shards.map(shard => targetOf(redis, shard))
+export function parseTargets(redis, block = BLOCK) {
+  const shards = redisShards(
+    redis,
+    (key, text) => {
+      throw new Error(`${key}: ${text}`)
+    },
+    block,
+  )
+  return shards.map(shard => targetOf(redis, shard, block))
 }
 
 /**

@@ -32,7 +32,7 @@ export const serverOptions = newWorkers([
     0,
     'Worker processes, all on the same port. 0: one per core, or per whole core of the CPU quota of the control group. Halley only.',
     {
-      max: 1024,
+      max: 1023,
       change: 'start',
     },
   ),

@@ -1,0 +1,189 @@
+// Consumers: queues, streams and tables that the gateway takes API commands from. They run in the queue process of a
+// node (src/queues/main.js). This room imports api and below; only TYPES names the files of the types.
+
+import { runningConsumers } from '../config/consumers.js'
+import { backoffDelay, pause } from './backoff.js'
+import { Figures } from './figures.js'
+import { MessageRunner } from './messages.js'
+
+/** @import { ApiContext } from '../api/context.js' */
+/** @import { LimitedLog } from '../log.js' */
+/** @import { Consumer, ConsumerContext } from './contract.js' */
+/** @import { ConsumerFigures } from './figures.js' */
+
+/**
+ * @typedef {{create: (context: ConsumerContext) => Consumer}} TypeModule
+ * @typedef {object} Type
+ * @property {string} type @property {() => Promise<TypeModule>} load
+ * @property {readonly string[]} packages that it needs beside those of the gateway, as `npm install` takes them
+ */
+
+/** @type {readonly Type[]} */
+const TYPES = Object.freeze([{ type: 'redis_stream', load: () => import('./redis_stream.js'), packages: [] }])
+
+/** @param {string} spec `@scope/name@2` @returns {string} without the version */
+const packageOf = spec => spec.replace(/(?!^)@.*$/, '')
+
+/**
+ * @param {string} name of the consumer @param {string} type @returns {Promise<TypeModule>}
+ * @throws {Error} one line if a package is missing
+ */
+async function load(name, type) {
+  const row = /** @type {Type} */ (TYPES.find(candidate => candidate.type === type))
+  try {
+    return await row.load()
+  } catch (error) {
+    const missing =
+      error.code === 'ERR_MODULE_NOT_FOUND' &&
+      row.packages.find(spec => error.message.includes(packageOf(spec)))
+    if (!missing) throw error
+    const what = `needs the package ${packageOf(missing)}: npm install ${row.packages.join(' ')}`
+    throw new Error(`consumer "${name}": type ${type} ${what}`)
+  }
+}
+
+/**
+ * @param {LimitedLog} log @param {string} consumer its name
+ * @returns {LimitedLog} adds the name to every line, and limits by consumer
+ */
+function logOf(log, consumer) {
+  /** @param {'debug' | 'info' | 'warn' | 'error'} level */
+  const write =
+    level =>
+    (/** @type {any} */ fields, /** @type {string} */ message, /** @type {string} */ key = '') =>
+      log[level](
+        () => ({ consumer, ...(typeof fields === 'function' ? fields() : fields) }),
+        message,
+        `${consumer} ${message} ${key}`,
+      )
+  return /** @type {any} */ ({
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+  })
+}
+
+/** All consumers of a node. */
+export class Consumers {
+  #config
+  #api
+  #node
+  #log
+  #clock
+  /** @type {{name: string, consumer: Consumer, started: Promise<void>}[]} */
+  #running = []
+  /** @type {Figures[]} */
+  #figures = []
+  #stopping = new AbortController()
+
+  /**
+   * @param {object} parts @param {any} parts.config @param {ApiContext} parts.api @param {string} parts.node uid
+   * @param {LimitedLog} parts.log @param {() => number} parts.clock unix ms
+   */
+  constructor({ config, api, node, log, clock }) {
+    this.#config = config
+    this.#api = api
+    this.#node = node
+    this.#log = log
+    this.#clock = clock
+  }
+
+  /**
+   * @param {boolean} first the gateway starts: a server out of reach is fatal. Otherwise it is tried until it answers
+   * @throws {Error} one line that names the consumer
+   */
+  async start(first) {
+    const consumers = runningConsumers(this.#config)
+    const modules = await Promise.all(consumers.map(({ name, type }) => load(name, type)))
+    for (const [i, { name, type, [type]: options }] of consumers.entries()) {
+      const figures = new Figures(name, type, this.#clock)
+      this.#figures.push(figures)
+      const context = this.#contextOf(name, options, figures)
+      this.#running.push({ name, consumer: modules[i].create(context), started: Promise.resolve() })
+    }
+    for (const one of this.#running) {
+      const { name, consumer } = one
+      one.started = first
+        ? consumer.start().catch(({ message }) => {
+            throw new Error(`consumer "${name}": ${message}`)
+          })
+        : this.#startLater(name, consumer)
+    }
+    if (first) await Promise.all(this.#running.map(({ started }) => started))
+  }
+
+  /** @param {string} name @param {Consumer} consumer */
+  async #startLater(name, consumer) {
+    const { signal } = this.#stopping
+    for (let tries = 1; !signal.aborted; tries++) {
+      try {
+        return await consumer.start()
+      } catch ({ message }) {
+        this.#log.error({ consumer: name, reason: message }, 'consumer not started')
+      }
+      await pause(backoffDelay(tries), signal)
+    }
+  }
+
+  /** @param {string} name @param {any} options @param {Figures} figures @returns {ConsumerContext} */
+  #contextOf(name, options, figures) {
+    const log = logOf(this.#log, name)
+    const runner = new MessageRunner(this.#api, options.publication_data_mode)
+    return {
+      name,
+      options,
+      node: this.#node,
+      log,
+      clock: this.#clock,
+      async handle(message, since) {
+        const token = {}
+        if (since !== undefined) figures.begins(token, since)
+        const result = await runner.run(message)
+        const retry = result.outcome === 'retry'
+        figures.ends(token, since, retry)
+        if (retry) {
+          figures.errors++
+          figures.retries++
+          log.error({}, 'a message failed, and is tried again')
+        } else figures.processed++
+        if (result.outcome === 'skipped') {
+          const { reason, what } = result
+          figures.skipped(reason)
+          log.warn({ reason, error: what }, 'a message was skipped', reason)
+        }
+        return result.outcome
+      },
+      failed(error) {
+        figures.errors++
+        log.error({ reason: error.message }, 'the source of a consumer failed')
+      },
+      lag(messages) {
+        figures.lag = messages
+      },
+      async backoff(tries, signal) {
+        const token = {}
+        const ms = backoffDelay(tries)
+        figures.waits(token, ms)
+        await pause(ms, signal)
+        figures.waited(token)
+      },
+    }
+  }
+
+  /** Pulls no more; resolves when what runs is finished and acknowledged. */
+  async stop() {
+    this.#stopping.abort()
+    await Promise.all(
+      this.#running.map(async ({ consumer, started }) => {
+        await started.catch(() => {})
+        await consumer.stop()
+      }),
+    )
+  }
+
+  /** @returns {ConsumerFigures[]} */
+  sample() {
+    return this.#figures.map(figures => figures.sample())
+  }
+}

@@ -1,0 +1,171 @@
+// The queue process of a node, forked by the primary (primary/queue-process.js) if a consumer is enabled: it takes
+// messages from queues and runs them as server API calls. It listens to no port and serves no client. This room
+// assembles the process, without other logic; it may import every room but worker/, primary/ and cli/.
+// Messages of the primary: start, prepare, commit, drain (pull no more, finish what runs), end, log, gc. It ends with
+// the primary.
+
+import { url as inspectorUrl } from 'node:inspector'
+import { NodeInfo } from '../api/info.js'
+import { Publisher } from '../api/publish.js'
+import { ChannelRules } from '../auth/channel-rules.js'
+import { openBus } from '../broker/bus.js'
+import { createBroker, loadEngine } from '../broker/index.js'
+import { Consumers } from '../consumers/index.js'
+import { createLog, LimitedLog, LogOutput, levelOf } from '../log.js'
+import { noBatchCounts } from '../stats/batch-stats.js'
+import { collector } from '../stats/heap-trim.js'
+import { ProcessSampler, residentMemory } from '../stats/process-sample.js'
+import { Traffic } from '../stats/traffic.js'
+
+/** @import { ApiContext, NodeIdentity } from '../api/context.js' */
+/** @import { BrokerEvents } from '../broker/contract.js' */
+
+/**
+ * @typedef {object} QueuesStart the first message
+ * @property {'start'} type @property {any} config @property {number} number of the process, as of a worker
+ * @property {NodeIdentity} node
+ * @property {boolean} terminal
+ * @property {boolean} quiet log lines go to the primary, not to standard output
+ * @property {boolean} first the gateway starts: a server out of reach ends it
+ */
+
+/** Maximum wait for the engine, ms; then messages are tried until it is there. */
+const ENGINE_TIMEOUT_MS = 2000
+const SAMPLE_MS = 1000
+
+/**
+ * Answers to surveys, which other engines send to this process too: it has no clients and no channels.
+ * @param {NodeIdentity} node @returns {BrokerEvents['survey']}
+ */
+const surveyed = node => op => {
+  const { uid, name, version, startedAt } = node
+  if (op === 'channels') return {}
+  if (op === 'connections') return { node: { uid, name }, worker: -1, total: 0, connections: [] }
+  if (op !== 'info') return undefined
+  const uptime = Math.max(0, Date.now() - startedAt)
+  return { node: { uid, name, version }, uptime, clients: 0, users: [], channels: [], subscriptions: 0 }
+}
+
+/** @param {QueuesStart} start */
+async function run(start) {
+  const { node, number, terminal, quiet, first } = start
+  let { config } = start
+  let rules = new ChannelRules(config)
+  const output = new LogOutput(config.log, terminal)
+  output.shown = !quiet
+  if (quiet) output.forward = forwardLine
+  const fullLog = createLog(config.log, output, { process: 'queues' })
+  const log = new LimitedLog(fullLog)
+  /** @type {{config: any, rules: ChannelRules} | null} */
+  let prepared = null
+  // Before anything is awaited: a reload must reach a process that is still starting.
+  process.on('message', (/** @type {any} */ { type, id, config: next }) => {
+    let error = ''
+    if (type === 'prepare') {
+      try {
+        prepared = { config: next, rules: new ChannelRules(next) }
+      } catch ({ message }) {
+        error = message
+      }
+    } else if (type === 'commit') {
+      if (prepared !== null) ({ config, rules } = prepared)
+      fullLog.level = levelOf(config.log)
+    } else return
+    process.send?.({ type: 'switched', id, error })
+  })
+  const createEngine = await loadEngine(config)
+  const { socket, read } = openBus()
+  /** @type {BrokerEvents} */
+  const events = {
+    publication() {},
+    presence() {},
+    lost() {},
+    survey: surveyed(node),
+    called() {},
+  }
+  const broker = createBroker(createEngine, {
+    socket,
+    config,
+    events,
+    node: node.uid,
+    worker: number,
+    log: fullLog,
+  })
+  read.handle = broker.receive
+  const traffic = new Traffic([])
+  const resolving = { resolve: (/** @type {string} */ channel) => rules.resolve(channel) }
+  /** @type {ApiContext} */
+  const api = {
+    rules: resolving,
+    broker,
+    publisher: new Publisher(resolving, broker.pubsub, traffic),
+    nodeInfo: new NodeInfo(node, broker.control, config.node.info_metrics_aggregate_interval, Date.now),
+    traffic,
+    logger: log,
+  }
+  const consumers = new Consumers({ config, api, node: node.uid, log, clock: Date.now })
+  const sampler = new ProcessSampler({ log: output })
+  const sendSample = () => {
+    const counts = {
+      ...traffic.drain({ accepts: 0, connects: 0, deliveries: 0 }),
+      hooks: {},
+      batches: noBatchCounts(),
+    }
+    const sample = { time: Date.now(), process: sampler.sample(), counts, consumers: consumers.sample() }
+    process.send?.({ type: 'sample', sample, debugged: inspectorUrl() !== undefined })
+  }
+  setInterval(sendSample, SAMPLE_MS)
+  const collect = collector()
+  let draining = false
+  const drain = async () => {
+    if (draining) return
+    draining = true
+    await consumers.stop()
+    sendSample()
+    process.send?.({ type: 'drained' })
+  }
+  process.on('message', (/** @type {any} */ message) => {
+    switch (message.type) {
+      case 'drain':
+        drain().catch(crash)
+        break
+      case 'end':
+        log.report()
+        sendSample()
+        Promise.resolve(broker.control.close()).finally(() => process.disconnect?.())
+        break
+      case 'gc':
+        collect('major')
+        break
+      case 'log':
+        output.shown = message.shown
+        output.forward = message.forward ? forwardLine : null
+    }
+  })
+  await broker.start(ENGINE_TIMEOUT_MS)
+  await consumers.start(first)
+  process.send?.({ type: 'started', rss: residentMemory() })
+}
+
+/** Forwards a log line to the primary. @param {string} line */
+const forwardLine = line => process.send?.({ type: 'log', line })
+
+/** Ends the process. @param {string} message the reason, which the primary logs */
+function fail(message) {
+  process.send?.({ type: 'failed', message }, undefined, undefined, () => process.exit(1))
+}
+
+/** Ends the process after a programming error, with its stack. @param {unknown} error */
+const crash = error => fail((error instanceof Error && error.stack) || String(error))
+
+// The primary decides when it ends; a terminal sends its signals to the whole process group.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
+// It cannot work without its primary.
+process.on('disconnect', () => process.exit(0))
+process.on('uncaughtException', crash)
+process.on('unhandledRejection', crash)
+process.on('message', (/** @type {any} */ message) => {
+  if (message.type !== 'start') return
+  run(message).catch(error => fail(error.message))
+})
+process.send?.({ type: 'ready' })
