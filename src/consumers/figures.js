@@ -3,17 +3,7 @@
 /** A failed message that nobody tries again for this long is no longer in work here, ms. */
 const FORGET_MS = 60_000
 
-/**
- * @typedef {object} ConsumerFigures totals since the start of the process; ages and delays in ms
- * @property {string} name @property {string} type
- * @property {number} processed skipped ones included
- * @property {Record<string, number>} skipped by reason
- * @property {number} errors failed tries, and failures of the source
- * @property {number} retries messages that are tried again
- * @property {number} age of the oldest message in work since the last sample; 0: none, or unknown
- * @property {number} backoff delay before the next try of what fails; 0: nothing fails
- * @property {number | null} lag messages that wait at the source; null: unknown
- */
+/** @import { ConsumerFigures } from '../stats/schema.js' */
 
 export class Figures {
   processed = 0

@@ -9,7 +9,7 @@ import { MessageRunner } from './messages.js'
 /** @import { ApiContext } from '../api/context.js' */
 /** @import { LimitedLog } from '../log.js' */
 /** @import { Consumer, ConsumerContext } from './contract.js' */
-/** @import { ConsumerFigures } from './figures.js' */
+/** @import { ConsumerFigures } from '../stats/schema.js' */
 
 /**
  * @typedef {{create: (context: ConsumerContext) => Consumer}} TypeModule

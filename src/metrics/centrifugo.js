@@ -4,7 +4,7 @@
 import { disconnects } from '../errors.js'
 import { byName, counter, gauge, plainGauge } from './family.js'
 
-/** @import { Facts, PlainFamily } from './family.js' */
+/** @import { Facts, PlainFamily, Row } from './family.js' */
 
 const CLIENT = Object.freeze(['transport', 'accept_protocol', 'client_name', 'client_version'])
 const FRAME = Object.freeze(['transport', 'frame_type', 'channel_namespace'])
@@ -149,6 +149,15 @@ export const centrifugo = Object.freeze([
     'centrifugo_api_command_errors_total',
     'Error replies of the server API, by code.',
     ['protocol', 'method', 'error'],
-    ({ snapshot }) => byName(snapshot.counters.api_errors).map(([count, code]) => [count, 'http', '', code]),
+    ({ snapshot }) => {
+      const consuming = snapshot.consumers?.api_errors ?? {}
+      const all = Object.entries(snapshot.counters.api_errors)
+      return [
+        ...all.map(
+          ([code, count]) => /** @type {Row} */ ([count - (consuming[code] ?? 0), 'http', '', code]),
+        ),
+        ...byName(consuming).map(([count, code]) => /** @type {Row} */ ([count, 'consuming', '', code])),
+      ]
+    },
   ),
 ])

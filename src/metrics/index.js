@@ -5,6 +5,7 @@
 
 import { batches } from './batches.js'
 import { centrifugo } from './centrifugo.js'
+import { centrifugoConsumers, consumers } from './consumers.js'
 import { CONTENT_TYPE, expose } from './exposition.js'
 import { centrifugoProxies, hooks } from './hooks.js'
 import { lifecycle } from './lifecycle.js'
@@ -20,10 +21,12 @@ import { workers as workerFamilies } from './workers.js'
 export const families = Object.freeze([
   ...centrifugo,
   ...centrifugoProxies,
+  ...centrifugoConsumers,
   ...nodeFamilies,
   ...hooks,
   ...batches,
   ...lifecycle,
+  ...consumers,
   ...workerFamilies,
   ...processes,
   ...machine,

@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { LimitedLog } from '../log.js'
+import { ConsumerTotals } from '../stats/consumer-totals.js'
 import { CsvWriter } from '../stats/csv-writer.js'
 import { MachineSampler } from '../stats/machine.js'
 import { Monitor } from '../stats/monitor.js'
@@ -32,6 +33,7 @@ export class Telemetry {
   #sockets
   #process
   #monitor
+  #consumers = new ConsumerTotals()
   #relay
   #actions
   #facts
@@ -88,7 +90,11 @@ export class Telemetry {
       process: this.#process,
       sockets: this.#sockets,
       log: new LimitedLog(log),
-      outputs: () => ({ csv: this.#csv?.status ?? null, lifecycle: pool.lifecycle?.figures ?? null }),
+      outputs: () => ({
+        csv: this.#csv?.status ?? null,
+        lifecycle: pool.lifecycle?.figures ?? null,
+        consumers: this.#consumers.read(),
+      }),
       channels: () => (config.engine.type === 'memory' ? pool.channels : null),
     })
     this.#monitor.on(() => {
@@ -110,6 +116,7 @@ export class Telemetry {
     }
     this.#relay = new StatsRelay(this.#monitor, this.#actions)
     pool.observer = this
+    pool.queues.onMessage = message => this.#ofQueues(message)
   }
 
   /** Path of the stats socket; null if there is none. */
@@ -245,6 +252,14 @@ export class Telemetry {
       case 'log':
         this.#addLine(message.line)
     }
+  }
+
+  /** A message of the queue process. @param {any} message */
+  #ofQueues({ type, sample, line }) {
+    if (type === 'log') this.#addLine(line)
+    if (type !== 'sample') return
+    this.#monitor.lost.push(sample.counts)
+    this.#consumers.update(sample.process.pid, sample.consumers, sample.counts.api_errors)
   }
 
   // Commands of stats clients

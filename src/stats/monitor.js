@@ -106,7 +106,7 @@ export class Monitor {
    * @param {{read(): number | null}} [options.sockets] kernel bytes per connection
    * @param {{error: (fields: object, message: string) => void}} options.log
    * @param {() => number | null} [options.channels] number with subscribers; null unless the embedded broker knows
-   * @param {() => Pick<Snapshot, 'csv' | 'lifecycle'>} [options.outputs] state of the CSV file and of the lifecycle log
+   * @param {() => Pick<Snapshot, 'csv' | 'lifecycle' | 'consumers'>} [options.outputs] state of other parts
    * @param {() => number} [options.clock] unix ms
    * @param {() => number} [options.now] ms, monotonic
    */
@@ -119,7 +119,7 @@ export class Monitor {
     sockets = UNKNOWN,
     log,
     channels = () => null,
-    outputs = () => ({ csv: null, lifecycle: null }),
+    outputs = () => ({ csv: null, lifecycle: null, consumers: null }),
     clock = Date.now,
     now = () => performance.now(),
   }) {

@@ -224,6 +224,22 @@ export const SCHEMA_VERSION = 1
  */
 
 /**
+ * A consumer (docs/consumers.md). Counts are those since the start of the gateway.
+ * @typedef {object} ConsumerFigures
+ * @property {string} name @property {string} type
+ * @property {number} processed messages, skipped ones included
+ * @property {Record<string, number>} skipped by reason
+ * @property {number} errors failed tries, and failures of the source
+ * @property {number} retries failed tries of messages that are tried again
+ * @property {number} age ms, of the oldest message in work; 0: none, or unknown
+ * @property {number} backoff ms before the next try of what fails; 0: nothing fails
+ * @property {number | null} lag messages that wait at the source; null: unknown
+ *
+ * @typedef {{list: ConsumerFigures[], api_errors: Record<string, number>}} ConsumersFigures `api_errors`: of their calls,
+ *   by code
+ */
+
+/**
  * One node, one second.
  * @typedef {object} Snapshot
  * @property {number} version of the schema
@@ -242,6 +258,7 @@ export const SCHEMA_VERSION = 1
  * @property {GatewayEvent[]} events since the previous snapshot
  * @property {{file: string, bytes: number, max_bytes: number, rotations: number, error: string | null} | null} csv
  * @property {LifecycleFigures | null} lifecycle null: no lifecycle log
+ * @property {ConsumersFigures | null} consumers null: no consumers
  */
 
 // The stats stream: one JSON text a line, over the gateway's Unix socket and over HTTP (admin). The gateway writes

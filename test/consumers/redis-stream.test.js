@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { startGateway } from '../gateway.js'
-import { startRedis } from '../redis/servers.js'
+import { startRedis, until } from '../redis/servers.js'
 
 /** @param {string} name @param {import('../redis/servers.js').RedisServer} redis @param {object} [more] */
 const consumer = (name, redis, more = {}) => ({
@@ -16,6 +16,7 @@ t.test('entries become publications; bad ones are skipped; the end finishes what
   const redis = await startRedis(t)
   const gateway = await startGateway(t, {
     workers: 1,
+    prometheus: { enabled: true },
     channel: { without_namespace: { history_size: 10, history_ttl: '60s' } },
     consumers: [
       consumer('commands', redis),
@@ -35,6 +36,19 @@ t.test('entries become publications; bad ones are skipped; the end finishes what
     gateway.line(({ msg, consumer }) => msg === 'a message was skipped' && consumer === name),
   )
   t.match(await Promise.all(skips), [{ reason: 'malformed' }, { reason: 'invalid_data' }])
+  const wanted = [
+    'centrifugo_consumers_messages_processed_total{consumer_name="commands"} 4',
+    'centrifugo_consumers_messages_processed_total{consumer_name="data"} 2',
+    'centrifugo_consumers_errors_total{consumer_name="data"} 0',
+    'halley_consumers_skipped_total{consumer_name="commands",reason="malformed"} 2',
+    'halley_consumers_skipped_total{consumer_name="data",reason="invalid_data"} 1',
+  ]
+  await until(async () => {
+    const page = await (await fetch(`${gateway.url}/metrics`)).text()
+    return wanted.every(line => page.includes(line))
+  })
+  const { result } = await gateway.api('history', { channel: 'c', limit: 10 })
+  t.same(result.publications.map((/** @type {any} */ { data }) => data.x).sort(), [1, 2, 3])
   const ended = await gateway.stop()
   t.same(ended, { code: 0, signal: null })
   for (const [stream, entries] of [

@@ -510,6 +510,24 @@ export function mockSnapshots({
         bound: known ? 'memory' : null,
       },
       events,
+      consumers: csv
+        ? {
+            list: [
+              {
+                name: 'orders',
+                type: 'redis_stream',
+                processed: 20 * second,
+                skipped: { malformed: 2 },
+                errors: 3,
+                retries: 1,
+                age: 40,
+                backoff: 0,
+                lag: 5,
+              },
+            ],
+            api_errors: { 102: 1 },
+          }
+        : null,
       lifecycle: csv
         ? {
             journal: { clients: 900, bytes: 300_000, refused: 0 },
