@@ -1,0 +1,218 @@
+// Consumers of Kafka, against a real server: faults, rebalances, transactions, a backlog.
+
+import t from 'tap'
+import { loadKafka } from '../../src/kafka-client.js'
+import { startKafka, withoutKafka } from '../servers/kafka.js'
+import { TcpProxy } from '../tcp-proxy.js'
+import { memberOf } from './kafka-rig.js'
+import { firstOfEach, numbered } from './type-rig.js'
+
+const PAUSE_MS = 30_000
+
+/** @param {string[]} values @param {number} [partition] */
+const records = (values, partition = 0) => values.map(value => ({ value, partition }))
+
+/** @param {import('./type-rig.js').TypeRig} rig @param {string} prefix of a partition's records */
+const of = (rig, prefix) => rig.payloads.filter(payload => payload?.startsWith(prefix))
+
+t.test('Kafka', { skip: withoutKafka() }, async t => {
+  // Clients come through a proxy: the server names its port.
+  const proxy = await TcpProxy.start(t, 0)
+  const server = await startKafka(t, {
+    ports: port => {
+      proxy.targets = [port]
+      return { 'advertised.listeners': `CLIENT://127.0.0.1:${proxy.port}` }
+    },
+  })
+  let topics = 0
+  /** @param {number} [partitions] @returns {Promise<string>} a topic of its own */
+  const newTopic = async partitions => {
+    const topic = `orders-${++topics}`
+    await server.createTopic(topic, partitions)
+    return topic
+  }
+  /** @param {any} t @param {string} topic @param {object} [more] */
+  const start = async (t, topic, more) => {
+    const rig = memberOf([server.broker], topic, more)
+    await rig.start(t)
+    return rig
+  }
+
+  t.test('a record that fails delays its partition only, however much waits', async t => {
+    const topic = await newTopic(2)
+    await server.send(topic, records(numbered(5000, 'a')))
+    await server.send(topic, records(numbered(5000, 'b'), 1))
+    const rig = memberOf([server.broker], topic, { partition_queue_max_size: 10 })
+    let broken = true
+    rig.answer = ({ payload }) => (broken && payload === 'a7' ? 'retry' : 'done')
+    await rig.start(t)
+    await rig.until(() => of(rig, 'b').length === 5000)
+    t.same(of(rig, 'a'), numbered(7, 'a'))
+    broken = false
+    await rig.until(() => rig.calls.length === 10_000)
+    t.same(of(rig, 'a'), numbered(5000, 'a'))
+    t.same(of(rig, 'b'), numbered(5000, 'b'))
+    await rig.until(() => rig.lag === 0)
+  })
+
+  t.test('a topic that is missing is waited for', async t => {
+    const rig = await start(t, 'later')
+    await rig.until(() => rig.failures.length > 0)
+    t.match(rig.failures[0].message, /Unknown topic later/)
+    await server.createTopic('later')
+    await server.send('later', records(['one']))
+    await rig.until(() => rig.calls.length === 1)
+  })
+
+  t.test('stop finishes the record in work and commits it; one in back-off comes again', async t => {
+    const topic = await newTopic(2)
+    await server.send(topic, records(numbered(5, 'a')))
+    await server.send(topic, records(numbered(5, 'b'), 1))
+    const rig = memberOf([server.broker], topic)
+    /** @type {(outcome: 'done') => void} */
+    let finish = () => {}
+    let tries = 0
+    rig.answer = ({ payload }) => {
+      if (payload === 'a2') return new Promise(resolve => (finish = resolve))
+      if (payload !== 'b1') return 'done'
+      tries++
+      return 'retry'
+    }
+    await rig.start(t)
+    await rig.until(() => tries > 1 && of(rig, 'a').length === 2)
+    const stopped = rig.consumer.stop()
+    finish('done')
+    await stopped
+    const next = await start(t, topic)
+    await next.until(() => next.calls.length === 6)
+    t.same(of(next, 'a'), ['a3', 'a4'])
+    t.same(of(next, 'b'), ['b1', 'b2', 'b3', 'b4'])
+  })
+
+  t.test('records of aborted transactions are left out', async t => {
+    const topic = await newTopic()
+    const { Producer } = await loadKafka()
+    const producer = new Producer({
+      clientId: 'test',
+      bootstrapBrokers: [server.broker],
+      transactionalId: 'transactions',
+      idempotent: true,
+    })
+    for (const [value, commits] of /** @type {[string, boolean][]} */ ([
+      ['a', false],
+      ['b', true],
+      ['c', false],
+      ['d', true],
+    ])) {
+      const transaction = await producer.beginTransaction()
+      await transaction.send({ messages: [{ topic, partition: 0, value: Buffer.from(value) }] })
+      await (commits ? transaction.commit() : transaction.abort())
+    }
+    await producer.close()
+    await server.send(topic, records(['e']))
+    const rig = await start(t, topic)
+    await rig.until(() => rig.payloads.includes('e'))
+    t.same(rig.payloads, ['b', 'd', 'e'])
+    const uncommitted = await start(t, topic, { fetch_read_uncommitted: true, consumer_group: 'uncommitted' })
+    await uncommitted.until(() => uncommitted.payloads.includes('e'))
+    t.same(uncommitted.payloads, ['a', 'b', 'c', 'd', 'e'])
+  })
+
+  t.test('members share the partitions; records keep their order when one comes and goes', async t => {
+    const topic = await newTopic(4)
+    const prefixes = ['a', 'b', 'c', 'd']
+    const sent = prefixes.map(() => 0)
+    const send = async () => {
+      for (const [partition, prefix] of prefixes.entries()) {
+        const values = Array.from({ length: 50 }, () => `${prefix}${sent[partition]++}`)
+        await server.send(topic, records(values, partition))
+      }
+    }
+    /** @type {string[]} of both members, in the order of their effect */
+    const effects = []
+    const members = [memberOf([server.broker], topic), memberOf([server.broker], topic)]
+    for (const member of members) {
+      member.answer = async ({ payload }) => {
+        await new Promise(resolve => setTimeout(resolve, 2))
+        effects.push(/** @type {string} */ (payload))
+        return 'done'
+      }
+    }
+    await send()
+    await members[0].start(t)
+    await members[0].until(() => effects.length > 20)
+    await members[1].start(t)
+    // The group has its second member after two heartbeats of the first one.
+    while (members[1].calls.length === 0) await send()
+    await members[0].consumer.stop()
+    await send()
+    const total = sent.reduce((sum, count) => sum + count)
+    await members[1].until(() => new Set(effects).size === total)
+    for (const [partition, prefix] of prefixes.entries()) {
+      const seen = effects.filter(effect => effect.startsWith(prefix))
+      t.same(seen, numbered(sent[partition], prefix), 'each once: nobody was killed')
+    }
+  })
+
+  t.test('a static member takes its partitions back without a rebalance', async t => {
+    const topic = await newTopic()
+    const more = { instance_id: 'node-a' }
+    const first = await start(t, topic, more)
+    await server.send(topic, records(['one']))
+    await first.until(() => first.calls.length === 1)
+    await first.consumer.stop()
+    await server.send(topic, records(['two']))
+    const second = await start(t, topic, more)
+    await second.until(() => second.calls.length === 1)
+    t.same(second.payloads, ['two'])
+  })
+
+  t.test('connections that are cut again and again lose nothing and keep the order', async t => {
+    const topic = await newTopic()
+    await server.send(topic, records(numbered(5000)))
+    const rig = memberOf([server.broker], topic, { partition_queue_max_size: 100 })
+    await rig.start(t)
+    for (const count of [100, 2000, 4000]) {
+      await rig.until(() => rig.calls.length >= count)
+      proxy.cut()
+    }
+    await server.send(topic, records(['last']))
+    await rig.until(() => rig.payloads.includes('last'))
+    t.same(firstOfEach(rig.payloads), [...numbered(5000), 'last'])
+  })
+
+  t.test('a backlog of 100,000', async t => {
+    const topic = await newTopic()
+    await server.send(topic, records(numbered(100_000)))
+    const begun = performance.now()
+    const rig = await start(t, topic)
+    await rig.until(() => rig.calls.length === 100_000)
+    t.comment(
+      `${Math.round(100_000 / ((performance.now() - begun) / 1000))} records a second, without an API call`,
+    )
+    t.same(rig.payloads, numbered(100_000))
+  })
+
+  t.test('a server that is killed, and one that stands still for 30 s', async t => {
+    const topic = await newTopic()
+    await server.send(topic, records(numbered(10)))
+    const rig = await start(t, topic)
+    await rig.until(() => rig.calls.length === 10)
+    await server.restart()
+    await server.send(topic, records(numbered(10, 'b')))
+    await rig.until(() => rig.payloads.includes('b9'))
+    t.same(firstOfEach(rig.payloads), [...numbered(10), ...numbered(10, 'b')])
+    server.pause()
+    await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+    server.resume()
+    await server.send(topic, records(['c']))
+    await rig.until(() => rig.payloads.includes('c'))
+    t.same(firstOfEach(rig.payloads), [...numbered(10), ...numbered(10, 'b'), 'c'])
+  })
+
+  t.test('without a server the start is refused', async t => {
+    await server.kill()
+    const rig = memberOf([server.broker], 'orders')
+    await t.rejects(rig.consumer.start(), /ECONNREFUSED|127\.0\.0\.1/)
+  })
+})

@@ -1,0 +1,246 @@
+// Consumers of RabbitMQ, against a real server.
+
+import t from 'tap'
+import * as rabbitmq from '../../src/consumers/rabbitmq.js'
+import { startRabbit, withoutRabbit } from '../servers/rabbitmq.js'
+import { TcpProxy } from '../tcp-proxy.js'
+import { firstOfEach, numbered, TypeRig } from './type-rig.js'
+
+const PAUSE_MS = 30_000
+
+/** @param {string[]} urls @param {string} queue @param {object} [more] options */
+const optionsOf = (urls, queue, more = {}) => ({
+  urls,
+  tls: { enabled: false },
+  queues: [queue],
+  prefetch: 100,
+  concurrency: 1,
+  method_header: 'centrifugo-method',
+  publication_data_mode: { enabled: false },
+  declare: false,
+  bindings: [],
+  on_malformed: 'ack',
+  ...more,
+})
+
+t.test('RabbitMQ', { skip: withoutRabbit() }, async t => {
+  const server = await startRabbit(t)
+  let queues = 0
+  /** @param {object} [args] @returns {Promise<string>} a queue of its own */
+  const newQueue = async (args = {}) => {
+    const queue = `orders-${++queues}`
+    await server.declare(queue, args)
+    return queue
+  }
+  /** @param {any} t @param {string} queue @param {object} [more] @param {number} [port] */
+  const start = async (t, queue, more = {}, port) => {
+    const rig = new TypeRig(rabbitmq, optionsOf([server.url(port)], queue, more))
+    await rig.start(t)
+    return rig
+  }
+
+  t.test('runs one message at a time, in order, and leaves none', async t => {
+    const queue = await newQueue()
+    await server.send(queue, numbered(500), { 'centrifugo-method': 'publish', number: 5, nested: { a: 1 } })
+    const rig = await start(t, queue)
+    await rig.until(() => rig.calls.length === 500)
+    t.same(rig.payloads, numbered(500))
+    t.equal(rig.concurrent, 1)
+    t.same(rig.calls[0].headers, { 'centrifugo-method': 'publish', number: '5' })
+    t.equal(rig.calls[0].method, 'publish')
+    await rig.consumer.stop()
+    t.equal(await server.ready(queue), 0)
+    t.same(rig.failures, [])
+  })
+
+  t.test('a message that fails is tried again in place', async t => {
+    const queue = await newQueue()
+    await server.send(queue, numbered(5))
+    let failures = 3
+    const rig = new TypeRig(rabbitmq, optionsOf([server.url()], queue))
+    rig.answer = ({ payload }) => (payload === '2' && failures-- > 0 ? 'retry' : 'done')
+    await rig.start(t)
+    await rig.until(() => rig.calls.length === 5)
+    t.same(rig.payloads, numbered(5))
+  })
+
+  t.test('bad messages go to the dead-letter exchange with on_malformed reject', async t => {
+    const dead = await newQueue()
+    const queue = await newQueue({ 'x-dead-letter-exchange': '', 'x-dead-letter-routing-key': dead })
+    await server.send(queue, numbered(6))
+    const rig = new TypeRig(rabbitmq, optionsOf([server.url()], queue, { on_malformed: 'reject' }))
+    rig.answer = ({ payload }) => (Number(payload) % 3 === 1 ? 'skipped' : 'done')
+    await rig.start(t)
+    await rig.until(() => rig.calls.length === 6)
+    await rig.consumer.stop()
+    t.equal(await server.ready(queue), 0)
+    t.equal(await server.ready(dead), 2)
+  })
+
+  t.test('concurrency runs several at a time', async t => {
+    const queue = await newQueue()
+    await server.send(queue, numbered(50))
+    const rig = new TypeRig(rabbitmq, optionsOf([server.url()], queue, { concurrency: 8 }))
+    rig.answer = async () => {
+      await new Promise(resolve => setImmediate(resolve))
+      return 'done'
+    }
+    await rig.start(t)
+    await rig.until(() => rig.calls.length === 50)
+    t.equal(rig.concurrent, 8)
+    await rig.consumer.stop()
+    t.equal(await server.ready(queue), 0)
+  })
+
+  t.test('stop finishes the message in work and gives the others back', async t => {
+    const queue = await newQueue()
+    await server.send(queue, numbered(20))
+    const rig = new TypeRig(rabbitmq, optionsOf([server.url()], queue))
+    /** @type {(outcome: 'done') => void} */
+    let finish = () => {}
+    const begun = new Promise(began => {
+      rig.answer = () =>
+        new Promise(resolve => {
+          finish = resolve
+          began(null)
+        })
+    })
+    await rig.start(t)
+    await begun
+    const stopped = rig.consumer.stop()
+    finish('done')
+    await stopped
+    t.same(rig.payloads, ['0'])
+    t.equal(await server.ready(queue), 19)
+  })
+
+  t.test('a message in back-off is given back at the end', async t => {
+    const queue = await newQueue()
+    await server.send(queue, ['one'])
+    const rig = new TypeRig(rabbitmq, optionsOf([server.url()], queue))
+    let tries = 0
+    rig.answer = () => {
+      tries++
+      return 'retry'
+    }
+    await rig.start(t)
+    await rig.until(() => tries > 2)
+    await rig.consumer.stop()
+    t.equal(await server.ready(queue), 1)
+  })
+
+  t.test('a connection that is cut again and again loses nothing and keeps the order', async t => {
+    const queue = await newQueue()
+    const proxy = await TcpProxy.start(t, server.port)
+    await server.send(queue, numbered(2000))
+    const rig = await start(t, queue, {}, proxy.port)
+    for (const count of [100, 600, 1200]) {
+      await rig.until(() => new Set(rig.payloads).size >= count)
+      proxy.cut()
+    }
+    await rig.until(() => new Set(rig.payloads).size === 2000)
+    t.same(firstOfEach(rig.payloads), numbered(2000))
+    t.ok(rig.failures.length >= 3)
+    await rig.consumer.stop()
+    t.equal(await server.ready(queue), 0)
+  })
+
+  t.test('a connection that is cut between work and acknowledgement repeats the message', async t => {
+    const queue = await newQueue()
+    const proxy = await TcpProxy.start(t, server.port)
+    await server.send(queue, ['one', 'two'])
+    const rig = new TypeRig(rabbitmq, optionsOf([server.url(proxy.port)], queue))
+    let cut = false
+    rig.answer = () => {
+      if (!cut) proxy.cut()
+      cut = true
+      return 'done'
+    }
+    await rig.start(t)
+    await rig.until(
+      () => rig.payloads.filter(payload => payload === 'one').length === 2 && rig.payloads.at(-1) === 'two',
+    )
+    t.same(firstOfEach(rig.payloads), ['one', 'two'])
+  })
+
+  t.test('a queue that is missing, and one that is deleted, is waited for', async t => {
+    const rig = await start(t, 'later')
+    await rig.until(() => rig.failures.length > 0)
+    t.match(rig.failures[0].message, /no queue 'later'/)
+    await server.send(await server.declare('later').then(() => 'later'), ['one'])
+    await rig.until(() => rig.calls.length === 1)
+    await server.with(channel => channel.deleteQueue('later'))
+    await server.declare('later')
+    await server.send('later', ['two'])
+    await rig.until(() => rig.calls.length === 2)
+    t.same(rig.payloads, ['one', 'two'])
+  })
+
+  t.test(
+    'declares queues for one consumer at a time, with their bindings: two nodes keep the order',
+    async t => {
+      await server.with(channel => channel.assertExchange('events', 'topic'))
+      const more = {
+        declare: true,
+        bindings: [{ queue: 'bound', exchange: 'events', routing_key: 'order.*' }],
+      }
+      const rigs = [await start(t, 'bound', more), await start(t, 'bound', more)]
+      for (const rig of rigs) await rig.until(() => rig.lag >= 0)
+      /** @param {string[]} payloads */
+      const publish = payloads =>
+        server.with(async channel => {
+          for (const payload of payloads) channel.publish('events', 'order.new', Buffer.from(payload))
+          await channel.waitForConfirms()
+        })
+      await publish(numbered(100))
+      await Promise.race(rigs.map(rig => rig.until(() => rig.calls.length === 100)))
+      const [active, other] = rigs[0].calls.length > 0 ? rigs : rigs.reverse()
+      t.same(active.payloads, numbered(100))
+      t.same(other.payloads, [])
+      await active.consumer.stop()
+      await publish(['last'])
+      await other.until(() => other.calls.length === 1)
+      t.same(other.payloads, ['last'])
+    },
+  )
+
+  t.test('a backlog of 100,000', async t => {
+    const queue = await newQueue()
+    await server.send(queue, numbered(100_000))
+    const begun = performance.now()
+    const rig = await start(t, queue)
+    await rig.until(() => rig.calls.length === 100_000)
+    t.comment(
+      `${Math.round(100_000 / ((performance.now() - begun) / 1000))} messages a second, without an API call`,
+    )
+    t.same(rig.payloads, numbered(100_000))
+    await rig.consumer.stop()
+    t.equal(await server.ready(queue), 0)
+  })
+
+  t.test('a server that is killed, and one that stands still for 30 s', async t => {
+    const queue = await newQueue()
+    await server.send(queue, numbered(10))
+    const rig = await start(t, queue)
+    await rig.until(() => rig.calls.length === 10)
+    await server.restart()
+    await server.send(queue, numbered(10, 'b'))
+    await rig.until(() => rig.calls.some(({ payload }) => payload === 'b9'))
+    t.same(firstOfEach(rig.payloads), [...numbered(10), ...numbered(10, 'b')])
+    const failures = rig.failures.length
+    t.ok(failures > 0)
+    server.pause()
+    await rig.until(() => rig.failures.length > failures)
+    await new Promise(resolve => setTimeout(resolve, PAUSE_MS - 20_000))
+    server.resume()
+    await server.send(queue, ['c'])
+    await rig.until(() => rig.calls.at(-1)?.payload === 'c')
+    t.same(firstOfEach(rig.payloads), [...numbered(10), ...numbered(10, 'b'), 'c'])
+  })
+
+  t.test('without a server the start is refused', async t => {
+    await server.kill()
+    const rig = new TypeRig(rabbitmq, optionsOf([server.url()], 'orders'))
+    await t.rejects(rig.consumer.start(), /127\.0\.0\.1:\d+: .*ECONNREFUSED/)
+  })
+})
