@@ -68,6 +68,12 @@ export function checkDataMode(path, { publication_data_mode: mode }, report) {
     report.refuse([`${path}.publication_data_mode.${key}`], 'is empty')
 }
 
+/** @param {string} path of the block @param {Record<string, any>} options @param {Report} report */
+function checkTls(path, { tls }, report) {
+  if (!tls.enabled) return
+  for (const [key, fault] of tlsFaults(tls)) report.refuse([`${path}.tls.${key}`], fault)
+}
+
 /** Type -> rules of its block. @type {Record<string, (path: string, options: any, report: Report) => void>} */
 const CHECKS = {
   redis_stream(path, options, report) {
@@ -78,6 +84,32 @@ const CHECKS = {
       options.streams.includes(key, i + 1),
     )
     if (twice !== undefined) report.refuse([`${path}.streams`], `${show(twice)} is there twice`)
+  },
+  kafka(path, options, report) {
+    checkRequired(path, options, ['brokers', 'topics', 'consumer_group'], report)
+    for (const key of ['topics', 'consumer_group', 'instance_id']) {
+      if ([options[key]].flat().some((/** @type {string} */ text) => /\s/.test(text)))
+        report.refuse([`${path}.${key}`], 'has white space')
+    }
+    if (options.partition_queue_max_size === 0)
+      report.refuse([`${path}.partition_queue_max_size`], 'is 0, it must be -1 or at least 1')
+    if (options.sasl_mechanism !== '') checkRequired(path, options, ['sasl_user', 'sasl_password'], report)
+    if (options.assume_role_arn !== '')
+      report.refuse([`${path}.assume_role_arn`], 'needs aws-msk-iam, which Halley does not support')
+    checkTls(path, options, report)
+    checkDataMode(path, options, report)
+  },
+  rabbitmq(path, options, report) {
+    checkRequired(path, options, ['urls', 'queues'], report)
+    // Without the address: it may have a password.
+    if (options.urls.some((/** @type {string} */ url) => !/^amqps?:\/\//.test(url) || !URL.canParse(url)))
+      report.refuse([`${path}.urls`], 'has an entry that is no amqp:// or amqps:// address')
+    for (const { queue } of options.bindings) {
+      if (!options.queues.includes(queue))
+        report.refuse([`${path}.bindings`], `${show(queue)} is not among the queues`)
+    }
+    checkTls(path, options, report)
+    checkDataMode(path, options, report)
   },
 }
 

@@ -19,7 +19,11 @@ import { MessageRunner } from './messages.js'
  */
 
 /** @type {readonly Type[]} */
-const TYPES = Object.freeze([{ type: 'redis_stream', load: () => import('./redis_stream.js'), packages: [] }])
+const TYPES = Object.freeze([
+  { type: 'redis_stream', load: () => import('./redis_stream.js'), packages: [] },
+  { type: 'kafka', load: () => import('./kafka.js'), packages: ['@platformatic/kafka@2'] },
+  { type: 'rabbitmq', load: () => import('./rabbitmq.js'), packages: ['amqplib@2'] },
+])
 
 /** @param {string} spec `@scope/name@2` @returns {string} without the version */
 const packageOf = spec => spec.replace(/(?!^)@.*$/, '')

@@ -10,6 +10,9 @@ import { KafkaPartition } from './kafka-partition.js'
 /** @import { Consumer as Client } from '@platformatic/kafka' */
 /** @import { ConsumerContext } from './contract.js' */
 
+// Not in start(): a missing package is an error of loading this file.
+const { Consumer } = await loadKafka()
+
 const SESSION_MS = 30_000
 const HEARTBEAT_MS = 3000
 const COMMIT_INTERVAL_MS = 5000
@@ -67,7 +70,6 @@ class KafkaConsumer {
   }
 
   async start() {
-    const { Consumer } = await loadKafka()
     const common = this.#clientOptions()
     const { instance_id: instance } = this.#options
     this.#group = new Consumer({
@@ -272,6 +274,7 @@ class KafkaConsumer {
 
   async stop() {
     this.#stopped.abort()
+    if (this.#group === null) return
     for (const timer of this.#timers) clearInterval(timer)
     await Promise.all([...this.#partitions.values()].map(partition => partition.revoke()))
     await within(this.#commit(), STOP_TIMEOUT_MS)

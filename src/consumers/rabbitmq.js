@@ -321,16 +321,20 @@ export function create(context) {
   const lengths = new Map()
   /** @type {string[]} */
   const queues = context.options.queues
-  const readers = queues.map(
-    queue =>
-      new QueueReader(queue, context, messages => {
-        lengths.set(queue, messages)
-        context.lag([...lengths.values()].reduce((sum, length) => sum + length, 0))
-      }),
-  )
+  const newReaders = () =>
+    queues.map(
+      queue =>
+        new QueueReader(queue, context, messages => {
+          lengths.set(queue, messages)
+          context.lag([...lengths.values()].reduce((sum, length) => sum + length, 0))
+        }),
+    )
+  /** @type {QueueReader[]} */
+  let readers = []
   const stop = async () => void (await Promise.all(readers.map(reader => reader.stop())))
   return {
     async start() {
+      readers = newReaders()
       try {
         await Promise.all(readers.map(reader => reader.start()))
       } catch (error) {

@@ -133,7 +133,7 @@ t.test('Kafka', { skip: withoutKafka() }, async t => {
     const members = [memberOf([server.broker], topic), memberOf([server.broker], topic)]
     for (const member of members) {
       member.answer = async ({ payload }) => {
-        await new Promise(resolve => setTimeout(resolve, 2))
+        await new Promise(resolve => setImmediate(resolve))
         effects.push(/** @type {string} */ (payload))
         return 'done'
       }
@@ -143,7 +143,12 @@ t.test('Kafka', { skip: withoutKafka() }, async t => {
     await members[0].until(() => effects.length > 20)
     await members[1].start(t)
     // The group has its second member after two heartbeats of the first one.
-    while (members[1].calls.length === 0) await send()
+    while (members[1].calls.length === 0) {
+      await send()
+      const total = sent.reduce((sum, count) => sum + count)
+      const all = () => new Set(effects).size === total
+      await Promise.race(members.map(member => member.until(all)))
+    }
     await members[0].consumer.stop()
     await send()
     const total = sent.reduce((sum, count) => sum + count)
