@@ -13,6 +13,8 @@ import { tlsOptions } from '../config/pem.js'
 const CONNECT_TIMEOUT_MS = 10_000
 const RECONNECT_MS = 500
 const FLUSH_TIMEOUT_MS = 1000
+/** Delay of what is given back at the end: this process has left by then. */
+const GIVE_BACK_MS = 100
 const ACK_WAIT_NS = 30_000_000_000
 /** Messages that wait in this process at most: together they are due within the acknowledgement time. */
 const MAX_FETCHED = 100
@@ -80,9 +82,8 @@ class NatsConsumer {
     if (connection === null) return
     await this.#messages?.close()
     await this.#running
-    // Given back before the server knows that nobody pulls here, they would come here again.
-    await this.#flush(connection)
-    for (const message of this.#unbegun) message.nak()
+    // At once, the server would send the first one to the pull request of this process again, where it is lost for 30 s.
+    for (const message of this.#unbegun) message.nak(GIVE_BACK_MS)
     await this.#flush(connection)
     await connection.close()
   }
@@ -102,17 +103,26 @@ class NatsConsumer {
     const { stream_name: stream, durable_consumer_name: durable, subjects } = this.#options
     if (!this.#options.use_existing_consumer) {
       const manager = await jetstreamManager(connection)
-      await manager.consumers.add(stream, {
-        durable_name: durable,
-        ack_policy: AckPolicy.Explicit,
-        ack_wait: ACK_WAIT_NS,
-        max_deliver: -1,
+      /** What may be changed later. */
+      const settings = {
         max_ack_pending: this.#options.max_ack_pending,
-        deliver_policy: this.#options.deliver_policy === 'all' ? DeliverPolicy.All : DeliverPolicy.New,
         // Servers before 2.10 know one subject only.
         ...(subjects.length === 1 && { filter_subject: subjects[0] }),
         ...(subjects.length > 1 && { filter_subjects: subjects }),
-      })
+      }
+      try {
+        await manager.consumers.add(stream, {
+          ...settings,
+          durable_name: durable,
+          ack_policy: AckPolicy.Explicit,
+          ack_wait: ACK_WAIT_NS,
+          max_deliver: -1,
+          deliver_policy: this.#options.deliver_policy === 'all' ? DeliverPolicy.All : DeliverPolicy.New,
+        })
+      } catch (error) {
+        if (!/already exists/.test(error.message)) throw error
+        await manager.consumers.update(stream, durable, settings)
+      }
     }
     const consumer = await jetstream(connection).consumers.get(stream, durable)
     return consumer.consume({ max_messages: MAX_FETCHED, abort_on_missing_resource: true })

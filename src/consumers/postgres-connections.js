@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tlsOptions } from '../config/pem.js'
 
-/** @import { Dsn } from './postgres-dsn.js' */
+/** @import { Dsn } from '../config/postgres-dsn.js' */
 
 /** An optional peer, without types. @type {any} */
 const { Client, types } = createRequire(import.meta.url)('pg')

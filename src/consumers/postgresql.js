@@ -2,14 +2,14 @@
 // partition, reads rows, runs their commands and deletes those that are finished. So the nodes of a cluster, those of
 // Centrifugo too, work on a partition one at a time, and a row whose command had no effect stays.
 
+import { parseDsn } from '../config/postgres-dsn.js'
 import { runInOrder } from './in-order.js'
 import { Connections, connect } from './postgres-connections.js'
-import { parseDsn } from './postgres-dsn.js'
 import { TableWatch } from './postgres-watch.js'
 
 /** @import { Consumer, ConsumerContext, Message } from './contract.js' */
 /** @import { Connection } from './postgres-connections.js' */
-/** @import { Dsn } from './postgres-dsn.js' */
+/** @import { Dsn } from '../config/postgres-dsn.js' */
 
 /** @typedef {Message & {id: string, since: number | undefined}} Row */
 /** @typedef {'more' | 'idle' | 'retry'} TurnEnd more: there may be further rows; retry: a command failed */

@@ -1,0 +1,49 @@
+// Connection strings of PostgreSQL.
+
+import t from 'tap'
+import { parseDsn } from '../../src/config/postgres-dsn.js'
+
+t.test('a URL and pairs mean the same', async t => {
+  const whole = {
+    client: {
+      host: 'db',
+      port: 5433,
+      user: 'app',
+      password: "a b'c",
+      database: 'shop',
+      application_name: 'halley',
+    },
+    sslmode: 'require',
+    poolMax: 7,
+    settings: { search_path: 'x' },
+  }
+  const url = "postgres://app:a%20b'c@db:5433/shop?sslmode=require&pool_max_conns=7&search_path=x"
+  t.match(parseDsn(url), whole)
+  const pairs = String.raw`host=db port=5433 user=app password='a b\'c' dbname=shop sslmode=require pool_max_conns=7 search_path=x`
+  t.match(parseDsn(pairs), whole)
+})
+
+t.test('hosts: none, IPv6, a socket', async t => {
+  t.equal(parseDsn('postgres:///shop').client.host, undefined)
+  t.equal(parseDsn('postgresql://app@/shop?host=/run/postgresql').client.host, '/run/postgresql')
+  t.equal(parseDsn('postgresql://app@/shop?host=/run/postgresql').sslmode, 'disable')
+  t.equal(parseDsn('postgres://[::1]:1/shop').client.host, '::1')
+  t.equal(parseDsn('host=db').sslmode, 'prefer')
+})
+
+t.test('a fault is named without the password', async t => {
+  for (const [dsn, fault] of [
+    ['', 'is empty'],
+    ['nonsense', 'is neither a postgres:// URL nor pairs'],
+    ['postgres://a:hush@one,two/db', 'names several hosts'],
+    ['host=one,two password=hush', 'names several hosts'],
+    ['postgres://a:hush@db/x?sslmode=maybe', 'has an unknown sslmode'],
+    ['postgres://a:hush@db/x?pool_max_conns=x', 'has a pool_max_conns that is not within 0 and 10000'],
+    ['postgres://a:hush@db:port/x', 'is not a postgres:// URL'],
+    ['postgres://a:hush%zz@db/x', 'has a %'],
+  ]) {
+    const error = t.throws(() => parseDsn(dsn), undefined, dsn)
+    t.match(/** @type {any} */ (error).message, fault, dsn)
+    t.notMatch(/** @type {any} */ (error).message, 'hush')
+  }
+})
