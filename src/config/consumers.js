@@ -3,6 +3,7 @@
 import { didYouMean } from './nearest.js'
 import { consumerTypes, unsupportedConsumerTypes } from './options/consumers.js'
 import { tlsFaults } from './pem.js'
+import { parseDsn } from './postgres-dsn.js'
 import { redisShards } from './redis-shards.js'
 import { show } from './values.js'
 
@@ -76,6 +77,29 @@ function checkTls(path, { tls }, report) {
 
 /** Type -> rules of its block. @type {Record<string, (path: string, options: any, report: Report) => void>} */
 const CHECKS = {
+  postgresql(path, options, report) {
+    checkRequired(path, options, ['dsn', 'outbox_table_name'], report)
+    for (const key of ['dsn', 'partition_notification_dsn']) {
+      if (options[key] === '') continue
+      try {
+        parseDsn(options[key])
+      } catch (error) {
+        report.refuse([`${path}.${key}`], error.message)
+      }
+    }
+    checkTls(path, options, report)
+  },
+  nats_jetstream(path, options, report) {
+    checkRequired(path, options, ['url', 'stream_name', 'durable_consumer_name'], report)
+    checkTls(path, options, report)
+    checkDataMode(path, options, report)
+  },
+  aws_sqs(path, options, report) {
+    checkRequired(path, options, ['queues'], report)
+    checkDataMode(path, options, report)
+    if (options.assume_role_arn !== '')
+      report.refuse([`${path}.assume_role_arn`], 'is not supported: name a credentials_profile with role_arn')
+  },
   redis_stream(path, options, report) {
     checkRequired(path, options, ['streams', 'consumer_group', 'payload_value'], report)
     checkRedisConnection(path, options, report)

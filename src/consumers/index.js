@@ -20,6 +20,14 @@ import { MessageRunner } from './messages.js'
 
 /** @type {readonly Type[]} */
 const TYPES = Object.freeze([
+  { type: 'aws_sqs', load: () => import('./aws_sqs.js'), packages: ['@aws-sdk/client-sqs@3'] },
+  {
+    type: 'nats_jetstream',
+    load: () => import('./nats_jetstream.js'),
+    packages: ['@nats-io/transport-node@3', '@nats-io/jetstream@3'],
+  },
+  { type: 'postgresql', load: () => import('./postgresql.js'), packages: ['pg@8'] },
+
   { type: 'redis_stream', load: () => import('./redis_stream.js'), packages: [] },
   { type: 'kafka', load: () => import('./kafka.js'), packages: ['@platformatic/kafka@2'] },
   { type: 'rabbitmq', load: () => import('./rabbitmq.js'), packages: ['amqplib@2'] },

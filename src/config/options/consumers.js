@@ -168,8 +168,114 @@ const rabbitmq = [
   ...dataMode('header', 'headers'),
 ]
 
+/** @type {readonly Row[]} */
+const postgresql = [
+  string(
+    'dsn',
+    '',
+    'Where the database is: a `postgres://` URL, or `host=... dbname=...`. `pool_max_conns` in it: connections, 4 unless stated. Required.',
+    { secret: true },
+  ),
+  string(
+    'outbox_table_name',
+    '',
+    'Name of the table, used in SQL as it is: `schema.table` is possible. Required.',
+  ),
+  int('num_partitions', 1, 'Partitions: 0 up to this number, less one.', { min: 1, max: 10_000 }),
+  int('partition_select_limit', 100, 'Rows of a transaction.', { min: 1, max: 100_000 }),
+  duration('partition_poll_interval', '300ms', 'Time until an empty partition is looked at again.'),
+  string(
+    'partition_notification_channel',
+    '',
+    'Channel of LISTEN: a notification with the number of a partition wakes it. Empty: off.',
+  ),
+  string(
+    'partition_notification_dsn',
+    '',
+    'Direct connection for LISTEN, where `dsn` is a transaction pooler. Empty: `dsn`.',
+    { secret: true },
+  ),
+  ...clientTls(
+    'tls',
+    'Use TLS with the settings below. Without them `sslmode` of the DSN counts.',
+    'the server',
+    'address',
+  ),
+  bool(
+    'use_try_lock',
+    'Do not wait for the lock of a partition that another node works on: look again after the interval.',
+  ),
+]
+
+/** @type {readonly Row[]} */
+const natsJetstream = [
+  string('url', 'nats://127.0.0.1:4222', 'Where the server is.', { secret: true }),
+  string('credentials_file', '', 'File with the credentials of a user. Wins over the others.', {
+    file: true,
+  }),
+  string('username', '', 'User. Wins over `token`.'),
+  string('password', '', 'Password of the user.', { secret: true }),
+  string('token', '', 'Token.', { secret: true }),
+  ...clientTls('tls', 'Use TLS.', 'the server', 'address'),
+  string('stream_name', '', 'Name of the stream. Required.'),
+  string('durable_consumer_name', '', 'Name of the durable consumer, which the nodes share. Required.'),
+  strings('subjects', 'Subjects of the stream. Empty: all. More than one needs NATS 2.10.'),
+  string(
+    'deliver_policy',
+    'new',
+    'Where a new durable consumer begins: at messages from now on, or at all of the stream.',
+    { values: ['new', 'all'] },
+  ),
+  int('max_ack_pending', 100, 'Messages without acknowledgement, of all nodes.', { min: 1, max: 1_000_000 }),
+  bool(
+    'use_existing_consumer',
+    'The durable consumer is there, and stays as it is: the three options above are ignored.',
+  ),
+  string(
+    'method_header',
+    'centrifugo-method',
+    'Header with the method. Without it the payload is an envelope.',
+  ),
+  ...dataMode('header', 'headers'),
+]
+
+/** @type {readonly Row[]} */
+const awsSqs = [
+  strings('queues', 'URLs of the queues. Required.'),
+  string('region', '', 'Region. Empty: that of the environment or of the profile.'),
+  bool('sns_envelope', 'Messages come from SNS: the payload is the text in `Message`.'),
+  int('max_number_of_messages', 10, 'Messages of a request.', { min: 1, max: 10 }),
+  duration('wait_time_time', '20s', 'Time that a request waits for messages.', { min: 0, max: 20_000 }),
+  duration('visibility_timeout', '30s', 'Time until a message that was not finished comes again.', {
+    min: 1000,
+    max: 43_200_000,
+  }),
+  int(
+    'max_concurrency',
+    1,
+    'Messages of a queue that are in work at the same time. Those of a group never are.',
+    { min: 1, max: 10 },
+  ),
+  string(
+    'credentials_profile',
+    '',
+    'Profile of the shared configuration files. Empty: the usual chain of credentials.',
+  ),
+  string('assume_role_arn', '', 'Not supported: name a `credentials_profile` with `role_arn`.'),
+  string('localstack_endpoint', '', 'URL of another service than that of AWS, for tests.'),
+  string(
+    'method_attribute',
+    'centrifugo-method',
+    'Attribute with the method. Without it the payload is an envelope.',
+  ),
+  ...dataMode('attribute', 'attributes of the message'),
+]
+
 /** Type -> rows of its block, relative to it. @type {Readonly<Record<string, readonly Row[]>>} */
 export const consumerTypes = Object.freeze({
+  aws_sqs: awsSqs,
+  nats_jetstream: natsJetstream,
+  postgresql,
   redis_stream: redisStream,
   kafka,
   rabbitmq,
