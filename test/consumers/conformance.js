@@ -137,6 +137,26 @@ export function conformance(t, { type, start, ordered, backlog }) {
     await until(async () => (await source.pending()) === 0)
   })
 
+  t.test(
+    `${type}: a rolling restart replaces the queue process, and the end leaves nothing behind`,
+    async t => {
+      const source = await start(t)
+      const gateway = await gatewayOf(t, source)
+      await source.send(envelopes(0, 300))
+      gateway.process.kill('SIGUSR2')
+      await gateway.line(({ msg }) => msg === 'queue process replaced')
+      await source.send(envelopes(300, 300))
+      await until(async () => (await published(gateway)) === 600)
+      t.same(
+        (await values(gateway, 1000)).sort((a, b) => a - b),
+        numbers(600),
+        'each once, by its key',
+      )
+      await until(async () => (await source.pending()) === 0)
+      t.same(await gateway.stop(), { code: 0, signal: null })
+    },
+  )
+
   t.test(`${type}: a backlog of ${backlog} messages: each arrives`, async t => {
     const source = await start(t)
     const gateway = await gatewayOf(t, source)
