@@ -57,7 +57,7 @@ export class Publisher {
     if (!fitsFormat(payload, namespace.dataFormat)) return done(errors.badRequest, 0, '')
     this.#traffic.publishes++
     const { republish } = namespace
-    const route = republish === null ? null : republish.route(channel, this.#source)
+    const route = republish ? republish.route(channel, this.#source) : null
     this.#pubsub.publish(channel, payload.data, this.#options(namespace, payload, params, route), done)
   }
 

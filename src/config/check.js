@@ -9,6 +9,7 @@ import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
 import { compilePattern } from './pattern.js'
 import { readPublicKey, tlsFaults } from './pem.js'
 import { redisShards } from './redis-shards.js'
+import { checkRepublish } from './republish.js'
 import { formatDuration, show } from './values.js'
 
 /** @import { Refuse, Report } from './error.js' */
@@ -284,6 +285,7 @@ export function checkRules(config, report) {
       report.warn('engine.memory.snapshot_file', 'has no effect: engine.type is redis')
   }
   checkLifecycle(config, report)
+  checkRepublish(config, report)
   const { poll, uni_poll, shutdown } = config
   if (shutdown.drain >= shutdown.timeout) {
     refuse(

@@ -8,13 +8,14 @@ import { lifecycleOptions } from './options/lifecycle.js'
 import { live, named } from './options/make.js'
 import { proxyMembers, proxyOptions } from './options/proxies.js'
 import { redisOptions } from './options/redis.js'
+import { republishMembers, republishOptions } from './options/republish.js'
 import { serverOptions } from './options/server.js'
 import { statsOptions } from './options/stats.js'
 import { transportOptions } from './options/transports.js'
 
 /** @import { Option } from './options/make.js' */
 
-export { channelOptions, consumerMembers, proxyMembers }
+export { channelOptions, consumerMembers, proxyMembers, republishMembers }
 
 export const WITHOUT_NAMESPACE = 'channel.without_namespace'
 export const NAMESPACES = 'channel.namespaces'
@@ -41,6 +42,7 @@ export const options = Object.freeze([
   ...namespaces,
   ...proxyOptions,
   ...consumerOptions,
+  ...republishOptions,
 ])
 
 /** `client.insecure` is HALLEY_CLIENT_INSECURE. @param {string} path */

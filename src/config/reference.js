@@ -10,6 +10,7 @@ import {
   NAMESPACES,
   options,
   proxyMembers,
+  republishMembers,
   WITHOUT_NAMESPACE,
 } from './options.js'
 import { put } from './values.js'
@@ -33,7 +34,7 @@ meaning.
   \`HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY\`. An empty variable counts as unset. Lists of strings are separated by spaces.
   Objects and lists of objects are JSON. \`HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION>\` sets one option of an existing
   namespace, its name in upper case with \`_\` for \`-\` and \`.\`; so do \`HALLEY_PROXIES_...\`,
-  \`HALLEY_RPC_NAMESPACES_...\` and \`HALLEY_CONSUMERS_...\`.
+  \`HALLEY_RPC_NAMESPACES_...\`, \`HALLEY_CONSUMERS_...\` and \`HALLEY_REPUBLISH_...\`.
 
 \`SIGHUP\`, \`${COMMAND} reload\` and the admin page read all sources again. A fault is logged in one line, and
 nothing changes. Else the column \`change\` says what another value of a key takes:
@@ -96,6 +97,7 @@ const SECTIONS = [
     ],
   ],
   ['Lifecycle log', ['lifecycle.']],
+  ['Republishing', ['cluster_name', 'republish']],
   ['Admin page, metrics, figures', ['admin.', 'prometheus.', 'stats.', 'gc.']],
   ['Event proxies', ['proxies', 'rpc.namespace', 'rpc.without_namespace.']],
   ['Consumers', ['consumers']],
@@ -120,6 +122,12 @@ const CONSUMER_HEAD = `
 ## Consumer options
 
 Options of each entry of \`consumers\`. [consumers.md](consumers.md) explains them.
+`
+
+const REPUBLISH_HEAD = `
+## Republish options
+
+Options of each entry of \`republish\`. [republish.md](republish.md) explains them.
 `
 
 const UNSUPPORTED_HEAD = `
@@ -202,6 +210,7 @@ export function configReference() {
   text += CHANNEL_HEAD + table(channelOptions)
   text += PROXY_HEAD + table(proxyMembers)
   text += CONSUMER_HEAD + table(consumerMembers)
+  text += REPUBLISH_HEAD + table(republishMembers)
   text += `${UNSUPPORTED_HEAD}${unsupportedOptions.map(path => `- ${code(path)}`).join('\n')}\n`
   return text
 }

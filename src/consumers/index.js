@@ -81,6 +81,7 @@ export class Consumers {
   #config
   #api
   #node
+  #origin
   #log
   #clock
   /** @type {{name: string, consumer: Consumer, started: Promise<void>}[]} */
@@ -91,12 +92,13 @@ export class Consumers {
 
   /**
    * @param {object} parts @param {any} parts.config @param {ApiContext} parts.api @param {string} parts.node uid
-   * @param {LimitedLog} parts.log @param {() => number} parts.clock unix ms
+   * @param {string} [parts.origin] of messages that this cluster has republished @param {LimitedLog} parts.log @param {() => number} parts.clock unix ms
    */
-  constructor({ config, api, node, log, clock }) {
+  constructor({ config, api, node, origin = '', log, clock }) {
     this.#config = config
     this.#api = api
     this.#node = node
+    this.#origin = origin
     this.#log = log
     this.#clock = clock
   }
@@ -108,10 +110,10 @@ export class Consumers {
   async start(first) {
     const consumers = runningConsumers(this.#config)
     const modules = await Promise.all(consumers.map(({ name, type }) => load(name, type)))
-    for (const [i, { name, type, [type]: options }] of consumers.entries()) {
+    for (const [i, { name, type, own_origin: ownOrigin, [type]: options }] of consumers.entries()) {
       const figures = new Figures(name, type, this.#clock)
       this.#figures.push(figures)
-      const context = this.#contextOf(name, options, figures)
+      const context = this.#contextOf(name, options, figures, ownOrigin ? '' : this.#origin)
       this.#running.push({ name, consumer: modules[i].create(context), started: Promise.resolve() })
     }
     for (const one of this.#running) {
@@ -138,10 +140,13 @@ export class Consumers {
     }
   }
 
-  /** @param {string} name @param {any} options @param {Figures} figures @returns {ConsumerContext} */
-  #contextOf(name, options, figures) {
+  /**
+   * @param {string} name @param {any} options @param {Figures} figures @param {string} origin see MessageRunner
+   * @returns {ConsumerContext}
+   */
+  #contextOf(name, options, figures, origin) {
     const log = logOf(this.#log, name)
-    const runner = new MessageRunner(this.#api, options.publication_data_mode)
+    const runner = new MessageRunner(this.#api, options.publication_data_mode, origin)
     return {
       name,
       options,

@@ -28,6 +28,8 @@ const METHODS = new Set([
 const MAX_UINT64 = 2n ** 64n - 1n
 const TRUE = new Set(['1', 't', 'T', 'TRUE', 'true', 'True'])
 const FALSE = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False'])
+/** Header with the name of the cluster that has republished a message. */
+const ORIGIN = 'halley-origin'
 /** Characters of a text from outside in a log line. */
 const MAX_SHOWN = 64
 
@@ -118,13 +120,16 @@ function headerNames(mode) {
 export class MessageRunner {
   #context
   #names
+  #origin
 
   /**
    * @param {ApiContext} context
    * @param {Record<string, any> | undefined} mode `publication_data_mode` of the consumer; undefined: it has none
+   * @param {string} [origin] of messages that this cluster has republished, which are skipped; '': they are not
    */
-  constructor(context, mode) {
+  constructor(context, mode, origin = '') {
     this.#context = context
+    this.#origin = origin
     this.#names = mode?.enabled ? headerNames(mode) : null
   }
 
@@ -133,6 +138,8 @@ export class MessageRunner {
     try {
       if (sizeOf(message.payload) > MAX_BODY)
         throw new Skip('too_large', `the payload is larger than ${MAX_BODY} bytes`)
+      if (this.#origin !== '' && message.headers[ORIGIN] === this.#origin)
+        throw new Skip('own_origin', 'this cluster has republished it')
       return this.#names === null ? await this.#command(message) : await this.#data(message, this.#names)
     } catch (error) {
       if (error instanceof Skip) return { outcome: 'skipped', reason: error.reason, what: error.message }

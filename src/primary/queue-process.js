@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { runningConsumers } from '../config/consumers.js'
+import { enabledRepublishers } from '../config/republish.js'
 import { LIVENESS_TICK_MS, Liveness } from './liveness.js'
 import { RestartDelays } from './restart-delays.js'
 import { workerFlags } from './worker-flags.js'
@@ -18,6 +19,9 @@ const BUS = 4
 const STDIO = /** @type {any} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
 /** Share of `shutdown.timeout` in which what runs is finished. */
 const DRAIN_SHARE = 0.5
+/** Time, and share of `shutdown.timeout`, in which republishers send what is left. */
+const REPUBLISH_MS = 5000
+const REPUBLISH_SHARE = 0.2
 
 /** One queue process. */
 class Generation {
@@ -115,7 +119,8 @@ export class QueueProcess {
 
   /** Whether there is one, or should be. */
   get needed() {
-    return runningConsumers(this.#parts.config()).length > 0
+    const config = this.#parts.config()
+    return runningConsumers(config).length + enabledRepublishers(config).length > 0
   }
 
   /** The first start. @returns {Promise<void>} @throws {Error} one line */
@@ -131,7 +136,7 @@ export class QueueProcess {
     this.#current = generation
     const { bus, name } = generation
     // Surveys are about clients.
-    if (bus) this.#parts.host.attach(bus, name, number, { surveyed: false })
+    if (bus) this.#parts.host.attach(bus, name, number, { surveyed: false, republishes: true })
     return new Promise((resolve, reject) => {
       generation.child.on('error', error => this.#parts.log.debug({ err: error }, 'channel of queues failed'))
       generation.child.on('message', (/** @type {any} */ message) => {
@@ -229,8 +234,10 @@ export class QueueProcess {
 
   /** @param {Generation} generation that has finished, or is late */
   #terminate(generation) {
-    if (!generation.send({ type: 'end' })) return generation.kill('stopped')
-    const late = setTimeout(() => generation.kill('it did not end in time'), 2 * LIVENESS_TICK_MS)
+    const { timeout } = this.#parts.config().shutdown
+    const within = Math.min(REPUBLISH_MS, timeout * REPUBLISH_SHARE)
+    if (!generation.send({ type: 'end', within })) return generation.kill('stopped')
+    const late = setTimeout(() => generation.kill('it did not end in time'), within + 2 * LIVENESS_TICK_MS)
     generation.ended.then(() => clearTimeout(late))
   }
 

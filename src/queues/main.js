@@ -1,5 +1,5 @@
-// The queue process of a node, forked by the primary (primary/queue-process.js) if a consumer is enabled: it takes
-// messages from queues and runs them as server API calls. It listens to no port and serves no client. This room
+// The queue process of a node, forked by the primary (primary/queue-process.js) if a consumer or republisher is
+// enabled: it takes messages from queues and runs them as server API calls, and sends accepted publications to queues. It listens to no port and serves no client. This room
 // assembles the process, without other logic; it may import every room but worker/, primary/ and cli/.
 // Messages of the primary: start, prepare, commit, drain (pull no more, finish what runs), end, log, gc. It ends with
 // the primary.
@@ -9,9 +9,13 @@ import { NodeInfo } from '../api/info.js'
 import { Publisher } from '../api/publish.js'
 import { ChannelRules } from '../auth/channel-rules.js'
 import { openBus } from '../broker/bus.js'
+import { newEpoch } from '../broker/epoch.js'
 import { createBroker, loadEngine } from '../broker/index.js'
+import { Source } from '../config/republish.js'
 import { Consumers } from '../consumers/index.js'
 import { createLog, LimitedLog, LogOutput, levelOf } from '../log.js'
+import { loadRepublishers, Republishers } from '../republish/index.js'
+import { clusterOrigin } from '../republish/origin.js'
 import { noBatchCounts } from '../stats/batch-stats.js'
 import { collector } from '../stats/heap-trim.js'
 import { ProcessSampler, residentMemory } from '../stats/process-sample.js'
@@ -74,6 +78,7 @@ async function run(start) {
     process.send?.({ type: 'switched', id, error })
   })
   const createEngine = await loadEngine(config)
+  const destinations = await loadRepublishers(config)
   const { socket, read } = openBus()
   /** @type {BrokerEvents} */
   const events = {
@@ -81,7 +86,8 @@ async function run(start) {
     presence() {},
     lost() {},
     survey: surveyed(node),
-    called() {},
+    called: (_request, answer) => answer(''),
+    republish: republication => republishers.take(republication),
   }
   const broker = createBroker(createEngine, {
     socket,
@@ -91,19 +97,23 @@ async function run(start) {
     worker: number,
     log: fullLog,
   })
+  const origin = clusterOrigin(config)
+  const { republishing } = broker
+  const republishers = new Republishers(config, destinations, { origin, ids: newEpoch(), republishing, log })
   read.handle = broker.receive
+  republishers.start()
   const traffic = new Traffic([])
   const resolving = { resolve: (/** @type {string} */ channel) => rules.resolve(channel) }
   /** @type {ApiContext} */
   const api = {
     rules: resolving,
     broker,
-    publisher: new Publisher(resolving, broker.pubsub, traffic),
+    publisher: new Publisher(resolving, broker.pubsub, traffic, Source.CONSUMER),
     nodeInfo: new NodeInfo(node, broker.control, config.node.info_metrics_aggregate_interval, Date.now),
     traffic,
     logger: log,
   }
-  const consumers = new Consumers({ config, api, node: node.uid, log, clock: Date.now })
+  const consumers = new Consumers({ config, api, node: node.uid, origin, log, clock: Date.now })
   const sampler = new ProcessSampler({ log: output })
   const sendSample = () => {
     const counts = {
@@ -111,7 +121,15 @@ async function run(start) {
       hooks: {},
       batches: noBatchCounts(),
     }
-    const sample = { time: Date.now(), process: sampler.sample(), counts, consumers: consumers.sample() }
+    const time = Date.now()
+    const sample = {
+      time,
+      process: sampler.sample(),
+      counts,
+      consumers: consumers.sample(),
+      republish: republishers.figures(time),
+    }
+    republishers.checkFull()
     process.send?.({ type: 'sample', sample, debugged: inspectorUrl() !== undefined })
   }
   setInterval(sendSample, SAMPLE_MS)
@@ -124,15 +142,22 @@ async function run(start) {
     sendSample()
     process.send?.({ type: 'drained' })
   }
+  const end = async (/** @type {number} */ within) => {
+    // An answer over the bus comes after all that the workers have published.
+    await new Promise(resolve => broker.local.call('', number, '', resolve))
+    await republishers.stop(within)
+    log.report()
+    sendSample()
+    await broker.control.close()
+    process.disconnect?.()
+  }
   process.on('message', (/** @type {any} */ message) => {
     switch (message.type) {
       case 'drain':
         drain().catch(crash)
         break
       case 'end':
-        log.report()
-        sendSample()
-        Promise.resolve(broker.control.close()).finally(() => process.disconnect?.())
+        end(message.within).catch(crash)
         break
       case 'gc':
         collect('major')

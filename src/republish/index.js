@@ -31,6 +31,14 @@ async function load(name, type) {
   }
 }
 
+/**
+ * @param {any} config
+ * @returns {Promise<Create[]>} of each enabled republisher
+ * @throws {Error} one line, if a package is missing
+ */
+export const loadRepublishers = config =>
+  Promise.all(enabledRepublishers(config).map(({ name, type }) => load(name, type)))
+
 /** A required publication that several republishers confirm. @typedef {{open: number, confirmed: boolean}} Waiting */
 
 export class Republishers {
@@ -43,28 +51,16 @@ export class Republishers {
   #waiting = new Map()
 
   /**
-   * @param {any} config
+   * @param {any} config @param {Create[]} creates from `loadRepublishers`
    * @param {object} parts @param {string} parts.origin @param {string} parts.ids prefix of message ids
    * @param {Republishing} parts.republishing @param {Log} parts.log
-   * @returns {Promise<Republishers>}
-   * @throws {Error} one line, if a package is missing
    */
-  static async create(config, parts) {
-    const enabled = enabledRepublishers(config)
-    const creates = await Promise.all(enabled.map(({ name, type }) => load(name, type)))
-    return new Republishers(config, enabled, creates, parts)
-  }
-
-  /**
-   * @param {any} config @param {readonly any[]} enabled @param {Create[]} creates
-   * @param {{origin: string, ids: string, republishing: Republishing, log: Log}} parts
-   */
-  constructor(config, enabled, creates, { origin, ids, republishing, log }) {
+  constructor(config, creates, { origin, ids, republishing, log }) {
     this.#republishing = republishing
     this.#ids = ids
     const boundary = config.channel.namespace_boundary
     const confirm = (/** @type {number} */ number, /** @type {boolean} */ ok) => this.#confirmed(number, ok)
-    this.#republishers = enabled.map(
+    this.#republishers = enabledRepublishers(config).map(
       (options, i) => new Republisher(options, { create: creates[i], origin, boundary, log, confirm }),
     )
   }

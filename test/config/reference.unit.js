@@ -2,7 +2,13 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { unsupportedOptions } from '../../src/config/centrifugo.js'
 import { loadConfig } from '../../src/config/load.js'
-import { channelOptions, consumerMembers, options, proxyMembers } from '../../src/config/options.js'
+import {
+  channelOptions,
+  consumerMembers,
+  options,
+  proxyMembers,
+  republishMembers,
+} from '../../src/config/options.js'
 import { configReference, defaultTree } from '../../src/config/reference.js'
 
 t.test('docs/config.md is what the table says (`halley config doc > docs/config.md`)', async t => {
@@ -21,6 +27,7 @@ t.test('every key is on the page once', async t => {
     ...channelOptions.map(option => option.path),
     ...proxyMembers.map(option => option.path),
     ...consumerMembers.map(option => option.path),
+    ...republishMembers.map(option => option.path),
   ]
   t.same(named.sort(), expected.sort())
   t.same(

@@ -2,7 +2,7 @@
 
 import { connect } from 'amqplib'
 import t from 'tap'
-import { Republishers } from '../../src/republish/index.js'
+import { loadRepublishers, Republishers } from '../../src/republish/index.js'
 import { startRabbit, withoutRabbit } from '../servers/rabbitmq.js'
 import { entry, quietLog, republication } from './rig.js'
 
@@ -18,20 +18,18 @@ async function start(t, ...options) {
   const confirms = []
   /** @type {number[]} */
   const reports = []
-  const all = await Republishers.create(
-    { republish: options.map(entry), channel: { namespace_boundary: ':' } },
-    {
-      origin: 'here',
-      ids: 'run1-',
-      log: /** @type {any} */ (log),
-      republishing: {
-        full: 0,
-        hand() {},
-        confirm: (number, ok) => void confirms.push([number, ok]),
-        report: full => void reports.push(full),
-      },
+  const config = { republish: options.map(entry), channel: { namespace_boundary: ':' } }
+  const all = new Republishers(config, await loadRepublishers(config), {
+    origin: 'here',
+    ids: 'run1-',
+    log: /** @type {any} */ (log),
+    republishing: {
+      full: 0,
+      hand() {},
+      confirm: (number, ok) => void confirms.push([number, ok]),
+      report: full => void reports.push(full),
     },
-  )
+  })
   all.start()
   t.teardown(() => all.stop(0))
   const figures = (i = 0) => all.figures(Date.now())[i]

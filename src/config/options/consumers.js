@@ -294,6 +294,10 @@ export const consumerMembers = newStart([
       .map(type => `\`${type}\``)
       .join(', ')}. Required.`,
   ),
+  bool(
+    'own_origin',
+    'Take messages that this cluster has republished, too. Off: they are skipped, so a queue that leads back makes no loop. Halley only.',
+  ),
   ...Object.entries(consumerTypes).flatMap(([type, rows]) =>
     rows.map(row => ({ ...row, path: `${type}.${row.path}` })),
   ),

@@ -1,0 +1,164 @@
+// Gateways that republish into a real RabbitMQ: the example of docs/republish.md, and what needs whole gateways.
+
+import { readFileSync } from 'node:fs'
+import { connect } from 'amqplib'
+import t from 'tap'
+import WebSocket from 'ws'
+import { parse } from 'yaml'
+import { startGateway } from '../gateway.js'
+import { startRabbit, withoutRabbit } from '../servers/rabbitmq.js'
+
+const page = readFileSync(new URL('../../docs/republish.md', import.meta.url), 'utf8')
+const example = page.split('```yaml\n')[1].split('```')[0]
+
+/** @param {() => unknown} condition */
+async function until(condition) {
+  while (!condition()) await new Promise(resolve => setTimeout(resolve, 5))
+}
+
+/**
+ * Messages of a fanout exchange.
+ * @param {any} t @param {any} server @param {string} exchange
+ */
+async function listen(t, server, exchange) {
+  /** @type {any[]} */
+  const bodies = []
+  const connection = await connect(server.url())
+  t.teardown(() => connection.close().catch(() => {}))
+  connection.on('error', () => {})
+  const channel = await connection.createChannel()
+  await channel.assertExchange(exchange, 'fanout', { durable: true })
+  const { queue } = await channel.assertQueue('', { exclusive: true })
+  await channel.bindQueue(queue, exchange, '')
+  await channel.consume(queue, message => message && bodies.push(JSON.parse(message.content.toString())), {
+    noAck: true,
+  })
+  return bodies
+}
+
+/** A client that publishes and waits for each reply. @param {any} t @param {any} gateway */
+async function join(t, gateway) {
+  const socket = new WebSocket(gateway.ws)
+  t.teardown(() => socket.terminate())
+  await new Promise(resolve => socket.once('open', resolve))
+  /** @type {Map<number, (reply: any) => void>} */
+  const waiting = new Map()
+  socket.on('message', data => {
+    for (const line of data.toString().split('\n')) {
+      const reply = JSON.parse(line)
+      waiting.get(reply.id)?.(reply)
+    }
+  })
+  let id = 0
+  const call = (/** @type {object} */ command) =>
+    new Promise(resolve => {
+      waiting.set(++id, resolve)
+      socket.send(JSON.stringify({ id, ...command }))
+    })
+  await call({ connect: {} })
+  return {
+    publish: (/** @type {string} */ channel, /** @type {unknown} */ data) =>
+      call({ publish: { channel, data } }),
+  }
+}
+
+t.test('gateways', { skip: withoutRabbit(), timeout: 240_000 }, async t => {
+  const server = await startRabbit(t)
+
+  t.test('the example: client publications of several workers, in order', async t => {
+    const bodies = await listen(t, server, 'orders')
+    const config = parse(example.replace('127.0.0.1:5672', `127.0.0.1:${server.port}`))
+    const gateway = await startGateway(t, {
+      ...config,
+      workers: 2,
+      client: { allow_anonymous_connect_without_token: true },
+      channel: {
+        namespaces: [
+          {
+            ...config.channel.namespaces[0],
+            allow_publish_for_anonymous: true,
+            history_size: 1000,
+            history_ttl: '60s',
+          },
+          { name: 'other', allow_publish_for_client: true, allow_publish_for_anonymous: true },
+        ],
+      },
+    })
+    const clients = await Promise.all([0, 1, 2, 3].map(() => join(t, gateway)))
+    for (let n = 0; n < 50; n++) {
+      await Promise.all(clients.map(client => client.publish('orders:1', { n })))
+      if (n === 0) await clients[0].publish('other:1', { n })
+    }
+    await until(() => bodies.length === 200)
+    t.same(
+      bodies.map(({ offset }) => offset),
+      Array.from({ length: 200 }, (_, i) => i + 1),
+    )
+    t.match(bodies[0], { channel: 'orders:1', data: { n: 0 }, source: 'client', user: '' })
+    t.equal(new Set(bodies.map(({ id }) => id)).size, 200)
+    t.same(await gateway.stop(), { code: 0, signal: null })
+  })
+
+  t.test('required: a reply for each confirmed publication; error 100 without an exchange', async t => {
+    const bodies = await listen(t, server, 'must:1')
+    const gateway = await startGateway(t, {
+      workers: 1,
+      client: { insecure: true },
+      republish: [
+        {
+          name: 'must',
+          enabled: true,
+          type: 'rabbitmq',
+          channels: ['must:*', 'nowhere'],
+          sources: ['client', 'api'],
+          required: true,
+          rabbitmq: { urls: [server.url()] },
+        },
+      ],
+      channel: { namespaces: [{ name: 'must' }] },
+    })
+    const client = await join(t, gateway)
+    t.same((await client.publish('must:1', 1)).publish, {})
+    t.equal(bodies.length, 1, 'before the reply')
+    t.match(await gateway.api('publish', { channel: 'must:1', data: 2 }), { result: {} })
+    t.match(await gateway.api('publish', { channel: 'nowhere', data: 3 }), { error: { code: 100 } })
+    t.match(
+      bodies.map(({ data, source }) => ({ data, source })),
+      [
+        { data: 1, source: 'client' },
+        { data: 2, source: 'api' },
+      ],
+    )
+  })
+
+  t.test(
+    'a server that is away delays nobody, and gets everything later; the queue process is replaced',
+    async t => {
+      const gateway = await startGateway(t, {
+        workers: 1,
+        client: { insecure: true },
+        republish: [
+          {
+            name: 'later',
+            enabled: true,
+            type: 'rabbitmq',
+            channels: ['*'],
+            rabbitmq: { urls: [server.url()], exchange: 'later', declare: true },
+          },
+        ],
+      })
+      await gateway.line(({ msg }) => msg === 'republisher connected')
+      const client = await join(t, gateway)
+      await server.kill()
+      for (let n = 0; n < 100; n++) t.same((await client.publish('a', n)).publish, {})
+      await server.start()
+      const bodies = await listen(t, server, 'later')
+      await until(() => bodies.length >= 100)
+      t.same(
+        bodies.map(({ data }) => data),
+        Array.from({ length: 100 }, (_, n) => n),
+      )
+      t.same(await gateway.stop(), { code: 0, signal: null })
+    },
+  )
+})
