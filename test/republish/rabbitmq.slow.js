@@ -200,7 +200,7 @@ t.test('RabbitMQ', { skip: withoutRabbit(), timeout: 300_000 }, async t => {
     )
     await until(() => [0, 1, 2].every(i => figures(i).up))
     all.take(republication('pause', -1, { to: 7 }))
-    await until(() => queue.messages.length === 3)
+    await until(() => queue.messages.length === 3 && [0, 1, 2].every(i => figures(i).queued === 0))
     server.pause()
     for (let n = 0; n < 150; n++) all.take(republication('pause', n, { to: 7 }))
     t.match(figures(0), { queued: 100, dropped: 50 })
