@@ -1,0 +1,56 @@
+// The orders of examples/orders in a browser, with a real PostgreSQL, as its README.md tells: whoever changes the table
+// changes the page.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { startGateway } from '../gateway.js'
+import { until } from '../redis/waiting.js'
+import { startPostgres, withoutPostgres } from '../servers/postgres.js'
+import { RemotePage } from './remote-page.js'
+
+const folder = new URL('../../examples/orders/', import.meta.url)
+const ROWS = `[...document.querySelectorAll('#orders tr')].map(({ cells }) =>
+  [...cells].slice(0, 3).map(({ textContent }) => textContent).join(' ')).join(', ')`
+
+t.test('whoever changes an order changes the page', { skip: withoutPostgres() }, async t => {
+  const database = await startPostgres(t)
+  await database.query(await readFile(new URL('schema.sql', folder), 'utf8'))
+  const { channel, consumers } = JSON.parse(await readFile(new URL('halley.json', folder), 'utf8'))
+  consumers[0].postgresql.dsn = database.dsn()
+  // What the helper sets for other tests is left to the profile.
+  const client = { allowed_origins: undefined, ping_interval: undefined }
+  const gateway = await startGateway(t, { workers: 1, client, channel, consumers }, { args: ['--dev'] })
+  const env = { ...process.env, PORT: '0', GATEWAY: gateway.url, DATABASE_URL: database.dsn() }
+  const program = fileURLToPath(new URL('server.mjs', folder))
+  const backend = spawn(process.execPath, [program], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+  t.teardown(() => backend.kill('SIGKILL'))
+  const [line] = await once(createInterface({ input: backend.stdout }), 'line')
+  const [url] = /** @type {string[]} */ (/http:\S+/.exec(line))
+
+  await database.query(`INSERT INTO orders (customer) VALUES ('Ann')`)
+  const page = await RemotePage.open(t, url)
+  const shows = (/** @type {string} */ rows) => page.until(`${ROWS} === ${JSON.stringify(rows)}`)
+  await page.until(`document.getElementById('state').textContent === 'connected'`)
+  await shows('1 Ann new')
+  await page.evaluate(`document.getElementById('customer').value = '<b>Ben'`)
+  await page.evaluate(`document.getElementById('order').requestSubmit()`)
+  await shows('2 <b>Ben new, 1 Ann new')
+  await page.evaluate(`document.querySelector('#orders button').click()`)
+  await shows('2 <b>Ben paid, 1 Ann new')
+
+  await database.query(`BEGIN; UPDATE orders SET state = 'cancelled'; ROLLBACK`)
+  await database.query(`UPDATE orders SET state = 'shipped' WHERE id = 1`)
+  await shows('2 <b>Ben paid, 1 Ann shipped')
+
+  // What is committed while nobody listens waits in the outbox.
+  await database.restart()
+  await database.query(`UPDATE orders SET state = 'cancelled' WHERE id = 2`)
+  await shows('2 <b>Ben cancelled, 1 Ann shipped')
+  await until(async () => (await database.query('SELECT 1 FROM outbox')).length === 0)
+  t.same(page.faults, [])
+  t.match(await gateway.stop(), { code: 0 })
+})
