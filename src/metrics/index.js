@@ -12,6 +12,7 @@ import { lifecycle } from './lifecycle.js'
 import { machine } from './machine.js'
 import { node as nodeFamilies } from './node.js'
 import { processes } from './processes.js'
+import { republishers } from './republishers.js'
 import { workers as workerFamilies } from './workers.js'
 
 /** @import { Exchange, SocketServer } from '../server/contract.js' */
@@ -27,6 +28,7 @@ export const families = Object.freeze([
   ...batches,
   ...lifecycle,
   ...consumers,
+  ...republishers,
   ...workerFamilies,
   ...processes,
   ...machine,

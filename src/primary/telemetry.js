@@ -2,11 +2,11 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { LimitedLog } from '../log.js'
-import { ConsumerTotals } from '../stats/consumer-totals.js'
 import { CsvWriter } from '../stats/csv-writer.js'
 import { MachineSampler } from '../stats/machine.js'
 import { Monitor } from '../stats/monitor.js'
 import { ProcessSampler, residentMemory } from '../stats/process-sample.js'
+import { QueueTotals } from '../stats/queue-totals.js'
 import { SocketMemory } from '../stats/socket-memory.js'
 import { socketPath } from '../stats/socket-path.js'
 import { StatsRelay } from '../stats/stats-relay.js'
@@ -33,7 +33,7 @@ export class Telemetry {
   #sockets
   #process
   #monitor
-  #consumers = new ConsumerTotals()
+  #queues = new QueueTotals()
   #relay
   #actions
   #facts
@@ -93,7 +93,8 @@ export class Telemetry {
       outputs: () => ({
         csv: this.#csv?.status ?? null,
         lifecycle: pool.lifecycle?.figures ?? null,
-        consumers: this.#consumers.read(),
+        consumers: this.#queues.consumers,
+        republishers: this.#queues.republishers,
       }),
       channels: () => (config.engine.type === 'memory' ? pool.channels : null),
     })
@@ -259,7 +260,7 @@ export class Telemetry {
     if (type === 'log') this.#addLine(line)
     if (type !== 'sample') return
     this.#monitor.lost.push(sample.counts)
-    this.#consumers.update(sample.process.pid, sample.consumers, sample.counts.api_errors)
+    this.#queues.update(sample.process.pid, sample, sample.counts.api_errors)
   }
 
   // Commands of stats clients

@@ -108,7 +108,7 @@ export class Republishers {
       ...one.figures,
       queued: one.size,
       queued_bytes: one.bytes,
-      oldest_age_ms: one.age(now),
+      age: one.age(now),
       up: one.up,
     }))
   }

@@ -1,7 +1,7 @@
 // The columns of the CSV file, in a fixed order: new ones go to the end, so positions stay valid. A test compares
 // docs/csv.md with this table.
 
-/** @import { Snapshot } from './schema.js' */
+/** @import { ConsumerFigures, Snapshot } from './schema.js' */
 
 /** @typedef {number | string | null} Cell null: unknown */
 
@@ -38,6 +38,16 @@ const collections = (kind, doc) => [
     hundredths(totals.gc[kind].pause),
   ),
 ]
+
+/**
+ * @param {string} name @param {string} doc
+ * @param {(list: ConsumerFigures[]) => Cell} value not called without consumers
+ */
+const ofConsumers = (name, doc, value) =>
+  column(`consumers_${name}`, doc, ({ consumers }) => (consumers === null ? null : value(consumers.list)))
+
+/** @param {ConsumerFigures[]} list @param {(figures: ConsumerFigures) => number} value */
+const total = (list, value) => list.reduce((all, one) => all + value(one), 0)
 
 /**
  * Facts that do not change while a gateway runs, form-encoded, for its first row.
@@ -200,6 +210,22 @@ export const CSV_COLUMNS = Object.freeze([
     'workers_overloaded',
     'workers that refuse new connections because of their event-loop delay or their memory',
     s => s.workers.filter(({ sample }) => sample !== null && sample.overload !== null).length,
+  ),
+  ofConsumers('processed_total', 'messages that all consumers have processed, skipped ones included', list =>
+    total(list, ({ processed }) => processed),
+  ),
+  ofConsumers('skipped_total', 'bad messages that all consumers have skipped', list =>
+    total(list, ({ skipped }) => sum(skipped)),
+  ),
+  ofConsumers('errors_total', 'failed tries of messages, and failures of their sources', list =>
+    total(list, ({ errors }) => errors),
+  ),
+  ofConsumers('lag', 'messages that wait at the sources, of the consumers that know', list => {
+    const known = list.filter(({ lag }) => lag !== null)
+    return known.length === 0 ? null : total(known, ({ lag }) => lag ?? 0)
+  }),
+  ofConsumers('age_ms', 'age of the oldest message in work', list =>
+    Math.round(Math.max(...list.map(({ age }) => age))),
   ),
 ])
 

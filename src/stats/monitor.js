@@ -12,7 +12,7 @@ import { CapacityEstimator } from './capacity.js'
 import { EventLog, History } from './history.js'
 import { Lifetimes } from './lifetimes.js'
 import { addCounts, emptyCounts, mergeTotals } from './merge.js'
-import { SCHEMA_VERSION } from './schema.js'
+import { NO_OUTPUTS, SCHEMA_VERSION } from './schema.js'
 import { RedisOutage, WorkerState } from './worker-state.js'
 
 /** @import { Counts, GatewayEvent, Hello, MachineSample, NodeFacts, ProcessSample, Snapshot } from './schema.js' */
@@ -106,7 +106,7 @@ export class Monitor {
    * @param {{read(): number | null}} [options.sockets] kernel bytes per connection
    * @param {{error: (fields: object, message: string) => void}} options.log
    * @param {() => number | null} [options.channels] number with subscribers; null unless the embedded broker knows
-   * @param {() => Pick<Snapshot, 'csv' | 'lifecycle' | 'consumers'>} [options.outputs] state of other parts
+   * @param {() => Pick<Snapshot, keyof typeof NO_OUTPUTS>} [options.outputs] state of other parts
    * @param {() => number} [options.clock] unix ms
    * @param {() => number} [options.now] ms, monotonic
    */
@@ -119,7 +119,7 @@ export class Monitor {
     sockets = UNKNOWN,
     log,
     channels = () => null,
-    outputs = () => ({ csv: null, lifecycle: null, consumers: null }),
+    outputs = () => NO_OUTPUTS,
     clock = Date.now,
     now = () => performance.now(),
   }) {

@@ -5,6 +5,9 @@
 
 export const SCHEMA_VERSION = 1
 
+/** What a snapshot has of parts that are not there. */
+export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers: null, republishers: null })
+
 /**
  * Waits for the event loop in ms, measured on a 10 ms grid (primary: 50 ms). `buckets` is the histogram, for merging:
  * index, count, index, count ... (see tick-histogram.js); percentiles are never averaged.
@@ -235,6 +238,16 @@ export const SCHEMA_VERSION = 1
  * @property {number} backoff ms before the next try of what fails; 0: nothing fails
  * @property {number | null} lag messages that wait at the source; null: unknown
  *
+ * A republisher (docs/republish.md). Counts are those since the start of the gateway.
+ * @typedef {object} RepublisherFigures
+ * @property {string} name
+ * @property {number} sent messages, with repeats @property {number} confirmed
+ * @property {number} returned by the queue: nobody takes them @property {number} refused by the queue
+ * @property {number} dropped by its own full queue
+ * @property {number} queued messages without an outcome @property {number} queued_bytes
+ * @property {number} age ms, of the oldest of these; 0: none
+ * @property {boolean} up whether it is connected
+ *
  * @typedef {{list: ConsumerFigures[], api_errors: Record<string, number>}} ConsumersFigures `api_errors`: of their calls,
  *   by code
  */
@@ -259,6 +272,7 @@ export const SCHEMA_VERSION = 1
  * @property {{file: string, bytes: number, max_bytes: number, rotations: number, error: string | null} | null} csv
  * @property {LifecycleFigures | null} lifecycle null: no lifecycle log
  * @property {ConsumersFigures | null} consumers null: no consumers
+ * @property {RepublisherFigures[] | null} republishers null: none
  */
 
 // The stats stream: one JSON text a line, over the gateway's Unix socket and over HTTP (admin). The gateway writes

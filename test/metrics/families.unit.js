@@ -85,6 +85,13 @@ t.test('figures are those of the snapshot', async t => {
     ['halley_machine_listen_overflows_total', {}, 0],
     ['halley_csv_bytes', {}, snapshot.csv?.bytes],
     ['halley_csv_failed', {}, 0],
+    ['halley_consumers_lag_messages', { consumer_name: 'orders' }, 5],
+    ['halley_republish_sent_total', { republisher_name: 'backend' }, 870],
+    ['halley_republish_outcomes_total', { outcome: 'confirmed' }, 841],
+    ['halley_republish_outcomes_total', { outcome: 'dropped' }, 3],
+    ['halley_republish_queue_messages', {}, 7],
+    ['halley_republish_age_seconds', {}, 0.06],
+    ['halley_republish_up', {}, 1],
   ]
   for (const [name, labels, expected] of figures) {
     t.type(expected, 'number', name)

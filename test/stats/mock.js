@@ -344,6 +344,7 @@ function machineOf(chance, { load, connected, rss }) {
  * @param {string} [options.engine]
  * @param {boolean} [options.elsewhere] not on Linux: what only /proc tells is null
  * @param {boolean} [options.csv]
+ * @param {boolean} [options.queues] with a consumer and a republisher; default: as `csv`
  * @returns {Snapshot[]} one a second
  */
 export function mockSnapshots({
@@ -357,6 +358,7 @@ export function mockSnapshots({
   engine = 'memory',
   elsewhere = false,
   csv = false,
+  queues = csv,
 } = {}) {
   const chance = new Chance(seed)
   const middle = Math.floor(seconds / 2)
@@ -510,7 +512,7 @@ export function mockSnapshots({
         bound: known ? 'memory' : null,
       },
       events,
-      consumers: csv
+      consumers: queues
         ? {
             list: [
               {
@@ -527,6 +529,22 @@ export function mockSnapshots({
             ],
             api_errors: { 102: 1 },
           }
+        : null,
+      republishers: queues
+        ? [
+            {
+              name: 'backend',
+              sent: 30 * second,
+              confirmed: 29 * second,
+              returned: 1,
+              refused: 2,
+              dropped: 3,
+              queued: 7,
+              queued_bytes: 2100,
+              age: 60,
+              up: true,
+            },
+          ]
         : null,
       lifecycle: csv
         ? {
