@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { bench, countsAll, NO_FAULT, run, script, skip } from './bench-runs.js'
+import { withoutPostgres } from './servers/postgres.js'
 
 const unavailable = 'npm installs nothing here'
 
@@ -53,6 +54,14 @@ t.test('a control runs in turn with the gateway, medians and ratios follow', { s
   t.match(halley, NO_FAULT)
   t.match(uws, NO_FAULT)
   t.equal(ratio.cpu_us_per_message, Number((halley.cpu_us_per_message / uws.cpu_us_per_message).toFixed(3)))
+})
+
+t.test('consumers: each row of an outbox is received', { skip: skip || withoutPostgres() }, async t => {
+  const flags = ['--subscribers=10', '--single=5', '--rate=200', '--seconds=1', '--runs=1', '--json']
+  const { stdout } = await run(process.execPath, [script, 'consumers', ...flags])
+  const result = JSON.parse(stdout)
+  t.match(result, { variant: 'postgresql', rows: 200, missing: 0, order_faults: 0 })
+  t.ok(result.idle_p50_ms > 0 && result.load_p50_ms > 0)
 })
 
 t.test('peers: a server that npm has, beside the gateway', { skip }, async t => {

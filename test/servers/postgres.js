@@ -6,6 +6,7 @@ import { chown, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+// @ts-expect-error: pg has no types of its own, and benchmarks, which are checked, import this file.
 import pg from 'pg'
 import { unless } from '../needs.js'
 import { freePort } from '../ports.js'
