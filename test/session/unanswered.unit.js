@@ -14,7 +14,7 @@ t.test('the end of another command lets no more publications pass', async t => {
   const published = []
   /** @type {(() => void)[]} */
   const asked = []
-  const namespace = { options: {}, handlers: { publish: null }, dataFormat: '' }
+  const namespace = { options: {}, handlers: { publish: null }, dataFormat: '', republish: null }
   /** @type {any} */
   const context = {
     config: { client: { concurrency: 2 }, rpc: { ping: {} }, websocket: { message_size_limit: 65536 } },
