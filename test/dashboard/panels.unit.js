@@ -54,7 +54,7 @@ const stylesOf = (state, text) =>
     .filter(span => text.test(span[0]))
     .map(([, style]) => style)
 
-const calm = mockSnapshots({ workers: 3, seconds: 120, connections: 30_000, csv: true })
+const calm = mockSnapshots({ workers: 3, seconds: 120, connections: 30_000, csv: true, queues: false })
 
 t.test('every size is filled to its last row, and nothing is wider than the terminal', async t => {
   const crowd = mockSnapshots({
@@ -400,6 +400,46 @@ t.test('the layout gives panels their rows by what matters most', async t => {
     ['header 4', 'workers 4', 'log 4', 'event line 1', 'csv 1', 'footer 1'],
     'what was asked for has its place before a chart',
   )
+})
+
+const queued = mockSnapshots({ seconds: 20, csv: true })
+
+t.test('consumers and republishers have a line on a small terminal, and a table on a larger one', async t => {
+  t.notMatch(screen(stateOf(calm)), /consumers/)
+  const small = texts(stateOf(queued)).filter(line => /consumers/.test(line))
+  t.same(small, [' consumers 1  skipped 2  lag 5  republishers 1  queue 7  dropped 3'])
+  const [title, consumers, orders, republishers, backend] = texts(
+    stateOf(queued, { size: { columns: 120, rows: 40 } }),
+  ).slice(
+    texts(stateOf(queued, { size: { columns: 120, rows: 40 } })).findIndex(line => /─ queues/.test(line)),
+  )
+  t.match(title, /─ queues ─/)
+  t.match(consumers, /^ consumers .* type +processed +skipped +errors +retries +age, ms +back-off +lag$/)
+  t.match(orders, /^ orders +redis_stream +380 +2 +3 +1 +40\.0 +- +5$/)
+  t.match(
+    republishers,
+    /^ republishers +state +sent +confirmed +returned +refused +dropped +queue +bytes +age, ms$/,
+  )
+  t.match(backend, /^ backend +up +570 +551 +1 +2 +3 +7 +2\.05K +60\.0$/)
+})
+
+t.test('what fails among many consumers is seen, whatever their number', async t => {
+  const last = structuredClone(/** @type {NonNullable<typeof queued[number]>} */ (queued.at(-1)))
+  const [one] = last.consumers?.list ?? []
+  last.consumers = {
+    list: Array.from({ length: 200 }, (_, i) => ({ ...one, name: `${'long-'.repeat(20)}${i}`, lag: null })),
+    api_errors: {},
+  }
+  last.consumers.list[150] = { ...one, name: 'bad', backoff: 320 }
+  for (const republisher of last.republishers ?? []) republisher.up = false
+  for (const columns of [60, 80, 200]) {
+    const state = stateOf([last], { size: { columns, rows: 40 } })
+    t.match(screen(state), /^ bad .*5$/m)
+    t.match(screen(state), /^ … \d+ more lines/m)
+    t.ok(render(state).every(line => width(line) <= columns))
+    t.same(stylesOf(state, /^320$/), columns === 60 ? [] : ['warn'], 'the back-off')
+  }
+  t.match(screen(stateOf([last])), / republishers 1 {2}1 down /)
 })
 
 t.test('a page of text has no charts and no colours', async t => {

@@ -1,0 +1,195 @@
+import { bytes, count, ms, whole } from '../format.js'
+import { clip, columns, pad } from '../terminal/line.js'
+import { fitItems, named, rule } from '../view/parts.js'
+import { shown } from '../view/state.js'
+import { fitting } from '../view/table.js'
+
+/** @import { ConsumerFigures, RepublisherFigures } from '../../src/stats/schema.js' */
+/** @import { Panel, Snapshot, State } from '../state.js' */
+/** @import { Line } from '../terminal/line.js' */
+
+/**
+ * @template Row
+ * @typedef {object} Column
+ * @property {string} title @property {number} width columns
+ * @property {number} rank the highest are dropped first on a narrow terminal
+ * @property {(row: Row) => string} text
+ * @property {(row: Row) => string} [style] of the text
+ */
+
+/** @param {Record<string, number>} counts */
+const sum = counts => Object.values(counts).reduce((total, count) => total + count, 0)
+
+/** @param {number} time ms; 0: nothing */
+const age = time => (time === 0 ? '-' : ms(time))
+
+/** @param {number} value @returns {string} style of what should be 0 */
+const alarm = value => (value > 0 ? 'warn' : 'value')
+
+/** @type {readonly Column<ConsumerFigures>[]} */
+const CONSUMERS = [
+  { title: 'type', width: 14, rank: 5, text: ({ type }) => type },
+  { title: 'processed', width: 9, rank: 0, text: ({ processed }) => count(processed) },
+  {
+    title: 'skipped',
+    width: 7,
+    rank: 0,
+    text: ({ skipped }) => count(sum(skipped)),
+    style: ({ skipped }) => alarm(sum(skipped)),
+  },
+  { title: 'errors', width: 6, rank: 0, text: ({ errors }) => count(errors) },
+  { title: 'retries', width: 7, rank: 4, text: ({ retries }) => count(retries) },
+  { title: 'age, ms', width: 7, rank: 1, text: one => age(one.age) },
+  {
+    title: 'back-off',
+    width: 8,
+    rank: 2,
+    text: ({ backoff }) => age(backoff),
+    style: ({ backoff }) => alarm(backoff),
+  },
+  { title: 'lag', width: 5, rank: 0, text: ({ lag }) => count(lag) },
+]
+
+/** @type {readonly Column<RepublisherFigures>[]} */
+const REPUBLISHERS = [
+  {
+    title: 'state',
+    width: 5,
+    rank: 3,
+    text: ({ up }) => (up ? 'up' : 'down'),
+    style: one => stateStyle(one),
+  },
+  { title: 'sent', width: 5, rank: 2, text: ({ sent }) => count(sent) },
+  { title: 'confirmed', width: 9, rank: 0, text: ({ confirmed }) => count(confirmed) },
+  {
+    title: 'returned',
+    width: 8,
+    rank: 4,
+    text: ({ returned }) => count(returned),
+    style: one => alarm(one.returned),
+  },
+  {
+    title: 'refused',
+    width: 7,
+    rank: 3,
+    text: ({ refused }) => count(refused),
+    style: one => alarm(one.refused),
+  },
+  {
+    title: 'dropped',
+    width: 7,
+    rank: 0,
+    text: ({ dropped }) => count(dropped),
+    style: one => alarm(one.dropped),
+  },
+  { title: 'queue', width: 5, rank: 0, text: ({ queued }) => count(queued) },
+  { title: 'bytes', width: 5, rank: 5, text: one => bytes(one.queued_bytes) },
+  { title: 'age, ms', width: 7, rank: 1, text: one => age(one.age) },
+]
+
+/** @param {RepublisherFigures} one */
+const stateStyle = ({ up }) => (up ? 'value' : 'bad')
+
+/** Columns of a name. */
+const NAME = { least: 13, most: 28 }
+
+/**
+ * Titles, and a row for each, the ones in trouble first.
+ * @template {{name: string}} Row
+ * @param {string} title @param {Row[]} rows @param {readonly Column<Row>[]} all @param {number} width
+ * @param {(row: Row) => boolean} isBad @returns {Line[]}
+ */
+function block(title, rows, all, width, isBad) {
+  if (rows.length === 0) return []
+  const list = fitting(all, width - NAME.least - 2)
+  const used = list.reduce((total, column) => total + column.width + 1, 0)
+  const room = Math.min(NAME.most, width - used - 2)
+  const layout = list.map(({ width }) => ({ width, align: /** @type {const} */ ('right') }))
+  const line = (/** @type {Line} */ name, /** @type {Line[]} */ cells) =>
+    /** @type {Line} */ ([[' ', ''], ...pad(name, room, 'left', '…'), [' ', ''], ...columns(cells, layout)])
+  const cut = (/** @type {string} */ text, /** @type {number} */ most) =>
+    clip([[text, 'value']], most)[0]?.[0] ?? ''
+  return [
+    line(
+      [[title, 'header']],
+      list.map(({ title }) => [[title, 'label']]),
+    ),
+    ...rows
+      .toSorted((a, b) => Number(isBad(b)) - Number(isBad(a)))
+      .map(row =>
+        line(
+          [[row.name, isBad(row) ? 'warn' : 'value']],
+          list.map(({ text, style, width }) => [[cut(text(row), width), style?.(row) ?? 'value']]),
+        ),
+      ),
+  ]
+}
+
+/** @param {State} state */
+function figuresOf(state) {
+  const { consumers, republishers } = /** @type {Snapshot} */ (shown(state).snapshot)
+  return { consumers: consumers?.list ?? [], republishers: republishers ?? [] }
+}
+
+/** All in one line. @param {ReturnType<typeof figuresOf>} figures @param {number} width @returns {Line} */
+function summary({ consumers, republishers }, width) {
+  /** @type {Line[]} */
+  const items = []
+  const total = (/** @type {(one: any) => number} */ value, /** @type {object[]} */ list) =>
+    list.reduce((all, one) => all + value(one), 0)
+  if (consumers.length > 0) {
+    const skipped = total(one => sum(one.skipped), consumers)
+    const known = consumers.filter(({ lag }) => lag !== null)
+    items.push(
+      [[`consumers ${consumers.length}`, 'header']],
+      named('skipped', [count(skipped), alarm(skipped)]),
+      named('lag', count(known.length === 0 ? null : total(({ lag }) => lag, known))),
+    )
+  }
+  if (republishers.length > 0) {
+    const down = republishers.filter(({ up }) => !up).length
+    const dropped = total(one => one.dropped, republishers)
+    items.push(
+      [[`republishers ${republishers.length}`, 'header']],
+      down > 0 ? [[`${down} down`, 'bad']] : [],
+      named('queue', count(total(({ queued }) => queued, republishers))),
+      named('dropped', [count(dropped), alarm(dropped)]),
+    )
+  }
+  return [[' ', ''], ...fitItems(items, width - 1)]
+}
+
+/** Consumers and republishers, when there are any. @type {Panel} */
+export const queues = {
+  name: 'queues',
+  visible: state => {
+    if (state.view !== 'main' || shown(state).snapshot === null) return false
+    const { consumers, republishers } = figuresOf(state)
+    return consumers.length + republishers.length > 0
+  },
+  rows: state => {
+    const { consumers, republishers } = figuresOf(state)
+    const tables = [consumers, republishers].filter(list => list.length > 0)
+    const all = 1 + tables.reduce((total, list) => total + list.length + 1, 0)
+    // Small terminals need their rows for the workers and a chart.
+    return { least: 1, most: state.size.rows < 30 ? 1 : Math.min(all, Math.floor(state.size.rows / 3)) }
+  },
+  priority: 4,
+
+  draw(state, width, rows) {
+    const figures = figuresOf(state)
+    if (rows === 1) return [summary(figures, width)]
+    const { consumers, republishers } = figures
+    const lines = [
+      ...block('consumers', consumers, CONSUMERS, width, ({ backoff }) => backoff > 0),
+      ...block('republishers', republishers, REPUBLISHERS, width, ({ up }) => !up),
+    ]
+    const room = rows - 1
+    const hidden = lines.length - room + 1
+    const seen =
+      lines.length <= room
+        ? lines
+        : [...lines.slice(0, room - 1), /** @type {Line} */ ([[` … ${whole(hidden)} more lines`, 'label']])]
+    return [rule('queues', width), ...seen]
+  },
+}
