@@ -8,6 +8,7 @@ import { History } from './history.js'
 import { listenForLogin } from './login.js'
 import { Nodes } from './nodes.js'
 import { Publish } from './publish.js'
+import { Queues } from './queues.js'
 import { Session } from './session.js'
 import { StatsStream } from './stats-stream.js'
 import { listenForTabs } from './tabs.js'
@@ -22,6 +23,7 @@ const stream = new StatsStream(session)
 const vitals = new Vitals()
 const charts = new ChartsPanel()
 const workers = new Workers(session)
+const queues = new Queues()
 const events = new Events()
 const channels = new Channels(session)
 const publish = new Publish(session)
@@ -33,6 +35,7 @@ const nodes = new Nodes(session)
 function showSnapshot(snapshot) {
   vitals.show(snapshot)
   workers.show(snapshot.workers)
+  queues.show(snapshot)
 }
 
 /** @param {StatsMessage} message */
