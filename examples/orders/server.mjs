@@ -6,7 +6,6 @@
 
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import pg from 'pg'
 
 const { DATABASE_URL = '', GATEWAY = 'http://localhost:8000', PORT = '5173' } = process.env
 const MAX_BODY = 10_000
@@ -19,6 +18,9 @@ function fail(text) {
 }
 
 if (DATABASE_URL === '') fail('DATABASE_URL is not set: postgres://USER:PASSWORD@HOST:5432/DATABASE')
+const { default: pg } = await import('pg').catch(() =>
+  fail('the client of PostgreSQL is not installed: npm install pg@8'),
+)
 const database = new pg.Pool({ connectionString: DATABASE_URL, max: 4, connectionTimeoutMillis: 5000 })
 // A connection that is lost while nothing uses it; the next query opens another one.
 database.on('error', error => console.error(error.message))

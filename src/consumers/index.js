@@ -45,9 +45,10 @@ async function load(name, type) {
   try {
     return await row.load()
   } catch (error) {
+    // The second one is that of a package that is not an ES module.
     const missing =
-      error.code === 'ERR_MODULE_NOT_FOUND' &&
-      row.packages.find(spec => error.message.includes(packageOf(spec)))
+      ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'].includes(error.code) &&
+      row.packages.find(spec => error.message.includes(`'${packageOf(spec)}'`))
     if (!missing) throw error
     const what = `needs the package ${packageOf(missing)}: npm install ${row.packages.join(' ')}`
     throw new Error(`consumer "${name}": type ${type} ${what}`)
