@@ -44,7 +44,7 @@ const collections = (kind, doc) => [
  * @param {(list: ConsumerFigures[]) => Cell} value not called without consumers
  */
 const ofConsumers = (name, doc, value) =>
-  column(`consumers_${name}`, doc, ({ consumers }) => (consumers === null ? null : value(consumers.list)))
+  column(`consumers_${name}`, doc, ({ consumers }) => (consumers ? value(consumers.list) : null))
 
 /** @param {ConsumerFigures[]} list @param {(figures: ConsumerFigures) => number} value */
 const total = (list, value) => list.reduce((all, one) => all + value(one), 0)
