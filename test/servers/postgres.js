@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { chown, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 // @ts-expect-error: pg has no types of its own, and benchmarks, which are checked, import this file.
 import pg from 'pg'
@@ -17,6 +18,7 @@ const run = promisify(execFile)
 /** Debian has a folder for each version, which is not on the PATH. */
 const VERSIONS = '/usr/lib/postgresql'
 const TRIES = 20
+const RESTART_PAUSE_MS = 250
 /** PostgreSQL refuses to run as root. */
 const USERS = ['postgres', 'nobody']
 const MISSING = `PostgreSQL is not installed in ${VERSIONS} (Debian: apt-get install postgresql; POSTGRES_BIN may name the folder of its programs)`
@@ -80,6 +82,18 @@ export class PostgresServer extends ServerProcess {
     }
     const result = await this.#client.query(text, values)
     return result.rows ?? []
+  }
+
+  /** @override A process that was just forked when its server was killed may still have the memory of that one. */
+  async start() {
+    for (let tried = 1; ; tried++) {
+      try {
+        return await super.start()
+      } catch (error) {
+        if (tried === TRIES || !/pre-existing shared memory/.test(error.message)) throw error
+        await pause(RESTART_PAUSE_MS)
+      }
+    }
   }
 
   /** Ends it for good, and its data. */
