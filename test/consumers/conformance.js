@@ -3,6 +3,8 @@
 
 import { readFileSync } from 'node:fs'
 import { startGateway } from '../gateway.js'
+import { RawClient } from '../raw-client.js'
+import { startRedis } from '../redis/servers.js'
 import { pause, until } from '../redis/waiting.js'
 import { TcpProxy } from '../tcp-proxy.js'
 
@@ -13,11 +15,13 @@ import { TcpProxy } from '../tcp-proxy.js'
  * @property {(payloads: string[]) => Promise<void>} send commits envelopes, in this order
  * @property {() => Promise<number>} pending messages that wait or are not acknowledged
  * @property {() => void} pause the server stands still @property {() => void} resume
+ * @property {() => Promise<void>} [restart] it ends and comes back with its messages
  *
  * @typedef {object} Adapter
  * @property {string} type @property {(t: any) => Promise<Source>} start
  * @property {boolean} ordered whether a failure keeps the order
  * @property {number} backlog messages of the backlog test
+ * @property {boolean} [restarts] whether its sources have `restart`
  */
 
 const CHANNEL = { without_namespace: { history_size: 200_000, history_ttl: '10m' } }
@@ -30,13 +34,23 @@ const envelopes = (from, count, channel = 'c') =>
     return JSON.stringify({ method: 'publish', payload: { channel, data: { x }, idempotency_key: `k${x}` } })
   })
 
+/** @param {import('../gateway.js').TestGateway} gateway @returns {number[]} pids of its workers and queue process */
+function childrenOf({ process: { pid } }) {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
+}
+
 /** @param {import('../gateway.js').TestGateway} gateway @returns {number} pid of its queue process; 0: none */
 function queuePid(gateway) {
-  const { pid } = gateway.process
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
-  const is = (/** @type {string} */ child) =>
+  const is = (/** @type {number} */ child) =>
     readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('queues/main.js')
-  return Number(children.find(is) ?? 0)
+  return childrenOf(gateway).find(is) ?? 0
+}
+
+/** All processes at once: nothing is finished. @param {import('../gateway.js').TestGateway} gateway */
+async function killWhole(gateway) {
+  const pids = [...childrenOf(gateway), /** @type {number} */ (gateway.process.pid)]
+  for (const pid of pids) process.kill(pid, 'SIGKILL')
+  await gateway.exited
 }
 
 /** @param {import('../gateway.js').TestGateway} gateway @param {string} [channel] @returns {Promise<number>} publications */
@@ -50,10 +64,11 @@ async function values(gateway, limit) {
 }
 
 /** @param {any} t tap @param {Adapter} adapter */
-export function conformance(t, { type, start, ordered, backlog }) {
-  /** @param {any} t @param {Source} source @param {number} [port] */
-  const gatewayOf = (t, source, port = source.port) =>
+export function conformance(t, { type, start, ordered, backlog, restarts = false }) {
+  /** @param {any} t @param {Source} source @param {number} [port] @param {object} [more] of the configuration */
+  const gatewayOf = (t, source, port = source.port, more = {}) =>
     startGateway(t, {
+      ...more,
       workers: 1,
       log: { level: 'info' },
       channel: CHANNEL,
@@ -115,6 +130,50 @@ export function conformance(t, { type, start, ordered, backlog }) {
     await until(async () => (await published(gateway)) === 20)
     await until(async () => (await source.pending()) === 0)
     if (ordered) t.same(await values(gateway, 100), numbers(20))
+  })
+
+  if (restarts)
+    t.test(`${type}: the server ends and comes back`, async t => {
+      const source = await start(t)
+      const gateway = await gatewayOf(t, source)
+      await source.send(envelopes(0, 500))
+      await until(async () => (await published(gateway)) > 0)
+      await source.restart?.()
+      await source.send(envelopes(500, 100))
+      await until(async () => (await published(gateway)) === 600)
+      const got = await values(gateway, 1000)
+      if (!ordered) got.sort((a, b) => a - b)
+      t.same(got, numbers(600), 'each once, by its key')
+      await until(async () => (await source.pending()) === 0)
+    })
+
+  t.test(`${type}: of two nodes one is killed whole, and starts again`, async t => {
+    const engine = { engine: { type: 'redis', redis: { address: (await startRedis(t)).address } } }
+    const source = await start(t)
+    const node = () => gatewayOf(t, source, source.port, { ...engine, client: { insecure: true } })
+    const victim = await node()
+    const other = await node()
+    const client = await RawClient.connected(other.ws)
+    t.teardown(() => client.close())
+    await client.subscribe('c')
+    await source.send(envelopes(0, 500))
+    await until(async () => (await published(other)) > 0)
+    await killWhole(victim)
+    await source.send(envelopes(500, 500))
+    await node()
+    await source.send(envelopes(1000, 100))
+    await until(async () => (await published(other)) >= 1100)
+    await until(async () => (await source.pending()) === 0)
+    const sorted = (/** @type {number[]} */ all) => all.sort((a, b) => a - b)
+    t.same(sorted(await values(other, 2000)), numbers(1100), 'each once in the history, by its key')
+    const pubs = () => client.messages.flatMap(({ push }) => push?.pub ?? [])
+    await until(() => pubs().length >= 1100)
+    t.same(sorted(pubs().map(({ data }) => data.x)), numbers(1100), 'a subscriber gets each once')
+    t.same(
+      pubs().map(({ offset }) => offset),
+      numbers(1100).map(n => n + 1),
+      'in the order of the channel',
+    )
   })
 
   t.test(`${type}: the queue process is killed between work and acknowledgement`, async t => {

@@ -1,5 +1,7 @@
 // A gateway with the queue process, and a real Redis: each form of a message, a skip, the end.
 
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { startRedis, until } from '../redis/servers.js'
@@ -49,6 +51,14 @@ t.test('entries become publications; bad ones are skipped; the end finishes what
   })
   const { result } = await gateway.api('history', { channel: 'c', limit: 10 })
   t.same(result.publications.map((/** @type {any} */ { data }) => data.x).sort(), [1, 2, 3])
+  const file = join(gateway.folder, 'config.json')
+  const config = JSON.parse(await readFile(file, 'utf8'))
+  config.consumers.pop()
+  await writeFile(file, JSON.stringify(config))
+  gateway.process.kill('SIGHUP')
+  await gateway.line(
+    ({ msg, key }) => msg === 'the new value of this key takes a new start' && key === 'consumers',
+  )
   const ended = await gateway.stop()
   t.same(ended, { code: 0, signal: null })
   for (const [stream, entries] of [
