@@ -48,6 +48,8 @@ export function templateFault(text) {
 const RULES = {
   rabbitmq: { required: ['urls'], templates: ['exchange', 'routing_key'] },
   redis_stream: { required: ['address', 'stream'], templates: ['stream'] },
+  nats_jetstream: { required: ['url', 'subject'], templates: ['subject'] },
+  kafka: { required: ['brokers', 'topic'], templates: ['topic'] },
 }
 
 /** @param {string} path @param {any} one @param {Report} report */
@@ -69,6 +71,9 @@ function checkDestination(path, one, report) {
     if (one.required && !block.confirm)
       report.refuse([key('confirm'), `${path}.required`], 'false cannot be combined with required')
   }
+  if (one.type === 'kafka' && block.sasl_mechanism !== '')
+    for (const name of ['sasl_user', 'sasl_password'])
+      if (block[name] === '') report.refuse([key(name)], 'is empty; sasl_mechanism needs it')
   if (block.tls.enabled)
     for (const [name, fault] of tlsFaults(block.tls)) report.refuse([key(`tls.${name}`)], fault)
 }

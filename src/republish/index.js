@@ -14,6 +14,12 @@ import { Republisher } from './republisher.js'
 export const TYPES = [
   { type: 'rabbitmq', load: () => import('./rabbitmq.js'), packages: ['amqplib@2'] },
   { type: 'redis_stream', load: () => import('./redis_stream.js'), packages: [] },
+  {
+    type: 'nats_jetstream',
+    load: () => import('./nats_jetstream.js'),
+    packages: ['@nats-io/transport-node@3', '@nats-io/jetstream@3'],
+  },
+  { type: 'kafka', load: () => import('./kafka.js'), packages: ['@platformatic/kafka@2'] },
 ]
 
 /** @param {string} name @param {string} type @returns {Promise<Create>} */

@@ -1,5 +1,7 @@
 // Parts for tests of republishing.
 
+import { loadRepublishers, Republishers } from '../../src/republish/index.js'
+
 /** @import { Destination, DestinationContext, Message } from '../../src/republish/contract.js' */
 
 /** Counts and drops lines. */
@@ -75,7 +77,52 @@ export const entry = of => ({
     max_in_flight: 1000,
     ...of?.redis_stream,
   },
+  nats_jetstream: {
+    url: '',
+    credentials_file: '',
+    username: '',
+    password: '',
+    token: '',
+    tls: { enabled: false },
+    subject: 'out',
+    max_in_flight: 1000,
+    ...of?.nats_jetstream,
+  },
+  kafka: {
+    brokers: [],
+    topic: 'out',
+    dial_timeout: 3000,
+    tls: { enabled: false },
+    sasl_mechanism: '',
+    sasl_user: '',
+    sasl_password: '',
+    max_in_flight: 1000,
+    ...of?.kafka,
+  },
 })
+
+/**
+ * Republishers with real destinations.
+ * @param {any} t ends with this test @param {any} options of an entry
+ */
+export async function startRepublishers(t, options) {
+  const config = { republish: [entry(options)], channel: { namespace_boundary: ':' } }
+  const log = quietLog()
+  const all = new Republishers(config, await loadRepublishers(config), {
+    origin: 'here',
+    ids: 'r-',
+    log: /** @type {any} */ (log),
+    republishing: { full: 0, hand() {}, confirm() {}, report() {} },
+  })
+  all.start()
+  t.teardown(() => all.stop(0))
+  return { all, log, figures: () => all.figures(Date.now())[0] }
+}
+
+/** @param {() => unknown} condition */
+export async function until(condition) {
+  while (!(await condition())) await new Promise(resolve => setTimeout(resolve, 10))
+}
 
 /** A destination that does what the test says. */
 export class FakeDestination {

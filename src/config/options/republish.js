@@ -47,12 +47,43 @@ const redisStream = [
   int('redis_stream.max_in_flight', 1000, 'Entries without an answer.', { min: 1, max: 100_000 }),
 ]
 
+const natsJetstream = [
+  string('nats_jetstream.url', 'nats://127.0.0.1:4222', 'Where the server is.', { secret: true }),
+  string(
+    'nats_jetstream.credentials_file',
+    '',
+    'File with the credentials of a user. Wins over the others.',
+    {
+      file: true,
+    },
+  ),
+  string('nats_jetstream.username', '', 'User. Wins over `token`.'),
+  string('nats_jetstream.password', '', 'Password of the user.', { secret: true }),
+  string('nats_jetstream.token', '', 'Token.', { secret: true }),
+  ...tls('nats_jetstream'),
+  string('nats_jetstream.subject', '', `Subject, which a stream must have. ${TEMPLATE} Required.`),
+  int('nats_jetstream.max_in_flight', 1000, 'Messages without an answer.', { min: 1, max: 100_000 }),
+]
+
+const kafka = [
+  strings('kafka.brokers', 'Brokers to begin with, as `host:port`. Required.'),
+  string('kafka.topic', '', `Topic, which must exist. ${TEMPLATE} Required.`),
+  duration('kafka.dial_timeout', '3s', 'Maximum time to connect to a broker.', { min: 10 }),
+  ...tls('kafka'),
+  string('kafka.sasl_mechanism', '', 'SASL mechanism. Empty: none.', {
+    values: ['', 'plain', 'scram-sha-256', 'scram-sha-512'],
+  }),
+  string('kafka.sasl_user', '', 'User of SASL.'),
+  string('kafka.sasl_password', '', 'Password of SASL.', { secret: true }),
+  int('kafka.max_in_flight', 1000, 'Messages without an answer.', { min: 1, max: 100_000 }),
+]
+
 /** Blocks of the destinations, by `type`. */
-export const destinationTypes = Object.freeze(['rabbitmq', 'redis_stream'])
+export const destinationTypes = Object.freeze(['rabbitmq', 'redis_stream', 'nats_jetstream', 'kafka'])
 
 const members = newStart([
   bool('enabled', 'Republish.'),
-  string('type', '', 'Destination: `rabbitmq` or `redis_stream`.', {
+  string('type', '', `Destination: ${destinationTypes.map(type => `\`${type}\``).join(', ')}.`, {
     values: ['', ...destinationTypes],
   }),
   strings('channels', 'Patterns of channels: `*` any text, `?` one character, `[ab]`, `{a,b}`.'),
@@ -90,6 +121,8 @@ const members = newStart([
   duration('required_timeout', '5s', 'Maximum wait of `required`.', { max: 300_000 }),
   ...rabbitmq,
   ...redisStream,
+  ...natsJetstream,
+  ...kafka,
 ])
 
 /** Republishing (docs/republish.md). */
