@@ -73,7 +73,9 @@ t.test('a stream of JetStream', { skip: withoutNats() }, async t => {
     await rig.until(() => rig.messages.some(({ payload }) => payload.toString() === 'after'))
     t.ok(rig.failures.length > 0)
     const failures = rig.failures.length
-    await server.with(({ manager }) => manager.consumers.delete('ORDERS', 'gateway'))
+    // A server that has just come back may refuse it at first.
+    const remove = () => server.with(({ manager }) => manager.consumers.delete('ORDERS', 'gateway'))
+    while (!(await remove().catch(() => false))) await new Promise(resolve => setTimeout(resolve, 50))
     await rig.until(() => rig.failures.length > failures)
     await send(['again'], 'orders.c')
     await rig.until(() => rig.messages.some(({ payload }) => payload.toString() === 'again'))
