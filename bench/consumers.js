@@ -1,17 +1,23 @@
-// How fast a consumer publishes what a backend has written: rows of an outbox in a PostgreSQL of its own, written with
-// NOTIFY, and received by subscribers.
+// How fast a consumer publishes what a backend has written, as subscribers see it: rows of an outbox in a PostgreSQL of
+// its own, written with NOTIFY; or a bulk of messages in a Kafka or RabbitMQ of its own.
 
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import WebSocket from 'ws'
-import { startPostgres } from '../test/servers/postgres.js'
+import { startKafka, withoutKafka } from '../test/servers/kafka.js'
+import { startPostgres, withoutPostgres } from '../test/servers/postgres.js'
+import { startRabbit, withoutRabbit } from '../test/servers/rabbitmq.js'
 import { parseFlags, UsageError } from './flags.js'
 import { cpuOf } from './proc.js'
 import { rounded, roundedMs } from './report.js'
 import { VariantsRun } from './servers.js'
 
-const DEFAULTS = { subscribers: 100, rate: 5000, seconds: 8, single: 300, runs: 3 }
-const TYPES = ['postgresql']
+const DEFAULTS = { subscribers: 100, rate: 5000, seconds: 8, single: 300, messages: 50_000, runs: 3 }
+/** Type -> why its server cannot be started. @type {Record<string, () => string | false>} */
+const LACKS = { postgresql: withoutPostgres, kafka: withoutKafka, rabbitmq: withoutRabbit }
+const TYPES = Object.keys(LACKS)
+/** Of a message in bulk. */
+const MESSAGE_BYTES = 100
 /** Between two of the statements that keep the rate, ms. */
 const STATEMENT_MS = 20
 /** For the last publications, ms. */
@@ -26,10 +32,16 @@ export const HELP = `Usage: npm run bench -- consumers [flags]
 
 Rows of an outbox in a PostgreSQL that it starts (without fsync), each a publication for one of the channels, which have a
 subscriber each. idle: one row at a time, from before its INSERT to its arrival. load: as many rows a second as told; their
-latency has up to ${STATEMENT_MS} ms of a statement's collecting. It exits with 1 if a publication is missing or out of its order.
+latency has up to ${STATEMENT_MS} ms of a statement's collecting. kafka and rabbitmq: messages of ${MESSAGE_BYTES} bytes, offered as fast as
+the server takes them; their rate is that from the first publication to the last one, as the subscribers see it. It exits
+with 1 if a publication is missing or out of the order of its channel.
+
+postgresql needs PostgreSQL (Debian: postgresql). rabbitmq needs RabbitMQ (Debian: rabbitmq-server). kafka needs java and
+KAFKA_LIBS=FOLDER, which has the jars of org.apache.kafka:kafka_2.13:3.9.1 and an slf4j binding.
 
   --type TYPE         of the consumer: ${TYPES.join(', ')} (default ${TYPES[0]})
   --subscribers N     and channels (default ${DEFAULTS.subscribers})
+  --messages N        of kafka and rabbitmq (default ${DEFAULTS.messages})
   --single N          rows of idle (default ${DEFAULTS.single})
   --rate N            rows a second of load (default ${DEFAULTS.rate})
   --seconds N         of load (default ${DEFAULTS.seconds})
@@ -43,8 +55,11 @@ latency has up to ${STATEMENT_MS} ms of a statement's collecting. It exits with 
 /** @param {string[]} args @returns {ConsumersOptions | null} null: help was requested */
 export function parseOptions(args) {
   const flags = parseFlags(args, DEFAULTS, { type: TYPES[0] })
-  if (flags !== null && !TYPES.includes(flags.type))
+  if (flags === null) return null
+  if (!TYPES.includes(flags.type))
     throw new UsageError(`--type is ${TYPES.join(' or ')}, not "${flags.type}"`)
+  const missing = LACKS[flags.type]()
+  if (missing) throw new UsageError(missing)
   return /** @type {any} */ (flags)
 }
 
@@ -59,16 +74,21 @@ class Received {
   /** Of each publication since `clear`, ms. @type {number[]} */
   latencies = []
   disordered = 0
+  /** Time of the first publication and of the last one since `clear`, ms. */
+  first = 0
+  last = 0
   /** @type {(() => void) | null} */
   #arrived = null
   /** @type {Map<string, number>} channel -> number of its last publication */
-  #last = new Map()
+  #numbers = new Map()
 
   /** @param {string} channel @param {{n: number, at: number}} data */
   add(channel, { n, at }) {
-    this.latencies.push(now() - at)
-    if (n <= (this.#last.get(channel) ?? 0)) this.disordered++
-    this.#last.set(channel, n)
+    this.last = now()
+    if (this.latencies.length === 0) this.first = this.last
+    this.latencies.push(this.last - at)
+    if (n <= (this.#numbers.get(channel) ?? 0)) this.disordered++
+    this.#numbers.set(channel, n)
     this.#arrived?.()
   }
 
@@ -101,6 +121,42 @@ class Received {
   }
 }
 
+/** @typedef {(t: any) => Promise<{options: object, send: (bodies: string[]) => Promise<void>}>} Queue with its server */
+
+/** @type {Record<string, Queue>} */
+const QUEUES = {
+  async kafka(t) {
+    const server = await startKafka(t)
+    await server.createTopic('orders')
+    const headers = { 'centrifugo-method': 'publish' }
+    return {
+      options: { brokers: [server.broker], topics: ['orders'], consumer_group: 'bench' },
+      send: bodies =>
+        server.send(
+          'orders',
+          bodies.map(value => ({ value, headers })),
+        ),
+    }
+  },
+  async rabbitmq(t) {
+    const server = await startRabbit(t)
+    await server.declare('orders')
+    return {
+      options: { urls: [server.url()], queues: ['orders'] },
+      send: async bodies => void (await server.send('orders', bodies, { 'centrifugo-method': 'publish' })),
+    }
+  },
+}
+
+/** @param {number} first @param {number} count @param {number} channels @returns {string[]} publications, numbered */
+function bulk(first, count, channels) {
+  return Array.from({ length: count }, (_, i) => {
+    const n = first + i
+    const body = `{"channel":"orders-${n % channels}","data":{"n":${n},"at":0,"pad":""}}`
+    return body.replace('"pad":"', `$&${'x'.repeat(Math.max(0, MESSAGE_BYTES - body.length))}`)
+  })
+}
+
 /** @extends {VariantsRun<ConsumersOptions>} */
 export class Run extends VariantsRun {
   #sound = true
@@ -108,27 +164,66 @@ export class Run extends VariantsRun {
   /** @returns {Promise<boolean>} whether everything arrived, in its order */
   async run() {
     const { type } = this.options
-    await this.compare({ scenario: 'consumers' }, { [type]: type }, () => this.#measure())
+    await this.compare({ scenario: 'consumers' }, { [type]: type }, () =>
+      type === 'postgresql' ? this.#measureRows() : this.#measureBulk(QUEUES[type]),
+    )
     return this.#sound
   }
 
+  /** What servers of tests need: they end with the run. */
+  get #test() {
+    return { teardown: (/** @type {any} */ end) => this.ends.push(end) }
+  }
+
+  /** @param {string} type of the consumer @param {object} options of its block @returns gateway with subscribers */
+  async #consume(type, options) {
+    const consumer = { name: 'bench', enabled: true, type, [type]: options }
+    const server = await this.spawn({ workers: 1, config: { consumers: [consumer] } })
+    const received = new Received()
+    const url = `${server.url.replace('http', 'ws')}/connection/websocket`
+    const channels = Array.from({ length: this.options.subscribers }, (_, n) => `orders-${n}`)
+    const sockets = await Promise.all(channels.map(channel => subscribe(url, channel, received)))
+    this.ends.push(() => sockets.forEach(socket => void socket.terminate()))
+    return { server, received }
+  }
+
+  /** @param {Queue} queue @returns {Promise<Record<string, number>>} */
+  async #measureBulk(queue) {
+    const { type, subscribers, messages } = this.options
+    const { options, send } = await queue(this.#test)
+    const { server, received } = await this.#consume(type, options)
+    await send(bulk(1, subscribers, subscribers))
+    await received.wait(subscribers, PATIENCE_MS)
+    const bodies = bulk(subscribers + 1, messages, subscribers)
+    received.clear()
+    const [cpu, started] = [cpuOf(server.pid), now()]
+    await send(bodies)
+    const sent = (now() - started) / 1000
+    await received.wait(messages, PATIENCE_MS)
+    const count = received.latencies.length
+    const took = (received.last - received.first) / 1000
+    this.#sound &&= count === messages && received.disordered === 0
+    return {
+      messages,
+      sent_per_s: Math.round(messages / sent),
+      received_per_s: count > 1 ? Math.round((count - 1) / took) : 0,
+      missing: messages - count,
+      order_faults: received.disordered,
+      cpu_us_per_message: rounded(((cpuOf(server.pid) - cpu) / messages) * 1e6, 1),
+    }
+  }
+
   /** @returns {Promise<Record<string, number>>} */
-  async #measure() {
+  async #measureRows() {
     const { subscribers, single, rate, seconds } = this.options
-    const database = await startPostgres({ teardown: (/** @type {any} */ end) => this.ends.push(end) })
+    const database = await startPostgres(this.#test)
     await database.query(OUTBOX)
     const options = {
       dsn: database.dsn(),
       outbox_table_name: 'outbox',
       partition_notification_channel: 'outbox',
     }
-    const consumer = { name: 'bench', enabled: true, type: 'postgresql', postgresql: options }
-    const server = await this.spawn({ workers: 1, config: { consumers: [consumer] } })
-    const received = new Received()
-    const url = `${server.url.replace('http', 'ws')}/connection/websocket`
-    const channels = Array.from({ length: subscribers }, (_, n) => `orders-${n}`)
-    const sockets = await Promise.all(channels.map(channel => subscribe(url, channel, received)))
-    this.ends.push(() => sockets.forEach(socket => void socket.terminate()))
+    const { server, received } = await this.#consume('postgresql', options)
 
     let written = 0
     /** @param {number} count rows, to the channels in turn */

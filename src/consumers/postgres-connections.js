@@ -38,6 +38,8 @@ function sslOf({ sslmode, files }) {
 export class Connection {
   /** null: it can be used. @type {Error | null} */
   error = null
+  /** Whether the table was there when it was made. */
+  hasTable = false
   /** Whether the table has a column `created_at` with the time of its rows. */
   hasTime = false
 

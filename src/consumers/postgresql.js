@@ -118,11 +118,13 @@ class PostgresConsumer {
   async #connect() {
     const connection = await connect(this.#dsn, this.#options.tls)
     try {
+      const table = `to_regclass(${literal(this.#options.outbox_table_name)})`
       const [{ rows }] = await connection.query(
-        `SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(${literal(this.#options.outbox_table_name)})
-         AND attname = 'created_at' AND atttypid = 'timestamptz'::regtype AND NOT attisdropped`,
+        `SELECT ${table} IS NOT NULL, EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = ${table}
+         AND attname = 'created_at' AND atttypid = 'timestamptz'::regtype AND NOT attisdropped)`,
       )
-      connection.hasTime = rows.length > 0
+      connection.hasTable = rows[0][0] === 't'
+      connection.hasTime = rows[0][1] === 't'
       return connection
     } catch (error) {
       connection.destroy()
@@ -138,6 +140,12 @@ class PostgresConsumer {
     })
     try {
       const connection = /** @type {Connection} */ (await Promise.race([this.#connections.lend(), late]))
+      const { outbox_table_name } = this.#options
+      if (!connection.hasTable)
+        this.#context.log.warn(
+          { outbox_table_name },
+          'the database has no table of this name: create it, or correct outbox_table_name',
+        )
       this.#connections.giveBack(connection, true)
     } catch (error) {
       await this.#connections.close()

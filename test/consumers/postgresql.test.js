@@ -58,6 +58,22 @@ t.test('an outbox in PostgreSQL', { skip: withoutPostgres() }, async t => {
     await empty(rig)
   })
 
+  await t.test('a missing table is told once, and waited for', async t => {
+    await server.query('DROP TABLE IF EXISTS outbox')
+    const rig = makeConsumer(t, { dsn })
+    await rig.consumer.start()
+    await rig.until(() => rig.failures.length > 1)
+    t.match(rig.failures[0].message, 'relation "outbox" does not exist')
+    await server.query(`${TABLE}; INSERT INTO outbox (payload) VALUES ('{}')`)
+    await rig.until(() => rig.messages.length === 1)
+    t.match(
+      rig.lines.filter(({ level }) => level === 'warn'),
+      [{ outbox_table_name: 'outbox', msg: /no table of this name.*correct outbox_table_name/ }],
+    )
+    t.equal(rig.lines.filter(({ level }) => level === 'warn').length, 1)
+    await empty(rig)
+  })
+
   await t.test('a notification wakes the partition that it names', async t => {
     await fresh()
     const options = {
