@@ -87,7 +87,7 @@ t.test('another size is another layout, down to one that is too small', async t 
   await tmux.until(/1\/6[\s\S]*q quit$/)
   await tmux.resize(40, 10)
   await tmux.until('terminal too small')
-  await tmux.resize(120, 40)
+  await tmux.resize(120, 50)
   t.ok(await tmux.until(/─ event-loop delay, ms ─+ .*p90[\s\S]*q quit$/))
 })
 

@@ -33,6 +33,18 @@ function treeOf(root) {
   return tree
 }
 
+/** @param {number} pid @returns {boolean} whether all threads are stopped, or have ended */
+function standsStill(pid) {
+  try {
+    return readdirSync(`/proc/${pid}/task`).every(thread => {
+      const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8')
+      return 'TtZX'.includes(stat[stat.lastIndexOf(')') + 2])
+    })
+  } catch {
+    return true
+  }
+}
+
 /**
  * @typedef {object} Run
  * @property {string} command
@@ -130,9 +142,12 @@ export class ServerProcess {
     await this.#exited
   }
 
-  /** It stands still; its connections stay open. */
+  /** It stands still when this returns; its connections stay open. */
   pause() {
     this.signal('SIGSTOP')
+    // A thread on another core goes on for a moment.
+    const until = performance.now() + 1000
+    while (this.pid !== 0 && !treeOf(this.pid).every(standsStill) && performance.now() < until);
   }
 
   resume() {
