@@ -2,15 +2,17 @@ import { SlicedWork } from '../slices.js'
 
 /** @import { Session } from './session.js' */
 
-/**
- * Maximum number of slots: each has a small part of the sessions, and is pinged in one go. More would wake an idle
- * worker more often.
- */
+/** Maximum number of slots: each has a small part of the sessions, and is pinged in one go. */
 const MAX_SLOTS = 256
+/** Pings of one wake-up on average, unless a single slot has more: some ms of work. */
+const MAX_PINGS = 500
+/** Pings and pong checks are late by less than a wake-up's time: at most this share of the interval, and this many ms. */
+const WAKE_SHARE = 1 / 25
+const MAX_WAKE_MS = 1000
 const MIN_TICK_MS = 10
 /** Interval of the slots without pings. */
 const UNUSED_SPAN_MS = 10_000
-/** More does not count as passed when the event loop stood still: pongs of that time have not been read. */
+/** More does not count as passed while the event loop stands still: pongs of that time have not been read. */
 const MAX_STALL_MS = 1000
 
 /**
@@ -20,6 +22,9 @@ const MAX_STALL_MS = 1000
  *   slots   [0][1][2] ... [n-1]      n ticks = ping interval
  *                    ^ next to be pinged
  *            ^  ^ pinged: their pongs are due
+ *
+ * One wake-up of the worker pings several slots while they are small. Then the pongs of clients that share a machine or
+ * a connection to a proxy come together too: with many workers on few cores, the wake-ups cost more than the pings.
  *
  * Every connected session is in a slot, so this is also the list of connected sessions. No TimerWheel: sessions share
  * one interval and never leave their slot, where a Timer would be scheduled again for each ping and each pong timeout;
@@ -47,7 +52,7 @@ export class Heartbeat {
   #size = 0
   #started = false
   /** @type {NodeJS.Timeout | undefined} */
-  #interval
+  #timer
 
   /**
    * @param {number} interval ms; 0 = no pings @param {number} pongTimeout ms, less than the interval
@@ -55,7 +60,7 @@ export class Heartbeat {
    */
   constructor(interval, pongTimeout, clock = () => performance.now()) {
     const span = interval || UNUSED_SPAN_MS
-    /** ms between two calls of `tick`. */
+    /** ms between two slots. */
     this.tickMs = Math.max(MIN_TICK_MS, Math.round(span / MAX_SLOTS))
     const count = Math.max(2, Math.round(span / this.tickMs))
     this.enabled = interval > 0
@@ -76,12 +81,26 @@ export class Heartbeat {
   #wake() {
     // Without sessions no time has passed.
     this.#timeAt = this.#clock()
-    if (this.#started && this.enabled) this.#interval ??= setInterval(() => this.tick(), this.tickMs)
+    if (this.#started && this.enabled && this.#timer === undefined) this.#wait()
+  }
+
+  #wait() {
+    this.#timer = setTimeout(() => {
+      this.#wait()
+      this.tick()
+    }, this.wakeMs)
   }
 
   #sleep() {
-    clearInterval(this.#interval)
-    this.#interval = undefined
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  /** ms until the next wake-up: the longer, the fewer sessions there are. */
+  get wakeMs() {
+    const count = this.#slots.length
+    const slots = Math.min((MAX_PINGS * count) / this.#size, count * WAKE_SHARE, MAX_WAKE_MS / this.tickMs)
+    return Math.max(1, Math.floor(slots)) * this.tickMs
   }
 
   /** First ping after 50 to 100 % of the interval. @param {Session} session */
@@ -120,7 +139,7 @@ export class Heartbeat {
   /** Pings or checks one slot. @returns {boolean} false: none is due */
   #step() {
     const now = this.#clock()
-    this.#time += Math.min(MAX_STALL_MS, now - this.#timeAt)
+    this.#time += Math.min(this.wakeMs + MAX_STALL_MS, now - this.#timeAt)
     this.#timeAt = now
     const count = this.#slots.length
     if (this.#unchecked > 0) {
