@@ -6,8 +6,8 @@
 //   peers.js     the same beside other servers (peers/), as a table in Markdown
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
 //   restarts.js, rolling.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, hooks.js, leak.js (churn.js),
-//                proxy.js (proxy-backend.js), tls.js, lifecycle.js, batching.js, consumers.js
-//                programs of their own; `ServerRun` in servers.js ends what they started
+//                proxy.js (proxy-backend.js), tls.js, lifecycle.js, batching.js, consumers.js,
+//                republish.js programs of their own; `ServerRun` in servers.js ends what they started
 //
 // It may import src/, fleet/drone/, fleet/statistics/, and the servers and clients of the tests; nothing imports it.
 // The name of every figure has its unit.
@@ -63,6 +63,7 @@ const PROGRAMS = {
   tls: () => import('./tls.js'),
   batching: () => import('./batching.js'),
   consumers: () => import('./consumers.js'),
+  republish: () => import('./republish.js'),
   peers: () => import('./peers.js'),
 }
 

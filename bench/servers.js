@@ -270,6 +270,7 @@ export class VariantsRun extends ServerRun {
    * @param {{scenario: string, [field: string]: string}} labels
    * @param {Record<string, V>} variants
    * @param {(variant: V) => Promise<Record<string, number>>} measure
+   * @returns {Promise<Record<string, Record<string, number>>>} medians of each variant
    */
   async compare(labels, variants, measure) {
     const { runs, json } = this.options
@@ -287,6 +288,7 @@ export class VariantsRun extends ServerRun {
     this.io.progress('')
     const columns = Object.entries(results).map(([name, all]) => ({ name, result: medians(all) }))
     if (!json) this.io.print(`${table(Object.values(labels).join(', '), columns)}\n`)
+    return Object.fromEntries(columns.map(({ name, result }) => [name, result]))
   }
 }
 

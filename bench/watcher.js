@@ -4,18 +4,32 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
 
+const RETRY_MS = 50
+
 /** A client of the stats socket. */
 export class Watcher {
   /** @type {{at: number, snapshot: Snapshot}[]} */
   received = []
-  #socket
+  #path
+  #ended = false
+  /** @type {import('node:net').Socket | null} */
+  #socket = null
 
   /** @param {string} path */
   constructor(path) {
-    this.#socket = connect(path)
-    const lines = createInterface({ input: this.#socket })
+    this.#path = path
+    this.#connect()
+  }
+
+  #connect() {
+    if (this.#ended) return
+    const socket = connect(this.#path)
+    this.#socket = socket
+    const lines = createInterface({ input: socket })
     // The readline interface re-emits the errors of its input.
-    for (const emitter of [this.#socket, lines]) emitter.on('error', () => {})
+    for (const emitter of [socket, lines]) emitter.on('error', () => {})
+    // A gateway that answers to clients may still be starting its queue process, and listens here after it.
+    socket.once('close', failed => failed && setTimeout(() => this.#connect(), RETRY_MS))
     lines.on('line', line => {
       const message = JSON.parse(line)
       if (message.type === 'snapshot')
@@ -36,7 +50,8 @@ export class Watcher {
   }
 
   end() {
-    this.#socket.destroy()
+    this.#ended = true
+    this.#socket?.destroy()
   }
 }
 

@@ -64,6 +64,19 @@ t.test('consumers: each row of an outbox is received', { skip: skip || withoutPo
   t.ok(result.idle_p50_ms > 0 && result.load_p50_ms > 0)
 })
 
+t.test('republish: each publication is delivered, and is in the stream', { skip }, async t => {
+  const flags = ['--clients=10', '--channels=5', '--rate=200', '--seconds=1', '--runs=1', '--json']
+  const { stdout } = await run(process.execPath, [script, 'republish', ...flags])
+  const [without, redis] = stdout
+    .trim()
+    .split('\n')
+    .map((/** @type {string} */ line) => JSON.parse(line))
+  t.match(without, { variant: 'without', errors: 0, undelivered: 0, republished: 0 })
+  t.match(redis, { variant: 'redis_stream', errors: 0, undelivered: 0, lost: 0 })
+  t.equal(redis.republished, redis.published)
+  t.ok(redis.published > 0 && redis.queues_cpu_us_per_publish > 0 && redis.reply_p50_ms > 0)
+})
+
 t.test('peers: a server that npm has, beside the gateway', { skip }, async t => {
   const flags = ['--peers=socket.io', '--loads=fan', '--conns=50', '--seconds=1', '--runs=1', '--json']
   const installing = run(process.execPath, [script, 'peers', '--install', ...flags])

@@ -23,6 +23,8 @@ class StreamDestination {
   #up = false
   /** Of the connection: replies of an earlier one count no more. */
   #generation = 0
+  /** Commands of a turn leave in one write. @type {import('node:stream').Writable | null} */
+  #corked = null
   #failures = 0
 
   /** @param {DestinationContext} context */
@@ -63,6 +65,7 @@ class StreamDestination {
   /** @param {Error} reason */
   #down(reason) {
     this.#up = false
+    this.#corked = null
     this.#generation++
     this.#context.down(reason)
   }
@@ -80,7 +83,16 @@ class StreamDestination {
     args.push('*', payload, message.body, 'id', message.id)
     for (const name in message.headers) args.push(name, message.headers[name])
     const generation = this.#generation
+    if (this.#corked === null) {
+      this.#corked = this.#redis.stream
+      this.#corked?.cork()
+    }
     this.#redis.call('XADD', args, error => this.#answered(generation, message, error ?? null))
+  }
+
+  flush() {
+    this.#corked?.uncork()
+    this.#corked = null
   }
 
   /** @param {number} generation @param {Message} message @param {Error | null} error */

@@ -6,6 +6,8 @@ import { compileTemplate, formats, headersOf } from './body.js'
 
 /** Memory of a message beside its body, approximately. */
 const MESSAGE_BYTES = 300
+/** Least time between two batches, ms: under load many messages share a write, and nobody waits longer for it. */
+const BATCH_MS = 1
 /** A queue with `block` takes what was under way when it became full, up to this many times its limits. */
 const BLOCK_ROOM = 2
 
@@ -49,6 +51,9 @@ export class Republisher {
   #key
   #origin
   #scheduled = false
+  #batchMs
+  /** Of the last batch, ms. */
+  #sentAt = -Infinity
   #ending = false
   #onEmpty = () => {}
   /** @type {Destination} */
@@ -59,8 +64,10 @@ export class Republisher {
    * @param {object} parts @param {(context: DestinationContext) => Destination} parts.create
    * @param {string} parts.origin of `halley-origin` @param {string} parts.boundary of namespaces @param {Log} parts.log
    * @param {(number: number, confirmed: boolean) => void} parts.confirm answers a publisher that waits
+   * @param {number} [parts.batchMs] least time between two batches
    */
-  constructor(options, { create, origin, boundary, log, confirm }) {
+  constructor(options, { create, origin, boundary, log, confirm, batchMs = BATCH_MS }) {
+    this.#batchMs = batchMs
     this.#options = options
     this.#block = options[options.type]
     this.#maxInFlight = this.#block.max_in_flight
@@ -170,16 +177,17 @@ export class Republisher {
     return message
   }
 
-  #schedule() {
+  /** @param {number} [batchMs] */
+  #schedule(batchMs = this.#batchMs) {
     if (this.#scheduled || !this.up) return
     this.#scheduled = true
-    queueMicrotask(() => {
-      this.#scheduled = false
-      this.#send()
-    })
+    if (performance.now() - this.#sentAt >= batchMs) queueMicrotask(this.#send)
+    else setTimeout(this.#send, batchMs)
   }
 
-  #send() {
+  #send = () => {
+    this.#scheduled = false
+    this.#sentAt = performance.now()
     let some = false
     while (this.up && this.#inFlight.size < this.#maxInFlight) {
       const message = this.#shift()
@@ -229,7 +237,8 @@ export class Republisher {
         'message not taken by the queue',
       )
     if (this.size === 0 && this.#ending) this.#onEmpty()
-    this.#schedule()
+    // Something waits, and no batch is planned: there was no room for it.
+    if (this.#first < this.#waiting.length) this.#schedule(0)
   }
 
   /** Sends what is left, for a time. @param {number} within ms @returns {Promise<number>} messages that are lost */

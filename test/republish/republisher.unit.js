@@ -14,6 +14,7 @@ function start(of) {
     boundary: ':',
     log: /** @type {any} */ (quietLog()),
     confirm: (number, ok) => confirms.push([number, ok]),
+    batchMs: 0,
   })
   republisher.start()
   let made = 0
@@ -50,6 +51,32 @@ t.test('without more confirms no more than max_in_flight are under way', async t
   destination.settle(1)
   await turn()
   t.same(destination.data, [2, 3])
+})
+
+t.test('what comes soon after a batch leaves as one batch', async t => {
+  /** @type {number[]} */
+  const batches = []
+  const destination = new FakeDestination(/** @type {any} */ (null))
+  const republisher = new Republisher(entry(), {
+    create: context => {
+      destination.context = context
+      return Object.assign(destination, { flush: () => batches.push(destination.sent.length) })
+    },
+    origin: 'here',
+    boundary: ':',
+    log: /** @type {any} */ (quietLog()),
+    confirm() {},
+    batchMs: 50,
+  })
+  destination.context.up()
+  for (let n = 1; n <= 10; n++) {
+    republisher.add(republication('chat:1', n), `id-${n}`)
+    await turn()
+  }
+  while (destination.sent.length < 10) await turn()
+  t.same(destination.data, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+  t.equal(batches[0], 1, 'the first one does not wait')
+  t.ok(batches.length <= 4, `${batches.length} batches`)
 })
 
 t.test('after a lost connection what has no outcome is sent again, first, with the same ids', async t => {
