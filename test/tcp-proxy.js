@@ -9,12 +9,17 @@ import net from 'node:net'
 export class TcpProxy {
   /** @type {Set<net.Socket>} both ends of all connections */
   #sockets = new Set()
+  /** @type {Map<net.Socket, net.Socket>} client -> its connection to the target */
+  #upstreams = new Map()
   #server
   /** While true, new connections are cut at once. */
   refuses = false
+  /** Gets what targets send, before it is passed on. @type {(bytes: Buffer) => void} */
+  onAnswer = () => {}
   /** Connections cut so far. */
   cuts = 0
   #accepted = 0
+  #holds = false
 
   /** @param {number} target port on 127.0.0.1 */
   constructor(target) {
@@ -27,6 +32,9 @@ export class TcpProxy {
       }
       const port = this.targets[this.#accepted++ % this.targets.length]
       const upstream = net.connect({ port, host: '127.0.0.1', noDelay: true })
+      upstream.on('data', bytes => this.onAnswer(bytes))
+      this.#upstreams.set(client, upstream)
+      client.on('close', () => this.#upstreams.delete(client))
       for (const [from, to] of [
         [client, upstream],
         [upstream, client],
@@ -37,7 +45,7 @@ export class TcpProxy {
           this.#sockets.delete(from)
           to.destroy()
         })
-        from.pipe(to)
+        if (from === upstream || !this.#holds) from.pipe(to)
       }
     })
   }
@@ -59,11 +67,18 @@ export class TcpProxy {
     return /** @type {net.AddressInfo} */ (this.#server.address()).port
   }
 
+  /** Until the next cut nothing that clients send arrives. They still get what targets send. */
+  hold() {
+    this.#holds = true
+    for (const [client, upstream] of this.#upstreams) client.unpipe(upstream)
+  }
+
   /**
    * Cuts connections, whatever is on its way in them.
    * @param {() => boolean} [chosen] asked for each
    */
   cut(chosen = () => true) {
+    this.#holds = false
     for (const socket of [...this.#sockets]) {
       if (!chosen()) continue
       this.cuts++

@@ -1,5 +1,5 @@
 // What every type of consumers promises, over a real server: each committed message has its effect at least once, and
-// exactly once with an idempotency key, through outages, cut connections and deaths of the queue process.
+// exactly once with an idempotency key, through outages, cut connections, deaths of the queue process and of nodes.
 
 import { readFileSync } from 'node:fs'
 import { startGateway } from '../gateway.js'
@@ -11,27 +11,59 @@ import { TcpProxy } from '../tcp-proxy.js'
 /**
  * @typedef {object} Source a started server with one queue
  * @property {number} port of the server, for a proxy before it
- * @property {(port: number) => object} consumer item of `consumers`, which reaches the server at that port
- * @property {(payloads: string[]) => Promise<void>} send commits envelopes, in this order
+ * @property {TcpProxy} [proxy] where the server names its own address, and clients always come through a proxy
+ * @property {(port: number, node?: string) => object} consumer item of `consumers`, which reaches the server at that
+ *   port. node: name of one node, the same after its restart
+ * @property {(payloads: string[]) => Promise<unknown>} send commits envelopes, in this order
  * @property {() => Promise<number>} pending messages that wait or are not acknowledged
+ * @property {() => Promise<{payload: string, reason: string}[]>} [dead] takes messages from the dead-letter place
  * @property {() => void} pause the server stands still @property {() => void} resume
  * @property {() => Promise<void>} [restart] it ends and comes back with its messages
  *
  * @typedef {object} Adapter
  * @property {string} type @property {(t: any) => Promise<Source>} start
  * @property {boolean} ordered whether a failure keeps the order
- * @property {number} backlog messages of the backlog test
+ * @property {number} backlog messages of the backlog test, a multiple of 100
+ * @property {number} [lot] messages that a fault hits; default: 500
  * @property {boolean} [restarts] whether its sources have `restart`
+ * @property {string} [dead] reason of skipped messages in its dead-letter place
+ * @property {boolean} [empty] whether messages may be empty; default: true
+ * @property {number} [still] ms that the server stands still: longer than the time limit of connections
+ * @property {number} [acknowledges] ms within which what was acknowledged has arrived; longer where that is a timer
  */
 
 const CHANNEL = { without_namespace: { history_size: 200_000, history_ttl: '10m' } }
+/** Messages of one call of `send`, and channels of a backlog. */
 const SEND = 1000
+const CHANNELS = 100
+const POISON = ['x', 'null', '[]', '{"method":"nothing","payload":{}}', '{"method":"publish","payload":{}}']
 
-/** @param {number} from @param {number} count @param {string} [channel] @returns {string[]} envelopes with keys */
-const envelopes = (from, count, channel = 'c') =>
+/**
+ * @param {number} from @param {number} count @param {string} [channel] @param {string} [mark] in each
+ * @returns {string[]} envelopes with keys
+ */
+const envelopes = (from, count, channel = 'c', mark = '') =>
   Array.from({ length: count }, (_, i) => {
     const x = from + i
-    return JSON.stringify({ method: 'publish', payload: { channel, data: { x }, idempotency_key: `k${x}` } })
+    const data = mark === '' ? { x } : { x, mark }
+    return JSON.stringify({ method: 'publish', payload: { channel, data, idempotency_key: `k${x}` } })
+  })
+
+/** @param {number} count @param {string} mark in each @returns {string[]} envelopes without keys */
+const marked = (count, mark) =>
+  Array.from({ length: count }, (_, x) =>
+    JSON.stringify({ method: 'publish', payload: { channel: 'c', data: { x, mark } } }),
+  )
+
+/** @param {TcpProxy} proxy @param {string} mark @param {() => void} [now] @returns {Promise<void>} when a server sends it */
+const delivered = (proxy, mark, now = () => {}) =>
+  new Promise(resolve => {
+    proxy.onAnswer = bytes => {
+      if (!bytes.includes(mark)) return
+      proxy.onAnswer = () => {}
+      now()
+      resolve()
+    }
   })
 
 /** @param {import('../gateway.js').TestGateway} gateway @returns {number[]} pids of its workers and queue process */
@@ -63,53 +95,62 @@ async function values(gateway, limit) {
   return result.publications.map((/** @type {any} */ { data }) => data.x)
 }
 
+/** @param {RawClient} client @returns {any[]} publications that it has got */
+const received = client => client.messages.flatMap(({ push }) => push?.pub ?? [])
+
+/** @param {number} count */
+const numbers = count => Array.from({ length: count }, (_, i) => i)
+/** @param {number[]} all */
+const sorted = all => all.sort((a, b) => a - b)
+
 /** @param {any} t tap @param {Adapter} adapter */
-export function conformance(t, { type, start, ordered, backlog, restarts = false }) {
-  /** @param {any} t @param {Source} source @param {number} [port] @param {object} [more] of the configuration */
-  const gatewayOf = (t, source, port = source.port, more = {}) =>
+export function conformance(t, adapter) {
+  const { type, start, ordered, backlog, lot = 500 } = adapter
+  /** @param {any} t @param {Source} source @param {number} [port] @param {object} [more] @param {string} [node] */
+  const gatewayOf = (t, source, port = source.proxy?.port ?? source.port, more = {}, node = 'node') =>
     startGateway(t, {
       ...more,
       workers: 1,
       log: { level: 'info' },
       channel: CHANNEL,
-      consumers: [source.consumer(port)],
+      consumers: [source.consumer(port, node)],
     })
-  const numbers = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => i)
+  const proxyOf = async (/** @type {any} */ t, /** @type {Source} */ source) =>
+    source.proxy ?? (await TcpProxy.start(t, source.port))
+  const isEmpty = (/** @type {Source} */ source) => until(async () => (await source.pending()) === 0)
 
   t.test(`${type}: messages in order; poison is skipped and delays nothing`, async t => {
     const source = await start(t)
     const gateway = await gatewayOf(t, source)
-    const poison = [
-      '',
-      'x',
-      'null',
-      '[]',
-      '{"method":"nothing","payload":{}}',
-      '{"method":"publish","payload":{}}',
-    ]
+    const poison = adapter.empty === false ? POISON : ['', ...POISON]
     for (const [i, payload] of envelopes(0, 20).entries())
-      await source.send([payload, poison[i % poison.length]])
+      await source.send([payload, ...poison.slice(i, i + 1)])
     await until(async () => (await published(gateway)) === 20)
     t.same(await values(gateway, 100), numbers(20))
-    await until(async () => (await source.pending()) === 0)
+    await isEmpty(source)
+    if (adapter.dead === undefined) return
+    /** @type {{payload: string, reason: string}[]} */
+    const dead = []
+    await until(async () => dead.push(...((await source.dead?.()) ?? [])) === poison.length)
+    t.same(
+      dead,
+      poison.map(payload => ({ payload, reason: adapter.dead })),
+    )
   })
 
   t.test(`${type}: connections are cut in the middle of answers`, async t => {
     const source = await start(t)
-    const proxy = await TcpProxy.start(t, source.port)
+    const proxy = await proxyOf(t, source)
     const gateway = await gatewayOf(t, source, proxy.port)
     for (let round = 0; round < 5; round++) {
-      await source.send(envelopes(round * 200, 200))
-      await until(async () => (await published(gateway)) > round * 200)
-      proxy.cut()
+      const cut = delivered(proxy, `mark${round}.`, () => proxy.cut())
+      await source.send(envelopes(round * lot, lot, 'c', `mark${round}.`))
+      await cut
     }
-    await until(async () => (await published(gateway)) === 1000)
-    t.same(
-      (await values(gateway, 2000)).sort((a, b) => a - b),
-      numbers(1000),
-      'each once, by its key',
-    )
-    await until(async () => (await source.pending()) === 0)
+    await until(async () => (await published(gateway)) === 5 * lot)
+    const got = await values(gateway, 5 * lot)
+    t.same(ordered ? got : sorted(got), numbers(5 * lot), 'each once, by its key')
+    await isEmpty(source)
   })
 
   t.test(`${type}: the server stands still`, async t => {
@@ -118,8 +159,7 @@ export function conformance(t, { type, start, ordered, backlog, restarts = false
     await source.send(envelopes(0, 10))
     await until(async () => (await published(gateway)) === 10)
     source.pause()
-    // Longer than the time limit of its connections.
-    await pause(6000)
+    await pause(adapter.still ?? 6000)
     t.equal(
       (await gateway.api('publish', { channel: 'other', data: 1 })).error,
       undefined,
@@ -128,50 +168,54 @@ export function conformance(t, { type, start, ordered, backlog, restarts = false
     source.resume()
     await source.send(envelopes(10, 10))
     await until(async () => (await published(gateway)) === 20)
-    await until(async () => (await source.pending()) === 0)
+    await isEmpty(source)
     if (ordered) t.same(await values(gateway, 100), numbers(20))
   })
 
-  if (restarts)
+  if (adapter.restarts)
     t.test(`${type}: the server ends and comes back`, async t => {
       const source = await start(t)
       const gateway = await gatewayOf(t, source)
-      await source.send(envelopes(0, 500))
+      await source.send(envelopes(0, lot))
       await until(async () => (await published(gateway)) > 0)
       await source.restart?.()
-      await source.send(envelopes(500, 100))
-      await until(async () => (await published(gateway)) === 600)
-      const got = await values(gateway, 1000)
-      if (!ordered) got.sort((a, b) => a - b)
-      t.same(got, numbers(600), 'each once, by its key')
-      await until(async () => (await source.pending()) === 0)
+      await source.send(envelopes(lot, lot))
+      await until(async () => (await published(gateway)) === 2 * lot)
+      const got = await values(gateway, 2 * lot)
+      t.same(ordered ? got : sorted(got), numbers(2 * lot), 'each once, by its key')
+      await isEmpty(source)
     })
 
   t.test(`${type}: of two nodes one is killed whole, and starts again`, async t => {
     const engine = { engine: { type: 'redis', redis: { address: (await startRedis(t)).address } } }
     const source = await start(t)
-    const node = () => gatewayOf(t, source, source.port, { ...engine, client: { insecure: true } })
-    const victim = await node()
-    const other = await node()
+    const node = (/** @type {string} */ name) =>
+      gatewayOf(t, source, undefined, { ...engine, client: { insecure: true } }, name)
+    const victim = await node('victim')
+    const other = await node('other')
     const client = await RawClient.connected(other.ws)
     t.teardown(() => client.close())
     await client.subscribe('c')
-    await source.send(envelopes(0, 500))
-    await until(async () => (await published(other)) > 0)
+    await source.send(envelopes(0, lot))
+    await until(async () => (await published(other)) === lot)
+    t.same(sorted(await values(other, lot)), numbers(lot), 'two nodes: each once')
+    await source.send(envelopes(lot, lot))
+    await until(async () => (await published(other)) > lot)
     await killWhole(victim)
-    await source.send(envelopes(500, 500))
-    await node()
-    await source.send(envelopes(1000, 100))
-    await until(async () => (await published(other)) >= 1100)
-    await until(async () => (await source.pending()) === 0)
-    const sorted = (/** @type {number[]} */ all) => all.sort((a, b) => a - b)
-    t.same(sorted(await values(other, 2000)), numbers(1100), 'each once in the history, by its key')
-    const pubs = () => client.messages.flatMap(({ push }) => push?.pub ?? [])
-    await until(() => pubs().length >= 1100)
-    t.same(sorted(pubs().map(({ data }) => data.x)), numbers(1100), 'a subscriber gets each once')
+    await node('victim')
+    await source.send(envelopes(2 * lot, lot))
+    await until(async () => (await published(other)) === 3 * lot)
+    await isEmpty(source)
+    t.same(sorted(await values(other, 3 * lot)), numbers(3 * lot), 'each once in the history, by its key')
+    await until(() => received(client).length >= 3 * lot)
     t.same(
-      pubs().map(({ offset }) => offset),
-      numbers(1100).map(n => n + 1),
+      sorted(received(client).map(({ data }) => data.x)),
+      numbers(3 * lot),
+      'a subscriber gets each once',
+    )
+    t.same(
+      received(client).map(({ offset }) => offset),
+      numbers(3 * lot).map(n => n + 1),
       'in the order of the channel',
     )
   })
@@ -180,56 +224,93 @@ export function conformance(t, { type, start, ordered, backlog, restarts = false
     const source = await start(t)
     const gateway = await gatewayOf(t, source)
     for (let round = 0; round < 3; round++) {
-      await source.send(envelopes(round * 500, 500))
-      await until(async () => (await published(gateway)) > round * 500)
+      await source.send(envelopes(round * lot, lot))
+      await until(async () => (await published(gateway)) > round * lot)
       const pid = queuePid(gateway)
       process.kill(pid, 'SIGKILL')
       await gateway.line(line => line.msg === 'queue process died' && line.pid === pid)
       await until(() => queuePid(gateway) !== 0)
     }
-    await until(async () => (await published(gateway)) === 1500)
-    t.same(
-      (await values(gateway, 2000)).sort((a, b) => a - b),
-      numbers(1500),
-      'each once, by its key',
-    )
-    await until(async () => (await source.pending()) === 0)
+    await until(async () => (await published(gateway)) === 3 * lot)
+    const got = await values(gateway, 3 * lot)
+    t.same(ordered ? got : sorted(got), numbers(3 * lot), 'each once, by its key')
+    await isEmpty(source)
   })
 
   t.test(
-    `${type}: a rolling restart replaces the queue process, and the end leaves nothing behind`,
+    `${type}: a gateway is killed before and after the work: nothing was acknowledged early`,
     async t => {
       const source = await start(t)
-      const gateway = await gatewayOf(t, source)
-      await source.send(envelopes(0, 300))
-      gateway.process.kill('SIGUSR2')
-      await gateway.line(({ msg }) => msg === 'queue process replaced')
-      await source.send(envelopes(300, 300))
-      await until(async () => (await published(gateway)) === 600)
-      t.same(
-        (await values(gateway, 1000)).sort((a, b) => a - b),
-        numbers(600),
-        'each once, by its key',
-      )
-      await until(async () => (await source.pending()) === 0)
-      t.same(await gateway.stop(), { code: 0, signal: null })
+      const proxy = await proxyOf(t, source)
+      const first = await gatewayOf(t, source, proxy.port)
+      const before = delivered(proxy, 'marked')
+      // Nothing can be published: the broker is in this process.
+      process.kill(/** @type {number} */ (first.process.pid), 'SIGSTOP')
+      await source.send(marked(20, 'marked'))
+      await before
+      await pause(adapter.acknowledges ?? 300)
+      await killWhole(first)
+      // The second one gets messages, and its acknowledgements do not arrive.
+      const again = delivered(proxy, 'marked', () => proxy.hold())
+      const second = await gatewayOf(t, source, proxy.port)
+      await again
+      await until(async () => (await published(second)) > 0)
+      await killWhole(second)
+      proxy.cut()
+      const third = await gatewayOf(t, source, proxy.port)
+      await until(async () => (await published(third)) >= 20)
+      await isEmpty(source)
+      const got = await values(third, 100)
+      t.same(ordered ? got : sorted(got), numbers(20), 'each again, though some were published before')
     },
   )
 
-  t.test(`${type}: a backlog of ${backlog} messages: each arrives`, async t => {
+  t.test(`${type}: a rolling restart replaces the queue process`, async t => {
     const source = await start(t)
     const gateway = await gatewayOf(t, source)
-    const begun = performance.now()
-    const channels = []
-    for (let from = 0; from < backlog; from += SEND) {
-      channels.push(`b${from}`)
-      await source.send(envelopes(from, SEND, `b${from}`))
+    await source.send(envelopes(0, lot))
+    gateway.process.kill('SIGUSR2')
+    await gateway.line(({ msg }) => msg === 'queue process replaced')
+    await source.send(envelopes(lot, lot))
+    await until(async () => (await published(gateway)) === 2 * lot)
+    const got = await values(gateway, 2 * lot)
+    t.same(ordered ? got : sorted(got), numbers(2 * lot), 'each once, by its key')
+    await isEmpty(source)
+  })
+
+  t.test(`${type}: the end finishes and delivers what is in work, and leaves the rest`, async t => {
+    const source = await start(t)
+    const gateway = await gatewayOf(t, source, undefined, { client: { insecure: true } })
+    const client = await RawClient.connected(gateway.ws)
+    await client.subscribe('c')
+    const total = Math.min(backlog, 2 * SEND)
+    const sent = source.send(envelopes(0, total))
+    await until(() => received(client).length > 0)
+    t.same(await gateway.stop(), { code: 0, signal: null })
+    await sent
+    const got = received(client).map(({ data }) => data.x)
+    t.same(got, numbers(got.length), 'in order, without a gap')
+    await until(async () => (await source.pending()) === total - got.length)
+  })
+
+  t.test(`${type}: a backlog of ${backlog} messages: each arrives`, async t => {
+    const source = await start(t)
+    const size = Math.min(SEND, backlog)
+    for (let from = 0; from < backlog; from += size) {
+      const batch = Array.from({ length: size }, (_, i) => envelopes(from + i, 1, `b${i % CHANNELS}`)[0])
+      await source.send(batch)
     }
-    await until(async () => (await source.pending()) === 0)
-    const ms = performance.now() - begun
-    t.comment(`${Math.round((backlog / ms) * 1000)} messages a second, with their sending`)
-    const wrong = []
-    for (const channel of channels) if ((await published(gateway, channel)) !== SEND) wrong.push(channel)
-    t.same(wrong, [], 'each message once')
+    const begun = performance.now()
+    const gateway = await gatewayOf(t, source)
+    await isEmpty(source)
+    t.comment(
+      `${Math.round((backlog / (performance.now() - begun)) * 1000)} messages a second, with the start`,
+    )
+    const counts = await Promise.all(numbers(CHANNELS).map(channel => published(gateway, `b${channel}`)))
+    t.same(
+      counts,
+      numbers(CHANNELS).map(() => backlog / CHANNELS),
+      'each message once',
+    )
   })
 }

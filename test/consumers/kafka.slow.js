@@ -1,13 +1,11 @@
-// Consumers of Kafka, against a real server: faults, rebalances, transactions, a backlog.
+// What only consumers of Kafka have, against a real server: partitions, rebalances, transactions;
+// kafka-conformance.slow.js has the rest.
 
 import t from 'tap'
 import { loadKafka } from '../../src/kafka-client.js'
 import { startKafka, withoutKafka } from '../servers/kafka.js'
-import { TcpProxy } from '../tcp-proxy.js'
 import { memberOf } from './kafka-rig.js'
-import { firstOfEach, numbered } from './type-rig.js'
-
-const PAUSE_MS = 30_000
+import { numbered } from './type-rig.js'
 
 /** @param {string[]} values @param {number} [partition] */
 const records = (values, partition = 0) => values.map(value => ({ value, partition }))
@@ -16,14 +14,8 @@ const records = (values, partition = 0) => values.map(value => ({ value, partiti
 const of = (rig, prefix) => rig.payloads.filter(payload => payload?.startsWith(prefix))
 
 t.test('Kafka', { skip: withoutKafka() }, async t => {
-  // Clients come through a proxy: the server names its port.
-  const proxy = await TcpProxy.start(t, 0)
-  const server = await startKafka(t, {
-    ports: port => {
-      proxy.targets = [port]
-      return { 'advertised.listeners': `CLIENT://127.0.0.1:${proxy.port}` }
-    },
-  })
+  const server = await startKafka(t)
+  const brokers = [server.broker]
   let topics = 0
   /** @param {number} [partitions] @returns {Promise<string>} a topic of its own */
   const newTopic = async partitions => {
@@ -33,7 +25,7 @@ t.test('Kafka', { skip: withoutKafka() }, async t => {
   }
   /** @param {any} t @param {string} topic @param {object} [more] */
   const start = async (t, topic, more) => {
-    const rig = memberOf([server.broker], topic, more)
+    const rig = memberOf(brokers, topic, more)
     await rig.start(t)
     return rig
   }
@@ -42,7 +34,7 @@ t.test('Kafka', { skip: withoutKafka() }, async t => {
     const topic = await newTopic(2)
     await server.send(topic, records(numbered(5000, 'a')))
     await server.send(topic, records(numbered(5000, 'b'), 1))
-    const rig = memberOf([server.broker], topic, { partition_queue_max_size: 10 })
+    const rig = memberOf(brokers, topic, { partition_queue_max_size: 10 })
     let broken = true
     rig.answer = ({ payload }) => (broken && payload === 'a7' ? 'retry' : 'done')
     await rig.start(t)
@@ -68,7 +60,7 @@ t.test('Kafka', { skip: withoutKafka() }, async t => {
     const topic = await newTopic(2)
     await server.send(topic, records(numbered(5, 'a')))
     await server.send(topic, records(numbered(5, 'b'), 1))
-    const rig = memberOf([server.broker], topic)
+    const rig = memberOf(brokers, topic)
     /** @type {(outcome: 'done') => void} */
     let finish = () => {}
     let tries = 0
@@ -130,7 +122,7 @@ t.test('Kafka', { skip: withoutKafka() }, async t => {
     }
     /** @type {string[]} of both members, in the order of their effect */
     const effects = []
-    const members = [memberOf([server.broker], topic), memberOf([server.broker], topic)]
+    const members = [memberOf(brokers, topic), memberOf(brokers, topic)]
     for (const member of members) {
       member.answer = async ({ payload }) => {
         await new Promise(resolve => setImmediate(resolve))
@@ -170,49 +162,6 @@ t.test('Kafka', { skip: withoutKafka() }, async t => {
     const second = await start(t, topic, more)
     await second.until(() => second.calls.length === 1)
     t.same(second.payloads, ['two'])
-  })
-
-  t.test('connections that are cut again and again lose nothing and keep the order', async t => {
-    const topic = await newTopic()
-    await server.send(topic, records(numbered(5000)))
-    const rig = memberOf([server.broker], topic, { partition_queue_max_size: 100 })
-    await rig.start(t)
-    for (const count of [100, 2000, 4000]) {
-      await rig.until(() => rig.calls.length >= count)
-      proxy.cut()
-    }
-    await server.send(topic, records(['last']))
-    await rig.until(() => rig.payloads.includes('last'))
-    t.same(firstOfEach(rig.payloads), [...numbered(5000), 'last'])
-  })
-
-  t.test('a backlog of 100,000', async t => {
-    const topic = await newTopic()
-    await server.send(topic, records(numbered(100_000)))
-    const begun = performance.now()
-    const rig = await start(t, topic)
-    await rig.until(() => rig.calls.length === 100_000)
-    t.comment(
-      `${Math.round(100_000 / ((performance.now() - begun) / 1000))} records a second, without an API call`,
-    )
-    t.same(rig.payloads, numbered(100_000))
-  })
-
-  t.test('a server that is killed, and one that stands still for 30 s', async t => {
-    const topic = await newTopic()
-    await server.send(topic, records(numbered(10)))
-    const rig = await start(t, topic)
-    await rig.until(() => rig.calls.length === 10)
-    await server.restart()
-    await server.send(topic, records(numbered(10, 'b')))
-    await rig.until(() => rig.payloads.includes('b9'))
-    t.same(firstOfEach(rig.payloads), [...numbered(10), ...numbered(10, 'b')])
-    server.pause()
-    await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
-    server.resume()
-    await server.send(topic, records(['c']))
-    await rig.until(() => rig.payloads.includes('c'))
-    t.same(firstOfEach(rig.payloads), [...numbered(10), ...numbered(10, 'b'), 'c'])
   })
 
   t.test('without a server the start is refused', async t => {

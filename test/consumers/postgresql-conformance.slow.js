@@ -10,7 +10,7 @@ else
   conformance(t, {
     type: 'postgresql',
     ordered: true,
-    backlog: 5000,
+    backlog: 100_000,
     restarts: true,
     async start(t) {
       const server = await startPostgres(t)

@@ -1,12 +1,9 @@
-// Consumers of RabbitMQ, against a real server.
+// What only consumers of RabbitMQ have, against a real server; rabbitmq-conformance.slow.js has the rest.
 
 import t from 'tap'
 import * as rabbitmq from '../../src/consumers/rabbitmq.js'
 import { startRabbit, withoutRabbit } from '../servers/rabbitmq.js'
-import { TcpProxy } from '../tcp-proxy.js'
-import { firstOfEach, numbered, TypeRig } from './type-rig.js'
-
-const PAUSE_MS = 30_000
+import { numbered, TypeRig } from './type-rig.js'
 
 /** @param {string[]} urls @param {string} queue @param {object} [more] options */
 const optionsOf = (urls, queue, more = {}) => ({
@@ -64,19 +61,6 @@ t.test('RabbitMQ', { skip: withoutRabbit() }, async t => {
     t.same(rig.payloads, numbered(5))
   })
 
-  t.test('bad messages go to the dead-letter exchange with on_malformed reject', async t => {
-    const dead = await newQueue()
-    const queue = await newQueue({ 'x-dead-letter-exchange': '', 'x-dead-letter-routing-key': dead })
-    await server.send(queue, numbered(6))
-    const rig = new TypeRig(rabbitmq, optionsOf([server.url()], queue, { on_malformed: 'reject' }))
-    rig.answer = ({ payload }) => (Number(payload) % 3 === 1 ? 'skipped' : 'done')
-    await rig.start(t)
-    await rig.until(() => rig.calls.length === 6)
-    await rig.consumer.stop()
-    t.equal(await server.ready(queue), 0)
-    t.equal(await server.ready(dead), 2)
-  })
-
   t.test('concurrency runs several at a time', async t => {
     const queue = await newQueue()
     await server.send(queue, numbered(50))
@@ -129,40 +113,6 @@ t.test('RabbitMQ', { skip: withoutRabbit() }, async t => {
     t.equal(await server.ready(queue), 1)
   })
 
-  t.test('a connection that is cut again and again loses nothing and keeps the order', async t => {
-    const queue = await newQueue()
-    const proxy = await TcpProxy.start(t, server.port)
-    await server.send(queue, numbered(2000))
-    const rig = await start(t, queue, {}, proxy.port)
-    for (const count of [100, 600, 1200]) {
-      await rig.until(() => new Set(rig.payloads).size >= count)
-      proxy.cut()
-    }
-    await rig.until(() => new Set(rig.payloads).size === 2000)
-    t.same(firstOfEach(rig.payloads), numbered(2000))
-    t.ok(rig.failures.length >= 3)
-    await rig.consumer.stop()
-    t.equal(await server.ready(queue), 0)
-  })
-
-  t.test('a connection that is cut between work and acknowledgement repeats the message', async t => {
-    const queue = await newQueue()
-    const proxy = await TcpProxy.start(t, server.port)
-    await server.send(queue, ['one', 'two'])
-    const rig = new TypeRig(rabbitmq, optionsOf([server.url(proxy.port)], queue))
-    let cut = false
-    rig.answer = () => {
-      if (!cut) proxy.cut()
-      cut = true
-      return 'done'
-    }
-    await rig.start(t)
-    await rig.until(
-      () => rig.payloads.filter(payload => payload === 'one').length === 2 && rig.payloads.at(-1) === 'two',
-    )
-    t.same(firstOfEach(rig.payloads), ['one', 'two'])
-  })
-
   t.test('a queue that is missing, and one that is deleted, is waited for', async t => {
     const rig = await start(t, 'later')
     await rig.until(() => rig.failures.length > 0)
@@ -203,40 +153,6 @@ t.test('RabbitMQ', { skip: withoutRabbit() }, async t => {
       t.same(other.payloads, ['last'])
     },
   )
-
-  t.test('a backlog of 100,000', async t => {
-    const queue = await newQueue()
-    await server.send(queue, numbered(100_000))
-    const begun = performance.now()
-    const rig = await start(t, queue)
-    await rig.until(() => rig.calls.length === 100_000)
-    t.comment(
-      `${Math.round(100_000 / ((performance.now() - begun) / 1000))} messages a second, without an API call`,
-    )
-    t.same(rig.payloads, numbered(100_000))
-    await rig.consumer.stop()
-    t.equal(await server.ready(queue), 0)
-  })
-
-  t.test('a server that is killed, and one that stands still for 30 s', async t => {
-    const queue = await newQueue()
-    await server.send(queue, numbered(10))
-    const rig = await start(t, queue)
-    await rig.until(() => rig.calls.length === 10)
-    await server.restart()
-    await server.send(queue, numbered(10, 'b'))
-    await rig.until(() => rig.calls.some(({ payload }) => payload === 'b9'))
-    t.same(firstOfEach(rig.payloads), [...numbered(10), ...numbered(10, 'b')])
-    const failures = rig.failures.length
-    t.ok(failures > 0)
-    server.pause()
-    await rig.until(() => rig.failures.length > failures)
-    await new Promise(resolve => setTimeout(resolve, PAUSE_MS - 20_000))
-    server.resume()
-    await server.send(queue, ['c'])
-    await rig.until(() => rig.calls.at(-1)?.payload === 'c')
-    t.same(firstOfEach(rig.payloads), [...numbered(10), ...numbered(10, 'b'), 'c'])
-  })
 
   t.test('without a server the start is refused', async t => {
     await server.kill()

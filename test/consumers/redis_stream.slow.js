@@ -13,6 +13,7 @@ conformance(t, {
     const server = await startRedis(t)
     const redis = new Redis({ host: server.host, port: server.port, disableClientInfo: true })
     t.teardown(() => redis.disconnect())
+    await redis.call('XGROUP', 'CREATE', 'jobs', 'group', '0', 'MKSTREAM')
     return {
       port: server.port,
       consumer: port => ({

@@ -80,9 +80,3 @@ export class TypeRig {
 
 /** @param {number} length @param {string} [prefix] @returns {string[]} `0`, `1` ... */
 export const numbered = (length, prefix = '') => Array.from({ length }, (_, index) => `${prefix}${index}`)
-
-/**
- * Names what came first of each, in its order: repetitions are allowed where the connection was lost.
- * @param {(string | null)[]} payloads
- */
-export const firstOfEach = payloads => [...new Set(payloads)]

@@ -36,7 +36,7 @@ export class KafkaServer extends ServerProcess {
     this.folder = folder
   }
 
-  /** For the option `brokers`. */
+  /** For the option `brokers`; not through a proxy. */
   get broker() {
     return `127.0.0.1:${this.port}`
   }
@@ -102,15 +102,19 @@ export class KafkaServer extends ServerProcess {
 
 /**
  * @param {any} t ends with this test
- * @param {{properties?: Record<string, string>, ports?: (port: number) => Record<string, string>}} [options] more of its
- *   configuration; `ports` gets the port of clients
+ * @param {object} [options]
+ * @param {Record<string, string>} [options.properties] more of its configuration
+ * @param {import('../tcp-proxy.js').TcpProxy} [options.proxy] gets a port of the server as its target. Clients that come
+ *   through it stay with it: the server names its port
  * @returns {Promise<KafkaServer>} running
  */
-export async function startKafka(t, { properties = {}, ports = () => ({}) } = {}) {
+export async function startKafka(t, { properties = {}, proxy } = {}) {
   for (let tried = 1; ; tried++) {
     const port = await freePort()
     const folder = await mkdtemp(join(tmpdir(), 'halley-kafka-'))
-    const server = await create(folder, port, await freePort(), { ...properties, ...ports(port) })
+    const controllerPort = await freePort()
+    const proxied = proxy ? await behind(proxy, port, controllerPort) : {}
+    const server = await create(folder, port, controllerPort, { ...proxied, ...properties })
     try {
       await server.start()
       t.teardown(() => server.stop())
@@ -120,6 +124,18 @@ export async function startKafka(t, { properties = {}, ports = () => ({}) } = {}
       const taken = server.log.some(line => line.includes('Address already in use'))
       if (!taken || tried === TRIES) throw error
     }
+  }
+}
+
+/** @param {import('../tcp-proxy.js').TcpProxy} proxy @param {number} port @param {number} controllerPort */
+async function behind(proxy, port, controllerPort) {
+  const own = await freePort()
+  proxy.targets = [own]
+  const [direct, proxied] = [`CLIENT://127.0.0.1:${port}`, 'PROXIED://127.0.0.1:']
+  return {
+    listeners: `${direct},${proxied}${own},CONTROLLER://127.0.0.1:${controllerPort}`,
+    'advertised.listeners': `${direct},${proxied}${proxy.port}`,
+    'listener.security.protocol.map': 'CLIENT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT',
   }
 }
 
