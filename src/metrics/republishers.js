@@ -34,6 +34,20 @@ export const republishers = Object.freeze([
         OUTCOMES.map(outcome => /** @type {Row} */ ([one[outcome], one.name, outcome])),
       ),
   ),
+  counter(
+    'halley_republish_lost_total',
+    'Publications that the gateway has lost: `queue_full` (also dropped, above), `no_process` to take them, or in memory when `process_died`, at most.',
+    ['republisher_name', 'reason'],
+    ({ snapshot }) =>
+      (snapshot.republishers ?? []).flatMap(
+        ({ name, dropped, unreached, abandoned }) =>
+          /** @type {Row[]} */ ([
+            [dropped, name, 'queue_full'],
+            [unreached, name, 'no_process'],
+            [abandoned, name, 'process_died'],
+          ]),
+      ),
+  ),
   gauge(
     'halley_republish_queue_messages',
     'Messages without an outcome.',

@@ -117,6 +117,11 @@ export class QueueProcess {
     return this.#current?.pid ?? null
   }
 
+  /** @returns {import('../broker/embedded/republishing.js').RepublishCounts} */
+  get republishCounts() {
+    return this.#parts.host.republishing.counts
+  }
+
   /** Whether there is one, or should be. */
   get needed() {
     const config = this.#parts.config()

@@ -33,7 +33,7 @@ export class Telemetry {
   #sockets
   #process
   #monitor
-  #queues = new QueueTotals()
+  #queues
   #relay
   #actions
   #facts
@@ -64,6 +64,7 @@ export class Telemetry {
     this.#log = log
     this.#output = output
     this.#onStop = onStop
+    this.#queues = new QueueTotals(() => pool.queues.republishCounts)
     const { config, node, url, slots } = pool
     this.#settings = { stats: config.stats, gc: config.gc }
     this.#facts = {

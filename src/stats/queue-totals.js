@@ -1,3 +1,4 @@
+/** @import { RepublishCounts } from '../broker/embedded/republishing.js' */
 /** @import { ConsumerFigures, ConsumersFigures, RepublisherFigures } from './schema.js' */
 
 /** @param {Record<string, number>} sum is changed @param {Record<string, number>} more */
@@ -19,7 +20,9 @@ function sumOf(before, now) {
   }
 }
 
-/** @param {RepublisherFigures | undefined} before @param {RepublisherFigures} now @returns {RepublisherFigures} */
+/** @typedef {Omit<RepublisherFigures, 'unreached' | 'abandoned'>} Republished what a process says itself */
+
+/** @param {Republished | undefined} before @param {Republished} now @returns {Republished} */
 function republishedBy(before, now) {
   if (before === undefined) return now
   return {
@@ -44,24 +47,36 @@ export class QueueTotals {
   /** Of processes that have ended. */
   #before = {
     consumers: /** @type {Map<string, ConsumerFigures>} */ (new Map()),
-    republishers: /** @type {Map<string, RepublisherFigures>} */ (new Map()),
+    republishers: /** @type {Map<string, Republished>} */ (new Map()),
+    /** Publications handed to them, by republisher. */
+    handed: /** @type {number[]} */ ([]),
   }
   /** @type {ConsumerFigures[]} */
   #consumers = []
-  /** @type {RepublisherFigures[]} */
+  /** @type {Republished[]} */
   #republishers = []
   /** @type {Record<string, number>} */
   #apiErrors = {}
+  #counts
+
+  /** @param {() => RepublishCounts} counts of the primary */
+  constructor(counts) {
+    this.#counts = counts
+  }
 
   /**
    * @param {number} pid of the process
    * @param {object} sample since its start
-   * @param {ConsumerFigures[]} sample.consumers @param {RepublisherFigures[]} sample.republish
+   * @param {ConsumerFigures[]} sample.consumers @param {Republished[]} sample.republish
    * @param {Record<string, number>} apiErrors by code, since its last sample
    */
   update(pid, { consumers, republish }, apiErrors) {
     if (pid !== this.#pid) {
-      this.#before = { consumers: byName(this.#allConsumers), republishers: byName(this.#allRepublishers) }
+      this.#before = {
+        consumers: byName(this.#allConsumers),
+        republishers: byName(this.#allRepublishers),
+        handed: this.#counts().handedBefore,
+      }
       this.#pid = pid
     }
     this.#consumers = consumers
@@ -85,6 +100,19 @@ export class QueueTotals {
 
   /** @returns {RepublisherFigures[] | null} null: there are no republishers */
   get republishers() {
-    return this.#republishers.length === 0 ? null : this.#allRepublishers
+    if (this.#republishers.length === 0) return null
+    const { unreached } = this.#counts()
+    return this.#allRepublishers.map((one, i) => ({
+      ...one,
+      unreached: unreached[i] ?? 0,
+      abandoned: this.#abandoned(one.name, i),
+    }))
+  }
+
+  /** @param {string} name @param {number} index @returns {number} */
+  #abandoned(name, index) {
+    const before = this.#before.republishers.get(name)
+    const done = before ? before.confirmed + before.returned + before.refused + before.dropped : 0
+    return Math.max(0, (this.#before.handed[index] ?? 0) - done)
   }
 }

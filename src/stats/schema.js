@@ -244,6 +244,10 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  * @property {number} sent messages, with repeats @property {number} confirmed
  * @property {number} returned by the queue: nobody takes them @property {number} refused by the queue
  * @property {number} dropped by its own full queue
+ * @property {number} unreached publications that the primary has dropped: there was no queue process for long, or it did
+ *   not read
+ * @property {number} abandoned publications that were in queue processes that ended without a word of them: at most so many
+ *   are lost
  * @property {number} queued messages without an outcome @property {number} queued_bytes
  * @property {number} age ms, of the oldest of these; 0: none
  * @property {boolean} up whether it is connected

@@ -539,6 +539,8 @@ export function mockSnapshots({
               returned: 1,
               refused: 2,
               dropped: 3,
+              unreached: 4,
+              abandoned: 5,
               queued: 7,
               queued_bytes: 2100,
               age: 60,

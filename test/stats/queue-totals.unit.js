@@ -26,16 +26,16 @@ const backend = {
 }
 
 t.test('without consumers and republishers there are no figures', async t => {
-  const totals = new QueueTotals()
+  const totals = new QueueTotals(() => ({ unreached: [], handedBefore: [] }))
   t.equal(totals.consumers, null)
   t.equal(totals.republishers, null)
   totals.update(1, { consumers: [], republish: [backend] }, {})
   t.equal(totals.consumers, null, 'only republishers')
-  t.same(totals.republishers, [backend])
+  t.same(totals.republishers, [{ ...backend, unreached: 0, abandoned: 0 }])
 })
 
 t.test('counts go on over the end of the queue process, and states are those of the new one', async t => {
-  const totals = new QueueTotals()
+  const totals = new QueueTotals(() => ({ unreached: [], handedBefore: [] }))
   totals.update(1, { consumers: [{ ...orders, processed: 4 }], republish: [backend] }, { 107: 1 })
   totals.update(1, { consumers: [orders], republish: [backend] }, { 107: 1 })
   const fresh = { ...orders, processed: 1, skipped: { unknown_method: 3 }, errors: 0, retries: 0 }
@@ -68,10 +68,27 @@ t.test('counts go on over the end of the queue process, and states are those of 
       returned: 2,
       refused: 2,
       dropped: 8,
+      unreached: 0,
+      abandoned: 0,
       queued: 0,
       queued_bytes: 0,
       age: 0,
       up: true,
     },
   ])
+})
+
+t.test('what the primary drops counts as lost, and what a process took with it', async t => {
+  const counts = { unreached: [0, 2], handedBefore: /** @type {number[]} */ ([]) }
+  const totals = new QueueTotals(() => counts)
+  const other = { ...backend, name: 'other' }
+  totals.update(1, { consumers: [], republish: [backend, other] }, {})
+  t.match(totals.republishers, [
+    { unreached: 0, abandoned: 0 },
+    { unreached: 2, abandoned: 0 },
+  ])
+  // 9 of each have an outcome.
+  counts.handedBefore = [9, 20]
+  totals.update(2, { consumers: [], republish: [backend, other] }, {})
+  t.match(totals.republishers, [{ abandoned: 0 }, { abandoned: 11 }])
 })

@@ -29,7 +29,7 @@ export class BrokerHost {
   #users = new Users()
   /** @type {Calls<Link>} */
   #calls = new Calls(link => this.#sent(link))
-  #republishing = new HostRepublishing(this.#links)
+  republishing = new HostRepublishing(this.#links)
   #lastLink = 0
   #log
   /** For errors of requests, which clients may repeat. */
@@ -114,7 +114,7 @@ export class BrokerHost {
     )
     this.#links.add(link)
     this.#calls.addLink(link)
-    this.#republishing.addLink(link, republishes)
+    this.republishing.addLink(link, republishes)
     socket.on('data', chunk => {
       this.#sender = link
       reader.push(/** @type {Buffer} */ (chunk))
@@ -140,7 +140,7 @@ export class BrokerHost {
     this.#users.removeLink(link)
     this.#calls.removeLink(link)
     this.#surveys.removeWorker(link)
-    this.#republishing.removeLink(link)
+    this.republishing.removeLink(link)
     for (const other of this.#links) other.senders.delete(link)
     this.#release(link)
     this.#onDetached()
@@ -155,7 +155,7 @@ export class BrokerHost {
   tick() {
     this.#store.sweep()
     this.#surveys.tick()
-    this.#republishing.tick()
+    this.republishing.tick()
     const stuck = []
     for (const link of this.#links) {
       if (!link.behind) link.silent = 0
@@ -207,11 +207,11 @@ export class BrokerHost {
       case Frame.RETURN:
         return this.#calls.answer(link, cursor)
       case Frame.REPUBLISH:
-        return this.#republishing.take(link, cursor)
+        return this.republishing.take(link, cursor)
       case Frame.CONFIRM:
-        return this.#republishing.confirmed(link, cursor.u32(), cursor.u8() === 1)
+        return this.republishing.confirmed(link, cursor.u32(), cursor.u8() === 1)
       case Frame.REPUBLISH_FULL:
-        return this.#republishing.report(link, cursor.u32())
+        return this.republishing.report(link, cursor.u32())
       case Frame.SURVEY_ANSWER:
         return this.#surveys.answered(cursor.u32(), link, cursor.string())
       default:
@@ -330,7 +330,7 @@ export class BrokerHost {
       }
     }
     if (wait !== -1) {
-      this.#republishing.forward(link, request, cursor, offset, epoch, wait)
+      this.republishing.forward(link, request, cursor, offset, epoch, wait)
       if (wait > 0) return
     }
     this.#published(link, request, offset, epoch)

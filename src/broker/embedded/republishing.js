@@ -6,7 +6,7 @@
 //   workers <------------------ REPUBLISH_FULL ----------------- host <- REPUBLISH_FULL
 
 import { errors } from '../../errors.js'
-import { At, Frame } from './frames.js'
+import { At, Flag, Frame } from './frames.js'
 import { readPublication, writePublication } from './publication.js'
 
 /**
@@ -23,6 +23,8 @@ import { readPublication, writePublication } from './publication.js'
 /** Memory for publications while there is no process to take them: it is being replaced. */
 const MAX_WAITING = 16 * 1024 * 1024
 const ALL = 0xffffffff
+/** Republishers, source and time to wait, in a frame. */
+const ROUTE_BYTES = 9
 /** In place of a request number: no answer is wanted. */
 const NO_REQUEST = 0xffffffff
 
@@ -96,14 +98,31 @@ export function beginPublished(link, request, offset, epoch) {
   if (offset > 0) writer.f64(offset).epoch(epoch)
 }
 
+/**
+ * Publications by republisher, whose bit in a route is the index.
+ * @typedef {object} RepublishCounts since the start of the gateway
+ * @property {number[]} unreached that were dropped for want of a process, or as it did not read
+ * @property {number[]} handedBefore to processes that have ended
+ */
+
+/** @param {number[]} counts @param {number} to bits of republishers */
+function countEach(counts, to) {
+  for (let bits = to; bits !== 0; bits &= bits - 1) {
+    const index = 31 - Math.clz32(bits & -bits)
+    counts[index] = (counts[index] ?? 0) + 1
+  }
+}
+
 /** In the primary. A process that reads nothing delays no worker: what it does not take is dropped and counted. */
 export class HostRepublishing {
-  /** Publications that never reached the process. */
-  lost = 0
+  /** @type {RepublishCounts} */
+  counts = { unreached: [], handedBefore: [] }
+  /** To processes. @type {number[]} */
+  #handed = []
   #links
   /** @type {Link | null} to the process */
   #link = null
-  /** Frames while there is none. @type {Buffer[]} */
+  /** While there is none. @type {{frame: Buffer, to: number}[]} */
   #waiting = []
   #waitingBytes = 0
   /** @type {Map<number, {answer: Answer, until: number}>} number of a confirm -> who waits for it */
@@ -125,7 +144,8 @@ export class HostRepublishing {
     if (!republishes) return
     if (this.#link !== null) this.removeLink(this.#link)
     this.#link = link
-    for (const frame of this.#waiting) {
+    for (const { frame, to } of this.#waiting) {
+      countEach(this.#handed, to)
       link.writer.beginRaw().raw(frame, 0, frame.length)
       link.writer.end()
     }
@@ -139,6 +159,7 @@ export class HostRepublishing {
   removeLink(link) {
     if (this.#link !== link) return
     this.#link = null
+    this.counts.handedBefore = [...this.#handed]
     this.#reported = 0
     // What the process had in memory is lost.
     for (const [number, { answer }] of this.#pending) {
@@ -150,14 +171,15 @@ export class HostRepublishing {
 
   /**
    * @param {Link} sender @param {number} request
-   * @param {FrameCursor} cursor of the frame of the publication @param {number} offset @param {string} epoch
+   * @param {FrameCursor} cursor of the frame of the publication, after `waitOf` @param {number} offset @param {string} epoch
    * @param {number} wait ms; 0: the request is answered by others
    */
   forward(sender, request, cursor, offset, epoch, wait) {
     const link = this.#link
+    const to = cursor.buffer.readUInt32LE(cursor.at - ROUTE_BYTES)
     const answer = wait > 0 ? { link: sender, request, offset, epoch } : null
     if (link === null ? this.#waitingBytes + cursor.end - cursor.start > MAX_WAITING : link.behind) {
-      this.lost++
+      countEach(this.counts.unreached, to)
       if (answer !== null) this.#fail(answer)
       return this.#checkFull()
     }
@@ -167,7 +189,8 @@ export class HostRepublishing {
       number = this.#last
       this.#pending.set(number, { answer, until: performance.now() + wait })
     }
-    if (link === null) return this.#keep(cursor, number, offset, epoch)
+    if (link === null) return this.#keep(cursor, to, number, offset, epoch)
+    countEach(this.#handed, to)
     const { writer } = link
     writer.beginRaw().raw(cursor.buffer, cursor.start, cursor.end)
     writer.patchRepublication(number, offset, epoch)
@@ -181,8 +204,8 @@ export class HostRepublishing {
     link.writer.end()
   }
 
-  /** @param {FrameCursor} cursor @param {number} number @param {number} offset @param {string} epoch */
-  #keep(cursor, number, offset, epoch) {
+  /** @param {FrameCursor} cursor @param {number} to @param {number} number @param {number} offset @param {string} epoch */
+  #keep(cursor, to, number, offset, epoch) {
     const frame = Buffer.from(cursor.buffer.subarray(cursor.start, cursor.end))
     frame[At.TYPE] = Frame.REPUBLISH
     frame.writeUInt32LE(number, At.REQUEST)
@@ -190,7 +213,7 @@ export class HostRepublishing {
       frame.writeDoubleLE(offset, At.OFFSET)
       frame.write(epoch, At.EPOCH, 8, 'latin1')
     }
-    this.#waiting.push(frame)
+    this.#waiting.push({ frame, to })
     this.#waitingBytes += frame.length
   }
 
@@ -200,14 +223,18 @@ export class HostRepublishing {
     cursor.u8()
     const offset = cursor.f64()
     const epoch = cursor.epoch()
-    this.forward(link, request, cursor, offset, epoch, request === NO_REQUEST ? 0 : this.#waitIn(cursor))
+    const wait = this.#waitIn(cursor)
+    this.forward(link, request, cursor, offset, epoch, request === NO_REQUEST ? 0 : wait)
   }
 
   /** @param {FrameCursor} cursor before the channel @returns {number} ms */
   #waitIn(cursor) {
     const flags = cursor.buffer[cursor.start + At.FLAGS]
     cursor.skip()
-    readPublication(cursor, flags, 0, '', false)
+    cursor.skip()
+    if (flags & Flag.INFO) cursor.skip()
+    if (flags & Flag.TAGS) cursor.skip()
+    if (flags & Flag.VERSION) cursor.at += 8
     skipOptions(cursor)
     return waitOf(cursor)
   }

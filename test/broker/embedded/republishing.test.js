@@ -152,6 +152,8 @@ t.test('what is published without any process is bounded; then republishers with
   await handled(worker)
   await t.rejects(publish(worker, 'room', data, { republish }), { code: 100 })
   t.match(await publish(worker, 'room', data), { offset: 17 }, 'others do not')
+  const { unreached } = rig.host.republishing.counts
+  t.match(unreached, { 0: 2, 2: 2 }, 'what did not fit is counted, for each republisher of the route')
   const queues = await joinQueues(rig)
   t.equal((await queues.wait(15)).length, 15, 'what fitted into the memory')
   await handled(worker)
@@ -194,4 +196,7 @@ t.test('publications that another engine has accepted take the same way', async 
   t.match(first, { number: 0, channel: 'room', publication: { data: '"a"', offset: 7, epoch: 'abcdefgh' } })
   queues.broker.republishing.confirm(second.number, true)
   t.equal(await confirmed, null)
+  rig.cut(queues.broker)
+  while (rig.host.republishing.counts.handedBefore.length === 0) await handled(worker)
+  t.match(rig.host.republishing.counts.handedBefore, { 0: 2, 2: 2 }, 'what the process had is counted')
 })
