@@ -3,10 +3,10 @@
 import { readFileSync } from 'node:fs'
 import { connect } from 'amqplib'
 import t from 'tap'
-import WebSocket from 'ws'
 import { parse } from 'yaml'
 import { startGateway } from '../gateway.js'
 import { startRabbit, withoutRabbit } from '../servers/rabbitmq.js'
+import { join } from './clients.js'
 
 const page = readFileSync(new URL('../../docs/republish.md', import.meta.url), 'utf8')
 const example = page.split('```yaml\n')[1].split('```')[0]
@@ -34,32 +34,6 @@ async function listen(t, server, exchange) {
     noAck: true,
   })
   return bodies
-}
-
-/** A client that publishes and waits for each reply. @param {any} t @param {any} gateway */
-async function join(t, gateway) {
-  const socket = new WebSocket(gateway.ws)
-  t.teardown(() => socket.terminate())
-  await new Promise(resolve => socket.once('open', resolve))
-  /** @type {Map<number, (reply: any) => void>} */
-  const waiting = new Map()
-  socket.on('message', data => {
-    for (const line of data.toString().split('\n')) {
-      const reply = JSON.parse(line)
-      waiting.get(reply.id)?.(reply)
-    }
-  })
-  let id = 0
-  const call = (/** @type {object} */ command) =>
-    new Promise(resolve => {
-      waiting.set(++id, resolve)
-      socket.send(JSON.stringify({ id, ...command }))
-    })
-  await call({ connect: {} })
-  return {
-    publish: (/** @type {string} */ channel, /** @type {unknown} */ data) =>
-      call({ publish: { channel, data } }),
-  }
 }
 
 t.test('gateways', { skip: withoutRabbit(), timeout: 240_000 }, async t => {
