@@ -10,7 +10,7 @@ const MAX_LINES = 400
 const LAYERS = [
   ['slices.js', 'version.js', 'kafka-client.js'],
   ['errors.js', 'log.js', 'timer-wheel.js', 'config', 'stats', 'server', 'charts', 'demo/page'],
-  ['protocol', 'broker', 'doctor', 'admin/page'],
+  ['nats-client.js', 'protocol', 'broker', 'doctor', 'admin/page'],
   ['hooks'],
   ['auth'],
   ['hub'],

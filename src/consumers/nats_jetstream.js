@@ -1,10 +1,9 @@
 // Messages of a NATS JetStream stream, through a durable pull consumer that the nodes share. A node handles them one by
 // one. A failed message comes again after a delay, so later ones overtake it.
 
-import { readFile } from 'node:fs/promises'
 import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream'
-import { connect, credsAuthenticator } from '@nats-io/transport-node'
-import { tlsOptions } from '../config/pem.js'
+import { connect } from '@nats-io/transport-node'
+import { connectionOptions } from '../nats-client.js'
 
 /** @import { ConsumerMessages, JsMsg } from '@nats-io/jetstream' */
 /** @import { NatsConnection } from '@nats-io/transport-node' */
@@ -25,14 +24,6 @@ const MAX_DOUBLINGS = 10
 /** @param {number} deliveries of a message so far @returns {number} ms until the next one */
 const delayOf = deliveries =>
   Math.min(MAX_DELAY_MS, (10 + Math.floor(Math.random() * 10)) * 2 ** Math.min(deliveries, MAX_DOUBLINGS))
-
-/** @param {Record<string, any>} options of the type @returns {Promise<object>} who it is, for the server */
-async function credentials(options) {
-  if (options.credentials_file !== '')
-    return { authenticator: credsAuthenticator(await readFile(options.credentials_file)) }
-  if (options.username !== '') return { user: options.username, pass: options.password }
-  return options.token === '' ? {} : { token: options.token }
-}
 
 /** @implements {Consumer} */
 class NatsConsumer {
@@ -56,14 +47,11 @@ class NatsConsumer {
 
   async start() {
     const connection = await connect({
-      servers: this.#options.url,
-      name: 'halley',
+      ...(await connectionOptions(this.#options)),
       timeout: CONNECT_TIMEOUT_MS,
       maxReconnectAttempts: -1,
       reconnectTimeWait: RECONNECT_MS,
       ignoreAuthErrorAbort: true,
-      ...(this.#options.tls.enabled && { tls: tlsOptions(this.#options.tls) }),
-      ...(await credentials(this.#options)),
     })
     try {
       this.#messages = await this.#subscribe(connection)

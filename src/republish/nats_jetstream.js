@@ -1,10 +1,9 @@
 // NATS JetStream. The id of a message is its `Nats-Msg-Id`: within the duplicate window of its stream a repeat is not
 // stored twice.
 
-import { readFile } from 'node:fs/promises'
 import { JetStreamApiError, jetstream, jetstreamManager } from '@nats-io/jetstream'
-import { connect, credsAuthenticator, headers as newHeaders } from '@nats-io/transport-node'
-import { tlsOptions } from '../config/pem.js'
+import { connect, headers as newHeaders } from '@nats-io/transport-node'
+import { connectionOptions } from '../nats-client.js'
 import { reconnectDelay } from './contract.js'
 
 /** @import { JetStreamClient, JetStreamManager } from '@nats-io/jetstream' */
@@ -18,14 +17,6 @@ const IO_TIMEOUT_MS = 10_000
 const PASSING = new Set([10008, 10009, 10023])
 /** What the protocol has no form for, and wildcards. */
 const BAD_SUBJECT = /[\s*>\u0000-\u001f\u007f]|^\.|\.$|\.\.|^$|^\$/
-
-/** @param {Record<string, any>} options of the type @returns {Promise<object>} who it is, for the server */
-async function credentials(options) {
-  if (options.credentials_file !== '')
-    return { authenticator: credsAuthenticator(await readFile(options.credentials_file)) }
-  if (options.username !== '') return { user: options.username, pass: options.password }
-  return options.token === '' ? {} : { token: options.token }
-}
 
 /** One connection. @typedef {{connection: NatsConnection, js: JetStreamClient, manager: JetStreamManager}} Link */
 
@@ -57,13 +48,11 @@ class NatsDestination {
     let connection = null
     try {
       connection = await connect({
-        servers: this.#options.url,
+        ...(await connectionOptions(this.#options)),
         name: `halley republish ${this.#context.name}`,
         timeout: CONNECT_TIMEOUT_MS,
         // Its own reconnecting would keep messages of unknown outcome.
         reconnect: false,
-        ...(this.#options.tls.enabled && { tls: tlsOptions(this.#options.tls) }),
-        ...(await credentials(this.#options)),
       })
       const manager = await jetstreamManager(connection, { timeout: IO_TIMEOUT_MS })
       if (this.#stopped) return void connection.close().catch(() => {})

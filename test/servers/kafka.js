@@ -106,15 +106,24 @@ export class KafkaServer extends ServerProcess {
  * @param {Record<string, string>} [options.properties] more of its configuration
  * @param {import('../tcp-proxy.js').TcpProxy} [options.proxy] gets a port of the server as its target. Clients that come
  *   through it stay with it: the server names its port
+ * @param {number} [options.secure] one more port, with TLS and SASL, whose properties begin with `listener.name.secure.`
  * @returns {Promise<KafkaServer>} running
  */
-export async function startKafka(t, { properties = {}, proxy } = {}) {
+export async function startKafka(t, { properties = {}, proxy, secure } = {}) {
   for (let tried = 1; ; tried++) {
     const port = await freePort()
     const folder = await mkdtemp(join(tmpdir(), 'halley-kafka-'))
     const controllerPort = await freePort()
-    const proxied = proxy ? await behind(proxy, port, controllerPort) : {}
-    const server = await create(folder, port, controllerPort, { ...proxied, ...properties })
+    const more = []
+    if (proxy) {
+      const own = await freePort()
+      proxy.targets = [own]
+      more.push({ name: 'PROXIED', protocol: 'PLAINTEXT', port: own, advertised: proxy.port })
+    }
+    if (secure !== undefined)
+      more.push({ name: 'SECURE', protocol: 'SASL_SSL', port: secure, advertised: secure })
+    const listeners = listenersOf(port, controllerPort, more)
+    const server = await create(folder, port, controllerPort, { ...listeners, ...properties })
     try {
       await server.start()
       t.teardown(() => server.stop())
@@ -127,15 +136,20 @@ export async function startKafka(t, { properties = {}, proxy } = {}) {
   }
 }
 
-/** @param {import('../tcp-proxy.js').TcpProxy} proxy @param {number} port @param {number} controllerPort */
-async function behind(proxy, port, controllerPort) {
-  const own = await freePort()
-  proxy.targets = [own]
-  const [direct, proxied] = [`CLIENT://127.0.0.1:${port}`, 'PROXIED://127.0.0.1:']
+/**
+ * @param {number} port @param {number} controllerPort
+ * @param {{name: string, protocol: string, port: number, advertised: number}[]} more
+ * @returns {Record<string, string>} properties
+ */
+function listenersOf(port, controllerPort, more) {
+  const all = [{ name: 'CLIENT', protocol: 'PLAINTEXT', port, advertised: port }, ...more]
+  const controller = { name: 'CONTROLLER', protocol: 'PLAINTEXT', port: controllerPort }
   return {
-    listeners: `${direct},${proxied}${own},CONTROLLER://127.0.0.1:${controllerPort}`,
-    'advertised.listeners': `${direct},${proxied}${proxy.port}`,
-    'listener.security.protocol.map': 'CLIENT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    listeners: [...all, controller].map(({ name, port }) => `${name}://127.0.0.1:${port}`).join(),
+    'advertised.listeners': all.map(({ name, advertised }) => `${name}://127.0.0.1:${advertised}`).join(),
+    'listener.security.protocol.map': [...all, controller]
+      .map(({ name, protocol }) => `${name}:${protocol}`)
+      .join(),
   }
 }
 
@@ -146,9 +160,6 @@ async function create(folder, port, controllerPort, more) {
     'process.roles': 'broker,controller',
     'node.id': '1',
     'controller.quorum.voters': `1@127.0.0.1:${controllerPort}`,
-    listeners: `CLIENT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
-    'advertised.listeners': `CLIENT://127.0.0.1:${port}`,
-    'listener.security.protocol.map': 'CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT',
     'inter.broker.listener.name': 'CLIENT',
     'controller.listener.names': 'CONTROLLER',
     'log.dirs': data,

@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { chown, mkdtemp, rm } from 'node:fs/promises'
+import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -106,10 +106,12 @@ export class PostgresServer extends ServerProcess {
 
 /**
  * @param {any} t ends with this test
- * @param {{settings?: Record<string, string>}} [options] of its configuration, over these
+ * @param {object} [options]
+ * @param {Record<string, string>} [options.settings] of its configuration, over these
+ * @param {Record<string, string>} [options.files] name -> text, in the folder of its data, which only its user may read
  * @returns {Promise<PostgresServer>} running
  */
-export async function startPostgres(t, { settings = {} } = {}) {
+export async function startPostgres(t, { settings = {}, files = {} } = {}) {
   const bin = programs()
   if (bin === '') throw new Error(MISSING)
   const user = ordinaryUser()
@@ -121,6 +123,10 @@ export async function startPostgres(t, { settings = {} } = {}) {
     ['-D', data, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'],
     { ...user, cwd: folder, env: { ...process.env, LC_ALL: 'C' } },
   )
+  for (const [name, text] of Object.entries(files)) {
+    await writeFile(join(data, name), text, { mode: 0o600 })
+    if (user.uid !== undefined) await chown(join(data, name), user.uid, /** @type {number} */ (user.gid))
+  }
   for (let tried = 1; ; tried++) {
     const port = await freePort()
     const all = {

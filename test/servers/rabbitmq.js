@@ -1,7 +1,7 @@
 // A real RabbitMQ server for tests, on free ports of loopback, with data in a temporary folder.
 
 import { existsSync, realpathSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'amqplib'
@@ -88,12 +88,14 @@ export class RabbitServer extends ServerProcess {
 
 /**
  * @param {any} t ends with this test
+ * @param {{settings?: string[]}} [options] lines of its configuration
  * @returns {Promise<RabbitServer>} running; account `guest`, password `guest`
  */
-export async function startRabbit(t) {
+export async function startRabbit(t, { settings = [] } = {}) {
   for (let tried = 1; ; tried++) {
     const [port, distPort, epmdPort] = [await freePort(), await freePort(), await freePort()]
     const folder = await mkdtemp(join(tmpdir(), 'halley-rabbitmq-'))
+    await writeFile(join(folder, 'rabbitmq.conf'), settings.map(line => `${line}\n`).join(''))
     const server = create(folder, port, distPort, epmdPort)
     try {
       await server.start()
@@ -131,7 +133,7 @@ function create(folder, port, distPort, epmdPort) {
     RABBITMQ_LOG_BASE: join(folder, 'log'),
     RABBITMQ_LOGS: '-',
     RABBITMQ_CONF_ENV_FILE: join(folder, 'none'),
-    RABBITMQ_CONFIG_FILE: join(folder, 'none'),
+    RABBITMQ_CONFIG_FILE: join(folder, 'rabbitmq'),
     RABBITMQ_ADVANCED_CONFIG_FILE: join(folder, 'none'),
     RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'plugins'),
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
