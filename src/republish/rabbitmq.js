@@ -1,6 +1,7 @@
 // RabbitMQ. Messages leave over an AMQP channel of its own, since a publish to a missing exchange closes the channel.
 // Exchanges are looked for over a second one, which a missing exchange closes instead.
 
+import { once } from 'node:events'
 import { connect } from 'amqplib'
 import { tlsOptions } from '../config/pem.js'
 import { reconnectDelay } from './contract.js'
@@ -13,6 +14,7 @@ const MAX_EXCHANGES = 10_000
 /** A missing exchange is looked for again after this time. */
 const MISSING_MS = 5000
 const CONNECT_TIMEOUT_MS = 5000
+const CLOSE_MS = 1000
 const HEARTBEAT_S = 10
 const NOT_FOUND = 404
 /** Of AMQP. */
@@ -255,7 +257,12 @@ class RabbitDestination {
     const connection = this.#connection
     this.#connection = null
     this.#channel = null
-    await connection?.close().catch(() => {})
+    if (connection === null) return
+    const { stream } = /** @type {any} */ (connection.connection)
+    // A server that stands still never answers.
+    const late = setTimeout(() => stream.destroy(new Error('the server does not answer')), CLOSE_MS)
+    await Promise.race([connection.close().catch(() => {}), once(stream, 'close').catch(() => {})])
+    clearTimeout(late)
   }
 }
 

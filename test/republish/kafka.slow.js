@@ -1,11 +1,13 @@
-// A republisher with a real Kafka server.
+// The conformance suite of republishing for Kafka, and what only Kafka has.
 
 import t from 'tap'
-import { loadKafka } from '../../src/kafka-client.js'
 import { startKafka, withoutKafka } from '../servers/kafka.js'
+import { conformance } from './conformance.js'
 import { republication, startRepublishers, until } from './rig.js'
 
-const numbers = (/** @type {number} */ count, first = 0) => Array.from({ length: count }, (_, i) => first + i)
+const numbers = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => i)
+
+conformance(t, 'kafka')
 
 t.test('Kafka', { skip: withoutKafka(), timeout: 240_000 }, async t => {
   const server = await startKafka(t)
@@ -27,37 +29,5 @@ t.test('Kafka', { skip: withoutKafka(), timeout: 240_000 }, async t => {
     for (const n of numbers(100)) all.take(republication('b', n))
     await until(() => figures().queued === 0)
     t.match(figures(), { confirmed: 200, refused: 1, up: true })
-  })
-
-  t.test('a server that was away gets everything; channels keep their order', async t => {
-    await server.kill()
-    for (const n of numbers(100, 100)) all.take(republication('a', n))
-    await until(() => !figures().up)
-    await server.start()
-    await until(() => figures().confirmed === 300)
-    const { Consumer } = await loadKafka()
-    const consumer = new Consumer({ clientId: 'test', groupId: 'reader', bootstrapBrokers: [server.broker] })
-    const stream = await consumer.consume({ topics: ['out'], mode: 'earliest', autocommit: false })
-    /** @type {Map<string, number[]>} */
-    const seen = new Map([
-      ['a', []],
-      ['b', []],
-    ])
-    /** @type {any[]} */
-    const records = []
-    stream.on('data', record => {
-      records.push(record)
-      const { channel, data } = JSON.parse(record.value.toString())
-      // A repeat after the outage is no fault.
-      if (!seen.get(channel)?.includes(data)) seen.get(channel)?.push(data)
-    })
-    await until(() => seen.get('a')?.length === 200 && seen.get('b')?.length === 100)
-    t.same(seen.get('a'), numbers(200))
-    t.same(seen.get('b'), numbers(100))
-    const first = records.find(({ key }) => key.toString() === 'a')
-    const headers = Object.fromEntries([...first.headers].map(([name, value]) => [`${name}`, `${value}`]))
-    t.same(headers, { id: 'r-1', 'centrifugo-channels': 'a', 'halley-origin': 'here' })
-    t.match(figures(), { dropped: 0, queued: 0, queued_bytes: 0 })
-    await consumer.close(true)
   })
 })

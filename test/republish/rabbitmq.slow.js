@@ -1,40 +1,15 @@
-// Republishers with a real RabbitMQ server.
+// The conformance suite of republishing for RabbitMQ, and what only RabbitMQ has.
 
 import { connect } from 'amqplib'
 import t from 'tap'
-import { loadRepublishers, Republishers } from '../../src/republish/index.js'
 import { startRabbit, withoutRabbit } from '../servers/rabbitmq.js'
-import { entry, quietLog, republication } from './rig.js'
+import { conformance } from './conformance.js'
+import { republication, startRepublishers, until } from './rig.js'
 
-/** @param {() => unknown} condition */
-async function until(condition) {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 5))
-}
+conformance(t, 'rabbitmq')
 
-/** @param {any} t @param {any[]} options entries of `republish` */
-async function start(t, ...options) {
-  const log = quietLog()
-  /** @type {[number, boolean][]} */
-  const confirms = []
-  /** @type {number[]} */
-  const reports = []
-  const config = { republish: options.map(entry), channel: { namespace_boundary: ':' } }
-  const all = new Republishers(config, await loadRepublishers(config), {
-    origin: 'here',
-    ids: 'run1-',
-    log: /** @type {any} */ (log),
-    republishing: {
-      full: 0,
-      hand() {},
-      confirm: (number, ok) => void confirms.push([number, ok]),
-      report: full => void reports.push(full),
-    },
-  })
-  all.start()
-  t.teardown(() => all.stop(0))
-  const figures = (i = 0) => all.figures(Date.now())[i]
-  return { all, log, confirms, reports, figures }
-}
+/** @param {any} t @param {...any} options entries of `republish` */
+const start = (t, ...options) => startRepublishers(t, options, 'run1-')
 
 /**
  * A fanout exchange with a queue of its own.
@@ -60,9 +35,8 @@ async function listen(t, server, exchange, args) {
     t.teardown(() => connection.close().catch(() => {}))
   }
   await open()
-  const ids = () => messages.map(({ properties }) => properties.messageId)
   const data = () => messages.map(({ content }) => JSON.parse(content.toString()).data)
-  return { messages, ids, data, open }
+  return { messages, data }
 }
 
 t.test('RabbitMQ', { skip: withoutRabbit(), timeout: 300_000 }, async t => {
@@ -154,65 +128,6 @@ t.test('RabbitMQ', { skip: withoutRabbit(), timeout: 300_000 }, async t => {
     t.equal(figures().confirmed + figures().refused, 3)
   })
 
-  t.test('server killed and started again: nothing is lost, same ids, order kept', async t => {
-    const queue = await listen(t, server, 'crash')
-    const { all, figures } = await start(t, {
-      rabbitmq: { ...rabbitmq, max_in_flight: 50 },
-      queue_max_size: 1_000_000,
-      queue_max_bytes: 2 ** 30,
-    })
-    let n = 0
-    const feed = setInterval(() => {
-      for (let i = 0; i < 20; i++) all.take(republication('crash', n++))
-    }, 5)
-    t.teardown(() => clearInterval(feed))
-    await until(() => queue.messages.length > 200)
-    await server.kill()
-    const before = n
-    await until(() => n > before + 500)
-    t.notOk(figures().up)
-    await server.start()
-    await queue.open()
-    clearInterval(feed)
-    await until(() => figures().queued === 0)
-    await until(() => queue.data().at(-1) === n - 1)
-    t.equal(figures().dropped, 0)
-    const seen = [...new Set(queue.ids())]
-    const missing = Array.from({ length: n }, (_, i) => `run1-${(i + 1).toString(36)}`).filter(
-      id => !seen.includes(id),
-    )
-    t.same(missing, [], `all of ${n} arrive`)
-    const sorted = [...new Set(queue.data())]
-    t.same(
-      sorted,
-      [...sorted].sort((a, b) => a - b),
-      'in order',
-    )
-  })
-
-  t.test('server stands still: the queue is bounded, and goes on after it', async t => {
-    const queue = await listen(t, server, 'pause')
-    const { all, figures, reports } = await start(
-      t,
-      { rabbitmq, queue_max_size: 100 },
-      { name: 'new', rabbitmq, queue_max_size: 100, overflow: 'drop_new' },
-      { name: 'block', rabbitmq, queue_max_size: 100, overflow: 'block' },
-    )
-    await until(() => [0, 1, 2].every(i => figures(i).up))
-    all.take(republication('pause', -1, { to: 7 }))
-    await until(() => queue.messages.length === 3 && [0, 1, 2].every(i => figures(i).queued === 0))
-    server.pause()
-    for (let n = 0; n < 150; n++) all.take(republication('pause', n, { to: 7 }))
-    t.match(figures(0), { queued: 100, dropped: 50 })
-    t.match(figures(1), { queued: 100, dropped: 50 })
-    t.match(figures(2), { queued: 150, dropped: 0 })
-    t.same(reports, [4])
-    server.resume()
-    await until(() => [0, 1, 2].every(i => figures(i).queued === 0))
-    all.checkFull()
-    t.same(reports, [4, 0])
-  })
-
   t.test('without confirms', async t => {
     const queue = await listen(t, server, 'fire')
     const { all, figures } = await start(t, { rabbitmq: { ...rabbitmq, confirm: false } })
@@ -222,14 +137,5 @@ t.test('RabbitMQ', { skip: withoutRabbit(), timeout: 300_000 }, async t => {
       queue.data(),
       Array.from({ length: 2000 }, (_, n) => n),
     )
-  })
-
-  t.test('the end waits until all is confirmed', async t => {
-    const queue = await listen(t, server, 'end')
-    const { all } = await start(t, { rabbitmq })
-    for (let n = 0; n < 500; n++) all.take(republication('end', n))
-    await all.stop(30_000)
-    await until(() => queue.messages.length === 500)
-    t.equal(all.figures(Date.now())[0].confirmed, 500)
   })
 })

@@ -103,20 +103,30 @@ export const entry = of => ({
 
 /**
  * Republishers with real destinations.
- * @param {any} t ends with this test @param {any} options of an entry
+ * @param {any} t ends with this test @param {any} options of an entry, or a list of these
+ * @param {string} [ids] with which those of messages begin
  */
-export async function startRepublishers(t, options) {
-  const config = { republish: [entry(options)], channel: { namespace_boundary: ':' } }
+export async function startRepublishers(t, options, ids = 'r-') {
+  const config = { republish: [options].flat().map(entry), channel: { namespace_boundary: ':' } }
   const log = quietLog()
+  /** @type {[number, boolean][]} */
+  const confirms = []
+  /** @type {number[]} */
+  const reports = []
   const all = new Republishers(config, await loadRepublishers(config), {
     origin: 'here',
-    ids: 'r-',
+    ids,
     log: /** @type {any} */ (log),
-    republishing: { full: 0, hand() {}, confirm() {}, report() {} },
+    republishing: {
+      full: 0,
+      hand() {},
+      confirm: (number, confirmed) => void confirms.push([number, confirmed]),
+      report: full => void reports.push(full),
+    },
   })
   all.start()
   t.teardown(() => all.stop(0))
-  return { all, log, figures: () => all.figures(Date.now())[0] }
+  return { all, log, confirms, reports, figures: (i = 0) => all.figures(Date.now())[i] }
 }
 
 /** @param {() => unknown} condition */
