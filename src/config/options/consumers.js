@@ -92,7 +92,7 @@ const kafka = [
   int(
     'max_poll_records',
     100,
-    'Accepted for configurations of Centrifugo; Halley takes what a fetch brings.',
+    'Accepted for configurations of Centrifugo, without effect: `fetch_max_bytes` bounds a fetch, and `partition_queue_max_size` what waits.',
     { min: 1 },
   ),
   int('fetch_max_bytes', 52_428_800, 'Limit of a fetch, and of all records that wait in the gateway.', {
