@@ -1,10 +1,9 @@
 // Messages of SQS queues reach their handler, and are deleted when they are finished. moto is the service.
 
-import { CreateQueueCommand, GetQueueAttributesCommand, SendMessageCommand } from '@aws-sdk/client-sqs'
+import { CreateQueueCommand, SendMessageCommand } from '@aws-sdk/client-sqs'
 import t from 'tap'
-import { create } from '../../src/consumers/aws_sqs.js'
 import { CREDENTIALS, startSqs } from '../servers/sqs.js'
-import { makeConsumer as make } from './rig.js'
+import { leftIn, sqsConsumer } from './sqs-rig.js'
 
 Object.assign(process.env, CREDENTIALS)
 
@@ -18,36 +17,9 @@ t.test('queues of SQS', async t => {
   }
   const send = (/** @type {string} */ url, /** @type {string} */ text, more = {}) =>
     client.send(new SendMessageCommand({ QueueUrl: url, MessageBody: text, ...more }))
-  const left = async (/** @type {string} */ url) => {
-    const AttributeNames = /** @type {const} */ ([
-      'ApproximateNumberOfMessages',
-      'ApproximateNumberOfMessagesNotVisible',
-    ])
-    const { Attributes } = await client.send(
-      new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: [...AttributeNames] }),
-    )
-    return AttributeNames.reduce((sum, name) => sum + Number(Attributes?.[name]), 0)
-  }
-  /** @type {(t: any, options: object, handle?: (message: any) => any) => ReturnType<typeof make>} */
-  const makeConsumer = (t, options, handle) =>
-    make(
-      t,
-      create,
-      {
-        region: server.region,
-        localstack_endpoint: server.endpoint,
-        credentials_profile: '',
-        assume_role_arn: '',
-        sns_envelope: false,
-        max_number_of_messages: 10,
-        wait_time_time: 1000,
-        visibility_timeout: 2000,
-        max_concurrency: 1,
-        method_attribute: 'centrifugo-method',
-        ...options,
-      },
-      handle,
-    )
+  const left = (/** @type {string} */ url) => leftIn(client, url)
+  /** @type {(t: any, options: object, handle?: (message: any) => any) => ReturnType<typeof sqsConsumer>} */
+  const makeConsumer = (t, options, handle) => sqsConsumer(t, server, options, handle)
   const texts = (/** @type {any} */ rig) => rig.messages.map((/** @type {any} */ { payload }) => payload)
 
   await t.test('a queue that is not there refuses the start', async t => {

@@ -2,12 +2,17 @@
 
 import { SQSClient } from '@aws-sdk/client-sqs'
 import { motoProgram } from '../fleet/ec2/moto.js'
+import { unless } from '../needs.js'
 import { freePort } from '../ports.js'
 import { ServerProcess } from './server-process.js'
 
 const REGION = 'eu-west-1'
 /** moto takes any. */
 export const CREDENTIALS = Object.freeze({ AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' })
+
+/** For the option `skip` of a test of the fast tier, which installs nothing. */
+export const withoutSqs = () =>
+  unless(Boolean(process.env.MOTO_SERVER), 'MOTO_SERVER does not name moto_server (pip install moto[server])')
 
 export class SqsServer extends ServerProcess {
   region = REGION
