@@ -8,7 +8,7 @@ const MAX_LINES = 400
 
 /** From the bottom to the top; parts of one row do not import each other. */
 const LAYERS = [
-  ['slices.js', 'version.js', 'kafka-client.js'],
+  ['child-process.js', 'slices.js', 'version.js', 'kafka-client.js'],
   ['errors.js', 'log.js', 'timer-wheel.js', 'config', 'stats', 'server', 'charts', 'demo/page'],
   ['nats-client.js', 'protocol', 'broker', 'doctor', 'admin/page'],
   ['hooks'],
@@ -45,6 +45,7 @@ const PACKAGES_OF_FLEET = [['@aws-sdk/client-ec2', 'fleet/providers/ec2']]
 const FLEET_ROOTS =
   /^fleet\/(?:cli\/|drone\/(?:bootstrap|main)\.js$|controller\/daemon\.js$|runner\/supervisor\.js$)/
 const ROOTS = [
+  'src/child-process.js',
   'src/worker/main.js',
   'src/queues/main.js',
   'src/primary/worker-pool.js',

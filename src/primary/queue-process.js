@@ -89,7 +89,7 @@ class Generation {
  * runs before clients are let go. Without consumers there is none.
  */
 export class QueueProcess {
-  /** @type {(message: any) => void} samples and log lines */
+  /** @type {(message: any) => void} samples and log lines; `ended`: the process has ended */
   onMessage = () => {}
   #parts
   /** @type {Generation | null} */
@@ -156,6 +156,7 @@ export class QueueProcess {
       generation.ended.then(reason => {
         this.#parts.configSwitch().ended(generation)
         if (this.#current === generation) this.#current = null
+        this.onMessage({ type: 'ended' })
         reject(new Error(reason))
         if (this.#stopping || generation.draining || (first && !generation.started)) return
         this.#restart(generation, reason)

@@ -259,6 +259,7 @@ export class Telemetry {
   /** A message of the queue process. @param {any} message */
   #ofQueues({ type, sample, line }) {
     if (type === 'log') this.#addLine(line)
+    if (type === 'ended') this.#queues.ended()
     if (type !== 'sample') return
     this.#monitor.lost.push(sample.counts)
     this.#queues.update(sample.process.pid, sample, sample.counts.api_errors)

@@ -1,6 +1,7 @@
 // The queue process of a node, forked by the primary (primary/queue-process.js) if a consumer or republisher is
-// enabled: it takes messages from queues and runs them as server API calls, and sends accepted publications to queues. It listens to no port and serves no client. This room
-// assembles the process, without other logic; it may import every room but worker/, primary/ and cli/.
+// enabled: it takes messages from queues and runs them as server API calls, and sends accepted publications to queues.
+// It listens to no port and serves no client. This room assembles the process, without other logic; it may import every
+// room but worker/, primary/ and cli/.
 // Messages of the primary: start, prepare, commit, drain (pull no more, finish what runs), end, log, gc. It ends with
 // the primary.
 
@@ -11,6 +12,7 @@ import { ChannelRules } from '../auth/channel-rules.js'
 import { openBus } from '../broker/bus.js'
 import { newEpoch } from '../broker/epoch.js'
 import { createBroker, loadEngine } from '../broker/index.js'
+import { crash, forwardLine, runChild } from '../child-process.js'
 import { Source } from '../config/republish.js'
 import { Consumers } from '../consumers/index.js'
 import { createLog, LimitedLog, LogOutput, levelOf } from '../log.js'
@@ -172,25 +174,4 @@ async function run(start) {
   process.send?.({ type: 'started', rss: residentMemory() })
 }
 
-/** Forwards a log line to the primary. @param {string} line */
-const forwardLine = line => process.send?.({ type: 'log', line })
-
-/** Ends the process. @param {string} message the reason, which the primary logs */
-function fail(message) {
-  process.send?.({ type: 'failed', message }, undefined, undefined, () => process.exit(1))
-}
-
-/** Ends the process after a programming error, with its stack. @param {unknown} error */
-const crash = error => fail((error instanceof Error && error.stack) || String(error))
-
-// The primary decides when it ends; a terminal sends its signals to the whole process group.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
-// It cannot work without its primary.
-process.on('disconnect', () => process.exit(0))
-process.on('uncaughtException', crash)
-process.on('unhandledRejection', crash)
-process.on('message', (/** @type {any} */ message) => {
-  if (message.type !== 'start') return
-  run(message).catch(error => fail(error.message))
-})
-process.send?.({ type: 'ready' })
+runChild(run, { code: 0 })

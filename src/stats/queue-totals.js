@@ -84,6 +84,18 @@ export class QueueTotals {
     add(this.#apiErrors, apiErrors)
   }
 
+  /** The process has ended: counts stay, nothing is in work or connected, and what waits at the source is unknown. */
+  ended() {
+    this.#consumers = this.#consumers.map(one => ({ ...one, age: 0, backoff: 0, lag: null }))
+    this.#republishers = this.#republishers.map(one => ({
+      ...one,
+      queued: 0,
+      queued_bytes: 0,
+      age: 0,
+      up: false,
+    }))
+  }
+
   get #allConsumers() {
     return this.#consumers.map(one => sumOf(this.#before.consumers.get(one.name), one))
   }

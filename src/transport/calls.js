@@ -30,4 +30,4 @@ export class Calls {
   }
 }
 
-export const Call = Object.freeze({ EMULATION: 1, POLL: 2, ADMIN_LOGIN: 3, API: 4 })
+export const Call = Object.freeze({ EMULATION: 1, POLL: 2, ADMIN_LOGIN: 3, API: 4, ECHO: 5 })

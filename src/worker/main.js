@@ -14,6 +14,7 @@ import { ServerApi } from '../api/server-api.js'
 import { Jwks } from '../auth/jwks.js'
 import { openBus } from '../broker/bus.js'
 import { createBroker, loadEngine } from '../broker/index.js'
+import { crash, forwardLine, runChild } from '../child-process.js'
 import { HookCalls } from '../hooks/calls.js'
 import { noticesOf } from '../hooks/combine.js'
 import { observeAll } from '../hooks/contract.js'
@@ -39,10 +40,9 @@ import { StatsView } from '../stats/stats-view.js'
 import { CounterWindow, Traffic } from '../stats/traffic.js'
 import { WorkerSampler } from '../stats/worker-sample.js'
 import { TimerWheel } from '../timer-wheel.js'
-import { Calls } from '../transport/calls.js'
+import { Call, Calls } from '../transport/calls.js'
 import { Fanout } from '../transport/fanout.js'
 import { loadTransports, mountTransports } from '../transport/index.js'
-
 import { ClientReports } from './client-reports.js'
 import { sendConnectionCount } from './connection-count.js'
 import { WorkerContext } from './context.js'
@@ -57,6 +57,8 @@ import { LiveConfig } from './live-config.js'
 /** Precision of the deadlines of sessions and polls. */
 const TICK_MS = 100
 const READY_TICK_MS = 200
+/** Maximum wait for what the primary has sent before it lets a worker end, ms. */
+const BUS_WAIT_MS = 1000
 /** Time for clients to read their close frames, ms. */
 const CLOSE_DELAY_MS = 500
 /** Maximum wait for the engine at the start, ms; then the worker serves clients without it. */
@@ -287,6 +289,10 @@ async function run(start) {
     )
   }
 
+  calls.on(Call.ECHO, (_request, answer) => answer(''))
+  /** Clients get what the primary had sent before it asked this worker to end: the answer comes after it. */
+  const readBus = () =>
+    new Promise(resolve => broker.local.call('', number, Buffer.of(Call.ECHO), () => resolve(null)))
   let draining = false
   const end = async (/** @type {import('./drain.js').DrainMessage} */ message) => {
     if (draining) return
@@ -294,6 +300,7 @@ async function run(start) {
     const until = performance.now() + message.within
     listener.stopListening()
     stopDemo()
+    await Promise.race([readBus(), wait(Math.min(message.within, BUS_WAIT_MS))])
     const some = await drainWorker({ servers: [server, internal], sessions, polls: waiting() }, message)
     await endHooks(hooks, () => sessions.releasing || hookCalls.busy, until)
     log.report()
@@ -370,27 +377,6 @@ async function switchConfig(live, { type, id, config, cursorKey }) {
   process.send?.({ type: 'switched', id, error })
 }
 
-/** Forwards a log line to the primary. @param {string} line */
-const forwardLine = line => process.send?.({ type: 'log', line })
-
-/** Ends the worker. @param {string} message the reason, which the primary logs */
-function fail(message) {
-  process.send?.({ type: 'failed', message }, undefined, undefined, () => process.exit(1))
-}
-
-/** Ends the worker after a programming error, with its stack. @param {unknown} error */
-const crash = error => fail((error instanceof Error && error.stack) || String(error))
-
-// The primary decides when a worker ends; a terminal sends its signals to the whole process group.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
-// A worker cannot serve without its primary: exit.
-process.on('disconnect', () => process.exit(1))
-process.on('uncaughtException', crash)
 /** A module may leave promises behind: that ends no clients. */
 let rejected = crash
-process.on('unhandledRejection', error => rejected(error))
-process.on('message', (/** @type {any} */ message) => {
-  if (message.type !== 'start') return
-  run(message).catch(error => fail(error.message))
-})
-process.send?.({ type: 'ready' })
+runChild(run, { code: 1, onRejection: error => rejected(error) })

@@ -34,6 +34,14 @@ t.test('without consumers and republishers there are no figures', async t => {
   t.same(totals.republishers, [{ ...backend, unreached: 0, abandoned: 0 }])
 })
 
+t.test('while the queue process is replaced, counts stay and no state of the old one is shown', async t => {
+  const totals = new QueueTotals(() => ({ unreached: [], handedBefore: [] }))
+  totals.update(1, { consumers: [orders], republish: [{ ...backend, up: true }] }, {})
+  totals.ended()
+  t.same(totals.consumers?.list, [{ ...orders, age: 0, backoff: 0, lag: null }])
+  t.match(totals.republishers, [{ ...backend, queued: 0, queued_bytes: 0, age: 0, up: false }])
+})
+
 t.test('counts go on over the end of the queue process, and states are those of the new one', async t => {
   const totals = new QueueTotals(() => ({ unreached: [], handedBefore: [] }))
   totals.update(1, { consumers: [{ ...orders, processed: 4 }], republish: [backend] }, { 107: 1 })

@@ -28,6 +28,7 @@ const NO_REQUEST = 0xffffffff
  *
  *   caller -- CALL --> host -- CALLED --> worker
  *   caller <- ANSWER - host <- RETURN --- worker
+ *   caller <- FAILED - host <- REFUSE --- worker
  *   caller <-- GONE -- host <-- (closed)
  * @template {CallLink} L
  */
@@ -83,12 +84,12 @@ export class Calls {
     }
   }
 
-  /** @param {L} link @param {FrameCursor} cursor */
-  answer(link, cursor) {
+  /** @param {L} link @param {FrameCursor} cursor @param {number} type of the frame to the caller: ANSWER or FAILED */
+  answer(link, cursor, type) {
     const caller = this.#links.get(cursor.u32())
     // The calls of a replaced link have failed already, and their numbers may be in use again.
     if (caller === undefined || this.#workers.get(link.worker) !== link) return
-    caller.writer.begin(Frame.ANSWER).raw(cursor.buffer, cursor.at, cursor.end)
+    caller.writer.begin(type).raw(cursor.buffer, cursor.at, cursor.end)
     this.#sent(caller)
   }
 }
@@ -215,13 +216,19 @@ export class LocalControl {
   called(cursor) {
     const caller = cursor.u32()
     const request = cursor.u32()
+    // The caller may reuse its number after the first answer.
     let open = request !== NO_REQUEST
-    this.#events.called(cursor.buffer.subarray(cursor.at, cursor.end), bytes => {
-      if (!open) return
-      // The caller may reuse its number after the first answer.
+    try {
+      this.#events.called(cursor.buffer.subarray(cursor.at, cursor.end), bytes => {
+        if (!open) return
+        open = false
+        this.#bus.writer.begin(Frame.RETURN).u32(caller).u32(request).bare(bytes).end()
+      })
+    } catch (error) {
+      this.#log.error({ err: error }, 'call failed')
+      if (open) this.#bus.writer.begin(Frame.REFUSE).u32(caller).u32(request).u32(errors.internal.code).end()
       open = false
-      this.#bus.writer.begin(Frame.RETURN).u32(caller).u32(request).bare(bytes).end()
-    })
+    }
   }
 
   /** Answers a survey. @param {FrameCursor} cursor */

@@ -31,6 +31,7 @@ export const Frame = Object.freeze({
   CALL: 13,
   RETURN: 14,
   CONFIRM: 15,
+  REFUSE: 16,
   // primary -> worker
   PUBLICATION: 20,
   PUBLISHED: 21,

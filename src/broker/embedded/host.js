@@ -205,7 +205,9 @@ export class BrokerHost {
       case Frame.CALL:
         return this.#calls.call(link, cursor)
       case Frame.RETURN:
-        return this.#calls.answer(link, cursor)
+        return this.#calls.answer(link, cursor, Frame.ANSWER)
+      case Frame.REFUSE:
+        return this.#calls.answer(link, cursor, Frame.FAILED)
       case Frame.REPUBLISH:
         return this.republishing.take(link, cursor)
       case Frame.CONFIRM:

@@ -62,6 +62,16 @@ export function calls(test) {
     }
   })
 
+  test('a call whose handler throws fails, and later ones are answered', 2, async (t, _rig, a, b) => {
+    b.called = () => {
+      throw new Error('a fault of the handler')
+    }
+    t.equal(await failure(a.call(b, 'x')), errors.internal)
+    a.broker.control.call(b.place.node, b.place.worker, 'nobody waits', null)
+    b.called = (request, answer) => answer(request)
+    t.equal(String(await a.call(b, 'y')), 'y')
+  })
+
   test('an answer that nobody wants goes nowhere', 2, async (t, _rig, a, b) => {
     b.called = (_request, answer) => answer('unwanted')
     a.broker.control.call(b.place.node, b.place.worker, 'x', null)
