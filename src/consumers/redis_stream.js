@@ -273,8 +273,11 @@ class RedisStreamConsumer {
     for (let i = 0; i + 1 < fields.length; i += 2) {
       const name = fields[i].toString()
       if (name === payloadField) message.payload = fields[i + 1]
-      else if (mode.enabled) message.headers[name] = fields[i + 1].toString()
-      else if (name === methodField && methodField !== '') message.method = fields[i + 1].toString()
+      else {
+        message.headers[name] = fields[i + 1].toString()
+        if (!mode.enabled && name === methodField && methodField !== '')
+          message.method = message.headers[name]
+      }
     }
     return message
   }

@@ -98,6 +98,8 @@ export class QueueProcess {
   #failures = 0
   #delays = new RestartDelays(1, () => performance.now())
   #stopping = false
+  /** @type {NodeJS.Timeout | undefined} */
+  #restartTimer
   /** @type {Promise<void> | null} */
   #start = null
   /** @type {Promise<void> | null} */
@@ -199,7 +201,7 @@ export class QueueProcess {
       { reason, pid, lived_ms: Date.now() - startedAt, failed_starts: this.#failures, restart_in_ms: delay },
       'queue process died',
     )
-    setTimeout(() => {
+    this.#restartTimer = setTimeout(() => {
       if (!this.#stopping && this.#current === null) this.#fork(false).catch(() => {})
     }, delay)
   }
@@ -250,6 +252,7 @@ export class QueueProcess {
   /** The gateway ends: nothing is pulled any more. @returns {Promise<void>} when what ran is finished */
   async drain() {
     this.#stopping = true
+    clearTimeout(this.#restartTimer)
     if (this.#current !== null) await this.#finish(this.#current)
   }
 
@@ -277,6 +280,7 @@ export class QueueProcess {
 
   kill() {
     this.#stopping = true
+    clearTimeout(this.#restartTimer)
     this.#current?.kill('stopped')
   }
 }

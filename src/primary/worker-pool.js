@@ -362,7 +362,7 @@ export class WorkerPool {
   #ended = null
 
   /**
-   * Lets consumers finish, then the clients go over `shutdown.drain`; they reconnect elsewhere. Then ends the workers and writes the snapshot.
+   * Lets consumers finish, then the clients go over `shutdown.drain`. Then ends the workers and writes the snapshot.
    * @returns {Promise<boolean>} when that is done; false if one was killed after `shutdown.timeout`
    */
   async stop() {
@@ -375,7 +375,7 @@ export class WorkerPool {
       clean = false
       this.kill()
     }, this.config.shutdown.timeout)
-    if (this.queues.pid !== null) await this.queues.drain()
+    await this.queues.drain()
     for (const process of this.#processes) {
       if (process.listening) process.drain(this.config.shutdown, true)
       // It has no clients yet.

@@ -18,6 +18,7 @@ t.test('entries become publications; bad ones are skipped; the end finishes what
   const redis = await startRedis(t)
   const gateway = await startGateway(t, {
     workers: 1,
+    cluster_name: 'here',
     prometheus: { enabled: true },
     channel: { without_namespace: { history_size: 10, history_ttl: '60s' } },
     consumers: [
@@ -32,6 +33,7 @@ t.test('entries become publications; bad ones are skipped; the end finishes what
   await redis.call('XADD', 'commands', '*', 'payload', 'not JSON')
   await redis.call('XADD', 'commands', '*', 'no', 'payload')
   await redis.call('XADD', 'commands', '*', 'method', 'publish', 'payload', '{"channel":"c","data":{"x":2}}')
+  await redis.call('XADD', 'commands', '*', 'halley-origin', 'here', 'payload', command(9))
   await redis.call('XADD', 'data', '*', 'payload', 'hello', 'centrifugo-channels', 'd')
   await redis.call('XADD', 'data', '*', 'payload', '{"x":3}', 'centrifugo-channels', 'c,d')
   const skips = ['commands', 'data'].map(name =>
@@ -39,10 +41,11 @@ t.test('entries become publications; bad ones are skipped; the end finishes what
   )
   t.match(await Promise.all(skips), [{ reason: 'malformed' }, { reason: 'invalid_data' }])
   const wanted = [
-    'centrifugo_consumers_messages_processed_total{consumer_name="commands"} 4',
+    'centrifugo_consumers_messages_processed_total{consumer_name="commands"} 5',
     'centrifugo_consumers_messages_processed_total{consumer_name="data"} 2',
     'centrifugo_consumers_errors_total{consumer_name="data"} 0',
     'halley_consumers_skipped_total{consumer_name="commands",reason="malformed"} 2',
+    'halley_consumers_skipped_total{consumer_name="commands",reason="own_origin"} 1',
     'halley_consumers_skipped_total{consumer_name="data",reason="invalid_data"} 1',
   ]
   await until(async () => {
@@ -62,7 +65,7 @@ t.test('entries become publications; bad ones are skipped; the end finishes what
   const ended = await gateway.stop()
   t.same(ended, { code: 0, signal: null })
   for (const [stream, entries] of [
-    ['commands', 4],
+    ['commands', 5],
     ['data', 2],
   ]) {
     const [group] = await redis.call('XINFO', 'GROUPS', stream)

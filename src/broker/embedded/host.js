@@ -289,6 +289,7 @@ export class BrokerHost {
     let frameEnd = cursor.end
     let offset = 0
     let epoch = ''
+    let result = null // of a publication with an idempotency key
     let wait = -1 // ms that the answer waits for republishers; -1: there are none
     if (flags & (Flag.HISTORY | Flag.IDEMPOTENT | Flag.REPUBLISH)) {
       cursor.skip()
@@ -303,10 +304,13 @@ export class BrokerHost {
       const key = cursor.string()
       if (flags & Flag.REPUBLISH) wait = waitOf(cursor)
       const known = flags & Flag.IDEMPOTENT ? this.#store.result(name, key) : undefined
-      if (known) return this.#published(link, request, known.offset, known.epoch)
+      if (known?.confirmed || (known && wait <= 0))
+        return this.#published(link, request, known.offset, known.epoch)
+      // Its queue has not confirmed it: only that is tried again.
+      if (known) return this.republishing.forward(link, request, cursor, known, wait, known)
       if (flags & Flag.HISTORY) {
         const body = cursor.buffer.toString('latin1', bodyStart, frameEnd)
-        const result = this.#store.append(name, {
+        const appended = this.#store.append(name, {
           flags: flags & ~Flag.REPUBLISH,
           body,
           size,
@@ -315,24 +319,22 @@ export class BrokerHost {
           version,
           versionEpoch,
         })
-        offset = result.offset
-        epoch = result.epoch
-        if (!result.added) return this.#published(link, request, offset, epoch)
+        ;({ offset, epoch } = appended)
+        if (!appended.added) return this.#published(link, request, offset, epoch)
       }
-      if (flags & Flag.IDEMPOTENT) this.#store.keepResult(name, key, offset, epoch)
+      if (flags & Flag.IDEMPOTENT) result = this.#store.keepResult(name, key, offset, epoch, wait <= 0)
     }
     const channel = this.#store.channels.get(name)
     if (channel) {
       const { links } = channel
       for (let i = 0; i < links.length; i++) {
-        const { writer } = links[i]
-        writer.beginRaw().raw(cursor.buffer, cursor.start, frameEnd)
-        writer.patchPublication(offset, epoch)
+        links[i].writer.beginRaw().raw(cursor.buffer, cursor.start, frameEnd)
+        links[i].writer.patchPublication(offset, epoch)
         this.#sent(links[i])
       }
     }
     if (wait !== -1) {
-      this.republishing.forward(link, request, cursor, offset, epoch, wait)
+      this.republishing.forward(link, request, cursor, { offset, epoch }, wait, result)
       if (wait > 0) return
     }
     this.#published(link, request, offset, epoch)
@@ -388,8 +390,7 @@ export class BrokerHost {
   /** @param {Link} link @param {number} request @param {string[] | null} answers null: the survey has failed */
   #answerSurvey(link, request, answers) {
     if (!this.#links.has(link)) return
-    const { writer } = link
-    if (answers === null) writer.begin(Frame.FAILED).u32(request).u32(errors.internal.code)
+    if (answers === null) link.writer.begin(Frame.FAILED).u32(request).u32(errors.internal.code)
     else begin(link, request).string(`[${answers.join(',')}]`)
     this.#sent(link)
   }

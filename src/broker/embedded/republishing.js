@@ -13,11 +13,13 @@ import { readPublication, writePublication } from './publication.js'
  * @typedef {import('../contract.js').Republication} Republication
  * @typedef {import('../contract.js').Republishing} Republishing
  * @typedef {import('./link.js').Link} Link
+ * @typedef {import('./results.js').Result} Result
  * @typedef {import('./records.js').FrameCursor} FrameCursor
  *
  * @typedef {object} Answer to a worker, when the required republishers have confirmed
  * @property {Link} link @property {number} request
  * @property {number} offset @property {string} epoch
+ * @property {Result | null} result of a publication with an idempotency key
  */
 
 /** Memory for publications while there is no process to take them: it is being replaced. */
@@ -171,13 +173,15 @@ export class HostRepublishing {
 
   /**
    * @param {Link} sender @param {number} request
-   * @param {FrameCursor} cursor of the frame of the publication, after `waitOf` @param {number} offset @param {string} epoch
+   * @param {FrameCursor} cursor of the frame of the publication, after `waitOf`
+   * @param {{offset: number, epoch: string}} position
    * @param {number} wait ms; 0: the request is answered by others
+   * @param {Result | null} result of a publication with an idempotency key, which a confirm confirms
    */
-  forward(sender, request, cursor, offset, epoch, wait) {
+  forward(sender, request, cursor, { offset, epoch }, wait, result) {
     const link = this.#link
     const to = cursor.buffer.readUInt32LE(cursor.at - ROUTE_BYTES)
-    const answer = wait > 0 ? { link: sender, request, offset, epoch } : null
+    const answer = wait > 0 ? { link: sender, request, offset, epoch, result } : null
     if (link === null ? this.#waitingBytes + cursor.end - cursor.start > MAX_WAITING : link.behind) {
       countEach(this.counts.unreached, to)
       if (answer !== null) this.#fail(answer)
@@ -224,7 +228,7 @@ export class HostRepublishing {
     const offset = cursor.f64()
     const epoch = cursor.epoch()
     const wait = this.#waitIn(cursor)
-    this.forward(link, request, cursor, offset, epoch, request === NO_REQUEST ? 0 : wait)
+    this.forward(link, request, cursor, { offset, epoch }, request === NO_REQUEST ? 0 : wait, null)
   }
 
   /** @param {FrameCursor} cursor before the channel @returns {number} ms */
@@ -246,6 +250,7 @@ export class HostRepublishing {
     this.#pending.delete(number)
     const { answer } = pending
     if (!confirmed) return this.#fail(answer)
+    if (answer.result !== null) answer.result.confirmed = true
     if (!this.#links.has(answer.link)) return
     beginPublished(answer.link, answer.request, answer.offset, answer.epoch)
     answer.link.writer.end()

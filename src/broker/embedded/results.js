@@ -7,6 +7,9 @@ const OVERHEAD = 200
 
 /** The result of a publication with an idempotency key. */
 export class Result extends Aged {
+  /** false: a republisher that is `required` has not confirmed it. */
+  confirmed = true
+
   /** @param {string} name channel and key @param {number} offset @param {string} epoch */
   constructor(name, offset, epoch) {
     super()
@@ -47,9 +50,12 @@ export class Results {
 
   /**
    * @param {string} channel @param {string} key @param {number} offset @param {string} epoch @param {number} now unix s
+   * @param {boolean} confirmed
    */
-  set(channel, key, offset, epoch, now) {
-    this.restore(`${channel}\0${key}`, offset, epoch, now)
+  set(channel, key, offset, epoch, now, confirmed) {
+    const result = this.restore(`${channel}\0${key}`, offset, epoch, now)
+    result.confirmed = confirmed
+    return result
   }
 
   /** @param {string} name channel and key @param {number} offset @param {string} epoch @param {number} at unix s */
@@ -60,6 +66,7 @@ export class Results {
     this.#results.set(name, result)
     this.#byAge.add(result, at)
     this.bytes += cost(name)
+    return result
   }
 
   /** @param {Result} result of this list */

@@ -323,10 +323,11 @@ export class Store {
     return this.results.get(name, key, this.#seconds())
   }
 
-  /** @param {string} name @param {string} key @param {number} offset @param {string} epoch */
-  keepResult(name, key, offset, epoch) {
-    this.results.set(name, key, offset, epoch, this.#seconds())
+  /** @param {string} name @param {string} key @param {number} offset @param {string} epoch @param {boolean} confirmed */
+  keepResult(name, key, offset, epoch, confirmed = true) {
+    const result = this.results.set(name, key, offset, epoch, this.#seconds(), confirmed)
     this.#makeRoom(null)
+    return result
   }
 
   // Presence

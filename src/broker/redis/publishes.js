@@ -101,6 +101,13 @@ export class PendingBatches {
 }
 
 /** Publications and events of one turn to one partition, in few script calls. Each item is atomic by itself. */
+/**
+ * Whether a repeat goes to its republishers again: the confirm of the first one is unknown here.
+ * @param {PublishOptions} options
+ */
+const isUnconfirmed = ({ republish, idempotencyKey, version }) =>
+  Boolean(republish?.wait && idempotencyKey && !version)
+
 export class Publishes {
   #partition
   #batches
@@ -246,7 +253,7 @@ export class Publishes {
       // It was not published again, so there is no echo.
       if (duplicate) item.awaitsEcho = false
       item.answered = true
-      if (!duplicate && item.options?.republish) this.#onAccepted(item)
+      if (item.options?.republish && (!duplicate || isUnconfirmed(item.options))) this.#onAccepted(item)
       if (item.awaitsEcho) waiting = true
       else this.#done(item, null)
     }

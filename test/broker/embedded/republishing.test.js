@@ -116,6 +116,28 @@ t.test('the answer to a required publication waits for its confirm', async t => 
   t.match(await sent[0], { offset: 1 })
 })
 
+t.test(
+  'a repeat with its idempotency key is tried again until it is confirmed, and published once',
+  async t => {
+    const rig = await startEmbedded(t)
+    const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
+    const options = { republish: { ...ROUTE, wait: 60_000 }, idempotencyKey: 'k' }
+    const refused = t.rejects(publish(worker, 'room', '1', options), { code: 100 })
+    queues.broker.republishing.confirm((await queues.wait(1))[0].number, false)
+    await refused
+    const repeat = publish(worker, 'room', '1', options)
+    const [first, second] = await queues.wait(2)
+    t.same(second.publication, first.publication, 'the same publication, at the same offset')
+    queues.broker.republishing.confirm(second.number, true)
+    t.match(await repeat, { offset: 1 })
+    t.match(await publish(worker, 'room', '1', options), { offset: 1 })
+    await handled(queues.broker)
+    t.equal(queues.got.length, 2, 'a confirmed one is not sent again')
+    const { publications } = await worker.pubsub.history('room', { limit: -1 }, HOUR)
+    t.equal(publications.length, 1)
+  },
+)
+
 t.test('without a confirm it fails after its time, or when the process ends', async t => {
   const rig = await startEmbedded(t)
   const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
