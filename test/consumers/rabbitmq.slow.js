@@ -1,24 +1,11 @@
-// What only consumers of RabbitMQ have, against a real server; rabbitmq-conformance.slow.js has the rest.
+// What only consumers of RabbitMQ have, against a real server; rabbitmq.test.js and rabbitmq-conformance.slow.js have the
+// rest.
 
 import t from 'tap'
 import * as rabbitmq from '../../src/consumers/rabbitmq.js'
 import { startRabbit, withoutRabbit } from '../servers/rabbitmq.js'
+import { optionsOf } from './rabbitmq-rig.js'
 import { numbered, TypeRig } from './type-rig.js'
-
-/** @param {string[]} urls @param {string} queue @param {object} [more] options */
-const optionsOf = (urls, queue, more = {}) => ({
-  urls,
-  tls: { enabled: false },
-  queues: [queue],
-  prefetch: 100,
-  concurrency: 1,
-  method_header: 'centrifugo-method',
-  publication_data_mode: { enabled: false },
-  declare: false,
-  bindings: [],
-  on_malformed: 'ack',
-  ...more,
-})
 
 t.test('RabbitMQ', { skip: withoutRabbit() }, async t => {
   const server = await startRabbit(t)
@@ -35,31 +22,6 @@ t.test('RabbitMQ', { skip: withoutRabbit() }, async t => {
     await rig.start(t)
     return rig
   }
-
-  t.test('runs one message at a time, in order, and leaves none', async t => {
-    const queue = await newQueue()
-    await server.send(queue, numbered(500), { 'centrifugo-method': 'publish', number: 5, nested: { a: 1 } })
-    const rig = await start(t, queue)
-    await rig.until(() => rig.calls.length === 500)
-    t.same(rig.payloads, numbered(500))
-    t.equal(rig.concurrent, 1)
-    t.same(rig.calls[0].headers, { 'centrifugo-method': 'publish', number: '5' })
-    t.equal(rig.calls[0].method, 'publish')
-    await rig.consumer.stop()
-    t.equal(await server.ready(queue), 0)
-    t.same(rig.failures, [])
-  })
-
-  t.test('a message that fails is tried again in place', async t => {
-    const queue = await newQueue()
-    await server.send(queue, numbered(5))
-    let failures = 3
-    const rig = new TypeRig(rabbitmq, optionsOf([server.url()], queue))
-    rig.answer = ({ payload }) => (payload === '2' && failures-- > 0 ? 'retry' : 'done')
-    await rig.start(t)
-    await rig.until(() => rig.calls.length === 5)
-    t.same(rig.payloads, numbered(5))
-  })
 
   t.test('concurrency runs several at a time', async t => {
     const queue = await newQueue()
