@@ -11,8 +11,10 @@ import { RefusalCheck, topFault, withHint } from './target.js'
 /** @typedef {import('./result.js').StepResult} StepResult */
 /** @typedef {import('../schema.js').Counters} Counters */
 
-/** s without a new connection after which the ramp no longer waits for missing ones */
+/** s without a change after which the ramp no longer waits for missing connections */
 const STALLED = 20
+/** s without a new maximum of open connections, though they come and go, after which it no longer waits either */
+const FLAPPING = 120
 /** s for connections to return after the last disturbance */
 const RETURN = 90
 /** s for messages under way, at the end of a step, and of an interrupted run */
@@ -144,16 +146,19 @@ export class StepRun {
     })
     ramped.catch(() => {})
     let isRamped = false
-    let [peak, open, growing] = [0, before.gauges.open, Date.now()]
+    let [peak, open, changed] = [0, before.gauges.open, Date.now()]
+    let [most, grown] = [open, changed]
     const watching = snapshots.until(snapshot => {
       const { gauges, rates, time } = snapshot
       peak = Math.max(peak, rates.opened)
       refusal.connections(snapshot)
       this.#say('opening', snapshot)
-      if (gauges.open !== open || !isRamped) growing = Date.now()
+      if (gauges.open !== open || !isRamped) changed = time
+      if (gauges.open > most || !isRamped) grown = time
       open = gauges.open
+      most = Math.max(most, open)
       if (isRamped && gauges.wanted === n && open === n && gauges.opening === 0) return true
-      return isRamped && time - growing > STALLED * 1000
+      return isRamped && (time - changed > STALLED * 1000 || time - grown > FLAPPING * 1000)
     })
     await snapshots.race(Promise.all([ramped, watching]))
     const last = snapshots.last
