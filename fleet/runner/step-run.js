@@ -1,6 +1,7 @@
 import { count, percent } from '../../src/charts/format.js'
 import { parseTemplate } from '../channel-template.js'
 import { disturbGateway } from './disturb.js'
+import { RampWatch } from './ramp-watch.js'
 import { accountingOf, isBalanced, measured, noAccounting } from './result.js'
 import { Interrupted } from './snapshots.js'
 import { progressText } from './summary.js'
@@ -11,10 +12,6 @@ import { RefusalCheck, topFault, withHint } from './target.js'
 /** @typedef {import('./result.js').StepResult} StepResult */
 /** @typedef {import('../schema.js').Counters} Counters */
 
-/** s without a change after which the ramp no longer waits for missing connections */
-const STALLED = 20
-/** s without a new maximum of open connections, though they come and go, after which it no longer waits either */
-const FLAPPING = 120
 /** s for connections to return after the last disturbance */
 const RETURN = 90
 /** s for messages under way, at the end of a step, and of an interrupted run */
@@ -146,19 +143,13 @@ export class StepRun {
     })
     ramped.catch(() => {})
     let isRamped = false
-    let [peak, open, changed] = [0, before.gauges.open, Date.now()]
-    let [most, grown] = [open, changed]
+    let peak = 0
+    const watch = new RampWatch(n)
     const watching = snapshots.until(snapshot => {
-      const { gauges, rates, time } = snapshot
-      peak = Math.max(peak, rates.opened)
+      peak = Math.max(peak, snapshot.rates.opened)
       refusal.connections(snapshot)
       this.#say('opening', snapshot)
-      if (gauges.open !== open || !isRamped) changed = time
-      if (gauges.open > most || !isRamped) grown = time
-      open = gauges.open
-      most = Math.max(most, open)
-      if (isRamped && gauges.wanted === n && open === n && gauges.opening === 0) return true
-      return isRamped && (time - changed > STALLED * 1000 || time - grown > FLAPPING * 1000)
+      return watch.hasEnded(snapshot, isRamped)
     })
     await snapshots.race(Promise.all([ramped, watching]))
     const last = snapshots.last
