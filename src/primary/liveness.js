@@ -5,49 +5,61 @@ import { readText } from '../stats/proc-reader.js'
 export const LIVENESS_TICK_MS = 1000
 /** Ticks without a sample after which a worker counts as silent. */
 const SILENT_TICKS = 2
-/** A silent worker that uses the CPU gets this many times the timeout: it may collect garbage, or be overloaded. */
+/** A silent worker that uses the CPU gets this many times the timeout: it may collect garbage. */
 const BUSY_FACTOR = 6
 
 /**
- * CPU time of a process, from fields 14 and 15 of /proc/PID/stat (proc(5)).
- * @param {number} pid @returns {number} clock ticks (10 ms); 0 if unknown
+ * @typedef {object} ProcessTimes
+ * @property {number} cpu CPU time of the process, clock ticks (10 ms)
+ * @property {number} waited time for which its main thread was ready to run and had no core, ms; 0 if unknown
+ * @property {boolean} ready whether its main thread runs or waits for a core now
  */
-function cpuTime(pid) {
-  const text = readText(`/proc/${pid}/stat`)
+
+/**
+ * State and CPU time from fields 3, 14 and 15 of /proc/PID/stat (proc(5)), time without a core from the second field of
+ * /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst of Linux).
+ * @param {number} pid @returns {ProcessTimes}
+ */
+function readTimes(pid) {
+  const stat = readText(`/proc/${pid}/stat`)
   // Field 2, the name, may contain spaces.
-  const [utime, stime] = text
-    .slice(text.lastIndexOf(')') + 2)
-    .split(' ')
-    .slice(11, 13)
-  return Number(utime ?? 0) + Number(stime ?? 0)
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const waited = Number(readText(`/proc/${pid}/schedstat`).split(' ')[1] ?? 0) / 1e6
+  return { cpu: Number(fields[11] ?? 0) + Number(fields[12] ?? 0), waited, ready: fields[0] === 'R' }
 }
 
 /**
  * Whether a worker still runs, by its samples (one a second) and its CPU time. Time is counted in ticks of the primary:
  * if the primary stood still, too (a suspended machine or process group), that was one tick.
+ *
+ * Time for which the worker waits for a core does not count. On an overloaded machine its replacement would wait as
+ * long, with all clients of the old one at its door.
  */
 export class Liveness {
   #pid
-  #readCpu
+  #readTimes
   #startTimeout
   #timeout
   #listening = false
   /** Ticks since its start, then since its last sample. */
   #missed = 0
-  /** Those of them in a row in which it used no CPU time. */
+  /** Those of them in a row in which it used no CPU time and waited for none. */
   #idle = 0
+  /** At the last silent tick. */
   #cpu = 0
+  /** At the first silent tick, ms. */
+  #waitedBefore = 0
   /** A debugger may hold it for any time. */
   #debugged = inspectorUrl() !== undefined
 
   /**
    * @param {number} pid
    * @param {{start_timeout: number, liveness_timeout: number}} options `worker.*` of the configuration, ms; 0: no limit
-   * @param {(pid: number) => number} [readCpu] CPU time of a process
+   * @param {(pid: number) => ProcessTimes} [read]
    */
-  constructor(pid, { start_timeout, liveness_timeout }, readCpu = cpuTime) {
+  constructor(pid, { start_timeout, liveness_timeout }, read = readTimes) {
     this.#pid = pid
-    this.#readCpu = readCpu
+    this.#readTimes = read
     this.#startTimeout = start_timeout
     this.#timeout = liveness_timeout
   }
@@ -77,17 +89,27 @@ export class Liveness {
   tick() {
     const ms = ++this.#missed * LIVENESS_TICK_MS
     if (this.#debugged) return ''
-    if (!this.#listening) {
-      const late = this.#startTimeout > 0 && ms > this.#startTimeout
-      return late ? `it did not listen within ${this.#startTimeout / 1000} s` : ''
-    }
+    if (!this.#listening)
+      return this.#late(ms) ? `it did not listen within ${this.#startTimeout / 1000} s` : ''
     if (!this.silent || this.#timeout === 0) return ''
-    const cpu = this.#readCpu(this.#pid)
-    // The first silent tick has nothing to compare with.
-    if (this.#missed === SILENT_TICKS) this.#idle = SILENT_TICKS
-    else this.#idle = cpu === this.#cpu ? this.#idle + 1 : 0
+    const { cpu, waited, ready } = this.#readTimes(this.#pid)
+    if (this.#missed === SILENT_TICKS) {
+      // Nothing to compare with yet.
+      this.#idle = ready ? 0 : SILENT_TICKS
+      this.#waitedBefore = waited
+      this.#cpu = cpu
+      return ''
+    }
+    this.#idle = cpu === this.#cpu && !ready ? this.#idle + 1 : 0
     this.#cpu = cpu
     const stopped = this.#idle * LIVENESS_TICK_MS > this.#timeout
-    return stopped || ms > BUSY_FACTOR * this.#timeout ? `it sent no sample for ${this.#missed} s` : ''
+    const stuck = ms - (waited - this.#waitedBefore) > BUSY_FACTOR * this.#timeout
+    return stopped || stuck ? `it sent no sample for ${this.#missed} s` : ''
+  }
+
+  /** @param {number} ms since its start @returns {boolean} whether it should listen by now */
+  #late(ms) {
+    if (this.#startTimeout === 0 || ms <= this.#startTimeout) return false
+    return ms - this.#readTimes(this.#pid).waited > this.#startTimeout
   }
 }

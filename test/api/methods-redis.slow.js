@@ -1,5 +1,9 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
 import { startRedis } from '../redis/servers.js'
+import { Watcher } from '../watcher.js'
 import { clientOf, embed, methodsSuite } from './methods-suite.js'
 
 const redis = await startRedis(t)
@@ -35,4 +39,23 @@ t.test('a call to a worker that is killed moves to another one, or fails and say
   )
   await listening
   t.match(await gateway.publish('his:kill', 'after'), { offset: /\d/ })
+})
+
+t.test('while all workers are late, as on a busy machine, a call waits for one of them', async t => {
+  // A socket's path must be short.
+  const folder = await mkdtemp(join(tmpdir(), 'halley-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const socket = join(folder, 's')
+  const gateway = await embed(t, { engine, worker: { liveness_timeout: '0s' }, stats: { socket } })
+  const watcher = await Watcher.at(t, socket)
+  const pids = gateway.workers.map(({ pid }) => pid)
+  const signal = (/** @type {'SIGSTOP' | 'SIGCONT'} */ name) => pids.map(pid => process.kill(pid, name))
+  t.teardown(() => signal('SIGCONT'))
+  signal('SIGSTOP')
+  const { seq } = await watcher.snapshot(({ workers }) => workers.every(({ state }) => state === 'silent'))
+  // The primary's own ticks may count it later.
+  await watcher.snapshot(later => later.seq >= seq + 2)
+  const published = gateway.publish('his:late', 1)
+  signal('SIGCONT')
+  t.match(await published, { offset: '1' })
 })

@@ -39,13 +39,13 @@ export const serverOptions = newWorkers([
   duration(
     'worker.liveness_timeout',
     '5s',
-    'Time after which a worker that neither reports nor uses the CPU is killed and replaced; one that uses the CPU gets six times as long. 0: never. Halley only.',
+    'Time after which a worker that neither reports nor uses the CPU is killed and replaced; one that uses the CPU gets six times as long. Time for which it waits for a core does not count. 0: never. Halley only.',
     { min: 0 },
   ),
   duration(
     'worker.start_timeout',
     '30s',
-    'Time after which a worker that does not listen yet is killed and replaced. 0: never. Halley only.',
+    'Time after which a worker that does not listen yet is killed and replaced. Time for which it waits for a core does not count. 0: never. Halley only.',
     { min: 0 },
   ),
 
