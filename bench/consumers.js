@@ -96,7 +96,9 @@ class Received {
     this.latencies = []
   }
 
-  /** @param {number} count @param {number} ms @returns {Promise<void>} with that many publications, or after that time */
+  /**
+   * @param {number} count @param {number} ms @returns {Promise<void>} with that many publications, or after that time
+   */
   async wait(count, ms) {
     if (this.latencies.length >= count) return
     await new Promise(resolve => {
@@ -121,7 +123,9 @@ class Received {
   }
 }
 
-/** @typedef {(t: any) => Promise<{options: object, send: (bodies: string[]) => Promise<void>}>} Queue with its server */
+/**
+ * @typedef {(t: any) => Promise<{options: object, send: (bodies: string[]) => Promise<void>}>} Queue with its server
+ */
 
 /** @type {Record<string, Queue>} */
 const QUEUES = {

@@ -6,7 +6,8 @@ import { parseArgs } from 'node:util'
 export class UsageError extends Error {}
 
 /**
- * Parses the flags of a bench program: numbers, texts, `--json` and `--help`. `driver` of `texts` is checked where given.
+ * Parses the flags of a bench program: numbers, texts, `--json` and `--help`. `driver` of `texts` is checked where
+ * given.
  * @template {Record<string, number>} T
  * @param {string[]} args
  * @param {T} defaults of the numbers, integers of at least 1

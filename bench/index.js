@@ -1,13 +1,13 @@
 // `npm run bench`: measures Halley, and bare libraries under the same load, on this machine.
 //
 //   index.js     the command line: scenarios, or one of the programs below
-//   bench.js     runs scenarios (scenarios.js, channels.js) in turn against deployments (deployment.js, servers.js), each
-//                in a trial.js
+//   bench.js     runs scenarios (scenarios.js, channels.js) in turn against deployments (deployment.js, servers.js),
+//                each in a trial.js
 //   peers.js     the same beside other servers (peers/), as a table in Markdown
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
-//   restarts.js, rolling.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, hooks.js, leak.js (churn.js),
-//                proxy.js (proxy-backend.js), tls.js, lifecycle.js, batching.js, consumers.js,
-//                republish.js programs of their own; `ServerRun` in servers.js ends what they started
+//   restarts.js, rolling.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, hooks.js,
+//                leak.js (churn.js), proxy.js (proxy-backend.js), tls.js, lifecycle.js, batching.js, consumers.js,
+//                republish.js: programs of their own; `ServerRun` in servers.js ends what they started
 //
 // It may import src/, fleet/drone/, fleet/statistics/, and the servers and clients of the tests; nothing imports it.
 // The name of every figure has its unit.

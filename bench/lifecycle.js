@@ -1,5 +1,5 @@
-// What the lifecycle log costs: clients connect, subscribe and leave, at a gateway without the log and at one that writes
-// it to a file, in turn.
+// What the lifecycle log costs: clients connect, subscribe and leave, at a gateway without the log and at one that
+// writes it to a file, in turn.
 
 import { once } from 'node:events'
 import { join } from 'node:path'

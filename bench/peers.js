@@ -1,5 +1,5 @@
-// `npm run bench -- peers`: Halley beside Socket.IO, bare uWebSockets.js, bare ws, nchan and the Go library of Centrifugo, in
-// one run in turn. Each server has one serving process, which is all that some of them can use.
+// `npm run bench -- peers`: Halley beside Socket.IO, bare uWebSockets.js, bare ws, nchan and the Go library of
+// Centrifugo, in one run in turn. Each server has one serving process, which is all that some of them can use.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'

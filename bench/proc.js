@@ -31,7 +31,10 @@ export function processTree(pid) {
   return [pid, ...children.flatMap(processTree)]
 }
 
-/** @param {number} pid @param {string} file in the command line @returns {number} pid of a descendant, 0: there is none */
+/**
+ * @param {number} pid @param {string} file in the command line
+ * @returns {number} pid of a descendant, 0: there is none
+ */
 export const descendantRunning = (pid, file) =>
   processTree(pid).find(process => read(`/proc/${process}/cmdline`).includes(file)) ?? 0
 

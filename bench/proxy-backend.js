@@ -1,4 +1,5 @@
-// A backend of event proxies for proxy.js: answers every request after a delay. Argument: ms. Sends its port to the parent.
+// A backend of event proxies for proxy.js: answers every request after a delay. Argument: ms. Sends its port to the
+// parent.
 
 import { createServer } from 'node:http'
 

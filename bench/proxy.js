@@ -78,7 +78,10 @@ export class Run extends ServerRun {
   }
 }
 
-/** @param {string} endpoint @param {number} count @param {number} connections @returns {Promise<number>} answers a second */
+/**
+ * @param {string} endpoint @param {number} count @param {number} connections
+ * @returns {Promise<number>} answers a second
+ */
 async function direct(endpoint, count, connections) {
   const { origin, pathname } = new URL(endpoint)
   const agent = new Agent({ connections, pipelining: 1 })

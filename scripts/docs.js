@@ -1,4 +1,5 @@
-// Writes the pages of docs/ that are made from code and from docs/openapi.yaml: `node scripts/docs.js`. Tests compare them.
+// Writes the pages of docs/ that are made from code and from docs/openapi.yaml: `node scripts/docs.js`. Tests compare
+// them.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parse } from 'yaml'

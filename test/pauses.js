@@ -1,5 +1,5 @@
-// Pauses between two looks at a condition. A look may be dear (a program, a request to a gateway), and it takes its time
-// from what is waited for: what does not come at once is looked for less often.
+// Pauses between two looks at a condition. A look may be dear (a program, a request to a gateway), and it takes its
+// time from what is waited for: what does not come at once is looked for less often.
 
 const FIRST = 10
 const LONGEST = 150

@@ -184,7 +184,10 @@ export class ServerApi {
     return this.#call('history', [channel, options])
   }
 
-  /** Removes the publications that a channel keeps; its position stays. @param {string} channel @returns {Promise<void>} */
+  /**
+   * Removes the publications that a channel keeps; its position stays.
+   * @param {string} channel @returns {Promise<void>}
+   */
   historyRemove(channel) {
     return this.#call('historyRemove', [channel])
   }

@@ -225,7 +225,10 @@ function publication({ b64data, info, ...given }) {
   return given
 }
 
-/** @template T @param {Record<string, any> | undefined} object @param {(value: any) => T} read @returns {Record<string, T>} */
+/**
+ * @template T @param {Record<string, any> | undefined} object @param {(value: any) => T} read
+ * @returns {Record<string, T>}
+ */
 const mapValues = (object, read) =>
   // fromEntries: a channel may be called `__proto__`.
   Object.fromEntries(Object.entries(object ?? {}).map(([name, value]) => [name, read(value)]))

@@ -159,7 +159,8 @@
  * }} PubSub
  * - `unsubscribe`: the last subscription of this worker has ended
  * - `publish`: hands an accepted publication with a `republish` to Republishing, a repeated one (idempotency key,
- *   version) not; in the order of the channel as far as it knows it. Answers offset 0 and epoch '' for a publication that is not in history
+ *   version) not; in the order of the channel as far as it knows it. Answers offset 0 and epoch '' for a publication
+ *   that is not in history
  * - `announce`: publishes a join or a leave
  * - `history`: rejects with errors.unrecoverablePosition on another epoch, or if publications that it has not read yet
  *   are trimmed; there is no gap in a list

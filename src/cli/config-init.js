@@ -124,7 +124,10 @@ function answersOf(flags) {
  * @throws {Error} the input has ended
  */
 async function complete(known, questions, stdout) {
-  /** @template T @param {T | undefined} value @param {string} text @param {string} usual @param {(answer: string) => T} read */
+  /**
+   * @template T @param {T | undefined} value @param {string} text @param {string} usual
+   * @param {(answer: string) => T} read
+   */
   const get = async (value, text, usual, read) =>
     value ?? (questions === null ? read(usual) : await ask(questions, text, usual, read, stdout))
   const engine = 'Engine: memory for one machine, redis for several'

@@ -183,8 +183,8 @@ export const generateKey = () => randomBytes(16).toString('hex')
 
 /**
  * The configuration to serve with: that of the sources, or the development profile. Without `dev` there is a profile if
- * nothing is configured: no file, no HALLEY_ variable about clients, channels, proxies or the API, and no address beyond
- * loopback. With `dev` it stays below the sources: what they set wins.
+ * nothing is configured: no file, no HALLEY_ variable about clients, channels, proxies or the API, and no address
+ * beyond loopback. With `dev` it stays below the sources: what they set wins.
  * @param {object} sources as for loadConfig
  * @param {string} [sources.file]
  * @param {Readonly<Record<string, string | undefined>>} [sources.env]

@@ -1,5 +1,5 @@
-// One partition of Kafka that this node is assigned: its queue of fetched records, and the one that is in work. A record
-// that fails is tried again in place, and delays no other partition.
+// One partition of Kafka that this node is assigned: its queue of fetched records, and the one that is in work. A
+// record that fails is tried again in place, and delays no other partition.
 
 /** @import { KafkaRecord, RecordsBatch } from '@platformatic/kafka' */
 /** @import { ConsumerContext, Message } from './contract.js' */
@@ -25,8 +25,8 @@ const isAbortMarker = batch =>
   (batch.attributes & IS_CONTROL) !== 0 && batch.records[0]?.key?.readInt16BE(2) === ABORT
 
 /**
- * Batches without those of aborted transactions, and without markers. The library leaves some: it looks at one transaction
- * of each producer, and only if its end is in the same response.
+ * Batches without those of aborted transactions, and without markers. The library leaves some: it looks at one
+ * transaction of each producer, and only if its end is in the same response.
  * @param {Pick<FetchedPartition, 'records' | 'abortedTransactions'>} partition of a response
  * @returns {RecordsBatch[]}
  */

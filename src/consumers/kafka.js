@@ -1,6 +1,6 @@
 // Consumer type `kafka`: a member of a consumer group with cooperative assignment. Records of a partition run in order;
-// offsets are committed after their effect: every few seconds, before a partition goes to another member, and at the end.
-// The library is used for its protocol only. Its own stream of messages cannot pause one partition.
+// offsets are committed after their effect: every few seconds, before a partition goes to another member, and at the
+// end. The library is used for its protocol only. Its own stream of messages cannot pause one partition.
 
 import { tlsOptions } from '../config/pem.js'
 import { loadKafka } from '../kafka-client.js'
@@ -26,7 +26,10 @@ const STOP_TIMEOUT_MS = 3000
 /** Time that a record in work may delay a rebalance, ms: less than the session of a member. */
 const REVOKE_TIMEOUT_MS = 15_000
 
-/** @param {Promise<any> | void} work @param {number} ms @returns {Promise<void>} when it has ended in whatever way, or time is over */
+/**
+ * @param {Promise<any> | void} work @param {number} ms
+ * @returns {Promise<void>} when it has ended in whatever way, or time is over
+ */
 function within(work, ms) {
   /** @type {NodeJS.Timeout | undefined} */
   let timer

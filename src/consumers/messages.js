@@ -1,5 +1,5 @@
-// A message becomes a call of the server API: from an envelope, from a method beside the payload, or, in publication data
-// mode, from bare data and headers. What can never succeed is skipped, with a reason.
+// A message becomes a call of the server API: from an envelope, from a method beside the payload, or, in publication
+// data mode, from bare data and headers. What can never succeed is skipped, with a reason.
 
 import { countError } from '../api/answers.js'
 import { MAX_BODY } from '../api/body-limit.js'

@@ -70,7 +70,8 @@ class NatsConsumer {
     if (connection === null) return
     await this.#messages?.close()
     await this.#running
-    // At once, the server would send the first one to the pull request of this process again, where it is lost for 30 s.
+    // At once, the server would send the first one to the pull request of this process again, where it is lost for 30
+    // s.
     for (const message of this.#unbegun) message.nak(GIVE_BACK_MS)
     await this.#flush(connection)
     await connection.close()

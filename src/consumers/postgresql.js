@@ -190,7 +190,10 @@ class PostgresConsumer {
     }
   }
 
-  /** @param {number} partition @returns {Promise<TurnEnd>} rejects when the server fails; what was deleted is unknown then */
+  /**
+   * @param {number} partition
+   * @returns {Promise<TurnEnd>} rejects when the server fails; what was deleted is unknown then
+   */
   async #turn(partition) {
     const connection = await this.#connections.lend()
     let ended = false

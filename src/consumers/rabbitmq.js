@@ -1,6 +1,6 @@
-// Consumer type `rabbitmq`: one reader per queue, each with a connection of its own. Messages of a queue run in order, one
-// at a time unless `concurrency` is larger, and are acknowledged afterwards. A message that fails waits unacknowledged:
-// requeued, it would come back at once, thousands of times a second.
+// Consumer type `rabbitmq`: one reader per queue, each with a connection of its own. Messages of a queue run in order,
+// one at a time unless `concurrency` is larger, and are acknowledged afterwards. A message that fails waits
+// unacknowledged: requeued, it would come back at once, thousands of times a second.
 
 import { connect } from 'amqplib'
 import { tlsOptions } from '../config/pem.js'

@@ -34,7 +34,9 @@ export class Breaker {
     return this.#openUntil > 0
   }
 
-  /** @returns {number} 0: no call may be made; else its ticket, for `success`, `failure` or `unknown`, which must follow */
+  /**
+   * @returns {number} 0: no call may be made; else its ticket, for `success`, `failure` or `unknown`, which must follow
+   */
   admit() {
     if (this.#openUntil === 0) return CALL
     if (this.#trial !== REFUSED || this.#clock() < this.#openUntil) return REFUSED

@@ -7,7 +7,9 @@ import { HookEvent } from './events.js'
 /** @import { TimerWheel } from '../timer-wheel.js' */
 /** @import { Handler } from './contract.js' */
 
-/** Maximum calls under way of one client: its commands are asked one by one, but its subscriptions may expire together. */
+/**
+ * Maximum calls under way of one client: its commands are asked one by one, but its subscriptions may expire together.
+ */
 const MAX_PER_CLIENT = 32
 /** Notices (disconnected, unsubscribed) under way at once; more wait. */
 const MAX_NOTICES = 256

@@ -16,7 +16,9 @@ function readPayload({ data, json }) {
   return json ? JSON.parse(data.toString()) : data
 }
 
-/** @param {readonly string[]} lines name, value, name, value ... @returns {Record<string, string>} as `node:http` does */
+/**
+ * @param {readonly string[]} lines name, value, name, value ... @returns {Record<string, string>} as `node:http` does
+ */
 function headersOf(lines) {
   /** @type {Record<string, string>} */
   const headers = Object.create(null)
@@ -33,7 +35,10 @@ function headersOf(lines) {
 export class CancelToken {
   /** Why nobody waits any more; null: somebody does. @type {Error | null} */
   reason = null
-  /** Called when nobody waits any more. The transport under way sets it, and resets it to null. @type {(() => void) | null} */
+  /**
+   * Called when nobody waits any more. The transport under way sets it, and resets it to null.
+   * @type {(() => void) | null}
+   */
   onCancel = null
   /** @type {AbortController | null} */
   #controller = null

@@ -1,5 +1,5 @@
-// Requests and answers of gRPC proxies, with the numbers of proto/proxy.proto and proto/notices.proto. The wire format is
-// read strictly, by our own reader (protocol/wire.js says why): a backend must not be able to harm a worker.
+// Requests and answers of gRPC proxies, with the numbers of proto/proxy.proto and proto/notices.proto. The wire format
+// is read strictly, by our own reader (protocol/wire.js says why): a backend must not be able to harm a worker.
 
 import { isUtf8 } from 'node:buffer'
 import { Wire, WireReader, WireWriter } from '../protocol/wire.js'

@@ -30,7 +30,9 @@ const NAME = /^(?!grpc-)[0-9a-z_.-]+$/
 const VALUE = /^[ -~]*$/
 /** Of HTTP/1.1: node:http2 throws. */
 const FORBIDDEN = new Set(['http2-settings', 'proxy-connection'])
-/** Bytes of one call. Larger metadata would end the connection of all calls: servers refuse it in the middle of HPACK. */
+/**
+ * Bytes of one call. Larger metadata would end the connection of all calls: servers refuse it in the middle of HPACK.
+ */
 const MAX_METADATA = 65536
 /** Details of the library for the status RESOURCE_EXHAUSTED, which a backend may send for other reasons. */
 const TOO_LARGE = /^Received message (?:larger than max|that decompresses to)/

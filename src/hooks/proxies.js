@@ -26,8 +26,8 @@ import { requests } from './proxy-requests.js'
  * @property {CancelToken} token cancelled when nobody waits any more
  *
  * A way to call one backend. MUST reject with the reason of the token soon after it is cancelled, with a CallFailed for
- * what the backend or the network does wrong (kinds: `unreachable`, `unavailable`, `status`, `size`, `answer`), and hold
- * no more than `max_response_size` of an answer. MUST NOT repeat calls.
+ * what the backend or the network does wrong (kinds: `unreachable`, `unavailable`, `status`, `size`, `answer`), and
+ * hold no more than `max_response_size` of an answer. MUST NOT repeat calls.
  * @typedef {object} ProxyTransport
  * @property {string} protocol label of metrics: http, grpc
  * @property {(event: string, fields: Record<string, any>, call: ProxyCall) => Promise<ProxyAnswer>} call
@@ -36,7 +36,9 @@ import { requests } from './proxy-requests.js'
 
 /** Kinds of failures that say that a backend is down. */
 const DOWN = new Set(['unreachable', 'unavailable', 'timeout'])
-/** Kinds of failures that a proxy counts itself: a module before it, which gets the other ones, has figures of its own. */
+/**
+ * Kinds of failures that a proxy counts itself: a module before it, which gets the other ones, has figures of its own.
+ */
 const COUNTED = new Set('unreachable unavailable status size answer base64 data breaker'.split(' '))
 /** Events that a backend may see twice without harm. */
 const REPEATABLE = new Set(['connect', 'refresh', 'subscribe', 'sub_refresh', 'disconnected', 'unsubscribed'])

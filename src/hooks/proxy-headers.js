@@ -1,4 +1,5 @@
-// The headers (of gRPC: metadata) that a backend gets: fixed ones, emulated ones of the client, real ones of its request.
+// The headers (of gRPC: metadata) that a backend gets: fixed ones, emulated ones of the client, real ones of its
+// request.
 
 import { isOwnHeader } from '../config/proxy-words.js'
 

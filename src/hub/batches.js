@@ -307,7 +307,9 @@ export class Batches {
     if (refused) this.#hub.disconnectJson(channel.name, cohort)
   }
 
-  /** @param {Channel} channel @param {Window} window @param {Deltas} deltas @param {readonly Item[]} run publications */
+  /**
+   * @param {Channel} channel @param {Window} window @param {Deltas} deltas @param {readonly Item[]} run publications
+   */
   #sendDeltas(channel, window, deltas, run) {
     const { name } = channel
     const publications = run.map(publicationOf)

@@ -52,7 +52,9 @@ export class Deltas {
     return this.#place(session, !from.full && hasBase, !from.full, newTopic)
   }
 
-  /** @param {Session} session @param {boolean} readsDeltas @param {boolean} positioned @param {() => string} newTopic */
+  /**
+   * @param {Session} session @param {boolean} readsDeltas @param {boolean} positioned @param {() => string} newTopic
+   */
   #place(session, readsDeltas, positioned, newTopic) {
     const { codec } = session
     let cohort = this.#find(codec, readsDeltas, !positioned)
@@ -106,8 +108,8 @@ export class Deltas {
   }
 
   /**
-   * The same for the publications of a flush. Each delta refers to the publication sent before it, which need not be the
-   * previous one of the stream.
+   * The same for the publications of a flush. Each delta refers to the publication sent before it, which need not be
+   * the previous one of the stream.
    * @param {readonly Publication[]} publications @param {DeltaEncoder} encoder
    * @returns {(Buffer | null)[]} of each publication against the one before it, of the first against the base
    */

@@ -22,8 +22,8 @@ const EARLY_MS = 1
 
 /**
  * Windows with items by their delay. Windows of one delay are due in the order of their first items, so that each delay
- * needs one timer, and none without windows. Work is done in slices: many windows that are due together do not block the
- * event loop.
+ * needs one timer, and none without windows. Work is done in slices: many windows that are due together do not block
+ * the event loop.
  */
 export class Lanes {
   /** @type {Map<number, Lane>} by delay, ms; one runs its timer as long as it is here */

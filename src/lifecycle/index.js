@@ -1,8 +1,9 @@
 // The lifecycle log: connects, subscribes, unsubscribes and disconnects of all clients, in a file, a Redis stream or a
-// webhook. A worker sends them to its primary (recorder.js), which writes the log and keeps a journal of who is connected
-// (journal.js): it logs the disconnects of a worker that dies. With Redis, another node logs those of a dead node
-// (takeover.js). May import broker, config and log. Promises, as docs/lifecycle.md has them: every logged connect gets a
-// logged disconnect, memory is bounded, dropped events are counted, and no sink disturbs clients or another sink.
+// webhook. A worker sends them to its primary (recorder.js), which writes the log and keeps a journal of who is
+// connected (journal.js): it logs the disconnects of a worker that dies. With Redis, another node logs those of a dead
+// node (takeover.js). May import broker, config and log. Promises, as docs/lifecycle.md has them: every logged connect
+// gets a logged disconnect, memory is bounded, dropped events are counted, and no sink disturbs clients or another
+// sink.
 
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { openLifecycleStore } from '../broker/index.js'

@@ -11,7 +11,10 @@ export class JournalClient {
   /** Whether Redis has it, or may have it. */
   stored = false
 
-  /** @param {number} worker index @param {number} time of its connect, unix ms @param {string} user @param {string} transport */
+  /**
+   * @param {number} worker index @param {number} time of its connect, unix ms @param {string} user
+   * @param {string} transport
+   */
   constructor(worker, time, user, transport) {
     this.worker = worker
     this.time = time

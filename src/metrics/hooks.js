@@ -24,7 +24,10 @@ function countsOf({ snapshot }, proxies) {
     .map(name => [snapshot.counters.hooks[name] ?? noHookCounts(), ...partsOf(name)])
 }
 
-/** @param {string} name @param {string} help @param {readonly string[]} labels @param {number} from @returns {HistogramFamily} */
+/**
+ * @param {string} name @param {string} help @param {readonly string[]} labels @param {number} from
+ * @returns {HistogramFamily}
+ */
 const durations = (name, help, labels, from) => ({
   name,
   type: 'histogram',

@@ -27,7 +27,9 @@ import { workerFlags } from './worker-flags.js'
  * @property {boolean} watch whether it reads which handler of the hooks module blocks the worker
  */
 
-/** Descriptors of a worker: standard streams, the channel of `cluster`, the bus. Then those that not every worker has. */
+/**
+ * Descriptors of a worker: standard streams, the channel of `cluster`, the bus. Then those that not every worker has.
+ */
 const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
 const [BUS, LIFECYCLE, WATCH] = [4, 5, 6]
 const PROGRAM = fileURLToPath(new URL('../worker/main.js', import.meta.url))

@@ -47,7 +47,10 @@ function causeOf(error) {
   return found
 }
 
-/** A topic with messages without an outcome. @typedef {{name: string, waiting: Message[], sending: boolean, single: number}} Topic `single`: messages that are sent alone next */
+/**
+ * A topic with pending messages. `single`: how many are sent alone next.
+ * @typedef {{name: string, waiting: Message[], sending: boolean, single: number}} Topic
+ */
 
 /** @implements {Destination} */
 class KafkaDestination {

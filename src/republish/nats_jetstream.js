@@ -30,7 +30,10 @@ class NatsDestination {
   #timer
   /** @type {Link | null} */
   #link = null
-  /** Subjects that are looked up -> whether a stream takes them. At most one for each message without an outcome. @type {Map<string, Promise<boolean>>} */
+  /**
+   * Subjects that are looked up -> whether a stream takes them. At most one for each message without an outcome.
+   * @type {Map<string, Promise<boolean>>}
+   */
   #lookups = new Map()
 
   /** @param {DestinationContext} context */

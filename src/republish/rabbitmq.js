@@ -109,7 +109,10 @@ class RabbitDestination {
     this.#timer = setTimeout(() => this.#connect(), reconnectDelay(++this.#failures))
   }
 
-  /** The server has closed it: mostly an exchange has gone. @param {ChannelModel} connection @param {any} channel @param {Error} reason */
+  /**
+   * The server has closed it: mostly an exchange has gone.
+   * @param {ChannelModel} connection @param {any} channel @param {Error} reason
+   */
   #channelClosed(connection, channel, reason) {
     if (this.#channel !== channel) return
     this.#lost(connection, reason)

@@ -6,7 +6,9 @@ import { SlicedWork } from '../slices.js'
 const MAX_SLOTS = 256
 /** Pings of one wake-up on average, unless a single slot has more: some ms of work. */
 const MAX_PINGS = 500
-/** Pings and pong checks are late by less than a wake-up's time: at most this share of the interval, and this many ms. */
+/**
+ * Pings and pong checks are late by less than a wake-up's time: at most this share of the interval, and this many ms.
+ */
 const WAKE_SHARE = 1 / 25
 const MAX_WAKE_MS = 1000
 const MIN_TICK_MS = 10

@@ -38,8 +38,8 @@ function heapShare({ heap_used, heap_limit, spaces }) {
  *      -- memory above max_memory                                    --> overloaded: memory
  *   overloaded -- below 50 % and memory is free, three times in a row --> up
  *
- * `maxTick` is for workers with a core each. Where more workers share the cores, each of them waits for the others, so the
- * limit is as many times longer: with 54 workers on two cores that are full, most ticks last 100 ms to 1 s.
+ * `maxTick` is for workers with a core each. Where more workers share the cores, each of them waits for the others, so
+ * the limit is as many times longer: with 54 workers on two cores that are full, most ticks last 100 ms to 1 s.
  *
  * Measured in workers with a core each: with 50,000 to 200,000 deliveries/s over 5,000 clients no tick is above 100 ms,
  * also where the core is full. One channel of 15,000 clients with three times the publications that a worker can

@@ -106,8 +106,9 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  *   accepting: boolean, overload: 'event_loop' | 'memory' | null, hooks: Record<string, HookState>,
  *   counts: Counts}} WorkerSample
  *   `time`: unix ms; `interval`: ms since its previous sample; `channels`: with subscribers in this worker;
- *   `windows`: of batched channels, with items; `outbox`: unsent bytes, of all clients and of the one with the most; `accepting`: false while too few descriptors are free;
- *   `overload`: why it refuses new connections; `hooks`: as in `counts`, every one of the configuration
+ *   `windows`: of batched channels, with items; `outbox`: unsent bytes, of all clients and of the one with the most;
+ *   `accepting`: false while too few descriptors are free; `overload`: why it refuses new connections; `hooks`: as in
+ *   `counts`, every one of the configuration
  */
 
 /**
@@ -195,8 +196,8 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  * @property {number} time unix ms
  * @property {'info' | 'warn' | 'error'} level
  * @property {'started' | 'worker_started' | 'worker_died' | 'worker_silent' | 'worker_draining' | 'reloaded' |
- *   'slow_clients' | 'overload' | 'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv' | 'proxy' |
- *   'log' | 'files'} kind
+ *   'slow_clients' | 'overload' | 'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv' | 'proxy'
+ *   | 'log' | 'files'} kind
  * @property {string} text one readable line
  * @property {number | null} worker index
  */

@@ -75,7 +75,9 @@ export class TickHistogram {
     return Uint32Array.from(this.#buckets.keys()).sort()
   }
 
-  /** @param {number} percent above 0, up to 100 @param {Uint32Array} [sorted] indexes @returns {number} ms; 0 if empty */
+  /**
+   * @param {number} percent above 0, up to 100 @param {Uint32Array} [sorted] indexes @returns {number} ms; 0 if empty
+   */
   percentile(percent, sorted = this.#sorted()) {
     // Tolerates rounding errors: 0.07 * 100 is 7.000000000000001.
     const rank = (percent / 100) * this.count - 1e-6

@@ -81,7 +81,9 @@ class Tally {
   }
 }
 
-/** Codes of the protocols end below; beyond, an application may use any number, and each would be a label of a metric. */
+/**
+ * Codes of the protocols end below; beyond, an application may use any number, and each would be a label of a metric.
+ */
 const CODES_END = 5000
 
 /** Counts by code. */

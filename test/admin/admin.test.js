@@ -253,8 +253,8 @@ t.test('the admin page', async t => {
     const asked = await post('command', { type: 'restart', worker: 0 }, token).catch(() => null)
     if (asked) t.same(asked.body, { error: null })
     await back
-    // On connections of their own: those that `fetch` keeps may be of the worker that has gone. A handshake that waits for
-    // that worker is reset by the kernel.
+    // On connections of their own: those that `fetch` keeps may be of the worker that has gone. A handshake that waits
+    // for that worker is reset by the kernel.
     const info = () =>
       httpPost(`${gateway.url}/admin/api/info`, '{}', { Authorization: `Bearer ${token}` }).then(
         ({ status }) => status,

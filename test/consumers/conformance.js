@@ -55,7 +55,10 @@ const marked = (count, mark) =>
     JSON.stringify({ method: 'publish', payload: { channel: 'c', data: { x, mark } } }),
   )
 
-/** @param {TcpProxy} proxy @param {string} mark @param {() => void} [now] @returns {Promise<void>} when a server sends it */
+/**
+ * @param {TcpProxy} proxy @param {string} mark @param {() => void} [now]
+ * @returns {Promise<void>} when a server sends it
+ */
 const delivered = (proxy, mark, now = () => {}) =>
   new Promise(resolve => {
     proxy.onAnswer = bytes => {
@@ -85,11 +88,17 @@ async function killWhole(gateway) {
   await gateway.exited
 }
 
-/** @param {import('../gateway.js').TestGateway} gateway @param {string} [channel] @returns {Promise<number>} publications */
+/**
+ * @param {import('../gateway.js').TestGateway} gateway @param {string} [channel]
+ * @returns {Promise<number>} publications
+ */
 const published = async (gateway, channel = 'c') =>
   (await gateway.api('history', { channel, limit: 0 })).result.offset ?? 0
 
-/** @param {import('../gateway.js').TestGateway} gateway @param {number} limit @returns {Promise<number[]>} in their order */
+/**
+ * @param {import('../gateway.js').TestGateway} gateway @param {number} limit
+ * @returns {Promise<number[]>} in their order
+ */
 async function values(gateway, limit) {
   const { result } = await gateway.api('history', { channel: 'c', limit })
   return result.publications.map((/** @type {any} */ { data }) => data.x)

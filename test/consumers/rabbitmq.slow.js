@@ -1,5 +1,5 @@
-// What only consumers of RabbitMQ have, against a real server; rabbitmq.test.js and rabbitmq-conformance.slow.js have the
-// rest.
+// What only consumers of RabbitMQ have, against a real server; rabbitmq.test.js and rabbitmq-conformance.slow.js have
+// the rest.
 
 import t from 'tap'
 import * as rabbitmq from '../../src/consumers/rabbitmq.js'

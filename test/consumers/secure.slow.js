@@ -44,7 +44,10 @@ async function refusal(t, type, block) {
   )
 }
 
-/** A message reaches the gateway. @param {any} t @param {string} type @param {object} block @param {() => Promise<any>} send */
+/**
+ * A message reaches the gateway.
+ * @param {any} t @param {string} type @param {object} block @param {() => Promise<any>} send
+ */
 async function runs(t, type, block, send) {
   const gateway = await startGateway(t, {
     workers: 1,

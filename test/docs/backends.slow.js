@@ -1,4 +1,5 @@
-// The programs of docs/backends.md, each in its language: their tokens open a connection, and what they publish arrives.
+// The programs of docs/backends.md, each in its language: their tokens open a connection, and what they publish
+// arrives.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'

@@ -1,4 +1,5 @@
-// Every fenced block of the guides: configurations load, and what no test runs says why. blocks.slow.js runs the others.
+// Every fenced block of the guides: configurations load, and what no test runs says why. blocks.slow.js runs the
+// others.
 
 import { existsSync } from 'node:fs'
 import t from 'tap'

@@ -67,7 +67,10 @@ async function connecting(request) {
   return refusal(client, 'connect', request)
 }
 
-/** @param {string} sub @returns {Promise<(...commands: [string, object][]) => Promise<number | undefined>>} of the last */
+/**
+ * @param {string} sub
+ * @returns {Promise<(...commands: [string, object][]) => Promise<number | undefined>>} of the last
+ */
 async function connected(sub) {
   const client = await RawClient.connected(gateway.ws, { token: token({ sub }) })
   t.teardown(() => client.socket.terminate())

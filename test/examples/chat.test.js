@@ -1,4 +1,5 @@
-// The chat whose rules are hooks, by the SDK: names, rooms, messages, renaming, and the notice of a client that is gone.
+// The chat whose rules are hooks, by the SDK: names, rooms, messages, renaming, and the notice of a client that is
+// gone.
 
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'

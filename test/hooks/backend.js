@@ -37,7 +37,10 @@ export class Backend {
     this.#server.on('clientError', (_error, socket) => socket.destroy())
   }
 
-  /** @param {import('tap').Test} t @param {import('node:https').ServerOptions | null} [tls] @returns {Promise<Backend>} */
+  /**
+   * @param {import('tap').Test} t @param {import('node:https').ServerOptions | null} [tls]
+   * @returns {Promise<Backend>}
+   */
   static async start(t, tls = null) {
     const backend = new Backend(tls)
     backend.#server.listen(0, '127.0.0.1')
@@ -91,7 +94,10 @@ export class Backend {
     response.writeHead(status, headers).end(answered)
   }
 
-  /** @param {(request: Request) => boolean} matches @returns {Promise<Request>} the first one that does, past or future */
+  /**
+   * @param {(request: Request) => boolean} matches
+   * @returns {Promise<Request>} the first one that does, past or future
+   */
   request(matches) {
     const found = this.requests.find(matches)
     if (found !== undefined) return Promise.resolve(found)

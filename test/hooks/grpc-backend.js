@@ -1,5 +1,5 @@
-// A real backend of gRPC event proxies: a server of the proto files in src/hooks/proto, read by protobufjs and not by our
-// code. It records the requests, and answers as a test says.
+// A real backend of gRPC event proxies: a server of the proto files in src/hooks/proto, read by protobufjs and not by
+// our code. It records the requests, and answers as a test says.
 
 import { readFileSync } from 'node:fs'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
@@ -145,7 +145,10 @@ export class GrpcBackend {
     else done(null, reply)
   }
 
-  /** @param {(request: Request) => boolean} matches @returns {Promise<Request>} the first one that does, past or future */
+  /**
+   * @param {(request: Request) => boolean} matches
+   * @returns {Promise<Request>} the first one that does, past or future
+   */
   request(matches) {
     const found = this.requests.find(matches)
     if (found !== undefined) return Promise.resolve(found)

@@ -1,6 +1,6 @@
 // What the conformance suite of hooks needs: a gateway whose proxies, or whose module, all ask one backend. What the
-// backend answers is said by the client: `answer` in the data of a command, or in the `meta` that the connect answer has given, by event.
-// So every protocol plays the same table.
+// backend answers is said by the client: `answer` in the data of a command, or in the `meta` that the connect answer
+// has given, by event. So every protocol plays the same table.
 
 import { RawClient } from '../raw-client.js'
 

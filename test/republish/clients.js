@@ -77,7 +77,10 @@ export async function metricsOf(gateway) {
   )
 }
 
-/** @param {import('../gateway.js').TestGateway} gateway @param {string} program @returns {number} pid of its first child that runs it */
+/**
+ * @param {import('../gateway.js').TestGateway} gateway @param {string} program
+ * @returns {number} pid of its first child that runs it
+ */
 export function childOf({ process: { pid } }, program) {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
   const found = children.find(child => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes(program))

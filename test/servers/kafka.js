@@ -25,7 +25,9 @@ export const withoutKafka = () =>
     MISSING,
   ) || withoutProgram('java', 'default-jre-headless')
 
-/** @typedef {{key?: string, value: string | Buffer | null, headers?: Record<string, string>, partition?: number}} Sent */
+/**
+ * @typedef {{key?: string, value: string | Buffer | null, headers?: Record<string, string>, partition?: number}} Sent
+ */
 
 /** One server. What was acknowledged survives `kill` and `restart`. */
 export class KafkaServer extends ServerProcess {

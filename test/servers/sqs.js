@@ -1,4 +1,5 @@
-// moto's SQS for tests: queues in the memory of a server of its own, on a free port of loopback. Killed, it forgets them.
+// moto's SQS for tests: queues in the memory of a server of its own, on a free port of loopback. Killed, it forgets
+// them.
 
 import { SQSClient } from '@aws-sdk/client-sqs'
 import { motoProgram } from '../fleet/ec2/moto.js'

@@ -94,7 +94,10 @@ export class WorkerRepublishing {
   }
 }
 
-/** Begins the answer to a publish. @param {Link} link @param {number} request @param {number} offset @param {string} epoch */
+/**
+ * Begins the answer to a publish.
+ * @param {Link} link @param {number} request @param {number} offset @param {string} epoch
+ */
 export function beginPublished(link, request, offset, epoch) {
   const writer = link.writer.begin(Frame.PUBLISHED).u32(request)
   if (offset > 0) writer.f64(offset).epoch(epoch)
@@ -208,7 +211,10 @@ export class HostRepublishing {
     link.writer.end()
   }
 
-  /** @param {FrameCursor} cursor @param {number} to @param {number} number @param {number} offset @param {string} epoch */
+  /**
+   * @param {FrameCursor} cursor @param {number} to @param {number} number @param {number} offset
+   * @param {string} epoch
+   */
   #keep(cursor, to, number, offset, epoch) {
     const frame = Buffer.from(cursor.buffer.subarray(cursor.start, cursor.end))
     frame[At.TYPE] = Frame.REPUBLISH

@@ -21,7 +21,10 @@ const SENTINEL_RECONNECT = 1000
 /** @param {number} attempt 1 ... @returns {number} ms */
 const sentinelRetry = attempt => Math.min(MAX_SENTINEL_RETRY, 50 * attempt)
 
-/** @param {Readonly<Record<string, any>>} redis `engine.redis` @param {'tls' | 'sentinel_tls'} tls @param {string} block */
+/**
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` @param {'tls' | 'sentinel_tls'} tls
+ * @param {string} block
+ */
 function secure(redis, tls, block) {
   try {
     return tlsOptions(redis[tls])

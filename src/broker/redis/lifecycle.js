@@ -65,7 +65,9 @@ export class LifecycleStore {
     return this.#partition.key('lifecycle', 'stream')
   }
 
-  /** @param {Script} script @param {string[]} names of keys @param {(string | number)[]} args @returns {Promise<any>} */
+  /**
+   * @param {Script} script @param {string[]} names of keys @param {(string | number)[]} args @returns {Promise<any>}
+   */
   #run(script, names, args) {
     const keys = names.map(name => this.#partition.key('lifecycle', name))
     return replyTo(done => this.#partition.run(script, keys, args, done))

@@ -43,7 +43,10 @@ export function connect(session, id, request) {
   })
 }
 
-/** Identifies the client without a handler, or before it. @param {Session} session @param {number} id @param {any} request */
+/**
+ * Identifies the client without a handler, or before it.
+ * @param {Session} session @param {number} id @param {any} request
+ */
 function identifyClient(session, id, request) {
   const { config, tokens, handlers } = session.context
   const next = (/** @type {Identity} */ identity) => {
