@@ -175,7 +175,10 @@ export class LongPollSocket extends EventTarget {
       } else if (answer?.status === 204) {
         this.#sent++
         queue.splice(0, count)
-      } else if (answer?.status === 413) this.#end(1009, 'message size limit')
+      } else if (answer?.status === 413) {
+        this.#end(1009, 'message size limit')
+        queue.length = 0
+      }
       // The next poll gets the close code.
       else if (answer?.status === 404) queue.length = 0
       else this.#fail()
@@ -185,7 +188,7 @@ export class LongPollSocket extends EventTarget {
   }
 
   /**
-   * Repeats a request until it has an answer.
+   * Repeats a request until it has an answer, for at most RETRY_TIMEOUT.
    * @param {string} params
    * @param {BodyInit | undefined} body
    * @param {number} waits ms that the server may wait before it answers

@@ -5,13 +5,13 @@
  * @typedef {object} Dsn
  * @property {Record<string, any>} client options of a client of `pg`, without TLS
  * @property {string} sslmode `disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`
- * @property {{ca: string, cert: string, key: string}} files of TLS, '' without one
+ * @property {{ca: string, cert: string, key: string}} files paths of PEM files for TLS; '': not given
  * @property {Record<string, string>} settings of the session
- * @property {number} poolMax connections; 0: not stated
+ * @property {number} poolMax maximum connections; 0: not given
  */
 
 const SSL_MODES = Object.freeze(['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'])
-/** Words of other libraries that mean nothing here. */
+/** Parameters of libpq and pgx without an effect here. */
 const IGNORED =
   /^(pool_.*|sslcompression|gssencmode|channel_binding|keepalives.*|tcp_user_timeout|krbsrvname|default_query_exec_mode|(statement|description)_cache_.*|target_session_attrs|passfile|client_encoding|fallback_application_name|min_read_buffer_size)$/
 const WHOLE = /^\d{1,9}$/
@@ -36,10 +36,10 @@ function readPairs(dsn) {
 
 /** @param {string} dsn @returns {Record<string, string>} */
 function readUrl(dsn) {
-  // A host may be missing, when it is a parameter: a URL needs one.
+  // The host may be in the query instead. URL needs one: `-` stands for it.
   const text = dsn.replace(/^(\w+:\/\/(?:[^/?#]*@)?)(?=[/?]|$)/, '$1-')
-  if (/^[^?]*@[^/?]*,/.test(text) || /^\w+:\/\/[^@/?]*,/.test(text))
-    throw new Error('names several hosts; name one, or a proxy before them')
+  const [, hosts = ''] = /^\w+:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(text) ?? []
+  if (hosts.includes(',')) throw new Error('names several hosts; name one, or a proxy before them')
   if (!URL.canParse(text)) throw new Error('is not a postgres:// URL; encode other characters as %XX')
   const url = new URL(text)
   try {

@@ -258,6 +258,9 @@ t.test('messages that the server refuses for their length', async t => {
   t.same(taken, ['1:1', '2:2', '3:3', '4:4'], 'one by one they pass')
   socket.send('too long')
   t.match(await next(socket, 'close'), { code: 1009, reason: 'message size limit' })
+  await endpoint.some(post => post.query.has('close'))
+  const tries = endpoint.posts.filter(post => String(post.body) === 'too long')
+  t.equal(tries.length, 1, 'it is not repeated, and the session is closed')
 })
 
 t.test('binary messages', async t => {

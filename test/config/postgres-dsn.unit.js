@@ -29,6 +29,12 @@ t.test('hosts: none, IPv6, a socket', async t => {
   t.equal(parseDsn('postgresql://app@/shop?host=/run/postgresql').sslmode, 'disable')
   t.equal(parseDsn('postgres://[::1]:1/shop').client.host, '::1')
   t.equal(parseDsn('host=db').sslmode, 'prefer')
+  t.match(parseDsn('postgres://a,b:p,w@db/x,y').client, {
+    host: 'db',
+    user: 'a,b',
+    password: 'p,w',
+    database: 'x,y',
+  })
 })
 
 t.test('a fault is named without the password', async t => {
