@@ -18,7 +18,7 @@ package.json and package-lock.json, commits that and tags the commit. It pushes 
 
 VERSION is patch, minor, major, or x.y.z.
 
-  --dry-run        check everything and say what would be done
+  --dry-run        check everything but the tests and say what would be done
   --test           run the linter and both test tiers first
   --branch NAME    the branch that releases are made from (default main)
   -h, --help       this text
@@ -137,7 +137,7 @@ function release(args) {
 try {
   release(process.argv.slice(2))
 } catch (error) {
-  // Of parseArgs: a flag that there is not. Its later sentences are advice about positional arguments.
+  // parseArgs throws for an unknown flag. Only the first sentence of its message is for the user.
   const usage = typeof error.code === 'string' && error.code.startsWith('ERR_PARSE_ARGS')
   if (!usage && !(error instanceof ReleaseError)) throw error
   console.error(`release: ${usage ? error.message.split('. ')[0] : error.message}`)

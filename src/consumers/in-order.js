@@ -1,5 +1,5 @@
-// Runs messages of one source in their order. A publication does not wait for one of another channel, so several are
-// under way at a time; everything else waits for all before it, and all after it wait for it.
+// Runs messages of one source in their order. Publications of different channels run at the same time. A publication of
+// a channel that is still busy waits, and all after it with it; any other command waits for all before it.
 
 /** @import { Message, Outcome } from './contract.js' */
 
@@ -7,7 +7,7 @@
  * @param {Message} message in command mode
  * @returns {string | null} the channel of a publication; null: another command, or a bad one
  */
-export function channelOf({ method, payload }) {
+function channelOf({ method, payload }) {
   if (method !== '' && method !== 'publish') return null
   if (payload === null) return null
   try {
@@ -27,9 +27,9 @@ export function channelOf({ method, payload }) {
  * @template {Message} T
  * @param {readonly T[]} messages
  * @param {(message: T) => Promise<Outcome>} handle never rejects
- * @param {() => boolean} ended asked before each message: whether no more of them shall begin
- * @returns {Promise<{finished: T[], failed: boolean}>} those that are done or skipped, in their order. failed: one is to
- *   be tried again, and none was begun after it was known
+ * @param {() => boolean} ended asked before each message; true: no more messages begin
+ * @returns {Promise<{finished: T[], failed: boolean}>} finished: messages that are done or skipped, in their order.
+ *   failed: a message is to be tried again; after its failure no other message began
  */
 export async function runInOrder(messages, handle, ended) {
   /** @type {Map<string, Promise<void>>} the last publication of each channel, while it runs */

@@ -45,9 +45,9 @@ export class Liveness {
   #missed = 0
   /** Those of them in a row in which it used no CPU time and waited for none. */
   #idle = 0
-  /** At the last silent tick. */
+  /** CPU time at the last silent tick. */
   #cpu = 0
-  /** At the first silent tick, ms. */
+  /** Time without a core at the first silent tick, ms. */
   #waitedBefore = 0
   /** A debugger may hold it for any time. */
   #debugged = inspectorUrl() !== undefined
@@ -55,7 +55,7 @@ export class Liveness {
   /**
    * @param {number} pid
    * @param {{start_timeout: number, liveness_timeout: number}} options `worker.*` of the configuration, ms; 0: no limit
-   * @param {(pid: number) => ProcessTimes} [read]
+   * @param {(pid: number) => ProcessTimes} [read] of a process
    */
   constructor(pid, { start_timeout, liveness_timeout }, read = readTimes) {
     this.#pid = pid

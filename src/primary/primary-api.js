@@ -23,7 +23,7 @@ const END_TIMEOUT_MS = 1000
 /**
  * The server API in the primary, for the program that embeds the gateway. With the embedded engine a call goes straight
  * to the broker of this process. With another engine, to which only workers are connected, a worker runs it: always the
- * first one that serves, so calls keep their order.
+ * first one that serves and is not late, so calls keep their order.
  */
 export class PrimaryApi {
   #pool

@@ -4,6 +4,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { withoutProgram } from '../needs.js'
 import { RawClient } from '../raw-client.js'
 import { testdir } from '../testdir.js'
 import { watched } from './telemetry-rig.js'
@@ -29,7 +30,9 @@ const STARVED = 12
 /** A core that this process may use. */
 const core = /Cpus_allowed_list:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
 
-t.test('a starved worker', async t => {
+const skip = withoutProgram('chrt', 'util-linux') || withoutProgram('taskset', 'util-linux')
+
+t.test('a starved worker', { skip }, async t => {
   const folder = testdir(t, { 'package.json': '{"type":"module"}', 'hooks.js': HOOKS })
   const { gateway, watcher } = await watched(t, {
     workers: 1,
