@@ -11,6 +11,26 @@ const DELTA = ',"delta":true'
 /** An empty payload in a JSON string, which SDKs parse. */
 const EMPTY_TEXT = 'null'
 
+const SPACE = 32
+const QUOTE = 34
+const BACKSLASH = 92
+const TILDE = 126
+
+/** Between the channel and the fields of a publication. */
+const PUB = ',"pub":{'
+/** Bytes of a push beside its channel, data and fields: more than its beginning and end have. */
+const FIXED_SIZE = 128
+
+/**
+ * A loop, because a call into the runtime takes longer than such a short text.
+ * @param {Buffer} buffer with room for the text @param {number} at @param {string} text ASCII
+ * @returns {number} its end
+ */
+function writeAscii(buffer, at, text) {
+  for (let i = 0; i < text.length; i++) buffer[at + i] = text.charCodeAt(i)
+  return at + text.length
+}
+
 /**
  * The fields of a publication after its data.
  * @param {Publication} publication @param {boolean} live adds the epoch to the first publication of a stream
@@ -194,28 +214,47 @@ export class JsonCodec {
   publication(channel, publication) {
     const { data } = publication
     const empty = data.length === 0
-    const head = `${this.#channel}${quote(channel)},"pub":{${empty ? '' : '"data":'}`
     const fields = publicationTail(publication, true)
-    const tail = `${empty ? fields.slice(1) : fields}${this.#end}`
-    const scratch = this.#reserve((head.length + tail.length) * 3 + data.length)
-    let end = scratch.write(head, 0)
-    scratch.set(data, end)
-    end += data.length
-    end += scratch.write(tail, end)
-    return scratch.subarray(0, end)
+    const tail = empty ? fields.slice(1) : fields
+    const scratch = this.#reserve(channel.length * 6 + tail.length * 3 + data.length + FIXED_SIZE)
+    let end = this.#writePub(scratch, channel)
+    if (!empty) {
+      end = writeAscii(scratch, end, '"data":')
+      scratch.set(data, end)
+      end += data.length
+    }
+    if (tail !== '') end += scratch.write(tail, end)
+    return scratch.subarray(0, writeAscii(scratch, end, this.#end))
+  }
+
+  /**
+   * Writes the beginning of a publication's push, up to its fields.
+   * @param {Buffer} scratch with room for it @param {string} channel @returns {number} its end
+   */
+  #writePub(scratch, channel) {
+    const from = writeAscii(scratch, 0, this.#channel)
+    let end = writeAscii(scratch, from, '"')
+    for (let i = 0; i < channel.length; i++) {
+      const code = channel.charCodeAt(i)
+      // Escaped or not ASCII: the runtime writes all of it.
+      if (code < SPACE || code > TILDE || code === QUOTE || code === BACKSLASH)
+        return from + scratch.write(`${quote(channel)}${PUB}`, from)
+      scratch[end++] = code
+    }
+    end = writeAscii(scratch, end, '"')
+    return writeAscii(scratch, end, PUB)
   }
 
   /** @type {Codec['deltaPublication']} */
   deltaPublication(channel, publication, delta) {
     // JSON escapes only ASCII, so the bytes of a multi-byte character may pass as latin1 characters.
     const data = quote((delta ?? publication.data).toString('latin1') || EMPTY_TEXT)
-    const head = `${this.#channel}${quote(channel)},"pub":{"data":`
-    const tail = `${deltaTail(publication, delta)}${this.#end}`
-    const scratch = this.#reserve((head.length + tail.length) * 3 + data.length)
-    let end = scratch.write(head, 0)
+    const tail = deltaTail(publication, delta)
+    const scratch = this.#reserve(channel.length * 6 + tail.length * 3 + data.length + FIXED_SIZE)
+    let end = writeAscii(scratch, this.#writePub(scratch, channel), '"data":')
     end += scratch.write(data, end, 'latin1')
     end += scratch.write(tail, end)
-    return scratch.subarray(0, end)
+    return scratch.subarray(0, writeAscii(scratch, end, this.#end))
   }
 
   /** @param {number} bytes @returns {Buffer} for one message */

@@ -10,8 +10,8 @@
  */
 
 /**
- * One HTTP request and its answer. `header()` and `headers()` MUST be called before the handler returns; everything
- * else also later.
+ * One HTTP request and its answer. `header()`, `headers()` and `query` MUST be read before the handler returns;
+ * everything else also later.
  * Every method is a no-op once the client has left. A request pipelined behind an unanswered one waits on node, but
  * ends the connection on uws, whose parser cannot keep it.
  * @typedef {object} Exchange

@@ -63,7 +63,10 @@ export class UwsExchange {
     this.#host = host
     this.method = method
     this.path = path
-    this.query = req.getQuery() ?? ''
+  }
+
+  get query() {
+    return this.#req?.getQuery() ?? ''
   }
 
   /** @param {string} name */

@@ -19,6 +19,24 @@ t.test('characters beyond ASCII', async t => {
   t.equal(matches('schlüssel€'.normalize('NFD')), false)
 })
 
+t.test('secrets of any length, as text and as bytes', t => {
+  for (const length of [1, 42, 43, 127, 128, 129, 1000]) {
+    for (const secret of ['k'.repeat(length), '€'.repeat(length)]) {
+      for (const matches of [createSecretCheck(secret), createSecretCheck(Buffer.from(secret))]) {
+        t.equal(matches(secret), true, `${length} characters`)
+        t.equal(matches(Buffer.from(secret)), true, `${length} characters as bytes`)
+        t.equal(matches(`${secret.slice(0, -1)}x`), false)
+        t.equal(matches(`${secret}k`), false)
+        t.equal(matches(`${secret}\0`), false)
+        t.equal(matches(Buffer.from(secret.slice(1))), false)
+        t.equal(matches(''), false)
+        t.equal(matches(Buffer.alloc(100_000, secret)), false)
+      }
+    }
+  }
+  t.end()
+})
+
 t.test('no secret equals nothing', async t => {
   t.equal(createSecretCheck('')(''), false)
   t.equal(createSecretCheck(Buffer.alloc(0))(''), false)

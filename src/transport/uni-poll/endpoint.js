@@ -111,22 +111,21 @@ export class UniPollEndpoint {
     return head
   }
 
-  /** Reads the headers, which are valid only until the handler returns. @param {Exchange} exchange */
+  /** Reads headers and query, which are valid only until the handler returns. @param {Exchange} exchange */
   #clientOf(exchange) {
-    return { bearer: bearerToken(exchange), user: trustedUser(exchange, this.#context.config) }
+    const user = trustedUser(exchange, this.#context.config)
+    return { bearer: bearerToken(exchange), user, query: exchange.query }
   }
 
   /**
-   * @param {Exchange} exchange @param {Head} head @param {{bearer: string, user: string}} client
+   * @param {Exchange} exchange @param {Head} head @param {{bearer: string, user: string, query: string}} client
    * @param {Buffer | null} body @param {boolean} json whether the content type is JSON
    */
   #begin(exchange, head, client, body, json) {
     const { config, tokens, traffic } = this.#context
     try {
-      const request = readRequest(exchange.query, body, json, config.uni_poll)
-      traffic.of('uni_poll').received(1, exchange.query.length + (body?.length ?? 0))
-      // Free memory: a poll waits for long.
-      exchange.query = ''
+      const request = readRequest(client.query, body, json, config.uni_poll)
+      traffic.of('uni_poll').received(1, client.query.length + (body?.length ?? 0))
       // A client with a cursor is no new one.
       if (request.cursor === '' && this.#admission.overloaded) {
         this.#context.refusals.add('overload', exchange)
