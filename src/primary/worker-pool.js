@@ -1,7 +1,7 @@
 // The worker processes of a gateway and the embedded broker that they share.
 
 import { randomBytes } from 'node:crypto'
-import { BrokerHost } from '../broker/embedded/host.js'
+import { BrokerHost, connectWithin } from '../broker/embedded/host.js'
 import { checkEngine } from '../broker/index.js'
 import { withChanges } from '../config/changes.js'
 import { LifecycleLog } from '../lifecycle/index.js'
@@ -120,7 +120,7 @@ export class WorkerPool {
 
   /** A broker for the embedding program, see loop.js. @param {Log} log */
   connectWithin(log) {
-    return this.#host.connectWithin(this.node.uid, log)
+    return connectWithin(this.#host, this.node.uid, log)
   }
 
   /** Public address. */

@@ -4,6 +4,7 @@ import { At, Frame, FrameReader, FrameWriter } from './frames.js'
 import { readPublication, writePublication } from './publication.js'
 import { HistoryRead, Reads, Recovery } from './reads.js'
 import { readRepublication, WorkerRepublishing } from './republishing.js'
+import { SoleDelivery } from './sole.js'
 
 /**
  * @typedef {import('../contract.js').Publication} Publication
@@ -36,6 +37,11 @@ export class Bus {
     this.open = false
     for (const done of this.#waiting.splice(0)) done?.(errors.internal, null)
     this.#free = []
+  }
+
+  /** Whether no request is without its answer. */
+  get idle() {
+    return this.open && this.#free.length === this.#waiting.length
   }
 
   /** @param {Done} done @returns {number} number of the request that `done` answers */
@@ -83,11 +89,13 @@ const POSITION = Object.freeze({ limit: 0 })
 class LocalPubSub {
   #bus
   #reads
+  #sole
 
-  /** @param {Bus} bus @param {Reads} reads */
-  constructor(bus, reads) {
+  /** @param {Bus} bus @param {Reads} reads @param {SoleDelivery} sole */
+  constructor(bus, reads, sole) {
     this.#bus = bus
     this.#reads = reads
+    this.#sole = sole
   }
 
   start() {}
@@ -98,6 +106,7 @@ class LocalPubSub {
     const { republish } = options
     if (republish && republish.block & this.#bus.republishersFull)
       return queueMicrotask(() => done(errors.internal, 0, ''))
+    if (this.#sole.takes(options)) return this.#sole.publish(channel, data, options, done)
     const writer = this.#bus.request(Frame.PUBLISH, (error, cursor) => {
       if (error || !cursor) done(error, 0, '')
       else if (cursor.at === cursor.end) done(null, 0, '')
@@ -210,6 +219,7 @@ export class LocalBroker {
   #log
   #onGone
   #reader
+  #sole
 
   /**
    * @param {import('node:net').Socket} socket to the primary; its owner passes the bytes it reads to `receive`
@@ -222,7 +232,8 @@ export class LocalBroker {
     this.#log = log
     this.#onGone = onGone
     const reads = new Reads()
-    this.pubsub = new LocalPubSub(this.#bus, reads)
+    this.#sole = new SoleDelivery(this.#bus, events, log)
+    this.pubsub = new LocalPubSub(this.#bus, reads, this.#sole)
     this.presence = new LocalPresence(this.#bus, reads)
     this.control = new LocalControl(this.#bus, events, node, log)
     this.republishing = new WorkerRepublishing(this.#bus)
@@ -269,6 +280,8 @@ export class LocalBroker {
       case Frame.REPUBLISH_FULL:
         this.#bus.republishersFull = cursor.u32()
         return
+      case Frame.SOLE:
+        return this.#sole.set(cursor.u8() === 1)
       case Frame.GONE:
         return this.#onGone(this.control.gone(cursor))
       default:

@@ -32,6 +32,7 @@ export const Frame = Object.freeze({
   RETURN: 14,
   CONFIRM: 15,
   REFUSE: 16,
+  SHARED: 17,
   // primary -> worker
   PUBLICATION: 20,
   PUBLISHED: 21,
@@ -40,6 +41,7 @@ export const Frame = Object.freeze({
   EVENT: 24,
   CALLED: 25,
   GONE: 26,
+  SOLE: 27,
   // both ways, with the survey's number
   SURVEY_QUESTION: 30,
   SURVEY_ANSWER: 31,
@@ -127,9 +129,9 @@ export class FrameWriter extends RecordWriter {
 
   /** @param {string} epoch 8 ASCII letters, or '' */
   epoch(epoch) {
+    if (epoch === '') return this.zeros()
     this.reserve(8)
-    if (epoch === '') this.buffer.fill(0, this.at, this.at + 8)
-    else this.buffer.write(epoch, this.at, 8, 'latin1')
+    this.buffer.write(epoch, this.at, 8, 'latin1')
     this.at += 8
     return this
   }

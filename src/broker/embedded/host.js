@@ -5,11 +5,13 @@ import { Calls, Users } from './control.js'
 import { At, Flag, Frame, FrameReader } from './frames.js'
 import { LimitLog } from './limit-log.js'
 import { Link } from './link.js'
-import { connectWithin } from './loop.js'
 import { NOT_RECOVERED, recoveryPage, writeEntries } from './pages.js'
 import { beginPublished, HostRepublishing, waitOf } from './republishing.js'
 import { Snapshot } from './snapshot.js'
+import { SoleWorker } from './sole.js'
 import { Store } from './store.js'
+
+export { connectWithin } from './loop.js'
 
 /** Time for the removal of dead workers in one turn of the event loop, ms; the rest follows in the next turns. */
 const SLICE_MS = 3
@@ -29,6 +31,7 @@ export class BrokerHost {
   #users = new Users()
   /** @type {Calls<Link>} */
   #calls = new Calls(link => this.#sent(link))
+  #sole = new SoleWorker(link => this.#sent(link))
   republishing = new HostRepublishing(this.#links)
   #lastLink = 0
   #log
@@ -102,8 +105,8 @@ export class BrokerHost {
    * Serves a worker until its socket closes.
    * @param {import('node:net').Socket} socket @param {string} name for the log
    * @param {number} worker number by which other workers call it; -1: cannot be called
-   * @param {{surveyed?: boolean, republishes?: boolean}} [options] `surveyed`: whether it answers surveys;
-   *   `republishes`: whether it has the republishers
+   * @param {{surveyed?: boolean, republishes?: boolean}} [options] `surveyed`: whether it subscribes and answers
+   *   surveys; `republishes`: whether it has the republishers
    */
   attach(socket, name, worker, { surveyed = true, republishes = false } = {}) {
     this.#lastLink = (this.#lastLink + 1) >>> 0
@@ -123,13 +126,7 @@ export class BrokerHost {
     socket.on('drain', () => this.#release(link))
     socket.on('error', error => this.#log.debug({ err: error }, `bus to ${name} failed`))
     socket.on('close', () => this.#detach(link))
-  }
-
-  /** A broker for the program in this process, see loop.js. @param {string} node @param {import('../../log.js').Log} log */
-  connectWithin(node, log) {
-    const attach = (/** @type {import('node:net').Socket} */ socket) =>
-      this.attach(socket, 'the embedding program', -1, { surveyed: false })
-    return connectWithin(attach, node, log)
+    if (surveyed) this.#sole.addLink(link)
   }
 
   /** @param {Link} link */
@@ -137,10 +134,8 @@ export class BrokerHost {
     if (!this.#links.delete(link)) return
     this.#store.removeLink(link)
     this.#removeLinks()
-    this.#users.removeLink(link)
-    this.#calls.removeLink(link)
     this.#surveys.removeWorker(link)
-    this.republishing.removeLink(link)
+    for (const part of [this.#users, this.#calls, this.#sole, this.republishing]) part.removeLink(link)
     for (const other of this.#links) other.senders.delete(link)
     this.#release(link)
     this.#onDetached()
@@ -176,12 +171,12 @@ export class BrokerHost {
     // One that has ended reads nothing, but its channels are removed later.
     if (sender === null || this.#ending || link.senders.has(sender) || !this.#links.has(link)) return
     link.senders.add(sender)
-    if (++sender.awaited === 1) sender.socket.pause()
+    sender.pause()
   }
 
   /** @param {Link} link that has read its backlog, or has ended */
   #release(link) {
-    for (const sender of link.senders) if (--sender.awaited === 0) sender.socket.resume()
+    for (const sender of link.senders) sender.resume()
     link.senders.clear()
   }
 
@@ -214,6 +209,8 @@ export class BrokerHost {
         return this.republishing.confirmed(link, cursor.u32(), cursor.u8() === 1)
       case Frame.REPUBLISH_FULL:
         return this.republishing.report(link, cursor.u32())
+      case Frame.SHARED:
+        return this.#sole.shared(link)
       case Frame.SURVEY_ANSWER:
         return this.#surveys.answered(cursor.u32(), link, cursor.string())
       default:
@@ -226,7 +223,6 @@ export class BrokerHost {
    * @param {Link} link @param {number} type @param {number} request @param {import('./records.js').FrameCursor} cursor
    */
   #request(link, type, request, cursor) {
-    const { writer } = link
     try {
       switch (type) {
         case Frame.SUBSCRIBE:
@@ -240,7 +236,7 @@ export class BrokerHost {
         case Frame.PRESENCE: {
           const clients = this.#store.presence(cursor.string())?.clients
           begin(link, request).u32(clients?.size ?? 0)
-          for (const [client, present] of clients ?? []) writer.string(client).bytes(present.info)
+          for (const [client, present] of clients ?? []) link.writer.string(client).bytes(present.info)
           return this.#sent(link)
         }
         case Frame.PRESENCE_STATS: {
@@ -274,7 +270,7 @@ export class BrokerHost {
       const code = error.code ?? errors.internal.code
       if (code === errors.internal.code)
         this.#limited.error({ err: error, worker: link.name }, 'broker request failed')
-      writer.begin(Frame.FAILED).u32(request).u32(code)
+      link.writer.begin(Frame.FAILED).u32(request).u32(code)
       this.#sent(link)
     }
   }
@@ -381,8 +377,11 @@ export class BrokerHost {
   /** @param {import('./channel.js').Channel<Link>} channel @param {string} info byte string @param {boolean} joined */
   #announce(channel, info, joined) {
     for (const link of channel.links) {
-      const writer = link.writer.begin(Frame.EVENT).u8(joined ? 1 : 0)
-      writer.string(channel.name).bytes(info)
+      link.writer
+        .begin(Frame.EVENT)
+        .u8(joined ? 1 : 0)
+        .string(channel.name)
+        .bytes(info)
       this.#sent(link)
     }
   }

@@ -9,8 +9,8 @@ const STUCK_TICKS = 5
 export class Link {
   /** Workers whose frames wait until this one has read its backlog. @type {Set<Link>} */
   senders = new Set()
-  /** Workers that this one waits for: while there are any, the host does not read its frames. */
-  awaited = 0
+  /** Reasons why the host does not read its frames. */
+  #pauses = 0
   /** Ticks with a backlog above BEHIND_BYTES of which it has read nothing. */
   silent = 0
   /** Bytes that the kernel had not accepted at the last tick. */
@@ -30,6 +30,15 @@ export class Link {
     this.number = number
     this.surveyed = surveyed
     this.writer = new FrameWriter(socket)
+  }
+
+  /** Stops reading from it, until `resume` was called as often. */
+  pause() {
+    if (++this.#pauses === 1) this.socket.pause()
+  }
+
+  resume() {
+    if (--this.#pauses === 0) this.socket.resume()
   }
 
   get behind() {

@@ -4,6 +4,7 @@ import { EventEmitter } from 'node:events'
 import { LocalBroker } from './client.js'
 
 /** @import { Log } from '../../log.js' */
+/** @import { BrokerHost } from './host.js' */
 
 /** One end of a connection within the process: what the bus uses of a socket. */
 class LoopEnd extends EventEmitter {
@@ -54,11 +55,11 @@ class LoopEnd extends EventEmitter {
 }
 
 /**
- * A broker in the process of the host. It answers no surveys, takes no calls and subscribes to nothing.
- * @param {(socket: any) => void} attach of the host @param {string} node @param {Log} log
+ * A broker for the program in the process of the host. It answers no surveys, takes no calls and subscribes to nothing.
+ * @param {BrokerHost} host @param {string} node @param {Log} log
  * @returns {LocalBroker & {close: () => void}} `close`: requests under way fail
  */
-export function connectWithin(attach, node, log) {
+export function connectWithin(host, node, log) {
   const near = new LoopEnd()
   const far = new LoopEnd()
   near.peer = far
@@ -67,6 +68,6 @@ export function connectWithin(attach, node, log) {
   const events = { publication: none, presence: none, lost: none, survey: none, called: none }
   const broker = new LocalBroker(/** @type {any} */ (near), events, node, log, none)
   near.on('data', chunk => broker.receive(chunk))
-  attach(far)
+  host.attach(/** @type {any} */ (far), 'the embedding program', -1, { surveyed: false })
   return Object.assign(broker, { close: () => near.destroy() })
 }

@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { Link } from '../../../src/broker/embedded/link.js'
+import { connectWithin } from '../../../src/broker/embedded/loop.js'
 import { LIVE, offsets, Peer, upTo } from '../conformance/peer.js'
 import { startEmbedded } from './rig.js'
 
@@ -97,10 +98,17 @@ t.test('a worker that reads slowly is not stuck, one that reads nothing is', asy
   const rig = await startEmbedded(t)
   const { peer: b, socket, read } = await joinSlow(rig)
   await b.subscribe('flood')
+  // A second worker waits until the first one has read that it is no longer alone.
+  const publishers = []
+  for (const _ of upTo(5)) publishers.push(await Peer.join(rig))
+  await publishers[0].position('flood')
   socket.pause()
   const floods = []
   // Each adds a publication before it has to wait.
-  for (const _ of upTo(5)) floods.push(flood(await Peer.join(rig), 'flood', 8))
+  for (const publisher of publishers) {
+    floods.push(flood(publisher, 'flood', 8))
+    for (const _ of upTo(20)) await turn()
+  }
   for (const { all } of floods) all.catch(() => {})
   const answered = () => floods.reduce((sum, flood) => sum + flood.answered, 0)
   while (answered() < 20) await turn()
@@ -128,7 +136,7 @@ t.test('without the length of the write queue nobody counts as stuck', async t =
 
 t.test('large answers to the embedding program stop neither it nor the worker that has made one', async t => {
   const rig = await startEmbedded(t)
-  const within = rig.host.connectWithin('node-under-test', /** @type {any} */ (rig.log))
+  const within = connectWithin(rig.host, 'node-under-test', /** @type {any} */ (rig.log))
   t.teardown(() => within.close())
   const large = 'x'.repeat(18 * MB)
   const worker = await rig.join({ survey: () => large })
