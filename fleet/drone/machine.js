@@ -35,12 +35,28 @@ function sum(file, pattern) {
 const privateBytes = () =>
   sum('self/smaps_rollup', /Private_Dirty: +(\d+)/g) * 1024 || process.memoryUsage.rss()
 
+/** Share of the time that reading private bytes may take: the kernel visits each page of the process. */
+const READING = 1 / 1000
+
 export class ProcessUsage {
-  #base = privateBytes()
+  #private = 0
+  /** ms of performance.now() before which the private bytes are not read again */
+  #next = 0
+  #base = this.#privateBytes()
+
+  #privateBytes() {
+    const start = performance.now()
+    if (start < this.#next) return this.#private
+    this.#private = privateBytes()
+    const end = performance.now()
+    this.#next = end + (end - start) / READING
+    return this.#private
+  }
 
   /**
    * @param {import('../schema.js').DroneProcess['role']} role @param {number} connections
-   * @returns {import('../schema.js').DroneProcess} `base`: when this was made
+   * @returns {import('../schema.js').DroneProcess} `base`: when this was made; `private` is older if reading it takes
+   *   long
    */
   now(role, connections) {
     const { user, system } = process.cpuUsage()
@@ -50,7 +66,7 @@ export class ProcessUsage {
       pid: process.pid,
       cpu: (user + system) / 1000,
       rss: process.memoryUsage.rss(),
-      private: privateBytes(),
+      private: this.#privateBytes(),
       base: this.#base,
     }
   }

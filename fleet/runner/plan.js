@@ -56,8 +56,9 @@ export async function planRun({ scenario, scale, target, local, redis, seconds, 
 function shaped(step, seconds, overrides) {
   const settings = { ...step.settings, ...overrides }
   const { rate = 0, n = 0 } = settings
-  // Another rate or number of connections changes the ramp.
-  const ramp = overrides.rate === undefined && overrides.n === undefined ? step.ramp : rate > 0 ? n / rate : 0
+  // Another rate or number of connections changes the ramp, if there is one.
+  const hasOwnRamp = step.ramp > 0 && (overrides.rate !== undefined || overrides.n !== undefined)
+  const ramp = !hasOwnRamp ? step.ramp : rate > 0 ? n / rate : 0
   if (seconds === undefined) return { ...step, settings, ramp }
   const factor = seconds / step.seconds
   return {
@@ -87,7 +88,7 @@ export function planLines({ name, summary }, { gateway, size, steps }, { target,
       .filter(([, value]) => !(Array.isArray(value) && value.length === 0))
       .map(([key, value]) => `${key}=${Array.isArray(value) ? value.join(',') : value}`)
     lines.push(
-      `step ${step}: ramp ${Math.round(ramp)} s, settle ${settle} s, measure ${seconds} s; ${set.join(' ')}`,
+      `step ${step}: ${ramp > 0 ? `ramp ${Math.round(ramp)} s` : 'no ramp'}, settle ${settle} s, measure ${seconds} s; ${set.join(' ')}`,
     )
     for (const { at, kind, share } of disturbances)
       lines.push(

@@ -8,8 +8,8 @@ const FLAPPING_MS = 120_000
 /** Follows the open connections of one ramp. Its clock is the snapshots'. */
 export class RampWatch {
   #n
-  #open = 0
-  #most = 0
+  #open = -1
+  #most = -1
   /** unix ms of the last change of the count, and of the last new maximum; neither before the ramp is through */
   #changed = 0
   #grown = 0

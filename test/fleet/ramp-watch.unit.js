@@ -26,6 +26,11 @@ t.test('a ramp ends as soon as all connections are open', async t => {
     10,
     'but not before all have been asked for',
   )
+  t.equal(
+    endOf(second => Math.min(1000, second * 50), 0),
+    20,
+    'also when all are asked for at once, and none is open yet',
+  )
 })
 
 t.test(

@@ -2,29 +2,28 @@
 //
 //   pool.js            when each connection is opened; subscriptions.js   what each subscription must receive
 //   publisher.js       when messages are due; lane.js   publishes them in order; payload.js   messages and ledgers
-//   figures.js         counters, distributions, and the clock's offset to the gateway's
+//   figures.js         counters, distributions, and the clock's offset to the gateway's; token.js   connection tokens
 //
 // May import: drone/transport, statistics/, channel-template. Promises: every message is counted once, as received,
 // late, duplicate or lost; an ordinary publication allocates no object.
 
-import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseTemplate } from '../../channel-template.js'
 import { Dialer } from '../transport/dialer.js'
 import { Clock, Figures } from './figures.js'
 import { isPush, PayloadReader, startNumber } from './payload.js'
-import { Pool } from './pool.js'
+import { Pool, PoolTimer } from './pool.js'
 import { Publisher } from './publisher.js'
 import { Subscriptions } from './subscriptions.js'
+import { makeToken } from './token.js'
 
 /** @typedef {import('../../schema.js').Settings} Settings */
 /** @typedef {import('../../schema.js').Ledger} Ledger */
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
-/** Interval of the pool's timer, ms. */
-const TICK = 20
 /** Maximum wait for closed connections when the engine stops, ms. */
 const CLOSE_TIMEOUT = 5000
+const CLOSE_CHECK = 20
 /** Time for messages under way when a publisher is replaced, ms. */
 const DRAIN = 5000
 /** The same when the engine stops, ms. */
@@ -85,7 +84,7 @@ export class Engine {
    */
   constructor(options) {
     this.options = options
-    this.#timer = setInterval(() => this.#pool.tick(this.clock.now()), TICK)
+    this.#timer = new PoolTimer(this.#pool, () => this.clock.now())
   }
 
   /** @param {Settings} settings @throws {Error} one line: invalid settings; the previous ones stay in force */
@@ -111,6 +110,7 @@ export class Engine {
     // For concurrency, rate, churn and backoff.
     Object.assign(this.#pool, settings)
     this.#resize(connections)
+    this.#timer.hasten()
     this.#subscriptions.publishing(settings.publishFrom, this.clock.now())
     this.#applyPublishing(settings)
   }
@@ -226,7 +226,9 @@ export class Engine {
   /** @param {number} slot @param {'lost' | 'again' | 'none'} then */
   #leave(slot, then) {
     this.#subscriptions.away(slot)
-    return this.#pool.leave(slot, then, this.clock.now())
+    const connection = this.#pool.leave(slot, then, this.clock.now())
+    this.#timer.hasten()
+    return connection
   }
 
   /** @param {Connection} connection @param {Buffer} buffer @param {number} start @param {number} end */
@@ -380,20 +382,10 @@ export class Engine {
 
   /** Ends publishing and closes all connections; resolves when they are closed. */
   async stop() {
-    clearInterval(this.#timer)
+    this.#timer.stop()
     this.#resize(0)
     await this.#endPublishing(LAST_DRAIN)
-    for (let left = CLOSE_TIMEOUT; this.#unclosed > 0 && left > 0; left -= TICK) await sleep(TICK)
+    for (let left = CLOSE_TIMEOUT; this.#unclosed > 0 && left > 0; left -= CLOSE_CHECK)
+      await sleep(CLOSE_CHECK)
   }
-}
-
-/** @param {object} part */
-const base64url = part => Buffer.from(JSON.stringify(part)).toString('base64url')
-
-const JWT_HEADER = base64url({ alg: 'HS256', typ: 'JWT' })
-
-/** @param {string} user @param {string} secret @returns {string} JWT that never expires */
-function makeToken(user, secret) {
-  const text = `${JWT_HEADER}.${base64url({ sub: user })}`
-  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
 }

@@ -90,6 +90,11 @@ export class Pool {
     this.wanted = wanted
   }
 
+  /** Whether nothing is due before a connection is lost or the settings change, but for the sweep. */
+  get isIdle() {
+    return this.#waiting === 0 && this.opening === 0 && this.churn === 0
+  }
+
   /** @param {number} slot @param {number} until */
   #wait(slot, until) {
     this.#state[slot] = WAITING
@@ -194,5 +199,46 @@ export class Pool {
     for (let slot = 0; slot < this.wanted; slot++)
       if (this.isOpen(slot) && Math.random() * left-- < needed - drawn.length) drawn.push(slot)
     return drawn
+  }
+}
+
+/** ms between two ticks while connections are due or opening, and while all are open. */
+const TICK = 20
+const IDLE_TICK = 500
+
+/** Calls tick() of a pool. Fifty idle processes of a machine must not wake up 2,500 times a second. */
+export class PoolTimer {
+  #pool
+  #now
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+  #isIdle = false
+
+  /** @param {Pool} pool @param {() => number} now ms */
+  constructor(pool, now) {
+    this.#pool = pool
+    this.#now = now
+    this.#wait()
+  }
+
+  #wait() {
+    this.#isIdle = this.#pool.isIdle
+    this.#timer = setTimeout(() => this.#tick(), this.#isIdle ? IDLE_TICK : TICK)
+  }
+
+  #tick() {
+    this.#pool.tick(this.#now())
+    this.#wait()
+  }
+
+  /** After a change of the pool: the next tick may be due sooner. */
+  hasten() {
+    if (!this.#isIdle || this.#pool.isIdle) return
+    this.stop()
+    this.#wait()
+  }
+
+  stop() {
+    clearTimeout(this.#timer)
   }
 }
