@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
 import { tlsFaults } from './pem.js'
-import { isHttp, isOwnHeader } from './proxy-words.js'
+import { isHttpEndpoint, isNeverForwarded } from './proxy-rules.js'
 import { get, show } from './values.js'
 
 /** @import { Refuse, Report } from './error.js' */
@@ -44,7 +44,7 @@ function hasGrpcPackage() {
 
 /** @param {string} endpoint not empty @returns {string} the fault, '' if there is none */
 function endpointFault(endpoint) {
-  if (isHttp(endpoint)) {
+  if (isHttpEndpoint(endpoint)) {
     if (!URL.canParse(endpoint)) return 'is not a URL'
     const { username, password } = new URL(endpoint)
     if (username === '' && password === '') return ''
@@ -74,7 +74,7 @@ function checkMetadata(key, entries, report) {
   for (const [name, value] of entries) {
     if (!METADATA_NAME.test(name)) refuse([key], `${show(name)} is not a name of metadata`)
     else if (!METADATA_VALUE.test(value)) refuse([key], `the value of ${show(name)} is not plain ASCII`)
-    else if (isOwnHeader(name.toLowerCase())) report.warn(key, `${show(name)} is never sent`)
+    else if (isNeverForwarded(name.toLowerCase())) report.warn(key, `${show(name)} is never sent`)
   }
 }
 
@@ -88,7 +88,7 @@ function checkProxy(path, proxy, used, needs, report) {
   if (proxy.endpoint !== '') {
     const fault = endpointFault(proxy.endpoint)
     if (fault !== '') refuse([endpoint], fault)
-    else if (used && !isHttp(proxy.endpoint) && !hasGrpcPackage())
+    else if (used && !isHttpEndpoint(proxy.endpoint) && !hasGrpcPackage())
       refuse([endpoint], `is a gRPC target, which needs a package: npm install ${GRPC_PACKAGE}`)
   } else if (used) {
     refuse([endpoint, ...needs], needs.length > 0 ? `is empty, and ${needs[0]} is true` : 'is empty')
@@ -96,7 +96,7 @@ function checkProxy(path, proxy, used, needs, report) {
   for (const key of ['http_headers', 'emulated_headers']) {
     for (const name of proxy[key]) {
       if (!TOKEN.test(name)) refuse([`${path}.${key}`], `${show(name)} is not the name of a header`)
-      else if (isOwnHeader(name.toLowerCase()))
+      else if (isNeverForwarded(name.toLowerCase()))
         report.warn(`${path}.${key}`, `${show(name)} is never forwarded`)
     }
   }
@@ -104,7 +104,7 @@ function checkProxy(path, proxy, used, needs, report) {
     const key = `${path}.http.static_headers`
     if (!TOKEN.test(name)) refuse([key], `${show(name)} is not the name of a header`)
     else if (!FIELD_VALUE.test(value)) refuse([key], `the value of ${show(name)} is not plain ASCII`)
-    else if (isOwnHeader(name.toLowerCase())) report.warn(key, `${show(name)} is never sent`)
+    else if (isNeverForwarded(name.toLowerCase())) report.warn(key, `${show(name)} is never sent`)
   }
   const { static_metadata: metadata, credentials_key: name, credentials_value: value } = proxy.grpc
   checkMetadata(`${path}.grpc.static_metadata`, Object.entries(metadata), report)
@@ -113,8 +113,8 @@ function checkProxy(path, proxy, used, needs, report) {
     const fault = transformFault(transform)
     if (fault !== '') refuse([`${path}.http.status_to_code_transforms`], `[${i}] ${fault}`)
   }
-  const { tls } = isHttp(proxy.endpoint) ? proxy.http : proxy.grpc
-  const block = `${path}.${isHttp(proxy.endpoint) ? 'http' : 'grpc'}.tls`
+  const { tls } = isHttpEndpoint(proxy.endpoint) ? proxy.http : proxy.grpc
+  const block = `${path}.${isHttpEndpoint(proxy.endpoint) ? 'http' : 'grpc'}.tls`
   if (used && tls.enabled) for (const [key, fault] of tlsFaults(tls)) refuse([`${block}.${key}`], fault)
 }
 

@@ -7,7 +7,7 @@ import { DRONE_PROCESS, filesOfProcess, nofile, RESERVED_FILES, UNEVEN } from '.
 /** @import { Aim, Finding } from './finding.js' */
 
 /** Maximum sensible processes per core; those of a drone mostly wait. */
-const PROCESSES = { server: 4, drone: 16 }
+const MAX_PER_CORE = { server: 4, drone: 16 }
 
 /**
  * @param {number} limit files of one process
@@ -20,16 +20,16 @@ function connectionsFor(limit, processes, role) {
 }
 
 /** @param {Facts} facts @param {Aim} aim @returns {number} */
-const mostProcesses = ({ cores }, { role, workers, fixed }) =>
-  fixed ? workers : Math.max(workers, (cores ?? 1) * PROCESSES[role])
+const maxProcesses = ({ cores }, { role, workers, fixed }) =>
+  fixed ? workers : Math.max(workers, (cores ?? 1) * MAX_PER_CORE[role])
 
 /** @param {number} limit @param {Facts} facts @param {Aim} aim @returns {number | null} connections; null: no limit */
-function reachOf(limit, facts, aim) {
+function connectionsWith(limit, facts, aim) {
   if (!Number.isFinite(limit)) return null
   // A drone starts as many processes as it needs, so files do not limit it.
   return aim.role === 'drone' && limit >= filesOfProcess(aim)
     ? null
-    : connectionsFor(limit, mostProcesses(facts, aim), aim.role)
+    : connectionsFor(limit, maxProcesses(facts, aim), aim.role)
 }
 
 /**
@@ -37,8 +37,8 @@ function reachOf(limit, facts, aim) {
  * @returns {number | null} processes needed with this limit; null if more than sensible
  */
 function processesFor(limit, facts, aim) {
-  const most = mostProcesses(facts, aim)
-  for (let processes = aim.workers; processes <= most; processes++)
+  const max = maxProcesses(facts, aim)
+  for (let processes = aim.workers; processes <= max; processes++)
     if (connectionsFor(limit, processes, aim.role) >= aim.connections) return processes
   return null
 }
@@ -58,22 +58,27 @@ function checkProcess(facts, aim) {
   const { hard } = facts.files
   const is = count(hard)
   if (hard >= need)
-    return finding('files', 'nofile', { is, should: count(need), why, reach: reachOf(hard, facts, aim) })
-  const reach = connectionsFor(hard, mostProcesses(facts, aim), role)
+    return finding('files', 'nofile', {
+      is,
+      should: count(need),
+      why,
+      reach: connectionsWith(hard, facts, aim),
+    })
+  const reach = connectionsFor(hard, maxProcesses(facts, aim), role)
   const more = processesFor(hard, facts, aim)
   if (more === null) {
-    const most = `even ${count(mostProcesses(facts, aim))} ${word} are too few`
-    const all = aim.fixed ? why : `${why}; ${most}`
+    const tooFew = `even ${count(maxProcesses(facts, aim))} ${word} are too few`
+    const all = aim.fixed ? why : `${why}; ${tooFew}`
     return finding('files', 'nofile', { is, should: count(need), why: all, reach, status: 'too low' })
   }
-  const so =
+  const advice =
     role === 'drone'
       ? `so a drone starts ${count(more)} ${word}`
       : `start ${count(more)} ${word} (\`workers: ${more}\`), or raise the limit`
   return finding('files', 'nofile', {
     is,
     should: count(need),
-    why: `${why}; ${so}`,
+    why: `${why}; ${advice}`,
     reach,
     status: role === 'drone' ? 'ok' : 'tight',
   })
@@ -93,17 +98,17 @@ export function checkFiles(facts, aim) {
   const { connections, role } = aim
   const processes =
     role === 'drone' ? Math.max(aim.workers, Math.ceil(connections / DRONE_PROCESS)) : aim.workers
-  // limits.d must not exceed it either: services would not start and logins would fail.
+  // Limits of a process must not exceed fs.nr_open: services would not start, and logins would fail.
   const highest = filesToAllow(facts, aim) ?? filesOfProcess(aim)
   const ofKernel = checkMinimum('files', 'fs.nr_open', facts, [highest], {
     why: 'maximum of the limit of a process',
     what: 'files of one process: the maximum of every limit',
-    reach: ([limit]) => reachOf(limit, facts, aim),
+    reach: ([limit]) => connectionsWith(limit, facts, aim),
   })
   const open = facts.allFiles?.open ?? 0
   const others = open + processes * RESERVED_FILES
   const all = checkMinimum('files', 'fs.file-max', facts, [connections + others], {
-    is: facts.allFiles === null ? undefined : maximum(facts, open),
+    is: facts.allFiles === null ? undefined : fileMaxText(facts, open),
     why: `files of all processes: ${count(open)} open now, ${count(connections)} connections, and others`,
     what: 'files of all processes',
     reach: ([limit]) => Math.max(0, limit - others),
@@ -111,8 +116,8 @@ export function checkFiles(facts, aim) {
   return [checkProcess(facts, aim), ofKernel, all]
 }
 
-/** @param {Facts} facts @param {number} open */
-function maximum({ settings }, open) {
+/** @param {Facts} facts @param {number} open files of all processes now @returns {string | undefined} `fs.file-max` */
+function fileMaxText({ settings }, open) {
   const limit = settings['fs.file-max']?.[0]
   if (limit === undefined) return undefined
   // systemd sets the largest possible number.

@@ -4,7 +4,7 @@
 import { createRequire } from 'node:module'
 import { createSecureContext } from 'node:tls'
 import { tlsOptions } from '../config/pem.js'
-import { isOwnHeader } from '../config/proxy-words.js'
+import { isNeverForwarded } from '../config/proxy-rules.js'
 import { WireWriter } from '../protocol/wire.js'
 import { packageVersion } from '../version.js'
 import { CallFailed } from './contract.js'
@@ -247,7 +247,7 @@ class GrpcTransport {
     this.#channel = channel
     this.#timeout = timeout || 1000
     const name = key.toLowerCase()
-    const sent = NAME.test(name) && !FORBIDDEN.has(name) && !isOwnHeader(name)
+    const sent = NAME.test(name) && !FORBIDDEN.has(name) && !isNeverForwarded(name)
     this.#credentials = sent ? { name, value: metadataOf(name, value) } : null
     /** @type {ProxyCall['headers']} */
     const headers = new Map()

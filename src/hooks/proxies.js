@@ -3,7 +3,7 @@
 // proxy-headers.js and proxy-answers.js (the meaning of answers); a transport encodes, calls and decodes.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import { isHttp } from '../config/proxy-words.js'
+import { isHttpEndpoint } from '../config/proxy-rules.js'
 import { errors } from '../errors.js'
 import { Breaker } from './breaker.js'
 import { CallFailed, NO_CHANNEL_HANDLERS, NO_HANDLERS } from './contract.js'
@@ -69,11 +69,12 @@ class Backend {
     this.options = options
     this.timeout = options.timeout || 1000
     this.lists = new HeaderLists(
-      isHttp(options.endpoint) ? options.http.static_headers : options.grpc.static_metadata,
+      isHttpEndpoint(options.endpoint) ? options.http.static_headers : options.grpc.static_metadata,
       options.emulated_headers,
       options.http_headers,
     )
-    this.#open = () => (isHttp(options.endpoint) ? new HttpTransport(options) : channels.transport(options))
+    this.#open = () =>
+      isHttpEndpoint(options.endpoint) ? new HttpTransport(options) : channels.transport(options)
     this.#transport = this.#open()
     this.#breaker = new Breaker(options.breaker, clock)
     this.#log = log

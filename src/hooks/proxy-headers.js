@@ -1,7 +1,7 @@
 // The headers (of gRPC: metadata) that a backend gets: fixed ones, emulated ones of the client, real ones of its
 // request.
 
-import { isOwnHeader } from '../config/proxy-words.js'
+import { isNeverForwarded } from '../config/proxy-rules.js'
 
 /** @import { HookEvent } from './events.js' */
 
@@ -12,7 +12,8 @@ const VALUE = /^[\t -~\x80-\xff]*$/
 const inBytes = text => Buffer.from(text).toString('latin1')
 
 /** @param {readonly string[]} names @returns {Set<string>} in lower case, without those that a proxy never sends */
-const allowed = names => new Set(names.map(name => name.toLowerCase()).filter(name => !isOwnHeader(name)))
+const allowed = names =>
+  new Set(names.map(name => name.toLowerCase()).filter(name => !isNeverForwarded(name)))
 
 /** The lists of one proxy. */
 export class HeaderLists {
@@ -30,7 +31,7 @@ export class HeaderLists {
     this.#real = allowed(real)
     const entries = Object.entries(fixed).map(([name, value]) => [name.toLowerCase(), [value]])
     this.#fixed = new Map(
-      /** @type {[string, string[]][]} */ (entries.filter(([name]) => !isOwnHeader(String(name)))),
+      /** @type {[string, string[]][]} */ (entries.filter(([name]) => !isNeverForwarded(String(name)))),
     )
   }
 

@@ -43,7 +43,7 @@ export function createRedisEngine({ config, onReady, ...given }) {
   )
   const parts = { ...given, placement, uid: newEpoch() }
   const presence = new RedisPresence({ ...parts, ttl: redis.presence_ttl })
-  // Position checks of subscribers are its uses.
+  // Each position check of a subscriber keeps the position of a channel without publications alive.
   const emptyTtl = Math.max(MIN_EMPTY_TTL, 3 * config.client.channel_position_check_delay)
   const pubsub = new RedisPubSub({ ...parts, presence, emptyTtl })
   const users = new RedisUsers(parts)
