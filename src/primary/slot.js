@@ -2,7 +2,8 @@
 /** @import { WorkerProcess } from './worker-process.js' */
 
 /**
- * The place of one worker: one process (generation) after another.
+ * One worker of the gateway. Its process can be replaced: each process is a generation of the slot. During a
+ * replacement the slot has two processes.
  *
  * ```
  * current   starts -> listens -----------------------> drains -> exits
@@ -10,32 +11,37 @@
  * ```
  */
 export class Slot {
-  /** How many processes it has had. */
+  /** Number of processes forked so far. */
   generations = 0
-  /** @type {WorkerProcess | null} accepts connections, or will when it has started; null: it waits for a restart */
+  /** @type {WorkerProcess | null} listens, or starts; null: it died, and the fork of another is due */
   current = null
-  /** @type {WorkerProcess | null} starts, to replace the current one */
+  /** @type {WorkerProcess | null} starts, and replaces the current one when it listens */
   next = null
-  /** Starts in a row that failed. */
+  /** Consecutive failed starts. */
   failures = 0
-  /** @type {Promise<void> | null} the replacement under way */
+  /** @type {Promise<void> | null} replacement in progress */
   replacing = null
   #fork
 
-  /** @param {number} index @param {(slot: Slot) => WorkerProcess} fork throws if the gateway ends */
+  /**
+   * @param {number} index of the worker, from 0
+   * @param {(slot: Slot) => WorkerProcess} fork throws if the gateway is shutting down
+   */
   constructor(index, fork) {
     this.index = index
     this.#fork = fork
   }
 
+  /** Forks the first process, or one for a process that died. @throws {Error} if the gateway is shutting down */
   fork() {
     this.current = this.#fork(this)
   }
 
   /**
-   * Starts a new process to replace the current one. A request while that is under way has no further effect.
-   * @returns {Promise<void>} when the new process listens and the old one has ended
-   * @throws {Error} if the new one does not start: the old one goes on
+   * Replaces the current process. During a replacement a second call returns the same promise.
+   * @returns {Promise<void>} when the new process listens and the old one has ended; at once if there is no process to
+   *   replace
+   * @throws {Error} if the current or the new process fails to start, or if the gateway is shutting down
    */
   replace() {
     this.replacing ??= this.#replace().finally(() => {
@@ -45,8 +51,8 @@ export class Slot {
   }
 
   /**
-   * Replaces the process unless that is under way, and logs the outcome.
-   * @param {Pick<Logger, 'info' | 'error'>} log @param {() => boolean} stopping whether the gateway ends
+   * Replaces the current process, unless a replacement is in progress, and logs the outcome.
+   * @param {Pick<Logger, 'info' | 'error'>} log @param {() => boolean} stopping whether the gateway is shutting down
    */
   restart(log, stopping) {
     if (this.replacing) return
@@ -63,7 +69,7 @@ export class Slot {
     const { current } = this
     const failedStart = await current?.started
     if (failedStart) throw new Error(failedStart)
-    // A slot without a process, or whose process has just died, gets a new one anyway.
+    // After a death the pool forks a new process anyway.
     if (current === null || this.current !== current) return
     this.next = this.#fork(this)
     const failure = await this.next.started
@@ -71,8 +77,12 @@ export class Slot {
     await current.ended
   }
 
-  /** @param {WorkerProcess} process that listens @returns {WorkerProcess | null} the one that it replaces */
-  listens(process) {
+  /**
+   * Makes the next process the current one.
+   * @param {WorkerProcess} process that now listens
+   * @returns {WorkerProcess | null} the replaced process, which must drain
+   */
+  onListening(process) {
     this.failures = 0
     if (this.next !== process) return null
     const previous = this.current
@@ -81,11 +91,11 @@ export class Slot {
     return previous
   }
 
-  /** @param {WorkerProcess} process that has exited @returns {boolean} whether it was the current one */
-  exited(process) {
-    const died = this.current === process
-    if (died) this.current = this.next
-    if (died || this.next === process) this.next = null
-    return died
+  /** Removes a process. @param {WorkerProcess} process @returns {boolean} whether it was the current one, so it died */
+  onExit(process) {
+    const wasCurrent = this.current === process
+    if (wasCurrent) this.current = this.next
+    if (wasCurrent || this.next === process) this.next = null
+    return wasCurrent
   }
 }

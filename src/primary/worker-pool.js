@@ -208,7 +208,7 @@ export class WorkerPool {
   #onListening(slot, process) {
     process.listens()
     this.#log.debug({ worker: slot.index, pid: process.pid }, 'worker listens')
-    const previous = slot.listens(process)
+    const previous = slot.onListening(process)
     if (previous) {
       this.observer.draining(previous)
       previous.drain(this.config.shutdown, false)
@@ -296,7 +296,7 @@ export class WorkerPool {
       if (this.#processes.size === 0) this.#ended?.()
       return
     }
-    const died = slot.exited(process)
+    const died = slot.onExit(process)
     this.#checkReadiness()
     this.#sendCounts(process)
     this.observer.ended(process, { reason, died })
