@@ -2,7 +2,7 @@
  * @typedef {object} Member a worker process that has its configuration
  * @property {(message: object) => boolean} send false if it cannot be reached any more
  * @property {(reason: string) => void} kill
- * @property {number | string} index of its slot, for messages
+ * @property {string} title names it in errors
  * @property {any} config last sent to it
  */
 
@@ -80,7 +80,7 @@ export class ConfigSwitch {
     const answers = await Promise.all(
       members.map(async member => {
         const error = await this.#ask(member, message(member), onLate)
-        return error === '' ? '' : `worker ${member.index}: ${error}`
+        return error === '' ? '' : `${member.title}: ${error}`
       }),
     )
     const refusal = answers.find(error => error !== '')

@@ -15,25 +15,27 @@ import { QUEUES_SLOT, workerNumber } from './worker-process.js'
 /** @import { QueuesStart } from '../queues/main.js' */
 
 const PROGRAM = fileURLToPath(new URL('../queues/main.js', import.meta.url))
-const BUS = 4
+/** Descriptors: standard streams, the channel of `fork`, the bus. */
 const STDIO = /** @type {any} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
-/** Share of `shutdown.timeout` in which what runs is finished. */
+const BUS = 4
+/** Share of `shutdown.timeout` that consumers have to finish the messages they are handling. */
 const DRAIN_SHARE = 0.5
-/** Time, and share of `shutdown.timeout`, in which republishers send what is left. */
+/** Time that republishers have to empty their queues: at most this, and this share of `shutdown.timeout`. */
 const REPUBLISH_MS = 5000
 const REPUBLISH_SHARE = 0.2
 
-/** One queue process. */
+/** One generation of the queue process: the child process and its state. */
 class Generation {
   started = false
-  /** It pulls no more, or was asked to. */
+  /** Whether it was told to finish. Then its end is expected. */
   draining = false
+  /** Reason of its end, if its exit code does not tell. */
   reason = ''
   startedAt = Date.now()
-  /** @type {any} configuration last sent to it, see ConfigSwitch */
+  // `config` and `title` are for ConfigSwitch.
+  /** @type {any} configuration last sent to it */
   config = null
-  /** For messages of ConfigSwitch. */
-  index = 'of queues'
+  title = 'queue process'
   /** @type {() => void} */
   onDrained = () => {}
 
@@ -44,7 +46,7 @@ class Generation {
     this.pid = /** @type {number} */ (this.child.pid)
     this.name = `queues (pid ${this.pid})`
     this.liveness = new Liveness(this.pid, config.worker)
-    /** @type {Promise<void>} */
+    /** @type {Promise<void>} it has finished, has ended, or was too slow */
     this.drained = new Promise(resolve => (this.onDrained = () => resolve()))
     /** @type {Promise<string>} reason of its end */
     this.ended = new Promise(resolve => {
@@ -63,9 +65,12 @@ class Generation {
     return /** @type {any} */ (this.child.stdio?.[BUS])
   }
 
-  /** @param {object} message @returns {boolean} false if it cannot be reached any more */
+  /** @param {object} message @returns {boolean} false if its channel is closed */
   send(message) {
-    return this.child.connected && this.child.send(message)
+    if (!this.child.connected) return false
+    // Its result does not matter: false may mean that the channel is congested.
+    this.child.send(message)
+    return true
   }
 
   /** @param {string} reason */
@@ -77,24 +82,27 @@ class Generation {
 
 /**
  * @typedef {object} QueuesParts
- * @property {() => any} config in force
+ * @property {() => any} config the current configuration
  * @property {BrokerHost} host
- * @property {() => Omit<QueuesStart, 'type' | 'config' | 'number' | 'first'>} facts for its start
+ * @property {() => Omit<QueuesStart, 'type' | 'config' | 'number' | 'first'>} facts other fields of the start message
  * @property {() => ConfigSwitch} configSwitch
  * @property {Log} log
  */
 
 /**
- * Keeps the queue process of a node: forks it when the workers listen, replaces it when it dies, lets it finish what
- * runs before clients are let go. Without consumers there is none.
+ * Supervises the queue process of a node, which runs consumers and republishers. Starts it when the workers listen,
+ * restarts it when it dies, and drains it before the clients are disconnected. A configuration without consumers and
+ * republishers has no queue process.
  */
 export class QueueProcess {
-  /** @type {(message: any) => void} samples and log lines; `ended`: the process has ended */
+  /** @type {(message: any) => void} gets samples, log lines, and `ended` when the process has ended */
   onMessage = () => {}
   #parts
   /** @type {Generation | null} */
   #current = null
+  /** Number of processes forked so far. */
   #generations = 0
+  /** Consecutive failed starts. */
   #failures = 0
   #delays = new RestartDelays(1, () => performance.now())
   #stopping = false
@@ -102,7 +110,7 @@ export class QueueProcess {
   #restartTimer
   /** @type {Promise<void> | null} */
   #start = null
-  /** @type {Promise<void> | null} */
+  /** @type {Promise<void> | null} replacement in progress */
   #replacing = null
 
   /** @param {QueuesParts} parts */
@@ -110,11 +118,12 @@ export class QueueProcess {
     this.#parts = parts
   }
 
-  /** The process with its configuration, for ConfigSwitch. */
+  /** Members of a ConfigSwitch: the process, once it has a configuration. */
   get members() {
     return this.#current?.config ? [this.#current] : []
   }
 
+  /** @returns {number | null} null: no process runs */
   get pid() {
     return this.#current?.pid ?? null
   }
@@ -124,25 +133,28 @@ export class QueueProcess {
     return this.#parts.host.republishing.counts
   }
 
-  /** Whether there is one, or should be. */
+  /** Whether the configuration has a consumer or a republisher. */
   get needed() {
     const config = this.#parts.config()
     return runningConsumers(config).length + enabledRepublishers(config).length > 0
   }
 
-  /** The first start. @returns {Promise<void>} @throws {Error} one line */
+  /** @returns {Promise<void>} when the process has started, if one is needed @throws {Error} in one line */
   start() {
     this.#start ??= this.needed ? this.#fork(true) : Promise.resolve()
     return this.#start
   }
 
-  /** @param {boolean} first @returns {Promise<void>} when it has started @throws {Error} */
+  /**
+   * @param {boolean} first whether the gateway starts: then a failed start is not repeated
+   * @returns {Promise<void>} when the process has started @throws {Error} if it ends before that
+   */
   #fork(first) {
     const number = workerNumber(QUEUES_SLOT, this.#generations++)
     const generation = new Generation(number, this.#parts.config())
     this.#current = generation
     const { bus, name } = generation
-    // Surveys are about clients.
+    // It has no clients, so surveys leave it out.
     if (bus) this.#parts.host.attach(bus, name, number, { surveyed: false, republishes: true })
     return new Promise((resolve, reject) => {
       generation.child.on('error', error => this.#parts.log.debug({ err: error }, 'channel of queues failed'))
@@ -153,7 +165,7 @@ export class QueueProcess {
           this.#failures = 0
           resolve()
         }
-        this.#received(generation, message, first)
+        this.#handle(generation, message, first)
       })
       generation.ended.then(reason => {
         this.#parts.configSwitch().ended(generation)
@@ -167,11 +179,11 @@ export class QueueProcess {
   }
 
   /** @param {Generation} generation @param {any} message @param {boolean} first */
-  #received(generation, message, first) {
+  #handle(generation, message, first) {
     const { config, facts, configSwitch } = this.#parts
     switch (message.type) {
       case 'ready':
-        // Not in the middle of a switch, whose outcome it would miss.
+        // A process that starts during a configuration switch would miss its outcome.
         configSwitch().idle.then(() => {
           generation.config = config()
           const { number } = generation
@@ -206,28 +218,37 @@ export class QueueProcess {
     }, delay)
   }
 
-  /** Replaces it: consumers begin where the old process has ended. @returns {Promise<true>} */
-  async replace() {
+  /**
+   * Replaces the process. The new one starts after the end of the old one, so no message is handled by both.
+   * @returns {Promise<void>} when the new process has started or failed to; at once if there is none to replace
+   */
+  replace() {
     this.#replacing ??= this.#replace().finally(() => {
       this.#replacing = null
     })
-    await this.#replacing
-    return true
+    return this.#replacing
   }
 
   async #replace() {
     const old = this.#current
     if (old === null || !old.started || this.#stopping) return
-    await this.#finish(old)
+    await this.#drain(old)
     this.#terminate(old)
     await old.ended
-    // A failure is logged, and it is tried again.
-    if (!this.#stopping && this.#current === null) await this.#fork(false).catch(() => {})
-    if (!this.#stopping) this.#parts.log.info({}, 'queue process replaced')
+    if (this.#stopping) return
+    const started = this.#fork(false).then(
+      () => true,
+      // #restart logs the failure and starts the process again.
+      () => false,
+    )
+    if (await started) this.#parts.log.info({}, 'queue process replaced')
   }
 
-  /** Lets it pull no more, and finish what runs. @param {Generation} generation @returns {Promise<void>} */
-  async #finish(generation) {
+  /**
+   * Stops its consumers. One that has not started is killed.
+   * @param {Generation} generation @returns {Promise<void>} when they have finished their messages, or are too slow
+   */
+  async #drain(generation) {
     generation.draining = true
     if (!generation.started) return generation.kill('stopped')
     if (!generation.send({ type: 'drain' })) return
@@ -240,7 +261,7 @@ export class QueueProcess {
     clearTimeout(late)
   }
 
-  /** @param {Generation} generation that has finished, or is late */
+  /** Ends a drained process: its republishers empty their queues, within a time. @param {Generation} generation */
   #terminate(generation) {
     const { timeout } = this.#parts.config().shutdown
     const within = Math.min(REPUBLISH_MS, timeout * REPUBLISH_SHARE)
@@ -249,14 +270,14 @@ export class QueueProcess {
     generation.ended.then(() => clearTimeout(late))
   }
 
-  /** The gateway ends: nothing is pulled any more. @returns {Promise<void>} when what ran is finished */
+  /** First step of a shutdown: stops the consumers. @returns {Promise<void>} when they have finished their messages */
   async drain() {
     this.#stopping = true
     clearTimeout(this.#restartTimer)
-    if (this.#current !== null) await this.#finish(this.#current)
+    if (this.#current !== null) await this.#drain(this.#current)
   }
 
-  /** After the workers have ended. @returns {Promise<void>} */
+  /** Second step, after the end of the workers: ends the process. @returns {Promise<void>} when it has ended */
   async end() {
     const last = this.#current
     if (last === null) return
@@ -269,7 +290,10 @@ export class QueueProcess {
     this.#current?.send(message)
   }
 
-  /** Once a second. @param {Set<string>} stuck names of processes that do not read from the broker */
+  /**
+   * Kills the process if it is stuck. To be called every LIVENESS_TICK_MS.
+   * @param {Set<string>} stuck names of processes that do not read from the broker
+   */
   tick(stuck) {
     const generation = this.#current
     if (generation === null) return
@@ -278,6 +302,7 @@ export class QueueProcess {
     if (reason !== '') generation.kill(`stuck: ${reason}`)
   }
 
+  /** Ends the process at once and for good. */
   kill() {
     this.#stopping = true
     clearTimeout(this.#restartTimer)

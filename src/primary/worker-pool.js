@@ -275,7 +275,10 @@ export class WorkerPool {
 
   /** See RollingRestart. @param {string} reason for the log @returns {Promise<boolean>} false if it ended early */
   rollingRestart(reason) {
-    return this.#rolling.request(reason).then(whole => (whole ? this.queues.replace() : false))
+    return this.#rolling.request(reason).then(async whole => {
+      if (whole) await this.queues.replace()
+      return whole
+    })
   }
 
   /** Whether a rolling restart is under way. */

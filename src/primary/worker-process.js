@@ -164,9 +164,14 @@ export class WorkerProcess {
     if (runs !== '' && !this.liveness.debugged) this.onBlocked(runs)
   }
 
-  /** Of its slot, for messages. */
+  /** Index of its slot, for events. */
   get index() {
     return this.slot
+  }
+
+  /** Names it in errors of ConfigSwitch. */
+  get title() {
+    return `worker ${this.slot}`
   }
 
   /** @returns {Socket | undefined} undefined if it could not be forked */

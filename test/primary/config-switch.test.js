@@ -12,6 +12,7 @@ class FakeWorker {
   /** @param {number} index @param {(message: any, worker: FakeWorker) => void} onMessage */
   constructor(index, onMessage) {
     this.index = index
+    this.title = `worker ${index}`
     this.onMessage = onMessage
   }
 
