@@ -1,5 +1,5 @@
-// RabbitMQ. Messages leave over an AMQP channel of its own, since a publish to a missing exchange closes the channel.
-// Exchanges are looked for over a second one, which a missing exchange closes instead.
+// Destination type `rabbitmq`. A publish to a missing exchange closes its AMQP channel, and all messages without a
+// confirm must be sent again. So each exchange is checked first, over a second channel, which a missing one may close.
 
 import { once } from 'node:events'
 import { connect } from 'amqplib'
@@ -9,25 +9,24 @@ import { reconnectDelay } from './contract.js'
 /** @import { ChannelModel, Channel, ConfirmChannel } from 'amqplib' */
 /** @import { Destination, DestinationContext, Message } from './contract.js' */
 
-/** Exchanges that are remembered. */
+/** Maximum exchanges whose state is kept. */
 const MAX_EXCHANGES = 10_000
-/** A missing exchange is looked for again after this time. */
+/** Time until a missing exchange is checked again. */
 const MISSING_MS = 5000
 const CONNECT_TIMEOUT_MS = 5000
 const CLOSE_MS = 1000
 const HEARTBEAT_S = 10
-const NOT_FOUND = 404
-/** Of AMQP. */
+/** AMQP's limit of exchange names and routing keys. */
 const MAX_NAME_BYTES = 255
-/** Channels that other questions may close before an exchange counts as missing. */
-const MAX_QUESTIONS = 100
-const NO_EXCHANGE = 'there is no such exchange'
+/** Maximum checks of an exchange, if checks of others close their channel. Then it counts as missing. */
+const MAX_CHECKS = 100
 
 /**
  * @typedef {object} Exchange
- * @property {'asked' | 'there' | 'missing'} state
- * @property {number} until ms; missing: when it is looked for again
- * @property {Message[]} waiting for the answer
+ * @property {'checking' | 'exists' | 'missing'} state missing: it does not exist, or cannot be used
+ * @property {number} recheckAt ms on the clock of `performance`; for a missing one
+ * @property {string} reason why it is missing
+ * @property {Message[]} waiting until it is checked
  */
 
 /** @implements {Destination} */
@@ -35,22 +34,24 @@ class RabbitDestination {
   #options
   #context
   #tls
-  #url = 0
+  /** Attempts to connect; each takes the next URL. */
+  #attempts = 0
+  /** Consecutive failed attempts. */
   #failures = 0
   #stopped = false
   /** @type {NodeJS.Timeout | undefined} */
-  #timer
+  #reconnectTimer
   /** @type {ChannelModel | null} */
   #connection = null
-  /** @type {ConfirmChannel | Channel | null} */
+  /** For publishes. @type {ConfirmChannel | Channel | null} */
   #channel = null
-  /** For passive declares. @type {Promise<Channel> | null} */
-  #asking = null
-  /** Least recently used first. @type {Map<string, Exchange>} */
+  /** For checks of exchanges. @type {Promise<Channel> | null} */
+  #checkChannel = null
+  /** In the order of their checks. @type {Map<string, Exchange>} */
   #exchanges = new Map()
-  /** Returned ones come before their confirms. @type {Set<string>} ids */
+  /** Ids of returned messages. The confirm of each follows. @type {Set<string>} */
   #returned = new Set()
-  /** Without confirms: written, and not yet accepted by the kernel. @type {Message[]} */
+  /** Without confirms: messages in the write buffer of the connection. @type {Message[]} */
   #undrained = []
 
   /** @param {DestinationContext} context */
@@ -66,7 +67,7 @@ class RabbitDestination {
 
   async #connect() {
     const { urls, vhost, confirm } = this.#options
-    const url = new URL(urls[this.#url++ % urls.length])
+    const url = new URL(urls[this.#attempts++ % urls.length])
     if (vhost !== '') url.pathname = `/${encodeURIComponent(vhost)}`
     url.searchParams.set('heartbeat', String(HEARTBEAT_S))
     /** @type {ChannelModel | null} */
@@ -105,12 +106,12 @@ class RabbitDestination {
 
   #retry() {
     if (this.#stopped) return
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#connect(), reconnectDelay(++this.#failures))
+    clearTimeout(this.#reconnectTimer)
+    this.#reconnectTimer = setTimeout(() => this.#connect(), reconnectDelay(++this.#failures))
   }
 
   /**
-   * The server has closed it: mostly an exchange has gone.
+   * The server has closed the channel, usually because an exchange was deleted: reconnect.
    * @param {ChannelModel} connection @param {any} channel @param {Error} reason
    */
   #channelClosed(connection, channel, reason) {
@@ -124,7 +125,7 @@ class RabbitDestination {
     if (this.#connection !== connection) return
     this.#connection = null
     this.#channel = null
-    this.#asking = null
+    this.#checkChannel = null
     this.#exchanges.clear()
     this.#returned.clear()
     this.#undrained = []
@@ -139,65 +140,67 @@ class RabbitDestination {
       throw new Error('exchange or routing key is longer than 255 bytes')
     if (message.target === '') return this.#publish(message)
     const exchange = this.#exchanges.get(message.target)
-    if (exchange?.state === 'there') return this.#publish(message)
-    if (exchange?.state === 'asked') return void exchange.waiting.push(message)
-    if (exchange !== undefined && exchange.until > performance.now())
-      return void queueMicrotask(() => this.#context.settled(message, 'refused', NO_EXCHANGE))
-    this.#ask(message)
+    if (exchange?.state === 'exists') return this.#publish(message)
+    if (exchange?.state === 'checking') return void exchange.waiting.push(message)
+    if (exchange !== undefined && exchange.recheckAt > performance.now())
+      return void queueMicrotask(() => this.#context.settled(message, 'refused', exchange.reason))
+    this.#checkExchange(message)
   }
 
-  /** @param {Message} message the first one to an exchange */
-  async #ask(message) {
+  /** Checks or declares an exchange, then sends what waits for it. @param {Message} message its first one */
+  async #checkExchange(message) {
     const name = message.target
     /** @type {Exchange} */
-    const exchange = { state: 'asked', until: 0, waiting: [message] }
+    const exchange = { state: 'checking', recheckAt: 0, reason: 'exchange not checked', waiting: [message] }
     this.#exchanges.delete(name)
-    if (this.#exchanges.size >= MAX_EXCHANGES) this.#forgetOne()
+    if (this.#exchanges.size >= MAX_EXCHANGES) this.#evictExchange()
     this.#exchanges.set(name, exchange)
     const connection = /** @type {ChannelModel} */ (this.#connection)
-    let there = false
-    for (let asked = 0; asked < MAX_QUESTIONS; asked++) {
-      const asking = this.#open(connection)
+    let exists = false
+    for (let checks = 0; checks < MAX_CHECKS; checks++) {
+      const opening = this.#openCheckChannel(connection)
       try {
-        const channel = await asking
+        const channel = await opening
         const { declare, exchange_type: type } = this.#options
         if (declare) await channel.assertExchange(name, type, { durable: true })
         else await channel.checkExchange(name)
-        there = true
+        exists = true
         break
       } catch (error) {
         if (this.#connection !== connection) return
-        const own = error.code === NOT_FOUND && error.message.includes(`exchange '${name}'`)
-        if (this.#asking === asking) this.#asking = null
-        // The channel was closed by the question about another exchange: ask again.
-        if (error.code === undefined || (error.code === NOT_FOUND && !own)) continue
+        if (this.#checkChannel === opening) this.#checkChannel = null
+        // amqplib gives the server's code to the failed call only. Without one, another check closed the channel.
+        if (error.code === undefined) continue
+        exchange.reason = error.message
         this.#context.log.warn({ exchange: name, reason: error.message }, 'exchange cannot be used')
         break
       }
     }
     if (this.#connection !== connection) return
-    exchange.state = there ? 'there' : 'missing'
-    exchange.until = performance.now() + MISSING_MS
+    exchange.state = exists ? 'exists' : 'missing'
+    exchange.recheckAt = performance.now() + MISSING_MS
     const { waiting } = exchange
     exchange.waiting = []
-    for (const one of waiting) {
-      if (there) this.#tryPublish(one)
-      else this.#context.settled(one, 'refused', NO_EXCHANGE)
+    for (const waited of waiting) {
+      if (exists) this.#tryPublish(waited)
+      else this.#context.settled(waited, 'refused', exchange.reason)
     }
   }
 
   /** @param {ChannelModel} connection @returns {Promise<Channel>} */
-  #open(connection) {
-    this.#asking ??= connection.createChannel().then(channel => {
+  #openCheckChannel(connection) {
+    this.#checkChannel ??= connection.createChannel().then(channel => {
+      // The error of the call reports it.
       channel.on('error', () => {})
       return channel
     })
-    return this.#asking
+    return this.#checkChannel
   }
 
-  #forgetOne() {
+  /** Removes the exchange that was checked first; it is checked again when it is used. */
+  #evictExchange() {
     for (const [name, { state }] of this.#exchanges) {
-      if (state === 'asked') continue
+      if (state === 'checking') continue
       this.#exchanges.delete(name)
       return
     }
@@ -212,7 +215,7 @@ class RabbitDestination {
     }
   }
 
-  /** @param {Message} message @throws {Error} if AMQP has no form for it */
+  /** @param {Message} message @throws {Error} if it cannot be encoded in AMQP */
   #publish(message) {
     const channel = this.#channel
     if (channel === null) return
@@ -224,12 +227,13 @@ class RabbitDestination {
       appId: 'halley',
       headers: message.headers,
       persistent,
-      mandatory,
+      // Without confirms a message is settled before it could be returned.
+      mandatory: mandatory && confirm,
     }
     if (!confirm) {
-      const room = channel.publish(message.target, message.key, message.body, properties)
-      // Not at once: the caller is sending.
-      if (!this.#undrained.length && room) queueMicrotask(() => this.#sent(channel, [message]))
+      const writable = channel.publish(message.target, message.key, message.body, properties)
+      // A message must not be settled within `send`.
+      if (!this.#undrained.length && writable) queueMicrotask(() => this.#sent(channel, [message]))
       else this.#undrained.push(message)
       return
     }
@@ -247,22 +251,23 @@ class RabbitDestination {
   }
 
   /**
-   * The library reports the messages without a confirm so, too, when the channel closes: then they are sent again.
+   * The server has rejected a message. When a channel closes, amqplib reports all its messages without a confirm as
+   * rejected too; those are not settled, so they are sent again.
    * @param {Channel} channel @param {Message} message
    */
   #refused(channel, message) {
-    if (this.#channel === channel) this.#context.settled(message, 'refused', 'the server refuses it')
+    if (this.#channel === channel) this.#context.settled(message, 'refused', 'the server rejected it')
   }
 
   async stop() {
     this.#stopped = true
-    clearTimeout(this.#timer)
+    clearTimeout(this.#reconnectTimer)
     const connection = this.#connection
     this.#connection = null
     this.#channel = null
     if (connection === null) return
     const { stream } = /** @type {any} */ (connection.connection)
-    // A server that stands still never answers.
+    // A server that hangs never answers.
     const late = setTimeout(() => stream.destroy(new Error('the server does not answer')), CLOSE_MS)
     await Promise.race([connection.close().catch(() => {}), once(stream, 'close').catch(() => {})])
     clearTimeout(late)

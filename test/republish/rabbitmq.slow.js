@@ -3,6 +3,7 @@
 import { connect } from 'amqplib'
 import t from 'tap'
 import { startRabbit, withoutRabbit } from '../servers/rabbitmq.js'
+import { TcpProxy } from '../tcp-proxy.js'
 import { conformance } from './conformance.js'
 import { republication, startRepublishers, until } from './rig.js'
 
@@ -137,5 +138,51 @@ t.test('RabbitMQ', { skip: withoutRabbit(), timeout: 300_000 }, async t => {
       queue.data(),
       Array.from({ length: 2000 }, (_, n) => n),
     )
+  })
+
+  t.test('a missing exchange with a long name is checked once, and reported', async t => {
+    // The server cuts its error text at 255 bytes, within the name.
+    const name = 'n'.repeat(250)
+    const { all, figures, log } = await start(t, { rabbitmq })
+    all.take(republication(name, 1))
+    await until(() => figures().queued === 0)
+    t.match(figures(), { refused: 1 })
+    const reports = log.lines.filter(({ message }) => message === 'exchange cannot be used')
+    t.match(reports, [{ fields: { exchange: name, reason: /NOT_FOUND/ } }])
+  })
+
+  t.test('the reason of a refusal is that of the server', async t => {
+    await server.with(channel => channel.assertExchange('direct', 'direct'))
+    const { all, figures, log } = await start(t, { rabbitmq: { ...rabbitmq, declare: true } })
+    all.take(republication('direct', 1))
+    await until(() => figures().queued === 0)
+    all.take(republication('direct', 2))
+    await until(() => figures().refused === 2)
+    const refusals = log.lines.filter(({ fields }) => fields.outcome === 'refused')
+    t.match(refusals, [
+      { fields: { reason: /PRECONDITION_FAILED/ } },
+      { fields: { reason: /PRECONDITION_FAILED/ } },
+    ])
+  })
+
+  t.test('without confirms, mandatory has no effect: nothing is returned', async t => {
+    await server.with(channel => channel.assertExchange('unbound', 'fanout'))
+    const proxy = await TcpProxy.start(t, server.port)
+    let received = 0
+    proxy.onAnswer = ({ length }) => {
+      received += length
+    }
+    const url = server.url(proxy.port)
+    const { all, figures } = await start(t, {
+      rabbitmq: { ...rabbitmq, urls: [url], confirm: false, mandatory: true },
+    })
+    all.take(republication('unbound', 'x'.repeat(100_000)))
+    await until(() => figures().queued === 0)
+    // The server has handled the message when it refuses the next one.
+    const sent = received
+    await server.with(channel => channel.deleteExchange('unbound'))
+    all.take(republication('unbound', 'y'))
+    await until(() => received > sent)
+    t.ok(received < 100_000, `${received} bytes came from the server`)
   })
 })

@@ -23,7 +23,7 @@ const rabbitmq = [
   bool('rabbitmq.declare', 'Declare exchanges, durable ones. Off: an exchange must exist.'),
   string('rabbitmq.routing_key', '', `Routing key. ${TEMPLATE}`),
   bool('rabbitmq.persistent', 'Messages survive a restart of the server in durable queues.', true),
-  bool('rabbitmq.mandatory', 'A message that no queue takes is returned, and counted.'),
+  bool('rabbitmq.mandatory', 'A message that no queue takes is returned, and counted. Needs `confirm`.'),
   bool('rabbitmq.confirm', 'Wait for the confirm of each message. Off: written is sent.', true),
   int('rabbitmq.max_in_flight', 1000, 'Messages without a confirm.', { min: 1, max: 100_000 }),
 ]
