@@ -1,4 +1,4 @@
-import { characters, clean, isCertain, SINGLE, toAsciiText } from './text.js'
+import { characters, clean, hasCertainWidth, SINGLE_WIDTH, toAsciiText } from './text.js'
 
 /** @import { Line } from './line.js' */
 /** @import { Theme } from './theme.js' */
@@ -61,7 +61,7 @@ export class Canvas {
     for (const [text, style] of line) {
       if (at >= columns) break
       const attributes = this.#theme.attributes(style)
-      if (placed && (this.#unicode ? SINGLE.test(text) : PLAIN.test(text))) {
+      if (placed && (this.#unicode ? SINGLE_WIDTH.test(text) : PLAIN.test(text))) {
         const end = Math.min(columns, at + text.length)
         for (let i = 0; at < end; i++, at++) {
           const cell = row[at]
@@ -76,7 +76,7 @@ export class Canvas {
         const fits = at + width <= columns
         put(attributes, fits ? character : ' ')
         if (width === 2 && fits) put(attributes, '')
-        placed = isCertain(character)
+        placed = hasCertainWidth(character)
       })
     }
     const blank = this.#theme.attributes('')

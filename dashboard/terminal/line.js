@@ -1,4 +1,4 @@
-import { characters, clean, SINGLE } from './text.js'
+import { characters, clean, SINGLE_WIDTH } from './text.js'
 
 // A screen consists of lines, a line of spans: a text and a style name (theme.js). All functions are pure; all
 // widths are columns of the screen.
@@ -12,7 +12,7 @@ import { characters, clean, SINGLE } from './text.js'
 
 /** @param {string} text @returns {number} columns; invisible characters count 0 */
 export function visibleWidth(text) {
-  if (SINGLE.test(text)) return text.length
+  if (SINGLE_WIDTH.test(text)) return text.length
   let columns = 0
   characters(clean(text), (_, width) => {
     columns += width
@@ -29,7 +29,7 @@ export function width(line) {
 
 /** @param {string} text @param {number} columns @returns {string} the part that fits */
 export function clipText(text, columns) {
-  if (SINGLE.test(text)) return text.length <= columns ? text : text.slice(0, Math.max(0, columns))
+  if (SINGLE_WIDTH.test(text)) return text.length <= columns ? text : text.slice(0, Math.max(0, columns))
   let taken = 0
   let kept = ''
   let full = false
@@ -56,9 +56,11 @@ export function clip(line, columns, mark = '') {
   let taken = 0
   for (const [text, style] of line) {
     const kept = clipText(text, room - taken)
-    taken += visibleWidth(kept)
+    const keptWidth = visibleWidth(kept)
+    taken += keptWidth
     if (kept !== '') clipped.push([kept, style])
-    if (kept.length < text.length) {
+    // Widths are compared: cleaning shortens a text that fits.
+    if (keptWidth < visibleWidth(text)) {
       const marked = clipText(mark, columns - taken)
       if (marked !== '') clipped.push([marked, style])
       break

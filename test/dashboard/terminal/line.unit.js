@@ -10,7 +10,7 @@ import {
   width,
   withStyle,
 } from '../../../dashboard/terminal/line.js'
-import { clean, toAscii } from '../../../dashboard/terminal/text.js'
+import { clean, toAscii, toAsciiText } from '../../../dashboard/terminal/text.js'
 
 t.test('text is as wide as the terminal shows it', async t => {
   for (const [text, columns] of /** @type {[string, number][]} */ ([
@@ -76,6 +76,14 @@ t.test('lines are cut where they end, never within a character', async t => {
   t.strictSame(clip(line, 0, '…'), [])
 })
 
+t.test('a span with an escape sequence that fits is not taken for a cut one', async t => {
+  const line = /** @type {import('../../../dashboard/terminal/line.js').Line} */ ([
+    ['\x1b[31mab', 'good'],
+    ['cdef', ''],
+  ])
+  t.equal(plain(clip(line, 5, '…')), 'abcd…')
+})
+
 t.test('lines are filled to a width', async t => {
   t.strictSame(pad([['ab', 'good']], 4), [
     ['ab', 'good'],
@@ -106,4 +114,7 @@ t.test('characters of ASCII that stand for others are as wide', async t => {
   for (const [character, ascii] of ['│|', '─-', '….', 'ée', 'µu', '●*', '½1', '⣿?']) t.equal(toAscii(character), ascii) // biome-ignore format: pairs
   t.equal(toAscii('漢'), '??')
   t.equal(toAscii('🙂'), '??')
+  t.equal(toAscii('e\u0301'), 'e')
+  t.equal(toAscii('Ａ'), 'A ')
+  t.equal(toAsciiText('e\u0301Ａ'), 'eA ')
 })
