@@ -1,6 +1,6 @@
 import { stackedBar } from '../chart.js'
 import { clock, count, duration, health, healthSpan, percent, quantity, size, whole } from '../format.js'
-import { sideBySide, width as widthOf } from '../terminal/line.js'
+import { lineWidth, sideBySide } from '../terminal/line.js'
 import { fitItems, justified, named } from '../view/parts.js'
 import { shown } from '../view/state.js'
 
@@ -78,8 +78,8 @@ function titleLine({ node, time, primary }, width) {
     named('up', duration(time - node.started_at)),
     [[clock(time), 'value']],
   ]
-  const room = width - widthOf(left) - 3
-  while (right.length > 1 && right.reduce((sum, line) => sum + widthOf(line) + 2, 0) > room) right.shift()
+  const room = width - lineWidth(left) - 3
+  while (right.length > 1 && right.reduce((sum, line) => sum + lineWidth(line) + 2, 0) > room) right.shift()
   return justified(left, [...fitItems(right, width), [' ', '']], width)
 }
 

@@ -1,5 +1,5 @@
 import { bytes, count, ms, whole } from '../format.js'
-import { clip, columns, pad } from '../terminal/line.js'
+import { clip, pad, tableRow } from '../terminal/line.js'
 import { fitItems, named, rule } from '../view/parts.js'
 import { shown } from '../view/state.js'
 import { fitting } from '../view/table.js'
@@ -106,7 +106,7 @@ function block(title, rows, all, width, isBad) {
   const room = Math.min(NAME.most, width - used - 2)
   const layout = list.map(({ width }) => ({ width, align: /** @type {const} */ ('right') }))
   const line = (/** @type {Line} */ name, /** @type {Line[]} */ cells) =>
-    /** @type {Line} */ ([[' ', ''], ...pad(name, room, 'left', '…'), [' ', ''], ...columns(cells, layout)])
+    /** @type {Line} */ ([[' ', ''], ...pad(name, room, 'left', '…'), [' ', ''], ...tableRow(cells, layout)])
   const cut = (/** @type {string} */ text, /** @type {number} */ most) =>
     clip([[text, 'value']], most)[0]?.[0] ?? ''
   return [

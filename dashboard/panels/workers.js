@@ -1,7 +1,7 @@
 import { sparkline } from '../chart.js'
 import { duration, quantity, whole } from '../format.js'
 import { orderedWorkers, workerAt } from '../picture.js'
-import { columns } from '../terminal/line.js'
+import { tableRow } from '../terminal/line.js'
 import { shown } from '../view/state.js'
 import { FRAME_ROWS, table } from '../view/table.js'
 import { chosenColumns } from './worker-columns.js'
@@ -39,13 +39,13 @@ export const workers = {
         line: view => {
           const { sample } = view
           if (sample === null || view.state !== 'up') return absentLine(view, layout[0].width + gap)
-          return columns(
+          return tableRow(
             list.map(({ cell }) => cell(sample, look, view)),
             layout,
             gap,
           )
         },
-        total: columns(
+        total: tableRow(
           list.map(({ total }) => total(snapshot, look)),
           layout,
           gap,

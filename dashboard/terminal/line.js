@@ -1,7 +1,7 @@
 import { characters, clean, SINGLE_WIDTH } from './text.js'
 
-// A screen consists of lines, a line of spans: a text and a style name (theme.js). All functions are pure; all
-// widths are columns of the screen.
+// A screen consists of lines, and a line of spans: a text and its styles (theme.js). All functions are pure; all widths
+// are in columns of the screen.
 
 /**
  * @typedef {string} Style from the theme; several are separated by a space (`selected bad`)
@@ -21,7 +21,7 @@ export function visibleWidth(text) {
 }
 
 /** @param {Line} line @returns {number} columns */
-export function width(line) {
+export function lineWidth(line) {
   let columns = 0
   for (const [text] of line) columns += visibleWidth(text)
   return columns
@@ -45,17 +45,17 @@ export function clipText(text, columns) {
 }
 
 /**
- * @param {Line} line @param {number} columns @param {string} [mark] at the end of a cut line: `…`
+ * @param {Line} line @param {number} columns @param {string} [mark] put at the end of a cut line: `…`
  * @returns {Line} the same object if it fits
  */
 export function clip(line, columns, mark = '') {
-  if (width(line) <= columns) return line
-  const room = Math.max(0, columns - visibleWidth(mark))
+  if (lineWidth(line) <= columns) return line
+  const available = Math.max(0, columns - visibleWidth(mark))
   /** @type {Line} */
   const clipped = []
   let taken = 0
   for (const [text, style] of line) {
-    const kept = clipText(text, room - taken)
+    const kept = clipText(text, available - taken)
     const keptWidth = visibleWidth(kept)
     taken += keptWidth
     if (kept !== '') clipped.push([kept, style])
@@ -75,7 +75,7 @@ export function clip(line, columns, mark = '') {
  */
 export function pad(line, columns, align = 'left', mark = '') {
   const clipped = clip(line, columns, mark)
-  const missing = columns - width(clipped)
+  const missing = columns - lineWidth(clipped)
   if (missing <= 0) return clipped
   /** @type {Span} */
   const blanks = [' '.repeat(missing), '']
@@ -83,11 +83,12 @@ export function pad(line, columns, align = 'left', mark = '') {
 }
 
 /**
- * One row of a table.
- * @param {(Span | Line)[]} cells @param {{width: number, align?: Align}[]} layout @param {number} [gap]
+ * A row of a table: one padded cell for each column of the layout.
+ * @param {(Span | Line)[]} cells @param {{width: number, align?: Align}[]} layout
+ * @param {number} [gap] columns between two cells
  * @returns {Line}
  */
-export function columns(cells, layout, gap = 1) {
+export function tableRow(cells, layout, gap = 1) {
   /** @type {Line} */
   const row = []
   const between = ' '.repeat(gap)
@@ -100,14 +101,15 @@ export function columns(cells, layout, gap = 1) {
 }
 
 /**
- * Blocks of lines, side by side.
- * @param {Line[][]} blocks @param {number[]} widths @param {number} [gap] @returns {Line[]}
+ * Puts blocks of lines side by side.
+ * @param {Line[][]} blocks @param {number[]} widths of the blocks @param {number} [gap] columns between two blocks
+ * @returns {Line[]} as many as the highest block has
  */
 export function sideBySide(blocks, widths, gap = 1) {
   const height = Math.max(0, ...blocks.map(block => block.length))
   const layout = widths.map(width => ({ width }))
   return Array.from({ length: height }, (_, row) =>
-    columns(
+    tableRow(
       blocks.map(block => block[row] ?? []),
       layout,
       gap,
@@ -115,12 +117,12 @@ export function sideBySide(blocks, widths, gap = 1) {
   )
 }
 
-/** Adds a style to those of the spans. @param {Line} line @param {Style} style @returns {Line} */
+/** Adds a style to every span. @param {Line} line @param {Style} style @returns {Line} */
 export function withStyle(line, style) {
   return line.map(([text, own]) => [text, own === '' ? style : `${own} ${style}`])
 }
 
-/** @param {Line} line @returns {string} */
+/** @param {Line} line @returns {string} its text without styles */
 export function plain(line) {
   return line.map(([text]) => text).join('')
 }

@@ -1,5 +1,5 @@
 import { chart, legend } from '../chart.js'
-import { pad, width as widthOf } from '../terminal/line.js'
+import { lineWidth, pad } from '../terminal/line.js'
 import { rule } from './parts.js'
 import { shown } from './state.js'
 
@@ -113,10 +113,10 @@ export function chartBlock(plot, history, look, width, height, more = '') {
   const { title, short = title, stacked } = plot.definition
   const number = /** @type {Line} */ (more === '' ? [] : [[`  ${more}`, 'label']])
   // The frame of a title with a right part takes seven columns.
-  const room = width - 7 - widthOf(number)
+  const room = width - 7 - lineWidth(number)
   let right = figures(plot, history.newest, look, true)
-  if (short.length + widthOf(right) > room) right = figures(plot, history.newest, look, false)
-  const name = title.length + widthOf(right) <= room ? title : short
+  if (short.length + lineWidth(right) > room) right = figures(plot, history.newest, look, false)
+  const name = title.length + lineWidth(right) <= room ? title : short
   const moments = stacked ? history.areas : history.lines
   return [
     pad(rule(name, width, [...right, ...number]), width),

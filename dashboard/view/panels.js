@@ -1,7 +1,7 @@
 // Panels shared by the dashboard and `halley fleet status`; the parameters are the differences.
 
 import { clock, mark } from '../format.js'
-import { clip, clipText, pad, sideBySide, visibleWidth, width as widthOf } from '../terminal/line.js'
+import { clip, clipText, lineWidth, pad, sideBySide, visibleWidth } from '../terminal/line.js'
 import { BACK, centred, rule, scrolled } from './parts.js'
 import { shown } from './state.js'
 
@@ -153,9 +153,9 @@ export const helpOf = ({ first = () => [], keys, words }) => ({
       ])
     const left = [...first(state), ...[...KEYS, ...keys(state)].map(pair)]
     const right = words(state)
-    const half = Math.max(...left.map(widthOf)) + 2
+    const half = Math.max(...left.map(lineWidth)) + 2
     const lines =
-      width >= half + 2 + Math.max(...right.map(widthOf))
+      width >= half + 2 + Math.max(...right.map(lineWidth))
         ? sideBySide([left, right], [half, width - half - 2], 2)
         : [...left, [], ...right.map(line => /** @type {Line} */ ([[' ', ''], ...line]))]
     return [rule('help', width, BACK), ...scrolled(lines, rows - 1, state.scroll)]
@@ -184,9 +184,9 @@ export const footerOf = keysOf => ({
     )
     /** @type {Line} */
     const line = [[' ', '']]
-    let room = width - 2 - widthOf(quit)
+    let room = width - 2 - lineWidth(quit)
     for (const item of others) {
-      room -= widthOf(item) + 2
+      room -= lineWidth(item) + 2
       if (room < 0) break
       line.push(...item, ['  ', ''])
     }
@@ -217,7 +217,7 @@ export function withQuestion(lines, { columns, rows }, { title, text, keys }) {
         [` ${what}   `, 'value'],
       ]),
   )
-  const inner = Math.min(columns - 4, Math.max(widthOf(text), widthOf(choice), title.length + 4, LEAST))
+  const inner = Math.min(columns - 4, Math.max(lineWidth(text), lineWidth(choice), title.length + 4, LEAST))
   const row = (/** @type {Line} */ line) =>
     /** @type {Line} */ ([['│ ', 'accent'], ...pad(line, inner, 'left', '…'), [' │', 'accent']])
   /** @type {Line[]} */

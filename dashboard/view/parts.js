@@ -1,4 +1,4 @@
-import { clip, pad, sideBySide, width as widthOf } from '../terminal/line.js'
+import { clip, lineWidth, pad, sideBySide } from '../terminal/line.js'
 
 /** @import { Line, Span } from '../terminal/line.js' */
 
@@ -27,7 +27,7 @@ export function fitItems(items, width, gap = 2) {
   for (const item of items) {
     if (item.length === 0) continue
     const between = taken === 0 ? 0 : gap
-    const wide = widthOf(item)
+    const wide = lineWidth(item)
     if (taken + between + wide > width) break
     if (between > 0) line.push([' '.repeat(between), ''])
     line.push(...item)
@@ -38,8 +38,8 @@ export function fitItems(items, width, gap = 2) {
 
 /** @param {Line} left kept if both do not fit @param {Line} right @param {number} width @returns {Line} */
 export function justified(left, right, width) {
-  const room = width - widthOf(left)
-  if (room <= widthOf(right)) return clip(left, width)
+  const room = width - lineWidth(left)
+  if (room <= lineWidth(right)) return clip(left, width)
   return [...left, ...pad(right, room, 'right')]
 }
 
@@ -49,7 +49,7 @@ export function justified(left, right, width) {
  * @returns {Line}
  */
 export function rule(title, width, right = []) {
-  const tail = right.length === 0 ? 0 : widthOf(right) + 3
+  const tail = right.length === 0 ? 0 : lineWidth(right) + 3
   const head = title.length + 4
   if (head + tail > width)
     return tail === 0 || head > width ? clip([[title, 'header']], width) : rule(title, width)

@@ -1,5 +1,5 @@
 import { whole } from '../format.js'
-import { clip, columns, pad, withStyle } from '../terminal/line.js'
+import { clip, pad, tableRow, withStyle } from '../terminal/line.js'
 
 /** @import { Align, Line } from '../terminal/line.js' */
 
@@ -90,7 +90,7 @@ export function table({ title, chosen, sort, rows, isSelected, line, total, tail
   )
   return [
     groupLine(`${title}${part}`, chosen, width),
-    withTail(marked(' ', columns(titles, layout, gap)), [[tail?.title ?? '', 'label']]),
+    withTail(marked(' ', tableRow(titles, layout, gap)), [[tail?.title ?? '', 'label']]),
     ...seen.map(row => {
       const selected = isSelected(row)
       const own = marked(selected ? '▸' : ' ', line(row))

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { bar, chart, legend, sparkline, stackedBar } from '../../dashboard/chart.js'
-import { plain, width } from '../../dashboard/terminal/line.js'
+import { lineWidth, plain } from '../../dashboard/terminal/line.js'
 
 /**
  * @typedef {import('../../dashboard/chart.js').ChartOptions} ChartOptions
@@ -192,8 +192,8 @@ t.test('a picture has the size that was asked for, whatever that is', async t =>
         for (let height = 0; height < 12; height++) {
           const series = [of([1, 20, null, 4], 'label'), of([5], 'of another', 'series2')]
           const lines = chart({ series, width: columns, height, unicode, stacked })
-          if (lines.length === height && lines.every(line => width(line) === columns)) continue
-          t.fail(`${columns} x ${height}: ${lines.map(width)}`)
+          if (lines.length === height && lines.every(line => lineWidth(line) === columns)) continue
+          t.fail(`${columns} x ${height}: ${lines.map(lineWidth)}`)
         }
       }
     }

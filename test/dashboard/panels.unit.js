@@ -3,7 +3,7 @@ import { logLine } from '../../dashboard/panels/log.js'
 import { SPAN, toPoint, workerAt } from '../../dashboard/picture.js'
 import { layout, page, render } from '../../dashboard/screen.js'
 import { initialState, reduce } from '../../dashboard/state.js'
-import { plain, width } from '../../dashboard/terminal/line.js'
+import { lineWidth, plain } from '../../dashboard/terminal/line.js'
 import { MIN_SIZE } from '../../dashboard/view/screen.js'
 import { withPoint } from '../../dashboard/view/state.js'
 import { mockSnapshots } from '../stats/mock.js'
@@ -79,7 +79,7 @@ t.test('every size is filled to its last row, and nothing is wider than the term
         const state = stateOf(snapshots, { size: { columns, rows }, keys })
         const lines = render(state)
         t.equal(lines.length, rows, `${columns}x${rows} ${keys}`)
-        const widest = Math.max(...lines.slice(0, -1).map(width))
+        const widest = Math.max(...lines.slice(0, -1).map(lineWidth))
         // Long texts of events and logs are cut by the screen.
         if (keys[0] !== 'e') t.ok(widest <= columns + 1, `${columns}x${rows} ${keys}: ${widest}`)
         t.match(plain(lines.at(-1) ?? []), /q quit/, 'the footer is at the bottom')
@@ -99,7 +99,7 @@ t.test('a terminal that is too small is told so', async t => {
     const state = stateOf(calm, { size: { columns, rows } })
     const lines = render(state)
     t.equal(lines.length, rows)
-    t.ok(lines.every(line => width(line) <= columns))
+    t.ok(lines.every(line => lineWidth(line) <= columns))
     if (columns > 20) t.match(screen(state), `${columns}x${rows}, needs ${MIN_SIZE.columns}x${MIN_SIZE.rows}`)
   }
 })
@@ -351,7 +351,7 @@ t.test('questions stand in front, and say what they are about', async t => {
     screen(stateOf(calm, { keys: ['q'], owner: true })),
     /s {2}stop it .* l {2}leave it running, without dashboard .* n {2}stay/,
   )
-  for (const line of render(stateOf(calm, { keys: ['j', 'r'] }))) t.ok(width(line) <= 81)
+  for (const line of render(stateOf(calm, { keys: ['j', 'r'] }))) t.ok(lineWidth(line) <= 81)
 })
 
 t.test('a picture that is old is dim, and says why', async t => {
@@ -436,7 +436,7 @@ t.test('what fails among many consumers is seen, whatever their number', async t
     const state = stateOf([last], { size: { columns, rows: 40 } })
     t.match(screen(state), /^ bad .*5$/m)
     t.match(screen(state), /^ … \d+ more lines/m)
-    t.ok(render(state).every(line => width(line) <= columns))
+    t.ok(render(state).every(line => lineWidth(line) <= columns))
     t.same(stylesOf(state, /^320$/), columns === 60 ? [] : ['warn'], 'the back-off')
   }
   t.match(screen(stateOf([last])), / republishers 1 {2}1 down /)

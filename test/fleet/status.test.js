@@ -1,7 +1,7 @@
 // The panels of the fleet's view, from snapshots.
 
 import t from 'tap'
-import { plain, width } from '../../dashboard/terminal/line.js'
+import { lineWidth, plain } from '../../dashboard/terminal/line.js'
 import { MIN_SIZE } from '../../dashboard/view/screen.js'
 import { withPoint } from '../../dashboard/view/state.js'
 import { Distribution } from '../../fleet/statistics/distribution.js'
@@ -90,7 +90,7 @@ t.test('every size is filled to its last row, and nothing is wider than the term
     for (const keys of [[], ['enter'], ['h'], ['e'], ['f'], ['j', 'r'], ['n', '5'], ['p'], ['c', 'c']]) {
       for (const snapshots of [calm, crowd, calm.slice(0, 1)]) {
         const lines = render(stateOf(snapshots, { columns, rows, keys }))
-        const widest = Math.max(...lines.map(width))
+        const widest = Math.max(...lines.map(lineWidth))
         if (lines.length !== rows || widest > columns + 1)
           t.fail(`${columns}x${rows} ${keys}: ${lines.length} lines, ${widest} columns`)
         if (columns >= 80 && !plain(lines[rows - 1]).includes('load continues'))

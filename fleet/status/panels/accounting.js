@@ -1,5 +1,5 @@
 import { healthSpan, quantity } from '../../../dashboard/format.js'
-import { width as widthOf } from '../../../dashboard/terminal/line.js'
+import { lineWidth } from '../../../dashboard/terminal/line.js'
 import { shown } from '../../../dashboard/view/state.js'
 
 /**
@@ -52,7 +52,7 @@ function linesOf(state, width) {
   const lines = [[[NAME, 'header']]]
   for (const item of items) {
     let line = lines[lines.length - 1]
-    if (line.length > 1 && widthOf(line) + 2 + widthOf(item) > width) {
+    if (line.length > 1 && lineWidth(line) + 2 + lineWidth(item) > width) {
       line = [[' '.repeat(NAME.length), '']]
       lines.push(line)
     }

@@ -1,5 +1,5 @@
 import { count, duration, percent, quantity, size, whole } from '../../../dashboard/format.js'
-import { columns } from '../../../dashboard/terminal/line.js'
+import { tableRow } from '../../../dashboard/terminal/line.js'
 import {
   BACK,
   blockColumns,
@@ -178,12 +178,12 @@ function processes({ processes }, width) {
   /** @type {{width: number, align: 'left' | 'right'}[]} */
   const layout = list.map(([, width], at) => ({ width, align: at === 0 ? 'left' : 'right' }))
   return [
-    columns(
+    tableRow(
       list.map(([title], at) => [title, at === 0 ? 'header' : 'label']),
       layout,
     ),
     ...processes.map(process =>
-      columns(
+      tableRow(
         list.map(([, , text], at) => [text(process), at === 0 ? 'accent' : 'value']),
         layout,
       ),

@@ -1,5 +1,5 @@
 import { count, duration, quantity, whole } from '../../../dashboard/format.js'
-import { columns, pad } from '../../../dashboard/terminal/line.js'
+import { pad, tableRow } from '../../../dashboard/terminal/line.js'
 import { shown } from '../../../dashboard/view/state.js'
 import { FRAME_ROWS, table } from '../../../dashboard/view/table.js'
 import { chosenColumns, STATE_STYLES } from '../drone-columns.js'
@@ -45,12 +45,12 @@ export const drones = {
         line: row =>
           row.sample === null || row.state === 'gone' || row.state === 'launching'
             ? absentLine(row, layout[0].width + gap)
-            : columns(
+            : tableRow(
                 list.map(({ cell }) => cell(row, look)),
                 layout,
                 gap,
               ),
-        total: columns(
+        total: tableRow(
           list.map(({ total }) => total(snapshot, p99, look)),
           layout,
           gap,

@@ -1,6 +1,6 @@
 import { bar } from '../../../dashboard/chart.js'
 import { bytes, clock, count, duration, quantity, whole } from '../../../dashboard/format.js'
-import { width as widthOf } from '../../../dashboard/terminal/line.js'
+import { lineWidth } from '../../../dashboard/terminal/line.js'
 import { fitItems, justified, named } from '../../../dashboard/view/parts.js'
 import { shown } from '../../../dashboard/view/state.js'
 import { openedRate } from '../picture.js'
@@ -49,7 +49,7 @@ function titleLine({ run, provider, settings, drones, began, scenario, time }, w
       [[settings.transport, 'label']],
       ...(scenario ? [/** @type {Line} */ ([[`${scenario.name}: ${scenario.step}`, 'accent']])] : []),
     ],
-    width - widthOf(right) - 2,
+    width - lineWidth(right) - 2,
   )
   return justified(left, [...right, [' ', '']], width)
 }

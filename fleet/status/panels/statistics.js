@@ -1,5 +1,5 @@
 import { count } from '../../../dashboard/format.js'
-import { columns } from '../../../dashboard/terminal/line.js'
+import { tableRow } from '../../../dashboard/terminal/line.js'
 import { shown } from '../../../dashboard/view/state.js'
 import { fitting } from '../../../dashboard/view/table.js'
 import { Distribution } from '../../statistics/distribution.js'
@@ -85,7 +85,7 @@ export const statistics = {
     const layout = list.map(({ width }) => ({ width, align: /** @type {const} */ ('right') }))
     const gap = Math.max(1, Math.min(3, Math.floor((width - needed) / list.length) + 1))
     const line = (/** @type {[string, string]} */ name, /** @type {Line} */ cells) =>
-      /** @type {Line} */ ([[' ', ''], [name[0].padEnd(NAMES), name[1]], ...columns(cells, layout, gap)])
+      /** @type {Line} */ ([[' ', ''], [name[0].padEnd(NAMES), name[1]], ...tableRow(cells, layout, gap)])
     return [
       line(
         ['latency, ms', 'header'],

@@ -2,12 +2,12 @@ import t from 'tap'
 import {
   clip,
   clipText,
-  columns,
+  lineWidth,
   pad,
   plain,
   sideBySide,
+  tableRow,
   visibleWidth,
-  width,
   withStyle,
 } from '../../../dashboard/terminal/line.js'
 import { clean, toAscii, toAsciiText } from '../../../dashboard/terminal/text.js'
@@ -55,7 +55,7 @@ t.test('lines are cut where they end, never within a character', async t => {
     ['漢字', ''],
     ['z', 'bad'],
   ])
-  t.equal(width(line), 8)
+  t.equal(lineWidth(line), 8)
   t.equal(clip(line, 8), line)
   t.strictSame(clip(line, 6), [
     ['abc', 'good'],
@@ -98,9 +98,9 @@ t.test('lines are filled to a width', async t => {
 
 t.test('columns of a table', async t => {
   const layout = /** @type {const} */ ([{ width: 4 }, { width: 5, align: 'right' }, { width: 3 }])
-  const row = columns([['ab', 'good'], [['12', 'value'], [' ms', 'dim']], ['too long', '']], [...layout]) // biome-ignore format: a row
+  const row = tableRow([['ab', 'good'], [['12', 'value'], [' ms', 'dim']], ['too long', '']], [...layout]) // biome-ignore format: a row
   t.equal(plain(row), 'ab   12 ms too')
-  t.equal(plain(columns([], [...layout])), ' '.repeat(14))
+  t.equal(plain(tableRow([], [...layout])), ' '.repeat(14))
   t.strictSame(withStyle([['a', ''], ['b', 'bad']], 'selected'), [['a', 'selected'], ['b', 'bad selected']]) // biome-ignore format: two rows
 })
 

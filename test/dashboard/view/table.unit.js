@@ -1,5 +1,5 @@
 import t from 'tap'
-import { plain, width } from '../../../dashboard/terminal/line.js'
+import { lineWidth, plain } from '../../../dashboard/terminal/line.js'
 import { Theme } from '../../../dashboard/terminal/theme.js'
 import { choose, table } from '../../../dashboard/view/table.js'
 
@@ -45,7 +45,7 @@ t.test('the selected row is one unbroken bar from edge to edge', async t => {
     const selected = lines.filter(line => line.some(([, style]) => /selected/.test(style)))
     t.equal(selected.length, 1)
     t.match(plain(selected[0]), /^▸10 /)
-    t.equal(width(selected[0]), 40)
+    t.equal(lineWidth(selected[0]), 40)
     for (const colors of /** @type {const} */ ([0, 16, 256])) {
       const theme = new Theme(colors)
       const attributes = selected[0].map(([, style]) => theme.attributes(style))
