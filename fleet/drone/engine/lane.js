@@ -6,71 +6,79 @@ import { makePayload } from './payload.js'
 
 /**
  * @typedef {object} Message
- * @property {number} at place of its channel in the ledger
+ * @property {number} place of its channel in the ledger
  * @property {number} time intended, Unix ms
  * @property {number} sequence 0: none yet
- * @property {boolean} again sent before, possibly published
- * @typedef {{code: number, message?: string, temporary?: boolean} | undefined} Fault reply to a command
+ * @property {boolean} again it was sent before, and may have been published
+ * @typedef {{code: number, message?: string, temporary?: boolean} | undefined} Fault error of a reply; undefined: none
  * @typedef {(target: import('../transport/target.js').Target, text: string, headers: string) => Buffer} SingleRequest
+ *   POST of one publication: `text` is its JSON, `headers` are lines with CRLF
  */
 
-/** Messages that one lane queues. */
+/** Maximum messages in the queue of a lane. */
 const MAX_QUEUE = 1024
-/** Bytes of one request: a WebSocket message may have 65,536 bytes by default. */
-const BATCH = 56_000
+/** Maximum bytes of a batch: a gateway accepts WebSocket messages of 65,536 bytes by default. */
+const MAX_BATCH = 56_000
+/** Bytes of a batch beside its publications, for each of them: `{"publish":},` or `{"id":12345,"publish":}\n`. */
+const ENVELOPE = 25
+/** ms before the next attempt; doubles with each failure, with jitter. */
 const BACKOFF_MIN = 100
 const BACKOFF_MAX = 5000
-/** A request of one publication. @type {SingleRequest} */
+/** @type {SingleRequest} */
 const publishRequest = (target, text, headers) => target.post('/api/publish', text, headers)
 
-/** Temporary error codes: internal error, too many requests. */
-const PASSING = [100, 111]
+/** Temporary errors of the server API, which has no `temporary` field: internal error, too many requests. */
+const TEMPORARY_CODES = [100, 111]
 
 /**
- * Publishes the messages of some channels in order over one connection. Due messages form one batch, and one batch at
- * a time is under way, so that no message overtakes another.
+ * One of a publisher's queues. It publishes the messages of its channels in order: due messages form a batch, and one
+ * batch at a time is in flight, so that no message overtakes another.
  *
- * An unconfirmed message is published again with its sequence and time until it is confirmed; it is marked, since it
- * may have arrived. A message refused for good returns its sequence, unless a later one of its channel is out: that
- * gap is real and is counted on both sides, as `unpublished` here and as `lost` by the receivers.
+ * An unconfirmed message is published again, with the same sequence and time, until it is confirmed. It is marked,
+ * since it may have arrived before. A message that is refused for good returns its sequence, unless a later message of
+ * its channel was already sent: then the sequence is missing, and both sides count it, as `unpublished` here and as
+ * `lost` at the receivers.
  */
 export class Lane {
   #publisher
   #number
   /** @type {Message[]} */
   #queue = []
-  /** @type {Message[]} under way */
+  /** In flight. @type {Message[]} */
   #batch = []
-  #text = ''
-  /** @type {Buffer | null} request of the server API */
+  /** With `via: api`: the POST of the batch. @type {Buffer | null} */
   #request = null
-  /** Client connection of `via: client`. @type {Connection | null} */
-  #link = null
-  /** @type {Fault[]} replies to a client's commands */
+  /** With `via: client`: the commands of the batch, one a line. */
+  #commands = ''
+  /** With `via: client`. @type {Connection | null} */
+  #connection = null
+  /** Replies so far to the commands of the batch. @type {Fault[]} */
   #faults = []
-  #left = 0
+  #missingReplies = 0
+  /** The server expects pongs. */
   #pong = false
-  /** Failed attempts in a row, and the time of the next one. */
+  /** Failed attempts in a row. */
   #failures = 0
-  #after = 0
+  /** Time of the next attempt, Unix ms. */
+  #retryAt = 0
   /** Place of the lane's next channel when it publishes at unlimited rate. */
-  #turn
+  #nextPlace
 
   /** @param {import('./publisher.js').Publisher} publisher @param {number} number */
   constructor(publisher, number) {
     this.#publisher = publisher
     this.#number = number
-    this.#turn = number
+    this.#nextPlace = number
   }
 
   get full() {
     return this.#queue.length >= MAX_QUEUE
   }
 
-  /** @param {number} places @param {number} lanes @returns {number} place of the next channel of this lane */
-  turn(places, lanes) {
-    const place = this.#turn
-    this.#turn = place + lanes < places ? place + lanes : place % lanes
+  /** Iterates over the channels of this lane. @param {number} places @param {number} lanes @returns {number} place */
+  nextPlace(places, lanes) {
+    const place = this.#nextPlace
+    this.#nextPlace = place + lanes < places ? place + lanes : place % lanes
     return place
   }
 
@@ -78,14 +86,14 @@ export class Lane {
     return this.#queue.length + this.#batch.length === 0
   }
 
-  /** @param {number} at place of the channel @param {number} time Unix ms */
-  add(at, time) {
-    this.#queue.push({ at, time, sequence: 0, again: false })
+  /** @param {number} place of the channel in the ledger @param {number} time intended, Unix ms */
+  add(place, time) {
+    this.#queue.push({ place, time, sequence: 0, again: false })
   }
 
-  /** Sends queued messages, if none is under way. @param {number} now */
+  /** Sends queued messages, if none is in flight. @param {number} now Unix ms */
   flush(now) {
-    if (this.#queue.length === 0 || this.#batch.length > 0 || now < this.#after) return
+    if (this.#queue.length === 0 || this.#batch.length > 0 || now < this.#retryAt) return
     const { settings, targets, engine } = this.#publisher
     const texts = this.#takeBatch()
     const target = targets[(this.#number + this.#failures) % targets.length]
@@ -97,44 +105,46 @@ export class Lane {
         : target.post('/api/batch', `{"commands":[${texts.map(text => `{"publish":${text}}`)}]}`, key)
       target.posts.push(this)
     } else {
-      this.#text = texts.map((text, n) => `{"id":${n + 2},"publish":${text}}`).join('\n')
+      this.#commands = texts.map((text, n) => `{"id":${n + 2},"publish":${text}}`).join('\n')
       this.#faults = []
-      this.#left = texts.length
-      if (this.#link?.state === OPEN) this.#send(this.#link)
-      else this.#link = this.#publisher.dial(this.#number)
+      this.#missingReplies = texts.length
+      if (this.#connection?.state === OPEN) this.#send(this.#connection)
+      else this.#connection = this.#publisher.dial(this.#number)
     }
   }
 
-  /** @returns {string[]} JSON of the publish requests that go next */
+  /** Moves messages from the queue to the batch. @returns {string[]} JSON of a publish request for each */
   #takeBatch() {
     const { template, sequences, start, engine, settings } = this.#publisher
     const { size, part, parts } = settings.publish
-    const o = Math.round(engine.clock.state.offset * 1000)
+    const e = start
     const m = engine.options.machine
+    const o = Math.round(engine.clock.state.offset * 1000)
     const texts = []
-    const most = settings.publish.single ? 1 : this.#queue.length
-    for (let bytes = 0; texts.length < Math.min(most, this.#queue.length); ) {
+    const most = Math.min(settings.publish.single ? 1 : Infinity, this.#queue.length)
+    for (let bytes = 0; texts.length < most; ) {
       const message = this.#queue[texts.length]
-      const { at, again } = message
-      const channel = template.nameOf(part + at * parts)
+      const { place, again } = message
+      const channel = template.nameOf(part + place * parts)
       const t = Math.round(message.time * 1000)
-      const s = message.sequence || sequences[at] + 1
-      const data = makePayload({ t, s, c: channelNumber(channel), e: start, m, o }, size, again)
-      bytes += data.length + channel.length + 50
-      if (texts.length > 0 && bytes > BATCH) break
-      if (!message.sequence) message.sequence = sequences[at] = s
-      texts.push(`{"channel":${JSON.stringify(channel)},"data":${data}}`)
+      const s = message.sequence || sequences[place] + 1
+      const data = makePayload({ t, s, c: channelNumber(channel), e, m, o }, size, again)
+      const text = `{"channel":${JSON.stringify(channel)},"data":${data}}`
+      bytes += Buffer.byteLength(text) + ENVELOPE
+      if (texts.length > 0 && bytes > MAX_BATCH) break
+      if (!message.sequence) message.sequence = sequences[place] = s
+      texts.push(text)
     }
     this.#batch = this.#queue.splice(0, texts.length)
     return texts
   }
 
-  /** The request of the server API, for Posts. */
+  /** Sender of target.js: the POST to send now. */
   request() {
     return this.#request
   }
 
-  /** @param {number} status @param {string} reason why there is no reply @param {string} text reply */
+  /** Sender of target.js. @param {number} status @param {string} reason @param {string} text body of the response */
   posted(status, reason, text) {
     let faults = null
     try {
@@ -143,78 +153,82 @@ export class Lane {
       const replies = this.#publisher.settings.publish.single && succeeded ? [answer] : answer.replies
       faults = replies.map((/** @type {any} */ reply) => reply.error)
     } catch {}
-    // After close() there is no batch.
-    if (this.#batch.length > 0) this.#answered(faults?.length === this.#batch.length ? faults : null, reason)
+    // After close(), no batch is in flight.
+    if (this.#batch.length > 0) this.#onReplies(faults?.length === this.#batch.length ? faults : null, reason)
   }
 
-  /** @param {Connection} link that can send now */
-  #send(link) {
-    link.send(this.#text)
-    link.dialer.watch(link, ANSWER_TIMEOUT)
+  /** @param {Connection} connection open */
+  #send(connection) {
+    connection.send(this.#commands)
+    connection.dialer.watch(connection, ANSWER_TIMEOUT)
   }
 
-  /** @param {Connection} link @param {any} reply */
-  message(link, reply) {
-    if (link !== this.#link) return
+  /** @param {Connection} connection @param {any} reply */
+  message(connection, reply) {
+    if (connection !== this.#connection) return
     if (reply.id > 1) {
       this.#faults[reply.id - 2] = reply.error
-      if (--this.#left === 0) this.#answered(this.#faults, '')
+      if (--this.#missingReplies === 0) this.#onReplies(this.#faults, '')
     } else if (reply.connect) {
       this.#pong = reply.connect.pong
-      this.#send(link)
-    } else if (reply.error) this.closed(link, `connect: ${reply.error.code}`)
-    else if (!reply.push && this.#pong) link.send('{}')
+      this.#send(connection)
+    } else if (reply.error) this.closed(connection, `connect: ${reply.error.code}`)
+    else if (!reply.push && this.#pong) connection.send('{}')
   }
 
-  /** @param {Connection} link @param {string} reason */
-  closed(link, reason) {
-    if (link === this.#link) this.#answered(null, reason)
+  /** @param {Connection} connection @param {string} reason */
+  closed(connection, reason) {
+    if (connection === this.#connection) this.#onReplies(null, reason)
   }
 
   /** @param {Fault[] | null} faults null: no replies @param {string} reason why there are none */
-  #answered(faults, reason) {
+  #onReplies(faults, reason) {
     const { clock, figures } = this.#publisher.engine
     const now = clock.now()
     const batch = this.#batch
     this.#batch = []
-    if (faults) this.#link?.dialer.unwatch(this.#link)
+    if (faults) this.#connection?.dialer.unwatch(this.#connection)
     else this.#disconnect()
+    /** @type {string | null} */
+    let retryReason = null
     // In reverse, so that refused messages return their sequences.
     for (const [n, message] of [...batch.entries()].reverse()) {
       const fault = faults?.[n]
       message.again = true
-      if (fault) reason = `${fault.code} ${fault.message ?? ''}`
       if (faults && !fault) {
         figures.counters.published++
         figures.answer.record(now - message.time)
-      } else if (!fault || fault.temporary || PASSING.includes(fault.code)) {
+        continue
+      }
+      const text = fault ? `${fault.code} ${fault.message ?? ''}` : reason
+      if (!fault || fault.temporary || TEMPORARY_CODES.includes(fault.code)) {
         this.#queue.unshift(message)
-        this.#after = Infinity
-      } else this.#giveUp(message, reason)
+        retryReason = text
+      } else this.#giveUp(message, text)
     }
-    if (this.#after > now) {
-      figures.fault(`publish: ${reason}`)
+    if (retryReason !== null) {
+      figures.fault(`publish: ${retryReason}`)
       const delay = Math.min(BACKOFF_MAX, BACKOFF_MIN * 2 ** this.#failures++)
-      this.#after = now + delay * (0.5 + Math.random() / 2)
+      this.#retryAt = now + delay * (0.5 + Math.random() / 2)
     } else this.#failures = 0
     this.#publisher.pump()
   }
 
   #disconnect() {
-    const link = this.#link
-    this.#link = null
-    link?.close()
+    const connection = this.#connection
+    this.#connection = null
+    connection?.close()
   }
 
   /** @param {Message} message @param {string} reason */
-  #giveUp({ at, sequence }, reason) {
+  #giveUp({ place, sequence }, reason) {
     const { sequences, engine } = this.#publisher
-    if (sequence && sequences[at] === sequence) sequences[at]--
+    if (sequence && sequences[place] === sequence) sequences[place]--
     engine.figures.counters.unpublished++
     engine.figures.fault(`publish: ${reason}`)
   }
 
-  /** Gives up all messages that are not confirmed. */
+  /** Gives up all unconfirmed messages. */
   close() {
     this.#disconnect()
     for (const message of [...this.#batch, ...this.#queue].reverse()) this.#giveUp(message, 'given up')

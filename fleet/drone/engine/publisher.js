@@ -85,7 +85,7 @@ export class Publisher {
       }
       const places = this.sequences.length
       if (rate === Infinity && this.#due <= now) {
-        for (const lane of this.#lanes) if (lane.idle) lane.add(lane.turn(places, lanes), now)
+        for (const lane of this.#lanes) if (lane.idle) lane.add(lane.nextPlace(places, lanes), now)
       } else
         while (this.#due <= now) {
           const place =

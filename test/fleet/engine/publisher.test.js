@@ -183,6 +183,36 @@ t.test('what is refused gives its sequence back', async t => {
   t.same(sequences((await test.engine.ledgers())[0]), [taken.length, 0])
 })
 
+t.test('the fault of a batch that is sent again is not that of a message refused for good', async t => {
+  const { url } = await startApi(t, publications =>
+    publications.map((_, n) => ({
+      error:
+        n === 0 ? { code: 102, message: 'unknown channel' } : { code: 111, message: 'too many requests' },
+    })),
+  )
+  const { test, stop } = publisher(t, url, 's{1..2}', { rate: 2000, order: 'sequential', lanes: 1 })
+  await test.until(({ counters }) => counters.unpublished >= 4)
+  t.equal(test.faults['publish: 102 unknown channel'], test.counters.unpublished)
+  t.ok(test.faults['publish: 111 too many requests'] > 0)
+  await stop()
+})
+
+t.test('a batch is smaller than 64 KiB, in bytes', async t => {
+  let largest = 0
+  let held = true
+  const { url } = await startApi(t, (publications, request) => {
+    if (held) return 503
+    largest = Math.max(largest, Number(request.headers['content-length']))
+    return fine(publications)
+  })
+  const { test, stop } = publisher(t, url, `${'ж'.repeat(100)}{1..10}`, { rate: 5000, lanes: 1 })
+  await test.until(({ faults }) => faults['publish: HTTP 503'] >= 4)
+  held = false
+  await test.until(({ counters }) => counters.published >= 1000)
+  await stop()
+  t.ok(largest > 40_000 && largest < 65_536, `${largest} bytes`)
+})
+
 t.test('a key that is wrong is said; what was not confirmed at the end is given up', async t => {
   const { url } = await startApi(t, (_, request) => (request.headers['x-api-key'] === 'key' ? 401 : 500))
   const { test } = publisher(t, url, 'news', { rate: 1000 })
