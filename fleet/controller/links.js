@@ -104,7 +104,7 @@ export class Links {
    * @returns {Promise<boolean>} when it is closed: whether it was accepted
    */
   #onLink(link, remote, expected) {
-    link.limit = FIRST_LINE
+    link.maxLine = FIRST_LINE
     let id = ''
     let served = false
     let timer = setTimeout(() => void link.close('no hello'), HELLO_TIMEOUT)
@@ -137,7 +137,7 @@ export class Links {
       const why = this.#events.onHello(message, link)
       if (why !== '') return refuse(why)
       id = message.id
-      link.limit = MAX_LINE
+      link.maxLine = MAX_LINE
     }
     return new Promise(resolve => {
       link.onClose = reason => {

@@ -2,26 +2,27 @@
 // empty line is a heartbeat. link/ imports only Node.js, since drone, bootstrap and controller all run it. It promises:
 // - messages arrive whole and in order, or the link closes with a reason;
 // - a peer that is silent, does not read, or sends something other than JSON objects is disconnected;
-// - every request is answered, or rejects.
+// - every request resolves with its answer, or rejects.
 
-/** Maximum characters of a line, unless `limit` is lower, and of unsent data to a peer that does not read. */
+/** Maximum characters of a line; also the maximum unsent bytes before a peer counts as not reading. */
 export const MAX_LINE = 16 << 20
 const KB = 1 << 10
 const MB = 1 << 20
 /** ms between heartbeats. */
 const HEARTBEAT = 5_000
-/** Silent heartbeats after which the link is closed. */
-const MAX_SILENT = 3
-/** ms for the peer to close. */
+/** Heartbeats that may pass without data from the peer; the next one closes the link. */
+const MAX_SILENT_HEARTBEATS = 3
+/** ms until a peer that does not close its side is cut. */
 const CLOSE_TIMEOUT = 2_000
-/** Default ms for an answer. */
+/** Default timeout of a request, ms. */
 const ANSWER_TIMEOUT = 30_000
 
 export class Link {
   #socket
-  /** Beginning of an incomplete line. */
+  /** Beginning of a line that is not complete yet. */
   #rest = ''
-  #silent = 0
+  /** Heartbeats since the peer last sent data. */
+  #silentHeartbeats = 0
   #heartbeat
   /** @type {(message: any) => void} */
   #onMessage = () => {}
@@ -33,8 +34,8 @@ export class Link {
   /** @type {Map<number, {resolve: (result: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout}>} */
   #requests = new Map()
   /** Maximum characters of a received line. */
-  limit = MAX_LINE
-  /** Why it is closed; '': open. */
+  maxLine = MAX_LINE
+  /** Reason of the close; '' while the link is open. */
   reason = ''
 
   /**
@@ -46,12 +47,13 @@ export class Link {
     this.identity = identity
     socket.setNoDelay().setEncoding('utf8')
     this.#heartbeat = setInterval(() => {
-      if (++this.#silent > MAX_SILENT) this.close('no sign of life')
+      if (++this.#silentHeartbeats > MAX_SILENT_HEARTBEATS)
+        this.close(`no data from the peer for ${(HEARTBEAT * this.#silentHeartbeats) / 1000} s`)
       else this.#write('')
     }, HEARTBEAT)
     this.#closed = new Promise(resolve => {
       socket.once('close', () => {
-        this.close('the other side closed the connection')
+        this.close('the peer closed the connection')
         resolve()
       })
     })
@@ -61,15 +63,15 @@ export class Link {
   }
 
   /**
-   * Receives every message that is not an answer: an object, otherwise unchecked. The link reads nothing before this
-   * is set or a request is sent. @param {(message: any) => void} listener
+   * Called with every message except answers: an object, otherwise unchecked. The link does not read before this is
+   * set or a request is sent. @param {(message: any) => void} listener
    */
   set onMessage(listener) {
     this.#onMessage = listener
     this.#read()
   }
 
-  /** Called once, with the reason, even if the link is closed already. @param {(reason: string) => void} listener */
+  /** Called once with the reason, even if the link is already closed. @param {(reason: string) => void} listener */
   set onClose(listener) {
     this.#onClose = listener
     if (this.reason) queueMicrotask(() => listener(this.reason))
@@ -86,10 +88,9 @@ export class Link {
   }
 
   /**
-   * @param {object} message without its `ask`, the number of the request
+   * @param {object} message without `ask`, its request id, which the answer repeats
    * @param {{timeout?: number}} [options] ms
-   * @returns {Promise<any>} the result
-   * @throws {Error} the peer's error, the reason of the close, or a timeout
+   * @returns {Promise<any>} the result; rejects with the peer's error, the reason of a close, or a timeout
    */
   request(message, { timeout = ANSWER_TIMEOUT } = {}) {
     return new Promise((resolve, reject) => {
@@ -97,6 +98,8 @@ export class Link {
       const ask = ++this.#lastRequest
       this.#read()
       this.send({ ...message, ask })
+      // Sending to a peer that does not read closes the link.
+      if (this.reason) return reject(new Error(this.reason))
       const timer = setTimeout(
         () => this.#onAnswer({ ask, error: `no answer within ${timeout / 1000} s` }),
         timeout,
@@ -105,7 +108,7 @@ export class Link {
     })
   }
 
-  /** Ignores an answer without a request. @param {{ask: number, result?: any, error?: any}} answer */
+  /** Ignores an answer to no request, or to one that timed out. @param {{ask: number, result?: any, error?: any}} answer */
   #onAnswer({ ask, result, error }) {
     const request = this.#requests.get(ask)
     if (!request) return
@@ -115,17 +118,17 @@ export class Link {
     else request.reject(new Error(String(error)))
   }
 
-  /** @param {string} text of a line */
-  #write(text) {
-    if (text.length >= MAX_LINE) throw new RangeError(`${text.length} bytes are too many`)
+  /** @param {string} line @throws {RangeError} it is too long */
+  #write(line) {
+    if (line.length >= MAX_LINE) throw new RangeError(`a message of ${line.length} characters is too long`)
     if (this.reason) return
-    if (this.#socket.writableLength > MAX_LINE) this.close('the other side does not read')
-    else this.#socket.write(`${text}\n`)
+    if (this.#socket.writableLength > MAX_LINE) this.close('the peer does not read')
+    else this.#socket.write(`${line}\n`)
   }
 
   /**
-   * Waits a moment for sent data to arrive, and ignores received data.
-   * @param {string} [reason] @returns {Promise<void>} when it is closed
+   * Lets the socket send what is buffered, for 2 s at most, and ignores received data.
+   * @param {string} [reason] @returns {Promise<void>} when the socket is closed
    */
   close(reason = 'closed') {
     if (!this.reason) {
@@ -142,25 +145,26 @@ export class Link {
   /** @param {string} text */
   #onData(text) {
     if (this.reason) return
-    this.#silent = 0
-    // A long line is concatenated once, not searched again with each chunk.
+    this.#silentHeartbeats = 0
+    // Only the new chunk is searched, so that a long line does not cost quadratic time.
     const [end, ...lines] = text.split('\n')
     this.#rest += end
     for (const line of lines) {
       if (this.#rest && !this.reason) this.#onLine(this.#rest)
       this.#rest = line
     }
-    if (this.#rest.length > this.limit) this.#tooLong()
+    if (this.#rest.length > this.maxLine) this.#closeTooLong()
   }
 
-  #tooLong() {
+  #closeTooLong() {
     this.#rest = ''
-    this.close(`a line of more than ${this.limit >= MB ? `${this.limit / MB} MB` : `${this.limit / KB} KB`}`)
+    const size = this.maxLine >= MB ? `${this.maxLine / MB} MB` : `${this.maxLine / KB} KB`
+    this.close(`a line of more than ${size}`)
   }
 
   /** @param {string} line */
   #onLine(line) {
-    if (line.length > this.limit) return this.#tooLong()
+    if (line.length > this.maxLine) return this.#closeTooLong()
     let message
     try {
       message = JSON.parse(line)

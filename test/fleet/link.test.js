@@ -84,7 +84,7 @@ t.test('both ends of a line get objects, in order, also such of many MiB', async
   })
   server.lines[0].send({ type: 'd' })
   t.same(await back, { type: 'd' })
-  t.throws(() => line.send({ long: 'x'.repeat(MAX_LINE) }), /too many/)
+  t.throws(() => line.send({ long: 'x'.repeat(MAX_LINE) }), /too long/)
   const closed = new Promise(resolve => {
     server.lines[0].onClose = resolve
   })
@@ -235,7 +235,18 @@ t.test('who does not read is closed before it fills the memory', async t => {
   })
   const text = 'x'.repeat(4 << 20)
   for (let i = 0; i < 20; i++) line.send({ text })
-  t.equal(await closed, 'the other side does not read')
+  t.equal(await closed, 'the peer does not read')
+})
+
+t.test('a request that finds the peer not reading is rejected at once', async t => {
+  const server = await listen(t)
+  const deaf = await dial(server.port)
+  t.teardown(() => deaf.close())
+  await server.until(() => server.lines.length === 1)
+  const [line] = server.lines
+  for (let i = 0; i < 2; i++) line.send({ text: 'x'.repeat(10 << 20) })
+  await t.rejects(line.request({ type: 'late' }, { timeout: 2000 }), { message: 'the peer does not read' })
+  t.throws(() => line.send({ text: 'x'.repeat(MAX_LINE) }), /too long/)
 })
 
 t.test('questions get their answers, refusals and ends are errors', async t => {
