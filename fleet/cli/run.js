@@ -1,3 +1,4 @@
+import { constants } from 'node:os'
 import { resolve } from 'node:path'
 import { UsageError } from '../../src/cli/args.js'
 import { COMMAND } from '../../src/version.js'
@@ -19,8 +20,9 @@ import {
 
 /** @typedef {import('../../src/cli/command.js').Io} Io */
 
-/** ms between two lines of progress where lines are not overwritten. */
-const BETWEEN = 5000
+/** ms between two lines of progress when stderr is not a terminal. */
+const PROGRESS_INTERVAL = 5000
+const MAX_SCALE = 100
 const HELP = `Usage: ${COMMAND} fleet run SCENARIO [flags]
 
 Runs a scenario: starts a gateway and drones, measures, writes a report, and stops everything that it started. Most
@@ -53,7 +55,7 @@ Drones:
   -y, --yes                       confirm the cost in advance
 
 ${PROVIDER_HELP}
-Limits (exit status 1 if one is exceeded):
+Limits (exit status 1 if one is broken):
       --max-p99 200ms             latency of each step: 99th percentile
       --max-mean 50ms             mean
       --max-max 2s                maximum
@@ -104,9 +106,9 @@ export const fleetRun = fleetCommand({
   async run(io, flags, progress) {
     const { SCENARIOS } = await import('../scenarios/index.js')
     if (flags.list) return list(io, SCENARIOS)
-    const request = await requestOf(io, flags)
-    const provider = await PROVIDERS[request.providerName].load()
-    const options = { ...request, provider }
+    const parsed = await parseOptions(io, flags)
+    const provider = await PROVIDERS[parsed.providerName].load()
+    const options = { ...parsed, provider }
     return flags['dry-run'] ? await dryRun(io, options) : await run(io, options, flags.yes === true, progress)
   },
 })
@@ -118,10 +120,11 @@ function list({ stdout }, scenarios) {
   return 0
 }
 
-/** @param {string | undefined} text @returns {number} */
+/** @param {string | undefined} text @returns {number} share of the published load @throws {UsageError} */
 function scaleOf(text = '1') {
   const value = /^\d*\.?\d+(?:e-?\d+)?$/.test(text) ? Number(text) : Number.NaN
-  if (!(value > 0 && value <= 100)) throw new UsageError(`--scale: "${text}" is not a number like 0.1 or 1`)
+  if (!(value > 0 && value <= MAX_SCALE))
+    throw new UsageError(`--scale: "${text}" is not a number like 0.1 or 1, up to ${MAX_SCALE}`)
   return value
 }
 
@@ -135,31 +138,32 @@ function overridesOf(pairs) {
   return overrides
 }
 
-/** @param {string | undefined} text @returns {string[]} base URLs */
+/** @param {string | undefined} text URLs separated by commas @returns {string[]} base URLs @throws {UsageError} */
 function targetOf(text) {
   if (text === undefined) return []
   try {
     return parseSettings([['host', text]]).host ?? []
   } catch (error) {
-    throw error instanceof UsageError ? new UsageError(error.message.replace('host', '--target')) : error
+    // The flag is the setting `host`, and its errors begin with that name.
+    throw error instanceof UsageError ? new UsageError(error.message.replace(/^host\b/, '--target')) : error
   }
 }
 
-/** @param {Record<string, any>} flags @param {string} name */
+/** @param {Record<string, any>} flags @param {string} name @returns {number | undefined} @throws {UsageError} */
 const countOf = (flags, name) => (flags[name] === undefined ? undefined : count(flags[name], `--${name}`))
 
 /** @param {string} name @throws {UsageError} */
 async function scenarioOf(name) {
-  const { findScenario, ScenarioError } = await import('../scenarios/index.js')
+  const { findScenario, UnknownScenarioError } = await import('../scenarios/index.js')
   try {
     return findScenario(name)
   } catch (error) {
-    throw error instanceof ScenarioError ? new UsageError(error.message) : error
+    throw error instanceof UnknownScenarioError ? new UsageError(error.message) : error
   }
 }
 
-/** @param {Io} io @param {Record<string, any>} flags @throws {UsageError} */
-async function requestOf({ env, cwd }, flags) {
+/** Parses the command line and the environment. @param {Io} io @param {Record<string, any>} flags @throws {UsageError} */
+async function parseOptions({ env, cwd }, flags) {
   const { parseLimits } = await import('../runner/limits.js')
   const [name] = flags.words
   if (name === undefined) throw new UsageError('no scenario given (--list shows all)')
@@ -186,7 +190,7 @@ async function requestOf({ env, cwd }, flags) {
 }
 
 /** @typedef {import('../providers/contract.js').Provider} Provider */
-/** @typedef {Awaited<ReturnType<typeof requestOf>> & {provider: Provider}} Options */
+/** @typedef {Awaited<ReturnType<typeof parseOptions>> & {provider: Provider}} Options */
 
 const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
@@ -195,8 +199,8 @@ async function run(io, options, yes, progress) {
   const { runScenario } = await import('../runner/run.js')
   const abort = new AbortController()
   const onSignal = (/** @type {NodeJS.Signals} */ signal) => {
-    // The second signal ends at once; started processes end by themselves without the runner.
-    if (abort.signal.aborted) process.exit(signal === 'SIGINT' ? 130 : 143)
+    // A second signal ends at once; without the runner, the processes that it started end by themselves.
+    if (abort.signal.aborted) process.exit(128 + constants.signals[signal])
     progress.line('ending the run; results so far are kept (press again to quit at once)')
     abort.abort()
   }
@@ -208,11 +212,11 @@ async function run(io, options, yes, progress) {
       signal: abort.signal,
       log: text => progress.line(text),
       progress(text) {
-        if (!process.stderr.isTTY && Date.now() - shownAt < BETWEEN) return
+        if (!process.stderr.isTTY && Date.now() - shownAt < PROGRESS_INTERVAL) return
         shownAt = Date.now()
         progress.show(text)
       },
-      confirm: plan => confirm(plan, yes, progress),
+      confirm: plan => confirmCost(plan, yes, progress),
     })
     progress.clear()
     return await conclude(io, result, failure, options.out)
@@ -231,6 +235,7 @@ async function conclude({ stdout, stderr }, result, failure, out) {
   const { title, lines } = verdictOf(result)
   const broken = result.limits.filter(limit => limit.broken)
   for (const limit of result.limits) stdout(`${limit.broken ? 'broken' : 'holds '}  ${limitText(limit)}\n`)
+  // Lines about limits begin with their flags; they are printed above.
   stdout(`${title}. ${lines.filter(line => !line.startsWith('--')).join(' ')}\n`)
   stdout(`${out}/report.html\n`)
   if (failure !== '') stderr(`halley: ${failure}\n`)
@@ -248,7 +253,7 @@ async function dryRun({ stdout }, options) {
 }
 
 /** @param {import('../providers/contract.js').LaunchPlan} plan @param {boolean} yes @param {Progress} progress */
-async function confirm({ lines, price }, yes, progress) {
+async function confirmCost({ lines, price }, yes, progress) {
   if (price === null) return true
   for (const line of lines) progress.line(line)
   progress.line(priceText(price))

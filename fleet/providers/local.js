@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { makeFolder } from '../../src/doctor/index.js'
 import { LaunchError, ProviderError } from './contract.js'
-import { handleOf, isAlive, processesOf, signal } from './processes.js'
+import { findDrones, handleOf, isAlive, killOrphans, signal } from './processes.js'
 
 /** @typedef {import('../schema.js').Handle} Handle */
 /** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
@@ -151,7 +151,7 @@ export const local = Object.freeze({
   },
 
   async find(runs, { dir }) {
-    const alive = await processesOf(folderOf(dir))
+    const alive = await findDrones(folderOf(dir))
     const ids = [...new Set([...(await idsIn(dir)), ...alive.keys()])]
     const handles = ids.map(async id => {
       const config = await readConfig(configOf(dir, id))
@@ -193,7 +193,7 @@ export const local = Object.freeze({
       if (!(await endAll('SIGKILL'))) throw new ProviderError('some drones cannot be killed')
     }
     // A process group may outlive its leader.
-    for (const { handle } of known) await signal(handle, 'SIGKILL', true)
+    for (const { handle } of known) await killOrphans(handle)
     for (const { id } of handles) {
       for (const file of [configOf(dir, id), handleFile(dir, id), logOf(dir, id)])
         await rm(file, { force: true })

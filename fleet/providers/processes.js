@@ -5,55 +5,58 @@ import { basename, dirname } from 'node:path'
 
 /**
  * @param {number} pid
- * @returns {Promise<string>} its start, in ticks since the machine's; '': it has ended, though its parent may not have
- *   noticed
+ * @returns {Promise<string>} start time, clock ticks since boot; '' if it has ended, also as a zombie
  */
-async function startOf(pid) {
+async function startTimeOf(pid) {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  // The name, in parentheses, may contain anything.
+  // The second field, the name in parentheses, may contain spaces and parentheses.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return text === '' || fields[0] === 'Z' || fields[0] === 'X' ? '' : fields[19]
 }
 
-/** @param {number} pid @returns {Promise<string>} `1234@567890`: pid and start */
-export const handleOf = async pid => `${pid}@${await startOf(pid)}`
+/** @param {number} pid @returns {Promise<string>} `1234@567890`: pid and start time */
+export const handleOf = async pid => `${pid}@${await startTimeOf(pid)}`
 
-/** @param {string} handle */
+/** @param {string} handle @returns {{pid: number, start: string | undefined}} */
 const partsOf = handle => {
   const [pid, start] = handle.split('@')
   return { pid: Number(pid), start }
 }
 
-/** @param {string} handle @returns {Promise<boolean>} */
+/** @param {string} handle @returns {Promise<boolean>} whether this very process runs */
 export async function isAlive(handle) {
   const { pid, start } = partsOf(handle)
-  return pid > 0 && start !== '' && start !== undefined && (await startOf(pid)) === start
+  return pid > 0 && start !== '' && start !== undefined && (await startTimeOf(pid)) === start
 }
 
 /**
- * @param {string} handle @param {NodeJS.Signals} name
- * @param {boolean} [orphans] signal its group, when the process itself has ended
- * @returns {Promise<boolean>} whether it existed
+ * Signals a running process; SIGKILL goes to its whole group.
+ * @param {string} handle @param {NodeJS.Signals} name @returns {Promise<boolean>} whether it was running
  */
-export async function signal(handle, name, orphans = false) {
+export const signal = async (handle, name) => (await isAlive(handle)) && send(partsOf(handle).pid, name)
+
+/** Kills the rest of a process group whose leader has ended. @param {string} handle of the leader */
+export async function killOrphans(handle) {
   const { pid } = partsOf(handle)
+  // The kernel does not reuse a pid while its group has processes: a new process means that the group has ended.
+  if ((await startTimeOf(pid)) === '') send(pid, 'SIGKILL')
+}
+
+/** @param {number} pid of a group leader @param {NodeJS.Signals} name @returns {boolean} whether it was sent */
+function send(pid, name) {
   if (!(pid > 1)) return false
-  const alive = await isAlive(handle)
-  // If another process has the pid now, so it has the group.
-  if (alive === orphans || (orphans && (await startOf(pid)) !== '')) return false
   try {
-    process.kill(name === 'SIGKILL' ? -pid : pid, name)
-    return true
+    return process.kill(name === 'SIGKILL' ? -pid : pid, name)
   } catch {
     return false
   }
 }
 
 /**
- * Running drones, whoever started them: those with their configuration in a folder.
- * @param {string} folder @returns {Promise<Map<string, string>>} id -> handle
+ * Finds running drones, whoever started them, by their command line.
+ * @param {string} folder of their configuration files @returns {Promise<Map<string, string>>} id -> handle
  */
-export async function processesOf(folder) {
+export async function findDrones(folder) {
   const pids = (await readdir('/proc').catch(() => /** @type {string[]} */ ([]))).filter(name =>
     /^\d+$/.test(name),
   )

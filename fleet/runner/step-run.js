@@ -104,14 +104,14 @@ export class StepRun {
       last = await snapshots.until((snapshot, seconds) => {
         last = snapshot
         if (this.#wanted === n) least = Math.min(least, snapshot.gauges.open)
-        refusal.messages(snapshot)
-        refusal.recovery(snapshot)
+        refusal.checkMessages(snapshot)
+        refusal.checkRecovery(snapshot)
         const measuredSeconds = (snapshot.time - first.time) / 1000
         this.#disturb(seconds)
         this.#say(`measuring ${Math.round(measuredSeconds)}/${this.#step.seconds} s`, snapshot)
         return measuredSeconds >= this.#step.seconds - 0.5
       })
-      refusal.messages(last, true)
+      refusal.checkMessages(last, true)
       keep(false)
     } catch (error) {
       if (last !== first) keep(true)
@@ -147,13 +147,13 @@ export class StepRun {
     const watch = new RampWatch(n)
     const watching = snapshots.until(snapshot => {
       peak = Math.max(peak, snapshot.rates.opened)
-      refusal.connections(snapshot)
+      refusal.checkConnections(snapshot)
       this.#say('opening', snapshot)
       return watch.hasEnded(snapshot, isRamped)
     })
     await snapshots.race(Promise.all([ramped, watching]))
     const last = snapshots.last
-    refusal.subscriptions(last)
+    refusal.checkSubscriptions(last)
     if (last.gauges.open < n) {
       const [fault] = topFault(last.faults, before.faults) ?? ['no reason is known']
       const reason = withHint(fault, last.settings.transport)
@@ -169,7 +169,7 @@ export class StepRun {
   /** @param {RefusalCheck} refusal */
   async #settle(refusal) {
     await this.#context.snapshots.until((snapshot, seconds) => {
-      refusal.messages(snapshot)
+      refusal.checkMessages(snapshot)
       this.#say('settling', snapshot)
       return seconds >= this.#step.settle
     })

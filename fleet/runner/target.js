@@ -1,33 +1,34 @@
-// The server under load: whether it can be reached, and why it refuses connections or messages.
+// The target of a run: whether it is reachable, and why it refuses connections, subscriptions or messages.
 
 import { connect } from 'node:net'
 import { count } from '../../src/charts/format.js'
 
+/** ms */
 const CONNECT_TIMEOUT = 5000
 
 /** @param {string} url @returns {{host: string, port: number}} */
-function hostOf(url) {
+function addressOf(url) {
   const { hostname, port, protocol } = new URL(url)
   return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (protocol === 'https:' ? 443 : 80) }
 }
 
 /** @param {string} url @returns {boolean} */
-export const isLoopback = url => /^(?:127\.|localhost$|::1$)/.test(hostOf(url).host)
+export const isLoopback = url => /^(?:127\.|localhost$|::1$)/.test(addressOf(url).host)
 
-/** @type {Record<string, string>} */
+/** Codes of Node.js -> reason. @type {Record<string, string>} */
 const REASONS = {
-  ECONNREFUSED: 'nobody listens there',
-  ENOTFOUND: 'there is no such host',
-  EAI_AGAIN: 'the name cannot be looked up',
-  EHOSTUNREACH: 'there is no way to that host',
-  ENETUNREACH: 'there is no way to that network',
+  ECONNREFUSED: 'no server listens on this port',
+  ENOTFOUND: 'unknown host',
+  EAI_AGAIN: 'unknown host, or no name server answers',
+  EHOSTUNREACH: 'no route to this host',
+  ENETUNREACH: 'no route to this network',
   ETIMEDOUT: 'no answer',
 }
 
-/** @param {string} url @returns {Promise<void>} @throws {RunError} no server */
+/** @param {string} url @returns {Promise<void>} rejects with a RunError if no TCP connection can be opened */
 export function checkReachable(url) {
   return new Promise((resolve, reject) => {
-    const socket = connect(hostOf(url))
+    const socket = connect(addressOf(url))
     const fail = (/** @type {string} */ code) => {
       socket.destroy()
       const reason = REASONS[code]
@@ -47,28 +48,28 @@ export function checkReachable(url) {
 
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
 
-/** s that a target may refuse everything */
+/** s for which a target may refuse everything before the run ends. */
 const REFUSAL_TIME = 4
-/** Due messages of which at least one should have been accepted. */
-const ENOUGH_DUE = 3
-/** s in which returning subscriptions should have been recovered */
+/** Minimum messages due before a target that accepted none is said to refuse them. */
+const MIN_DUE = 3
+/** s that a target may take to recover the first subscription after a reconnect. */
 const RECOVERY_TIME = 1
 
-/** Meanings of faults with an unclear text. @type {readonly [RegExp, (transport: string) => string][]} */
+/** What the cause of a fault may be. @type {readonly [RegExp, (transport: string) => string][]} */
 const HINTS = Object.freeze([
-  [/HTTP 404/, transport => `there is no ${transport} transport, or it is not switched on`],
-  [/HTTP 40[13]/, () => 'a key or a token is missing, or wrong (--api-key, --token-secret)'],
-  [/ECONNREFUSED/, () => 'nobody listens there'],
+  [/HTTP 404/, transport => `the ${transport} transport does not exist or is disabled`],
+  [/HTTP 40[13]/, () => 'a key or a token is missing or wrong (--api-key, --token-secret)'],
+  [/ECONNREFUSED/, () => REASONS.ECONNREFUSED],
   [/\b(?:3500|3501|101|109)\b|token/i, () => 'clients need a token (--token-secret)'],
   [/\b103\b|permission/i, () => 'clients may not subscribe to these channels'],
   [/\b102\b|unknown channel/i, () => 'the target does not know these channels: its namespaces are missing'],
   [/EADDRNOTAVAIL/, () => 'too few source addresses or ports (--set addresses=...)'],
-  [/EMFILE/, () => 'a process may not open enough files (ulimit -n)'],
+  [/EMFILE/, () => 'the open-files limit of a process is too low (ulimit -n)'],
 ])
 
 /**
- * @param {Record<string, number>} faults @param {Record<string, number>} [before]
- * @returns {[string, number] | null} the most frequent one since `before`
+ * @param {Record<string, number>} faults counts by text @param {Record<string, number>} [before] earlier counts
+ * @returns {[string, number] | null} the most frequent fault since then, and its count
  */
 export function topFault(faults, before = {}) {
   const since = Object.entries(faults).map(
@@ -78,35 +79,38 @@ export function topFault(faults, before = {}) {
   return first ?? null
 }
 
-/** @param {string} fault @param {string} transport */
+/** @param {string} fault @param {string} transport @returns {string} with its likely cause, if one is known */
 export function withHint(fault, transport) {
   const hint = HINTS.find(([pattern]) => pattern.test(fault))?.[1](transport)
   return hint === undefined ? fault : `${fault}: ${hint}`
 }
 
-/** Detects a target that refuses everything. */
+/** Detects a target that refuses everything, so that a run ends early and says why. */
 export class RefusalCheck {
   #target
   #before
-  #since = 0
-  #unrecovered = 0
+  /** Time of the first snapshot in a row that shows a refusal, Unix ms; 0: the last one showed none. */
+  #refusedSince = 0
+  /** The same for recovery, which is checked beside messages. */
+  #unrecoveredSince = 0
 
-  /** @param {string} target @param {FleetSnapshot} before */
+  /** @param {string} target for errors @param {FleetSnapshot} before counters to compare with */
   constructor(target, before) {
     this.#target = target
     this.#before = before
   }
 
   /**
-   * While connections are opened. @param {FleetSnapshot} snapshot
-   * @throws {RunError} none was opened, and attempts were refused for some seconds
+   * Call it while connections are being opened. @param {FleetSnapshot} snapshot
+   * @throws {RunError} for 4 s no connection was opened and attempts failed
    */
-  connections(snapshot) {
+  checkConnections(snapshot) {
     const { counters, faults, gauges, settings } = snapshot
     const failed = counters.failed - this.#before.counters.failed
     const refused = counters.refused - this.#before.counters.refused
-    const bad = gauges.open === 0 && failed + refused > 0 && counters.opened === this.#before.counters.opened
-    if (!this.#lasts(bad, snapshot.time)) return
+    const noneOpened =
+      gauges.open === 0 && failed + refused > 0 && counters.opened === this.#before.counters.opened
+    if (!this.#lasts(noneOpened, snapshot.time)) return
     const [fault] = topFault(faults, this.#before.faults) ?? ['no answer']
     const what = failed > 0 ? 'takes no connections' : 'refuses the subscriptions'
     throw new RunError(
@@ -115,56 +119,57 @@ export class RefusalCheck {
   }
 
   /**
-   * After connections have been opened. @param {FleetSnapshot} snapshot
-   * @throws {RunError} the target refused the purpose of each of them
+   * Call it after connections were opened. @param {FleetSnapshot} snapshot
+   * @throws {RunError} the target refused at least one subscription per connection
    */
-  subscriptions({ counters, faults, settings }) {
+  checkSubscriptions({ counters, faults, settings }) {
     const opened = counters.opened - this.#before.counters.opened
     const refused = counters.refused - this.#before.counters.refused
     if (opened === 0 || refused < opened) return
-    const [fault] = topFault(faults, this.#before.faults) ?? ['no reason is given']
+    const [fault] = topFault(faults, this.#before.faults) ?? ['no reason given']
     throw new RunError(
       `${this.#target} refuses the subscriptions: ${withHint(fault, settings.transport)} (${count(refused)} of them)`,
     )
   }
 
   /**
-   * While connections are lost and reopened. @param {FleetSnapshot} snapshot
-   * @throws {RunError} subscriptions request recovery, and the target does not even try
+   * Call it while connections are lost and reopened. @param {FleetSnapshot} snapshot
+   * @throws {RunError} subscriptions request recovery, and the target answers none of these requests
    */
-  recovery({ counters, settings, time }) {
+  checkRecovery({ counters, settings, time }) {
     const since = (/** @type {'reconnects' | 'recovered' | 'unrecovered'} */ name) =>
       counters[name] - this.#before.counters[name]
-    const bad = settings.recover && since('reconnects') > 0 && since('recovered') + since('unrecovered') === 0
-    // This check runs beside that of messages: it has its own start time.
-    if (!bad) this.#unrecovered = 0
-    else this.#unrecovered ||= time
-    if (!bad || time - this.#unrecovered < RECOVERY_TIME * 1000) return
+    const noneRecovered =
+      settings.recover && since('reconnects') > 0 && since('recovered') + since('unrecovered') === 0
+    if (!noneRecovered) this.#unrecoveredSince = 0
+    else this.#unrecoveredSince ||= time
+    if (!noneRecovered || time - this.#unrecoveredSince < RECOVERY_TIME * 1000) return
     throw new RunError(
       `${this.#target} does not recover subscriptions: these channels have no history, or clients are not allowed to recover`,
     )
   }
 
   /**
-   * While messages are published. @param {FleetSnapshot} snapshot @param {boolean} [atEnd] do not wait any longer
+   * Call it while messages are published. @param {FleetSnapshot} snapshot
+   * @param {boolean} [atEnd] this is the last check: decide without waiting
    * @throws {RunError} none was accepted
    */
-  messages(snapshot, atEnd = false) {
+  checkMessages(snapshot, atEnd = false) {
     const { counters, faults, settings, time } = snapshot
     const due = (settings.publish_rate * (time - this.#before.time)) / 1000
-    const bad = due >= ENOUGH_DUE && counters.published === this.#before.counters.published
-    if (!this.#lasts(bad, time) && !(atEnd && bad)) return
+    const noneAccepted = due >= MIN_DUE && counters.published === this.#before.counters.published
+    if (!this.#lasts(noneAccepted, time) && !(atEnd && noneAccepted)) return
     const [fault] = topFault(faults, this.#before.faults) ?? ['no answer']
     throw new RunError(`${this.#target} does not accept messages: ${withHint(fault, settings.transport)}`)
   }
 
-  /** @param {boolean} bad @param {number} time */
-  #lasts(bad, time) {
-    if (!bad) this.#since = 0
-    else this.#since ||= time
-    return bad && time - this.#since >= REFUSAL_TIME * 1000
+  /** @param {boolean} refused @param {number} time Unix ms @returns {boolean} for REFUSAL_TIME without a break */
+  #lasts(refused, time) {
+    if (!refused) this.#refusedSince = 0
+    else this.#refusedSince ||= time
+    return refused && time - this.#refusedSince >= REFUSAL_TIME * 1000
   }
 }
 
-/** Why a run cannot begin or continue; the message is one line. */
+/** Thrown if a run cannot begin or continue; the message is one line. */
 export class RunError extends Error {}

@@ -3,40 +3,43 @@ import * as ours from './figures.js'
 import { commonDifferences, connectionsText, dronesFor, gatewayFor, openingRate, scaled } from './sizing.js'
 
 const CHANNEL = 'big'
-const IDLE = 100_000
+const IDLE_CONNECTIONS = 100_000
 const PING_SECONDS = 20
-const OPENED = 5000
+const OPENED_PER_SECOND = 5000
 const IDLE_NAME = '100,000 idle'
 
-/** @type {readonly {clients: number, rate: number, latency: string, machine: string}[]} */
+/**
+ * Published steps. `clients` subscribe to the channel; `messages` are published on it per second.
+ * @type {readonly {clients: number, messages: number, latency: string, machine: string}[]}
+ */
 const LOADS = Object.freeze([
-  { clients: 500, rate: 30, latency: 'under 35 ms', machine: 't2.medium' },
-  { clients: 3000, rate: 4, latency: 'under 250 ms', machine: 't2.medium' },
-  { clients: 500, rate: 250, latency: '2.8 ms', machine: 'm3.2xlarge' },
-  { clients: 3000, rate: 60, latency: '15 ms', machine: 'm3.2xlarge' },
+  { clients: 500, messages: 30, latency: 'under 35 ms', machine: 't2.medium' },
+  { clients: 3000, messages: 4, latency: 'under 250 ms', machine: 't2.medium' },
+  { clients: 500, messages: 250, latency: '2.8 ms', machine: 'm3.2xlarge' },
+  { clients: 3000, messages: 60, latency: '15 ms', machine: 'm3.2xlarge' },
 ])
 
-/** @param {{clients: number, rate: number}} load */
-const nameOf = ({ clients, rate }) => `${count(clients)} clients × ${rate}/s`
+/** @param {{clients: number, messages: number}} load */
+const nameOf = ({ clients, messages }) => `${count(clients)} clients × ${messages}/s`
 
 /** @type {import('./contract.js').Scenario} */
 export const bigChannel = {
   name: 'big-channel',
-  summary: 'one channel with everybody on it, and 100,000 idle connections',
+  summary: 'one channel with all clients on it, and 100,000 idle connections',
   source: 'Carotene (Erlang)',
   machine: 't2.medium (2 vCPU, 4 GB) and m3.2xlarge',
   load: 'one channel: 500 clients × 30/s, 3,000 × 4/s, 500 × 250/s, 3,000 × 60/s; then 100,000 idle connections with a keep-alive every 20 s',
-  scaled: 'connections; the rates of the channel and the interval between two keep-alives stay',
+  scaled: 'connections; the message rates and the keep-alive interval stay the same',
   plan(options) {
-    const idle = scaled(IDLE, options.scale)
-    const most = Math.max(idle, ...LOADS.map(({ clients }) => scaled(clients, options.scale)))
-    const rate = openingRate(OPENED, options)
+    const idle = scaled(IDLE_CONNECTIONS, options.scale)
+    const maxConnections = Math.max(idle, ...LOADS.map(({ clients }) => scaled(clients, options.scale)))
+    const rate = openingRate(OPENED_PER_SECOND, options)
     return {
-      drones: dronesFor(most, options),
-      gateway: gatewayFor(most, options, { client: { ping_interval: `${PING_SECONDS}s` } }),
+      drones: dronesFor(maxConnections, options),
+      gateway: gatewayFor(maxConnections, options, { client: { ping_interval: `${PING_SECONDS}s` } }),
       size: {
-        connections: most,
-        text: `one channel with ${LOADS.map(({ clients, rate: each }) => `${count(scaled(clients, options.scale))} × ${each}/s`).join(', ')}; then ${connectionsText(idle)} that are idle`,
+        connections: maxConnections,
+        text: `one channel with ${LOADS.map(({ clients, messages }) => `${count(scaled(clients, options.scale))} × ${messages}/s`).join(', ')}; then ${connectionsText(idle)} without messages`,
       },
       steps: [
         ...LOADS.map(load => {
@@ -49,7 +52,7 @@ export const bigChannel = {
               rate,
               channels: [CHANNEL],
               publish_channels: [CHANNEL],
-              publish_rate: load.rate,
+              publish_rate: load.messages,
               publish_size: 128,
               publishers: 1,
             },
@@ -68,8 +71,8 @@ export const bigChannel = {
       ],
       differs: [
         ...commonDifferences(options),
-        'The published runs do not say how long a message was; here it has 128 bytes.',
-        'They were made on two machines of different size; here all steps ran on the same one.',
+        'The published runs do not give the message size; here it is 128 bytes.',
+        'They used two machines of different size; here all steps ran on one.',
         'Messages are published over the server API.',
       ],
     }
@@ -84,7 +87,7 @@ export const bigChannel = {
     {
       label: 'Idle connections',
       value: '100,000 in 4 GB',
-      note: 't2.medium, keep-alive every 20 s and a pong back',
+      note: 't2.medium, keep-alive every 20 s, answered with a pong',
       ours: ours.of(IDLE_NAME).connections,
     },
   ],

@@ -4,7 +4,7 @@ import { connectionsText, dronesFor, gatewayFor, openingRate, scaled, workersFor
 const CONNECTIONS = 10_000
 const SUBJECTS = 100
 const BYTES = 256
-const OPENED = 2000
+const OPENED_PER_SECOND = 2000
 const SECONDS = 60
 /** Publications that a channel keeps: several times those of a minute. */
 const HISTORY = 1000
@@ -38,7 +38,7 @@ export const chaos = {
   scaled: 'connections; channels, messages and disturbances stay',
   plan(options) {
     const connections = scaled(CONNECTIONS, options.scale)
-    const rate = openingRate(OPENED, options)
+    const rate = openingRate(OPENED_PER_SECOND, options)
     const gateway = gatewayFor(
       connections,
       options,

@@ -2,32 +2,30 @@ import { count } from '../../src/charts/format.js'
 import { connectionsText, dronesFor, gatewayFor, openingRate, scaled } from './sizing.js'
 
 const CONNECTIONS = 100_000
-/** 200,000 a minute */
-const CHURN = 200_000 / 60
-const SUBJECTS = 1000
-const BYTES = 256
-const OPENED = 5000
+const REOPENED_PER_SECOND = 200_000 / 60
+const CHANNELS = 1000
+const MESSAGE_BYTES = 256
+const OPENED_PER_SECOND = 5000
 
 /** @type {import('./contract.js').Scenario} */
 export const churn = {
   name: 'churn',
-  summary: 'connections come and go all the while, and those that stay miss nothing',
+  summary: 'connections are closed and reopened all the time, and the others miss no message',
   source: '',
   machine: '',
-  load: '100,000 WebSocket connections, 200,000 a minute of them closed and opened anew; each on one of 1,000 channels, one message/s of 256 bytes to each',
-  scaled:
-    'connections, channels, and connections that come and go; each client gets one message/s at every scale',
+  load: '100,000 WebSocket connections, 200,000 a minute of them closed and reopened; each on one of 1,000 channels, one message/s of 256 bytes to each',
+  scaled: 'connections, channels, and reopened connections; each client gets one message/s at every scale',
   plan(options) {
     const connections = scaled(CONNECTIONS, options.scale)
-    const subjects = scaled(SUBJECTS, options.scale)
-    const leaving = CHURN * options.scale
-    const rate = openingRate(OPENED, options)
+    const channelCount = scaled(CHANNELS, options.scale)
+    const reopened = REOPENED_PER_SECOND * options.scale
+    const rate = openingRate(OPENED_PER_SECOND, options)
     return {
       drones: dronesFor(connections, options),
       gateway: gatewayFor(connections, options),
       size: {
         connections,
-        text: `${connectionsText(connections)}, ${count(leaving * 60)} a minute closed and opened anew, one message/s to each`,
+        text: `${connectionsText(connections)}, ${count(reopened * 60)} a minute closed and reopened, one message/s to each`,
       },
       steps: [
         {
@@ -36,13 +34,13 @@ export const churn = {
             transport: 'websocket',
             n: connections,
             rate,
-            channels: [`s{1..${subjects}}`],
-            publish_channels: [`s{1..${subjects}}`],
-            publish_rate: subjects,
-            publish_size: BYTES,
+            channels: [`s{1..${channelCount}}`],
+            publish_channels: [`s{1..${channelCount}}`],
+            publish_rate: channelCount,
+            publish_size: MESSAGE_BYTES,
             publish_order: 'sequential',
             publishers: 1,
-            churn: leaving,
+            churn: reopened,
           },
           ramp: Math.ceil(connections / rate),
           settle: 5,

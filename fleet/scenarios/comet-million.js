@@ -4,7 +4,7 @@ import { commonDifferences, connectionsText, dronesFor, gatewayFor, openingRate,
 
 const CONNECTIONS = 1_000_000
 const PING_SECONDS = 20
-const OPENED = 6000
+const OPENED_PER_SECOND = 6000
 /** 400,000 of them leave at once. */
 const LEAVING = 0.4
 const LEAVE = 'many leave at once'
@@ -29,7 +29,7 @@ export const cometMillion = {
     const settings = {
       transport: 'uni_http_stream',
       n: connections,
-      rate: openingRate(OPENED, options),
+      rate: openingRate(OPENED_PER_SECOND, options),
       channels: [],
       concurrency: options.local ? Math.ceil(UNDER_WAY / drones) : UNDER_WAY,
     }

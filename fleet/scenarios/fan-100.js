@@ -5,7 +5,7 @@ import { commonDifferences, connectionsText, dronesFor, gatewayFor, openingRate,
 const SUBJECTS = 100
 const PUBLISHED = 1000
 const BYTES = 512
-const OPENED = 5000
+const OPENED_PER_SECOND = 5000
 /** As published; and shorter on this machine. */
 const SECONDS = 600
 const LOCAL_SECONDS = 60
@@ -28,7 +28,7 @@ export const fan100 = {
   plan(options) {
     const sizes = MEANS.map((_, index) => scaled((index + 1) * EACH, options.scale))
     const most = sizes[STEPS - 1]
-    const rate = openingRate(OPENED, options)
+    const rate = openingRate(OPENED_PER_SECOND, options)
     const seconds = options.seconds ?? (options.local ? LOCAL_SECONDS : SECONDS)
     return {
       drones: dronesFor(most, options),

@@ -10,7 +10,7 @@ import { personalAndGroup } from './personal-and-group.js'
 
 /** @typedef {import('./contract.js').Scenario} Scenario */
 
-/** @type {readonly Scenario[]} */
+/** In the order of `fleet run --list`. @type {readonly Scenario[]} */
 export const SCENARIOS = Object.freeze([
   cometMillion,
   oneToOne,
@@ -22,13 +22,13 @@ export const SCENARIOS = Object.freeze([
   chaos,
 ])
 
-/** No scenario of that name; the message is one line. */
-export class ScenarioError extends Error {}
+/** The message is one line. */
+export class UnknownScenarioError extends Error {}
 
-/** @param {string} name @returns {Scenario} @throws {ScenarioError} names the nearest one */
+/** @param {string} name @returns {Scenario} @throws {UnknownScenarioError} names the most similar scenario */
 export function findScenario(name) {
   const found = SCENARIOS.find(scenario => scenario.name === name)
   if (found !== undefined) return found
   const names = SCENARIOS.map(scenario => scenario.name)
-  throw new ScenarioError(`unknown scenario "${name}"${didYouMean(name, names)} (--list shows all)`)
+  throw new UnknownScenarioError(`unknown scenario "${name}"${didYouMean(name, names)} (--list shows all)`)
 }

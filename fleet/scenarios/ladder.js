@@ -6,7 +6,7 @@ const STEPS = 10
 const SUBJECTS = 1000
 const EACH = 1
 const BYTES = 256
-const OPENED = 5000
+const OPENED_PER_SECOND = 5000
 
 /** @type {import('./contract.js').Scenario} */
 export const ladder = {
@@ -19,7 +19,7 @@ export const ladder = {
   plan(options) {
     const most = scaled(CONNECTIONS, options.scale, STEPS)
     const subjects = scaled(SUBJECTS, options.scale)
-    const rate = openingRate(OPENED, options)
+    const rate = openingRate(OPENED_PER_SECOND, options)
     const sizes = Array.from({ length: STEPS }, (_, index) => Math.round(((index + 1) * most) / STEPS))
     return {
       drones: dronesFor(most, options),

@@ -6,7 +6,7 @@ const CONNECTIONS = 12_000_000
 const PUBLISHED = 200_000
 const PUBLISHERS = 8
 const BYTES = 512
-const OPENED = 10_000
+const OPENED_PER_SECOND = 10_000
 
 /** @type {import('./contract.js').Scenario} */
 export const oneToOne = {
@@ -19,7 +19,7 @@ export const oneToOne = {
   plan(options) {
     const connections = scaled(CONNECTIONS, options.scale)
     const messages = scaled(PUBLISHED, options.scale)
-    const rate = openingRate(OPENED, options)
+    const rate = openingRate(OPENED_PER_SECOND, options)
     const drones = Math.max(dronesFor(connections, options), options.local ? 1 : PUBLISHERS)
     return {
       drones,

@@ -17,7 +17,7 @@ const RECEIVED = 28e6 / 60
 /** 200,000 a minute */
 const CHURN = 200_000 / 60
 const BYTES = 100
-const OPENED = 5000
+const OPENED_PER_SECOND = 5000
 
 /** @type {import('./contract.js').Scenario} */
 export const personalAndGroup = {
@@ -33,7 +33,7 @@ export const personalAndGroup = {
     // As many to personal channels as to groups, where each is received ten times.
     const messages = (2 * RECEIVED * options.scale) / (GROUP + 1)
     const churn = CHURN * options.scale
-    const rate = openingRate(OPENED, options)
+    const rate = openingRate(OPENED_PER_SECOND, options)
     return {
       // One drone publishes to personal channels, another to groups.
       drones: Math.max(2, dronesFor(connections, options)),

@@ -227,7 +227,7 @@ t.test('a target without what the scenario needs is said in one line', { buffere
   t.equal(await transport.code, 1)
   t.match(
     transport.stderr,
-    /^halley: .* takes no connections: HTTP 404: there is no uni_http_stream transport/m,
+    /^halley: .* takes no connections: HTTP 404: the uni_http_stream transport does not exist or is disabled/m,
   )
   t.equal(await channels.code, 1)
   t.match(channels.stderr, /^halley: .* refuses the subscriptions: .*103 permission denied/m)
@@ -247,6 +247,15 @@ t.test('a run that is interrupted keeps what it has, and says so', { buffered: t
   t.same(result.notes, ['The run was ended before its end.'])
   t.match(await run.report(), /Not to its end/)
   t.same(await processesWith(run.dir), [])
+})
+
+t.test('a second signal ends a run at once, with the status of the signal', { buffered: true }, async t => {
+  const run = await CliRun.start(t, 'one-to-one', '--scale', '0.00001', '--seconds', '600')
+  await run.said(/measuring/)
+  run.child.kill('SIGHUP')
+  await run.said(/ending the run/)
+  run.child.kill('SIGHUP')
+  t.equal(await run.code, 129)
 })
 
 t.test('a run that is killed leaves no process behind', { buffered: true }, async t => {
