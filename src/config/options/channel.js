@@ -1,16 +1,16 @@
 import { bool, duration, int, live, string, strings } from './make.js'
 
-/** 100 years: beyond any use, and exact in all calculations with ms. */
+/** 100 years, in ms: more than anyone needs, and far below the largest exact integer. */
 const TTL_MAX = 100 * 365 * 86400 * 1000
 
 const FORMATS = ['', 'json', 'json_object', 'binary']
 const UNSUPPORTED_TYPE = 'this subscription type is not supported yet; only stream channels are'
 
-/** @param {string} event */
+/** Description of the option that selects a proxy. @param {string} event */
 const proxyName = event =>
   `An entry of \`proxies\`; \`default\` or empty: the block \`channel.proxy.${event}\`.`
 
-/** Of a namespace, and of the channels without one. Paths are relative to the namespace. */
+/** Options of each entry of `channel.namespaces` and of `channel.without_namespace`. */
 export const channelOptions = live([
   bool('presence', 'List subscribers in presence.'),
   bool('join_leave', 'Produce join and leave events.'),
@@ -62,29 +62,29 @@ export const channelOptions = live([
   int(
     'batch_max_size',
     0,
-    'Publications, joins and leaves of a channel that are sent together. 0: no such limit. See docs/batching.md.',
+    'Maximum publications, joins and leaves in a batch of a channel. 0: no such limit. See docs/batching.md.',
     { max: 10_000 },
   ),
   duration(
     'batch_max_delay',
     '0s',
-    'Time that publications, joins and leaves of a channel are collected to be sent together. 0: they are sent at once, ' +
-      'or after 1 s with `batch_max_size`.',
+    'Time that publications, joins and leaves of a channel are collected in a batch. 0: 1 s if ' +
+      '`batch_max_size` is set, otherwise no batches.',
     { min: 0, max: 60_000 },
   ),
   int(
     'batch_max_bytes',
     1048576,
-    'Memory of a batch that ends it early: payloads, tags and 200 bytes for each item. At most half of ' +
-      '`client.queue_max_size` counts. Halley only.',
+    'Maximum memory of a batch: payloads, tags and 200 bytes for each item. Never more than half of ' +
+      '`client.queue_max_size`. Halley only.',
     { unit: 'bytes', min: 1, max: 2147483647 },
   ),
   bool('batch_flush_latest', 'Send only the newest publication of a batch.'),
   string(
     'batch_conflate_tag',
     '',
-    'A tag: with `batch_flush_latest`, the newest publication of each of its values is sent, and every publication ' +
-      'without it. Halley only.',
+    'Name of a tag. `batch_flush_latest` then sends the newest publication of each value of the tag, and all ' +
+      'publications without the tag. Halley only.',
   ),
 
   bool('allow_subscribe_for_client', 'Users may subscribe without a token.'),
@@ -100,7 +100,7 @@ export const channelOptions = live([
   bool('allow_history_for_anonymous', 'Extends the two history permissions above to anonymous users.'),
   bool(
     'allow_user_limited_channels',
-    'Only the users listed after `#` in the channel name may subscribe without a token.',
+    'In a channel with `#` in its name, only the users listed after it may subscribe without a token.',
   ),
 
   bool('subscribe_proxy_enabled', 'The backend decides on subscriptions without a token.'),
@@ -153,7 +153,7 @@ export const globalChannelOptions = live([
   int(
     'channel.tags_filters_max_size',
     1048576,
-    'Maximum size of all different tag filters of a channel in one worker: their JSON, and 128 bytes for each. ' +
+    'Maximum size of the distinct tag filters of a channel in one worker: their JSON, and 128 bytes for each. ' +
       'A subscribe beyond it gets error 106. Halley only.',
     { unit: 'bytes', min: 1 },
   ),
@@ -168,7 +168,7 @@ export const globalChannelOptions = live([
   string(
     'channel.publication_data_format',
     '',
-    'Allowed payloads in namespaces without an own setting. Empty: any payload but an empty one.',
+    'Allowed payloads in namespaces that do not set their own. Empty: any payload except an empty one.',
     { values: FORMATS },
   ),
 ])
