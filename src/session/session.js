@@ -381,7 +381,7 @@ export class Session {
     traffic.closes.add(code)
     this.queue = null
     // Not in `release`: the user may come back before, and would be refused for good.
-    if (this.traits & Trait.CLAIMED) broker.control.releaseUser(this.user)
+    if (this.traits & Trait.USER_CLAIMED) broker.control.releaseUser(this.user)
     sessions.closed(this, wasConnected)
   }
 

@@ -87,7 +87,7 @@ t.test('however many leave at once, none of them counts for client.user_connecti
       /** @type {any} */ ({ context }),
       null,
       /** @type {any} */ (null),
-      Trait.CLAIMED,
+      Trait.USER_CLAIMED,
     )
     session.user = `${i}`
     return session

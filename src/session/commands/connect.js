@@ -162,7 +162,7 @@ function admit(session, id, request, identity) {
       guarded(session, id, () => {
         if (error) throw error
         if (!admitted) throw disconnects.connectionLimit
-        session.traits |= Trait.CLAIMED
+        session.traits |= Trait.USER_CLAIMED
         subscribeAll(session, id, plans, identity)
       }),
     )
@@ -236,7 +236,7 @@ function complete(session, id, ready, { expireAt, data }) {
   session.state = State.CONNECTED
   sessions.connected(session)
   expireConnection(session, expireAt)
-  if (expires) session.traits |= Trait.REFRESHES
+  if (expires) session.traits |= Trait.REFRESHED_BY_CLIENT
   if (context.observed) observe(session)
   session.send(
     codec.connect(id, {

@@ -10,8 +10,9 @@ import { Kind, list } from '../subscription.js'
 /** @param {Session} session @param {number} id @param {any} request */
 export function refresh(session, id, { token }) {
   const { tokens, handlers } = session.context
-  // With a handler the client does not know that the connection expires, unless a reload has brought the handler.
-  const unasked = handlers.refresh !== null && !(session.traits & Trait.REFRESHES)
+  // A refresh handler extends connections without their clients, except those that were told their expiry before a
+  // reload added the handler.
+  const unasked = handlers.refresh !== null && !(session.traits & Trait.REFRESHED_BY_CLIENT)
   if (!token || unasked) throw disconnects.badRequest
   withClaims(
     session,
