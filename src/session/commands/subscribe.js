@@ -1,3 +1,9 @@
+// subscribe, unsubscribe and sub_refresh. The steps of a subscribe:
+//
+//   subscribe -+- token ------> its claims ----------+-> begin ---> prepare ----------------> finish
+//              '- no token ---> handler or options --'   the plan   position, recovery and    reply, then
+//                                                                   presence at the broker    live messages
+
 import { disconnects, errors } from '../../errors.js'
 import { SubscribeEvent } from '../../hooks/events.js'
 import { payloadOf } from '../../protocol/payload.js'
@@ -23,6 +29,7 @@ export function subscribe(session, id, request) {
   const namespace = rules.resolve(channel)
   if (!namespace) throw errors.unknownChannel
   if (request.delta && request.delta !== 'fossil') throw disconnects.badRequest
+  // A UTF-16 code unit takes at most 3 bytes of UTF-8: most names need no count of bytes.
   if (
     channel.length * 3 > config.channel.max_length &&
     Buffer.byteLength(channel) > config.channel.max_length
@@ -32,24 +39,25 @@ export function subscribe(session, id, request) {
   if (!rules.checkName(channel, namespace)) throw errors.badRequest
   if (session.subscription(channel)) throw errors.alreadySubscribed
   if (session.subscriptionCount >= config.client.channel_limit) throw errors.limitExceeded
+  // Only streams, type 0, are supported.
   if (request.type) throw errors.permissionDenied
   if (request.tf && !namespace.options.allow_tags_filter) throw errors.badRequest
 
-  if (!token) return admit(session, id, request, namespace)
+  if (!token) return subscribeWithoutToken(session, id, request, namespace)
   withClaims(
     session,
     id,
     () => tokens.subscribe(token),
     error => error,
-    claims => begin(session, id, request, namespace, grant(session, channel, claims)),
+    claims => begin(session, id, request, namespace, grantOfToken(session, channel, claims)),
   )
 }
 
 /**
- * A subscribe without token: the handler decides, or else the options of the channel.
+ * The subscribe handler decides. Without one, or if it returns null, the channel's options decide.
  * @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace
  */
-function admit(session, id, request, namespace) {
+function subscribeWithoutToken(session, id, request, namespace) {
   const { context } = session
   const { channel } = request
   const allowed = context.rules.maySubscribe(channel, namespace, session.user)
@@ -75,14 +83,11 @@ function admit(session, id, request, namespace) {
 }
 
 /**
- * Grant of a subscription token.
- * @param {Session} session
- * @param {string} channel
- * @param {SubscribeClaims} claims
+ * @param {Session} session @param {string} channel @param {SubscribeClaims} claims of a subscription token
  * @returns {Grant}
- * @throws {Disconnect} the token is for another user, channel or client
+ * @throws {Disconnect} if the token is for another user, channel or client
  */
-export function grant(session, channel, claims) {
+function grantOfToken(session, channel, claims) {
   const foreign = claims.user !== session.user || claims.channel !== channel
   if (foreign || (claims.client && claims.client !== session.id)) throw disconnects.invalidToken
   const { info, data, override, expireAt } = claims
@@ -90,6 +95,7 @@ export function grant(session, channel, claims) {
 }
 
 /**
+ * Plans the subscription. A recovery waits until the client has read earlier large replies.
  * @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace @param {Grant} grant
  */
 function begin(session, id, request, namespace, grant) {
@@ -98,7 +104,7 @@ function begin(session, id, request, namespace, grant) {
   else prepare(session, id, plan)
 }
 
-/** @param {Session} session @param {number} id @param {Plan} plan */
+/** Gets from the broker what the plan needs. @param {Session} session @param {number} id @param {Plan} plan */
 function prepare(session, id, plan) {
   session.hold()
   session.context.hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
@@ -111,12 +117,15 @@ function prepare(session, id, plan) {
 }
 
 /**
+ * Sends the reply and makes the subscription live.
  * @param {Session} session @param {number} id @param {Plan} plan @param {Channel} channel
- * @param {SubscribeAnswer} answer
+ * @param {SubscribeAnswer} answer of the broker
+ * @throws {Error | Disconnect} after it has undone `prepare`
  */
 function finish(session, id, plan, channel, answer) {
   // The server API, or another command, may have subscribed the session meanwhile.
   if (session.subscription(plan.channel)) {
+    // `abandon` would also remove the presence of that subscription.
     session.context.hub.release(channel)
     throw errors.alreadySubscribed
   }
@@ -133,7 +142,7 @@ function finish(session, id, plan, channel, answer) {
     plan.abandon(channel)
     throw disconnects.inappropriateProtocol
   }
-  // In the turn of the join: those that joined meanwhile count.
+  // Checked right before the join: filters of subscriptions that joined meanwhile count too.
   if (!plan.mayFilter(channel)) {
     plan.abandon(channel)
     throw errors.limitExceeded
@@ -142,7 +151,7 @@ function finish(session, id, plan, channel, answer) {
   plan.join(channel)
 }
 
-/** Succeeds also without a subscription. @param {Session} session @param {number} id @param {any} request */
+/** Also succeeds if there is no subscription. @param {Session} session @param {number} id @param {any} request */
 export function unsubscribe(session, id, request) {
   const subscription = session.subscription(request.channel)
   if (subscription) {
@@ -157,7 +166,8 @@ export function subRefresh(session, id, { channel, token }) {
   const { tokens, rules } = session.context
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
-  // The handler prolongs it, and the client does not know that it expires, unless a reload has brought the handler.
+  // A sub_refresh handler extends subscriptions without their clients, except those whose clients were told the expiry
+  // before a reload added the handler.
   const handled = Boolean(rules.resolve(channel)?.handlers.subRefresh)
   if (handled && !subscription.is(Kind.REFRESHED_BY_CLIENT)) throw disconnects.badRequest
   if (!token) throw errors.badRequest
@@ -166,22 +176,22 @@ export function subRefresh(session, id, { channel, token }) {
     id,
     () => tokens.subscribe(token),
     refusal,
-    claims => extend(session, id, channel, claims),
+    claims => extendSubscription(session, id, channel, claims),
   )
 }
 
-/** @param {Error} error */
+/** @param {Error} error of the token @returns {Error} */
 function refusal(error) {
-  // The subscription exists, so a bad token is not a matter of permission.
+  // The client already has the subscription, so a bad token is not a missing permission.
   return error === errors.permissionDenied ? disconnects.invalidToken : error
 }
 
 /** @param {Session} session @param {number} id @param {string} channel @param {SubscribeClaims} claims */
-function extend(session, id, channel, claims) {
+function extendSubscription(session, id, channel, claims) {
   const { context, codec } = session
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
-  const { info = '', expireAt = 0 } = grant(session, channel, claims)
+  const { info = '', expireAt = 0 } = grantOfToken(session, channel, claims)
   subscription.details = { info, expiry: subscription.details.expiry }
   expireSubscription(session, subscription, expireAt)
   session.send(
