@@ -72,7 +72,7 @@ t.test('a key of the caller stays; a batch is repeated only if every call may be
       ['publish', 'a', 1],
       ['disconnect', 'u'],
     ]),
-    { code: 0, message: /no answer of/ },
+    { code: 0, message: /no answer from/ },
   )
   t.equal(bodies.length, 3)
 })
@@ -83,7 +83,7 @@ t.test('a call with effects is not repeated once it was sent, but if nobody has 
     calls++
     request.socket.destroy()
   })
-  await t.rejects(clientOf(t, url).disconnect('u'), { name: 'ApiError', code: 0, message: /no answer of/ })
+  await t.rejects(clientOf(t, url).disconnect('u'), { name: 'ApiError', code: 0, message: /no answer from/ })
   t.equal(calls, 1)
   await t.rejects(clientOf(t, url, { retries: 0 }).publish('a', 1), { code: 0 })
   t.equal(calls, 2)
@@ -108,7 +108,7 @@ t.test('an answer that does not come, or not whole, ends at the time limit', asy
   const silent = await serve(t, () => {})
   await t.rejects(clientOf(t, silent, { timeout: 50, retries: 1 }).info(), {
     code: 0,
-    message: /no answer of .* within 50 ms/,
+    message: /no answer from .* within 50 ms/,
   })
   const half = await serve(t, (_request, response) => void response.writeHead(200, json).write('{"result":'))
   await t.rejects(clientOf(t, half, { timeout: 50, retries: 0 }).info(), { code: 0, message: /within 50 ms/ })
@@ -116,7 +116,7 @@ t.test('an answer that does not come, or not whole, ends at the time limit', asy
     response.writeHead(200, { ...json, 'content-length': 100 }).write('{"result":')
     setImmediate(() => request.socket.destroy())
   })
-  await t.rejects(clientOf(t, cut, { retries: 0 }).info(), { code: 0, message: /no answer of/ })
+  await t.rejects(clientOf(t, cut, { retries: 0 }).info(), { code: 0, message: /no answer from/ })
 })
 
 t.test('answers of something else are refused', async t => {
