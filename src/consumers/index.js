@@ -1,5 +1,5 @@
-// Consumers: queues, streams and tables that the gateway takes API commands from. They run in the queue process of a
-// node (src/queues/main.js). This room imports api and below; only TYPES names the files of the types.
+// Consumers read API commands from queues, streams and tables. They run in the queue process of a node
+// (src/queues/main.js). contract.js says what a consumer must do; TYPES below is the only list of the types.
 
 import { runningConsumers } from '../config/consumers.js'
 import { backoffDelay, pause } from './backoff.js'
@@ -15,7 +15,7 @@ import { MessageRunner } from './messages.js'
  * @typedef {{create: (context: ConsumerContext) => Consumer}} TypeModule
  * @typedef {object} Type
  * @property {string} type @property {() => Promise<TypeModule>} load
- * @property {readonly string[]} packages that it needs beside those of the gateway, as `npm install` takes them
+ * @property {readonly string[]} packages optional packages that it needs, as arguments of `npm install`
  */
 
 /** @type {readonly Type[]} */
@@ -27,31 +27,30 @@ const TYPES = Object.freeze([
     packages: ['@nats-io/transport-node@3', '@nats-io/jetstream@3'],
   },
   { type: 'postgresql', load: () => import('./postgresql.js'), packages: ['pg@8'] },
-
   { type: 'redis_stream', load: () => import('./redis_stream.js'), packages: [] },
   { type: 'kafka', load: () => import('./kafka.js'), packages: ['@platformatic/kafka@2'] },
   { type: 'rabbitmq', load: () => import('./rabbitmq.js'), packages: ['amqplib@2'] },
 ])
 
-/** @param {string} spec `@scope/name@2` @returns {string} without the version */
+/** @param {string} spec `@scope/name@2` @returns {string} `@scope/name` */
 const packageOf = spec => spec.replace(/(?!^)@.*$/, '')
 
 /**
  * @param {string} name of the consumer @param {string} type @returns {Promise<TypeModule>}
- * @throws {Error} one line if a package is missing
+ * @throws {Error} in one line if a package is not installed
  */
 async function load(name, type) {
-  const row = /** @type {Type} */ (TYPES.find(candidate => candidate.type === type))
+  const known = /** @type {Type} */ (TYPES.find(candidate => candidate.type === type))
   try {
-    return await row.load()
+    return await known.load()
   } catch (error) {
-    // The second one is that of a package that is not an ES module.
+    // `import` has the first code; `require`, in a CommonJS package, has the second.
     const missing =
       ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'].includes(error.code) &&
-      row.packages.find(spec => error.message.includes(`'${packageOf(spec)}'`))
+      known.packages.find(spec => error.message.includes(`'${packageOf(spec)}'`))
     if (!missing) throw error
-    const what = `needs the package ${packageOf(missing)}: npm install ${row.packages.join(' ')}`
-    throw new Error(`consumer "${name}": type ${type} ${what}`)
+    const needs = `needs the package ${packageOf(missing)}: npm install ${known.packages.join(' ')}`
+    throw new Error(`consumer "${name}": type ${type} ${needs}`)
   }
 }
 
@@ -92,8 +91,10 @@ export class Consumers {
   #stopping = new AbortController()
 
   /**
-   * @param {object} parts @param {any} parts.config @param {ApiContext} parts.api @param {string} parts.node uid
-   * @param {string} [parts.origin] of messages that this cluster has republished @param {LimitedLog} parts.log @param {() => number} parts.clock unix ms
+   * @param {object} parts @param {any} parts.config @param {ApiContext} parts.api
+   * @param {string} parts.node uid of the node
+   * @param {string} [parts.origin] this cluster in `halley-origin`: consumers skip its messages
+   * @param {LimitedLog} parts.log @param {() => number} parts.clock unix ms
    */
   constructor({ config, api, node, origin = '', log, clock }) {
     this.#config = config
@@ -105,8 +106,10 @@ export class Consumers {
   }
 
   /**
-   * @param {boolean} first the gateway starts: a server out of reach is fatal. Otherwise it is tried until it answers
-   * @throws {Error} one line that names the consumer
+   * Starts all enabled consumers.
+   * @param {boolean} first whether the gateway starts: then a server that cannot be reached is an error. Otherwise its
+   *   consumer keeps trying
+   * @throws {Error} in one line that names the consumer
    */
   async start(first) {
     const consumers = runningConsumers(this.#config)
@@ -117,19 +120,19 @@ export class Consumers {
       const context = this.#contextOf(name, options, figures, ownOrigin ? '' : this.#origin)
       this.#running.push({ name, consumer: modules[i].create(context), started: Promise.resolve() })
     }
-    for (const one of this.#running) {
-      const { name, consumer } = one
-      one.started = first
+    for (const running of this.#running) {
+      const { name, consumer } = running
+      running.started = first
         ? consumer.start().catch(({ message }) => {
             throw new Error(`consumer "${name}": ${message}`)
           })
-        : this.#startLater(name, consumer)
+        : this.#startWithRetries(name, consumer)
     }
     if (first) await Promise.all(this.#running.map(({ started }) => started))
   }
 
-  /** @param {string} name @param {Consumer} consumer */
-  async #startLater(name, consumer) {
+  /** Tries until the consumer starts or `stop` is called. @param {string} name @param {Consumer} consumer */
+  async #startWithRetries(name, consumer) {
     const { signal } = this.#stopping
     for (let tries = 1; !signal.aborted; tries++) {
       try {
@@ -166,9 +169,9 @@ export class Consumers {
           log.error({}, 'a message failed, and is tried again')
         } else figures.processed++
         if (result.outcome === 'skipped') {
-          const { reason, what } = result
+          const { reason, what: error } = result
           figures.skipped(reason)
-          log.warn({ reason, error: what }, 'a message was skipped', reason)
+          log.warn({ reason, error }, 'a message was skipped', reason)
         }
         return result.outcome
       },
@@ -189,7 +192,7 @@ export class Consumers {
     }
   }
 
-  /** Pulls no more; resolves when what runs is finished and acknowledged. */
+  /** Stops reading. @returns {Promise<void>} when all messages in work are finished and acknowledged */
   async stop() {
     this.#stopping.abort()
     await Promise.all(
