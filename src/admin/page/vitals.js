@@ -3,23 +3,26 @@ import { alarmBy, bytes, duration, healthBy, ms, percent, short, whole } from '.
 
 /** @import { Snapshot } from '../../stats/schema.js' */
 
-/** @param {number[]} parts */
-const sum = parts => parts.reduce((total, part) => total + part, 0)
-
 /**
- * @typedef {{label: string, value: (snapshot: Snapshot) => string, note: (snapshot: Snapshot) => string,
- *   tone?: (snapshot: Snapshot) => string}} Tile
+ * @typedef {object} Tile
+ * @property {string} label
+ * @property {(snapshot: Snapshot) => string} value
+ * @property {(snapshot: Snapshot) => string} note the small line below the value
+ * @property {(snapshot: Snapshot) => string} [tone] CSS class of the value: '', good, warn or bad
  */
 
-/** @param {Snapshot['machine']} machine */
-const busy = ({ cpu }) => (cpu === null ? null : 1 - cpu.idle - cpu.iowait)
+/** @param {Snapshot['machine']} machine @returns {number | null} share from 0 to 1; null if unknown */
+const busyCpu = ({ cpu }) => (cpu === null ? null : 1 - cpu.idle - cpu.iowait)
+
+/** @param {number} count in the interval of a snapshot @param {Snapshot} snapshot @returns {number} a second */
+const perSecond = (count, { interval }) => (count * 1000) / interval
 
 /** @param {Snapshot} snapshot */
 function capacityNote({ capacity, totals }) {
   const { fits, bytes_per_connection: each } = capacity
   const open = `${whole(totals.connections.open)} open`
-  const of = each === null ? '' : ` · ${bytes(each)} each`
-  return fits === null ? `${open}${of}` : `${open}${of} · about ${short(fits)} more fit`
+  const size = each === null ? '' : ` · ${bytes(each)} each`
+  return fits === null ? `${open}${size}` : `${open}${size} · about ${short(fits)} more fit`
 }
 
 const tickHealth = healthBy('tickP90')
@@ -30,9 +33,12 @@ const TILES = [
   { label: 'Clients', value: ({ totals }) => short(totals.connections.connected), note: capacityNote },
   {
     label: 'Messages out',
-    value: ({ totals, interval }) => `${short((totals.counts.out.messages * 1000) / interval)}/s`,
-    note: ({ totals, interval }) =>
-      `${short((totals.counts.in.messages * 1000) / interval)}/s in · ${bytes((totals.counts.out.bytes * 1000) / interval)}/s out`,
+    value: snapshot => `${short(perSecond(snapshot.totals.counts.out.messages, snapshot))}/s`,
+    note: snapshot => {
+      const { counts } = snapshot.totals
+      const messagesIn = short(perSecond(counts.in.messages, snapshot))
+      return `${messagesIn}/s in · ${bytes(perSecond(counts.out.bytes, snapshot))}/s out`
+    },
   },
   {
     label: 'Event-loop delay, p90',
@@ -42,14 +48,14 @@ const TILES = [
     tone: ({ totals }) => tickHealth(totals.loop.ticks.p90),
   },
   {
-    label: 'Gateway',
+    label: 'Gateway memory',
     value: ({ totals }) => bytes(totals.memory.rss),
     note: ({ totals }) =>
-      `heap ${bytes(totals.memory.heap_used)} · CPU ${percent(sum(Object.values(totals.cpu)))} of a core`,
+      `heap ${bytes(totals.memory.heap_used)} · CPU ${percent(totals.cpu.user + totals.cpu.system)} of a core`,
   },
   {
     label: 'Machine CPU',
-    value: ({ machine }) => percent(busy(machine)),
+    value: ({ machine }) => percent(busyCpu(machine)),
     note: ({ machine: { cores, load, cpu } }) =>
       [
         `${cores} cores`,
@@ -58,7 +64,7 @@ const TILES = [
       ]
         .filter(Boolean)
         .join(' · '),
-    tone: ({ machine }) => machineAlarm(busy(machine) ?? 0),
+    tone: ({ machine }) => machineAlarm(busyCpu(machine) ?? 0),
   },
   {
     label: 'Machine memory',
@@ -68,7 +74,7 @@ const TILES = [
   },
 ]
 
-/** The facts of the node and its most important figures. */
+/** Head of the page: name and facts of the node, and a tile for each of its main figures. */
 export class Vitals {
   #tiles
 
