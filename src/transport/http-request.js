@@ -1,3 +1,6 @@
+// What transports read from an HTTP request. Headers can be read only until the handler of the request returns: then
+// uWebSockets.js reuses the request.
+
 import { keepHeaders } from '../session/extra.js'
 
 /** @import { Exchange } from '../server/contract.js' */
@@ -14,10 +17,10 @@ export function trustedUser(exchange, { client }) {
 }
 
 /**
- * Headers that hooks and proxies need: all, or those that they name.
+ * Headers for hooks and proxies: all of them, or those named in the configuration.
  * @param {Exchange} exchange whose handler has not returned yet
  * @param {{handlers: {allHeaders: boolean, headers: readonly string[]}}} context
- * @returns {readonly string[] | null} name, value, name, value ...; null: none is needed
+ * @returns {readonly string[] | null} name, value, name, value ...; null if none are needed
  */
 export function requestHeaders(exchange, { handlers: { allHeaders, headers } }) {
   if (allHeaders) return exchange.headers()
@@ -34,10 +37,10 @@ export function bearerToken(exchange) {
 }
 
 /**
- * One value of a query, without parsing the rest: connect requests in URLs are long, and connections are many.
- * @param {string} query raw
- * @param {string} name of letters and `_`
- * @returns {string | null} decoded; null if absent
+ * Reads one parameter of a query string. It does not parse the others, since connect requests in URLs may be long.
+ * @param {string} query raw, without `?`
+ * @param {string} name letters and `_` only; an escaped spelling in the query is not found
+ * @returns {string | null} the first value, decoded; null if absent
  */
 export function queryValue(query, name) {
   const length = name.length
@@ -50,7 +53,7 @@ export function queryValue(query, name) {
       try {
         return decodeURIComponent(value.replaceAll('+', ' '))
       } catch {
-        // Broken escapes: as in the URL standard.
+        // Invalid escapes: the URL standard keeps them as text.
         return new URLSearchParams(query).get(name)
       }
     }
