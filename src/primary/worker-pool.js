@@ -261,9 +261,8 @@ export class WorkerPool {
   }
 
   /**
-   * Replaces a worker: the new one listens before the old one stops accepting and lets its clients go. While a
-   * replacement is under way, a repeated request has no effect: browsers repeat a POST whose connection ended with its
-   * worker.
+   * Replaces a worker: the new one listens before the old one drains. During a replacement another request has no
+   * effect: browsers repeat a POST whose connection ended with its worker.
    * @param {number} index @throws {Error} if there is no such worker, or it is not up
    */
   restart(index) {
@@ -274,11 +273,10 @@ export class WorkerPool {
   }
 
   /** See RollingRestart. @param {string} reason for the log @returns {Promise<boolean>} false if it ended early */
-  rollingRestart(reason) {
-    return this.#rolling.request(reason).then(async whole => {
-      if (whole) await this.queues.replace()
-      return whole
-    })
+  async rollingRestart(reason) {
+    const whole = await this.#rolling.request(reason)
+    if (whole) await this.queues.replace()
+    return whole
   }
 
   /** Whether a rolling restart is under way. */
@@ -344,8 +342,7 @@ export class WorkerPool {
    * Switches all workers to the live options of a configuration, at the same moment. Later workers start with all of
    * it.
    * @param {any} next
-   * @returns {Promise<void>} when all workers use it
-   * @throws {Error} if a worker cannot use it: nothing has changed
+   * @returns {Promise<void>} when all workers use it @throws {Error} if a worker cannot use it: nothing has changed
    */
   applyConfig(next) {
     const rotated = next.uni_poll.cursor_secret_key !== this.config.uni_poll.cursor_secret_key
