@@ -219,7 +219,7 @@ export class QueueProcess {
   }
 
   /**
-   * Replaces the process. The new one starts after the end of the old one, so no message is handled by both.
+   * Replaces the process. The new one starts after the end of the old one, so the two never read at the same time.
    * @returns {Promise<void>} when the new process has started or failed to; at once if there is none to replace
    */
   replace() {
