@@ -111,7 +111,7 @@ async function cutRedis(deployment, redis, load, { conns, subscriptions, size },
   const channelsBefore = await redis.channels()
   const beforeCut = await usage(deployment)
   const cutAt = performance.timeOrigin + performance.now()
-  await redis.cut()
+  await redis.killGatewayConnections()
   const deadline = Date.now() + PATIENCE
   // Subscriptions from before the cut no longer count: those connections ended before `cut` returned.
   while ((await redis.channels()) < channelsBefore) {

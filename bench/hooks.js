@@ -1,5 +1,5 @@
-// What a hook costs a publication: clients publish over WebSockets to a worker without a hooks module, and with modules
-// whose publish handler returns at once, in turn.
+// Cost of a `publish` hook: clients publish over WebSockets to a worker without a hooks module, and with modules whose
+// handler returns at once, in turn.
 
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { cpuOf } from './proc.js'
 import { rounded } from './report.js'
 import { VariantsRun } from './servers.js'
 
-/** Module of each variant; '' = none. */
+/** Source of each variant's hooks module: none, a handler that returns, one that reads `data`, one that replaces it. */
 const VARIANTS = Object.freeze({
   none: '',
   passes: 'export function publish() {}',
@@ -19,16 +19,18 @@ const VARIANTS = Object.freeze({
 })
 
 const DEFAULTS = { clients: 8, publications: 200_000, batch: 50, runs: 5 }
+/** Publications of all clients before the measurement: V8 compiles the code that they run. */
+const WARM_UP_PUBLICATIONS = 20_000
 
 export const HELP = `Usage: npm run bench -- hooks [flags]
 
-Processor time of a gateway for a publication of a client, without hooks and with a publish handler that answers at once.
-The clients' channel has no subscribers.
+Processor time of a gateway for one publication by a client, without hooks and with publish handlers that return at once.
+The channel has no subscribers.
 
-  --clients N       that publish at the same time (default ${DEFAULTS.clients})
-  --publications N  of all clients in a run (default ${DEFAULTS.publications})
-  --batch N         publications that a client sends together (default ${DEFAULTS.batch})
-  --runs N          of each variant, in turn; the table has medians (default ${DEFAULTS.runs})
+  --clients N       clients, which publish concurrently (default ${DEFAULTS.clients})
+  --publications N  publications of a run, all clients together (default ${DEFAULTS.publications})
+  --batch N         publications in one WebSocket message (default ${DEFAULTS.batch})
+  --runs N          runs of each variant, in turn; the table has medians (default ${DEFAULTS.runs})
   --json            a line of JSON for each run instead of a table
   -h, --help        this text
 `
@@ -42,31 +44,29 @@ export class Run extends VariantsRun {
     await this.compare({ scenario: 'hooks' }, VARIANTS, module => this.#measure(module))
   }
 
-  /** @param {string} source of the module, '' = none @returns {Promise<Record<string, number>>} */
+  /** @param {string} source of the hooks module; '': none @returns {Promise<Record<string, number>>} figures */
   async #measure(source) {
     const { clients, publications, batch } = this.options
     const module = source && join(await this.folder(), 'hooks.mjs')
     if (module) await writeFile(module, source)
     const server = await this.spawn({ workers: 1, config: { hooks: { module } } })
-    const sockets = await Promise.all(Array.from({ length: clients }, () => open(server)))
-    // Until V8 has compiled what counts.
-    await Promise.all(sockets.map(socket => publish(socket, Math.ceil(20_000 / clients), batch)))
+    const sockets = await Promise.all(Array.from({ length: clients }, () => connect(server)))
+    await publishAll(sockets, WARM_UP_PUBLICATIONS, batch)
     const before = cpuOf(server.pid)
     const begun = performance.now()
-    const each = Math.ceil(publications / clients)
-    await Promise.all(sockets.map(socket => publish(socket, each, batch)))
+    const published = await publishAll(sockets, publications, batch)
     const seconds = (performance.now() - begun) / 1000
     const cpu = cpuOf(server.pid) - before
     for (const socket of sockets) socket.terminate()
     return {
-      cpu_us_per_publication: rounded((cpu / (each * clients)) * 1e6, 2),
-      publications_per_s: Math.round((each * clients) / seconds),
+      cpu_us_per_publication: rounded((cpu / published) * 1e6, 2),
+      publications_per_s: Math.round(published / seconds),
     }
   }
 }
 
 /** @param {import('./servers.js').Server} server @returns {Promise<WebSocket>} connected */
-async function open(server) {
+async function connect(server) {
   const socket = new WebSocket(`${server.url.replace('http', 'ws')}/connection/websocket`, {
     perMessageDeflate: false,
   })
@@ -77,14 +77,25 @@ async function open(server) {
 }
 
 /**
- * Publishes in batches; the next one follows the last reply of the one before.
- * @param {WebSocket} socket @param {number} total @param {number} batch
+ * @param {WebSocket[]} sockets @param {number} total publications at least, shared evenly @param {number} batch
+ * @returns {Promise<number>} publications accepted
+ */
+async function publishAll(sockets, total, batch) {
+  const perClient = Math.ceil(total / sockets.length)
+  await Promise.all(sockets.map(socket => publish(socket, perClient, batch)))
+  return perClient * sockets.length
+}
+
+/**
+ * Publishes in batches; each batch is sent after the last reply to the one before.
+ * @param {WebSocket} socket @param {number} total publications @param {number} batch publications of one message
+ * @returns {Promise<void>} when all were accepted; rejects if one is refused or the connection ends
  */
 function publish(socket, total, batch) {
   return new Promise((resolve, reject) => {
     let sent = 0
-    let answered = 0
-    const next = () => {
+    let accepted = 0
+    const sendBatch = () => {
       const lines = []
       for (let n = Math.min(batch, total - sent); n > 0; n--)
         lines.push(
@@ -92,17 +103,17 @@ function publish(socket, total, batch) {
         )
       socket.send(lines.join('\n'))
     }
-    socket.onclose = () => reject(new Error('a client was closed'))
+    socket.onclose = () => reject(new Error('the gateway closed a connection'))
     socket.onmessage = ({ data }) => {
       for (const line of String(data).split('\n')) {
         if (line.includes('"error"')) return reject(new Error(`a publication was refused: ${line}`))
-        if (line.includes('"publish"')) answered++
+        if (line.includes('"publish"')) accepted++
       }
-      if (answered === total) {
+      if (accepted === total) {
         socket.onmessage = socket.onclose = null
-        resolve(undefined)
-      } else if (answered === sent) next()
+        resolve()
+      } else if (accepted === sent) sendBatch()
     }
-    next()
+    sendBatch()
   })
 }

@@ -1,32 +1,34 @@
 // `npm run bench`: measures Halley, and bare libraries under the same load, on this machine.
 //
-//   index.js     the command line: scenarios, or one of the programs below
-//   bench.js     runs scenarios (scenarios.js, channels.js) in turn against deployments (deployment.js, servers.js),
-//                each in a trial.js
+//   index.js     the command line: runs scenarios, or one of the programs below
+//   bench.js     scenarios (options.js, scenarios.js, channels.js) in turn against deployments (deployment.js,
+//                servers.js, redis.js), each run in a trial.js
 //   peers.js     the same beside other servers (peers/), as a table in Markdown
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
-//   restarts.js, rolling.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, hooks.js,
-//                leak.js (churn.js), proxy.js (proxy-backend.js), tls.js, lifecycle.js, batching.js, consumers.js,
-//                republish.js: programs of their own; `ServerRun` in servers.js ends what they started
+//   restarts.js, rolling.js (rolling-clients.js), recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js,
+//                hooks.js, leak.js (churn.js), proxy.js (proxy-backend.js), tls.js, lifecycle.js, batching.js,
+//                consumers.js, republish.js: programs of their own; each has a `Run` that extends `ServerRun` or
+//                `VariantsRun` of servers.js
+//   flags.js, proc.js, report.js, watcher.js: flags, /proc, tables, the stats socket
 //
-// It may import src/, fleet/drone/, fleet/statistics/, and the servers and clients of the tests; nothing imports it.
-// The name of every figure has its unit.
+// This folder may import src/, fleet/drone/, fleet/statistics/, and the servers and clients of the tests. Only tests
+// import it. The name of a figure ends with its unit, if it has one.
 
 import { UsageError } from './flags.js'
 
-/** On a terminal one overwritten line, elsewhere a line for each step. */
+/** Progress on standard error: one overwritten line on a terminal, elsewhere a line for each step. */
 class Progress {
   #last = ''
 
-  /** @param {string} text */
+  /** @param {string} text '': no progress to show */
   show(text) {
     if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
     else if (text !== '' && text !== this.#last) process.stderr.write(`${text}\n`)
     this.#last = text
   }
 
-  /** @param {string} text */
-  keep(text) {
+  /** Prints a line that stays. @param {string} text */
+  line(text) {
     this.show('')
     process.stderr.write(`${text}\n`)
   }
@@ -37,7 +39,7 @@ const io = {
   env: process.env,
   print: (/** @type {string} */ text) => void process.stdout.write(text),
   progress: (/** @type {string} */ text) => progress.show(text),
-  warning: (/** @type {string} */ text) => progress.keep(text),
+  warning: (/** @type {string} */ text) => progress.line(text),
 }
 
 /**
@@ -93,6 +95,6 @@ try {
   await main(process.argv.slice(2))
 } catch (error) {
   process.stderr.write(`bench: ${error.message}\n`)
-  if (error instanceof UsageError) process.stderr.write('npm run bench -- --help shows what there is\n')
+  if (error instanceof UsageError) process.stderr.write('npm run bench -- --help prints the usage\n')
   process.exitCode = error instanceof UsageError ? 2 : 1
 }

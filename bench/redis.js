@@ -1,4 +1,4 @@
-// The Redis of a run: its figures, and the loss of the gateways' connections.
+// The Redis of a benchmark run: starts one or uses a running one, reads its figures, ends the gateways' connections.
 
 import { Cluster, Redis } from 'ioredis'
 import { parseTargets } from '../src/broker/redis/address.js'
@@ -9,8 +9,8 @@ import { startRedis } from '../test/redis/servers.js'
 const CLIENT_NAME = 'halley-bench'
 
 /**
- * @param {string} text lines `name:value` @param {string} name may occur several times
- * @returns {number} sum of its values
+ * @param {string} text reply of INFO, of several servers one after another @param {string} name of a field
+ * @returns {number} sum of the field over all servers
  */
 const sumOf = (text, name) =>
   [...text.matchAll(new RegExp(`^${name}:([\\d.]+)`, 'gm'))].reduce(
@@ -20,20 +20,22 @@ const sumOf = (text, name) =>
 
 /** @param {import('../src/broker/redis/address.js').Target} target @returns {Redis | Cluster} */
 function connectionTo({ options, nodes }) {
-  // The gateways' options without their name, by which `cut` finds their connections.
-  const own = {
+  const redisOptions = {
     ...options,
+    // This connection must not be among those that `killGatewayConnections` ends.
     connectionName: undefined,
-    socketTimeout: undefined,
     disableClientInfo: true,
+    // It is idle between two samples.
+    socketTimeout: undefined,
+    // An address without a Redis is an error at once.
     maxRetriesPerRequest: 1,
   }
   return nodes === undefined
-    ? new Redis(own)
-    : new Cluster(nodes, { redisOptions: own, clusterRetryStrategy: () => null })
+    ? new Redis(redisOptions)
+    : new Cluster(nodes, { redisOptions, clusterRetryStrategy: () => null })
 }
 
-/** The Redis of a run's gateways. Its figures are sums over all masters. */
+/** The Redis that the gateways of a run share. Figures are sums over all masters. */
 export class SharedRedis {
   #addresses
   /** @type {(Redis | Cluster)[]} */
@@ -42,8 +44,9 @@ export class SharedRedis {
   #lastError = ''
 
   /**
-   * @param {string[]} addresses of an existing one; none: start one without persistence
+   * @param {string[]} addresses of a running Redis; empty: starts one without persistence
    * @returns {Promise<SharedRedis>} when it answers
+   * @throws {Error} when it does not
    */
   static async open(addresses) {
     /** @type {(() => Promise<void>)[]} */
@@ -62,7 +65,7 @@ export class SharedRedis {
     }
   }
 
-  /** @param {string[]} addresses @param {(() => Promise<void>)[]} cleanups called by `stop` */
+  /** @param {string[]} addresses @param {(() => Promise<void>)[]} cleanups what `stop` calls */
   constructor(addresses, cleanups) {
     this.#addresses = addresses
     this.#cleanups = cleanups
@@ -82,16 +85,16 @@ export class SharedRedis {
 
   /** @returns {Promise<Redis[]>} */
   async #masters() {
-    const masters = this.#connections.map(async connection => {
+    const mastersOfEach = this.#connections.map(async connection => {
       if (connection instanceof Redis) return [connection]
-      // ioredis knows the nodes after the first reply.
+      // A cluster connection knows its nodes after the first reply.
       await connection.ping()
       return connection.nodes('master')
     })
-    return (await Promise.all(masters)).flat()
+    return (await Promise.all(mastersOfEach)).flat()
   }
 
-  /** @param {string} section @returns {Promise<string>} of all masters */
+  /** @param {string} section of INFO @returns {Promise<string>} replies of all masters, one after another */
   async #info(section) {
     const masters = await this.#masters()
     return (await Promise.all(masters.map(master => master.info(section)))).join('\n')
@@ -103,7 +106,7 @@ export class SharedRedis {
     return sumOf(text, 'used_cpu_user') + sumOf(text, 'used_cpu_sys')
   }
 
-  /** @returns {Promise<number>} allocated bytes */
+  /** @returns {Promise<number>} bytes allocated */
   async memory() {
     return sumOf(await this.#info('memory'), 'used_memory')
   }
@@ -114,17 +117,18 @@ export class SharedRedis {
     return sumOf(text, 'pubsub_channels') + sumOf(text, 'pubsubshard_channels')
   }
 
-  /** Ends the connections of this run's gateways, and no others. */
-  async cut() {
+  /** Ends the connections of the gateways, and no others. */
+  async killGatewayConnections() {
     for (const master of await this.#masters()) {
-      const list = String(await master.client('LIST'))
-      const ids = list.split('\n').filter(line => line.includes(` name=${CLIENT_NAME} `))
+      const lines = String(await master.client('LIST')).split('\n')
+      const gateways = lines.filter(line => line.includes(` name=${CLIENT_NAME} `))
       await Promise.all(
-        ids.map(line => master.client('KILL', 'ID', /** @type {any} */ (line.match(/^id=(\d+)/))[1])),
+        gateways.map(line => master.client('KILL', 'ID', /** @type {any} */ (line.match(/^id=(\d+)/))[1])),
       )
     }
   }
 
+  /** Disconnects, and ends the Redis if `open` started it. */
   async stop() {
     for (const connection of this.#connections) connection.disconnect()
     for (const cleanup of this.#cleanups) await cleanup()
