@@ -106,6 +106,8 @@ function publish(socket, total, batch) {
     socket.onclose = () => reject(new Error('the gateway closed a connection'))
     socket.onmessage = ({ data }) => {
       for (const line of String(data).split('\n')) {
+        // A ping. Its answer is the same.
+        if (line === '{}') socket.send(line)
         if (line.includes('"error"')) return reject(new Error(`a publication was refused: ${line}`))
         if (line.includes('"publish"')) accepted++
       }
