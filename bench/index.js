@@ -9,7 +9,7 @@
 //                hooks.js, leak.js (churn.js), proxy.js (proxy-backend.js), tls.js, lifecycle.js, batching.js,
 //                consumers.js, republish.js: programs of their own; each has a `Run` that extends `ServerRun` or
 //                `VariantsRun` of servers.js
-//   flags.js, proc.js, report.js, watcher.js: flags, /proc, tables, the stats socket
+//   flags.js, proc.js, report.js, messages.js, watcher.js: flags, /proc, tables, forked processes, the stats socket
 //
 // This folder may import src/, fleet/drone/, fleet/statistics/, and the servers and clients of the tests. Only tests
 // import it. The name of a figure ends with its unit, if it has one.

@@ -1,56 +1,69 @@
-// The clients of `bench -- recovery`, in a process of their own: WebSockets that all ask for the same recovery at once.
-// Replies are checked while they arrive and not kept: hundreds of clients get megabytes each.
+// The clients of `bench -- recovery`, in a process of their own: WebSockets that all request the same recovery at once.
+// Replies are checked as they arrive and not kept, because each of the hundreds of clients gets megabytes.
+//
+//   parent                        this process (argument: RecoveryClientsOptions as JSON)
+//     <--- {type: 'connected'}      all clients are connected; or {type: 'error', message}
+//     ---> any message              all clients request the recovery
+//     <--- {type: 'totals', totals} every client has its reply or is closed
 
 import { connect as connectTcp } from 'node:net'
 
 /**
- * @typedef {object} Orders argument of the process, JSON
- * @property {string} url @property {number} clients @property {string} channel @property {string} epoch
- * @property {number} since offset of the last publication that the clients have @property {number} publications missed
+ * @typedef {object} RecoveryClientsOptions
+ * @property {string} url http:// @property {number} clients @property {string} channel @property {string} epoch
+ * @property {number} since offset of the last publication that the clients have
+ * @property {number} publications number of those that they have missed
  *
  * @typedef {object} Totals
  * @property {number} recovered clients that got every publication, in order
  * @property {number} refused clients with the reply `recovered: false`
- * @property {number} incomplete clients with `recovered: true` and other publications
- * @property {number} closed clients whose connection ended before the answer
- * @property {number} bytes of all replies
+ * @property {number} incomplete clients with `recovered: true` and a publication missing, repeated or out of order
+ * @property {number} closed clients whose connection ended before the reply
+ * @property {number} bytes of all messages received
  */
 
 const OFFSET = Buffer.from('"offset":')
 const RECOVERED = Buffer.from('"recovered":true')
-/** Bytes that are looked at again with the next chunk: longer than what is searched for, digits included. */
+/** Bytes kept for the next chunk, so that none cuts RECOVERED, or OFFSET with its digits, in two. */
 const OVERLAP = 40
+/** Opcode of a text frame; 0 continues one. */
 const TEXT = 1
 
-/** One client. It understands as much of RFC 6455 and of the client protocol as it needs. */
+/** One client: the part of RFC 6455 and of the client protocol that a recovery needs. */
 class Client {
-  /** Answers to `connect` and `subscribe`. */
-  #answers = 0
+  /** 1: to `connect`; 2: to `subscribe`, too. */
+  #replies = 0
   #upgraded = false
-  /** Bytes of a header that has not arrived whole. @type {Buffer} */
-  #rest = Buffer.alloc(0)
+  /** An incomplete HTTP or frame header. @type {Buffer} */
+  #header = Buffer.alloc(0)
   #opcode = 0
-  /** Bytes of the frame that are still to come. */
-  #left = 0
-  /** @type {Buffer} */
+  /** Bytes of the frame's payload still to come. */
+  #remaining = 0
+  /** Last bytes of the previous chunk. @type {Buffer} */
   #tail = Buffer.alloc(0)
-  #next
-  #last
-  #said = false
+  #nextOffset
+  #lastOffset
+  /** The reply has `recovered: true`. */
+  #recovered = false
   #inOrder = true
   bytes = 0
+  /** Reason of a failed connect. */
+  error = ''
 
-  /** @param {Orders} orders @param {(client: Client) => void} changed */
-  constructor(orders, changed) {
-    this.orders = orders
-    this.changed = changed
+  /** @param {RecoveryClientsOptions} options @param {(client: Client) => void} onState called when `state` changes */
+  constructor(options, onState) {
+    this.options = options
+    this.onState = onState
+    /** @type {'connecting' | 'connected' | 'done' | 'closed'} */
     this.state = 'connecting'
-    this.#next = orders.since + 1
-    this.#last = orders.since + orders.publications
-    const { hostname, port } = new URL(orders.url)
+    this.#nextOffset = options.since + 1
+    this.#lastOffset = options.since + options.publications
+    const { hostname, port } = new URL(options.url)
     this.socket = connectTcp({ host: hostname, port: Number(port) })
-    this.socket.on('error', () => {})
-    this.socket.on('close', () => this.#become(this.state === 'done' ? 'done' : 'closed'))
+    this.socket.on('error', ({ message }) => {
+      this.error = message
+    })
+    this.socket.on('close', () => this.state !== 'done' && this.#setState('closed'))
     this.socket.on('data', chunk => this.#read(chunk))
     this.socket.write(
       `GET /connection/websocket HTTP/1.1\r\nHost: ${hostname}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
@@ -58,115 +71,127 @@ class Client {
     )
   }
 
-  /** @param {string} state */
-  #become(state) {
-    if (this.state === state) return
+  /** @param {Client['state']} state */
+  #setState(state) {
     this.state = state
-    this.changed(this)
+    this.onState(this)
   }
 
   /** @param {object} command */
   #send(command) {
     const payload = Buffer.from(JSON.stringify(command))
-    // A client masks its frames; zeros are a mask, too.
+    // A client must mask its frames. A mask of zeros leaves the payload as it is.
     const head = Buffer.from([0x80 | TEXT, 0x80 | 126, payload.length >> 8, payload.length & 255, 0, 0, 0, 0])
     this.socket.write(Buffer.concat([head, payload]))
   }
 
   recover() {
-    const { channel, since, epoch } = this.orders
+    const { channel, since, epoch } = this.options
     this.#send({ id: 2, subscribe: { channel, recover: true, offset: since, epoch } })
   }
 
   /** @param {Buffer} chunk */
   #read(chunk) {
-    let bytes = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk
-    this.#rest = Buffer.alloc(0)
+    let bytes = this.#header.length > 0 ? Buffer.concat([this.#header, chunk]) : chunk
+    this.#header = Buffer.alloc(0)
     if (!this.#upgraded) {
       const end = bytes.indexOf('\r\n\r\n')
-      if (end < 0) return void (this.#rest = bytes)
+      if (end < 0) return void (this.#header = bytes)
+      const status = bytes.toString('latin1', 0, bytes.indexOf('\r\n'))
+      if (!status.startsWith('HTTP/1.1 101')) {
+        this.error = status
+        return void this.socket.destroy()
+      }
       this.#upgraded = true
       bytes = bytes.subarray(end + 4)
       this.#send({ id: 1, connect: {} })
     }
     while (bytes.length > 0) {
-      if (this.#left === 0) {
+      if (this.#remaining === 0) {
         const short = bytes.length < 2 ? 0 : bytes[1] & 127
         const head = short === 127 ? 10 : short === 126 ? 4 : 2
-        if (bytes.length < head) return void (this.#rest = Buffer.from(bytes))
+        if (bytes.length < head) return void (this.#header = Buffer.from(bytes))
         this.#opcode = bytes[0] & 15
-        this.#left =
+        this.#remaining =
           short === 127 ? Number(bytes.readBigUInt64BE(2)) : short === 126 ? bytes.readUInt16BE(2) : short
         bytes = bytes.subarray(head)
       }
-      const part = bytes.subarray(0, this.#left)
+      const part = bytes.subarray(0, this.#remaining)
       bytes = bytes.subarray(part.length)
-      this.#left -= part.length
-      if (this.#opcode <= TEXT) this.#payload(part, this.#left === 0)
+      this.#remaining -= part.length
+      if (this.#opcode <= TEXT) this.#onPayload(part, this.#remaining === 0)
     }
   }
 
-  /** @param {Buffer} part of a message @param {boolean} whole whether it is the last one */
-  #payload(part, whole) {
+  /** @param {Buffer} part of a message @param {boolean} last whether the message ends with it */
+  #onPayload(part, last) {
     this.bytes += part.length
-    if (this.#answers === 1) this.#check(part, whole)
-    if (!whole) return
-    this.#answers++
-    if (this.#answers === 1) this.#become('connected')
-    else if (this.#answers === 2) this.#become('done')
+    if (this.#replies === 1) this.#check(part, last)
+    if (!last) return
+    this.#replies++
+    if (this.#replies === 1) this.#setState('connected')
+    else if (this.#replies === 2) this.#setState('done')
   }
 
-  /** @param {Buffer} part @param {boolean} whole */
-  #check(part, whole) {
+  /** Checks the offsets in a part of the reply to `subscribe`. @param {Buffer} part @param {boolean} last */
+  #check(part, last) {
     const bytes = Buffer.concat([this.#tail, part])
-    const end = whole ? bytes.length : bytes.length - OVERLAP
+    const end = last ? bytes.length : bytes.length - OVERLAP
     let at = bytes.indexOf(OFFSET)
     for (; at >= 0 && at < end; at = bytes.indexOf(OFFSET, at + 1)) {
       const offset = Number.parseInt(bytes.toString('latin1', at + OFFSET.length, at + OVERLAP), 10)
-      // The result itself has the offset of the request.
-      if (offset === this.orders.since) continue
-      if (offset !== this.#next) this.#inOrder = false
-      this.#next = offset + 1
+      // The subscribe result repeats the offset of the request.
+      if (offset === this.options.since) continue
+      if (offset !== this.#nextOffset) this.#inOrder = false
+      this.#nextOffset = offset + 1
     }
-    if (bytes.includes(RECOVERED)) this.#said = true
+    if (bytes.includes(RECOVERED)) this.#recovered = true
     this.#tail = Buffer.from(bytes.subarray(Math.max(0, end)))
   }
 
   /** @returns {'recovered' | 'refused' | 'incomplete' | 'closed'} */
   get outcome() {
     if (this.state !== 'done') return 'closed'
-    if (!this.#said) return 'refused'
-    return this.#inOrder && this.#next === this.#last + 1 ? 'recovered' : 'incomplete'
+    if (!this.#recovered) return 'refused'
+    return this.#inOrder && this.#nextOffset === this.#lastOffset + 1 ? 'recovered' : 'incomplete'
   }
 }
 
-/** @param {Orders} orders */
-function run(orders) {
-  const ended = (/** @type {Client} */ { state }) => state === 'done' || state === 'closed'
-  let open = false
-  let told = false
-  const changed = () => {
-    if (!open && clients.every(({ state }) => state === 'connected')) {
-      open = true
-      process.send?.({ connected: clients.length })
+/** @param {RecoveryClientsOptions} options */
+function run(options) {
+  let allConnected = false
+  let reported = false
+  const onState = (/** @type {Client} */ { state, error }) => {
+    if (reported) return
+    if (!allConnected && state === 'closed') {
+      reported = true
+      process.send?.({
+        type: 'error',
+        message: `a client could not connect: ${error || 'connection closed'}`,
+      })
+    } else if (!allConnected && clients.every(client => client.state === 'connected')) {
+      allConnected = true
+      process.send?.({ type: 'connected' })
+    } else if (clients.every(client => client.state === 'done' || client.state === 'closed')) {
+      reported = true
+      process.send?.({ type: 'totals', totals: totalsOf(clients) })
+      for (const client of clients) client.socket.destroy()
     }
-    if (told || !clients.every(ended)) return
-    told = true
-    /** @type {Totals} */
-    const totals = { recovered: 0, refused: 0, incomplete: 0, closed: 0, bytes: 0 }
-    for (const client of clients) {
-      totals[client.outcome]++
-      totals.bytes += client.bytes
-      client.socket.destroy()
-    }
-    process.send?.({ totals })
   }
-  /** @type {Client[]} */
-  const clients = []
-  for (let i = 0; i < orders.clients; i++) clients.push(new Client(orders, changed))
+  const clients = Array.from({ length: options.clients }, () => new Client(options, onState))
   process.on('message', () => {
     for (const client of clients) client.recover()
   })
+}
+
+/** @param {Client[]} clients @returns {Totals} */
+function totalsOf(clients) {
+  const totals = { recovered: 0, refused: 0, incomplete: 0, closed: 0, bytes: 0 }
+  for (const { outcome, bytes } of clients) {
+    totals[outcome]++
+    totals.bytes += bytes
+  }
+  return totals
 }
 
 process.on('disconnect', () => process.exit(0))

@@ -1,5 +1,5 @@
 // Clients of one process for rolling.js: WebSockets on recoverable channels that come back after each close, and
-// check that each offset arrives once and in order. Messages of the parent: start, stop.
+// check that each offset arrives once and in order. Messages of the parent: start, offsets, stop.
 
 import WebSocket from 'ws'
 

@@ -1,5 +1,5 @@
-// One gateway under load while its workers are replaced one after another, or all of it. Clients and publishers count
-// faults.
+// One gateway under load while its workers are replaced one after another, or while it is restarted as a whole. Clients
+// and publishers count faults.
 
 import { fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseFlags, UsageError } from './flags.js'
+import { messageFrom } from './messages.js'
 import { printResult } from './report.js'
 import { checkCapacity, ServerRun } from './servers.js'
 
@@ -22,29 +23,30 @@ const DEFAULTS = {
   connections: 16,
   before: 5_000,
 }
-/** Interval of publishing, ms. */
-const PUBLISH_TICK = 10
-/** ms for a whole rolling restart, and for the last publications to arrive. */
-const PATIENCE = 300_000
+const PUBLISH_INTERVAL_MS = 10
+/** For a rolling restart to end. */
+const RESTART_TIMEOUT_MS = 300_000
+/** For the last publications to arrive. */
+const SETTLE_TIMEOUT_MS = 30_000
 /** Publications of each channel kept for recovery. */
 const HISTORY_SIZE = 1_000
 
 export const HELP = `Usage: npm run bench -- rolling [flags]
 
-One gateway; clients on recoverable channels and publishers over the server API, while a rolling restart replaces all
-workers. Ends with 1 if a connect or a publish is refused, or a publication is missing or repeated. With --by restart
-there is a gap in which nobody serves: connects and publishes refused then are counted, and no fault.
+Clients subscribe to recoverable channels of one gateway, a publisher uses its server API, and all workers are replaced.
+Exit status 1: a connect or a publish was refused, or a publication was missing or repeated. With --by restart the
+gateway is away for a moment: refused connects and publishes are counted, but do not change the exit status.
 
-  --by WHAT         signal: SIGUSR2; reload: SIGHUP with a key that takes new workers; restart: SIGTERM, a snapshot and a
-                    new start (default signal)
+  --by WHAT         signal: SIGUSR2; reload: SIGHUP after a change of an option that needs new workers; restart: SIGTERM,
+                    then a new start from the snapshot (default signal)
 
   --clients N       WebSockets, one channel each (default ${DEFAULTS.clients})
-  --channels N      that they share (default ${DEFAULTS.channels})
+  --channels N      channels, shared by the clients (default ${DEFAULTS.channels})
   --rate N          publications a second over all channels (default ${DEFAULTS.rate})
-  --workers N       (default ${DEFAULTS.workers})
+  --workers N       workers of the gateway (default ${DEFAULTS.workers})
   --loaders N       processes with clients (default ${DEFAULTS.loaders})
-  --connections N   of the publisher, kept alive (default ${DEFAULTS.connections})
-  --before MS       of publishing before and after the restart (default ${DEFAULTS.before})
+  --connections N   kept-alive connections of the publisher (default ${DEFAULTS.connections})
+  --before MS       time of publishing before the restart, and again after it (default ${DEFAULTS.before})
   --driver NAME     uws, node or auto (default auto)
   --json            a line of JSON instead of a table
   -h, --help        this text
@@ -65,21 +67,23 @@ export function parseOptions(args) {
   return options
 }
 
-/** Publishes at a steady rate over kept connections. */
+/** Publishes at a steady rate over kept-alive connections. */
 class Publisher {
-  acks = 0
-  /** @type {Record<string, number>} fault -> publishes without an acknowledgement */
-  faults = {}
-  slowest = 0
-  /** Longest time without an acknowledgement, ms. */
-  gap = 0
-  #ackedAt = performance.now()
-  /** @type {Map<string, number>} channel -> highest acknowledged offset */
-  tops = new Map()
+  acknowledged = 0
+  /** Error -> publishes that failed with it. @type {Record<string, number>} */
+  failures = {}
+  /** Longest time from a publish to its acknowledgement, ms. */
+  slowestMs = 0
+  /** Longest time between two acknowledgements, ms. */
+  gapMs = 0
+  #acknowledgedAt = performance.now()
+  /** Channel -> highest acknowledged offset. @type {Map<string, number>} */
+  topOffsets = new Map()
   #api
   #agent
   #channels
-  #underWay = new Set()
+  /** @type {Set<Promise<any>>} */
+  #inFlight = new Set()
   #sent = 0
   #timer
 
@@ -92,29 +96,30 @@ class Publisher {
     this.#timer = setInterval(() => {
       const due = ((performance.now() - begun) * rate) / 1000
       while (this.#sent < due) this.#publish(`c${this.#sent++ % this.#channels}`)
-    }, PUBLISH_TICK)
+    }, PUBLISH_INTERVAL_MS)
   }
 
   /** @param {string} channel */
   async #publish(channel) {
     const begun = performance.now()
     const request = this.#post(channel)
-    this.#underWay.add(request)
+    this.#inFlight.add(request)
     try {
       const { result } = await request
       const now = performance.now()
-      this.acks++
-      this.slowest = Math.max(this.slowest, now - begun)
-      this.gap = Math.max(this.gap, now - this.#ackedAt)
-      this.#ackedAt = now
-      this.tops.set(channel, Math.max(this.tops.get(channel) ?? 0, result.offset))
+      this.acknowledged++
+      this.slowestMs = Math.max(this.slowestMs, now - begun)
+      this.gapMs = Math.max(this.gapMs, now - this.#acknowledgedAt)
+      this.#acknowledgedAt = now
+      this.topOffsets.set(channel, Math.max(this.topOffsets.get(channel) ?? 0, result.offset))
     } catch (error) {
-      this.faults[error.code ?? error.message] = (this.faults[error.code ?? error.message] ?? 0) + 1
+      const reason = error.code ?? error.message
+      this.failures[reason] = (this.failures[reason] ?? 0) + 1
     }
-    this.#underWay.delete(request)
+    this.#inFlight.delete(request)
   }
 
-  /** @param {string} channel @returns {Promise<any>} */
+  /** @param {string} channel @returns {Promise<any>} reply; rejects without one, and for another status than 200 */
   #post(channel) {
     return new Promise((resolve, reject) => {
       const options = { method: 'POST', agent: this.#agent, headers: { 'X-API-Key': this.#api.key } }
@@ -135,21 +140,14 @@ class Publisher {
 
   async stop() {
     clearInterval(this.#timer)
-    await Promise.allSettled(this.#underWay)
+    await Promise.allSettled(this.#inFlight)
     this.#agent.destroy()
   }
 }
 
-/** @param {import('node:child_process').ChildProcess} loader @param {string} type @returns {Promise<any>} */
-const messageOf = (loader, type) =>
-  new Promise((resolve, reject) => {
-    loader.on('message', (/** @type {any} */ message) => message.type === type && resolve(message))
-    loader.once('exit', code => reject(new Error(`a process with clients ended with ${code}`)))
-  })
-
 /** @extends {ServerRun<RollingOptions>} */
 export class Run extends ServerRun {
-  /** @returns {Promise<boolean>} whether nothing was refused, missing or repeated */
+  /** @returns {Promise<boolean>} whether all workers were replaced without a fault */
   async run() {
     const { clients, channels, workers, by, driver, before, json } = this.options
     const { progress } = this.io
@@ -163,36 +161,36 @@ export class Run extends ServerRun {
     }
     const server = await this.spawn({ workers, driver, history: HISTORY_SIZE, config })
     progress(`rolling: ${clients.toLocaleString('en')} clients connect`)
-    const loaders = await this.#load(server.url)
+    const loaders = await this.#startLoaders(server.url)
     const publisher = new Publisher(server.api, this.options)
     await sleep(before)
     progress(`rolling: ${by === 'restart' ? 'SIGTERM and a new start' : 'rolling restart'}`)
     const begun = performance.now()
-    const ended = await this.#replace(server, log)
+    const replaced = await this.#replace(server, log)
     const seconds = (performance.now() - begun) / 1000
     await sleep(before)
     await publisher.stop()
     progress('rolling: waiting for the last publications')
-    const behind = await this.#settle(loaders, publisher.tops)
+    const behind = await this.#settle(loaders, publisher.topOffsets)
     const results = await Promise.all(
       loaders.map(loader => {
         loader.send({ type: 'stop' })
-        return messageOf(loader, 'result')
+        return messageFrom(loader, 'result')
       }),
     )
     progress('')
     const sum = (/** @type {string} */ name) => results.reduce((all, { totals }) => all + totals[name], 0)
     const gaps = results.flatMap(result => result.gaps).sort((a, b) => a - b)
     const perSecond = merged(results.map(result => result.perSecond))
-    const faults = Object.values(publisher.faults).reduce((all, count) => all + count, 0)
+    const failures = Object.values(publisher.failures).reduce((all, count) => all + count, 0)
     const result = {
       clients,
       channels,
       restart_s: Number(seconds.toFixed(1)),
-      publishes: publisher.acks,
-      publishes_failed: faults,
-      slowest_publish_ms: Math.round(publisher.slowest),
-      longest_gap_ms: Math.round(publisher.gap),
+      publishes: publisher.acknowledged,
+      publishes_failed: failures,
+      slowest_publish_ms: Math.round(publisher.slowestMs),
+      longest_gap_ms: Math.round(publisher.gapMs),
       deliveries: sum('received'),
       reconnects: gaps.length,
       connects_refused: sum('refused'),
@@ -211,14 +209,14 @@ export class Run extends ServerRun {
       print(`reconnects each second: ${Object.values(perSecond).join(' ')}\n`)
       if (result.connects_refused > 0)
         print(`refused connects: ${JSON.stringify(merged(results.map(({ refusals }) => refusals)))}\n`)
-      if (faults > 0) print(`failed publishes: ${JSON.stringify(publisher.faults)}\n`)
+      if (failures > 0) print(`failed publishes: ${JSON.stringify(publisher.failures)}\n`)
     }
-    const wrong = ['missing', 'repeated', 'unrecovered']
-    if (by !== 'restart') wrong.push('publishes_failed', 'connects_refused')
-    return ended && wrong.every(name => /** @type {any} */ (result)[name] === 0)
+    const faults = ['missing', 'repeated', 'unrecovered']
+    if (by !== 'restart') faults.push('publishes_failed', 'connects_refused')
+    return replaced && faults.every(name => /** @type {any} */ (result)[name] === 0)
   }
 
-  /** @param {Server} server @param {string} log @returns {Promise<boolean>} whether all workers are new */
+  /** @param {Server} server @param {string} log path @returns {Promise<boolean>} whether all workers are new */
   async #replace(server, log) {
     const { by } = this.options
     if (by === 'restart') {
@@ -230,11 +228,14 @@ export class Run extends ServerRun {
       await writeFile(server.configFile, JSON.stringify({ ...config, sse: { enabled: true } }))
     }
     process.kill(server.pid, by === 'reload' ? 'SIGHUP' : 'SIGUSR2')
-    return this.#line(log, 'rolling restart ended')
+    return await rollingRestartEnds(log)
   }
 
-  /** @param {string} url */
-  async #load(url) {
+  /**
+   * @param {string} url of the gateway
+   * @returns {Promise<import('node:child_process').ChildProcess[]>} processes of the clients, when all are connected
+   */
+  async #startLoaders(url) {
     const { clients, channels, loaders: count } = this.options
     const loaders = Array.from({ length: count }, () =>
       fork(fileURLToPath(new URL('rolling-clients.js', import.meta.url))),
@@ -253,31 +254,26 @@ export class Run extends ServerRun {
           first,
           count: last - first,
         })
-        return messageOf(loader, 'ready')
+        return messageFrom(loader, 'ready')
       }),
     )
     return loaders
   }
 
-  /** @param {string} file of the gateway @param {string} text @returns {Promise<boolean>} */
-  async #line(file, text) {
-    for (const patience = Date.now() + PATIENCE; Date.now() < patience; await sleep(100)) {
-      const log = readFileSync(file, 'utf8')
-      if (log.includes('ended early')) return false
-      if (log.includes(`"${text}"`)) return true
-    }
-    return false
-  }
-
-  /** @param {import('node:child_process').ChildProcess[]} loaders @param {Map<string, number>} tops */
-  async #settle(loaders, tops) {
+  /**
+   * Waits until the clients have all acknowledged publications.
+   * @param {import('node:child_process').ChildProcess[]} loaders @param {Map<string, number>} topOffsets by channel
+   * @returns {Promise<number>} publications that have not arrived, of all clients
+   */
+  async #settle(loaders, topOffsets) {
     let behind = 0
-    for (const patience = Date.now() + PATIENCE / 10; Date.now() < patience; await sleep(500)) {
+    for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; Date.now() < deadline; await sleep(500)) {
       behind = 0
       for (const loader of loaders) {
         loader.send({ type: 'offsets' })
-        const { offsets } = await messageOf(loader, 'offsets')
-        for (const [channel, offset] of offsets) behind += Math.max(0, (tops.get(channel) ?? 0) - offset)
+        const { offsets } = await messageFrom(loader, 'offsets')
+        for (const [channel, offset] of offsets)
+          behind += Math.max(0, (topOffsets.get(channel) ?? 0) - offset)
       }
       if (behind === 0) break
     }
@@ -285,7 +281,17 @@ export class Run extends ServerRun {
   }
 }
 
-/** @param {Record<string, number>[]} all @returns {Record<string, number>} */
+/** @param {string} log path of the gateway's log @returns {Promise<boolean>} false: it ended early, or took too long */
+async function rollingRestartEnds(log) {
+  for (const deadline = Date.now() + RESTART_TIMEOUT_MS; Date.now() < deadline; await sleep(100)) {
+    const text = readFileSync(log, 'utf8')
+    if (text.includes('rolling restart ended early')) return false
+    if (text.includes('"rolling restart ended"')) return true
+  }
+  return false
+}
+
+/** @param {Record<string, number>[]} all @returns {Record<string, number>} sum for each key */
 function merged(all) {
   /** @type {Record<string, number>} */
   const sum = {}

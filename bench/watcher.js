@@ -1,3 +1,5 @@
+// Snapshots of a gateway, from its stats socket.
+
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -6,16 +8,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const RETRY_MS = 50
 
-/** A client of the stats socket. */
+/** A client of the stats socket: one snapshot a second. */
 export class Watcher {
-  /** @type {{at: number, snapshot: Snapshot}[]} */
+  /** All snapshots so far. `at`: performance.now() of the arrival. @type {{at: number, snapshot: Snapshot}[]} */
   received = []
   #path
   #ended = false
   /** @type {import('node:net').Socket | null} */
   #socket = null
 
-  /** @param {string} path */
+  /** @param {string} path of the stats socket */
   constructor(path) {
     this.#path = path
     this.#connect()
@@ -28,7 +30,7 @@ export class Watcher {
     const lines = createInterface({ input: socket })
     // The readline interface re-emits the errors of its input.
     for (const emitter of [socket, lines]) emitter.on('error', () => {})
-    // A gateway that answers to clients may still be starting its queue process, and listens here after it.
+    // The stats socket opens after the clients' port: the gateway starts its queue process in between.
     socket.once('close', failed => failed && setTimeout(() => this.#connect(), RETRY_MS))
     lines.on('line', line => {
       const message = JSON.parse(line)
@@ -39,8 +41,7 @@ export class Watcher {
 
   /**
    * @param {(snapshot: Snapshot) => boolean} matches
-   * @returns {Promise<{at: number, snapshot: Snapshot}>} the first match from now on; `at`: performance.now() of its
-   *   arrival
+   * @returns {Promise<{at: number, snapshot: Snapshot}>} the first match that arrives from now on; waits without limit
    */
   async next(matches = () => true) {
     for (let from = this.received.length; ; await sleep(1)) {
@@ -55,5 +56,5 @@ export class Watcher {
   }
 }
 
-/** @param {import('../src/stats/schema.js').WorkerView} worker @returns {number} ms */
+/** @param {import('../src/stats/schema.js').WorkerView} worker @returns {number} maximum event-loop delay, ms */
 export const tickMax = ({ sample }) => sample?.loop.ticks.max ?? 0

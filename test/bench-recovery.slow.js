@@ -1,9 +1,12 @@
 // `npm run bench -- recovery`, which is also the attack: hundreds of clients recover megabytes each at once.
 
-import { execFile } from 'node:child_process'
+import { execFile, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { messageFrom } from '../bench/messages.js'
 
 const run = promisify(execFile)
 const script = fileURLToPath(new URL('../bench/index.js', import.meta.url))
@@ -41,3 +44,27 @@ for (const [engine, clients] of /** @type {const} */ ([
     },
   )
 }
+
+t.test('clients that cannot connect end the run with an error', async t => {
+  const server = createServer((_request, response) => response.writeHead(503).end())
+  server.on('upgrade', (_request, socket) => socket.end('HTTP/1.1 503 Service Unavailable\r\n\r\n'))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const options = {
+    url: `http://127.0.0.1:${port}`,
+    clients: 3,
+    channel: 'c',
+    epoch: '',
+    since: 1,
+    publications: 1,
+  }
+  const clients = fork(new URL('../bench/recovery-clients.js', import.meta.url), [JSON.stringify(options)])
+  t.teardown(() => clients.kill('SIGKILL'))
+  await t.rejects(messageFrom(clients, 'connected'), { message: /a client could not connect: HTTP\/1.1 503/ })
+})
+
+t.test('more clients than open files allow are refused', async t => {
+  await t.rejects(recover('--clients=9999999'), { code: 2, stderr: /the limit of open files leaves/ })
+})
