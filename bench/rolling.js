@@ -37,7 +37,7 @@ Clients subscribe to recoverable channels of one gateway, a publisher uses its s
 Exit status 1: a connect or a publish was refused, or a publication was missing or repeated. With --by restart the
 gateway is away for a moment: refused connects and publishes are counted, but do not change the exit status.
 
-  --by WHAT         signal: SIGUSR2; reload: SIGHUP after a change of an option that needs new workers; restart: SIGTERM,
+  --by WHAT         signal: SIGUSR2; reload: SIGHUP after changing an option that needs new workers; restart: SIGTERM,
                     then a new start from the snapshot (default signal)
 
   --clients N       WebSockets, one channel each (default ${DEFAULTS.clients})

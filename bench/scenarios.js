@@ -1,3 +1,5 @@
+// The scenarios of `npm run bench`: default sizes, the load, and the figures that are measured.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { channels } from './channels.js'
 import { Load } from './load.js'
@@ -28,27 +30,27 @@ import { rounded, roundedMs } from './report.js'
  * @property {(deployment: Deployment, sizes: Sizes, show: Show) => Promise<Result>} run
  */
 
-/** ms in which a new server still allocates and compiles. */
-const SETTLE = 1_000
-/** s of load before the measurement. */
-const WARM_UP = 1
+/** A new server allocates and compiles for about so long. */
+const SETTLE_MS = 1_000
+/** Load before the measurement. */
+const WARM_UP_S = 1
 /** Open files of a process besides its connections. */
 const OWN_FILES = 200
-/** ms from the last answer of a round to the next message. */
-const BETWEEN_ROUNDS = 20
+/** From the last answer of a round to the next message. */
+const ROUND_PAUSE_MS = 20
 
 /** Clients connect, subscribe and idle. @type {Scenario['run']} */
 async function memory(deployment, sizes, show) {
   const load = new Load(deployment, sizes, show)
   try {
-    await sleep(SETTLE)
-    // As below: what a start leaves behind is collected, too, and must not hide the clients.
-    show.progress('memory of the start settles')
+    await sleep(SETTLE_MS)
+    // Garbage of the start must be collected first: it would be subtracted from the memory of the clients.
+    show.progress('memory settles after the start')
     const base = await deployment.leastMemory(sizes.seconds)
     const cpuBefore = deployment.cpu()
     const connected = await load.connect()
     const cpuAfter = deployment.cpu()
-    show.progress('all connected, memory settles')
+    show.progress('all clients are connected, memory settles')
     const settled = await deployment.leastMemory(sizes.seconds)
     const idle = (deployment.cpu() - cpuAfter) / sizes.seconds
     const { counters } = await load.sample()
@@ -91,8 +93,8 @@ async function flowBetween(deployment, endpoints, sizes, show) {
   const load = new Load(endpoints, sizes, show)
   try {
     const connected = await load.connect()
-    const from = await load.publish(WARM_UP)
-    show.progress(`publishing for ${WARM_UP} + ${sizes.seconds} s`)
+    const from = await load.publish(WARM_UP_S)
+    show.progress(`publishing for ${WARM_UP_S} + ${sizes.seconds} s`)
     await sleep(Math.max(0, from - Date.now()))
     // Rates are differences of two samples. Both read the clocks in the same order, so that delays cancel out.
     const before = await load.sample()
@@ -144,39 +146,45 @@ async function flowBetween(deployment, endpoints, sizes, show) {
   }
 }
 
-/** One-way long-polls: one message at a time, then all clients of its channel poll again. @type {Scenario['run']} */
+/** One-way long-polls, in rounds: one message, its answers, and the next polls. @type {Scenario['run']} */
 async function poll(deployment, { conns, channels: requestedChannels, size, seconds }, show) {
   const limit = openFilesLimit() - OWN_FILES
-  if (conns > limit) throw new Error(`${conns} pollers are too many for one process, which may have ${limit}`)
+  if (conns > limit)
+    throw new Error(
+      `the limit of open files leaves one process room for ${limit} pollers; ask for fewer --conns`,
+    )
   const channelCount = requestedChannels || conns
   const pollers = new Pollers(deployment.apis, conns, channelCount)
-  const pollsPerRound = Math.floor(conns / channelCount)
-  /** @param {number} round */
-  const runRound = async round => {
-    const answers = pollers.answers + pollsPerRound
-    await pollers.publish(round % channelCount, size)
+  let round = 0
+  let expected = 0
+  const runRound = async () => {
+    const channel = round++ % channelCount
+    // Clients i, i + channelCount, ... poll channel i.
+    const polls = Math.ceil(Math.max(0, conns - channel) / channelCount)
+    const answers = pollers.answers + polls
+    expected += polls
+    await pollers.publish(channel, size)
     await pollers.wait(answers)
-    await sleep(BETWEEN_ROUNDS)
+    await sleep(ROUND_PAUSE_MS)
   }
   try {
-    await sleep(SETTLE)
+    await sleep(SETTLE_MS)
     const base = deployment.memory()
     const cpuBefore = deployment.cpu()
-    show.progress('clients come')
+    show.progress('clients connect')
     await pollers.start()
-    await sleep(SETTLE)
+    await sleep(SETTLE_MS)
     const cpuAfter = deployment.cpu()
-    show.progress('all wait, memory settles')
+    show.progress('all polls wait, memory settles')
     const settled = await deployment.leastMemory(seconds)
     const idle = (deployment.cpu() - cpuAfter) / seconds
     show.progress('rounds')
-    let round = 0
-    for (const end = Date.now() + WARM_UP * 1e3; Date.now() < end; ) await runRound(round++)
+    for (const end = Date.now() + WARM_UP_S * 1e3; Date.now() < end; ) await runRound()
     const cpuStart = deployment.cpu()
     const firstMeasured = round
     const answersStart = pollers.answers
     const end = Date.now() + seconds * 1e3
-    while (Date.now() < end) await runRound(round++)
+    while (Date.now() < end) await runRound()
     const answers = pollers.answers - answersStart
     return {
       connections: conns,
@@ -186,9 +194,9 @@ async function poll(deployment, { conns, channels: requestedChannels, size, seco
       idle_cpu_percent: rounded(idle * 100, 1),
       rounds: round - firstMeasured,
       answers,
-      // Of the whole run, warm-up included.
+      // These two include the warm-up.
       received: pollers.received,
-      expected: round * pollsPerRound,
+      expected,
       cpu_us_per_round: rounded(((deployment.cpu() - cpuStart) / answers) * 1e6, 1),
       base_mb: rounded(base / 1e6, 1),
     }
@@ -203,7 +211,7 @@ const COMMON = { seconds: 8, loaders: 0 }
 /** @type {Record<string, Scenario>} */
 export const SCENARIOS = {
   memory: {
-    summary: 'user-space memory of a connection with one subscription, processor time of a connect',
+    summary: 'user-space memory per connection with one subscription, processor time per connect',
     sizes: { conns: 10_000, channels: 100, rate: 0, size: 64, publishers: 0, ...COMMON },
     peers: true,
     run: memory,
@@ -228,7 +236,7 @@ export const SCENARIOS = {
   },
   poll: {
     summary:
-      'one-way long-polls on 10 channels: one message of 512 bytes, its clients poll again, the next one',
+      'one-way long-polls on 10 channels: a message of 512 bytes to one of them, the next when all have polled again',
     sizes: { conns: 5_000, channels: 10, rate: 0, size: 512, publishers: 1, ...COMMON },
     run: poll,
   },

@@ -1,4 +1,4 @@
-// The longest event-loop ticks of workers: with many idle clients, and while all of them leave at once.
+// Event-loop delay of workers: with many idle clients, and while all of them disconnect at once.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseFlags } from './flags.js'
@@ -10,24 +10,23 @@ import { tickMax } from './watcher.js'
 /** @typedef {import('./watcher.js').Snapshot} Snapshot */
 
 const DEFAULTS = { conns: 19_000, subscriptions: 2, workers: 1, ping: 25, check: 10, seconds: 30 }
-/** Share of the ping interval within which clients answer. */
+/** pong_timeout as a share of the ping interval. */
 const PONG_SHARE = 0.3
-/** ms until all sessions have ended. */
-const PATIENCE = 60_000
+/** Time after which sessions that have not ended are reported. */
+const LEAVE_WARNING_MS = 60_000
 
 export const HELP = `Usage: npm run bench -- ticks [flags]
 
-Clients connect and subscribe, each to recoverable channels of its own, then idle: they get pings, and the positions of
-their channels are checked. Then their processes are killed, and all leave at once. Shows the longest event-loop delay
-of a worker in each phase. A process may have a limited number of open files; more workers or a shorter interval of
-pings stand in for more clients.
+Each client subscribes to recoverable channels of its own and idles: it gets pings, and the positions of its channels
+are checked. Then all clients are killed at once. Shows the longest event-loop delay of a worker in each phase.
+The limit of open files bounds the clients of a worker. A shorter --ping puts the load of more clients on it.
 
   --conns N          clients (default ${DEFAULTS.conns})
-  --subscriptions N  of each client (default ${DEFAULTS.subscriptions})
-  --workers N        of the gateway (default ${DEFAULTS.workers})
+  --subscriptions N  subscriptions of each client (default ${DEFAULTS.subscriptions})
+  --workers N        workers of the gateway (default ${DEFAULTS.workers})
   --ping S           seconds between two pings to a client (default ${DEFAULTS.ping})
   --check S          seconds between two checks of a position (default ${DEFAULTS.check})
-  --seconds N        of idling (default ${DEFAULTS.seconds})
+  --seconds N        duration of the idle phase (default ${DEFAULTS.seconds})
   --driver DRIVER    auto, uws or node (default auto)
   --json             a line of JSON instead of a table
   -h, --help         this text
@@ -66,7 +65,7 @@ export class Run extends ServerRun {
     this.ends.push(() => load.stop())
     const { ready, failed } = await load.connect()
     const { subscribed } = await load.subscribe()
-    // The first second still has the last subscribes.
+    // The next snapshot may still include subscribes.
     await watcher.next()
     await watcher.next()
     show.progress(`idle for ${seconds} s`)
@@ -74,11 +73,11 @@ export class Run extends ServerRun {
     await sleep(seconds * 1e3)
     const idle = watcher.received.slice(idleFrom)
     const { counters } = await load.sample()
-    show.progress('all leave')
+    show.progress('all clients disconnect')
     const leaveFrom = watcher.received.length
     const began = performance.now()
     load.stop()
-    const late = setTimeout(() => warning('not all sessions have ended'), PATIENCE)
+    const late = setTimeout(() => warning('not all sessions have ended'), LEAVE_WARNING_MS)
     const { at } = await watcher.next(({ totals }) => totals.connections.open === 0)
     clearTimeout(late)
     // A tick that ended after its sample was taken is in the next one.
@@ -91,13 +90,16 @@ export class Run extends ServerRun {
       closed: counters.ended,
       subscriptions: subscribed,
       idle_tick_max_ms: longest(idle),
-      idle_tick_p99_ms: rounded(Math.max(...idle.map(({ snapshot }) => snapshot.totals.loop.ticks.p99)), 1),
+      idle_tick_p99_ms: rounded(
+        Math.max(0, ...idle.map(({ snapshot }) => snapshot.totals.loop.ticks.p99)),
+        1,
+      ),
       leave_tick_max_ms: longest(leave),
       left_ms: Math.round(at - began),
     })
   }
 }
 
-/** @param {{snapshot: Snapshot}[]} received @returns {number} ms, of all workers */
+/** @param {{snapshot: Snapshot}[]} received @returns {number} longest event-loop delay of all workers, ms */
 const longest = received =>
-  rounded(Math.max(...received.flatMap(({ snapshot }) => snapshot.workers.map(tickMax))), 1)
+  rounded(Math.max(0, ...received.flatMap(({ snapshot }) => snapshot.workers.map(tickMax))), 1)

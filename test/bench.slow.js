@@ -38,6 +38,12 @@ t.test('poll: every message is in the answer to each poll of its channel', { ski
   }
 })
 
+t.test('poll: channels with unequal numbers of clients', { skip }, async t => {
+  const [{ faults, received, expected }] = await bench('poll --channels=7')
+  t.equal(faults, 0)
+  t.equal(received, expected, '50 clients on 7 channels: one of them has eight')
+})
+
 t.test('a control runs in turn with the gateway, medians and ratios follow', { skip }, async t => {
   const lines = await bench('fan --against=uws --runs=1 --rate=100')
   t.strictSame(

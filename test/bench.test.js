@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
 import t from 'tap'
 import { WebSocketServer } from 'ws'
-import { grows, parseOptions as parseLeakOptions, trendOf, Windows } from '../bench/leak.js'
+import { grows, MemoryTrends, parseOptions as parseLeakOptions, trendOf } from '../bench/leak.js'
 import { Load } from '../bench/load.js'
 import { HELP, parseOptions } from '../bench/options.js'
 import { parseOptions as parseRecoveryOptions } from '../bench/recovery.js'
@@ -37,28 +37,28 @@ t.test('--help names every scenario', async t => {
   t.match(HELP, /memory .*\n.*fan .*\n.*one2one .*\n.*big .*\n.*poll .*\n.*latency .*\n.*channels /)
 })
 
-t.test('leak: a trend that is more than chance and more than a little is growth', async t => {
+t.test('leak: a significant trend above the tolerated growth is growth', async t => {
   const noise = [0.4, -0.3, 0.1, -0.4, 0.3, -0.1]
   const line = (/** @type {number} */ slope) =>
     Array.from({ length: 60 }, (_, i) => ({ x: i / 60, y: 50 + (slope * i) / 60 + noise[i % noise.length] }))
   const { mean, slope, error } = trendOf(line(6))
-  t.ok(Math.abs(slope - 6) < error && error < 0.5, `${slope} +- ${error} MB/h`)
+  t.ok(Math.abs(slope - 6) < error && error < 0.5, `${slope} +- ${error} MiB/h`)
   t.ok(Math.abs(mean - 53) < 0.1)
   t.ok(grows(line(6)))
   t.notOk(grows(line(0)), 'noise')
   t.notOk(grows(line(0.5)), 'one per cent')
   t.notOk(grows(line(-6)))
 
-  const windows = new Windows()
-  const memory = (/** @type {number} */ mb) => ({ memory: { heap_used: mb * 2 ** 20, rss: 2 ** 26 } })
+  const trends = new MemoryTrends()
+  const memory = (/** @type {number} */ mib) => ({ memory: { heap_used: mib * 2 ** 20, rss: 2 ** 26 } })
   for (let hour = 0; hour < 9; hour++) {
     const workers = [{ index: 0, sample: memory(20 + hour) }]
     const snapshots = [9, 5].map(more => ({ primary: memory(10 + more), workers }))
-    windows.add(/** @type {any} */ (snapshots), hour)
+    trends.addWindow(/** @type {any} */ (snapshots), hour)
   }
-  const { figures, growing } = windows.result()
-  t.match(figures, { primary_heap_mb: 15, primary_heap_mb_per_h: 0, worker_0_heap_mb_per_h: 1 })
-  t.same(growing, ['worker_0 heap'], 'the least of each window counts')
+  const { figures, growing } = trends.result()
+  t.match(figures, { primary_heap_mib: 15, primary_heap_mib_per_h: 0, worker_0_heap_mib_per_h: 1 })
+  t.same(growing, ['worker_0 heap'], 'the minimum of each window counts')
   t.throws(() => parseLeakOptions(['--minutes=9']), { message: /--minutes is at least 10/ })
   t.throws(() => parseLeakOptions(['--minutes=10', '--window=60']), { message: /--window is too long/ })
 })
