@@ -5,21 +5,21 @@ const HEAD = `# Server API
 <!-- Made from docs/openapi.yaml by \`node scripts/docs.js\`; tests run every example on a gateway. -->
 
 DESCRIPTION
-The same as a file for tools: [openapi.yaml](openapi.yaml) (OpenAPI 3.1).
+For tools: [openapi.yaml](openapi.yaml) (OpenAPI 3.1).
 
 \`\`\`sh
 curl http://127.0.0.1:8000/api/publish -H 'X-API-Key: KEY' -d '{"channel": "news", "data": {"hello": "world"}}'
 \`\`\`
 
 - **Request:** \`POST\` to \`/api/<method>\` with one JSON object. \`/api\` is \`http_api.handler_prefix\`; with
-  \`http_server.internal_port\` the API is on that port only. \`null\` is the absence of a field, except in \`data\`.
+  \`http_server.internal_port\` the API is on that port only. A field with \`null\` is absent, except \`data\`.
   Unknown fields are ignored. A body has at most 16 MB.
-- **Key:** \`http_api.key\` in the header \`X-API-Key: KEY\` or \`Authorization: apikey KEY\`, or in the query as
-  \`api_key\`. How to change it: [secrets.md](secrets.md#api-key).
+- **Key:** \`http_api.key\`, in the header \`X-API-Key: KEY\` or \`Authorization: apikey KEY\`, or in the query as
+  \`api_key\`. To replace it, see [secrets.md](secrets.md#api-key).
 - **Answer:** HTTP 200 with \`{"result": ...}\` or \`{"error": {"code": ..., "message": ...}}\`. Codes and the HTTP
   statuses of refused requests: [errors.md](errors.md#errors).
-- **Repeat** a publish after a lost connection with the same \`idempotency_key\`: it is published once.
-- **Connections** are kept alive. One request at a time on each; use several connections, or \`batch\`.
+- **Retry** a publish after a lost connection with the same \`idempotency_key\`: the message is published once.
+- **Connections** are kept alive and take one request at a time. For more, use several connections, or \`batch\`.
 
 In the examples the user 42 is connected and subscribed to \`chat:lobby\`, with this configuration:
 
@@ -152,10 +152,10 @@ export function apiPage(document) {
 | --- | --- |
 ${list.join('\n')}
 ${shown.map(operation => section(document, operation)).join('')}
-## Methods without a function
+## Unsupported methods
 
 ${hidden.map(({ name, post }) => `- \`${name}\`: ${post.summary}.`).join('\n')}
 
-The old form of Centrifugo, \`POST /api\` with \`{"method": "publish", "params": {...}}\`, works, too.
+Centrifugo's legacy format, \`POST /api\` with \`{"method": "publish", "params": {...}}\`, also works.
 `
 }
