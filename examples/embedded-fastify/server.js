@@ -1,58 +1,66 @@
-// A Fastify program with a gateway in it: a shop whose orders are followed by their customers.
+// A shop backend in Fastify with an embedded gateway: customers see the state of their orders as it changes.
 //
 //   npm install halley-gateway fastify
 //   node server.js
 //
-// PORT of Fastify (3000), GATEWAY_PORT (8000); 0 picks a free one. ORIGIN: of the pages, behind a reverse proxy.
+// Environment:
+//   PORT, GATEWAY_PORT   ports of Fastify (3000) and of the gateway (8000); 0 picks a free one
+//   ORIGIN               origin of the pages (http://127.0.0.1:PORT); set it with PORT=0 or behind a reverse proxy
+//   WORKERS              worker processes of the gateway (0: one for each core)
+//   TOKEN_SECRET         key that signs the tokens (default: a random one for each start)
 
 import { createHmac, randomBytes } from 'node:crypto'
 import Fastify from 'fastify'
 import { createGateway } from 'halley-gateway'
 
-const { PORT = '3000', GATEWAY_PORT = '8000', ORIGIN = 'http://127.0.0.1:3000', WORKERS = '0' } = process.env
+const { PORT = '3000', GATEWAY_PORT = '8000', WORKERS = '0' } = process.env
+const origin = process.env.ORIGIN ?? `http://127.0.0.1:${PORT}`
 const secret = process.env.TOKEN_SECRET ?? randomBytes(32).toString('hex')
 
-/** The gateway as a plugin: `app.gateway` has the methods, and closing the app stops it. */
-async function halley(app, config) {
+/** Fastify plugin: `app.gateway` has the gateway's methods, and closing the app stops the gateway. */
+async function gatewayPlugin(app, config) {
   const gateway = await createGateway({ config, log: app.log.child({ part: 'gateway' }) })
   app.decorate('gateway', gateway)
   app.addHook('onClose', () => gateway.stop())
 }
 // Not encapsulated: all routes see app.gateway.
-halley[Symbol.for('skip-override')] = true
+gatewayPlugin[Symbol.for('skip-override')] = true
 
-/** A token that lets a customer connect; their personal channel comes with it. @param {string} user */
+/** A JWT that lets a customer connect, valid for one hour. @param {string} user */
 function connectionToken(user) {
-  const part = value => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const text = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: user, exp: Math.floor(Date.now() / 1000) + 3600 })}`
-  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
+  const segment = value => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const exp = Math.floor(Date.now() / 1000) + 3600
+  const signed = `${segment({ alg: 'HS256', typ: 'JWT' })}.${segment({ sub: user, exp })}`
+  return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
 }
 
 const app = Fastify({ logger: { level: 'warn' } })
 
-await app.register(halley, {
+await app.register(gatewayPlugin, {
   workers: Number(WORKERS),
   http_server: { address: '127.0.0.1', port: Number(GATEWAY_PORT) },
   http_api: { disabled: true },
   client: {
     token: { hmac_secret_key: secret },
-    allowed_origins: [ORIGIN],
+    allowed_origins: [origin],
+    // Each customer is subscribed to the channel `#USER`.
     subscribe_to_user_personal_channel: { enabled: true },
   },
   channel: { without_namespace: { history_size: 20, history_ttl: '10m', force_recovery: true } },
 })
 
-const customer = {
+const sessionSchema = {
   type: 'object',
   required: ['user'],
   properties: { user: { type: 'string', minLength: 1 } },
 }
 
-app.get('/session', { schema: { querystring: customer } }, async request => ({
+// A real program would ask for a password here.
+app.get('/session', { schema: { querystring: sessionSchema } }, async request => ({
   token: connectionToken(request.query.user),
 }))
 
-const order = {
+const orderSchema = {
   type: 'object',
   required: ['user', 'state'],
   properties: {
@@ -61,9 +69,10 @@ const order = {
   },
 }
 
-app.put('/orders/:id', { schema: { body: order } }, async request => {
+// A real program would let only its staff call this.
+app.put('/orders/:id', { schema: { body: orderSchema } }, async request => {
   const { user, state } = request.body
-  // The order's state is published once, however often the caller repeats the request.
+  // A request that is repeated within 5 minutes does not publish the state again.
   const idempotencyKey = `${request.params.id}:${state}`
   return app.gateway.publish(`#${user}`, { order: request.params.id, state }, { idempotencyKey })
 })

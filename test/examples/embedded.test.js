@@ -3,6 +3,7 @@
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
+import { freePort } from '../gateway.js'
 import { next, startExample } from './example.js'
 import { startReverseProxy } from './reverse-proxy.js'
 
@@ -91,4 +92,16 @@ t.test('Fastify: the gateway as a plugin, on a port of its own', async t => {
   t.equal((await lost).code, 3001)
   client.disconnect()
   t.same(await ended, [0, null], 'closing the app stops the gateway')
+})
+
+t.test('Fastify: pages on PORT may connect without ORIGIN', async t => {
+  const PORT = String(await freePort())
+  const { app, gateway } = await startExample(t, 'embedded-fastify', { PORT })
+  const { body: session } = await call(`${app}/session?user=ben`)
+  const client = connect(t, gateway, session.token, `http://127.0.0.1:${PORT}`)
+  const refused = next(client, 'error').then(({ error }) => Promise.reject(error))
+  const connected = next(client, 'connected')
+  client.connect()
+  await t.resolves(Promise.race([connected, refused]))
+  client.disconnect()
 })
