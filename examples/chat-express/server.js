@@ -1,11 +1,13 @@
-// The chat of ../chat with its rules in an Express backend: the gateway asks it over HTTP (event proxies).
+// The chat of ../chat with an Express backend instead of hooks: the gateway posts its events to it (event proxies).
 //
 //   npm install halley-gateway express centrifuge
-//   node server.js                                    the backend, and the page at http://127.0.0.1:3000/
-//   npx halley-gateway serve -c halley.json                   the gateway, in another terminal
+//   node server.js                             the backend, and the page at http://127.0.0.1:3000/
+//   npx halley-gateway serve -c halley.json    the gateway, in another terminal
 //
-// PORT (3000), GATEWAY (http://127.0.0.1:8000), API_KEY as in halley.json. Any number of backends may stand behind one
-// address: names and rooms are in the connection's metadata and in the channels, not in this process.
+// Environment: PORT (3000), GATEWAY (http://127.0.0.1:8000), API_KEY. halley.json has the same port, address and key.
+//
+// Several backends can share the load, since this process keeps no state: the name of a client is in the metadata of
+// its connection, and presence has the members of a room.
 
 import { fileURLToPath } from 'node:url'
 import express from 'express'
@@ -25,16 +27,17 @@ const MAX_TEXT = 500
 const refuse = (code, message) => ({ error: { code, message } })
 const notice = (room, text) => gateway.publish(room, { notice: text })
 
-/** What the gateway asks: the path of each is an endpoint in halley.json. */
+/** Handlers of the gateway's events. halley.json has an endpoint for each. */
 const events = {
   connect({ client, data }) {
     const name = data?.name?.trim?.()
-    if (!NAME.test(name ?? '')) return refuse(4000, 'a name has 1 to 20 letters, digits or spaces')
+    if (!NAME.test(name ?? ''))
+      return refuse(4000, 'a name has 1 to 20 letters, digits, spaces, dashes or underscores')
     return { result: { user: client, info: { name }, meta: { name } } }
   },
 
   async subscribe({ channel, meta }) {
-    if (!ROOM.test(channel)) return refuse(4001, 'a room has 1 to 20 small letters, digits or dashes')
+    if (!ROOM.test(channel)) return refuse(4001, 'a room has 1 to 20 lowercase letters, digits or dashes')
     await notice(channel, `${meta.name} is here`)
     return { result: { data: { welcome: `You are in ${channel.slice('room:'.length)}.` } } }
   },
@@ -49,19 +52,21 @@ const events = {
     return { result: { data: { room: channel, name: meta.name, text } } }
   },
 
-  unsubscribed: ({ channel, meta }) => notice(channel, `${meta.name} has left`),
+  async unsubscribed({ channel, meta }) {
+    await notice(channel, `${meta.name} has left`)
+    return {}
+  },
 
-  disconnected: ({ channels = [], meta }) =>
-    Promise.all(channels.map(channel => notice(channel, `${meta.name} has left`))),
+  async disconnected({ channels = [], meta }) {
+    await Promise.all(channels.map(channel => notice(channel, `${meta.name} has left`)))
+    return {}
+  },
 }
 
 const app = express()
 app.use(express.json())
-for (const [event, decide] of Object.entries(events)) {
-  app.post(`/centrifugo/${event}`, async (request, response) => {
-    const answer = await decide(request.body)
-    response.json(answer?.result || answer?.error ? answer : {})
-  })
+for (const [event, handle] of Object.entries(events)) {
+  app.post(`/centrifugo/${event}`, async (request, response) => response.json(await handle(request.body)))
 }
 app.get('/', (_request, response) =>
   response.sendFile(fileURLToPath(new URL('../chat/page.html', import.meta.url))),

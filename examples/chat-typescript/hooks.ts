@@ -1,4 +1,4 @@
-// The chat of ../chat in TypeScript, for rooms that need an invitation. Compile it, and name the result:
+// The chat of ../chat in TypeScript, with one room that needs an invitation, room:private. HOOKS is the compiled file:
 //
 //   npm install halley-gateway typescript @types/node
 //   npx tsc -p .
@@ -17,6 +17,7 @@ interface Message {
 }
 
 const INVITATION = process.env.INVITATION ?? 'please'
+/** Names of the clients of this worker, by client id. */
 const names = new Map<string, string>()
 let gateway: ServerApi
 
@@ -27,8 +28,8 @@ const isMessage = (data: unknown): data is Message =>
   typeof data === 'object' && data !== null && typeof (data as Message).text === 'string'
 
 export default defineHooks({
-  started(own) {
-    gateway = own
+  started(api) {
+    gateway = api
   },
 
   connect(event) {
@@ -40,7 +41,7 @@ export default defineHooks({
 
   subscribe(event) {
     if (event.channel === 'room:private' && !event.meta?.invited)
-      throw reject(4030, 'an invitation is missing')
+      throw reject(4030, 'this room needs an invitation')
     return { data: { welcome: `You are in ${event.channel.slice('room:'.length)}.` } }
   },
 

@@ -1,7 +1,7 @@
-// A chat with rooms and names, decided by hooks: this file is the whole backend.
+// A chat whose rules are hooks: this file is the whole backend.
 //
-// Each worker of the gateway loads it. State of a client may live in variables, because a client stays in one worker;
-// what all workers share goes through channels, or into a database of your own.
+// Each worker of the gateway loads this file. A client stays in one worker, so variables can keep the state of a
+// client. State that workers share belongs in channels or in a database.
 
 import { defineHooks, reject } from 'halley-gateway/hooks'
 
@@ -11,33 +11,40 @@ const MAX_TEXT = 500
 
 /** Names of the clients of this worker, by client id. */
 const names = new Map()
-/** The server API, as methods. */
+/** The methods of the server API. @type {import('halley-gateway/api').ServerApi} */
 let gateway
 
-/** Tells a room something that nobody has said. */
+/** Publishes a notice of the chat itself to a room. */
 const notice = (room, text) => gateway.publish(room, { notice: text })
 
+/** @returns {string} the trimmed name in a request @throws {Error} the refusal for the client */
+function nameIn(data) {
+  const name = data?.name?.trim?.() ?? ''
+  if (!NAME.test(name))
+    throw reject(4000, 'a name has 1 to 20 letters, digits, spaces, dashes or underscores')
+  return name
+}
+
 export default defineHooks({
-  started(own) {
-    gateway = own
+  started(api) {
+    gateway = api
   },
 
   // A real program would check a cookie or a password here (event.headers, event.data).
   connect({ client, data }) {
-    const name = data?.name?.trim?.()
-    if (!NAME.test(name ?? '')) throw reject(4000, 'a name has 1 to 20 letters, digits or spaces')
+    const name = nameIn(data)
     names.set(client, name)
     return { user: client, info: { name } }
   },
 
   async subscribe({ client, channel }) {
-    if (!ROOM.test(channel)) throw reject(4001, 'a room has 1 to 20 small letters, digits or dashes')
+    if (!ROOM.test(channel)) throw reject(4001, 'a room has 1 to 20 lowercase letters, digits or dashes')
     await notice(channel, `${names.get(client)} is here`)
     return { data: { welcome: `You are in ${channel.slice('room:'.length)}.` } }
   },
 
   publish({ client, channel, data, allowed }) {
-    // The options of the channel let subscribers publish; this adds to them.
+    // The channel options let only subscribers publish.
     if (!allowed) throw reject(4002, 'enter the room first')
     const text = data?.text
     if (typeof text !== 'string' || text.trim() === '' || text.length > MAX_TEXT)
@@ -47,10 +54,10 @@ export default defineHooks({
 
   rpc: {
     async rename({ client, data }) {
-      const [before, name] = [names.get(client), data?.name?.trim?.()]
-      if (!NAME.test(name ?? '')) throw reject(4000, 'a name has 1 to 20 letters, digits or spaces')
+      const oldName = names.get(client)
+      const name = nameIn(data)
       names.set(client, name)
-      if (ROOM.test(data.room)) await notice(data.room, `${before} is now ${name}`)
+      if (ROOM.test(data.room)) await notice(data.room, `${oldName} is now ${name}`)
       return { name }
     },
   },

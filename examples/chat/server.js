@@ -1,9 +1,12 @@
-// Serves the page of the chat, and starts a gateway whose clients hooks.js decides about.
+// Serves the page of the chat, and starts a gateway with the rules in hooks.js.
 //
 //   npm install halley-gateway centrifuge
 //   node server.js                  then open http://127.0.0.1:3000/
 //
-// PORT of the page (3000), GATEWAY_PORT (8000); 0 picks a free one. HOOKS: another hooks module.
+// Environment:
+//   PORT, GATEWAY_PORT   ports of the page (3000) and of the gateway (8000); 0 picks a free one
+//   HOOKS                path of another hooks module
+//   WORKERS              worker processes of the gateway (0: one for each core)
 
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -13,7 +16,7 @@ import { createGateway } from 'halley-gateway'
 
 const { PORT = '3000', GATEWAY_PORT = '8000', WORKERS = '0', HOOKS } = process.env
 
-/** What the page needs: path -> type and file. The SDK comes from npm. */
+/** Files of the page: path -> content type and file. The client SDK is the npm package `centrifuge`. */
 const files = new Map([
   ['/', ['text/html; charset=utf-8', fileURLToPath(new URL('page.html', import.meta.url))]],
   [

@@ -1,9 +1,13 @@
-// An Express program with a gateway in it: rooms, whose messages are posted to Express and delivered by the gateway.
+// A chat backend in Express with an embedded gateway: clients post messages to Express, and the gateway delivers them.
 //
 //   npm install halley-gateway express centrifuge
 //   node server.js                  then open http://127.0.0.1:3000/?user=anna
 //
-// PORT of Express (3000), GATEWAY_PORT (8000); 0 picks a free one. ORIGIN: of the page, behind a reverse proxy.
+// Environment:
+//   PORT, GATEWAY_PORT   ports of Express (3000) and of the gateway (8000); 0 picks a free one
+//   ORIGIN               origin of the page, if a reverse proxy serves Express and the gateway from one origin
+//   WORKERS              worker processes of the gateway (0: one for each core)
+//   TOKEN_SECRET         key that signs the tokens (default: a random one for each start)
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -24,7 +28,7 @@ const gateway = await createGateway({
   config: {
     workers: Number(WORKERS),
     http_server: { address: '127.0.0.1', port: Number(GATEWAY_PORT) },
-    // This program calls methods; nobody needs the API over HTTP.
+    // This program calls the gateway's methods and does not need the HTTP API.
     http_api: { disabled: true },
     client: { token: { hmac_secret_key: secret }, allowed_origins: [origin] },
     channel: {
@@ -42,11 +46,12 @@ const gateway = await createGateway({
   },
 })
 
-/** A token that lets a user connect. @param {string} user */
+/** A JWT that lets a user connect, valid for one hour. @param {string} user */
 function connectionToken(user) {
-  const part = value => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const text = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: user, exp: Math.floor(Date.now() / 1000) + 3600 })}`
-  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
+  const segment = value => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const exp = Math.floor(Date.now() / 1000) + 3600
+  const signed = `${segment({ alg: 'HS256', typ: 'JWT' })}.${segment({ sub: user, exp })}`
+  return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
 }
 
 /** The client SDK for browsers. */
@@ -80,7 +85,7 @@ app.delete('/users/:user', async (request, response) => {
   response.status(204).end()
 })
 
-// Express 5 passes errors of async handlers on.
+// Express 5 passes errors of async handlers to this one. An ApiError is the gateway's answer to a method.
 app.use((error, _request, response, _next) => {
   const status = error instanceof ApiError ? 502 : (error.status ?? 500)
   response.status(status).json({ error: error.message })

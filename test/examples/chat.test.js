@@ -76,7 +76,7 @@ t.test('what the rules refuse', async t => {
   const nameless = open(t, ' ')
   t.match(await next(nameless, 'disconnected'), {
     code: 4000,
-    reason: 'a name has 1 to 20 letters, digits or spaces',
+    reason: 'a name has 1 to 20 letters, digits, spaces, dashes or underscores',
   })
   const cay = open(t, 'Cay')
   const subscription = cay.newSubscription('elsewhere')
