@@ -1,5 +1,5 @@
-// Protobuf over WebSocket in raw frames (client protocol): how it is chosen, the corners of its framing, and what
-// JSON and Protobuf clients of one channel see of each other.
+// Protobuf over WebSocket in raw frames (client protocol): negotiation, edge cases of framing, and channels that JSON
+// and Protobuf clients share.
 
 import { once } from 'node:events'
 import t from 'tap'
@@ -13,6 +13,7 @@ import { ProtobufClient } from './protobuf-client.js'
 
 const BAD_REQUEST = { code: 3501, reason: 'bad request' }
 const INAPPROPRIATE = { code: 3506, reason: 'inappropriate protocol' }
+/** Neither UTF-8 nor JSON. */
 const BYTES = Buffer.from([0, 255, 10, 128])
 
 const config = {
@@ -36,7 +37,7 @@ for (const driver of drivers) {
     const gateway = await startGateway(t, { ...config, workers: 1, http_server: { driver } })
 
     /** @param {object} [request] */
-    const connected = async (request = {}) => {
+    const protobufClient = async (request = {}) => {
       const client = await ProtobufClient.connected(gateway.ws, request)
       t.teardown(() => client.socket.terminate())
       return client
@@ -48,7 +49,7 @@ for (const driver of drivers) {
       return client
     }
 
-    t.test('is chosen by the first subprotocol offered that is known, or by the query', async t => {
+    t.test('the first known subprotocol of the offer, or the query, chooses the codec', async t => {
       /** @type {[string, string[], string, boolean][]} */
       const table = [
         ['', ['centrifuge-protobuf'], 'centrifuge-protobuf', true],
@@ -86,18 +87,18 @@ for (const driver of drivers) {
       t.match(await client.next(), { id: 1, connect: { ping: 600, pong: true } })
       t.strictSame(await client.next(), { id: 2, subscribe: {} })
       const { presence } = await client.next()
-      t.equal(Object.keys(presence.presence).length, 1, 'the subscription was made before')
+      t.equal(Object.keys(presence.presence).length, 1, 'subscribed before the presence command ran')
       client.sendBytes(commandFrame({ id: 4, unsubscribe: { channel: 'plain:a' } }), false)
       t.strictSame(await client.next(), { id: 4, unsubscribe: {} }, 'the opcode does not matter')
       const ids = Array.from({ length: 50 }, (_, i) => 100 + i)
       const before = client.frames.length
       client.send(...ids.map(id => ({ id, unsubscribe: { channel: 'x' } })))
       for (const id of ids) t.equal((await client.next()).id, id)
-      t.equal(client.frames.length - before, 4, 'sixteen replies in a frame')
+      t.equal(client.frames.length - before, 4, 'at most 16 replies per frame')
       client.socket.terminate()
     })
 
-    t.test('a malformed frame closes with 3501, after what stood before it', async t => {
+    t.test('a malformed frame closes with 3501, after replies to the commands before the fault', async t => {
       /** @type {[string, number[]][]} */
       const table = [
         ['empty', []],
@@ -110,23 +111,26 @@ for (const driver of drivers) {
         ['a field with the wrong type', [4, 8, 7, 0x32, 1]],
       ]
       for (const [what, bytes] of table) {
-        const client = await connected()
+        const client = await protobufClient()
         client.sendBytes(Buffer.from(bytes))
         t.strictSame(await client.closed, BAD_REQUEST, what)
       }
-      const client = await connected()
+      const client = await protobufClient()
       client.sendBytes(
         Buffer.concat([commandFrame({ id: 7, unsubscribe: { channel: 'a' } }), Buffer.from([2, 8, 7])]),
       )
       t.strictSame(await client.next(), { id: 7, unsubscribe: {} })
       t.strictSame(await client.closed, BAD_REQUEST)
-      const first = await ProtobufClient.open(gateway.ws)
-      first.send({ id: 1, subscribe: { channel: 'a' } })
-      t.strictSame(await first.closed, BAD_REQUEST, 'another command before connect')
     })
 
-    t.test('ids are 32 bits, unknown fields are ignored', async t => {
-      const client = await connected()
+    t.test('a first command other than connect closes with 3501', async t => {
+      const client = await ProtobufClient.open(gateway.ws)
+      client.send({ id: 1, subscribe: { channel: 'a' } })
+      t.strictSame(await client.closed, BAD_REQUEST)
+    })
+
+    t.test('ids are read modulo 2^32, unknown fields are ignored', async t => {
+      const client = await protobufClient()
       // id 2^35 + 9, field 99 as a number, unsubscribe {channel 'a', field 15 'xy'}
       const command = [
         8, 0x89, 0x80, 0x80, 0x80, 0x80, 1, 0x98, 6, 1, 0x32, 7, 0x0a, 1, 0x61, 0x7a, 2, 0x78, 0x79,
@@ -136,7 +140,7 @@ for (const driver of drivers) {
     })
 
     t.test('offsets beyond all streams are not recovered', async t => {
-      const client = await connected()
+      const client = await protobufClient()
       // subscribe {channel 'rec:o', recover, offset 2^64 - 1}
       const subscribe = [0x0a, 5, ...Buffer.from('rec:o'), 0x18, 1, 0x38, ...Array(9).fill(0xff), 1]
       const command = [8, 9, 0x2a, subscribe.length, ...subscribe]
@@ -147,8 +151,8 @@ for (const driver of drivers) {
       })
     })
 
-    t.test('errors and refusals are those of JSON', async t => {
-      const client = await connected()
+    t.test('errors and close codes are those of JSON', async t => {
+      const client = await protobufClient()
       const error = async (/** @type {string} */ method, /** @type {object} */ request) =>
         (await client.call(method, request)).error
       t.strictSame(await error('subscribe', { channel: 'nope:a' }), { code: 102, message: 'unknown channel' })
@@ -165,7 +169,7 @@ for (const driver of drivers) {
     t.test('JSON and Protobuf clients share a channel, both ways', async t => {
       const claims = { sub: 'u1', info: { name: 'Zoë' } }
       const [binary, json] = [
-        await connected({ token: token(claims) }),
+        await protobufClient({ token: token(claims) }),
         await jsonClient({ token: token(claims) }),
       ]
       await binary.call('subscribe', { channel: 'room', join_leave: true })
@@ -218,33 +222,34 @@ for (const driver of drivers) {
     })
 
     t.test(
-      'bytes that are no JSON reach Protobuf subscribers, and end JSON subscribers with 3506',
+      'data that is not JSON reaches Protobuf subscribers and closes JSON subscribers with 3506',
       async t => {
         for (const by of ['client', 'API']) {
           const channel = `plain:${by}`
-          const [binary, other] = [await connected(), await connected()]
-          const [json, elsewhere] = [await jsonClient(), await jsonClient()]
-          for (const client of [binary, other]) await client.call('subscribe', { channel })
+          const [binary, publisher] = [await protobufClient(), await protobufClient()]
+          const [json, bystander] = [await jsonClient(), await jsonClient()]
+          for (const client of [binary, publisher]) await client.call('subscribe', { channel })
           await json.subscribe(channel)
-          await elsewhere.subscribe('plain:elsewhere')
+          await bystander.subscribe('plain:elsewhere')
           if (by === 'API') await gateway.api('publish', { channel, b64data: BYTES.toString('base64') })
-          else await other.call('publish', { channel, data: BYTES })
+          else await publisher.call('publish', { channel, data: BYTES })
           t.strictSame(await json.closed, INAPPROPRIATE)
-          for (const client of [binary, other]) t.ok(BYTES.equals((await client.push('pub')).pub.data))
+          for (const client of [binary, publisher]) t.ok(BYTES.equals((await client.push('pub')).pub.data))
           await gateway.api('publish', { channel, data: 1 })
           await gateway.api('publish', { channel: 'plain:elsewhere', data: 2 })
-          for (const client of [binary, other]) t.equal((await client.push('pub')).pub.data.toString(), '1')
-          t.strictSame(await elsewhere.push('pub'), { channel: 'plain:elsewhere', pub: { data: 2 } })
+          for (const client of [binary, publisher])
+            t.equal((await client.push('pub')).pub.data.toString(), '1')
+          t.strictSame(await bystander.push('pub'), { channel: 'plain:elsewhere', pub: { data: 2 } })
         }
       },
     )
 
-    t.test('bytes in history are for Protobuf clients only', async t => {
-      const binary = await connected()
+    t.test('data in history that is not JSON is for Protobuf clients only', async t => {
+      const binary = await protobufClient()
       const { subscribe } = await binary.call('subscribe', { channel: 'rec:bytes' })
       await binary.call('publish', { channel: 'rec:bytes', data: BYTES })
       const recover = { channel: 'rec:bytes', recover: true, epoch: subscribe.epoch }
-      const late = await connected()
+      const late = await protobufClient()
       const reply = await late.call('subscribe', recover)
       t.ok(BYTES.equals(reply.subscribe.publications[0].data))
       t.match(reply.subscribe, { recovered: true, publications: [{ offset: 1 }] })
@@ -257,8 +262,8 @@ for (const driver of drivers) {
       t.match(await late.call('publish', { channel: 'rec:bytes', data: Buffer.from('1') }), { publish: {} })
     })
 
-    t.test('a channel takes the payloads that its format allows', async t => {
-      const client = await connected()
+    t.test('publication_data_format decides which payloads a channel accepts', async t => {
+      const client = await protobufClient()
       /** @type {[string, string | Buffer, boolean][]} */
       const table = [
         ['plain:f', '', false],
@@ -283,9 +288,9 @@ for (const driver of drivers) {
       }
     })
 
-    t.test('server-side subscriptions come with connect, and by the API', async t => {
+    t.test('server-side subscriptions come from the token and from the API', async t => {
       const claims = { sub: 'u2', subs: { 'rec:s': { data: { w: 1 }, info: { seat: 1 } }, 'plain:s': {} } }
-      const client = await connected({ token: token(claims) })
+      const client = await protobufClient({ token: token(claims) })
       t.match(client.connect.subs['rec:s'], {
         recoverable: true,
         positioned: true,
@@ -311,7 +316,7 @@ for (const driver of drivers) {
       t.match((await client.push('refresh')).refresh, { expires: true, ttl: Number })
 
       const subs = { 'rec:s': { recover: true, epoch: client.connect.subs['rec:s'].epoch } }
-      const again = await connected({ token: token(claims), subs })
+      const again = await protobufClient({ token: token(claims), subs })
       t.match(again.connect.subs['rec:s'], {
         recovered: true,
         publications: [{ data: Buffer.from('1'), offset: 1 }],
