@@ -12,15 +12,15 @@ const HALLEY = `${process.execPath} ${BIN}`
 t.test('config init asks on a terminal, and a gateway starts with the answers', async t => {
   const cwd = await folder(t)
   const tmux = await Tmux.start(t, { columns: 160, rows: 40, env: { XDG_RUNTIME_DIR: cwd } })
-  await tmux.line(`cd ${cwd}; ${HALLEY} config init; echo exit $?`)
+  await tmux.enter(`cd ${cwd}; ${HALLEY} config init; echo exit $?`)
   await tmux.until('Port [8000]:')
-  await tmux.line('70000')
+  await tmux.enter('70000')
   await tmux.until('70000 is not a port, a number from 1 to 65535')
-  await tmux.line('9123')
+  await tmux.enter('9123')
   await tmux.until('Origins of your pages [https://example.com]:')
-  await tmux.line('https://a.example http://localhost:3000')
+  await tmux.enter('https://a.example http://localhost:3000')
   await tmux.until(/Transports beside WebSocket .* \[none\]:/)
-  await tmux.line('sse, poll')
+  await tmux.enter('sse, poll')
   await tmux.until('redis for several [memory]:')
   await tmux.keys('Enter')
   await tmux.until(/config\.yaml: written[\s\S]*npx halley-gateway serve -c config\.yaml\nexit 0/)
@@ -37,20 +37,20 @@ t.test('config init asks on a terminal, and a gateway starts with the answers', 
     engine: { type: 'memory' },
   })
 
-  await tmux.line(`clear; ${HALLEY} config init; echo exit $?`)
+  await tmux.enter(`clear; ${HALLEY} config init; echo exit $?`)
   await tmux.until(/config\.yaml: exists; --force replaces it[^\n]*\nexit 1/)
   for (const key of ['C-d', 'C-c']) {
-    await tmux.line(`clear; ${HALLEY} config init b.yaml --port 9124; echo exit $?`)
+    await tmux.enter(`clear; ${HALLEY} config init b.yaml --port 9124; echo exit $?`)
     await tmux.until('Origins of your pages')
     await tmux.keys(key)
     await tmux.until(/nothing was written\nexit 1/)
   }
   t.notOk(existsSync(join(cwd, 'b.yaml')))
 
-  await tmux.line(`clear; ${HALLEY} config check -c config.yaml; echo exit $?`)
+  await tmux.enter(`clear; ${HALLEY} config check -c config.yaml; echo exit $?`)
   await tmux.until(/config\.yaml: valid\nexit 0/)
   const flags = '--port 0 --address 127.0.0.1 --workers 1 --no-dashboard'
-  await tmux.line(`clear; ${HALLEY} serve -c config.yaml ${flags}; echo exit $?`)
+  await tmux.enter(`clear; ${HALLEY} serve -c config.yaml ${flags}; echo exit $?`)
   await tmux.until('halley listens')
   await tmux.keys('C-c')
   await tmux.until('exit 0')

@@ -16,7 +16,7 @@ const HALLEY = `${process.execPath} ${BIN}`
  */
 async function dashboard(t, args, env = {}) {
   const tmux = await Tmux.start(t, { columns: 120, rows: 40, env })
-  await tmux.line(`${HALLEY} dashboard ${args}; echo exit $?`)
+  await tmux.enter(`${HALLEY} dashboard ${args}; echo exit $?`)
   return tmux
 }
 
@@ -108,7 +108,7 @@ t.test('in the terminal of the gateway itself: the view may go, and the gateway 
   const port = await freePort()
   const tmux = await Tmux.start(t, { columns: 120, rows: 40, env: { XDG_RUNTIME_DIR: await folder(t) } })
   const settings = await tmux.settings()
-  await tmux.line(`${HALLEY} serve --port ${port} --workers 1; echo exit $?`)
+  await tmux.enter(`${HALLEY} serve --port ${port} --workers 1; echo exit $?`)
   await tmux.until(/─ workers 1 ─/)
   await tmux.keys('q')
   await tmux.until('stop the gateway?')
@@ -117,7 +117,7 @@ t.test('in the terminal of the gateway itself: the view may go, and the gateway 
   t.equal(await answers(port), true)
   await tmux.keys('C-c')
   await tmux.until('exit 0')
-  await tmux.line(`clear; ${HALLEY} serve --port ${port} --workers 1; echo exit $?`)
+  await tmux.enter(`clear; ${HALLEY} serve --port ${port} --workers 1; echo exit $?`)
   await tmux.until(/─ workers 1 ─/)
   await tmux.keys('q')
   await tmux.until('stop the gateway?')

@@ -22,7 +22,7 @@ export async function start(t, flags = '') {
   const env = { HALLEY_STATS_SOCKET: join(folder, 's'), HALLEY_WORKERS: '2' }
   const tmux = await Tmux.start(t, { columns: 100, rows: 30, env })
   const settings = await tmux.settings()
-  await tmux.line(`cd ${root} && npm start -- --port ${port} ${flags}; echo ended with $?`)
+  await tmux.enter(`cd ${root} && npm start -- --port ${port} ${flags}; echo ended with $?`)
   return { tmux, settings, port }
 }
 
@@ -52,14 +52,14 @@ export async function health(port) {
 export async function isLeft(t, { tmux }) {
   t.equal(
     await eventually(
-      () => tmux.ask('alternate_on'),
+      () => tmux.display('alternate_on'),
       on => on === '0',
     ),
     '0',
   )
   t.equal(
     await eventually(
-      () => tmux.ask('cursor_flag'),
+      () => tmux.display('cursor_flag'),
       on => on === '1',
     ),
     '1',
@@ -103,7 +103,7 @@ export async function descendants(parent) {
  * @returns {Promise<number>}
  */
 export async function pidOf(tmux, command) {
-  const shell = Number(await tmux.ask('pane_pid'))
+  const shell = Number(await tmux.display('pane_pid'))
   const all = await eventually(
     () => descendants(shell),
     all => all.some(process => command.test(process.command)),

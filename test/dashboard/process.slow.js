@@ -8,7 +8,7 @@ import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 import { socketPath } from '../../src/stats/socket-path.js'
 import { mockSnapshots } from '../stats/mock.js'
 import { BIN, folder, mock, open, run } from './support.js'
-import { isAsBefore, Tmux } from './tmux.js'
+import { assertRestored, Tmux } from './tmux.js'
 
 t.test('the gateway of this terminal is asked about, and the answer is the exit code', async t => {
   const gateway = await mock(t)
@@ -22,8 +22,8 @@ t.test('the gateway of this terminal is asked about, and the answer is the exit 
   await tmux.keys('C-c')
   await tmux.until('stop the gateway?')
   await tmux.keys('s')
-  await isAsBefore(t, terminal, `exit ${EXIT_CODES.stop}`)
-  await tmux.line(`clear; ${process.execPath} ${BIN} dashboard ${gateway.path} --owner; echo exit $?`)
+  await assertRestored(t, terminal, `exit ${EXIT_CODES.stop}`)
+  await tmux.enter(`clear; ${process.execPath} ${BIN} dashboard ${gateway.path} --owner; echo exit $?`)
   await tmux.until(/^ all /m)
   await tmux.keys('q')
   await tmux.until('leave it running')
@@ -38,7 +38,7 @@ t.test('a fault of the dashboard gives the terminal back first, and is told then
   await tmux.until(/^ all /m)
   const last = /** @type {any} */ (gateway.snapshots.at(-1))
   gateway.send({ ...last, totals: { memory: null } })
-  const screen = await isAsBefore(t, terminal, 'exit 1')
+  const screen = await assertRestored(t, terminal, 'exit 1')
   t.match(screen, /TypeError/)
 })
 
@@ -49,10 +49,10 @@ t.test('signals end it as q does', async t => {
     const terminal = await Tmux.shell(t)
     const { tmux } = terminal
     const command = `echo $$ >${file}; exec ${process.execPath} ${BIN} dashboard ${gateway.path}`
-    await tmux.line(`sh -c '${command}'; echo exit $?`)
+    await tmux.enter(`sh -c '${command}'; echo exit $?`)
     await tmux.until(/^ all /m)
     process.kill(Number(await readFile(file, 'utf8')), signal)
-    await isAsBefore(t, terminal, `exit ${EXIT_CODES.left}`)
+    await assertRestored(t, terminal, `exit ${EXIT_CODES.left}`)
   }
 })
 
@@ -122,12 +122,12 @@ t.test('a terminal of an unknown kind is drawn on as xterm is, and given back', 
   const terminal = await open(t, gateway.path, { term: 'nonsense' })
   const { tmux } = terminal
   t.match(await tmux.until(/^ all .*20,000[\s\S]* q quit$/m), /─ connections ─+ 20,000 {2}1\/6 ─/)
-  t.equal(await tmux.ask('alternate_on'), '1')
+  t.equal(await tmux.display('alternate_on'), '1')
   t.match(await tmux.styled(), /\x1b\[[0-9;]*3[1-6]m/, 'in colours')
   await tmux.keys('Down')
   await tmux.until(/^▸ +0 /m)
   await tmux.keys('q')
-  const screen = await isAsBefore(t, terminal, `exit ${EXIT_CODES.left}`)
+  const screen = await assertRestored(t, terminal, `exit ${EXIT_CODES.left}`)
   t.match(
     screen,
     /what was before\n[^\n]*\n?[^\n]*echo exit[^\n]*\nexit 0\n/,

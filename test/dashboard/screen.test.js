@@ -3,7 +3,7 @@
 import t from 'tap'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 import { mock, open } from './support.js'
-import { isAsBefore } from './tmux.js'
+import { assertRestored } from './tmux.js'
 
 t.test('80x24: everything is there, figures move on, q gives the terminal back', async t => {
   const gateway = await mock(t)
@@ -23,5 +23,5 @@ t.test('80x24: everything is there, figures move on, q gives the terminal back',
   })
   await tmux.until(/─ connections ─+ 31,415 /)
   await tmux.keys('q')
-  await isAsBefore(t, terminal, `exit ${EXIT_CODES.left}`)
+  await assertRestored(t, terminal, `exit ${EXIT_CODES.left}`)
 })

@@ -22,7 +22,7 @@ t.test('the gateway may run on without dashboard: its log lines go on in the ter
   await tmux.keys('l')
   await tmux.until('the gateway keeps running')
   t.ok(await becomesHealthy(port))
-  const shell = Number(await tmux.ask('pane_pid'))
+  const shell = Number(await tmux.display('pane_pid'))
   const worker = (await descendants(shell)).find(({ command }) => command.includes('src/worker/main.js'))
   process.kill(/** @type {{pid: number}} */ (worker).pid, 'SIGKILL')
   await tmux.until('worker died')
@@ -74,7 +74,7 @@ t.test('a gateway that is killed takes the dashboard with it, and leaves the ter
   process.kill(await pidOf(tmux, GATEWAY), 'SIGKILL')
   // The shell does not wait for the dashboard: what it says first may still be on the dashboard's screen.
   await isLeft(t, terminal)
-  await tmux.line("echo shell is h''ere")
+  await tmux.enter("echo shell is h''ere")
   await tmux.until('shell is here')
   await isFree(t, terminal)
 })
@@ -125,7 +125,7 @@ t.test('a dashboard that hangs does not hold up the end of the gateway', async t
 t.test('--no-dashboard is for log lines', async t => {
   const { tmux, port } = await start(t, '--no-dashboard')
   await tmux.until('halley listens')
-  t.equal(await tmux.ask('alternate_on'), '0')
+  t.equal(await tmux.display('alternate_on'), '0')
   t.ok(await becomesHealthy(port))
   await tmux.keys('C-c')
   await tmux.until('bye')

@@ -37,7 +37,7 @@ export async function mock(t, options = {}, path = '') {
  */
 export async function open(t, args, place = {}) {
   const terminal = await Tmux.shell(t, place)
-  await terminal.tmux.line(`${process.execPath} ${BIN} dashboard ${args}; echo exit $?`)
+  await terminal.tmux.enter(`${process.execPath} ${BIN} dashboard ${args}; echo exit $?`)
   return terminal
 }
 

@@ -6,34 +6,33 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { pauses } from '../pauses.js'
 
-const run = promisify(execFile)
-// What somebody has said about colours is about the output of the tests.
+const execute = promisify(execFile)
+// The caller's colour settings are for the output of the tests, not for the programs under test.
 const { NO_COLOR, FORCE_COLOR, COLORTERM, ...inherited } = process.env
 const ENV = { ...inherited, LC_ALL: 'C.UTF-8' }
+const TIMEOUT_MS = 60_000
 
-/**
- * A real terminal without a window: tmux, with a server of its own. It shows what a program writes, and types.
- */
+/** A real terminal without a window: a tmux server of its own, which types keys and reads the screen. */
 export class Tmux {
   #folder = mkdtempSync(join(tmpdir(), 'halley-tmux-'))
   #socket = join(this.#folder, 'socket')
-  /** A test that is given up ends nothing any more. */
+  /** Also ends the server of a test that ended without its teardown. */
   #onExit = () => {
     try {
       execFileSync('tmux', ['-S', this.#socket, 'kill-server'], { stdio: 'ignore' })
     } catch {
-      // It has gone already.
+      // The server has ended already.
     }
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
   /**
-   * @param {import('tap').Test} t ends it
+   * @param {import('tap').Test} t its teardown ends the server
    * @param {object} [options]
    * @param {number} [options.columns]
    * @param {number} [options.rows]
    * @param {Record<string, string>} [options.env]
-   * @param {string[]} [options.command] an interactive shell
+   * @param {string[]} [options.command] default: an interactive shell
    * @param {string} [options.term] TERM
    * @returns {Promise<Tmux>}
    */
@@ -47,18 +46,18 @@ export class Tmux {
     process.once('exit', tmux.#onExit)
     t.teardown(() => tmux.end())
     try {
-      await tmux.do(...args, ...command)
+      await tmux.run(...args, ...command)
     } catch (error) {
       if (error.code !== 'ENOENT') throw error
       throw new Error('this test needs tmux: apt-get install tmux')
     }
-    // tmux sets up the terminal in the new process: before the shell asks, its settings may still change.
+    // tmux sets up the terminal in the new process: until the prompt is there, its settings may still change.
     if (options.command === undefined) await tmux.until(/[$#]/)
     return tmux
   }
 
   /**
-   * A terminal with a shell that has printed something: it must be on the screen again when a program has ended.
+   * A shell that has printed a line, which must be on the screen again when a program has ended.
    *
    * @param {import('tap').Test} t
    * @param {Parameters<typeof Tmux.start>[1]} [options]
@@ -66,7 +65,7 @@ export class Tmux {
    */
   static async shell(t, options) {
     const tmux = await Tmux.start(t, options)
-    await tmux.line("clear; echo what was bef''ore")
+    await tmux.enter("clear; echo what was bef''ore")
     // Some shells change the settings before each prompt.
     await tmux.until(/^what was before\n.*[$#]/m)
     return { tmux, settings: await tmux.settings() }
@@ -74,43 +73,44 @@ export class Tmux {
 
   /**
    * @param {...string} args of tmux
-   * @returns {Promise<string>} what it says
+   * @returns {Promise<string>} its output
    */
-  async do(...args) {
-    const { stdout } = await run('tmux', ['-S', this.#socket, ...args], { env: ENV })
+  async run(...args) {
+    const { stdout } = await execute('tmux', ['-S', this.#socket, ...args], { env: ENV })
     return stdout
   }
 
-  /** @returns {Promise<string>} what is on the screen, without blanks at the ends of lines */
+  /** @returns {Promise<string>} the text on the screen, without blanks at the ends of lines */
   async screen() {
-    return (await this.do('capture-pane', '-p')).replace(/ +$/gm, '').replace(/\n+$/, '')
+    return (await this.run('capture-pane', '-p')).replace(/ +$/gm, '').replace(/\n+$/, '')
   }
 
-  /** @returns {Promise<string>} with the sequences for its styles */
+  /** @returns {Promise<string>} the screen with the escape sequences of its styles */
   styled() {
-    return this.do('capture-pane', '-p', '-e', '-N')
+    return this.run('capture-pane', '-p', '-e', '-N')
   }
 
   /**
-   * @param {string} name of a variable of tmux: alternate_on, cursor_flag, pane_tty ...
-   * @returns {Promise<string>}
+   * @param {...string} names of tmux variables: alternate_on, cursor_flag, pane_tty ...
+   * @returns {Promise<string>} their values, separated by spaces
    */
-  async ask(name) {
-    return (await this.do('display-message', '-p', `#{${name}}`)).trim()
+  async display(...names) {
+    const format = names.map(name => `#{${name}}`).join(' ')
+    return (await this.run('display-message', '-p', format)).trim()
   }
 
   /** @param {...string} names of keys as tmux calls them: Up, PageDown, C-c, Escape, Enter */
   async keys(...names) {
-    await this.do('send-keys', ...names)
+    await this.run('send-keys', ...names)
   }
 
   /** @param {string} text */
   async type(text) {
-    await this.do('send-keys', '-l', text)
+    await this.run('send-keys', '-l', text)
   }
 
-  /** @param {string} command for the shell */
-  async line(command) {
+  /** Types a line and Enter. @param {string} command for the shell */
+  async enter(command) {
     await this.type(command)
     await this.keys('Enter')
   }
@@ -120,54 +120,58 @@ export class Tmux {
    * @param {number} rows
    */
   async resize(columns, rows) {
-    await this.do('resize-window', '-x', `${columns}`, '-y', `${rows}`)
+    await this.run('resize-window', '-x', `${columns}`, '-y', `${rows}`)
   }
 
   /**
-   * @param {string | RegExp | ((screen: string) => boolean)} what the screen must come to show
+   * @param {string | RegExp | ((screen: string) => boolean)} expected part of the screen, or a condition on it
    * @returns {Promise<string>} the screen
+   * @throws {Error} the screen does not show it within 60 s
    */
-  async until(what) {
-    const shows = typeof what === 'function' ? what : (/** @type {string} */ s) => s.search(what) >= 0
-    const needle = typeof what === 'string' ? (/** @type {string} */ s) => s.includes(what) : shows
-    const deadline = Date.now() + 60_000
+  async until(expected) {
+    const shows = (/** @type {string} */ screen) => {
+      if (typeof expected === 'function') return expected(screen)
+      return typeof expected === 'string' ? screen.includes(expected) : expected.test(screen)
+    }
+    const deadline = Date.now() + TIMEOUT_MS
     for (const ms of pauses()) {
       const screen = await this.screen()
-      if (needle(screen)) {
-        // A picture may arrive in pieces.
+      if (shows(screen)) {
+        // The program may still be writing.
         await wait(20)
         if ((await this.screen()) === screen) return screen
       }
-      if (Date.now() > deadline) throw new Error(`the screen does not come to show ${what}:\n${screen}`)
+      if (Date.now() > deadline)
+        throw new Error(`the screen does not show ${expected} within ${TIMEOUT_MS} ms:\n${screen}`)
       await wait(ms)
     }
   }
 
-  /** @returns {Promise<string>} what `stty -a` says of it */
+  /** @returns {Promise<string>} settings of the terminal, as `stty -a` prints them */
   async settings() {
-    const { stdout } = await run('sh', ['-c', 'stty -a < "$0"', await this.ask('pane_tty')])
+    const { stdout } = await execute('sh', ['-c', 'stty -a < "$0"', await this.display('pane_tty')])
     return stdout
   }
 
   async end() {
     process.off('exit', this.#onExit)
-    await this.do('kill-server').catch(() => {})
+    await this.run('kill-server').catch(() => {})
     rmSync(this.#folder, { recursive: true, force: true })
   }
 }
 
 /**
- * A program has ended and given the terminal back.
+ * Asserts that a program has ended and left the terminal as it was: screen, cursor, wrapping and settings.
  *
  * @param {import('tap').Test} t
  * @param {{tmux: Tmux, settings: string}} terminal of Tmux.shell()
- * @param {string | RegExp} [ended] what the shell shows then
+ * @param {string | RegExp} [ended] what the screen shows once the program has ended
  * @returns {Promise<string>} the screen
  */
-export async function isAsBefore(t, { tmux, settings }, ended = 'what was before') {
+export async function assertRestored(t, { tmux, settings }, ended = 'what was before') {
   const screen = await tmux.until(ended)
-  t.match(screen, 'what was before', 'the screen from before')
-  const state = () => tmux.ask('alternate_on} #{cursor_flag} #{wrap_flag')
+  t.match(screen, 'what was before', 'the main screen is back')
+  const state = () => tmux.display('alternate_on', 'cursor_flag', 'wrap_flag')
   t.equal(await eventually(state, now => now === '0 1 1'), '0 1 1', 'main screen, cursor, wrapping')
   const stty = await eventually(
     () => tmux.settings(),
@@ -179,15 +183,15 @@ export async function isAsBefore(t, { tmux, settings }, ended = 'what was before
 
 /**
  * @template T
- * @param {() => T | Promise<T>} look
- * @param {(seen: T) => boolean} good
- * @returns {Promise<T>} what was seen; after 60 s whatever it is
+ * @param {() => T | Promise<T>} read
+ * @param {(value: T) => boolean} good
+ * @returns {Promise<T>} the first good value; after 60 s the last one
  */
-export async function eventually(look, good) {
-  const deadline = Date.now() + 60_000
+export async function eventually(read, good) {
+  const deadline = Date.now() + TIMEOUT_MS
   for (const ms of pauses()) {
-    const seen = await look()
-    if (good(seen) || Date.now() > deadline) return seen
+    const value = await read()
+    if (good(value) || Date.now() > deadline) return value
     await wait(ms)
   }
 }

@@ -1,7 +1,7 @@
 // The real view on real terminals of all kinds, and its ends.
 
 import t from 'tap'
-import { isAsBefore } from '../dashboard/tmux.js'
+import { assertRestored } from '../dashboard/tmux.js'
 import { open, snapshots } from './status-terminal.js'
 
 // Each test waits for a terminal of its own.
@@ -39,7 +39,7 @@ t.test('signals end it as q does', async t => {
   const { tmux, pid } = terminal
   await tmux.until(/^ all .*100,000/m)
   process.kill(pid, 'SIGTERM')
-  await isAsBefore(t, terminal, /the view has ended\nexit 0/)
+  await assertRestored(t, terminal, /the view has ended\nexit 0/)
 })
 
 t.test('killed, it leaves the terminal as it was, too', async t => {
@@ -48,9 +48,9 @@ t.test('killed, it leaves the terminal as it was, too', async t => {
   await tmux.until(/^ all .*100,000/m)
   process.kill(pid, 'SIGKILL')
   // What the shell prints meanwhile may be lost with the screen.
-  await isAsBefore(t, terminal)
-  await tmux.line("echo a''gain")
-  await isAsBefore(t, terminal, /again/)
+  await assertRestored(t, terminal)
+  await tmux.enter("echo a''gain")
+  await assertRestored(t, terminal, /again/)
 })
 
 t.test('a terminal of an unknown kind is drawn on as xterm is, and given back', async t => {
@@ -63,7 +63,7 @@ t.test('a terminal of an unknown kind is drawn on as xterm is, and given back', 
   await tmux.keys('Down')
   await tmux.until(/^▸d1 /m)
   await tmux.keys('q')
-  await isAsBefore(t, terminal, /the view has ended\nexit 0/)
+  await assertRestored(t, terminal, /the view has ended\nexit 0/)
 })
 
 t.test('without a screen it is one page of text: dumb terminals, pipes, no colours, ASCII', async t => {

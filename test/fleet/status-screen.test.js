@@ -1,7 +1,7 @@
 // The real view on a real terminal: what is seen, what keys do, and that the terminal is given back.
 
 import t from 'tap'
-import { isAsBefore } from '../dashboard/tmux.js'
+import { assertRestored } from '../dashboard/tmux.js'
 import { open } from './status-terminal.js'
 
 t.test('80x24: everything is there, keys work, q gives the terminal back', async t => {
@@ -55,5 +55,5 @@ t.test('80x24: everything is there, keys work, q gives the terminal back', async
     ],
   )
   await tmux.keys('q')
-  await isAsBefore(t, terminal, /the view has ended\nexit 0/)
+  await assertRestored(t, terminal, /the view has ended\nexit 0/)
 })

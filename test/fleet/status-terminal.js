@@ -27,7 +27,7 @@ export async function open(t, { flags = {}, place = {}, fed = true, pipe = '' } 
   const { tmux, settings } = await Tmux.shell(t, place)
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   const connected = once(server, 'connection')
-  await tmux.line(`${process.execPath} ${PROGRAM} ${port} '${JSON.stringify(flags)}'${pipe}; echo exit $?`)
+  await tmux.enter(`${process.execPath} ${PROGRAM} ${port} '${JSON.stringify(flags)}'${pipe}; echo exit $?`)
   const [socket] = await connected
   t.teardown(() => socket.destroy())
   socket.on('error', () => {})

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { isAsBefore, Tmux } from '../tmux.js'
+import { assertRestored, Tmux } from '../tmux.js'
 
 const PROGRAM = fileURLToPath(new URL('program.js', import.meta.url))
 
@@ -23,7 +23,7 @@ export async function start(t, options = {}, place = {}) {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   const { tmux, settings } = await Tmux.shell(t, place)
   const connected = once(server, 'connection')
-  await tmux.line(`node ${PROGRAM} ${port} '${JSON.stringify(options)}'`)
+  await tmux.enter(`node ${PROGRAM} ${port} '${JSON.stringify(options)}'`)
   const [socket] = await connected
   t.teardown(() => socket.destroy())
   socket.on('error', () => {})
@@ -57,8 +57,8 @@ export async function start(t, options = {}, place = {}) {
  */
 export async function isLeft(t, program) {
   const { tmux } = program
-  await isAsBefore(t, program)
-  await tmux.line("echo o''k")
+  await assertRestored(t, program)
+  await tmux.enter("echo o''k")
   await tmux.until(/^(?:\S+ )?ok$/m)
   t.match(await tmux.styled(), /^(?:\S+ )?ok *$/m, 'no style is left over')
 }

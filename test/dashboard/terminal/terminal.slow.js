@@ -137,9 +137,9 @@ t.test('Ctrl-Z gives the terminal to the shell, and fg takes it again', async t 
     'it stands still',
   )
   await isLeft(t, program)
-  await tmux.line('fg')
+  await tmux.enter('fg')
   t.ok(await tmux.until(screen => screen === 'here we are'))
-  t.equal(await tmux.ask('alternate_on'), '1')
+  t.equal(await tmux.display('alternate_on'), '1')
   await tmux.keys('x')
   t.equal((await hear('key')).key, 'x')
   program.tell({ end: true })
@@ -158,13 +158,13 @@ t.test('it can be told to stop by a signal, and comes back by another', async t 
     state => state.startsWith('T'),
   )
   await isLeft(t, program)
-  await tmux.line('fg')
+  await tmux.enter('fg')
   await tmux.until('here we are')
   // This one it cannot see coming. The shell takes the terminal, and writes on our screen.
   process.kill(pid, 'SIGSTOP')
-  await tmux.line('clear')
+  await tmux.enter('clear')
   await tmux.until(screen => !screen.includes('here we are'))
-  await tmux.line('fg')
+  await tmux.enter('fg')
   t.ok(await tmux.until(screen => screen === 'here we are'))
   await tmux.keys('x')
   t.equal((await hear('key')).key, 'x', 'keys come again')
@@ -182,7 +182,7 @@ t.test('Ctrl-L paints what others have painted over', async t => {
   const { tmux, draw } = await start(t)
   draw('one', 'two', 'three')
   await tmux.until('three')
-  writeFileSync(await tmux.ask('pane_tty'), '\x1b[2;1Hrubbish')
+  writeFileSync(await tmux.display('pane_tty'), '\x1b[2;1Hrubbish')
   await tmux.until('rubbish')
   await tmux.keys('C-l')
   t.ok(await tmux.until(screen => screen === 'one\ntwo\nthree'))
@@ -192,7 +192,7 @@ t.test(
   'a terminal that does not read holds nobody up, and shows the last frame when it reads again',
   async t => {
     const { tmux, tell, hear } = await start(t)
-    const server = Number(await tmux.ask('pid'))
+    const server = Number(await tmux.display('pid'))
     process.kill(server, 'SIGSTOP')
     try {
       tell({ flood: true })
@@ -236,7 +236,7 @@ t.test('changes come to the same picture as painting it anew', async t => {
     await tmux.until(`frame ${frame}.`)
     const changed = looks(await tmux.styled())
     // The marker is on the last line: when it is there again, so is everything else.
-    writeFileSync(await tmux.ask('pane_tty'), '\x1b[0m\x1b[2J')
+    writeFileSync(await tmux.display('pane_tty'), '\x1b[0m\x1b[2J')
     await tmux.until(screen => screen === '')
     await tmux.keys('C-l')
     await tmux.until(`frame ${frame}.`)
@@ -253,7 +253,7 @@ t.test('foreign text moves no cursor and sets no colours', async t => {
   )
   t.ok(await tmux.until(screen => screen === 'before\nlog: red up  over tab?? ?(0 right\nafter'))
   t.notMatch(await tmux.styled(), '\x1b[31m')
-  t.not(await tmux.ask('pane_title'), 'title')
+  t.not(await tmux.display('pane_title'), 'title')
 })
 
 t.test('without UTF-8 and colours it writes neither', async t => {

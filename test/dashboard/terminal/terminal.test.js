@@ -8,8 +8,8 @@ t.test('it takes the screen, shows lines, and gives everything back at its end',
   t.strictSame(program.size, { columns: 80, rows: 24 })
   program.draw('first line', '', 'third line')
   t.ok(await tmux.until(screen => screen === 'first line\n\nthird line'))
-  t.equal(await tmux.ask('alternate_on'), '1')
-  t.equal(await tmux.ask('cursor_flag'), '0')
+  t.equal(await tmux.display('alternate_on'), '1')
+  t.equal(await tmux.display('cursor_flag'), '0')
   t.match(await tmux.settings(), /-icanon.*-echo\b/s, 'raw')
   const [guard] = await eventually(
     () => childrenOf(pid),
