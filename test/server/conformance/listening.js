@@ -16,13 +16,13 @@ const connects = async port => {
   }
 }
 
-/** The contract's sentences about the server as a whole. */
+/** Conformance of a server as a whole: listening, shutdown and several routes. */
 export function listeningConformance(t, driver) {
-  t.test('it says which one it is', async t => {
+  t.test('`name` is the driver', async t => {
     t.equal((await createServer({ driver })).name, driver)
   })
 
-  t.test('a port that is taken is one clear Error', async t => {
+  t.test('listen on a port in use rejects and names the address', async t => {
     const other = net.createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address()
@@ -33,7 +33,7 @@ export function listeningConformance(t, driver) {
     other.close()
   })
 
-  t.test('an empty host is every address', async t => {
+  t.test('an empty host listens on every address', async t => {
     const server = await createServer({ driver })
     server.route('GET', '/', exchange => exchange.reply(200, null, exchange.remoteAddress()))
     const port = await freePort()
@@ -42,7 +42,7 @@ export function listeningConformance(t, driver) {
     t.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), '127.0.0.1', 'IPv4 looks like IPv4')
   })
 
-  t.test('stopListening keeps new connections out, and those that are there in', async t => {
+  t.test('stopListening refuses new connections and keeps open ones', async t => {
     const { server, port, recorder, client } = await pair(t, driver)
     server.stopListening()
     while (await connects(port)) await new Promise(resolve => setImmediate(resolve))
@@ -59,7 +59,7 @@ export function listeningConformance(t, driver) {
     server.shutdown()
   })
 
-  t.test('shutdown terminates what is left and frees the port', async t => {
+  t.test('shutdown cuts open connections and frees the port', async t => {
     const { server, port, recorder, client } = await pair(t, driver)
     const second = await connect(t, port)
     const idle = net.connect(port, '127.0.0.1')
@@ -77,7 +77,7 @@ export function listeningConformance(t, driver) {
     next.close()
   })
 
-  t.test('several routes stand beside each other', async t => {
+  t.test('routes share topics and keep limits of their own', async t => {
     const one = new Recorder()
     const two = new Recorder({ maxMessage: 10 })
     const { server, port } = await serve(t, driver, server => {

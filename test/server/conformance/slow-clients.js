@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clientFrame, pair, post, RawClient, Recorder, serve } from './rig.js'
-import { dechunk, fill, get, left, open, StreamRecorder, streams, turn } from './streams-rig.js'
+import { dechunk, fill, get, hungUp, open, StreamRecorder, streams, turn } from './streams-rig.js'
 
 /** uWebSockets.js closes a response after 10 s of failed writes, and looks every 4 s. */
 const LIBRARY_TIMEOUT = 14_000
@@ -162,7 +162,7 @@ export function slowClientConformance(t, driver) {
     t.ok(waited > 4500, `after ${Math.round(waited)} ms`)
     const chunks = dechunk(client)
     client.socket.resume()
-    await left(client)
+    await hungUp(client)
     t.notOk(chunks.ended)
     t.equal(rig.recorder.count('close'), 1)
   })

@@ -82,8 +82,8 @@ export async function open(t, { port, recorder }) {
   return { client, stream }
 }
 
-/** Resolves when the server has hung up, however. */
-export function left({ socket }) {
+/** Resolves when the server has ended or cut the connection. */
+export function hungUp({ socket }) {
   return new Promise(resolve => socket.once('end', resolve).once('close', resolve))
 }
 
@@ -96,10 +96,11 @@ export function dechunk(client) {
   return dechunker
 }
 
-/** Writes until a client that does not read has a backlog in the server itself. */
+/** Writes messages until the client, which does not read, overflows. Returns the number of messages. */
 export async function fill(server, stream, recorder, message) {
+  const before = recorder.count('overflow')
   let written = 0
-  while (recorder.count('overflow') === 0) {
+  while (recorder.count('overflow') === before) {
     server.write(stream, message(written++))
     await turn()
   }

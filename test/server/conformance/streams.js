@@ -1,19 +1,9 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import { post, RawClient, serve } from './rig.js'
-import {
-  dechunk,
-  fill,
-  get,
-  kernelBuffers,
-  left,
-  open,
-  StreamRecorder,
-  streams,
-  turn,
-} from './streams-rig.js'
+import { dechunk, get, hungUp, open, StreamRecorder, streams, turn } from './streams-rig.js'
 
-/** The contract of streams: responses that are written piece by piece. */
+/** Conformance of streams: responses that are written piece by piece. Their slow readers are in slow-streams.js. */
 export function streamConformance(t, driver) {
   t.test('a stream has status, headers and session, and stays open until `end`', async t => {
     const recorder = new StreamRecorder()
@@ -138,13 +128,13 @@ export function streamConformance(t, driver) {
 
   t.test('close comes once, and never within write, end or cut', async t => {
     let calling = false
-    const recorder = new StreamRecorder()
     const rig = await streams(t, driver, {
       close: stream => {
         t.notOk(calling)
-        recorder.put('close', stream)
+        rig.recorder.put('close', stream)
       },
     })
+    const { recorder } = rig
     for (const act of [
       stream => rig.server.end(stream, ''),
       stream => rig.server.end(stream, 'bye'),
@@ -168,7 +158,7 @@ export function streamConformance(t, driver) {
     }
     const { client, stream } = await open(t, rig)
     client.socket.destroy()
-    t.equal(await recorder.next('close'), stream, 'the client has left')
+    t.equal(await recorder.next('close'), stream, 'the client has disconnected')
     rig.server.write(stream, 'nobody hears this')
     rig.server.end(stream, 'nor this')
     rig.server.cut(stream)
@@ -184,7 +174,7 @@ export function streamConformance(t, driver) {
     await client.until('heard')
     rig.server.write(stream, 'unheard')
     rig.server.cut(stream)
-    await left(client)
+    await hungUp(client)
     t.notMatch(client.text, 'unheard')
     t.notMatch(client.text, '\r\n0\r\n', 'no final chunk: the client sees that the response is incomplete')
     t.equal(await rig.recorder.next('close'), stream)
@@ -223,153 +213,6 @@ export function streamConformance(t, driver) {
       const expected = `${i % 3 ? '' : `own ${i} `}téxt ${i % 2 ? '' : 'bytes '}${i % 5 ? '' : 'last '}end`
       t.equal(dechunk(client).text, expected)
     }
-  })
-
-  t.test('overflow comes for the client that does not read, and for no other', async t => {
-    let writing = false
-    const recorder = new StreamRecorder()
-    const rig = await streams(t, driver, {
-      overflow: stream => {
-        t.notOk(writing, 'never from within write')
-        recorder.put('overflow', stream)
-      },
-    })
-    const slow = await open(t, rig)
-    const reader = await open(t, rig)
-    slow.client.socket.pause()
-    const read = dechunk(reader.client)
-    let written = 0
-    while (recorder.count('overflow') === 0) {
-      writing = true
-      const message = `${written++} ${'x'.repeat(written % 2 ? 20_000 : 500)}\n`
-      rig.server.write(slow.stream, message)
-      rig.server.write(reader.stream, message)
-      writing = false
-      await turn()
-    }
-    t.equal(await recorder.next('overflow'), slow.stream)
-    // The unread bytes are complete, up to the message that caused the overflow.
-    rig.server.end(slow.stream, 'slow\n')
-    rig.server.end(reader.stream, 'fine\n')
-    const unread = dechunk(slow.client)
-    slow.client.socket.resume()
-    while (!unread.ended || !read.ended) await turn()
-    for (const [chunks, last] of [
-      [read, 'fine'],
-      [unread, 'slow'],
-    ]) {
-      const lines = chunks.text.split('\n')
-      t.equal(lines.pop(), '')
-      t.equal(lines.pop(), last)
-      t.equal(lines.length, written)
-      t.ok(lines.every((line, i) => line.startsWith(`${i} x`)))
-    }
-    await rig.recorder.take('close', 2)
-    t.equal(recorder.count('overflow'), 1)
-  })
-
-  t.test('overflow comes at maxBuffered unread bytes', async t => {
-    const maxBuffered = 3_000_000
-    const rig = await streams(t, driver, { maxBuffered })
-    const { client, stream } = await open(t, rig)
-    const kernel = await kernelBuffers(t)
-    client.socket.pause()
-    let written = 0
-    while (rig.recorder.count('overflow') === 0) {
-      rig.server.write(stream, 'x'.repeat(1000))
-      written += 1000
-      await turn()
-    }
-    t.ok(written > maxBuffered, `${written} bytes`)
-    // The size of the kernel's buffers varies: 500 KB of tolerance.
-    t.ok(written < maxBuffered + kernel + 500_000, `${written} bytes, ${kernel} of them in the kernel`)
-    rig.server.cut(stream)
-    await rig.recorder.next('close')
-    t.equal(rig.recorder.count('overflow'), 1)
-  })
-
-  t.test('the writes of a single turn count, too', async t => {
-    const rig = await streams(t, driver)
-    const { client, stream } = await open(t, rig)
-    client.socket.pause()
-    await turn()
-    for (let i = 0; i < 20_000; i++) rig.server.write(stream, 'x'.repeat(1000))
-    t.equal(await rig.recorder.next('overflow'), stream)
-    rig.server.cut(stream)
-    await rig.recorder.next('close')
-  })
-
-  t.test('a slow reader gets every byte in order, in whole messages', async t => {
-    const rig = await streams(t, driver, { maxBuffered: 30_000_000 })
-    const { client, stream } = await open(t, rig)
-    client.socket.pause()
-    const messages = []
-    let written = 0
-    // From a few bytes to more than any buffer of the library, in turns with one message and with many.
-    for (let i = 0; written < 16_000_000; i++) {
-      const size = i % 7 === 0 ? (i * 7919) % 90_000 : (i * 104_729) % 2000
-      const message = `${i}:${'x'.repeat(size)}\n`
-      messages.push(message)
-      written += message.length
-      rig.server.write(stream, i % 3 === 0 ? Buffer.from(message) : message)
-      if (i % 4 === 0) await turn()
-    }
-    const chunks = dechunk(client)
-    for (let i = 0; i < 10; i++) {
-      client.socket.resume()
-      await once(client.socket, 'data')
-      client.socket.pause()
-      rig.server.write(stream, `and ${i}\n`)
-      messages.push(`and ${i}\n`)
-    }
-    rig.server.end(stream, 'the end\n')
-    messages.push('the end\n')
-    client.socket.resume()
-    while (!chunks.ended) await once(client.socket, 'data')
-    t.ok(chunks.text === messages.join(''))
-    t.ok(
-      chunks.body.every(chunk => chunk.at(-1) === 10),
-      'no chunk ends within a message',
-    )
-    t.equal(await rig.recorder.next('close'), stream)
-    t.equal(rig.recorder.count('overflow'), 0)
-  })
-
-  t.test('end waits for a slow reader, then the connection serves another stream', async t => {
-    const rig = await streams(t, driver)
-    const { client, stream } = await open(t, rig)
-    client.socket.pause()
-    const count = await fill(rig.server, stream, rig.recorder, i => `${i} ${'x'.repeat(40_000)}\n`)
-    rig.server.write(stream, 'almost ')
-    rig.server.end(stream, 'the end')
-    const other = await open(t, rig)
-    rig.server.end(other.stream, 'of another')
-    t.equal(await rig.recorder.next('close'), other.stream, 'the slow one is not closed yet')
-    const chunks = dechunk(client)
-    client.socket.resume()
-    while (!chunks.ended) await once(client.socket, 'data')
-    t.ok(chunks.text.endsWith('\nalmost the end'))
-    t.equal(chunks.text.split('\n').length, count + 1)
-    t.equal(await rig.recorder.next('close'), stream)
-    client.write(get('/stream'))
-    rig.server.end(await rig.recorder.next('stream'), 'good for more')
-    await once(client.socket, 'data')
-  })
-
-  t.test('close comes once for a client that leaves with a backlog, also after end', async t => {
-    const rig = await streams(t, driver)
-    for (const ending of [false, true]) {
-      const { client, stream } = await open(t, rig)
-      client.socket.pause()
-      while (rig.recorder.count('overflow') === 0)
-        await fill(rig.server, stream, rig.recorder, () => 'x'.repeat(40_000))
-      if (ending) rig.server.end(stream, '')
-      client.socket.destroy()
-      t.equal(await rig.recorder.next('close'), stream)
-      rig.server.write(stream, 'x')
-    }
-    await turn()
-    t.equal(rig.recorder.count('close'), 2)
   })
 
   t.test('a HEAD request gets the head of the stream only', async t => {
