@@ -1,4 +1,4 @@
-// A worker that watches the node, in a process of its own: says over the same channel what it has heard.
+// A worker in a process of its own. It watches the node and reports over the same channel what it has received.
 
 import { StatsView } from '../../src/stats/stats-view.js'
 
@@ -6,5 +6,5 @@ const view = new StatsView(message => process.send?.(message))
 process.on('message', (/** @type {any} */ message) => view.onMessage(message))
 view.watch(message => {
   const { type } = message
-  process.send?.({ heard: type, count: type === 'hello' ? message.history.length : 1 })
+  process.send?.({ received: type, count: type === 'hello' ? message.history.length : 1 })
 })

@@ -9,20 +9,20 @@ const child = fileURLToPath(new URL('stats-view-child.js', import.meta.url))
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
 /**
- * A primary, and workers that speak to it as over their channels: in texts, and a turn later.
+ * A primary and workers. Their messages are copied as JSON and arrive a turn later, as over an IPC channel.
  * @param {object} [options]
- * @param {number} [options.count] of workers
+ * @param {number} [options.count] number of workers
  * @param {Partial<import('../../src/stats/stats-commands.js').StatsActions>} [options.actions]
- * @param {number} [options.timeout] ms
+ * @param {number} [options.timeout] ms that a worker waits for the primary
  */
-function node({ count = 1, actions = {}, timeout } = {}) {
+function startNode({ count = 1, actions = {}, timeout } = {}) {
   const rig = monitorRig({ workers: 2 })
   /** @type {any[]} */
-  const done = []
+  const calls = []
   const relay = new StatsRelay(rig.monitor, {
-    gc: worker => done.push(['gc', worker]),
-    restart: worker => done.push(['restart', worker]),
-    stop: () => done.push(['stop']),
+    gc: worker => calls.push(['gc', worker]),
+    restart: worker => calls.push(['restart', worker]),
+    stop: () => calls.push(['stop']),
     log: () => () => {},
     ...actions,
   })
@@ -57,24 +57,22 @@ function node({ count = 1, actions = {}, timeout } = {}) {
     }, timeout)
     return { view, peer, channel }
   })
-  return { ...rig, relay, workers, done, listeners: () => listeners }
+  return { ...rig, relay, workers, calls, listeners: () => listeners }
 }
 
-/**
- * @param {StatsView} view
- */
-function listen(view) {
+/** Watches and keeps the messages. @param {StatsView} view */
+function watch(view) {
   /** @type {import('../../src/stats/schema.js').StatsMessage[]} */
   const messages = []
   /** @type {Set<() => void>} */
   const waiting = new Set()
-  const leave = view.watch(message => {
+  const stop = view.watch(message => {
     messages.push(message)
     for (const check of waiting) check()
   })
   return {
     messages,
-    leave,
+    stop,
     /** @param {number} count @returns {Promise<any[]>} the first messages, past or future */
     take(count) {
       return new Promise(resolve => {
@@ -90,8 +88,8 @@ function listen(view) {
   }
 }
 
-t.test('any worker knows the last snapshot of the node, and waits for the first', async t => {
-  const { workers, next } = node()
+t.test('latest() of any worker is the last snapshot of the node; before the first one it waits', async t => {
+  const { workers, next } = startNode()
   const [{ view }] = workers
   const early = view.latest()
   await turn()
@@ -103,64 +101,64 @@ t.test('any worker knows the last snapshot of the node, and waits for the first'
   t.same([one.seq, two.seq], [2, 2])
 })
 
-t.test('who watches is greeted with the history, and told each second', async t => {
-  const { workers, next, monitor } = node()
+t.test('a watch begins with the history and gets each snapshot', async t => {
+  const { workers, next, monitor } = startNode()
   for (let second = 0; second < 49; second++) next()
   monitor.event({ level: 'info', kind: 'started', text: 'it is up' })
   next()
-  const first = listen(workers[0].view)
+  const first = watch(workers[0].view)
   const [hello] = await first.take(1)
   t.match(hello, { type: 'hello', schema: 1 })
   t.equal(hello.events[hello.events.length - 1].kind, 'started')
   t.equal(hello.history.length, 50)
   next()
   t.match(await first.take(2), [{}, { type: 'snapshot', snapshot: { seq: 51 } }])
-  const second = listen(workers[0].view)
+  const second = watch(workers[0].view)
   const [other] = await second.take(1)
   t.equal(other.history.length, 51)
   next()
   t.match(await second.take(2), [{}, { snapshot: { seq: 52 } }])
   t.match(await first.take(3), [{}, {}, { snapshot: { seq: 52 } }])
-  t.equal(first.messages.length, 3, 'and nothing that was meant for the other')
+  t.equal(first.messages.length, 3, 'nothing that is for the other watch')
 })
 
-t.test('only workers that watch are told anything, and only as long as they do', async t => {
-  const { workers, next, listeners } = node({ count: 2 })
+t.test('the primary sends to watching workers only, until their last watch ends', async t => {
+  const { workers, next, listeners } = startNode({ count: 2 })
   const [one, two] = workers
-  const watchers = [listen(one.view), listen(one.view)]
+  const watchers = [watch(one.view), watch(one.view)]
   for (const watcher of watchers) await watcher.take(1)
   t.equal(listeners(), 1)
   next()
   await watchers[0].take(2)
   t.equal(two.channel.sent, 0)
-  watchers[0].leave()
-  watchers[0].leave()
+  watchers[0].stop()
+  watchers[0].stop()
   next()
   await watchers[1].take(3)
   t.equal(watchers[0].messages.length, 2)
-  watchers[1].leave()
+  watchers[1].stop()
   while (listeners() > 0) await turn()
   const { sent } = one.channel
   next()
   t.equal(one.channel.sent, sent)
 })
 
-t.test('one that leaves before it is greeted leaves nothing behind', async t => {
-  const { workers, next, listeners } = node()
+t.test('a watch that ends before hello leaves no listener in the primary', async t => {
+  const { workers, next, listeners } = startNode()
   for (let second = 0; second < 100; second++) next()
-  const watcher = listen(workers[0].view)
+  const watcher = watch(workers[0].view)
   await turn()
   await turn()
-  watcher.leave()
+  watcher.stop()
   for (let i = 0; i < 30; i++) await turn()
   t.equal(listeners(), 0)
   t.same(watcher.messages, [])
 })
 
-t.test("a worker's death ends its watches", async t => {
-  const { workers, relay, next, listeners } = node({ count: 2 })
+t.test("the end of a worker's connection ends its watches", async t => {
+  const { workers, relay, next, listeners } = startNode({ count: 2 })
   const [one, two] = workers
-  const [dying, living] = [listen(one.view), listen(two.view)]
+  const [dying, living] = [watch(one.view), watch(two.view)]
   await Promise.all([dying.take(1), living.take(1)])
   one.channel.connected = false
   next()
@@ -171,9 +169,9 @@ t.test("a worker's death ends its watches", async t => {
   t.equal(listeners(), 0)
 })
 
-t.test('for a worker that hangs nothing piles up in the primary', async t => {
-  const { workers, next } = node()
-  const watcher = listen(workers[0].view)
+t.test('a worker that does not read gets at most three snapshots', async t => {
+  const { workers, next } = startNode()
+  const watcher = watch(workers[0].view)
   await watcher.take(1)
   workers[0].channel.reads = false
   const { sent } = workers[0].channel
@@ -181,8 +179,8 @@ t.test('for a worker that hangs nothing piles up in the primary', async t => {
   t.ok(workers[0].channel.sent - sent <= 3)
 })
 
-t.test('commands are carried out, or say why not', async t => {
-  const { workers, done } = node({
+t.test('commands run, or reject with the reason', async t => {
+  const { workers, calls } = startNode({
     actions: {
       restart: async () => {
         throw new Error('worker 1 is not up')
@@ -193,7 +191,7 @@ t.test('commands are carried out, or say why not', async t => {
   await view.command({ type: 'gc', worker: null })
   await view.command({ type: 'gc', worker: 1 })
   await view.command({ type: 'stop' })
-  t.same(done, [['gc', null], ['gc', 1], ['stop']])
+  t.same(calls, [['gc', null], ['gc', 1], ['stop']])
   await t.rejects(view.command({ type: 'restart', worker: 1 }), { message: 'worker 1 is not up' })
   await t.rejects(view.command({ type: 'restart', worker: 9 }), { message: /index/ })
   await t.rejects(view.command(/** @type {any} */ ({ type: 'explode' })), { message: /unknown command/ })
@@ -201,21 +199,22 @@ t.test('commands are carried out, or say why not', async t => {
   await t.rejects(view.command({ type: 'log', on: true }), { message: /Unix socket/ })
 })
 
-t.test('a primary that does not answer is an error, and who watches is greeted once it does', async t => {
-  const { workers, next } = node({ timeout: 50 })
+t.test('without an answer of the primary a request rejects, and a watch begins once it answers', async t => {
+  const { workers, next } = startNode({ timeout: 50 })
+  // The timeouts of StatsView do not keep the process alive.
   const alive = setInterval(() => {}, 1000)
   t.teardown(() => clearInterval(alive))
   const [{ view, channel }] = workers
   channel.reads = false
   next()
   await t.rejects(view.latest(), { message: /does not answer/ })
-  const watcher = listen(view)
+  const watcher = watch(view)
   await t.rejects(view.command({ type: 'stop' }), { message: /does not answer/ })
   channel.reads = true
   t.match(await watcher.take(1), [{ type: 'hello' }])
 })
 
-t.test('the channel of a real process: greeted, told, and forgotten when it is killed', async t => {
+t.test('over the channel of a real process: hello, snapshots, and no error when it is killed', async t => {
   const rig = monitorRig()
   for (let second = 0; second < 60; second++) rig.next()
   const relay = new StatsRelay(rig.monitor, { gc() {}, restart() {}, stop() {}, log: () => () => {} })
@@ -226,15 +225,15 @@ t.test('the channel of a real process: greeted, told, and forgotten when it is k
     send: (/** @type {any} */ message, /** @type {any} */ written) => worker.send(message, written),
   }
   /** @type {(message: any) => void} */
-  let heard = () => {}
+  let onReport = () => {}
   worker.on('message', (/** @type {any} */ message) =>
-    message.type === 'stats' ? relay.onMessage(peer, message) : heard(message),
+    message.type === 'stats' ? relay.onMessage(peer, message) : onReport(message),
   )
-  const hear = () => new Promise(resolve => (heard = resolve))
-  t.same(await hear(), { heard: 'hello', count: 60 })
-  const told = hear()
+  const nextReport = () => new Promise(resolve => (onReport = resolve))
+  t.same(await nextReport(), { received: 'hello', count: 60 })
+  const report = nextReport()
   rig.next()
-  t.same(await told, { heard: 'snapshot', count: 1 })
+  t.same(await report, { received: 'snapshot', count: 1 })
   const exited = new Promise(resolve => worker.once('exit', resolve))
   worker.kill('SIGKILL')
   rig.next()
