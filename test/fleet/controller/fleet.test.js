@@ -6,7 +6,7 @@ import { local } from '../../../fleet/providers/local.js'
 import { freePort } from '../../gateway.js'
 import { fleetFolder, openFleet, until } from './fleet-rig.js'
 
-t.test('drones that listen are dialled, by the next controller too', async t => {
+t.test('a controller dials listening drones, also those that an earlier controller launched', async t => {
   const dir = await fleetFolder(t)
   const fleet = await openFleet(t, dir)
   const plan = await fleet.plan(1, { allow: ['127.0.0.1:1'], listen: true })
@@ -14,13 +14,13 @@ t.test('drones that listen are dialled, by the next controller too', async t => 
   t.same((await fleet.launch(plan)).up, ['d1'])
   const [{ handle }] = fleet.snapshot().drones
   await fleet.close()
-  // As if the controller had been killed while it launched.
+  // The state that a controller leaves if it is killed during a launch: d1 has started, d2 has not.
   const state = JSON.parse(await readFile(stateFile(dir), 'utf8'))
   Object.assign(state.drones[0], { handle: null, member: false })
   state.drones.push({ ...state.drones[0], id: 'd2' })
   await writeFile(stateFile(dir), JSON.stringify(state))
   const next = await openFleet(t, dir)
-  // Before it is there: it need not try.
+  // Set before the drone is adopted: it does not try to open them.
   const [warning] = await next.set({ host: ['http://127.0.0.1:1'], n: 1e9 })
   await next.set({ n: 3 })
   t.match(warning, /^1000000000 connections are more than the drones can hold: \d+, \d+ too few$/)
@@ -35,7 +35,7 @@ t.test('drones that listen are dialled, by the next controller too', async t => 
   await next.stop('all')
 })
 
-t.test('what cannot be opened says why, in a line', async t => {
+t.test('an unusable folder or address is refused with a line that says why', async t => {
   await t.rejects(openFleet(t, '/tmp'), {
     message: "/tmp cannot be the fleet's folder: other users can write into it",
   })
@@ -53,7 +53,7 @@ t.test('what cannot be opened says why, in a line', async t => {
   await t.rejects(openFleet(t, dir, { bind: 'nonsense:port' }), /is not HOST:PORT/)
 })
 
-t.test('a launch that is interrupted is taken back', async t => {
+t.test('an interrupted launch stops the drones that it has started', async t => {
   const dir = await fleetFolder(t)
   const fleet = await openFleet(t, dir)
   const abort = new AbortController()
