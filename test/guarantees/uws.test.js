@@ -1,4 +1,4 @@
 import t from 'tap'
-import { SHORT, testGuarantees } from './suite.js'
+import { SMALL, testGuarantees } from './suite.js'
 
-testGuarantees(t, 'uws', SHORT)
+testGuarantees(t, 'uws', SMALL)
