@@ -26,7 +26,7 @@ async function gone(cli) {
 }
 
 t.test('a drone that never reports is named, and the others are taken back, or kept', async t => {
-  const cli = await FleetCli.make(t)
+  const cli = await FleetCli.create(t)
   const node = await nodeWithout(cli.dir, 'd2')
   const args = ['start', '2', '--allow', '127.0.0.1', '--patience', '6s', '--node', node]
   const { code, stderr } = await cli.run(args)
@@ -57,10 +57,10 @@ t.test('a drone that never reports is named, and the others are taken back, or k
 })
 
 t.test('a start that is interrupted takes back what it has launched', async t => {
-  const cli = await FleetCli.make(t)
+  const cli = await FleetCli.create(t)
   const node = await nodeWithout(cli.dir, 'd1')
   const child = cli.spawn(['start', '2', '--allow', '127.0.0.1', '--node', node])
-  const done = cli.done(child)
+  const done = cli.result(child)
   await new Promise(resolve =>
     child.stderr.on('data', data => String(data).includes('1 of 2 drones report') && resolve(undefined)),
   )

@@ -9,7 +9,7 @@ import { FleetCli } from './fleet-cli.js'
 
 t.test('from start to stop', async t => {
   const gateway = await startGateway(t, OPEN_GATEWAY)
-  const cli = await FleetCli.make(t)
+  const cli = await FleetCli.create(t)
   const host = ['--host', gateway.url]
 
   t.test('a dry run prints what would be launched, and does nothing', async t => {
@@ -60,16 +60,16 @@ t.test('from start to stop', async t => {
     t.equal((await cli.run(['set', 'publish-rate', '0'])).code, 0)
     const wrong = await Promise.all([
       cli.run(['set', 'chanels', 'x']),
-      cli.say(['set', 'n', 'many']),
-      cli.say(['set', 'host', 'http://127.0.0.1:1']),
-      cli.say(['restart', 'd9']),
-      cli.say(['start', '0', ...host]),
-      cli.say(['start', '1', ...host, '--spot']),
-      cli.say(['start', '1', ...host, '--provider', 'ec3']),
-      cli.say(['ramp', '--to', '5', '--over', 'long']),
-      cli.say(['start', '1', '--allow', 'http://127.0.0.1:8000']),
-      cli.say(['start']),
-      cli.say(['set', 'n', '1', '--dir', join(cli.dir, 'state.json')]),
+      cli.runInProcess(['set', 'n', 'many']),
+      cli.runInProcess(['set', 'host', 'http://127.0.0.1:1']),
+      cli.runInProcess(['restart', 'd9']),
+      cli.runInProcess(['start', '0', ...host]),
+      cli.runInProcess(['start', '1', ...host, '--spot']),
+      cli.runInProcess(['start', '1', ...host, '--provider', 'ec3']),
+      cli.runInProcess(['ramp', '--to', '5', '--over', 'long']),
+      cli.runInProcess(['start', '1', '--allow', 'http://127.0.0.1:8000']),
+      cli.runInProcess(['start']),
+      cli.runInProcess(['set', 'n', '1', '--dir', join(cli.dir, 'state.json')]),
     ])
     t.same(
       wrong.map(({ code }) => code),
@@ -90,9 +90,9 @@ t.test('from start to stop', async t => {
     ].entries())
       t.match(wrong[i].stderr, text)
     for (const { stderr } of wrong) t.match(stderr, /^halley: [^\n]+\n$/, 'one line')
-    const { stdout } = await cli.say(['set'])
+    const { stdout } = await cli.runInProcess(['set'])
     for (const { name, doc } of SETTINGS) t.match(stdout, new RegExp(`^${name} .*${doc.slice(0, 20)}`, 'm'))
-    t.match((await cli.say(['set', 'n'])).stdout, /^n +50 /)
+    t.match((await cli.runInProcess(['set', 'n'])).stdout, /^n +50 /)
   })
 
   t.test('ramp raises the number and waits for it', async t => {

@@ -16,8 +16,8 @@ const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 /** @type {Set<string>} folders of fleets that may have a controller */
 const running = new Set()
 
-/** A test that is ended from outside does not come to its teardown. Drones without a controller end by themselves. */
-function endAll() {
+/** For tests that are ended before their teardown. Drones without a controller end by themselves. */
+function killControllers() {
   for (const dir of running) {
     try {
       process.kill(Number.parseInt(readFileSync(join(dir, 'controller.lock'), 'utf8'), 10), 'SIGKILL')
@@ -25,10 +25,11 @@ function endAll() {
   }
   running.clear()
 }
-process.once('exit', endAll)
-for (const name of /** @type {const} */ (['SIGTERM', 'SIGALRM', 'SIGINT'])) process.once(name, endAll)
+process.once('exit', killControllers)
+for (const name of /** @type {const} */ (['SIGTERM', 'SIGALRM', 'SIGINT']))
+  process.once(name, killControllers)
 
-/** The commands on one folder, of which nothing is left after the test. */
+/** Runs `halley fleet` on a new folder. The teardown of the test kills controller and drones and removes the folder. */
 export class FleetCli {
   /** @param {string} dir */
   constructor(dir) {
@@ -36,7 +37,7 @@ export class FleetCli {
   }
 
   /** @param {any} t @returns {Promise<FleetCli>} */
-  static async make(t) {
+  static async create(t) {
     const cli = new FleetCli(await mkdtemp(join(tmpdir(), 'halley-cli-')))
     running.add(cli.dir)
     t.teardown(async () => {
@@ -66,15 +67,15 @@ export class FleetCli {
    * @returns {Promise<{code: number | null, stdout: string, stderr: string}>}
    */
   run(args, env) {
-    return this.done(this.spawn(args, env))
+    return this.result(this.spawn(args, env))
   }
 
   /**
-   * The same without a process of its own, for what ends by itself.
+   * Runs a command in this process, for commands that end by themselves.
    * @param {string[]} args
    * @returns {Promise<{code: number | undefined, stdout: string, stderr: string}>}
    */
-  async say(args) {
+  async runInProcess(args) {
     let [stdout, stderr] = ['', '']
     const code = await main(['fleet', ...args], {
       env: { ...process.env, HALLEY_FLEET_DIR: this.dir },
@@ -91,9 +92,9 @@ export class FleetCli {
 
   /**
    * @param {import('node:child_process').ChildProcessWithoutNullStreams} child
-   * @returns {Promise<{code: number | null, stdout: string, stderr: string}>} when it has ended
+   * @returns {Promise<{code: number | null, stdout: string, stderr: string}>} resolves when the process has ended
    */
-  done(child) {
+  result(child) {
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', data => {
       stdout += data
@@ -112,32 +113,33 @@ export class FleetCli {
   }
 
   /**
-   * @param {(snapshot: import('../../fleet/schema.js').FleetSnapshot) => boolean} good
-   * @returns {Promise<import('../../fleet/schema.js').FleetSnapshot>} the first one that is
+   * @param {(snapshot: import('../../fleet/schema.js').FleetSnapshot) => boolean} condition
+   * @returns {Promise<import('../../fleet/schema.js').FleetSnapshot>} the first snapshot that meets it
+   * @throws {Error} `status --watch` ends before
    */
-  until(good) {
+  until(condition) {
     const child = this.spawn(['status', '--json', '--watch'])
     let rest = ''
     return new Promise((resolve, reject) => {
       child.stdout.on('data', data => {
         const lines = `${rest}${data}`.split('\n')
         rest = lines.pop() ?? ''
-        const found = lines.map(line => JSON.parse(line)).find(good)
+        const found = lines.map(line => JSON.parse(line)).find(condition)
         if (found === undefined) return
         child.kill()
         resolve(found)
       })
-      child.once('exit', () => reject(new Error('the watch has ended')))
+      child.once('exit', code => reject(new Error(`fleet status --watch ended with ${code}`)))
     })
   }
 
-  /** @returns {Promise<import('../../fleet/schema.js').Handle[]>} processes that run */
+  /** @returns {Promise<import('../../fleet/schema.js').Handle[]>} running drones */
   async drones() {
-    const found = await local.find('all', { dir: this.dir, flags: {} })
-    return found.filter(({ state }) => state !== 'gone')
+    const handles = await local.find('all', { dir: this.dir, flags: {} })
+    return handles.filter(({ state }) => state !== 'gone')
   }
 
-  /** @returns {Promise<number>} 0: there is none */
+  /** @returns {Promise<number>} process id of the controller; 0: none runs */
   controller() {
     return lockOwner(this.dir)
   }
