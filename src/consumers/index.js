@@ -1,5 +1,6 @@
 // Consumers read API commands from queues, streams and tables. They run in the queue process of a node
 // (src/queues/main.js). contract.js says what a consumer must do; TYPES below is the only list of the types.
+// This folder imports api and below.
 
 import { runningConsumers } from '../config/consumers.js'
 import { backoffDelay, pause } from './backoff.js'

@@ -1,6 +1,6 @@
 // Session: one client of this worker, as the state machine of the Centrifuge protocol.
 // For: commands, replies and pushes, subscriptions, pings, expiry. Each command has a function in commands/.
-// May import auth, hub, protocol and the rooms below; transports only through the contract in transport/index.js.
+// May import auth, hub, protocol and the layers below; transports only through the contract in transport/index.js.
 // Promises: replies have the order of the commands; nothing is sent after the close; an ended session releases all.
 
 import { Disconnect, disconnects, errors, ReplyError, reasonOf, unsubscribes } from '../errors.js'

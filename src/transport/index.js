@@ -1,6 +1,6 @@
 // The transports: WebSocket, HTTP streams, SSE and long-poll, one-way and two-way.
 // For: reading requests (origin, limits, credentials), opening sessions, carrying their messages, and the fan-out to
-// sessions without a WebSocket. May import session, hub, protocol and the rooms below; socket drivers only through
+// sessions without a WebSocket. May import session, hub, protocol and the layers below; socket drivers only through
 // server/contract.js. Promises: `send` and followed topics keep their order; a client that does not read is closed with
 // 3008. To add a transport: implement the Transport contract below and add a row to the table.
 

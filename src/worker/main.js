@@ -1,4 +1,4 @@
-// A worker process, forked by the primary (primary/worker-pool.js). This room assembles workers, without other logic:
+// A worker process, forked by the primary (primary/worker-pool.js). This folder assembles workers, without other logic:
 // main.js builds the parts, connects them and listens; context.js holds those that sessions, transports and API need.
 // May import every room but primary/ and cli/; demo, metrics, admin, event proxies and the Redis engine are loaded only
 // if configured.

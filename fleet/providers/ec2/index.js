@@ -1,7 +1,7 @@
 // The provider of Amazon EC2: instances in several regions, found by their tags. This file finds, stops and restarts
 // them; plan.js plans a launch, launch.js makes it, user-data.js and setup.sh turn an instance into a drone, client.js
 // is the API. It fulfils providers/contract.js: each instance ends itself at its time limit. The SDK is an optional
-// dependency that only client.js loads, with the first request. Only providers/index.js imports this room.
+// dependency that only client.js loads, with the first request. Only providers/index.js imports this folder.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProviderError } from '../contract.js'
