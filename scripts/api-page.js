@@ -44,7 +44,8 @@ In the examples the user 42 is connected and subscribed to \`chat:lobby\`, with 
 \`\`\`
 `
 
-const COLUMNS = 118
+/** Characters of a line of JSON, above which it is broken. */
+const MAX_LINE = 118
 
 /**
  * @param {any} document parsed openapi.yaml @param {any} value an object, or a reference to one
@@ -63,41 +64,44 @@ export function resolve(document, value) {
 /**
  * @typedef {object} Operation
  * @property {string} name of the method
- * @property {any} post its operation
+ * @property {any} post the operation in openapi.yaml
  * @property {any} request JSON schema
  * @property {any} answer JSON schema
- * @property {any} [example] request @property {any} [result] answer to it
+ * @property {any} [example] an example of a request
+ * @property {any} [result] the answer to the example
  */
 
 /** @param {any} document parsed openapi.yaml @returns {Operation[]} in the order of the file */
 export function operations(document) {
   return Object.entries(document.paths).map(([path, item]) => {
     const { post } = resolve(document, item)
-    const asked = post.requestBody.content['application/json']
-    const answered = resolve(document, post.responses['200']).content['application/json']
+    const request = post.requestBody.content['application/json']
+    const answer = resolve(document, post.responses['200']).content['application/json']
     return {
       name: path.slice(1),
       post,
-      request: resolve(document, asked.schema),
-      answer: answered.schema,
-      example: asked.example,
-      result: answered.example,
+      request: resolve(document, request.schema),
+      answer: answer.schema,
+      example: request.example,
+      result: answer.example,
     }
   })
 }
 
-/** @param {any} value @returns {string} JSON, spaced, on one line if it fits */
-function text(value, indent = '', name = '') {
+/** @param {any} value @returns {string} JSON with spaces, each value on one line if it fits */
+function formatJson(value, indent = '', name = '') {
   const label = name === '' ? '' : `${JSON.stringify(name)}: `
   const line = JSON.stringify(value, null, 1).replace(/\n */g, ' ').replace(/\[ /g, '[').replace(/ \]/g, ']')
   const whole = indent + label + line
-  if (typeof value !== 'object' || value === null || whole.length <= COLUMNS) return whole
+  if (typeof value !== 'object' || value === null || whole.length <= MAX_LINE) return whole
   const list = Array.isArray(value)
-  const members = Object.entries(value).map(([each, member]) => text(member, `${indent}  `, list ? '' : each))
+  const members = Object.entries(value).map(([each, member]) =>
+    formatJson(member, `${indent}  `, list ? '' : each),
+  )
   return `${indent}${label}${list ? '[' : '{'}\n${members.join(',\n')}\n${indent}${list ? ']' : '}'}`
 }
 
-/** @param {any} schema @returns {string} */
+/** @param {any} schema @returns {string} type of a field, for readers */
 function typeOf({ type, items, format, additionalProperties }) {
   if (type === 'array') return `list of ${items.type}s`
   if (type === 'object' && additionalProperties?.type) return `object of ${additionalProperties.type}s`
@@ -105,19 +109,24 @@ function typeOf({ type, items, format, additionalProperties }) {
   return type ?? 'any'
 }
 
-/** @param {any} document @param {any} schema of an object @param {string} [prefix] @returns {string[]} rows */
+/**
+ * @param {any} document parsed openapi.yaml
+ * @param {any} schema of an object
+ * @param {string} [prefix] path of the object, with a dot at its end
+ * @returns {string[]} table rows of its fields
+ */
 function rows(document, schema, prefix = '') {
   return Object.entries(schema.properties).flatMap(([name, given]) => {
     const field = resolve(document, given)
-    const must = schema.required?.includes(name) ? ', required' : ''
-    const switches = Object.values(field.properties ?? {}).every(
-      inner => '$ref' in /** @type {any} */ (inner),
-    )
-    const inner = Object.keys(field.properties ?? {})
-    const names = switches && inner.length > 0 ? `: ${inner.map(each => `\`${each}\``).join(', ')}` : ''
+    const required = schema.required?.includes(name) ? ', required' : ''
+    const members = Object.entries(/** @type {Record<string, any>} */ (field.properties ?? {}))
+    // Members that are all references have no descriptions of their own: the row of the object lists their names.
+    const inOneRow = members.every(([, member]) => '$ref' in member)
+    const list = inOneRow ? members.map(([member]) => `\`${member}\``).join(', ') : ''
+    const names = list === '' ? '' : `: ${list}`
     return [
-      `| \`${prefix}${name}\` | ${typeOf(field)}${must} | ${field.description}${names}. |`,
-      ...(switches ? [] : rows(document, field, `${name}.`)),
+      `| \`${prefix}${name}\` | ${typeOf(field)}${required} | ${field.description}${names}. |`,
+      ...(inOneRow ? [] : rows(document, field, `${prefix}${name}.`)),
     ]
   })
 }
@@ -132,11 +141,11 @@ function section(document, { name, post, request, example, result }) {
 ${post.summary}.${post.description ? `\n\n${post.description.trim()}` : ''}
 ${table.length === 0 ? '' : fields}
 \`\`\`json
-${text(example)}
+${formatJson(example)}
 \`\`\`
 
 \`\`\`json
-${text(result)}
+${formatJson(result)}
 \`\`\`
 `
 }
@@ -145,7 +154,7 @@ ${text(result)}
 export function apiPage(document) {
   const all = operations(document)
   const shown = all.filter(({ post }) => !post.deprecated)
-  const hidden = all.filter(({ post }) => post.deprecated)
+  const refused = all.filter(({ post }) => post.deprecated)
   const list = shown.map(({ name, post }) => `| [\`${name}\`](#${name}) | ${post.summary}. |`)
   return `${HEAD.replace('DESCRIPTION\n', () => document.info.description)}
 | method | |
@@ -154,7 +163,9 @@ ${list.join('\n')}
 ${shown.map(operation => section(document, operation)).join('')}
 ## Unsupported methods
 
-${hidden.map(({ name, post }) => `- \`${name}\`: ${post.summary}.`).join('\n')}
+Centrifugo has these methods. Halley answers each with an error.
+
+${refused.map(({ name, post }) => `- \`${name}\`: ${post.summary}.`).join('\n')}
 
 Centrifugo's legacy format, \`POST /api\` with \`{"method": "publish", "params": {...}}\`, also works.
 `
