@@ -1,7 +1,8 @@
-// Writes the pages of docs/ that are made from code and from docs/openapi.yaml: `node scripts/docs.js`. Tests compare
-// them.
+// Writes the pages of docs/ that are made from code and from docs/openapi.yaml: `node scripts/docs.js`.
+// test/docs/pages.unit.js fails if a page is out of date.
 
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
 import { configReference } from '../src/config/reference.js'
 import { apiPage } from './api-page.js'
@@ -13,13 +14,14 @@ const file = name => new URL(`../docs/${name}`, import.meta.url)
 /** @param {string} name @returns {string} */
 const read = name => readFileSync(file(name), 'utf8')
 
-/** By their names, each page as it must be. @type {Record<string, () => string>} */
+/** Name of a page -> its up-to-date text. @type {Record<string, () => string>} */
 export const PAGES = {
   'api.md': () => apiPage(parse(read('openapi.yaml'))),
   'centrifugo.md': () => withKeys(read('centrifugo.md')),
   'config.md': configReference,
 }
 
-if (process.argv[1] === import.meta.filename) {
+const program = process.argv[1]
+if (program !== undefined && realpathSync(program) === fileURLToPath(import.meta.url)) {
   for (const [name, make] of Object.entries(PAGES)) writeFileSync(file(name), make())
 }

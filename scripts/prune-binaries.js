@@ -1,13 +1,13 @@
-// Removes the binaries of uWebSockets.js that this Node.js on this platform does not load: about 250 MB. For images and
-// servers, after the installation of the dependencies and with the Node.js that will run Halley:
+// Removes the binaries of uWebSockets.js that this Node.js on this platform does not load: about 250 MB. Run it in images
+// and on servers after the dependencies are installed, with the Node.js that will run Halley:
 //
 //   node scripts/prune-binaries.js                                     in a checkout
 //   node node_modules/halley-gateway/scripts/prune-binaries.js         in a program that depends on Halley
 //
 //   --dry-run   says what would be removed
 //
-// Another version of Node.js needs the installation again. Without a binary for this Node.js nothing is removed: then
-// Halley serves with node:http and ws, and `npm ci --omit=optional` installs no binaries at all.
+// After a change of the Node.js version, install the dependencies again. Without a binary for this Node.js, Halley uses
+// node:http and ws and this script removes nothing; `npm ci --omit=optional` installs no binaries at all.
 
 import { readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -19,8 +19,8 @@ const PACKAGE = 'uWebSockets.js'
 const BINARY = /^uws_[a-z0-9]+_[a-z0-9]+_\d+\.node$/
 
 /**
- * @param {Pick<NodeJS.Process, 'platform' | 'arch' | 'versions'>} own
- * @returns {string} name of the binary that it loads
+ * @param {Pick<NodeJS.Process, 'platform' | 'arch' | 'versions'>} node
+ * @returns {string} file name of the binary that this Node.js loads
  */
 export const binaryOf = ({ platform, arch, versions }) => `uws_${platform}_${arch}_${versions.modules}.node`
 
@@ -61,8 +61,9 @@ function packageFolder() {
   }
 }
 
-if (realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
-  const [flag, ...rest] = process.argv.slice(2)
+const [, program, ...args] = process.argv
+if (program !== undefined && realpathSync(program) === fileURLToPath(import.meta.url)) {
+  const [flag, ...rest] = args
   if (rest.length > 0 || (flag !== undefined && flag !== '--dry-run')) {
     console.error('usage: node scripts/prune-binaries.js [--dry-run]')
     process.exitCode = 2
