@@ -14,12 +14,12 @@ import {
 const BEGIN = '<!-- keys: made by `node scripts/docs.js` -->'
 const END = '<!-- end of keys -->'
 
-/** Blocks that are rows of their own; every other key belongs to its first word. */
+/** Nested blocks with a row of their own. All other keys are in the row of their first word. */
 const BLOCKS = ['client.token', 'client.subscription_token', 'engine.redis']
 /** Blocks of transports that Centrifugo does not have. */
 const OWN_BLOCKS = ['poll', 'uni_poll']
 
-/** What to use instead of ignored keys: the first prefix that fits. @type {readonly [string, string][]} */
+/** Prefix of ignored keys -> what to use instead. The first prefix that fits counts. @type {readonly [string, string][]} */
 const INSTEAD = [
   ['admin.insecure', 'set `admin.password`'],
   ['admin.web_', "Halley's own admin page"],
@@ -66,8 +66,8 @@ const INSTEAD = [
 /** @param {string} path @returns {string} */
 const blockOf = path => BLOCKS.find(block => path.startsWith(`${block}.`)) ?? path.split('.')[0]
 
-/** @param {Option} option */
-const isOwn = ({ path, doc }) => doc.includes('Halley only') || OWN_BLOCKS.includes(path.split('.')[0])
+/** Options that Centrifugo does not have. @param {Option} option */
+const isHalleyOnly = ({ path, doc }) => doc.includes('Halley only') || OWN_BLOCKS.includes(path.split('.')[0])
 
 /** @param {string} text */
 const code = text => `\`${text}\``
@@ -78,11 +78,11 @@ const names = (list, block) =>
     code(block !== '' && path.startsWith(`${block}.`) ? path.slice(block.length + 1) : path),
   )
 
-/** @param {(option: Option) => boolean} which @returns {[string, string[]][]} names by blocks */
-function byBlocks(which) {
+/** @param {(option: Option) => boolean} condition @returns {[string, string[]][]} block and names of its options */
+function byBlocks(condition) {
   const shown = options.filter(
     option =>
-      which(option) &&
+      condition(option) &&
       option.block === undefined &&
       option.members === undefined &&
       !option.path.startsWith(`${WITHOUT_NAMESPACE}.`),
@@ -90,11 +90,11 @@ function byBlocks(which) {
   const blocks = [...new Set(shown.map(({ path }) => blockOf(path)))]
   return [
     ...blocks.map(block => {
-      const own = shown.filter(({ path }) => blockOf(path) === block)
-      return /** @type {[string, string[]]} */ ([block, names(own, block)])
+      const members = shown.filter(({ path }) => blockOf(path) === block)
+      return /** @type {[string, string[]]} */ ([block, names(members, block)])
     }),
-    [`${NAMESPACES}[]`, names(channelOptions.filter(which), '')],
-    ['proxies[]', names(proxyMembers.filter(which), '')],
+    [`${NAMESPACES}[]`, names(channelOptions.filter(condition), '')],
+    ['proxies[]', names(proxyMembers.filter(condition), '')],
   ]
 }
 
@@ -107,10 +107,15 @@ const table = blocks => [
     .map(([block, keys]) => `| ${code(block)} | ${keys.join(', ')} |`),
 ]
 
-/** @param {string} page docs/centrifugo.md @returns {string} the same with the tables as they are now */
+/**
+ * @param {string} page docs/centrifugo.md
+ * @returns {string} the page with up-to-date tables between BEGIN and END
+ * @throws {Error} the page has no BEGIN or no END
+ */
 export function withKeys(page) {
-  const [before, rest] = page.split(BEGIN)
-  const after = rest.slice(rest.indexOf(END))
+  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
+  if (begin < 0 || end < begin) throw new Error(`docs/centrifugo.md: ${BEGIN} or ${END} is missing`)
+  const [before, after] = [page.slice(0, begin), page.slice(end)]
   const ignored = unsupportedOptions.map(path => {
     const instead = INSTEAD.find(([prefix]) => path.startsWith(prefix))?.[1] ?? '-'
     return `| ${code(path)} | ${instead} |`
@@ -123,7 +128,7 @@ export function withKeys(page) {
     `Options of \`${NAMESPACES}[]\` are also those of \`${WITHOUT_NAMESPACE}\`; options of \`proxies[]\` are those of`,
     'every proxy block (`client.proxy.connect` and the like).',
     '',
-    ...table(byBlocks(option => !isOwn(option))),
+    ...table(byBlocks(option => !isHalleyOnly(option))),
     '',
     '### Ignored with a warning',
     '',
@@ -135,7 +140,7 @@ export function withKeys(page) {
     '',
     '### Only in Halley',
     '',
-    ...table(byBlocks(isOwn)),
+    ...table(byBlocks(isHalleyOnly)),
     '',
   ]
   return `${before}${lines.join('\n')}\n${after}`
