@@ -1,45 +1,44 @@
-// Versions and the CHANGELOG, for release.js: pure functions.
+// Pure functions of release.js: the next version, and the CHANGELOG of a release.
 
 const VERSION = /^(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/
 const UNRELEASED = '## [Unreleased]'
 
-/** A reason to refuse a release: one line. */
+/** A release is refused; the message is one line. */
 export class ReleaseError extends Error {}
 
-/** @param {string} version @returns {number[]} */
-const numbersOf = version => version.split('.').map(Number)
+/** @param {string} version x.y.z @returns {number[]} */
+const parseVersion = version => version.split('.').map(Number)
 
-/** @param {string} a @param {string} b @returns {number} negative: a is lower */
-export function compareVersions(a, b) {
-  const [left, right] = [numbersOf(a), numbersOf(b)]
+/** @param {string} a x.y.z @param {string} b x.y.z @returns {number} negative: a is lower */
+function compareVersions(a, b) {
+  const [left, right] = [parseVersion(a), parseVersion(b)]
   return left[0] - right[0] || left[1] - right[1] || left[2] - right[2]
 }
 
 /**
  * @param {string} current x.y.z
- * @param {string} wanted `patch`, `minor`, `major`, or x.y.z: greater than the current one, or the current one as the
- *   first release
+ * @param {string} requested `patch`, `minor`, `major`, or x.y.z. x.y.z may be the current version, for a first release
  * @returns {string} x.y.z
- * @throws {ReleaseError}
+ * @throws {ReleaseError} not a version, or lower than the current one
  */
-export function nextVersion(current, wanted) {
-  const [major, minor, patch] = numbersOf(current)
-  if (wanted === 'major') return `${major + 1}.0.0`
-  if (wanted === 'minor') return `${major}.${minor + 1}.0`
-  if (wanted === 'patch') return `${major}.${minor}.${patch + 1}`
-  if (!VERSION.test(wanted))
-    throw new ReleaseError(`the version is patch, minor, major or x.y.z, not "${wanted}"`)
-  if (compareVersions(wanted, current) < 0)
-    throw new ReleaseError(`version ${wanted} is lower than the current one, ${current}`)
-  return wanted
+export function nextVersion(current, requested) {
+  const [major, minor, patch] = parseVersion(current)
+  if (requested === 'major') return `${major + 1}.0.0`
+  if (requested === 'minor') return `${major}.${minor + 1}.0`
+  if (requested === 'patch') return `${major}.${minor}.${patch + 1}`
+  if (!VERSION.test(requested))
+    throw new ReleaseError(`the version is patch, minor, major or x.y.z, not "${requested}"`)
+  if (compareVersions(requested, current) < 0)
+    throw new ReleaseError(`version ${requested} is lower than the current one, ${current}`)
+  return requested
 }
 
 /**
- * Moves the entries of "Unreleased" under a version and its date.
+ * Moves the entries of "Unreleased" under a heading with the version and its date.
  * @param {string} text of CHANGELOG.md
  * @param {string} version x.y.z
  * @param {string} date YYYY-MM-DD
- * @returns {{text: string, notes: string}} the new text, and the entries
+ * @returns {{text: string, notes: string}} the new text of CHANGELOG.md, and the entries of the release
  * @throws {ReleaseError} no section "Unreleased", no entry in it, or the version is in the file
  */
 export function releaseChangelog(text, version, date) {
@@ -47,7 +46,7 @@ export function releaseChangelog(text, version, date) {
   const start = lines.indexOf(UNRELEASED)
   if (start < 0) throw new ReleaseError(`CHANGELOG.md has no section "${UNRELEASED}"`)
   if (lines.some(line => line.startsWith(`## [${version}]`) || line.startsWith(`## ${version} `)))
-    throw new ReleaseError(`CHANGELOG.md has a section of version ${version} already`)
+    throw new ReleaseError(`CHANGELOG.md already has a section for version ${version}`)
   const next = lines.findIndex((line, i) => i > start && line.startsWith('## '))
   const section = lines.slice(start + 1, next < 0 ? lines.length : next)
   if (!section.some(line => line.startsWith('- ')))

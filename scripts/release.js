@@ -1,7 +1,7 @@
 // Makes a release: `npm run release -- patch|minor|major|x.y.z`. CONTRIBUTING.md ("Release") describes it.
 //
-// Everything is checked first, so that a refusal changes nothing: the branch, the tree, the version, the tag, the
-// CHANGELOG, and with --test the tests. Then it writes CHANGELOG.md, package.json and package-lock.json, commits them
+// It checks everything first, so that a refusal changes nothing: the branch, the working tree, the version, the tag,
+// the CHANGELOG, and with --test the tests. Then it writes CHANGELOG.md, package.json and package-lock.json, commits them
 // and tags the commit. It pushes and publishes nothing.
 
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -37,8 +37,8 @@ function git(...args) {
       stdio: ['ignore', 'pipe', 'pipe'],
     }).trimEnd()
   } catch (error) {
-    const said = `${error.stderr ?? ''}`.trim().split('\n')[0] || error.message
-    throw new ReleaseError(`git ${args[0]} failed: ${said}`)
+    const reason = `${error.stderr ?? ''}`.trim().split('\n')[0] || error.message
+    throw new ReleaseError(`git ${args[0]} failed: ${reason}`)
   }
 }
 
@@ -53,7 +53,7 @@ function checkTree(branch) {
   const current = git('rev-parse', '--abbrev-ref', 'HEAD')
   if (current !== branch)
     throw new ReleaseError(
-      `releases are made from branch ${branch}, and this is ${current}; --branch names another one`,
+      `releases are made from branch ${branch}, not ${current}; --branch names another one`,
     )
   const changes = git('status', '--porcelain')
   if (changes !== '') {
@@ -64,19 +64,24 @@ function checkTree(branch) {
   }
 }
 
-/** @param {string} version @returns {Map<string, string>} new texts of the files, by name @throws {ReleaseError} */
-function filesOf(version) {
-  const packed = JSON.parse(read('package.json'))
+/**
+ * @param {string} version
+ * @returns {{files: Map<string, string>, notes: string}} file name -> new text, and the CHANGELOG entries
+ * @throws {ReleaseError}
+ */
+function prepare(version) {
+  const manifest = JSON.parse(read('package.json'))
   const lock = JSON.parse(read('package-lock.json'))
-  if (lock.name !== packed.name || lock.packages?.['']?.name !== packed.name)
-    throw new ReleaseError('package-lock.json is of another package: run npm install')
-  packed.version = lock.version = lock.packages[''].version = version
+  if (lock.name !== manifest.name || lock.packages?.['']?.name !== manifest.name)
+    throw new ReleaseError('package-lock.json and package.json name different packages: run npm install')
+  manifest.version = lock.version = lock.packages[''].version = version
   const today = new Date().toISOString().slice(0, 10)
-  const texts = [releaseChangelog(read('CHANGELOG.md'), version, today).text, json(packed), json(lock)]
-  return new Map(CHANGED.map((file, i) => [file, texts[i]]))
+  const { text, notes } = releaseChangelog(read('CHANGELOG.md'), version, today)
+  const texts = [text, json(manifest), json(lock)]
+  return { files: new Map(CHANGED.map((file, i) => [file, texts[i]])), notes }
 }
 
-/** @throws {ReleaseError} a check fails */
+/** Runs the linter and both test tiers. @throws {ReleaseError} one of them fails */
 function runChecks() {
   for (const name of CHECKS) {
     console.log(`npm run ${name}`)
@@ -115,17 +120,16 @@ function release(args) {
     },
   })
   if (values.help) return console.log(HELP)
-  if (positionals.length !== 1) throw new ReleaseError('one version is wanted: patch, minor, major or x.y.z')
+  if (positionals.length !== 1)
+    throw new ReleaseError('exactly one VERSION is required: patch, minor, major or x.y.z')
   const { version: current } = JSON.parse(read('package.json'))
   const version = nextVersion(current, positionals[0])
   const tag = `v${version}`
   checkTree(values.branch)
-  if (git('tag', '--list', tag) !== '') throw new ReleaseError(`the tag ${tag} is there already`)
-  const files = filesOf(version)
-  if (values['dry-run']) {
-    const { notes } = releaseChangelog(read('CHANGELOG.md'), version, 'today')
+  if (git('tag', '--list', tag) !== '') throw new ReleaseError(`the tag ${tag} exists already`)
+  const { files, notes } = prepare(version)
+  if (values['dry-run'])
     return console.log(`${current} -> ${version}, tag ${tag}, changed: ${CHANGED.join(', ')}\n\n${notes}`)
-  }
   if (values.test) {
     runChecks()
     checkTree(values.branch)
@@ -137,7 +141,7 @@ function release(args) {
 try {
   release(process.argv.slice(2))
 } catch (error) {
-  // parseArgs throws for an unknown flag. Only the first sentence of its message is for the user.
+  // parseArgs throws for an unknown flag. The first sentence of its message says which; the rest is for programmers.
   const usage = typeof error.code === 'string' && error.code.startsWith('ERR_PARSE_ARGS')
   if (!usage && !(error instanceof ReleaseError)) throw error
   console.error(`release: ${usage ? error.message.split('. ')[0] : error.message}`)

@@ -39,5 +39,5 @@ t.test('a CHANGELOG with nothing to release is refused', async t => {
   refused('# Changelog\n', /^CHANGELOG\.md has no section "## \[Unreleased\]"$/)
   refused(HEAD, /nothing to release/)
   refused(`${HEAD}\n### Added\n\n## [1.2.3] - 2026-01-01\n\n- The first.\n`, /nothing to release/)
-  refused(`${HEAD}\n- A.\n\n## [1.3.0] - 2026-01-01\n`, /has a section of version 1\.3\.0 already/)
+  refused(`${HEAD}\n- A.\n\n## [1.3.0] - 2026-01-01\n`, /already has a section for version 1\.3\.0/)
 })

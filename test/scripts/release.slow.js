@@ -101,12 +101,12 @@ t.test('what cannot be released is refused with one line, and nothing changes', 
     t.equal(stderr.split('\n').length, 2, 'one line')
     t.equal(git(folder, 'rev-parse', 'HEAD'), head)
   }
-  refused([], /one version is wanted/)
+  refused([], /exactly one VERSION is required/)
   refused(['latest'], /not "latest"/)
   refused(['0.0.1'], /lower than the current one/)
   refused(['minor', '--force'], /Unknown option '--force'/)
   git(folder, 'tag', 'v99.0.0')
-  refused(['99.0.0'], /the tag v99\.0\.0 is there already/)
+  refused(['99.0.0'], /the tag v99\.0\.0 exists already/)
   appendFileSync(join(folder, 'CHANGELOG.md'), 'more\n')
   refused(['minor'], /commit or remove first: CHANGELOG\.md\n/)
   git(folder, 'checkout', '--quiet', '--', 'CHANGELOG.md')
@@ -114,7 +114,7 @@ t.test('what cannot be released is refused with one line, and nothing changes', 
   refused(['minor'], /commit or remove first: stray\n/)
   git(folder, 'clean', '--quiet', '--force')
   git(folder, 'checkout', '--quiet', '-b', 'other')
-  refused(['minor'], /releases are made from branch main, and this is other/)
+  refused(['minor'], /releases are made from branch main, not other/)
   git(folder, 'checkout', '--quiet', 'main')
   // A hook that refuses the commit: files and index are as before.
   writeFileSync(join(folder, '.git/hooks/pre-commit'), '#!/bin/sh\necho no >&2\nexit 1\n', { mode: 0o755 })
