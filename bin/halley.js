@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { main } from '../src/cli/main.js'
 
-// A reader that closes the pipe early is no error: `halley config doc | head`.
+// A reader may close the pipe early, as in `halley config doc | head`: that is no error.
 process.stdout.on('error', error => {
   if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EPIPE') throw error
   process.exit(0)
@@ -17,7 +17,7 @@ const code = await main(process.argv.slice(2), {
       ? async () => (await import('../src/cli/questions.js')).openQuestions()
       : undefined,
 })
-// Without a code the gateway runs.
+// No code: the gateway is running.
 if (code !== undefined) process.exitCode = code
-// A gateway that failed to start may have left handles open.
+// A gateway that failed to start may have left handles open, which would keep the process alive.
 if (code === 1) process.exit()

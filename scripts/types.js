@@ -1,5 +1,5 @@
-// Writes the types of the package's entries to types/, made by TypeScript from their JSDoc: `npm pack` runs it.
-// Only files that an entry's types name are written, each as FILE.d.ts below types/.
+// Writes type declarations of the package's entry points to types/; `npm pack` runs it. TypeScript makes them from JSDoc.
+// A source gets a FILE.d.ts only if an entry point, or a declaration written for one, imports from it.
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -9,16 +9,17 @@ import ts from 'typescript'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const out = join(root, 'types')
 
-/** @param {ts.Diagnostic[]} diagnostics @throws {Error} with all of them */
-function check(diagnostics) {
+/** @param {ts.Diagnostic[]} diagnostics @throws {Error} there are any; its message lists all */
+function throwDiagnostics(diagnostics) {
   if (diagnostics.length === 0) return
   const host = { getCanonicalFileName: String, getCurrentDirectory: () => root, getNewLine: () => '\n' }
   throw new Error(ts.formatDiagnostics(diagnostics, host))
 }
 
 /**
- * @param {string} config name of a tsconfig.json
- * @returns {ts.CompilerOptions}
+ * @param {string} config path of a tsconfig.json from the root
+ * @returns {ts.CompilerOptions} its options, for declarations in types/
+ * @throws {Error} the file is wrong
  */
 function compilerOptions(config) {
   const { options, errors } = ts.parseJsonConfigFileContent(
@@ -26,7 +27,7 @@ function compilerOptions(config) {
     ts.sys,
     dirname(join(root, config)),
   )
-  check(errors)
+  throwDiagnostics(errors)
   return {
     ...options,
     noEmit: false,
@@ -37,26 +38,34 @@ function compilerOptions(config) {
   }
 }
 
-/** Classes whose instances the gateway makes: programs need no constructors, and these name half of the sources. */
+/**
+ * Files with classes that only the gateway instantiates. Their constructors are left out: programs do not call them, and
+ * their parameter types would import half of the sources.
+ */
 const MADE_BY_GATEWAY = ['src/hooks/events.js', 'src/primary/gateway.js']
 const CONSTRUCTOR = /^ {4}(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n {4})?constructor\([\s\S]*?\);\n/gm
 const IMPORT = /^import (?:type )?\{ (\w+) \} from .*\n/gm
 
-/** @param {string} text of a .d.ts file @returns {string} */
+/** @param {string} text of a .d.ts file @returns {string} without constructors and imports that only these used */
 function withoutConstructors(text) {
   const rest = text.replace(CONSTRUCTOR, '')
   const uses = (/** @type {string} */ name) => rest.split(new RegExp(`\\b${name}\\b`)).length - 1
   return rest.replace(IMPORT, (line, name) => (uses(name) > 1 ? line : ''))
 }
 
-/** @param {string[]} entries paths from the root @param {string} config */
-function write(entries, config) {
+/**
+ * @param {string[]} entries paths from the root
+ * @param {string} config path of their tsconfig.json
+ * @throws {Error} TypeScript reports a fault
+ */
+function writeDeclarations(entries, config) {
   const files = entries.map(entry => join(root, entry))
   const program = ts.createProgram(files, compilerOptions(config))
+  // Each file adds the files that its declarations import.
   const queue = new Set(files)
   for (const file of queue) {
     const source = program.getSourceFile(file)
-    if (source === undefined) throw new Error(`${relative(root, file)}: TypeScript does not know this file`)
+    if (source === undefined) throw new Error(`${relative(root, file)}: not part of the program of ${config}`)
     const { diagnostics } = program.emit(
       source,
       (path, emitted) => {
@@ -69,18 +78,18 @@ function write(entries, config) {
       undefined,
       true,
     )
-    check([...diagnostics])
+    throwDiagnostics([...diagnostics])
   }
 }
 
 rmSync(out, { recursive: true, force: true })
 const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const entries = Object.values(exports).flatMap(entry => (typeof entry === 'string' ? [] : [entry.default]))
-write(
+writeDeclarations(
   entries.filter(entry => !entry.startsWith('./client/')),
   'tsconfig.json',
 )
-write(
+writeDeclarations(
   entries.filter(entry => entry.startsWith('./client/')),
   'client/tsconfig.json',
 )
