@@ -1,6 +1,7 @@
-// A WebSocket over long-poll, for networks that block WebSockets: the interface of a browser's WebSocket, for SDKs. For
-// browsers and Node.js 20 or newer. It imports nothing: pages load this file as it is. It promises: messages in order
-// and once, a lost answer is requested again, and `close` is dispatched once. On the wire: docs/long-poll.md.
+// A WebSocket over long-poll, for networks that block WebSockets. SDKs use it like a browser's WebSocket, in browsers
+// and in Node.js 20 or newer. It imports nothing, so that pages can load this file as it is. It promises: messages
+// arrive in order and once, a lost answer is requested again, and `close` is dispatched once. The protocol:
+// docs/long-poll.md.
 
 const CONNECTING = 0
 const OPEN = 1
@@ -9,14 +10,14 @@ const CLOSED = 3
 
 /** Timeout of a poll, s. */
 const POLL_SECONDS = 25
-/** A request is repeated after this time without an answer, a poll after its timeout and this time, ms. */
+/** Time to wait for an answer before the request is repeated, ms. For a poll, the poll's timeout is added. */
 const REQUEST_TIMEOUT = 10_000
 /** The connection is lost after this time without an answer, ms. The server keeps sessions longer than that. */
 const RETRY_TIMEOUT = 20_000
 /** Delays between repeated requests, ms. */
 const FIRST_DELAY = 100
 const MAX_DELAY = 2000
-/** Approximate length of queued messages sent in one POST. */
+/** Approximate length of queued messages sent in one POST, characters of text or bytes. */
 const BATCH_LENGTH = 16_384
 const PROTOBUF = 'centrifuge-protobuf'
 const BINARY = 'application/octet-stream'
@@ -48,11 +49,11 @@ export class LongPollSocket extends EventTarget {
   #binary
   /** @type {(string | Blob)[]} messages that the server has not confirmed */
   #queue = []
-  /** POSTs of messages that the server has confirmed. */
-  #sent = 0
+  /** Number of the last POST of messages that the server has confirmed. */
+  #confirmed = 0
   #sending = false
-  #batch = BATCH_LENGTH
-  /** The server knows of the end, or cannot be reached. */
+  #batchLength = BATCH_LENGTH
+  /** No more requests: the server has ended the session, was told to, or cannot be reached. */
   #ended = false
   /** @type {AbortController | undefined} of the pending poll */
   #polling
@@ -65,11 +66,11 @@ export class LongPollSocket extends EventTarget {
   constructor(url, protocols = []) {
     super()
     const { location, addEventListener } = globalThis
-    const at = new URL(url, location?.href)
-    this.url = at.href
-    at.protocol = at.protocol.replace('ws', 'http')
-    at.hash = ''
-    this.#endpoint = at.href
+    const address = new URL(url, location?.href)
+    this.url = address.href
+    address.protocol = address.protocol.replace('ws', 'http')
+    address.hash = ''
+    this.#endpoint = address.href
     const offered = [protocols].flat()
     this.#binary = offered.includes(PROTOBUF)
     if (this.#binary) this.protocol = PROTOBUF
@@ -85,7 +86,11 @@ export class LongPollSocket extends EventTarget {
     return new Blob(this.#queue).size
   }
 
-  /** @param {string | ArrayBuffer | ArrayBufferView<ArrayBuffer> | Blob} data */
+  /**
+   * Queues a message; after `close` it is dropped.
+   * @param {string | ArrayBuffer | ArrayBufferView<ArrayBuffer> | Blob} data
+   * @throws {DOMException} InvalidStateError before `open`
+   */
   send(data) {
     if (this.readyState === CONNECTING) throw new DOMException('not open yet', 'InvalidStateError')
     if (this.readyState !== OPEN) return
@@ -95,9 +100,10 @@ export class LongPollSocket extends EventTarget {
   }
 
   /**
-   * Ends the connection; messages sent before it still leave.
+   * Ends the connection. Messages sent before are still delivered.
    * @param {number} [code] 1000 or 3000 to 4999
-   * @param {string} [reason]
+   * @param {string} [reason] for the `close` event; the server does not get it
+   * @throws {DOMException} InvalidAccessError for another code
    */
   close(code, reason) {
     if (code !== undefined && code !== 1000 && !(code >= 3000 && code < 5000)) {
@@ -119,7 +125,7 @@ export class LongPollSocket extends EventTarget {
     if (!name) return this.#fail()
     this.#endpoint += `${this.#endpoint.includes('?') ? '&' : '?'}session=${name}`
     if (this.readyState !== CONNECTING) {
-      // Closed meanwhile, without a session to end. Now there is one.
+      // `close` was called while the session opened: now there is a session to close.
       this.#ended = false
       return this.#sendClose()
     }
@@ -131,7 +137,7 @@ export class LongPollSocket extends EventTarget {
       if (answer?.status !== 200) return this.#fail()
       seq = /** @type {string} */ (answer.headers.get('Halley-Seq'))
       const close = answer.headers.get('Halley-Close')
-      // `<code> <reason>`. A listener may close on the last message: the server already knows.
+      // `<code> <reason>`. Set before the messages: a listener may call `close`, and the session has ended already.
       if (close) this.#ended = true
       this.#receive(answer.data)
       if (close) return this.#end(Number(close.slice(0, 4)), decodeURIComponent(close.slice(5)))
@@ -144,7 +150,7 @@ export class LongPollSocket extends EventTarget {
       if (data.byteLength === 0) return
       if (this.binaryType === 'blob') data = new Blob([data])
     } else if (data === '') return
-    // Without the last line feed.
+    // The server ends each message with a line feed; the last one is dropped.
     else data = data.slice(0, -1)
     this.dispatchEvent(new MessageEvent('message', { data }))
   }
@@ -160,28 +166,30 @@ export class LongPollSocket extends EventTarget {
       const length = (/** @type {any} */ message) => message.size ?? message.length
       let count = 1
       for (let size = length(queue[0]); count < queue.length; count++) {
-        if ((size += length(queue[count])) > this.#batch) break
+        if ((size += length(queue[count])) > this.#batchLength) break
       }
       const parts = queue.slice(0, count)
       const separator = this.#binary ? '' : '\n'
       const body = parts.every(part => typeof part === 'string')
         ? parts.join(separator)
         : new Blob(parts.flatMap(part => [separator, part]).slice(1))
-      const answer = await this.#request(`&send=${this.#sent + 1}`, body, 0)
+      const answer = await this.#request(`&send=${this.#confirmed + 1}`, body, 0)
       if (this.#ended) break
       if (answer?.status === 413 && count > 1) {
         // The limit of this server is below BATCH_LENGTH: one message per POST.
-        this.#batch = 0
+        this.#batchLength = 0
       } else if (answer?.status === 204) {
-        this.#sent++
+        this.#confirmed++
         queue.splice(0, count)
       } else if (answer?.status === 413) {
         this.#end(1009, 'message size limit')
         queue.length = 0
+      } else if (answer?.status === 404) {
+        // The session has ended. The pending poll gets the close code.
+        queue.length = 0
+      } else {
+        this.#fail()
       }
-      // The next poll gets the close code.
-      else if (answer?.status === 404) queue.length = 0
-      else this.#fail()
     }
     this.#sending = false
     if (this.readyState >= CLOSING) this.#sendClose()
@@ -189,19 +197,19 @@ export class LongPollSocket extends EventTarget {
 
   /**
    * Repeats a request until it has an answer, for at most RETRY_TIMEOUT.
-   * @param {string} params
-   * @param {BodyInit | undefined} body
-   * @param {number} waits ms that the server may wait before it answers
+   * @param {string} params query parameters, appended to the URL
+   * @param {BodyInit | undefined} body messages; undefined: a poll, or the opening request
+   * @param {number} serverWait ms that the server may wait before it answers
    * @param {HeadersInit} [openingHeaders] only for the opening request, which is not repeated
    * @returns {Promise<Answer | undefined>} undefined: no answer
    */
-  async #request(params, body, waits, openingHeaders) {
+  async #request(params, body, serverWait, openingHeaders) {
     const poll = body === undefined
     let failedAt = 0
     for (let delay = FIRST_DELAY; poll ? this.readyState < CLOSING : !this.#ended; ) {
       const abort = new AbortController()
       if (poll) this.#polling = abort
-      const timer = setTimeout(() => abort.abort(), waits + REQUEST_TIMEOUT)
+      const timer = setTimeout(() => abort.abort(), serverWait + REQUEST_TIMEOUT)
       try {
         const response = await fetch(this.#endpoint + params, {
           method: 'POST',
@@ -236,6 +244,7 @@ export class LongPollSocket extends EventTarget {
     fetch(`${this.#endpoint}&close=1`, { method: 'POST', keepalive: true }).catch(() => {})
   }
 
+  /** The connection is lost: `error`, then `close` with 1006. */
   #fail() {
     this.#ended = true
     if (this.readyState === CLOSED) return
@@ -244,6 +253,7 @@ export class LongPollSocket extends EventTarget {
   }
 
   /**
+   * Dispatches `close`, once.
    * @param {number} code
    * @param {string} [reason]
    */
