@@ -19,7 +19,10 @@ const BLOCKS = ['client.token', 'client.subscription_token', 'engine.redis']
 /** Blocks of transports that Centrifugo does not have. */
 const OWN_BLOCKS = ['poll', 'uni_poll']
 
-/** Prefix of ignored keys -> what to use instead. The first prefix that fits counts. @type {readonly [string, string][]} */
+/**
+ * Prefix of ignored keys -> what to use instead. The first prefix that fits counts.
+ * @type {readonly [string, string][]}
+ */
 const INSTEAD = [
   ['admin.insecure', 'set `admin.password`'],
   ['admin.web_', "Halley's own admin page"],

@@ -1,5 +1,5 @@
-// Removes the binaries of uWebSockets.js that this Node.js on this platform does not load: about 250 MB. Run it in images
-// and on servers after the dependencies are installed, with the Node.js that will run Halley:
+// Removes the binaries of uWebSockets.js that this Node.js on this platform does not load: about 250 MB. Run it in
+// images and on servers after the dependencies are installed, with the Node.js that will run Halley:
 //
 //   node scripts/prune-binaries.js                                     in a checkout
 //   node node_modules/halley-gateway/scripts/prune-binaries.js         in a program that depends on Halley

@@ -1,8 +1,8 @@
 // Makes a release: `npm run release -- patch|minor|major|x.y.z`. CONTRIBUTING.md ("Release") describes it.
 //
 // It checks everything first, so that a refusal changes nothing: the branch, the working tree, the version, the tag,
-// the CHANGELOG, and with --test the tests. Then it writes CHANGELOG.md, package.json and package-lock.json, commits them
-// and tags the commit. It pushes and publishes nothing.
+// the CHANGELOG, and with --test the tests. Then it writes CHANGELOG.md, package.json and package-lock.json, commits
+// them and tags the commit. It pushes and publishes nothing.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Writes type declarations of the package's entry points to types/; `npm pack` runs it. TypeScript makes them from JSDoc.
+// Writes type declarations of the package's entry points to types/, from JSDoc with TypeScript; `npm pack` runs it.
 // A source gets a FILE.d.ts only if an entry point, or a declaration written for one, imports from it.
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -39,8 +39,8 @@ function compilerOptions(config) {
 }
 
 /**
- * Files with classes that only the gateway instantiates. Their constructors are left out: programs do not call them, and
- * their parameter types would import half of the sources.
+ * Files with classes that only the gateway instantiates. Their constructors are left out: programs do not call them,
+ * and their parameter types would import half of the sources.
  */
 const MADE_BY_GATEWAY = ['src/hooks/events.js', 'src/primary/gateway.js']
 const CONSTRUCTOR = /^ {4}(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n {4})?constructor\([\s\S]*?\);\n/gm
