@@ -24,7 +24,7 @@ const WARM_UP_PUBLICATIONS = 20_000
 
 export const HELP = `Usage: npm run bench -- hooks [flags]
 
-Processor time of a gateway for one publication by a client, without hooks and with publish handlers that return at once.
+Processor time of a gateway per publication by a client, without hooks and with publish handlers that return at once.
 The channel has no subscribers.
 
   --clients N       clients, which publish concurrently (default ${DEFAULTS.clients})
