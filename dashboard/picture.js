@@ -1,14 +1,14 @@
 // The snapshots of the gateway as the screen needs them: points for the charts, sorted workers.
 
 import { busy, gcPause, perSecond } from './format.js'
-import { STALE, shown, sortRows, withPoint } from './view/state.js'
+import { STALE_AFTER, shown, sortRows, withPoint } from './view/state.js'
 
 /** @import { Snapshot, WorkerSample, WorkerView } from '../src/stats/schema.js' */
 /** @import { State } from './state.js' */
 
 /** @param {State} state */
 export const isStale = state =>
-  state.link.state !== 'open' || (state.live.snapshot !== null && state.now - state.receivedAt > STALE)
+  state.link.state !== 'open' || (state.live.snapshot !== null && state.now - state.receivedAt > STALE_AFTER)
 
 /** Seconds shown by the charts. */
 export const SPAN = 300

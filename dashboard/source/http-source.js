@@ -6,9 +6,9 @@ import { Link, RefusedError } from './link.js'
 /** @import { Source, SourceEvent } from './link.js' */
 
 const DEFAULT_PREFIX = '/admin'
-/** A connection is lost after this time without a byte, ms: a message arrives every second. */
-const SILENCE = 15_000
-/** Maximum bytes of a response other than the stream. */
+/** Timeout of a connection without data, ms; the stream sends a message every second. */
+const DATA_TIMEOUT = 15_000
+/** Maximum characters of a response, except the stream. */
 const MAX_RESPONSE = 64 * 1024
 
 /**
@@ -25,9 +25,9 @@ export class HttpSource {
   #link = new Link(() => this.#connect())
 
   /**
-   * @param {string} url of the gateway; a path is that of the admin endpoints
+   * @param {string} url of the gateway; its path, if any, is the prefix of the admin endpoints
    * @param {string} key the gateway's admin.password
-   * @param {string} [ca] PEM that an https URL is trusted with; default: the CAs of Node.js
+   * @param {string} [ca] trusted certificates, PEM; default: those of Node.js
    */
   constructor(url, key, ca) {
     const { protocol, host, pathname } = new URL(url)
@@ -50,7 +50,7 @@ export class HttpSource {
 
   /** @param {import('../../src/stats/schema.js').StatsCommand} command */
   send(command) {
-    if (this.#token === '') return this.#link.answer(command.type, 'no gateway at the moment')
+    if (this.#token === '') return this.#link.answer(command.type, 'not connected to a gateway')
     this.#call('POST', '/api/command', command).then(
       ({ status, body }) => this.#link.answer(command.type, body?.error ?? errorOf(status)),
       error => this.#link.answer(command.type, error.message),
@@ -86,11 +86,11 @@ export class HttpSource {
   /** @returns {Promise<void>} rejects when the stream ends */
   #stream() {
     return new Promise((_, reject) => {
-      const request = this.#begin('GET', '/api/stream', response => {
+      const request = this.#newRequest('GET', '/api/stream', response => {
         if (response.statusCode !== 200) {
           response.resume()
           request.destroy()
-          // An expired token: the next attempt logs in.
+          // The token may have expired: the next attempt logs in.
           this.#token = ''
           return reject(new Error(errorOf(response.statusCode ?? 0) ?? 'the gateway has ended the session'))
         }
@@ -113,17 +113,16 @@ export class HttpSource {
 
   /**
    * @param {string} method @param {string} path @param {object} body
-   * @returns {Promise<{status: number, headers: IncomingHttpHeaders, body: any}>} body: parsed,
-   *   null if it is not JSON
+   * @returns {Promise<{status: number, headers: IncomingHttpHeaders, body: any}>} `body`: parsed; null if it is not JSON
    */
   #call(method, path, body) {
     return new Promise((resolve, reject) => {
-      const request = this.#begin(method, path, response => {
+      const request = this.#newRequest(method, path, response => {
         let text = ''
         response.setEncoding('utf8')
         response.on('data', part => {
           text += part
-          if (text.length > MAX_RESPONSE) request.destroy(new Error('a response is too long'))
+          if (text.length > MAX_RESPONSE) request.destroy(new Error('the response is too long'))
         })
         response.on('error', reject)
         response.on('end', () =>
@@ -135,8 +134,11 @@ export class HttpSource {
     })
   }
 
-  /** @param {string} method @param {string} path @param {(response: IncomingMessage) => void} answered */
-  #begin(method, path, answered) {
+  /**
+   * Creates a request; the caller ends it.
+   * @param {string} method @param {string} path @param {(response: IncomingMessage) => void} onResponse
+   */
+  #newRequest(method, path, onResponse) {
     const url = new URL(`${this.#base}${path}`)
     const headers = {
       'content-type': 'application/json',
@@ -144,9 +146,9 @@ export class HttpSource {
     }
     const request =
       url.protocol === 'https:'
-        ? https.request(url, { method, headers, ca: this.#ca }, answered)
-        : http.request(url, { method, headers }, answered)
-    request.setTimeout(SILENCE, () => request.destroy(new Error(`no data for ${SILENCE / 1000} s`)))
+        ? https.request(url, { method, headers, ca: this.#ca }, onResponse)
+        : http.request(url, { method, headers }, onResponse)
+    request.setTimeout(DATA_TIMEOUT, () => request.destroy(new Error(`no data for ${DATA_TIMEOUT / 1000} s`)))
     return request
   }
 }
@@ -162,15 +164,11 @@ function parsed(text) {
 
 /** @param {number} status @returns {string | null} null: no error */
 const errorOf = status =>
-  status === 200
-    ? null
-    : status === 401
-      ? 'the session has expired'
-      : `the gateway answers with HTTP ${status}`
+  status === 200 ? null : status === 401 ? 'the session has expired' : `the gateway answered HTTP ${status}`
 
 const UNREACHABLE = 'the host cannot be reached'
 const NO_TLS = 'there is no TLS on this port: use http://'
-const UNTRUSTED = 'the certificate is not trusted: --ca FILE trusts it'
+const UNTRUSTED = 'the certificate is not trusted: trust it with --ca FILE'
 
 /** Codes of Node.js and OpenSSL -> reason. @type {Readonly<Record<string, string>>} */
 const REASONS = Object.freeze({
@@ -189,8 +187,8 @@ const REASONS = Object.freeze({
 
 /** @param {NodeJS.ErrnoException} error */
 function reasonOf({ code = '', message }) {
-  if (code.startsWith('HPE_')) return 'this is no HTTP server'
-  // OpenSSL reads the answer of a server without TLS as a record.
+  if (code.startsWith('HPE_')) return 'this is not an HTTP server'
+  // OpenSSL takes the answer of a server without TLS for a TLS record.
   if (/wrong version number|packet length too long|record layer/.test(message)) return NO_TLS
   return REASONS[code] ?? message.split('\n')[0]
 }

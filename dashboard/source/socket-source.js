@@ -1,16 +1,18 @@
 import { createConnection } from 'node:net'
 import { Link } from './link.js'
 
-/** @import { SourceEvent } from './link.js' */
+/** @import { Source, SourceEvent } from './link.js' */
 
-/** @implements {Source} @typedef {import('./link.js').Source} Source */
+/** A gateway of this machine, over its Unix socket. @implements {Source} */
 export class SocketSource {
   /** @type {import('node:net').Socket | null} */
   #socket = null
   #link = new Link(() => this.#connect())
+  #path
 
-  /** @param {string} path of the gateway's Unix socket */
+  /** @param {string} path of the socket */
   constructor(path) {
+    this.#path = path
     this.name = path
   }
 
@@ -27,11 +29,11 @@ export class SocketSource {
   /** @param {import('../../src/stats/schema.js').StatsCommand} command */
   send(command) {
     if (this.#socket?.writable) this.#socket.write(`${JSON.stringify(command)}\n`)
-    else this.#link.answer(command.type, 'no gateway at the moment')
+    else this.#link.answer(command.type, 'not connected to a gateway')
   }
 
   #connect() {
-    const socket = createConnection(this.name)
+    const socket = createConnection(this.#path)
     this.#socket = socket
     let reason = 'the gateway has closed the connection'
     socket.on('data', chunk => {

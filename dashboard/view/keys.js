@@ -1,42 +1,51 @@
 /**
+ * What the keys move through.
  * @template Id, State
- * @typedef {object} Views
- * @property {readonly {name: string, down: boolean}[]} sorts columns, in the order of the key `s`
- * @property {number} charts
- * @property {(state: State) => Id[]} rows ids of the table, sorted
- * @property {(state: State) => number} lines length of the page that scrolls
+ * @typedef {object} KeyOptions
+ * @property {readonly {name: string, down: boolean}[]} sorts sort columns in the order of the key `s`, and their first
+ *   direction
+ * @property {number} charts number of charts
+ * @property {(state: State) => Id[]} rows ids of the table's rows, sorted
+ * @property {(state: State) => number} lines length of the open page
  */
 
 /**
+ * The part of a state that the keys change.
  * @template Id
  * @typedef {Pick<import('./state.js').ViewState<any>, 'live' | 'frozen' | 'scroll' | 'sort' | 'chart' | 'notice' |
- *   'size'> & {view: string, selected: Id | null}} Keyed
+ *   'size'> & {view: string, selected: Id | null}} KeyState
  */
 
-/** Rows of the screen that do not scroll. */
-const FIXED = 4
-const PAGE = 10
+/** Rows of the screen beside the page that scrolls. */
+const FIXED_ROWS = 4
+/** Rows that page up and page down move by. */
+const PAGE_ROWS = 10
 
 /**
- * @template {Keyed<any>} State
+ * @template {KeyState<any>} State
  * @param {State} state @param {State['view']} view @returns {State} with the view opened, or closed if it was open
  */
-export const toggled = (state, view) => ({ ...state, view: state.view === view ? 'main' : view, scroll: 0 })
+export const toggleView = (state, view) => ({
+  ...state,
+  view: state.view === view ? 'main' : view,
+  scroll: 0,
+})
 
 /**
- * The keys of both views; each adds its own.
+ * The keys common to the dashboard and `halley fleet status`, which add their own.
  * @template Id
- * @template {Keyed<Id>} State
- * @param {Views<Id, State>} views @returns {Record<string, (state: State) => State>} by blessed's names
+ * @template {KeyState<Id>} State
+ * @param {KeyOptions<Id, State>} options
+ * @returns {Record<string, (state: State) => State>} blessed's name of a key -> change of the state
  */
 export function commonKeys({ sorts, charts, rows, lines }) {
-  const scrolled = (/** @type {State} */ state, /** @type {number} */ by) => {
-    const most = Math.max(0, lines(state) - (state.size.rows - FIXED))
-    return { ...state, scroll: Math.min(most, Math.max(0, state.scroll + by)) }
+  const scrollBy = (/** @type {State} */ state, /** @type {number} */ by) => {
+    const maxScroll = Math.max(0, lines(state) - (state.size.rows - FIXED_ROWS))
+    return { ...state, scroll: Math.min(maxScroll, Math.max(0, state.scroll + by)) }
   }
 
-  const moved = (/** @type {State} */ state, /** @type {number} */ by) => {
-    if (state.view !== 'main' && state.view !== 'detail') return scrolled(state, by)
+  const moveBy = (/** @type {State} */ state, /** @type {number} */ by) => {
+    if (state.view !== 'main' && state.view !== 'detail') return scrollBy(state, by)
     const ids = rows(state)
     if (ids.length === 0) return state
     const at = state.selected === null ? -1 : ids.indexOf(state.selected)
@@ -45,43 +54,43 @@ export function commonKeys({ sorts, charts, rows, lines }) {
     return { ...state, selected: ids[Math.min(ids.length - 1, Math.max(0, from + by))] }
   }
 
-  const paged = (/** @type {State} */ state, /** @type {number} */ by) =>
-    state.view === 'detail' ? scrolled(state, by) : moved(state, by)
+  const pageBy = (/** @type {State} */ state, /** @type {number} */ by) =>
+    state.view === 'detail' ? scrollBy(state, by) : moveBy(state, by)
 
-  const sorted = (/** @type {State} */ state) => {
+  const sortByNext = (/** @type {State} */ state) => {
     const at = sorts.findIndex(({ name }) => name === state.sort.column)
     const { name, down } = sorts[(at + 1) % sorts.length]
     return { ...state, sort: { column: name, down } }
   }
 
-  const closed = (/** @type {State} */ state) => ({ ...state, view: 'main', scroll: 0 })
+  const closePage = (/** @type {State} */ state) => ({ ...state, view: 'main', scroll: 0 })
 
-  const detail = (/** @type {State} */ state) => {
-    if (state.view !== 'main') return closed(state)
+  const toggleDetail = (/** @type {State} */ state) => {
+    if (state.view !== 'main') return closePage(state)
     const selected = state.selected ?? rows(state)[0] ?? null
     return selected === null ? state : { ...state, selected, view: 'detail', scroll: 0 }
   }
 
-  const nextChart = (/** @type {State} */ state) => ({ ...state, chart: (state.chart + 1) % charts })
+  const showNextChart = (/** @type {State} */ state) => ({ ...state, chart: (state.chart + 1) % charts })
 
   return {
-    h: state => toggled(state, 'help'),
-    '?': state => toggled(state, 'help'),
-    e: state => toggled(state, 'events'),
-    s: sorted,
+    h: state => toggleView(state, 'help'),
+    '?': state => toggleView(state, 'help'),
+    e: state => toggleView(state, 'events'),
+    s: sortByNext,
     S: state => ({ ...state, sort: { ...state.sort, down: !state.sort.down } }),
-    up: state => moved(state, -1),
-    k: state => moved(state, -1),
-    down: state => moved(state, 1),
-    j: state => moved(state, 1),
-    pageup: state => paged(state, -PAGE),
-    pagedown: state => paged(state, PAGE),
-    home: state => moved(state, -1e9),
-    end: state => moved(state, 1e9),
-    enter: detail,
-    escape: state => (state.view === 'main' ? { ...state, selected: null, notice: null } : closed(state)),
+    up: state => moveBy(state, -1),
+    k: state => moveBy(state, -1),
+    down: state => moveBy(state, 1),
+    j: state => moveBy(state, 1),
+    pageup: state => pageBy(state, -PAGE_ROWS),
+    pagedown: state => pageBy(state, PAGE_ROWS),
+    home: state => moveBy(state, -1e9),
+    end: state => moveBy(state, 1e9),
+    enter: toggleDetail,
+    escape: state => (state.view === 'main' ? { ...state, selected: null, notice: null } : closePage(state)),
     p: state => ({ ...state, frozen: state.frozen === null ? state.live : null }),
-    c: nextChart,
-    tab: nextChart,
+    c: showNextChart,
+    tab: showNextChart,
   }
 }

@@ -1,5 +1,5 @@
 // What the dashboard and `halley fleet status` share: a screen of panels and their contract (this file), the loop
-// (app.js), state and keys (state.js, keys.js), common panels (panels.js, charts.js, table.js, parts.js).
+// (run-view.js), state and keys (state.js, keys.js), common panels (panels.js, charts.js, table.js, parts.js).
 // May import chart.js, format.js and terminal/line.js of the dashboard; knows neither gateway nor fleet.
 // Promises: equal states give equal lines; a panel gets its least rows or none; at most four pictures a second; the
 // terminal is closed on every exit.

@@ -1,16 +1,16 @@
 /**
- * The state common to both views.
+ * The state common to the dashboard and `halley fleet status`.
  * @template Picture
  * @typedef {object} ViewState
  * @property {{unicode: boolean, colors: boolean}} look
  * @property {{columns: number, rows: number}} size
  * @property {number} now Unix ms
  * @property {number} receivedAt time of the last snapshot, Unix ms
- * @property {Picture} live what the source has sent
- * @property {Picture | null} frozen shown while the view is paused
- * @property {number} scroll
+ * @property {Picture} live figures from the source
+ * @property {Picture | null} frozen figures shown while the view is paused
+ * @property {number} scroll lines
  * @property {{column: string, down: boolean}} sort
- * @property {number} chart the first chart shown if not all fit
+ * @property {number} chart index of the first chart shown if not all fit
  * @property {{text: string, style: string, at: number, until: number} | null} notice
  */
 
@@ -21,9 +21,9 @@
  */
 
 /** Display time of a notice, ms. */
-const NOTICE = 6000
-/** The picture is stale after this time without a snapshot, ms. */
-export const STALE = 3000
+const NOTICE_TIME = 6000
+/** Time without a snapshot after which the figures are marked as stale, ms. */
+export const STALE_AFTER = 3000
 
 /**
  * @template Picture
@@ -55,12 +55,14 @@ export const shown = state => state.frozen ?? state.live
  */
 export const withNotice = (state, text, style = 'label') => ({
   ...state,
-  notice: { text, style, at: state.now, until: state.now + NOTICE },
+  notice: { text, style, at: state.now, until: state.now + NOTICE_TIME },
 })
 
-/** @template {{now: number}} S @param {S} state @param {string} what the command @param {string | null} error */
-export const withReply = (state, what, error) =>
-  error === null ? withNotice(state, `${what}: done`, 'good') : withNotice(state, `${what}: ${error}`, 'bad')
+/** @template {{now: number}} S @param {S} state @param {string} command @param {string | null} error */
+export const withReply = (state, command, error) =>
+  error === null
+    ? withNotice(state, `${command}: done`, 'good')
+    : withNotice(state, `${command}: ${error}`, 'bad')
 
 /**
  * @template {ViewState<any>} S
@@ -70,28 +72,28 @@ export const withReply = (state, what, error) =>
 export function onTick(state, now, isStale) {
   const over = state.notice !== null && now >= state.notice.until
   const next = { ...state, now, notice: over ? null : state.notice }
-  // The time of day comes with snapshots; without them, the screen counts the seconds.
+  // Snapshots bring the time. Only a stale screen shows a time that grows without them.
   return over || isStale(next) ? next : state
 }
 
 /**
  * Adds a point, and null for each missed second.
  * @template {{time: number}} P
- * @param {(P | null)[]} moments one per second, oldest first
- * @param {P} point @param {number} span maximum seconds kept
+ * @param {(P | null)[]} points one per second, oldest first
+ * @param {P} point @param {number} span maximum points kept
  * @returns {(P | null)[]}
  */
-export function withPoint(moments, point, span) {
-  const last = moments.at(-1)
+export function withPoint(points, point, span) {
+  const last = points.at(-1)
   if (!last) return [point]
   const missed = Math.round((point.time - last.time) / 1000) - 1
   if (missed < 0) {
     // The same second again, or a clock set back: later points are invalid.
-    const kept = moments.findLastIndex(moment => moment !== null && moment.time < point.time - 500) + 1
-    return withPoint(moments.slice(0, kept), point, span)
+    const kept = points.findLastIndex(earlier => earlier !== null && earlier.time < point.time - 500) + 1
+    return withPoint(points.slice(0, kept), point, span)
   }
   const gap = new Array(Math.min(missed, span)).fill(null)
-  return [...moments, ...gap, point].slice(-span)
+  return [...points, ...gap, point].slice(-span)
 }
 
 /**
@@ -99,7 +101,7 @@ export function withPoint(moments, point, span) {
  * @param {readonly Row[]} rows @param {readonly {name: string, value: (row: Row) => number}[]} sorts
  * @param {{column: string, down: boolean}} sort
  * @param {(a: Row, b: Row) => number} byName by the first column; breaks ties
- * @param {(row: Row, column: string) => boolean} isUnknown rows without figures come last
+ * @param {(row: Row, column: string) => boolean} isUnknown whether a row has no figure there: it comes last
  * @returns {Row[]}
  */
 export function sortRows(rows, sorts, { column, down }, byName, isUnknown) {

@@ -7,7 +7,7 @@
 import { detectCapabilities } from '../../dashboard/terminal/capabilities.js'
 import { plain } from '../../dashboard/terminal/line.js'
 import { clean, toAsciiText } from '../../dashboard/terminal/text.js'
-import { runView } from '../../dashboard/view/app.js'
+import { runView } from '../../dashboard/view/run-view.js'
 import { page, render } from './screen.js'
 import { initialState, reduce } from './state.js'
 
@@ -102,7 +102,7 @@ export function renderStatus(snapshot, { columns, rows, unicode = true }) {
  * Shows the fleet until the user quits.
  * @param {object} parts
  * @param {Source} parts.source closed at the end
- * @param {import('../../dashboard/view/app.js').Screen} parts.terminal opened, and closed whatever happens
+ * @param {import('../../dashboard/view/run-view.js').Screen} parts.terminal opened, and closed whatever happens
  * @param {import('./state.js').Look} parts.look
  * @param {() => number} [parts.now] Unix ms
  * @returns {Promise<void>}

@@ -1,5 +1,5 @@
 import { whole } from '../../dashboard/format.js'
-import { commonKeys, toggled } from '../../dashboard/view/keys.js'
+import { commonKeys, toggleView } from '../../dashboard/view/keys.js'
 import { shown, withNotice } from '../../dashboard/view/state.js'
 import { COMMAND } from '../../src/version.js'
 import { SETTINGS, SettingError } from '../settings.js'
@@ -71,7 +71,7 @@ const KEYS = {
       lines,
     })
   ),
-  f: state => toggled(state, 'faults'),
+  f: state => toggleView(state, 'faults'),
   t: state => ({ ...state, recent: !state.recent }),
   r: state => ifWritable(state, restart),
   n: state => ifWritable(state, state => ({ ...state, dialog: { kind: 'wanted', text: '' } })),

@@ -1,6 +1,6 @@
 // What the controller has sent, as the screen needs it: points for the charts, drones in their order.
 
-import { STALE, shown, sortRows } from '../../dashboard/view/state.js'
+import { STALE_AFTER, shown, sortRows } from '../../dashboard/view/state.js'
 import { Distribution } from '../statistics/distribution.js'
 
 /**
@@ -9,7 +9,7 @@ import { Distribution } from '../statistics/distribution.js'
  */
 
 /** @param {import('./state.js').State} state */
-export const isStale = state => state.lost !== null || state.now - state.receivedAt > STALE
+export const isStale = state => state.lost !== null || state.now - state.receivedAt > STALE_AFTER
 
 /** Most seconds that are kept. */
 export const KEPT = 600

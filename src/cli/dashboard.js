@@ -119,7 +119,7 @@ async function show(source, capabilities, owner, env, stderr) {
     stderr(`halley dashboard: ${source.name}: ${text}\n`)
     return EXIT_CODES.failed
   }
-  return reason === 'stop' ? EXIT_CODES.stop : EXIT_CODES.left
+  return reason === 'stop' ? EXIT_CODES.stop : EXIT_CODES.quit
 }
 
 /**

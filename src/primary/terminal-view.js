@@ -56,7 +56,7 @@ export class TerminalView {
       }
       child.once('error', error => end({ stop: false, fault: error.message }))
       child.once('exit', (code, signal) => {
-        const requested = code === EXIT_CODES.left || code === EXIT_CODES.stop
+        const requested = code === EXIT_CODES.quit || code === EXIT_CODES.stop
         const fault = requested ? '' : (signal ?? `exit code ${code}`)
         const over = () => end({ stop: code === EXIT_CODES.stop, fault })
         if (signal === null || guard.closed) return over()

@@ -28,7 +28,7 @@ t.test('the gateway of this terminal is asked about, and the answer is the exit 
   await tmux.keys('q')
   await tmux.until('leave it running')
   await tmux.keys('l')
-  await tmux.until(`exit ${EXIT_CODES.left}`)
+  await tmux.until(`exit ${EXIT_CODES.quit}`)
 })
 
 t.test('a fault of the dashboard gives the terminal back first, and is told then', async t => {
@@ -52,7 +52,7 @@ t.test('signals end it as q does', async t => {
     await tmux.enter(`sh -c '${command}'; echo exit $?`)
     await tmux.until(/^ all /m)
     process.kill(Number(await readFile(file, 'utf8')), signal)
-    await assertRestored(t, terminal, `exit ${EXIT_CODES.left}`)
+    await assertRestored(t, terminal, `exit ${EXIT_CODES.quit}`)
   }
 })
 
@@ -127,7 +127,7 @@ t.test('a terminal of an unknown kind is drawn on as xterm is, and given back', 
   await tmux.keys('Down')
   await tmux.until(/^▸ +0 /m)
   await tmux.keys('q')
-  const screen = await assertRestored(t, terminal, `exit ${EXIT_CODES.left}`)
+  const screen = await assertRestored(t, terminal, `exit ${EXIT_CODES.quit}`)
   t.match(
     screen,
     /what was before\n[^\n]*\n?[^\n]*echo exit[^\n]*\nexit 0\n/,

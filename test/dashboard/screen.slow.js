@@ -42,7 +42,7 @@ t.test('keys: select, detail, help, events, charts, sort, pause', async t => {
   await tmux.keys('p')
   await tmux.until(screen => !screen.includes('paused'))
   await tmux.keys('C-c')
-  await tmux.until(`exit ${EXIT_CODES.left}`)
+  await tmux.until(`exit ${EXIT_CODES.quit}`)
 })
 
 t.test('commands go to the gateway, a restart only after a confirmation', async t => {

@@ -23,5 +23,5 @@ t.test('80x24: everything is there, figures move on, q gives the terminal back',
   })
   await tmux.until(/─ connections ─+ 31,415 /)
   await tmux.keys('q')
-  await assertRestored(t, terminal, `exit ${EXIT_CODES.left}`)
+  await assertRestored(t, terminal, `exit ${EXIT_CODES.quit}`)
 })

@@ -14,37 +14,37 @@
 
 /**
  * @template State, Action, Effect
- * @typedef {object} View
+ * @typedef {object} View what differs between the dashboard and `halley fleet status`
  * @property {Screen} terminal closed on every exit
  * @property {State & {effects: Effect[]}} state
  * @property {(state: State & {effects: Effect[]}, action: Action | ViewAction) => State &
  *   {effects: Effect[]}} reduce
  * @property {(state: State & {effects: Effect[]}) => Line[]} render
  * @property {(dispatch: (action: Action) => void) => void} start starts the source
- * @property {(effect: Effect, parts: {dispatch: (action: Action) => void, finish: (ending?: any) => void}) => void}
+ * @property {(effect: Effect, parts: {dispatch: (action: Action) => void, finish: (result?: any) => void}) => void}
  *   onEffect
  * @property {() => void} close stops the source
- * @property {() => boolean} [orphaned] whether the parent process is gone: the view ends
+ * @property {() => boolean} [orphaned] whether the parent process has ended; then the view ends
  * @property {() => number} [now] Unix ms
  * @property {Pick<NodeJS.Process, 'on' | 'off'>} [host]
  */
 
-/** Minimum time between two pictures, ms. */
-const PICTURE = 250
-/** Interval of the check for a stale picture, ms. */
-const TICK = 1000
+/** Minimum time between two frames, ms. */
+const FRAME_INTERVAL = 250
+/** Interval of ticks, ms: they age the figures on the screen, and notice the end of the parent process. */
+const TICK_INTERVAL = 1000
 const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGINT'])
 
 /**
- * Runs a view until the user quits: the loop of the dashboard and of `halley fleet status`.
+ * Runs a view until the user quits: passes keys, ticks and events of the source to `reduce`, and draws the new state.
  * @template State, Action, Effect
  * @param {View<State, Action, Effect>} view
- * @returns {Promise<any>} the argument of `finish`; undefined after a signal or the loss of the terminal
- * @throws {Error} a fault of the view; the terminal is closed before
+ * @returns {Promise<any>} the argument of `finish`; undefined after a signal or the loss of the terminal; rejects with
+ *   an error of the view, after the terminal was closed
  */
 export function runView({
   terminal,
-  state: first,
+  state: initial,
   reduce,
   render,
   start,
@@ -55,27 +55,27 @@ export function runView({
   host = process,
 }) {
   return new Promise((resolve, reject) => {
-    let state = first
-    /** @type {typeof state | null} what is on the screen */
+    let state = initial
+    /** State on the screen. @type {typeof state | null} */
     let drawn = null
     let drawnAt = Number.NEGATIVE_INFINITY
     /** @type {NodeJS.Timeout | null} */
-    let waiting = null
+    let drawTimer = null
     let ended = false
 
     const end = () => {
       ended = true
-      if (waiting) clearTimeout(waiting)
-      clearInterval(ticking)
+      if (drawTimer) clearTimeout(drawTimer)
+      clearInterval(ticker)
       host.off('uncaughtException', fail)
       for (const signal of SIGNALS) host.off(signal, quit)
       close()
       terminal.close()
     }
-    const finish = (/** @type {any} */ ending) => {
+    const finish = (/** @type {any} */ result) => {
       if (ended) return
       end()
-      resolve(ending)
+      resolve(result)
     }
     const fail = (/** @type {Error} */ error) => {
       if (ended) return
@@ -85,15 +85,15 @@ export function runView({
     const quit = () => finish(undefined)
 
     const draw = () => {
-      waiting = null
+      drawTimer = null
       drawnAt = performance.now()
       drawn = state
       terminal.draw(render(state))
     }
-    /** Draws at most every PICTURE ms, and only a changed state. */
+    /** Draws at most every FRAME_INTERVAL ms, and only a changed state. */
     const drawSoon = () => {
-      if (state === drawn || waiting || ended) return
-      waiting = setTimeout(safely(draw), Math.max(0, drawnAt + PICTURE - performance.now()))
+      if (state === drawn || drawTimer || ended) return
+      drawTimer = setTimeout(safely(draw), Math.max(0, drawnAt + FRAME_INTERVAL - performance.now()))
     }
     const dispatch = safely((/** @type {Action | ViewAction} */ action) => {
       state = reduce(state, action)
@@ -101,7 +101,7 @@ export function runView({
       drawSoon()
     })
     /**
-     * Faults end the view; callers must not swallow them.
+     * Wraps a callback: an error in it ends the view instead of reaching the caller, which may swallow it.
      * @template {unknown[]} A
      * @param {(...args: A) => void} run @returns {(...args: A) => void}
      */
@@ -118,16 +118,16 @@ export function runView({
 
     host.on('uncaughtException', fail)
     for (const signal of SIGNALS) host.on(signal, quit)
-    const ticking = setInterval(() => {
+    const ticker = setInterval(() => {
       if (orphaned()) quit()
       else dispatch({ type: 'tick', now: now() })
-    }, TICK)
+    }, TICK_INTERVAL)
     terminal.onKey = name => dispatch({ type: 'key', name, now: now() })
     terminal.onEnd = quit
     // A resize garbles the screen: draw at once.
     terminal.onResize = safely(({ columns, rows }) => {
       state = reduce(state, { type: 'size', columns, rows })
-      if (waiting) clearTimeout(waiting)
+      if (drawTimer) clearTimeout(drawTimer)
       draw()
     })
     safely(() => {
