@@ -1,6 +1,6 @@
 // The snapshots of the gateway as the screen needs them: points for the charts, sorted workers.
 
-import { busy, gcPause, perSecond } from './format.js'
+import { gcPause, perSecond, totalCpu } from './format.js'
 import { STALE_AFTER, shown, sortRows, withPoint } from './view/state.js'
 
 /** @import { Snapshot, WorkerSample, WorkerView } from '../src/stats/schema.js' */
@@ -113,7 +113,7 @@ export function withHistory(moments, history) {
 export const SORTS = [
   { name: 'worker', down: false, value: ({ index }) => index },
   { name: 'clients', down: true, value: ({ connections }) => connections.connected },
-  { name: 'cpu', down: true, value: ({ cpu }) => busy(cpu) },
+  { name: 'cpu', down: true, value: ({ cpu }) => totalCpu(cpu) },
   { name: 'rss', down: true, value: ({ memory }) => memory.rss },
   { name: 'heap', down: true, value: ({ memory }) => memory.heap_used },
   { name: 'max', down: true, value: ({ loop }) => loop.ticks.max },

@@ -1,7 +1,6 @@
 import { bar } from '../chart.js'
 import { WORKER_CHARTS } from '../chart-definitions.js'
 import {
-  busy,
   bytes,
   count,
   duration,
@@ -12,6 +11,7 @@ import {
   perSecond,
   quantity,
   size,
+  totalCpu,
   whole,
 } from '../format.js'
 import { workerAt } from '../picture.js'
@@ -111,7 +111,7 @@ function blocksOf(sample, state, width) {
     ],
     [
       blockTitle('process'),
-      row('cpu', healthSpan(percent(busy(cpu)), health(busy(cpu), 'cpu'), look.colors)),
+      row('cpu', healthSpan(percent(totalCpu(cpu)), health(totalCpu(cpu), 'cpu'), look.colors)),
       row('user, system', `${percent(cpu.user)} ${percent(cpu.system)}`),
       row('rss', size(memory.rss)),
       row('external', size(memory.external)),

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../src/stats/limits.js'
-import { mark, ms, percent, size } from '../format.js'
+import { healthMark, ms, percent, size } from '../format.js'
 import { helpOf } from '../view/panels.js'
 
 /** @import { Panel, State } from '../state.js' */
@@ -56,7 +56,7 @@ function generated(key) {
 
 /** @param {boolean} colors @returns {Line[]} */
 function limits(colors) {
-  const [warn, bad] = colors ? ['from', 'from'] : [`${mark('warn')} from`, `${mark('bad')} from`]
+  const [warn, bad] = colors ? ['from', 'from'] : [`${healthMark('warn')} from`, `${healthMark('bad')} from`]
   return [
     [
       ['health'.padEnd(14), 'header'],

@@ -1,5 +1,4 @@
 import {
-  busy,
   bytes,
   count,
   duration,
@@ -10,6 +9,7 @@ import {
   percent,
   perSecond,
   quantity,
+  totalCpu,
 } from '../format.js'
 import { choose } from '../view/table.js'
 
@@ -150,7 +150,7 @@ const COLUMNS = [
     cell: (_, { deaths }) => `${deaths}`,
     total: ({ workers }) => `${workers.reduce((sum, { deaths }) => sum + deaths, 0)}`,
   }),
-  figure({ name: 'cpu', ...share, limit: 'cpu', totalHealth: false, value: ({ cpu }) => busy(cpu) }),
+  figure({ name: 'cpu', ...share, limit: 'cpu', totalHealth: false, value: ({ cpu }) => totalCpu(cpu) }),
   figure({ name: 'rss', width: 5, rank: 2, format: bytes, value: ({ memory }) => memory.rss }),
   figure({
     name: 'clients',

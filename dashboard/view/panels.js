@@ -1,6 +1,6 @@
 // Panels shared by the dashboard and `halley fleet status`; the parameters are the differences.
 
-import { clock, mark } from '../format.js'
+import { clock, healthMark } from '../format.js'
 import { clip, clipText, lineWidth, pad, sideBySide, visibleWidth } from '../terminal/line.js'
 import { BACK, centred, rule, scrolled } from './parts.js'
 import { shown } from './state.js'
@@ -75,7 +75,7 @@ function eventText({ time, level, text }, { colors }) {
   const { text: style, health } = LEVELS[level] ?? { text: 'value', health: 'good' }
   return [
     [` ${clock(time)} `, 'label'],
-    [colors ? '' : `${mark(health)} `, ''],
+    [colors ? '' : `${healthMark(health)} `, ''],
     [text, style],
   ]
 }
