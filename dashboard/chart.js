@@ -22,10 +22,10 @@ export { bar, sparkline, stackedBar } from './chart/bars.js'
  * @property {number} height rows, including axis, labels and legend
  * @property {'linear' | 'log'} [scale]
  * @property {number} [min] of the axis; default 0, or the decade of the smallest value
- * @property {number} [max] of the axis; default: what the values need
+ * @property {number} [max] of the axis; default: from the largest value
  * @property {boolean} [stacked]
  * @property {boolean} [unicode] braille dots and blocks; else ASCII
- * @property {(value: number) => string} [format] of the labels at the left
+ * @property {(value: number) => string} [format] text of an axis label
  * @property {boolean} [binary] labels at multiples of 1024 instead of 1000
  * @property {number} [span] seconds from the left to the right edge; default: one step per value
  * @property {number} [step] seconds between two values
@@ -36,9 +36,9 @@ export { bar, sparkline, stackedBar } from './chart/bars.js'
  * @property {boolean} [colors] false: stacked areas differ by their pattern
  */
 
-/** Characters of lines without braille, by series. */
+/** ASCII characters that draw lines, by series. */
 const MARKS = '*+ox#%'
-/** Minimum part of a cell that gives the cell to a low area, eighths. */
+/** Eighths of a cell that an area without a cell of its own must fill to get it. */
 const MIN_PART = 2
 /** Minimum columns of a chart, including the labels. */
 const MIN_WIDTH = 4
@@ -129,51 +129,54 @@ function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
 }
 
 /**
- * @param {Scale} scale @param {number} rows @param {number} dots per row
- * @param {(value: number) => string} format @returns {string[]} one per row, from the top; most are ''
+ * @param {Scale} scale @param {number} rows @param {number} dots of a row
+ * @param {(value: number) => string} format @returns {string[]} by row, from the top; '': no label
  */
 function labelsOf(scale, rows, dots, format) {
   const labels = Array(rows).fill('')
-  let before = ''
+  let previous = ''
   for (const tick of scale.ticks) {
     const row = rows - 1 - Math.floor(Math.round(scale.place(tick) * (rows * dots - 1)) / dots)
     const label = format(tick)
     // Of two ticks with the same text, the lower one gets the label.
-    if (label !== before && labels[row] === '') labels[row] = label
-    before = label
+    if (label !== previous && labels[row] === '') labels[row] = label
+    previous = label
   }
   return labels
 }
 
-/** @param {Canvas} canvas @param {Series[]} series @param {(Column | null)[][]} all by series @param {Scale} scale */
-function drawLines(canvas, series, all, scale) {
+/**
+ * @param {Canvas} canvas @param {Series[]} series @param {(Column | null)[][]} columns by series
+ * @param {Scale} scale
+ */
+function drawLines(canvas, series, columns, scale) {
   const top = canvas.height - 1
   /** @param {number} value */
   const y = value => Math.round(scale.place(value) * top)
   series.forEach(({ style }, index) => {
     const mark = MARKS[index % MARKS.length]
-    let beforeX = 0
-    let beforeY = 0
-    all[index].forEach((column, x) => {
+    let lastX = 0
+    let lastY = 0
+    columns[index].forEach((column, x) => {
       if (column === null) return
       const first = y(column.first)
-      if (column.joined) canvas.line(beforeX, beforeY, x, first, style, mark)
+      if (column.joined) canvas.line(lastX, lastY, x, first, style, mark)
       const flat = column.low === column.high
       const high = flat ? first : y(column.high)
-      for (let at = flat ? first : y(column.low); at <= high; at++) canvas.dot(x, at, style, mark)
-      beforeX = x
-      beforeY = flat ? first : y(column.last)
+      for (let dot = flat ? first : y(column.low); dot <= high; dot++) canvas.dot(x, dot, style, mark)
+      lastX = x
+      lastY = flat ? first : y(column.last)
     })
   })
 }
 
 /**
- * @param {Canvas} canvas @param {ChartOptions} options @param {(Column | null)[][]} all by series @param {Scale} scale
- * @param {number} columns @param {number} rows
+ * @param {Canvas} canvas @param {ChartOptions} options @param {(Column | null)[][]} columns by series
+ * @param {Scale} scale @param {number} width columns @param {number} rows
  */
-function drawAreas(canvas, { series, unicode = true, colors = true }, all, scale, columns, rows) {
-  const values = all.map(means)
-  for (let column = 0; column < columns; column++) {
+function drawAreas(canvas, { series, unicode = true, colors = true }, columns, scale, width, rows) {
+  const values = columns.map(means)
+  for (let column = 0; column < width; column++) {
     let sum = 0
     // The top of each area, eighths of a row.
     const tops = values.map(own => Math.round(scale.place((sum += own[column] ?? 0)) * rows * 8))
@@ -190,8 +193,8 @@ function drawAreas(canvas, { series, unicode = true, colors = true }, all, scale
 }
 
 /**
- * Assigns the cells of a column to areas. A cell has one colour: of the area that fills most of it. An area without
- * a cell takes the cell that it fills most, unless the owner has no other.
+ * Assigns the cells of a column to areas. A cell has the colour of the area that fills most of it. An area that gets
+ * no cell this way takes the cell that it fills most, unless that is the only cell of its owner.
  * @param {number[]} tops of each area, eighths of a row from the bottom
  * @param {number} rows @returns {number[]} area of each row, from the top
  */
@@ -222,7 +225,7 @@ function ownersOf(tops, rows) {
 }
 
 /**
- * The labels below the plot: the age of the values.
+ * Draws the labels below the plot: the age of the values.
  * @param {number} span seconds
  * @param {number} columns @param {number} indent columns before the axis
  * @param {number} rows 1: only the labels; 2: a line above them
@@ -233,15 +236,15 @@ function timeAxis(span, columns, indent, rows, unicode) {
   const line = Array(columns).fill(unicode ? '─' : '-')
   const text = Array(columns).fill(' ')
   for (const mark of marks) {
-    const at = Math.min(
+    const start = Math.min(
       Math.max(0, mark.column - Math.floor(mark.text.length / 2)),
       columns - mark.text.length,
     )
     line[mark.column] = unicode ? '┴' : '+'
-    // A label needs a blank on each side, and must not be longer than the axis.
-    const around = text.slice(Math.max(0, at - 1), at + mark.text.length + 1)
-    if (at < 0 || around.some(character => character !== ' ')) continue
-    for (let i = 0; i < mark.text.length; i++) text[at + i] = mark.text[i]
+    // A label that would touch another one, or is longer than the axis, is left out.
+    const around = text.slice(Math.max(0, start - 1), start + mark.text.length + 1)
+    if (start < 0 || around.some(character => character !== ' ')) continue
+    for (let i = 0; i < mark.text.length; i++) text[start + i] = mark.text[i]
   }
   /** @type {Line[]} */
   const lines = [[[`${' '.repeat(indent + 1)}${text.join('')}`, 'label']]]
@@ -250,7 +253,7 @@ function timeAxis(span, columns, indent, rows, unicode) {
   return lines
 }
 
-/** @param {number} value @returns {string} 1.5k, 20M ... */
+/** @param {number} value @returns {string} default text of an axis label: 1.5k, 20M ... */
 function compact(value) {
   const size = Math.abs(value)
   for (const [unit, letter] of /** @type {[number, string][]} */ ([

@@ -9,19 +9,20 @@ import { clockText, fine } from './format.js'
  * @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot
  * @typedef {import('./state.js').Look} Look
  * @typedef {object} Column
- * @property {string} name that of the sort, where there is one
+ * @property {string} name also that of its sort, if any
  * @property {string} title
- * @property {string} group stands above it
- * @property {number} width columns
- * @property {'left' | 'right'} align left: as wide as its longest text
- * @property {number} rank those with a high one go first when the terminal is narrow
+ * @property {string} group title above it
+ * @property {number} width columns of the screen
+ * @property {'left' | 'right'} align a left-aligned column is as wide as its longest text
+ * @property {number} rank the highest are dropped first on a narrow terminal
  * @property {(row: DroneRow) => string} text
  * @property {(row: DroneRow, look: Look) => Line} cell
- * @property {(snapshot: FleetSnapshot, p99: number | null, look: Look) => Line} total
+ * @property {(snapshot: FleetSnapshot, p99: number | null, look: Look) => Line} total `p99`: latency of all drones, ms;
+ *   null: not measured
  */
 
 /** Maximum width of a left-aligned column. */
-const WIDEST = 22
+const MAX_WIDTH = 22
 
 /** @type {Record<DroneRow['state'], string>} */
 export const STATE_STYLES = { up: 'good', launching: 'label', restarting: 'warn', silent: 'bad', gone: 'bad' }
@@ -64,22 +65,22 @@ const messages = (name, rate, rank) =>
 
 /**
  * @param {keyof Counters} name @param {number} rank
- * @param {'warn' | 'bad'} bad what it is from 1 on
+ * @param {'warn' | 'bad'} style of a value above 0
  * @returns {Column}
  */
-const counter = (name, rank, bad) => ({
+const counter = (name, rank, style) => ({
   ...column({ name, width: 6, rank, text: ({ sample }) => count(sample?.counters[name] ?? 0) }),
-  cell: ({ sample }, { colors }) => judged(sample?.counters[name] ?? 0, bad, colors),
-  total: ({ counters }, _, { colors }) => judged(counters[name], bad, colors),
+  cell: ({ sample }, { colors }) => counterCell(sample?.counters[name] ?? 0, style, colors),
+  total: ({ counters }, _, { colors }) => counterCell(counters[name], style, colors),
 })
 
-/** @param {number} value @param {'warn' | 'bad'} bad @param {boolean} colors @returns {Line} */
-const judged = (value, bad, colors) => [healthSpan(count(value), value > 0 ? bad : 'good', colors)]
+/** @param {number} value @param {'warn' | 'bad'} style @param {boolean} colors @returns {Line} */
+const counterCell = (value, style, colors) => [healthSpan(count(value), value > 0 ? style : 'good', colors)]
 
-/** @param {number} cores @returns {string} a share of a core as long as it can be read, then how many of them: 12× */
-const cores = cores => (cores < 10 ? percent(cores) : `${count(cores)}×`)
+/** @param {number} cores in use @returns {string} 950% of a core; from 10 cores on, 12× */
+const coresText = cores => (cores < 10 ? percent(cores) : `${count(cores)}×`)
 
-/** @type {readonly Column[]} in the order of the screen */
+/** In the order of the screen. @type {readonly Column[]} */
 const COLUMNS = [
   column({
     name: 'id',
@@ -136,7 +137,7 @@ const COLUMNS = [
       const share = cpu / Math.max(1, facts?.cores ?? sample?.machine?.cores ?? 1)
       return [healthSpan(percent(cpu), health(share, 'machine'), colors)]
     },
-    total: ({ drones }) => cores(drones.reduce((sum, { cpu }) => sum + cpu, 0)),
+    total: ({ drones }) => coresText(drones.reduce((sum, { cpu }) => sum + cpu, 0)),
   }),
   column({
     name: 'each',
@@ -145,7 +146,7 @@ const COLUMNS = [
     rank: 2,
     text: ({ bytesPerConnection }) => (bytesPerConnection > 0 ? bytes(bytesPerConnection) : '-'),
     total: ({ drones }) => {
-      const each = eachOf(drones)
+      const each = meanBytesPerConnection(drones)
       return each > 0 ? bytes(each) : '-'
     },
   }),
@@ -173,34 +174,34 @@ const COLUMNS = [
   }),
 ]
 
-/** @param {DroneRow} row */
+/** @param {DroneRow} row @returns {number} bytes of all processes of a drone */
 const rssOf = ({ sample }) => sample?.processes.reduce((sum, { rss }) => sum + rss, 0) ?? 0
 
 /**
  * @param {DroneRow[]} drones
- * @returns {number} bytes a connection, of all connections of the drones that can say it
+ * @returns {number} mean bytes per connection of the drones that report it; 0: none does
  */
-function eachOf(drones) {
-  let all = 0
+function meanBytesPerConnection(drones) {
+  let total = 0
   let open = 0
   for (const { bytesPerConnection, sample } of drones) {
     if (bytesPerConnection === 0 || sample === null) continue
-    all += bytesPerConnection * sample.gauges.open
+    total += bytesPerConnection * sample.gauges.open
     open += sample.gauges.open
   }
-  return open > 0 ? all / open : 0
+  return open > 0 ? total / open : 0
 }
 
 /**
  * @param {FleetSnapshot} snapshot
  * @param {number} width columns of the terminal
- * @returns {import('../../dashboard/view/table.js').Chosen<Column>} what of the table fits
+ * @returns {import('../../dashboard/view/table.js').Chosen<Column>} the columns that fit
  */
 export function chosenColumns({ drones }, width) {
   const columns = COLUMNS.map(column => {
     if (column.align === 'right') return column
     const longest = drones.reduce((most, row) => Math.max(most, column.text(row).length), 0)
-    return { ...column, width: Math.max(column.title.length, Math.min(WIDEST, longest)) }
+    return { ...column, width: Math.max(column.title.length, Math.min(MAX_WIDTH, longest)) }
   })
   return choose(columns, width)
 }
