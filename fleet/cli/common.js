@@ -39,19 +39,20 @@ export function dirOf({ env, cwd }, flags) {
 const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600 }
 
 /**
- * @param {string} text `300s`, `5m`, `1.5h`; a number alone: seconds @param {string} what for the error
+ * @param {string} text `300s`, `5m`, `1.5h`; a number alone: seconds @param {string} what name for the error
  * @returns {number} s @throws {UsageError}
  */
-export function seconds(text, what) {
+export function parseSeconds(text, what) {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text)
   if (match === null) throw new UsageError(`${what}: "${text}" is not a duration like 300s or 5m`)
   return Number(match[1]) * UNITS[/** @type {keyof UNITS} */ (match[2] ?? 's')]
 }
 
 /**
- * @param {string | undefined} text @param {string} what @param {number} [most] @returns {number} @throws {UsageError}
+ * @param {string | undefined} text `1000`, `1,000` or `1_000` @param {string} what name for the error
+ * @param {number} [most] maximum @returns {number} from 1 on @throws {UsageError}
  */
-export function count(text, what, most = 10_000) {
+export function parseCount(text, what, most = 10_000) {
   if (text === undefined) throw new UsageError(`${what} is missing`)
   const value = /^\d[\d_,]*$/.test(text) ? Number(text.replace(/[_,]/g, '')) : Number.NaN
   if (!(value >= 1 && value <= most))
@@ -90,7 +91,7 @@ export function parseSettings(pairs) {
 }
 
 /** @param {string} text `name=value` @returns {[string, string]} @throws {UsageError} */
-export function pairOf(text) {
+export function parsePair(text) {
   const at = text.indexOf('=')
   if (at < 1) throw new UsageError(`"${text}" is not NAME=VALUE`)
   return [text.slice(0, at), text.slice(at + 1)]
@@ -207,7 +208,7 @@ export const fleetCommand = ({ run, ...command }) => ({
  * @param {string} question @param {string} refusal error without a terminal @returns {Promise<boolean>} @throws
  *   {Error}
  */
-export async function confirmed(question, refusal) {
+export async function askYesNo(question, refusal) {
   if (!process.stdin.isTTY) throw new Error(refusal)
   const questions = createInterface({ input: process.stdin, output: process.stderr })
   const answer = await questions.question(`${question} (yes/no) `)

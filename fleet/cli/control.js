@@ -9,9 +9,9 @@ import {
   DIR_HELP,
   dirOf,
   fleetCommand,
-  pairOf,
+  parsePair,
+  parseSeconds,
   parseSettings,
-  seconds,
   settingOf,
   shown,
 } from './common.js'
@@ -57,7 +57,7 @@ Examples:
         io.stdout(`${name.padEnd(WIDTH)}${(shown(settings[name]) || '-').padEnd(24)} ${doc}\n`)
       return 0
     }
-    const settings = parseSettings(one ? [[words[0], words[1]]] : words.map(pairOf))
+    const settings = parseSettings(one ? [[words[0], words[1]]] : words.map(parsePair))
     const { warnings } = await sendCommand(dir, 'set', { settings })
     for (const text of warnings) io.stderr(`halley: ${text}\n`)
   },
@@ -86,7 +86,7 @@ Examples:
     if (flags.to === undefined || flags.over === undefined)
       throw new UsageError('--to and --over are both required')
     const { n: to } = parseSettings([['n', flags.to]])
-    const over = seconds(flags.over, '--over')
+    const over = parseSeconds(flags.over, '--over')
     const { sendCommand } = await import('../controller/client.js')
     const wait = !flags['no-wait']
     const { gauges = null } = await sendCommand(

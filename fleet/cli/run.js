@@ -5,17 +5,17 @@ import { COMMAND } from '../../src/version.js'
 import { PROVIDERS } from '../providers/index.js'
 import { LIMIT_FLAGS } from '../runner/limits.js'
 import {
-  confirmed,
-  count,
+  askYesNo,
   fleetCommand,
   PROVIDER_FLAGS,
   PROVIDER_HELP,
   Progress,
-  pairOf,
+  parseCount,
+  parsePair,
+  parseSeconds,
   parseSettings,
   priceText,
   providerFlags,
-  seconds,
 } from './common.js'
 
 /** @typedef {import('../../src/cli/command.js').Io} Io */
@@ -37,8 +37,8 @@ scenarios repeat a published run.
       --dry-run                   print the plan, and start nothing
 
 Server:
-      --target URL                load this server instead of starting a gateway; it must speak the Centrifuge protocol.
-                                  Connections are spread over several URLs, separated by commas
+      --target URL[,URL...]       load this server instead of starting a gateway; it must speak the Centrifuge protocol.
+                                  Connections are spread over all URLs
       --api-key KEY               API key of the target, for publishing; default: HALLEY_FLEET_API_KEY
       --token-secret KEY          HMAC secret of the target, if connections need tokens (--set user=u{own}); default:
                                   HALLEY_FLEET_TOKEN_SECRET
@@ -133,7 +133,7 @@ function scaleOf(text = '1') {
  * @returns {Partial<import('../schema.js').FleetSettings>} @throws {UsageError}
  */
 function overridesOf(pairs) {
-  const overrides = parseSettings(pairs.map(pairOf))
+  const overrides = parseSettings(pairs.map(parsePair))
   if (overrides.host !== undefined) throw new UsageError('--set host: use --target instead')
   return overrides
 }
@@ -150,7 +150,8 @@ function targetOf(text) {
 }
 
 /** @param {Record<string, any>} flags @param {string} name @returns {number | undefined} @throws {UsageError} */
-const countOf = (flags, name) => (flags[name] === undefined ? undefined : count(flags[name], `--${name}`))
+const countOf = (flags, name) =>
+  flags[name] === undefined ? undefined : parseCount(flags[name], `--${name}`)
 
 /** @param {string} name @throws {UsageError} */
 async function scenarioOf(name) {
@@ -178,7 +179,7 @@ async function parseOptions({ env, cwd }, flags) {
     redis: flags.redis === true,
     drones: countOf(flags, 'drones'),
     workers: countOf(flags, 'workers'),
-    seconds: flags.seconds === undefined ? undefined : Math.max(1, seconds(flags.seconds, '--seconds')),
+    seconds: flags.seconds === undefined ? undefined : Math.max(1, parseSeconds(flags.seconds, '--seconds')),
     overrides: overridesOf(flags.set ?? []),
     apiKey: flags['api-key'] ?? env.HALLEY_FLEET_API_KEY,
     tokenSecret: flags['token-secret'] ?? env.HALLEY_FLEET_TOKEN_SECRET,
@@ -262,5 +263,5 @@ async function confirmCost({ lines, price }, yes, progress) {
     progress.line('this costs money: pass --yes to confirm without a terminal')
     return false
   }
-  return await confirmed('Launch these drones?', '')
+  return await askYesNo('Launch these drones?', '')
 }

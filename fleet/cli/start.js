@@ -1,9 +1,8 @@
 import { UsageError } from '../../src/cli/args.js'
 import { COMMAND } from '../../src/version.js'
 import {
+  askYesNo,
   COMMON_HELP,
-  confirmed,
-  count,
   DIR_FLAG,
   DIR_HELP,
   dirOf,
@@ -11,11 +10,12 @@ import {
   PROVIDER_FLAGS,
   PROVIDER_HELP,
   Progress,
-  pairOf,
+  parseCount,
+  parsePair,
+  parseSeconds,
   parseSettings,
   priceText,
   providerFlags,
-  seconds,
   shown,
 } from './common.js'
 
@@ -88,16 +88,16 @@ Examples:
 async function requestOf(io, flags) {
   const { allowedTargets } = await import('../controller/launch.js')
   const { readState } = await import('../controller/folder.js')
-  const n = count(flags.words[0], 'the number of drones')
+  const n = parseCount(flags.words[0], 'the number of drones')
   const dir = dirOf(io, flags)
   const known = await readState(dir).catch(() => null)
   const providerName = flags.provider ?? known?.provider ?? 'local'
   /** @type {[string, string][]} */
-  const pairs = (flags.set ?? []).map(pairOf)
+  const pairs = (flags.set ?? []).map(parsePair)
   if (flags.host !== undefined) pairs.push(['host', flags.host.join(',')])
   const settings = parseSettings(pairs)
   const time = (/** @type {string} */ name) =>
-    flags[name] === undefined ? undefined : seconds(flags[name], `--${name}`)
+    flags[name] === undefined ? undefined : parseSeconds(flags[name], `--${name}`)
   return {
     dir,
     n,
@@ -108,13 +108,15 @@ async function requestOf(io, flags) {
     advertise: flags.advertise,
     settings,
     keep: flags.keep === true,
-    timeout: flags.patience === undefined ? undefined : seconds(flags.patience, '--patience') * 1000,
+    timeout: flags.patience === undefined ? undefined : parseSeconds(flags.patience, '--patience') * 1000,
     launch: {
       allow: flags.allow?.map(target) ?? allowedTargets(settings.host ?? []),
       apiKey: flags['api-key'] ?? io.env.HALLEY_FLEET_API_KEY,
       tokenSecret: flags['token-secret'] ?? io.env.HALLEY_FLEET_TOKEN_SECRET,
       perProcess:
-        flags['per-process'] === undefined ? undefined : count(flags['per-process'], '--per-process', 1e6),
+        flags['per-process'] === undefined
+          ? undefined
+          : parseCount(flags['per-process'], '--per-process', 1e6),
       orphanAfter: time('orphan-after'),
       exitAfter: time('exit-after'),
       listen: flags.listen === true,
@@ -210,5 +212,5 @@ async function confirm({ lines, price }, yes, progress) {
   for (const line of lines) progress.line(line)
   progress.line(priceText(price))
   if (yes) return true
-  return await confirmed('Launch these drones?', 'this costs money: pass --yes to confirm without a terminal')
+  return await askYesNo('Launch these drones?', 'this costs money: pass --yes to confirm without a terminal')
 }

@@ -1,9 +1,8 @@
 import { UsageError } from '../../src/cli/args.js'
 import { COMMAND } from '../../src/version.js'
 import {
+  askYesNo,
   COMMON_HELP,
-  confirmed,
-  count,
   DIR_FLAG,
   DIR_HELP,
   dirOf,
@@ -11,6 +10,7 @@ import {
   PROVIDER_FLAGS,
   PROVIDER_HELP,
   Progress,
+  parseCount,
   providerFlags,
 } from './common.js'
 
@@ -47,7 +47,7 @@ Examples:
   async run(io, flags, progress) {
     const [word] = flags.words
     if (word === undefined) throw new UsageError('number of drones missing: N or all')
-    const n = word === 'all' ? 'all' : count(word, 'the number of drones')
+    const n = word === 'all' ? 'all' : parseCount(word, 'the number of drones')
     const own = flags.provider === undefined ? undefined : (providerFlags(flags, flags.provider) ?? {})
     const dir = dirOf(io, flags)
     return n === 'all'
@@ -125,7 +125,7 @@ async function confirm(handles, yes, progress) {
   for (const { id, where, handle, run, state } of handles)
     progress.line(`${handle} in ${where}: ${id} of run ${run}, ${state}`)
   if (yes) return true
-  return await confirmed(
+  return await askYesNo(
     'Stop these?',
     'these may belong to other runs: pass --yes to confirm without a terminal',
   )
