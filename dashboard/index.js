@@ -2,7 +2,8 @@
 // `halley dashboard` and `npm start`. `halley fleet status` shares view/, chart/ and terminal/.
 // It may import only the schema and the limits of the statistics; only terminal/terminal.js knows blessed.
 // It always restores the terminal, strips control characters from received text, and draws at most four times a second.
-// See source/link.js, state.js, screen.js (the table of panels), panels/, view/run-view.js (the loop), terminal/terminal.js.
+// See source/link.js, state.js, screen.js (the table of panels), panels/, view/run-view.js (the loop),
+// terminal/terminal.js.
 
 import { page, render } from './screen.js'
 import { initialState, reduce } from './state.js'

@@ -113,7 +113,7 @@ export class HttpSource {
 
   /**
    * @param {string} method @param {string} path @param {object} body
-   * @returns {Promise<{status: number, headers: IncomingHttpHeaders, body: any}>} `body`: parsed; null if it is not JSON
+   * @returns {Promise<{status: number, headers: IncomingHttpHeaders, body: any}>} `body`: null if it is not JSON
    */
   #call(method, path, body) {
     return new Promise((resolve, reject) => {

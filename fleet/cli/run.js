@@ -163,7 +163,7 @@ async function scenarioOf(name) {
   }
 }
 
-/** Parses the command line and the environment. @param {Io} io @param {Record<string, any>} flags @throws {UsageError} */
+/** @param {Io} io @param {Record<string, any>} flags @throws {UsageError} */
 async function parseOptions({ env, cwd }, flags) {
   const { parseLimits } = await import('../runner/limits.js')
   const [name] = flags.words

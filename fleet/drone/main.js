@@ -5,8 +5,8 @@
 //   engine/          connections of one process, what they receive and check, publishers; transport/: bytes in and out
 //   bootstrap.js     downloads this program on a machine that has nothing but Node.js
 //
-// May import: Node.js, fleet/link, fleet/statistics, fleet/channel-template.js, and files of src/ without dependencies: a
-// remote machine gets this program's sources and no packages (fleet/program.js).
+// May import: Node.js, fleet/link, fleet/statistics, fleet/channel-template.js, and files of src/ without dependencies:
+// a remote machine gets this program's sources and no packages (fleet/program.js).
 // Promises: it connects to nothing that its configuration does not allow, counts every message once, and stops its load
 // without a controller.
 

@@ -108,7 +108,7 @@ export class Link {
     })
   }
 
-  /** Ignores an answer to no request, or to one that timed out. @param {{ask: number, result?: any, error?: any}} answer */
+  /** Ignores an answer without a waiting request. @param {{ask: number, result?: any, error?: any}} answer */
   #onAnswer({ ask, result, error }) {
     const request = this.#requests.get(ask)
     if (!request) return

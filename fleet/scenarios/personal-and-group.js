@@ -22,11 +22,11 @@ const OPENED_PER_SECOND = 5000
 /** @type {import('./contract.js').Scenario} */
 export const personalAndGroup = {
   name: 'personal-and-group',
-  summary: 'a million clients on a personal and a group channel, while many come and go',
+  summary: 'a million clients on a personal and a group channel, while many are closed and reopened',
   source: 'Centrifugo',
   machine: '20 pods, Redis sharded over 5 instances',
   load: '1,000,000 WebSocket connections, each on a personal channel and a group channel of 10; 28 million messages a minute received; 200,000 connects and disconnects a minute',
-  scaled: 'connections, messages, and connections that come and go; groups stay 10 clients large',
+  scaled: 'connections, messages, and reopened connections; a group always has 10 clients',
   plan(options) {
     const connections = scaled(CONNECTIONS, options.scale, GROUP)
     const groups = Math.ceil(connections / GROUP)
@@ -47,7 +47,7 @@ export const personalAndGroup = {
       }),
       size: {
         connections,
-        text: `${connectionsText(connections)} on a personal channel and on one of ${count(groups)} groups, ${count(RECEIVED * options.scale)} messages/s received, ${count(churn * 60)} connections a minute closed and opened anew`,
+        text: `${connectionsText(connections)} on a personal channel and on one of ${count(groups)} groups, ${count(RECEIVED * options.scale)} messages/s received, ${count(churn * 60)} connections a minute closed and reopened`,
       },
       steps: [
         {
