@@ -66,6 +66,8 @@ Examples:
   npm run bench -- fan --engine redis --nodes 2 --workers 1 --against embedded
   npm run bench -- latency --engine redis --nodes 2
   npm run bench -- channels --engine redis --nodes 2 --history
+
+Programs with flags of their own:
   npm run bench -- gc --help                     # garbage collection, as in the published runs
   npm run bench -- watch                         # whether the gateway's figures are true, and come soon
   npm run bench -- leak --help                   # an hour of churn: heap and memory of every process stay flat
@@ -73,7 +75,12 @@ Examples:
   npm run bench -- lifecycle --help              # processor time and memory of the lifecycle log
   npm run bench -- peers --help                  # beside Socket.IO, nchan and others, as a table in Markdown
   npm run bench -- proxy --help                  # connects that an event proxy admits, all at once
+  npm run bench -- hooks --help                  # what publish handlers of a hooks module cost a publication
+  npm run bench -- batching --help               # one channel with batches and conflation, beside the same without
+  npm run bench -- consumers --help              # from a row or a queue to subscribers
+  npm run bench -- republish --help              # what a route to a queue costs clients that publish
   npm run bench -- tls --help                    # what TLS costs: memory, connects, deliveries
+  npm run bench -- recovery --help               # hundreds of clients recover at once, while others publish
   npm run bench -- restarts --help               # Redis or gateways killed under load, with books kept
   npm run bench -- rolling --help                # workers replaced under load, likewise
 `
