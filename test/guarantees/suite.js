@@ -234,5 +234,6 @@ export async function testGuarantees(t, driver, size) {
     while ((await count()) !== all.length - 1) await pause(20)
     for (const { stop } of all) stop()
     while ((await count()) > 0) await pause(20)
+    t.equal(await count(), 0)
   })
 }

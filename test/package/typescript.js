@@ -190,7 +190,7 @@ export async function testChat(t) {
   const guest = await RawClient.connected(ws, { data: { name: 'Ann' } })
   t.match((await guest.subscribe('room:private')).error, {
     code: 4030,
-    message: 'an invitation is missing',
+    message: 'this room needs an invitation',
   })
   const friend = await RawClient.connected(ws, { data: { name: 'Ben', invitation: 'please' } })
   t.match((await friend.subscribe('room:private')).subscribe, { data: { welcome: 'You are in private.' } })
