@@ -83,7 +83,9 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
     },
   })
   /** @param {import('node:net').Socket} socket */
-  const remoteOf = ({ remoteAddress, remotePort }) => `${remoteAddress ?? 'somebody'}:${remotePort ?? ''}`
+  const remoteOf = ({ remoteAddress, remotePort }) =>
+    // A socket that has closed has no address any more.
+    remoteAddress === undefined ? 'a connection' : `${remoteAddress}:${remotePort}`
 
   server.on('connection', socket => {
     if (sockets.size - links.size >= MAX_STRANGERS) return socket.destroy()
