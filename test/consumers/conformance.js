@@ -252,6 +252,8 @@ export function conformance(t, adapter) {
       await until(() => queuePid(gateway) !== 0)
     }
     await source.send(envelopes(2 * lot, lot))
+    // A process that is still starting is not replaced.
+    await until(async () => (await published(gateway)) > 2 * lot)
     gateway.process.kill('SIGUSR2')
     await gateway.line(({ msg }) => msg === 'queue process replaced')
     await source.send(envelopes(3 * lot, lot))
