@@ -3,7 +3,7 @@ import { startKafka, withoutKafka } from '../servers/kafka.js'
 import { TcpProxy } from '../tcp-proxy.js'
 import { conformance } from './conformance.js'
 
-t.setTimeout(300_000)
+t.setTimeout(500_000)
 
 t.test('kafka', { skip: withoutKafka() }, async t => {
   const proxy = await TcpProxy.start(t, 0)
