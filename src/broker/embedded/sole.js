@@ -76,7 +76,8 @@ export class SoleDelivery {
   #sole = false
   /**
    * Publications of this turn of the event loop. They are delivered after it, as if they came from the primary: a
-   * caller may be in the middle of its work.
+   * caller may be in the middle of its work, and publications that an embedding program or the queue process sent
+   * before are read first.
    * @type {{channel: string, publication: Publication, done: (error: null, offset: number, epoch: string) => void}[]}
    */
   #queue = []

@@ -1,6 +1,7 @@
 // The only worker of a node delivers publications without history by itself; a second one ends that.
 
 import t from 'tap'
+import { connectWithin } from '../../../src/broker/embedded/host.js'
 import { KEPT, LIVE, Peer, texts, upTo } from '../conformance/peer.js'
 import { startEmbedded } from './rig.js'
 
@@ -133,6 +134,25 @@ t.test('from the subscription of a second worker on, both see all publications i
   await alone(rig, first)
   t.pass('the first one is alone again')
 })
+
+t.test(
+  'an embedding program publishes, too: what follows its answered publication comes after it',
+  async t => {
+    const rig = await startEmbedded(t)
+    const peer = await Peer.join(rig)
+    await peer.subscribe('a')
+    await alone(rig, peer)
+    const program = connectWithin(rig.host, 'node', rig.log)
+    for (let i = 0; i < 20; i++) {
+      await new Promise(resolve => program.pubsub.publish('a', `${2 * i}`, LIVE, resolve))
+      await peer.publish('a', `${2 * i + 1}`, LIVE)
+    }
+    t.same(published(peer), upTo(40, 0).map(String))
+    program.close()
+    await alone(rig, peer)
+    t.pass('without the program the worker is alone again')
+  },
+)
 
 t.test('a worker that ends before it has answered holds nobody up', async t => {
   const rig = await startEmbedded(t)
