@@ -1,7 +1,8 @@
 // How connections are opened: the pool is told the time, so that nothing has to be waited for.
 
+import { mock } from 'node:test'
 import t from 'tap'
-import { Pool } from '../../../fleet/drone/engine/pool.js'
+import { Pool, PoolTimer } from '../../../fleet/drone/engine/pool.js'
 
 function makePool(settings, wanted) {
   const dialled = []
@@ -112,4 +113,26 @@ t.test('so many of the open ones, each as likely', async t => {
   t.equal(pool.draw(0).length, 0)
   const middle = pool.draw(500).reduce((sum, slot) => sum + slot, 0) / 500
   t.ok(Math.abs(middle - 500) < 60, `${middle}`)
+})
+
+t.test('its timer sleeps while all are open, and a lost one wakes it', async t => {
+  const { pool, dialled, openAll, now } = makePool({}, 10)
+  mock.timers.enable({ apis: ['setTimeout'] })
+  const timer = new PoolTimer(pool, now)
+  try {
+    mock.timers.tick(20)
+    t.equal(dialled.length, 10)
+    openAll()
+    mock.timers.tick(20)
+
+    pool.leave(3, 'again', now())
+    mock.timers.tick(100)
+    t.equal(dialled.length, 10, 'asleep: it looks twice a second')
+    timer.hasten()
+    mock.timers.tick(20)
+    t.equal(dialled.length, 11)
+  } finally {
+    timer.stop()
+    mock.timers.reset()
+  }
 })
