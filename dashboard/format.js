@@ -16,7 +16,7 @@ function digits(value) {
   return value >= 9.995 ? value.toFixed(1) : value.toFixed(2)
 }
 
-/** @param {number} value @param {1000 | 1024} step between twoDigits units @returns {{text: string, unit: number}} */
+/** @param {number} value @param {1000 | 1024} step factor from one unit to the next @returns {{text: string, unit: number}} */
 function scaled(value, step) {
   let unit = 0
   while (value >= 999.5 && unit < UNITS.length - 1) {

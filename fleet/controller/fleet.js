@@ -1,4 +1,4 @@
-// The controller of a fleet: launches, directs, watches and stops its drones. Fleet is the room's interface; commands
+// The controller of a fleet: launches, directs, watches and stops its drones. Fleet is the folder's interface; commands
 // use it over the control socket (client.js -> control-server.js -> daemon.js), the runner directly.
 //
 //   folder.js, drone-list.js, drone.js   state: on disk, in memory, of one drone; snapshot.js merges it

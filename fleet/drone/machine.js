@@ -35,28 +35,28 @@ function sum(file, pattern) {
 const privateBytes = () =>
   sum('self/smaps_rollup', /Private_Dirty: +(\d+)/g) * 1024 || process.memoryUsage.rss()
 
-/** Share of the time that reading private bytes may take: the kernel visits each page of the process. */
-const READING = 1 / 1000
+/** Maximum share of the time for reading private bytes: the kernel visits each page of the process. */
+const MAX_READING_SHARE = 1 / 1000
 
 export class ProcessUsage {
   #private = 0
-  /** ms of performance.now() before which the private bytes are not read again */
-  #next = 0
+  /** Time of the next reading, ms of performance.now(). */
+  #nextReading = 0
   #base = this.#privateBytes()
 
   #privateBytes() {
     const start = performance.now()
-    if (start < this.#next) return this.#private
+    if (start < this.#nextReading) return this.#private
     this.#private = privateBytes()
     const end = performance.now()
-    this.#next = end + (end - start) / READING
+    this.#nextReading = end + (end - start) / MAX_READING_SHARE
     return this.#private
   }
 
   /**
    * @param {import('../schema.js').DroneProcess['role']} role @param {number} connections
-   * @returns {import('../schema.js').DroneProcess} `base`: when this was made; `private` is older if reading it takes
-   *   long
+   * @returns {import('../schema.js').DroneProcess} `base`: private bytes at the construction; `private` may be
+   *   some seconds old in a large process
    */
   now(role, connections) {
     const { user, system } = process.cpuUsage()

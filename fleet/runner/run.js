@@ -1,4 +1,4 @@
-// Runs a scenario from its start to its report. runScenario is the room's interface.
+// Runs a scenario from its start to its report. runScenario is the folder's interface.
 //
 //   plan.js -> gateway-process.js, processes.js (supervisor.js) -> step-run.js, snapshots.js, target.js -> result.js,
 //   limits.js, gateway-figures.js -> page.js, page-tables.js, summary.js

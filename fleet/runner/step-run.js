@@ -163,7 +163,9 @@ export class StepRun {
     }
     const seconds = (last.time - before.time) / 1000
     const opened = last.counters.opened - before.counters.opened
-    return { seconds, opened, peak, mean: seconds > 0 ? opened / seconds : 0 }
+    const mean = seconds > 0 ? opened / seconds : 0
+    // Rates are those of a drone's last sample: of two samples between two snapshots, the first one is not seen.
+    return { seconds, opened, peak: Math.max(peak, mean), mean }
   }
 
   /** @param {RefusalCheck} refusal */

@@ -18,7 +18,7 @@
  * @typedef {object} Step a stretch of a run with a load of its own
  * @property {string} name
  * @property {Partial<FleetSettings>} settings
- * @property {number} ramp s over which `n` is reached; 0: all are asked for at once, and `rate` limits the opening
+ * @property {number} ramp s over which `n` is reached; 0: the drones get all of `n` at once, and open them at `rate`
  * @property {number} settle s before it is measured
  * @property {number} seconds that are measured
  * @property {Disturbance[]} [disturbances]

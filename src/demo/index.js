@@ -1,8 +1,8 @@
 // The demo page at `/`: plain files, and the official SDK's browser build from its npm package. feed.js publishes the
 // vital signs of all workers once a second to `demo:vitals`; page/ holds ES modules, served without a build.
 // May import server/ (static files) and stats/; it uses the gateway through WorkerContext like a transport does.
-// Promises: the page never contains the API key; without `demo.enabled` nothing of this folder is loaded. The README and
-// docs/ of this version are served beside the page, as text, so that its links work offline and fit the gateway.
+// Promises: the page never contains the API key; without `demo.enabled` nothing of this folder is loaded. The README
+// and docs/ of this version are served beside the page, as text, so that its links work offline and fit the gateway.
 
 import { existsSync, readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'

@@ -1,5 +1,5 @@
 // The primary process of a gateway, started by serve.js for `halley serve` and by src/index.js for embedding
-// programs. It may import every room but cli/ and worker/ (workers are forked, not imported); only cli/ imports it.
+// programs. It may import every folder but cli/ and worker/ (workers are forked, not imported); only cli/ imports it.
 // worker-pool.js    forks one worker per core, replaces dead ones, hosts the embedded broker, drains on shutdown
 // reload.js         reads the configuration again: checks it whole, then all workers switch at once (config-switch.js)
 // telemetry.js      merges the workers' samples once a second; CSV file, stats socket, log lines, GC schedule

@@ -1,7 +1,7 @@
 // The queue process of a node, forked by the primary (primary/queue-process.js) if a consumer or republisher is
 // enabled: it takes messages from queues and runs them as server API calls, and sends accepted publications to queues.
-// It listens to no port and serves no client. This folder assembles the process, without other logic; it may import every
-// room but worker/, primary/ and cli/.
+// It listens to no port and serves no client. This folder assembles the process, without other logic; it may import
+// every folder but worker/, primary/ and cli/.
 // Messages of the primary: start, prepare, commit, drain (pull no more, finish what runs), end, log, gc. It ends with
 // the primary.
 

@@ -1,6 +1,6 @@
 // The statistics of one node, in the primary: the samples of all workers become one snapshot a second.
-// schema.js is the contract of this folder: figures, units, messages of the stats stream. The folder imports only Node.js;
-// dashboards, fleet and reports may import schema.js, limits.js, csv-reader.js and tick-histogram.js.
+// schema.js is the contract of this folder: figures, units, messages of the stats stream. The folder imports only
+// Node.js; dashboards, fleet and reports may import schema.js, limits.js, csv-reader.js and tick-histogram.js.
 //   worker:  worker-sample.js <- process-sample.js, traffic.js
 //   machine: machine.js <- proc-files.js, memory-limit.js <- control-groups.js
 //   primary: monitor.js <- merge.js, capacity.js, lifetimes.js

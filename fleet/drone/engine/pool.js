@@ -90,7 +90,7 @@ export class Pool {
     this.wanted = wanted
   }
 
-  /** Whether nothing is due before a connection is lost or the settings change, but for the sweep. */
+  /** Whether only the sweep is due until a connection is lost or the settings change. */
   get isIdle() {
     return this.#waiting === 0 && this.opening === 0 && this.churn === 0
   }
@@ -202,11 +202,11 @@ export class Pool {
   }
 }
 
-/** ms between two ticks while connections are due or opening, and while all are open. */
+/** Time between two ticks, ms: of a pool with work, and of an idle one. */
 const TICK = 20
 const IDLE_TICK = 500
 
-/** Calls tick() of a pool. Fifty idle processes of a machine must not wake up 2,500 times a second. */
+/** Calls tick() of a pool, rarely while it is idle: a machine may have fifty such processes. */
 export class PoolTimer {
   #pool
   #now
@@ -218,24 +218,24 @@ export class PoolTimer {
   constructor(pool, now) {
     this.#pool = pool
     this.#now = now
-    this.#wait()
+    this.#schedule()
   }
 
-  #wait() {
+  #schedule() {
     this.#isIdle = this.#pool.isIdle
     this.#timer = setTimeout(() => this.#tick(), this.#isIdle ? IDLE_TICK : TICK)
   }
 
   #tick() {
     this.#pool.tick(this.#now())
-    this.#wait()
+    this.#schedule()
   }
 
-  /** After a change of the pool: the next tick may be due sooner. */
+  /** Call it after a change of the pool: an idle one may have work now. */
   hasten() {
     if (!this.#isIdle || this.#pool.isIdle) return
     this.stop()
-    this.#wait()
+    this.#schedule()
   }
 
   stop() {

@@ -23,7 +23,8 @@ export const hooksOptions = newWorkers([
   int(
     'hooks.max_call_bytes',
     67108864,
-    'Maximum bytes of the events of those calls; further calls fail at once. Also the limit for notices of ended sessions that wait for a slow handler. Halley only.',
+    'Maximum bytes of the events of the calls that one worker waits for; further calls fail at once. ' +
+      'Also the limit for notices of ended sessions that wait for a slow handler. Halley only.',
     { unit: 'bytes', min: 65536, change: 'live' },
   ),
 ])
