@@ -1,8 +1,9 @@
 // Two nodes with Redis behind nginx, HAProxy and Caddy: what docs/deployment.md promises of examples/deployment.
 
 import { once } from 'node:events'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import http from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Centrifuge } from 'centrifuge'
 import { EventSource } from 'eventsource'
@@ -196,8 +197,9 @@ t.test('behind a reverse proxy', { skip: withoutProgram('openssl') }, async t =>
 
   for (const [name, kind] of Object.entries(PROXIES)) {
     t.test(name, { skip: withoutProgram(name) }, async t => {
-      const own = join(folder, name)
-      await mkdir(own)
+      // The path of a Unix socket has at most 107 bytes: a folder of the checkout may be too deep.
+      const own = await mkdtemp(join(tmpdir(), `halley-${name}-`))
+      t.teardown(() => rm(own, { recursive: true, force: true }))
       const [plain, secure] = [await freePort(), await freePort()]
       const nodes = HOSTS.map(host => `${host}:${port}`)
       const place = { folder: own, plain, secure, certbot: certbotPort, certificates, nodes, internal: port }
