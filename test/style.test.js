@@ -8,7 +8,7 @@ const MAX_LINES = 400
 
 /** From the bottom to the top; parts of one row do not import each other. */
 const LAYERS = [
-  ['child-process.js', 'slices.js', 'version.js', 'kafka-client.js'],
+  ['aligned-interval.js', 'child-process.js', 'slices.js', 'version.js', 'kafka-client.js'],
   ['errors.js', 'log.js', 'timer-wheel.js', 'config', 'stats', 'server', 'charts', 'demo/page'],
   ['nats-client.js', 'protocol', 'broker', 'doctor', 'admin/page'],
   ['hooks'],

@@ -1,4 +1,5 @@
 import { closeSync, openSync } from 'node:fs'
+import { setAlignedInterval } from '../aligned-interval.js'
 
 /** @import { SocketServer } from './contract.js' */
 
@@ -43,8 +44,7 @@ export class Listener {
   /** @type {number[]} descriptors */
   #held = []
   #checks = 0
-  /** @type {NodeJS.Timeout | undefined} */
-  #timer
+  #stopChecks = () => {}
 
   /**
    * @param {Endpoint[]} endpoints @param {object} options
@@ -62,13 +62,12 @@ export class Listener {
   async listen() {
     for (const { server, host, port } of this.#endpoints) await server.listen(host, port)
     this.#hold(this.#reserve)
-    this.#timer = setInterval(() => this.#check(), CHECK_MS)
-    this.#timer.unref()
+    this.#stopChecks = setAlignedInterval(() => this.#check(), CHECK_MS)
   }
 
   /** For good: new connections are not accepted, existing ones stay. */
   stopListening() {
-    clearInterval(this.#timer)
+    this.#stopChecks()
     this.#release(0)
     for (const { server } of this.#endpoints) server.drain()
   }

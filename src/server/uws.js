@@ -1,3 +1,4 @@
+import { setAlignedInterval } from '../aligned-interval.js'
 import { Backlog } from './contract.js'
 import { Routes } from './routes.js'
 import { createSecureApp } from './tls.js'
@@ -40,8 +41,8 @@ export class UwsServer extends UwsWebSockets {
   #registered = false
   /** @type {any[]} */
   #listeners = []
-  /** @type {NodeJS.Timeout | undefined} */
-  #timer
+  /** @type {(() => void) | undefined} */
+  #stopSweeps
 
   /**
    * @param {typeof import('uWebSockets.js')} uws
@@ -90,10 +91,10 @@ export class UwsServer extends UwsWebSockets {
         throw new Error(`cannot listen on ${host}:${port}: the address is in use, or not one of this machine`)
       }
     }
-    this.#timer ??= setInterval(() => {
+    this.#stopSweeps ??= setAlignedInterval(() => {
       this.sweep()
       this.#host.streams.sweep()
-    }, SWEEP_INTERVAL).unref()
+    }, SWEEP_INTERVAL)
   }
 
   /** The library loads certificates once. @param {ServerTls} tls @returns {() => void} @throws {Error} */
@@ -168,7 +169,7 @@ export class UwsServer extends UwsWebSockets {
 
   shutdown() {
     this.#listeners = []
-    clearInterval(this.#timer)
+    this.#stopSweeps?.()
     this.#app.close()
   }
 

@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks'
+import { timeToMultiple } from '../aligned-interval.js'
 import { SleepingGrid } from './sleeping-grid.js'
 import { TickHistogram } from './tick-histogram.js'
 
@@ -11,9 +12,9 @@ const CALM_POINTS = 50
 /** Share of the time that an idle loop may be active. */
 const CALM_SHARE = 0.25
 /** The sleeping grid measures the delay of one timer so often, at multiples of this on the clock, ms. */
-const REST_MS = 100
+const REST_MS = 250
 /** Turns of the loop in that time that wake the grid: measuring more would cost more than its timer. */
-const MAX_TURNS = 100
+const MAX_TURNS = 250
 
 /**
  * Event-loop delay: how late events come, at the points of a grid.
@@ -22,7 +23,7 @@ const MAX_TURNS = 100
  *   asleep   .    .    .  [turn  .  ]    :   no such timer; the delay of a point follows from the turns of the loop
  *
  * A timer for each point is most of what an idle process costs, so the grid sleeps while the loop is idle. Then an
- * unref'd immediate measures each turn: it runs after the next wake-up of the loop, and causes none. Every 100 ms a
+ * unref'd immediate measures each turn: it runs after the next wake-up of the loop, and causes none. Every 250 ms a
  * timer measures what no turn can tell, the delay of a wake-up. A busy loop, and a process that did not run for longer,
  * wake the grid.
  */
@@ -109,7 +110,7 @@ export class LoopTicks {
   }
 
   #startRest() {
-    const wait = REST_MS - (Date.now() % REST_MS)
+    const wait = timeToMultiple(REST_MS)
     this.#startCount()
     this.#sleeping.expect(this.#seen + wait)
     this.#timer = this.#startTimer(wait)

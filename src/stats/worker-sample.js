@@ -1,3 +1,4 @@
+import { timeToMultiple } from '../aligned-interval.js'
 import { ProcessSampler } from './process-sample.js'
 
 /** @import { Hub } from '../hub/hub.js' */
@@ -8,8 +9,6 @@ import { ProcessSampler } from './process-sample.js'
 /** @import { Traffic } from './traffic.js' */
 
 const INTERVAL_MS = 1000
-/** Minimum time between two samples, ms. */
-const MIN_INTERVAL_MS = 200
 
 const NO_HOOKS = Object.freeze({ states: () => ({}), drain: () => ({}) })
 
@@ -144,9 +143,7 @@ export class WorkerSampler {
   }
 
   #wait() {
-    let wait = INTERVAL_MS - (this.#clock() % INTERVAL_MS)
-    // The timer was late by most of a second, or early by less than a millisecond.
-    if (wait < MIN_INTERVAL_MS) wait += INTERVAL_MS
+    const wait = timeToMultiple(INTERVAL_MS, this.#clock())
     // After all timers of the turn: of a long turn, the event-loop delay is measured by one of them.
     this.#timer = setTimeout(() => setImmediate(this.#tick), wait).unref()
   }

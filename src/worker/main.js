@@ -6,6 +6,7 @@
 
 import { url as inspectorUrl } from 'node:inspector'
 import { setTimeout as wait } from 'node:timers/promises'
+import { setAlignedInterval } from '../aligned-interval.js'
 import { createApi } from '../api/index.js'
 import { NodeInfo } from '../api/info.js'
 import { createOperations } from '../api/operations.js'
@@ -265,8 +266,8 @@ async function run(start) {
   }
 
   const trim = new HeapTrim(collect)
-  setInterval(() => context.config.gc.idle && trim.tick(), TRIM_TICK_MS)
-  setInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
+  setAlignedInterval(() => context.config.gc.idle && trim.tick(), TRIM_TICK_MS)
+  setAlignedInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
   sessions.heartbeat.start()
   if (createEngine !== null) {
     let redisUp = true
