@@ -2,7 +2,8 @@
 // are multiples of one another run together, at multiples of their period on the wall clock.
 
 /**
- * As `setInterval`, without keeping the process alive. A wall clock that is set moves the next call by a period at most.
+ * As `setInterval`, without keeping the process alive. The first call comes after 0.2 to 1.2 periods, and so does the next
+ * one when the wall clock was set: not for counts that belong to a whole period.
  * @param {() => void} call @param {number} ms
  * @returns {() => void} stops it
  */
@@ -21,8 +22,8 @@ export function setAlignedInterval(call, ms) {
 }
 
 /**
- * ms until the wall clock shows a multiple of `ms`: the next one after it if less than a fifth of that is left, as after
- * a timer that was late, or early by less than a millisecond.
+ * ms until the wall clock shows a multiple of `ms`. A multiple less than a fifth of `ms` away is left out: the timer for
+ * it was early by less than a millisecond, or the one before it came late.
  * @param {number} ms @param {number} [now] unix ms
  */
 export function timeToMultiple(ms, now = Date.now()) {

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import t from 'tap'
 import { setAlignedInterval, timeToMultiple } from '../src/aligned-interval.js'
 
-t.test('the next multiple, but none that is as good as reached', async t => {
+t.test('the next multiple that is at least a fifth of the period away', async t => {
   const waits = [
     [0, 250],
     [1, 249],
@@ -30,7 +30,7 @@ t.test('it calls again and again, until it is stopped', async t => {
     }
   }, 20)
   await once(bell, 'third')
-  // A later interval of the same period has its call behind one of the stopped one.
+  // If the first one still ran, it would be called before this one.
   const stopOther = setAlignedInterval(() => bell.dispatchEvent(new Event('other')), 20)
   await once(bell, 'other')
   stopOther()

@@ -12,7 +12,7 @@ export const TRIM_TICK_MS = 250
 const MAX_UTILIZATION = 0.2
 /**
  * V8 shrinks the young generation in a full collection if little was allocated in 5 s. It measures that since the
- * last collection, so a minor one comes first; a tick more than 5 s, because a millisecond less would count the burst.
+ * last collection, so a minor one comes first. One tick more than 5 s: after 5.00 s V8 may still count the burst.
  */
 const QUIET_TICKS = 2 + 5000 / TRIM_TICK_MS
 /** Ticks between two full collections. */

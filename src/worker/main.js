@@ -267,7 +267,7 @@ async function run(start) {
 
   const trim = new HeapTrim(collect)
   setAlignedInterval(() => context.config.gc.idle && trim.tick(), TRIM_TICK_MS)
-  setAlignedInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
+  setInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
   sessions.heartbeat.start()
   if (createEngine !== null) {
     let redisUp = true
