@@ -8,7 +8,7 @@ const CONNECTION = 10_000
 /** Bytes of a process without connections. */
 const PROCESS = 40e6
 /** Useful processes per core: most connections are idle most of the time. */
-const PER_CORE = 8
+const PER_CORE = 16
 /** Open files of a process beside its connections. */
 const OTHER_FILES = 100
 /** ms: the unit of processor time in /proc. */
@@ -36,7 +36,7 @@ const privateBytes = () =>
   sum('self/smaps_rollup', /Private_Dirty: +(\d+)/g) * 1024 || process.memoryUsage.rss()
 
 /** Maximum share of the time for reading private bytes: the kernel visits each page of the process. */
-const MAX_READING_SHARE = 1 / 1000
+const MAX_READING_SHARE = 1 / 5000
 
 export class ProcessUsage {
   #private = 0

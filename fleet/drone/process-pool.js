@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addCounters, addFault, zeroCounters } from '../statistics/counters.js'
 import { Distributions } from '../statistics/distribution.js'
@@ -13,8 +14,11 @@ const SAMPLE_TIMEOUT = 500
 const BACKOFF = 1000
 /** ms for a process to close its connections: its engine gives up after 5 s and sends its last sample. */
 const GRACE = 6_000
-/** Minimum share of missing connections that a process counts with: a complete one may lose some. */
-const LEAST = 0.02
+/** Missing share of connections at which a process makes room for the next one. */
+const ALMOST = 0.1
+/** Shares of the limits, 1 for a process that fills up: complete ones may lose connections and reopen them. */
+const ALMOST_WEIGHT = 0.5
+const COMPLETE_WEIGHT = 0.005
 /** Kinds of faults counted by name. */
 const MAX_FAULTS = 29
 
@@ -51,7 +55,7 @@ export class ProcessPool {
     const { perProcess } = this.#options
     const holding = this.#staying.filter(({ role }) => role === 'connections')
     const open = holding.map(({ sample }) => sample?.gauges.open ?? 0)
-    const shares = splitSettings(settings, perProcess, open)
+    const shares = splitSettings(settings, perProcess, open, availableParallelism())
     for (const slot of holding.slice(shares.length)) slot.stop()
     const applied = shares.map((share, i) => (holding[i] ?? this.#add('connections')).apply(share))
     // It stays when idle: only it has the ledgers of its messages.
@@ -124,6 +128,8 @@ class ProcessSlot {
   #silent = 0
   /** @type {Settings | null} */
   #settings = null
+  /** Those that the current process has applied, as JSON. */
+  #appliedKey = ''
   /** The last one of the current process. @type {ProcessSample | null} */
   sample = null
   leaving = false
@@ -148,6 +154,7 @@ class ProcessSlot {
     if (this.leaving) return
     const { launch, role, fork } = this.#options
     this.#silent = 0
+    this.#appliedKey = ''
     try {
       this.#process = new EngineProcess(fork, { ...launch, role })
     } catch (error) {
@@ -158,9 +165,12 @@ class ProcessSlot {
   }
 
   /** @param {Settings} settings @returns {Promise<void>} when applied @throws {Error} the process refused them */
-  apply(settings) {
+  async apply(settings) {
     this.#settings = settings
-    return this.request('apply', settings)
+    const key = JSON.stringify(settings)
+    if (key === this.#appliedKey) return
+    await this.request('apply', settings)
+    this.#appliedKey = key
   }
 
   /**
@@ -221,23 +231,31 @@ class ProcessSlot {
 }
 
 /**
- * Shares out concurrency and rate by missing connections.
+ * Shares out concurrency and rate. Only some processes fill up at a time, and then the next ones: a connection costs four
+ * times as much if fifty processes open some in turn on two cores, with cold caches.
  * @param {import('../schema.js').Settings} settings of the drone @param {number} perProcess connections
- * @param {number[]} open connections of each process
- * @returns {import('../schema.js').Settings[]} one for each process that holds connections
+ * @param {number[]} open connections of each process @param {number} cores as many processes fill up at a time
+ * @returns {import('../schema.js').Settings[]} one for each process that holds connections; concurrency 0: it waits
  */
-export function splitSettings(settings, perProcess, open) {
+export function splitSettings(settings, perProcess, open, cores) {
   const { connections, concurrency, rate, churn, first } = settings
   const counts = []
   for (let left = connections; left > 0; left -= perProcess) counts.push(Math.min(perProcess, left))
-  const missing = counts.map((count, i) => Math.max(count * LEAST, count - (open[i] ?? 0)))
-  const all = missing.reduce((sum, count) => sum + count, 0)
+  let filling = 0
+  /** @type {number[]} */
+  const weights = counts.map((count, i) => {
+    const missing = (count - (open[i] ?? 0)) / count
+    if (missing <= 0) return COMPLETE_WEIGHT
+    if (missing <= ALMOST) return ALMOST_WEIGHT
+    return filling++ < cores ? 1 : 0
+  })
+  const all = weights.reduce((sum, weight) => sum + weight, 0)
   return counts.map((count, i) => ({
     ...settings,
     connections: count,
     first: first + i * perProcess,
-    concurrency: Math.max(1, Math.floor((concurrency * missing[i]) / all)),
-    rate: (rate * missing[i]) / all,
+    concurrency: weights[i] && Math.max(1, Math.floor((concurrency * weights[i]) / all)),
+    rate: (rate * weights[i]) / all,
     churn: (churn * count) / connections,
     publish: null,
   }))

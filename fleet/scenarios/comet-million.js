@@ -1,6 +1,6 @@
 import { count } from '../../src/charts/format.js'
 import * as ours from './figures.js'
-import { commonDifferences, connectionsText, dronesFor, gatewayFor, openingRate, scaled } from './sizing.js'
+import { commonDifferences, connectionsText, dronesFor, gatewayFor, scaled } from './sizing.js'
 
 const CONNECTIONS = 1_000_000
 const PING_SECONDS = 20
@@ -29,7 +29,7 @@ export const cometMillion = {
     const settings = {
       transport: 'uni_http_stream',
       n: connections,
-      rate: openingRate(OPENED_PER_SECOND, options),
+      rate: OPENED_PER_SECOND,
       channels: [],
       concurrency: options.local ? Math.ceil(MAX_OPENING / drones) : MAX_OPENING,
     }

@@ -9,8 +9,8 @@ import { count } from '../../src/charts/format.js'
 const FILES_SHARE = 0.85
 /** Connections of one drone on a machine of its own, as in the published run of a million. */
 const PER_MACHINE = 25_000
-/** Connections of one drone on this machine, which all drones share: three processes of 18,000. */
-const PER_LOCAL_DRONE = 54_000
+/** Connections of one drone on this machine: few drones, so that few processes open connections at the same time. */
+const PER_LOCAL_DRONE = 500_000
 /** Connections that a core opens per second when drones and gateway share it. */
 const OPENED_PER_CORE = 1000
 /** Connections from one source address with ports of the kernel's choice. */

@@ -4,8 +4,9 @@ import { zeroCounters } from '../../fleet/statistics/counters.js'
 import { Distribution } from '../../fleet/statistics/distribution.js'
 import { settingsOf } from './agent-process.js'
 
-/** @param {any} some @param {number} perProcess @param {number[]} [open] */
-const shares = (some, perProcess, open = []) => splitSettings(settingsOf(some), perProcess, open)
+/** @param {any} some @param {number} perProcess @param {number[]} [open] @param {number} [cores] */
+const shares = (some, perProcess, open = [], cores = 4) =>
+  splitSettings(settingsOf(some), perProcess, open, cores)
 
 t.test('a process has the same numbers however many connections there are', async t => {
   for (const connections of [1, 10, 11, 25, 30]) {
@@ -40,6 +41,35 @@ t.test('bounds are those of all together, and those who need it have most of the
     [0, 0, 0],
   )
   t.ok(even.every(({ publish }) => publish === null))
+})
+
+t.test('so many processes as there are cores fill up at a time', async t => {
+  const some = { connections: 500, rate: 300, concurrency: 50 }
+  /** @param {number[]} open */
+  const limits = open =>
+    shares(some, 100, open, 2).map(({ concurrency, rate }) => [concurrency, Math.round(rate)])
+  const filling = [25, 150]
+  const waiting = [0, 0]
+  t.same(limits([]), [filling, filling, waiting, waiting, waiting])
+  t.same(limits([10, 89]), [filling, filling, waiting, waiting, waiting])
+  const almost = limits([10, 90])
+  t.same(almost.slice(3), [waiting, waiting])
+  t.same(almost[0], almost[2])
+  t.ok(almost[1][1] > 0 && almost[1][1] < almost[0][1], 'the last ones of an almost complete process')
+  const complete = limits([100, 100, 100, 100, 90])
+  t.ok(
+    complete.every(([concurrency, rate]) => concurrency >= 1 && rate >= 1),
+    'they may lose some',
+  )
+  t.same(
+    limits([60, 60, 60, 60, 60]),
+    [filling, filling, waiting, waiting, waiting],
+    'many were lost at once',
+  )
+  t.ok(
+    shares({ ...some, rate: 0 }, 100, [], 2).every(({ rate }) => rate === 0),
+    'unlimited',
+  )
 })
 
 /** @param {any} some */

@@ -1,6 +1,7 @@
 // The engine of one process of a drone: holds connections, checks what they receive, and publishes.
 //
-//   pool.js            when each connection is opened; subscriptions.js   what each subscription must receive
+//   pool.js            when each connection is opened; read-pause.js   fuller turns while only pings come
+//   subscriptions.js   what each subscription must receive
 //   publisher.js       when messages are due; lane.js   publishes them in order; payload.js   messages and ledgers
 //   figures.js         counters, distributions, and the clock's offset to the gateway's; token.js   connection tokens
 //
@@ -14,6 +15,7 @@ import { Clock, Figures } from './figures.js'
 import { isPush, PayloadReader, startNumber } from './payload.js'
 import { Pool, PoolTimer } from './pool.js'
 import { Publisher } from './publisher.js'
+import { ReadPause } from './read-pause.js'
 import { Subscriptions } from './subscriptions.js'
 import { makeToken } from './token.js'
 
@@ -71,6 +73,7 @@ export class Engine {
   /** PUBLISHER_SETTINGS of the active publisher as JSON; '': none is active. */
   #publisherKey = ''
   #payload = new PayloadReader()
+  #readPause = new ReadPause()
   #timer
 
   /**
@@ -240,6 +243,7 @@ export class Engine {
       this.#counters.pings++
       this.#pool.pinged(slot, this.clock.now())
       if (this.#pool.pong) connection.send('{}')
+      if (this.#awaitsOnlyPings) this.#readPause.request()
       return
     }
     if (isPush(buffer, start) && this.#receivePublication(slot, buffer, start, end)) return
@@ -250,6 +254,11 @@ export class Engine {
       return this.#countDamaged()
     }
     this.#receiveOther(connection, message.push ?? message)
+  }
+
+  /** Nothing is expected of which the time is measured. */
+  get #awaitsOnlyPings() {
+    return this.#pool.isIdle && this.#subscriptions.width === 0 && this.#publisherKey === ''
   }
 
   #countDamaged() {

@@ -92,7 +92,7 @@ export class Pool {
 
   /** Whether only the sweep is due until a connection is lost or the settings change. */
   get isIdle() {
-    return this.#waiting === 0 && this.opening === 0 && this.churn === 0
+    return (this.#waiting === 0 || this.concurrency === 0) && this.opening === 0 && this.churn === 0
   }
 
   /** @param {number} slot @param {number} until */

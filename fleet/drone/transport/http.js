@@ -14,9 +14,12 @@ const TRAILER = 4
 const MAX_HEAD = 16_384
 /** Maximum characters of a chunk-size line with extensions. */
 const MAX_LINE = 1024
+const CR = 13
+const LF = 10
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\n]*)?\r?$/
 /** At most 4 GB: no gateway sends larger chunks. */
+const MAX_DIGITS = 8
 const CHUNK_SIZE = /^([\da-f]{1,8})[ \t]*(?:;.*)?\r?$/i
 
 /** Subclasses override `opened`, `answered`, `body`, `done` and `gone`. */
@@ -63,6 +66,11 @@ export class HttpWire extends Wire {
         if (this.phase === BODY) this.#done()
         else this.phase = CHUNK_END
       } else {
+        const next = this.head === '' ? this.#shortLine(buffer, at, end) : at
+        if (next > at) {
+          at = next
+          continue
+        }
         const stop = lineEnd(buffer, at, end)
         this.head += buffer.toString('latin1', at, stop)
         at = stop + 1
@@ -71,6 +79,27 @@ export class HttpWire extends Wire {
         else if (stop < end) this.#line()
       }
     }
+  }
+
+  /**
+   * Reads a complete line between two chunks without making a string: idle streams receive little else.
+   * @param {Buffer} buffer @param {number} at @param {number} end
+   * @returns {number} where the line ends; `at`: it is incomplete, the last one, or unusual, so `#line` must read it
+   */
+  #shortLine(buffer, at, end) {
+    let stop = at
+    let size = 0
+    if (this.phase === SIZE)
+      for (; stop < end && stop - at < MAX_DIGITS; stop++) {
+        const digit = hexDigit(buffer[stop])
+        if (digit < 0) break
+        size = size * 16 + digit
+      }
+    if (stop + 1 >= end || buffer[stop] !== CR || buffer[stop + 1] !== LF) return at
+    if (size > 0) this.left = size
+    else if (this.phase === CHUNK_END) this.phase = SIZE
+    else return at
+    return stop + 2
   }
 
   /** `head` holds a complete line. */
@@ -122,6 +151,13 @@ export class HttpWire extends Wire {
     this.phase = HEAD
     this.done()
   }
+}
+
+/** @param {number} byte @returns {number} -1: no hexadecimal digit */
+function hexDigit(byte) {
+  if (byte >= 48 && byte <= 57) return byte - 48
+  const lower = byte | 32
+  return lower >= 97 && lower <= 102 ? lower - 87 : -1
 }
 
 /** By the name of the field: a few, which the transports request. @type {Map<string, RegExp>} */

@@ -16,6 +16,8 @@ const MAX_TRIES = 24
 /** Maximum unsent bytes; beyond it the server counts as not reading. */
 export const MAX_UNSENT = 1 << 20
 const LF = 10
+/** Bytes that JavaScript searches faster than a call of the native search takes. */
+const SHORT = 64
 
 /**
  * @typedef {import('./target.js').Target} Target
@@ -165,6 +167,10 @@ export class Remainder {
  * @returns {number} where the first line feed of [from, to) is, `to` if there is none
  */
 export function lineEnd(buffer, from, to) {
+  if (to - from <= SHORT) {
+    while (from < to && buffer[from] !== LF) from++
+    return from
+  }
   // A line feed behind it, if there is a behind, is where the search ends: it may be long.
   const behind = buffer[to]
   buffer[to] = LF

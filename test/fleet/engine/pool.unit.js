@@ -3,6 +3,7 @@
 import { mock } from 'node:test'
 import t from 'tap'
 import { Pool, PoolTimer } from '../../../fleet/drone/engine/pool.js'
+import { ReadPause } from '../../../fleet/drone/engine/read-pause.js'
 
 function makePool(settings, wanted) {
   const dialled = []
@@ -40,6 +41,17 @@ t.test('at most so many are opening', async t => {
   pool.opened(3, now())
   t.equal(dialled.length, 8, 'the next one begins at once')
   t.same([pool.opening, pool.open], [7, 1])
+})
+
+t.test('none opens without concurrency, and the pool is idle meanwhile', async t => {
+  const { pool, dialled, pass } = makePool({ concurrency: 0 }, 100)
+  pass(1000)
+  t.same(dialled, [])
+  t.ok(pool.isIdle)
+  pool.concurrency = 2
+  t.notOk(pool.isIdle)
+  pass(20)
+  t.same(dialled, [0, 1])
 })
 
 t.test('at most so many a second, also when the loop was held up', async t => {
@@ -135,4 +147,19 @@ t.test('its timer sleeps while all are open, and a lost one wakes it', async t =
     timer.stop()
     mock.timers.reset()
   }
+})
+
+t.test('however many pings come in a turn, there is one pause, at its end', async t => {
+  const pauses = []
+  const pause = new ReadPause(ms => pauses.push(ms))
+  const turn = () => new Promise(resolve => setImmediate(resolve))
+  for (let n = 0; n < 3; n++) pause.request()
+  t.same(pauses, [])
+  await turn()
+  t.same(pauses, [200])
+  await turn()
+  t.same(pauses, [200], 'none without pings')
+  pause.request()
+  await turn()
+  t.same(pauses, [200, 200])
 })

@@ -79,6 +79,19 @@ const CASES = [
     { reason: 'bad chunk end' },
   ],
   ['endless trailers', 'sse', socket => trailers(socket), { reason: 'headers too long' }],
+  [
+    'a chunk with nine digits',
+    'sse',
+    socket => socket.write(`${OK}000000001\r\n`),
+    { reason: 'bad chunk size' },
+  ],
+  ['a line feed for a size', 'sse', socket => socket.write(`${OK}\r\n`), { reason: 'bad chunk size' }],
+  [
+    'a last chunk with zeros',
+    'http_stream',
+    socket => socket.write(`${OK}${chunk('{}\n')}00000000\r\n\r\n`),
+    { reason: 'closed by target', texts: ['{}'] },
+  ],
   ['a chunk cut off', 'http_stream', socket => socket.end(`${OK}ff\r\nabc`), { reason: 'answer cut off' }],
   [
     'a body cut off',
@@ -412,11 +425,12 @@ t.test('chunks and lines come in pieces of any size', async t => {
       await request(socket)
       const data = Buffer.from(body)
       let all = `HTTP/1.1 100 Continue\r\n\r\n${OK}`
-      // Chunks that have nothing to do with lines.
-      for (let at = 0; at < data.length; at += 37)
-        all += `${Math.min(37, data.length - at)
-          .toString(16)
-          .toUpperCase()};x=y\r\n${data.toString('latin1', at, at + 37)}\r\n`
+      // Chunks that have nothing to do with lines, every other one with an extension.
+      for (let at = 0; at < data.length; at += 37) {
+        const length = Math.min(37, data.length - at)
+        const extension = at % 2 ? ';x=y' : ''
+        all += `${length.toString(16).toUpperCase()}${extension}\r\n${data.toString('latin1', at, at + 37)}\r\n`
+      }
       all += '0\r\nTrailer: 1\r\n\r\n'
       for (let at = 0; at < all.length; at += size)
         await new Promise(resolve => socket.write(all.slice(at, at + size), 'latin1', resolve))
