@@ -117,7 +117,7 @@ function serveEngine(launch, send, collect, end) {
   return async ({ id, method, params }) => {
     try {
       if (method === 'stop') {
-        await engine.stop()
+        await engine.stop(true)
         send({ id, result: takeSample() }, end)
       } else send({ id, result: method === 'sample' ? takeSample() : await engine[method](...params) })
     } catch (error) {

@@ -56,7 +56,7 @@ export class ProcessPool {
     const holding = this.#staying.filter(({ role }) => role === 'connections')
     const open = holding.map(({ sample }) => sample?.gauges.open ?? 0)
     const shares = splitSettings(settings, perProcess, open, availableParallelism())
-    for (const slot of holding.slice(shares.length)) slot.stop()
+    this.#stopInTurn(holding.slice(shares.length))
     const applied = shares.map((share, i) => (holding[i] ?? this.#add('connections')).apply(share))
     // It stays when idle: only it has the ledgers of its messages.
     let publisher = this.#staying.find(({ role }) => role === 'publisher')
@@ -65,6 +65,15 @@ export class ProcessPool {
       ...applied,
       publisher?.apply({ ...settings, connections: 0, churn: 0, ports: '', addresses: [] }),
     ])
+  }
+
+  /**
+   * One after the other: a server on the same cores sends pings in between, also when hundreds of thousands leave.
+   * @param {ProcessSlot[]} slots
+   */
+  async #stopInTurn(slots) {
+    for (const slot of slots) slot.leaving = true
+    for (const slot of slots) await slot.stop()
   }
 
   /** @param {ProcessSlot['role']} role */
@@ -79,11 +88,11 @@ export class ProcessPool {
    *   processes since the last call
    */
   async sample() {
-    // Limits are the drone's: a complete process leaves its share to the others.
-    if (this.#settings) this.apply(this.#settings).catch(() => {})
     this.#slots = this.#slots.filter(({ gone }) => !gone)
     for (const slot of this.#slots) slot.requestSample()
     await sleep(SAMPLE_TIMEOUT)
+    // Limits are the drone's: a complete process leaves its share to the others.
+    if (this.#settings) this.apply(this.#settings).catch(() => {})
     const samples = this.#slots.flatMap(({ sample }) => sample ?? [])
     return {
       ...this.#totals.take(samples, this.#settings?.connections ?? 0),

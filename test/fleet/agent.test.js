@@ -3,7 +3,11 @@ import { COUNTERS } from '../../fleet/statistics/counters.js'
 import { startGateway } from '../gateway.js'
 import { lives, startDrone } from './agent-process.js'
 
-const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })
+const gateway = await startGateway(t, {
+  workers: 1,
+  client: { allow_anonymous_connect_without_token: true },
+  uni_http_stream: { enabled: true },
+})
 const target = { targets: [gateway.url], backoff: { min: 50, max: 200 } }
 
 /**
@@ -20,6 +24,21 @@ const falls = samples =>
   COUNTERS.filter(name =>
     samples.some(({ counters }, i) => i > 0 && counters[name] < samples[i - 1].counters[name]),
   )
+
+t.test('streams of a process that leaves are closed by the kernel, and counted as closed', async t => {
+  const drone = await startDrone(t, { perProcess: 40 })
+  const streams = { ...target, transport: 'uni_http_stream' }
+  await drone.set({ ...streams, connections: 100 })
+  await drone.sample(({ gauges }) => gauges.open === 100)
+  const pids = drone.pids.slice(1)
+  await drone.set({ ...streams, connections: 30 })
+  const fewer = await drone.sample(({ gauges, processes }) => gauges.open === 30 && processes.length === 2)
+  t.match(fewer.counters, { closed: 70, ended: 0, failed: 0 })
+  t.equal(pids.filter(lives).length, 0)
+  await clients(30)
+  t.same(await drone.ask('stop'), {})
+  await clients(0)
+})
 
 t.test('a drone shares its connections out among processes, and they add up', async t => {
   const drone = await startDrone(t, { perProcess: 40 })

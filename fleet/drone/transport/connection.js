@@ -8,6 +8,9 @@ export const MAX_MESSAGE = (1 << 20) + (1 << 16)
 
 /** Subclasses override `opened`, `answered`, `parse` and `flush`. */
 export class Connection extends HttpWire {
+  /** Whether `close` only closes the socket. */
+  static closesSilently = false
+
   /**
    * @param {import('./target.js').Target} target @param {number} slot @param {number} number
    * @param {object} params ConnectRequest

@@ -99,6 +99,11 @@ export class Dialer {
     return connection
   }
 
+  /** Whether a connection is closed by closing its socket, without a message. */
+  get closesSilently() {
+    return this.#Connection.closesSilently
+  }
+
   /** Calls its `expire` after `seconds`, or up to one second later. @param {Wire} wire @param {number} seconds */
   watch(wire, seconds) {
     wire.deadline = this.tick + seconds + 1

@@ -23,6 +23,8 @@ function parse(buffer, start, end) {
 }
 
 export class StreamConnection extends Connection {
+  static closesSilently = true
+
   /** @param {ConstructorParameters<typeof Connection>} args */
   constructor(...args) {
     super(...args)
@@ -110,6 +112,8 @@ export class SseConnection extends StreamConnection {
 }
 
 export class LongPollConnection extends StreamConnection {
+  static closesSilently = false
+
   /** @param {ConstructorParameters<typeof StreamConnection>} args */
   constructor(...args) {
     super(...args)
