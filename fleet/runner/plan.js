@@ -90,10 +90,11 @@ export function planLines({ name, summary }, { gateway, size, steps }, { target,
     lines.push(
       `step ${step}: ${ramp > 0 ? `ramp ${Math.round(ramp)} s` : 'no ramp'}, settle ${settle} s, measure ${seconds} s; ${set.join(' ')}`,
     )
-    for (const { at, kind, share } of disturbances)
-      lines.push(
-        `  after ${Math.round(at * 10) / 10} s: ${kind}${share === undefined ? '' : ` ${share * 100} %`}`,
-      )
+    for (const { at, kind, share, over = 0 } of disturbances) {
+      const howMany = share === undefined ? '' : ` ${share * 100} %`
+      const howLong = over > 0 ? ` within ${over} s` : ''
+      lines.push(`  after ${Math.round(at * 10) / 10} s: ${kind}${howMany}${howLong}`)
+    }
   }
   return lines
 }

@@ -199,7 +199,7 @@ export class StepRun {
    * @param {import('../scenarios/contract.js').Disturbance} disturbance
    * @returns {Promise<{text: string, forgotten?: number}>} what was done; subscriptions whose history it destroyed
    */
-  async #carryOut({ kind, share = 1 }) {
+  async #carryOut({ kind, share = 1, over = 0 }) {
     const { fleet, gateway, redis } = this.#context
     switch (kind) {
       case 'cut':
@@ -209,8 +209,10 @@ export class StepRun {
       case 'leave': {
         const leaving = Math.round(this.#wanted * share)
         this.#wanted -= leaving
-        await fleet.set({ n: this.#wanted })
-        return { text: `${count(leaving)} connections left at once (${percent(share * 100)})` }
+        if (over > 0) await fleet.ramp(this.#wanted, over)
+        else await fleet.set({ n: this.#wanted })
+        const how = over > 0 ? `within ${Math.round(over)} s` : 'at once'
+        return { text: `${count(leaving)} connections left ${how} (${percent(share * 100)})` }
       }
       case 'stop-redis':
         await redis?.stop()

@@ -28,8 +28,9 @@
  *   'cut' | 'leave' | 'stop-redis' | 'start-redis'} kind `freeze-worker`: SIGSTOP, until the gateway has replaced it;
  *   `restart-workers`: a rolling restart; `reload`: of a key that takes new workers; `restart-gateway`: SIGTERM and a
  *   new start, with a snapshot; `kill-gateway`: SIGKILL of its primary, and a new start; `cut`: by the network;
- *   `leave`: at once, and for good
+ *   `leave`: for good
  * @property {number} [share] of the connections, for `cut` and `leave`
+ * @property {number} [over] s, for `leave`; left out: at once
  * @typedef {object} GatewayPlan the gateway that a run starts when it has no target
  * @property {number} workers
  * @property {object} config as in a configuration file; the runner adds address, port, key and what watching needs

@@ -50,6 +50,12 @@ t.test('the published loads, at full scale', async t => {
   t.match(comet.steps[0].settings, { n: 1_000_000, transport: 'uni_http_stream', channels: [] })
   t.match(comet.gateway.config, { client: { ping_interval: '20s' }, uni_http_stream: { enabled: true } })
   t.equal(plan('comet-million', 1, { local: false, target: true }).drones, 40, '25,000 connections each')
+  const leave = (/** @type {number} */ scale, /** @type {boolean} */ local) =>
+    plan('comet-million', scale, { local }).steps[1].disturbances?.[0]
+  t.match(leave(1, false), { kind: 'leave', share: 0.4, over: 0 })
+  t.match(leave(0.1, true), { over: 0 })
+  t.match(leave(1, true), { over: 67 }, '400,000 at once are too many for the cores of the gateway')
+  t.match(comet.differs.join(' '), /400,000 clients leave within 67 s instead of at once/)
 
   const one = plan('one-to-one', 1, { local: false, target: true })
   t.match(one.steps[0].settings, {
