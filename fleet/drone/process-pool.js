@@ -14,6 +14,8 @@ const SAMPLE_TIMEOUT = 500
 const BACKOFF = 1000
 /** ms for a process to close its connections: its engine gives up after 5 s and sends its last sample. */
 const GRACE = 6_000
+/** Samples without a new connection after which a process no longer keeps the next one waiting. */
+const STUCK_SAMPLES = 5
 /** Missing share of connections at which a process makes room for the next one. */
 const ALMOST = 0.1
 /** Shares of the limits, 1 for a process that fills up: complete ones may lose connections and reopen them. */
@@ -54,8 +56,8 @@ export class ProcessPool {
     this.#settings = settings
     const { perProcess } = this.#options
     const holding = this.#staying.filter(({ role }) => role === 'connections')
-    const open = holding.map(({ sample }) => sample?.gauges.open ?? 0)
-    const shares = splitSettings(settings, perProcess, open, availableParallelism())
+    const progress = holding.map(({ sample, isStuck }) => ({ open: sample?.gauges.open ?? 0, isStuck }))
+    const shares = splitSettings(settings, perProcess, progress, availableParallelism())
     this.#stopInTurn(holding.slice(shares.length))
     const applied = shares.map((share, i) => (holding[i] ?? this.#add('connections')).apply(share))
     // It stays when idle: only it has the ledgers of its messages.
@@ -139,6 +141,8 @@ class ProcessSlot {
   #settings = null
   /** Those that the current process has applied, as JSON. */
   #appliedKey = ''
+  /** Samples in a row without a new connection, though it may open some. */
+  #standstill = 0
   /** The last one of the current process. @type {ProcessSample | null} */
   sample = null
   leaving = false
@@ -153,6 +157,11 @@ class ProcessSlot {
     this.#options = options
     this.role = options.role
     this.#start()
+  }
+
+  /** It may open connections, and does not: one of several targets is down, for example. */
+  get isStuck() {
+    return this.#standstill >= STUCK_SAMPLES
   }
 
   get gone() {
@@ -209,7 +218,10 @@ class ProcessSlot {
     if (!sample) return
     this.#options.totals.merge(sample)
     this.#silent = 0
-    if (this.#process === process) this.sample = sample
+    if (this.#process !== process) return
+    const hasOpened = sample.counters.opened > (this.sample?.counters.opened ?? 0)
+    this.#standstill = hasOpened || this.#settings?.concurrency === 0 ? 0 : this.#standstill + 1
+    this.sample = sample
   }
 
   /** @param {string} why */
@@ -243,19 +255,21 @@ class ProcessSlot {
  * Shares out concurrency and rate. Only some processes fill up at a time, and then the next ones: a connection costs four
  * times as much if fifty processes open some in turn on two cores, with cold caches.
  * @param {import('../schema.js').Settings} settings of the drone @param {number} perProcess connections
- * @param {number[]} open connections of each process @param {number} cores as many processes fill up at a time
+ * @param {{open: number, isStuck: boolean}[]} progress of the processes so far @param {number} cores as many processes
+ *   fill up at a time
  * @returns {import('../schema.js').Settings[]} one for each process that holds connections; concurrency 0: it waits
  */
-export function splitSettings(settings, perProcess, open, cores) {
+export function splitSettings(settings, perProcess, progress, cores) {
   const { connections, concurrency, rate, churn, first } = settings
   const counts = []
   for (let left = connections; left > 0; left -= perProcess) counts.push(Math.min(perProcess, left))
   let filling = 0
   /** @type {number[]} */
   const weights = counts.map((count, i) => {
-    const missing = (count - (open[i] ?? 0)) / count
+    const { open = 0, isStuck = false } = progress[i] ?? {}
+    const missing = (count - open) / count
     if (missing <= 0) return COMPLETE_WEIGHT
-    if (missing <= ALMOST) return ALMOST_WEIGHT
+    if (missing <= ALMOST || isStuck) return ALMOST_WEIGHT
     return filling++ < cores ? 1 : 0
   })
   const all = weights.reduce((sum, weight) => sum + weight, 0)

@@ -4,9 +4,11 @@ import { zeroCounters } from '../../fleet/statistics/counters.js'
 import { Distribution } from '../../fleet/statistics/distribution.js'
 import { settingsOf } from './agent-process.js'
 
-/** @param {any} some @param {number} perProcess @param {number[]} [open] @param {number} [cores] */
-const shares = (some, perProcess, open = [], cores = 4) =>
-  splitSettings(settingsOf(some), perProcess, open, cores)
+/** @param {any} some @param {number} perProcess @param {number[]} [open] @param {number} [cores] @param {number[]} [stuck] */
+const shares = (some, perProcess, open = [], cores = 4, stuck = []) => {
+  const progress = open.map((open, i) => ({ open, isStuck: stuck.includes(i) }))
+  return splitSettings(settingsOf(some), perProcess, progress, cores)
+}
 
 t.test('a process has the same numbers however many connections there are', async t => {
   for (const connections of [1, 10, 11, 25, 30]) {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { startGateway } from '../gateway.js'
+import { freePort, startGateway } from '../gateway.js'
 import { lives, startDrone } from './agent-process.js'
 
 const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })
@@ -15,6 +15,15 @@ t.test('a process that hangs is ended by force, and replaced', async t => {
   t.match(drone.events, [/did not answer/])
   t.notOk(lives(hanging))
   t.ok(lives(other))
+})
+
+t.test('processes that get no further, since a target is down, do not keep the others waiting', async t => {
+  const drone = await startDrone(t, { perProcess: 20 })
+  const dead = `http://127.0.0.1:${await freePort()}`
+  await drone.set({ ...target, targets: [gateway.url, dead], connections: 120 })
+  const half = await drone.sample(({ gauges }) => gauges.open === 60)
+  t.equal(half.processes.length, 7, 'and the agent')
+  t.ok(half.counters.failed > 0)
 })
 
 t.test('an agent that is killed leaves no process, one that is told to end neither', async t => {
