@@ -68,6 +68,9 @@ t.test('so many processes as there are cores fill up at a time', async t => {
     [filling, filling, waiting, waiting, waiting],
     'many were lost at once',
   )
+  const stuck = shares(some, 100, [67, 67, 10], 2, [0, 1])
+  t.ok(stuck[2].rate > stuck[0].rate && stuck[2].rate === stuck[3].rate, 'two get no further')
+  t.ok(stuck[0].rate > 0 && stuck[4].concurrency === 0)
   t.ok(
     shares({ ...some, rate: 0 }, 100, [], 2).every(({ rate }) => rate === 0),
     'unlimited',
