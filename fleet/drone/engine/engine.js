@@ -11,7 +11,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseTemplate } from '../../channel-template.js'
 import { Dialer } from '../transport/dialer.js'
-import { Clock, Figures } from './figures.js'
+import { Clock, Figures, faultText } from './figures.js'
 import { isPush, PayloadReader, startNumber } from './payload.js'
 import { Pool, PoolTimer } from './pool.js'
 import { Publisher } from './publisher.js'
@@ -36,9 +36,6 @@ const MAX_PUBLISHERS = 8
 const DIAL_SETTINGS = ['targets', 'transport', 'first', 'channels', 'recover', 'user', 'addresses', 'ports']
 /** Settings whose change starts a new publisher, with sequences from 1; others change the current one. */
 const PUBLISHER_SETTINGS = ['via', 'channels', 'part', 'parts', 'publishFrom', 'targets', 'user']
-
-/** @param {{code: number, message?: string, reason?: string}} fault @returns {string} `3012 no pong` */
-const faultText = ({ code, message, reason }) => `${code || ''} ${message ?? reason ?? ''}`.trim()
 
 /**
  * Holds connections, checks what they receive, and publishes, as its settings specify. engine-process.js calls `apply`,
@@ -222,13 +219,8 @@ export class Engine {
    * @param {number} slot @param {'lost' | 'again' | 'none'} [then] @param {'close' | 'reset'} [how]
    */
   shut(slot, then = 'again', how = 'close') {
-    this.#forget(slot, then)?.[how]()
-  }
-
-  /** Counts it as closed here. @param {number} slot @param {'lost' | 'again' | 'none'} then */
-  #forget(slot, then) {
     if (this.#pool.isOpen(slot)) this.#counters.closed++
-    return this.#leave(slot, then)
+    this.#leave(slot, then)?.[how]()
   }
 
   /** @param {number} slot @param {'lost' | 'again' | 'none'} then */
@@ -248,7 +240,9 @@ export class Engine {
       this.#counters.pings++
       this.#pool.pinged(slot, this.clock.now())
       if (this.#pool.pong) connection.send('{}')
-      if (this.#awaitsOnlyPings) this.#readPause.request()
+      // Nothing is expected of which the time is measured.
+      const isCalm = this.#subscriptions.width === 0 && this.#publisherKey === '' && this.#pool.isIdle
+      if (isCalm) this.#readPause.request()
       return
     }
     if (isPush(buffer, start) && this.#receivePublication(slot, buffer, start, end)) return
@@ -259,11 +253,6 @@ export class Engine {
       return this.#countDamaged()
     }
     this.#receiveOther(connection, message.push ?? message)
-  }
-
-  /** Nothing is expected of which the time is measured. */
-  get #awaitsOnlyPings() {
-    return this.#pool.isIdle && this.#subscriptions.width === 0 && this.#publisherKey === ''
   }
 
   #countDamaged() {
@@ -396,15 +385,12 @@ export class Engine {
 
   /**
    * Ends publishing and closes all connections; resolves when they are closed.
-   * @param {boolean} [exits] the process ends then: sockets on which nothing else is sent are left to the kernel, which
-   *   closes thousands at once in a fraction of the time
+   * @param {boolean} [exits] the process ends then: the kernel closes sockets that need no message, thousands at once
    */
   async stop(exits = false) {
-    const pool = this.#pool
     this.#timer.stop()
     if (exits && this.#dialer?.closesSilently) {
-      for (let slot = pool.wanted - 1; slot >= 0; slot--) this.#forget(slot, 'none')
-      pool.resize(0)
+      this.#counters.closed += this.#pool.abandon()
       this.#unclosed = 0
     } else this.#resize(0)
     await this.#endPublishing(LAST_DRAIN)

@@ -88,3 +88,6 @@ export class Clock {
     return { offset: this.#low + error, error: error + (this.now() - this.#at) * DRIFT, against: 'gateway' }
   }
 }
+
+/** @param {{code: number, message?: string, reason?: string}} fault @returns {string} `3012 no pong` */
+export const faultText = ({ code, message, reason }) => `${code || ''} ${message ?? reason ?? ''}`.trim()

@@ -90,6 +90,14 @@ export class Pool {
     this.wanted = wanted
   }
 
+  /** Forgets all connections without closing them. @returns {number} of them were open */
+  abandon() {
+    const { open } = this
+    for (let slot = 0; slot < this.wanted; slot++) this.leave(slot, 'none', 0)
+    this.wanted = 0
+    return open
+  }
+
   /** Whether only the sweep is due until a connection is lost or the settings change. */
   get isIdle() {
     return (this.#waiting === 0 || this.concurrency === 0) && this.opening === 0 && this.churn === 0

@@ -54,6 +54,14 @@ t.test('none opens without concurrency, and the pool is idle meanwhile', async t
   t.same(dialled, [0, 1])
 })
 
+t.test('all can be forgotten: how many were open is told, and none is left', async t => {
+  const { pool, pass } = makePool({ concurrency: 7 }, 10)
+  pass(10)
+  for (const slot of [0, 1, 2]) pool.opened(slot, 0)
+  t.equal(pool.abandon(), 3)
+  t.match(pool, { wanted: 0, opening: 0, open: 0, isIdle: true })
+})
+
 t.test('at most so many a second, also when the loop was held up', async t => {
   const { dialled, pass } = makePool({ rate: 100 }, 5000)
   pass(10_000)
