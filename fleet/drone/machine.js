@@ -56,7 +56,7 @@ export class ProcessUsage {
   /**
    * @param {import('../schema.js').DroneProcess['role']} role @param {number} connections
    * @returns {import('../schema.js').DroneProcess} `base`: private bytes at the construction; `private` may be
-   *   some seconds old in a large process
+   *   half a minute old in a large process
    */
   now(role, connections) {
     const { user, system } = process.cpuUsage()

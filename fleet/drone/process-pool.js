@@ -18,7 +18,7 @@ const GRACE = 6_000
 const STUCK_SAMPLES = 5
 /** Missing share of connections at which a process makes room for the next one. */
 const ALMOST = 0.1
-/** Shares of the limits, 1 for a process that fills up: complete ones may lose connections and reopen them. */
+/** Weights in the limits, beside 1 of a process that fills up. Complete ones may lose connections and reopen them. */
 const ALMOST_WEIGHT = 0.5
 const COMPLETE_WEIGHT = 0.005
 /** Kinds of faults counted by name. */
@@ -252,7 +252,7 @@ class ProcessSlot {
 }
 
 /**
- * Shares out concurrency and rate. Only some processes fill up at a time, and then the next ones: a connection costs four
+ * Shares out concurrency and rate. Only some processes fill up at a time, and then the next ones: a connection costs six
  * times as much if fifty processes open some in turn on two cores, with cold caches.
  * @param {import('../schema.js').Settings} settings of the drone @param {number} perProcess connections
  * @param {{open: number, isStuck: boolean}[]} progress of the processes so far @param {number} cores as many processes

@@ -9,8 +9,8 @@ const OPENED_PER_SECOND = 6000
 const LEAVING = 0.4
 const LEAVE = 'many leave'
 /**
- * So many leave at once also where drones and gateway share the cores. After 400,000 two cores closed connections for 37
- * s, and the others left, too, since no pings came: more of them leave as quickly as they were opened.
+ * At most so many leave at once where drones and gateway share the cores; more leave at OPENED_PER_SECOND. After 400,000
+ * at once, two cores closed connections for 37 s without a ping, and the others left, too.
  */
 const MAX_AT_ONCE = 120_000
 /**

@@ -126,8 +126,8 @@ for (const driver of drivers) {
       await publish('many-a', 'a3')
       const four = await poll(gateway, { channel: ['many-a', 'many-c'], cursor: three.cursor })
       // a3 was published just now, and may still be under way to the worker of this poll.
-      t.ok(four.data.includes('c1'), 'a new channel begins at the cursor')
-      t.notOk(four.data.includes('a2'), 'one that was let go begins now when it is asked for again')
+      const data = four.data.filter((/** @type {string} */ text) => text !== 'a3')
+      t.same(data, ['c1'], 'and begin now when they are asked for again')
     })
 
     t.test('channels without history: what comes while a poll waits', async t => {

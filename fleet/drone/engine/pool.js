@@ -90,7 +90,7 @@ export class Pool {
     this.wanted = wanted
   }
 
-  /** Forgets all connections without closing them. @returns {number} of them were open */
+  /** Forgets all connections without closing them. @returns {number} how many were open */
   abandon() {
     const { open } = this
     for (let slot = 0; slot < this.wanted; slot++) this.leave(slot, 'none', 0)

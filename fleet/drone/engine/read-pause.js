@@ -1,4 +1,4 @@
-/** ms: longer than a turn of the event loop takes, shorter than anybody waits for a command or a pong. */
+/** ms. Commands wait at least 500 ms for an answer, pongs seconds. */
 const PAUSE_MS = 200
 
 /** @param {number} ms of the whole thread: no event is handled meanwhile, and none is lost */
@@ -7,9 +7,9 @@ function sleepThread(ms) {
 }
 
 /**
- * Fewer, fuller turns of the event loop: it stands still at the end of a turn, so that the next one reads what came in
- * meanwhile all at once. Fifty processes with idle connections on two cores are woken for a few pings a hundred times a
- * second each, and with cold caches: with pauses a ping costs half as much.
+ * Stops the event loop at the end of a turn, so that the next turn reads many pings at once. Without pauses, each of
+ * fifty idle processes on two cores wakes up a hundred times a second for a few pings, with cold caches. With pauses a
+ * ping costs half as much.
  */
 export class ReadPause {
   #sleep
