@@ -115,7 +115,7 @@ export class Run extends VariantsRun {
 }
 
 /** A client that reads the updates. */
-class Reader {
+export class Reader {
   #socket
   /** @type {Map<string, number>} key -> its newest update */
   #newest = new Map()
@@ -124,22 +124,38 @@ class Reader {
   messages = 0
   disordered = 0
 
-  /** @param {string} url @returns {Promise<Reader>} subscribed */
+  /** @param {string} url @returns {Promise<Reader>} subscribed; rejects when it is refused, or its connection ends before */
   static async open(url) {
     const socket = new WebSocket(url, { perMessageDeflate: false })
     await once(socket, 'open')
-    socket.send(`{"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"${CHANNEL}"}}`)
-    for (;;) {
-      const [message] = await once(socket, 'message')
-      if (String(message).includes('"error"')) throw new Error(`a reader was refused: ${message}`)
-      if (String(message).includes('"subscribe":')) return new Reader(socket)
+    const reader = new Reader(socket)
+    try {
+      await reader.#subscribe()
+    } catch (error) {
+      reader.close()
+      throw error
     }
+    return reader
   }
 
-  /** @param {WebSocket} socket subscribed */
+  /** @param {WebSocket} socket open */
   constructor(socket) {
     this.#socket = socket
     socket.on('message', message => this.#read(String(message)))
+  }
+
+  /** @returns {Promise<void>} */
+  #subscribe() {
+    const socket = this.#socket
+    socket.send(`{"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"${CHANNEL}"}}`)
+    return new Promise((resolve, reject) => {
+      // The replies may come in one turn: a promise of the next message would pass over the second.
+      socket.on('message', message => {
+        if (String(message).includes('"error"')) reject(new Error(`a reader was refused: ${message}`))
+        if (String(message).includes('"subscribe":')) resolve()
+      })
+      socket.once('close', code => reject(new Error(`the connection of a reader was closed (${code})`)))
+    })
   }
 
   /** @param {string} message */

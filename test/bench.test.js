@@ -2,6 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
 import t from 'tap'
 import { WebSocketServer } from 'ws'
+import { Reader } from '../bench/batching.js'
 import { grows, MemoryTrends, parseOptions as parseLeakOptions, trendOf } from '../bench/leak.js'
 import { Load } from '../bench/load.js'
 import { HELP, parseOptions } from '../bench/options.js'
@@ -141,4 +142,39 @@ t.test('messages that are still due at the end of a run count on both sides', { 
   t.equal(expected, taken(), 'all that the server was asked to publish')
   t.equal(all.counters.received, expected)
   t.match(all.publisher, { published: expected, unpublished: 0 })
+})
+
+/**
+ * @param {any} t
+ * @param {(socket: import('ws').WebSocket, raw: import('node:stream').Duplex) => void} answer commands of a client
+ * @returns {Promise<string>} URL of a server
+ */
+async function startScripted(t, answer) {
+  const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
+  server.on('connection', (socket, { socket: raw }) => {
+    socket.once('message', () => answer(socket, raw))
+  })
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return `ws://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
+}
+
+t.test('batching: a reader is subscribed, whether its replies come apart or in one piece', async t => {
+  const url = await startScripted(t, (socket, raw) => {
+    raw.cork()
+    socket.send('{"id":1,"connect":{"client":"c"}}')
+    socket.send('{"id":2,"subscribe":{}}')
+    socket.send('{"push":{"channel":"quotes","pub":{"data":{"key":"key0","number":1}}}}')
+    raw.uncork()
+  })
+  const reader = await Reader.open(url)
+  t.match(reader, { received: 1, messages: 1, disordered: 0 })
+  reader.close()
+})
+
+t.test('batching: a reader that is refused, or whose connection ends, ends the run', async t => {
+  const refusing = await startScripted(t, socket => socket.send('{"id":2,"error":{"code":103}}'))
+  await t.rejects(Reader.open(refusing), { message: 'a reader was refused: {"id":2,"error":{"code":103}}' })
+  const ending = await startScripted(t, socket => socket.close(3501))
+  await t.rejects(Reader.open(ending), { message: 'the connection of a reader was closed (3501)' })
 })
