@@ -149,11 +149,15 @@ export class Reader {
     const socket = this.#socket
     socket.send(`{"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"${CHANNEL}"}}`)
     return new Promise((resolve, reject) => {
-      // The replies may come in one turn: a promise of the next message would pass over the second.
-      socket.on('message', message => {
-        if (String(message).includes('"error"')) reject(new Error(`a reader was refused: ${message}`))
-        if (String(message).includes('"subscribe":')) resolve()
-      })
+      // Both replies may come in one turn of the event loop: after a promise of the first, the second would be missed.
+      const answered = (/** @type {import('ws').RawData} */ reply) => {
+        const text = String(reply)
+        if (text.includes('"error"')) reject(new Error(`a reader was refused: ${text}`))
+        else if (text.includes('"subscribe":')) resolve()
+        else return
+        socket.off('message', answered)
+      }
+      socket.on('message', answered)
       socket.once('close', code => reject(new Error(`the connection of a reader was closed (${code})`)))
     })
   }

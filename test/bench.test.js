@@ -159,7 +159,7 @@ async function startScripted(t, answer) {
   return `ws://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
 }
 
-t.test('batching: a reader is subscribed, whether its replies come apart or in one piece', async t => {
+t.test('batching: a reader is subscribed, also when its replies come in one piece', async t => {
   const url = await startScripted(t, (socket, raw) => {
     raw.cork()
     socket.send('{"id":1,"connect":{"client":"c"}}')
