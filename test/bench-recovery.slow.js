@@ -47,7 +47,11 @@ for (const [engine, clients] of /** @type {const} */ ([
 
 t.test('clients that cannot connect end the run with an error', async t => {
   const server = createServer((_request, response) => response.writeHead(503).end())
-  server.on('upgrade', (_request, socket) => socket.end('HTTP/1.1 503 Service Unavailable\r\n\r\n'))
+  server.on('upgrade', (_request, socket) => {
+    // A refused client may reset its connection.
+    socket.on('error', () => {})
+    socket.end('HTTP/1.1 503 Service Unavailable\r\n\r\n')
+  })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
