@@ -21,10 +21,31 @@ function groupBody(pattern, name) {
 /** Literals separated by `|`: no class, wildcard, repetition or inner group, nothing empty. */
 const alternation = /^(?:[^\\.*+?()[\]{}|^$]|\\[^a-zA-Z0-9])+(?:\|(?:[^\\.*+?()[\]{}|^$]|\\[^a-zA-Z0-9])+)*$/
 
+/** Separators of a URL, control characters, and halves of a character, which have no encoding. */
+const SEPARATOR = /[/\\?#@:\p{Cc}\p{Cs}]/u
+
+/** Percent-encodings of a value, one inside the other, that are looked into; more are refused. */
+const MAX_DECODES = 3
+
+/**
+ * @param {string} value of a group @param {number} [decodes] left
+ * @returns {boolean} whether it stays within its part of the address, even if a server decodes it repeatedly
+ */
+function staysInPlace(value, decodes = MAX_DECODES) {
+  if (value === '' || value === '.' || value === '..' || SEPARATOR.test(value)) return false
+  if (!value.includes('%')) return true
+  try {
+    return decodes > 0 && staysInPlace(decodeURIComponent(value), decodes - 1)
+  } catch {
+    return false
+  }
+}
+
 /**
  * @param {string} endpoint may contain `{{name}}`
  * @param {Record<string, any>} token its block of settings: patterns, and whether the safety check is skipped
- * @returns {(groups: Record<string, string>) => string | undefined} undefined: the token leaves a part empty
+ * @returns {(groups: Record<string, string>) => string | undefined} undefined: the token leaves a part empty,
+ *   or its value could change another part of the address
  * @throws {Error} if no token could fill the address safely; the message follows the key
  */
 export function createEndpoint(endpoint, { issuer_regex, audience_regex, ...token }) {
@@ -56,7 +77,8 @@ export function createEndpoint(endpoint, { issuer_regex, audience_regex, ...toke
       const value = groups[parts[at]]
       if (!value) return undefined
       // A listed value may hold a path on purpose; any other must stay within its part of the address.
-      url += (insecure ? encodeURIComponent(value).replaceAll('%3A', ':') : value) + parts[at + 1]
+      if (insecure && !staysInPlace(value)) return undefined
+      url += (insecure ? encodeURIComponent(value) : value) + parts[at + 1]
     }
     return url
   }

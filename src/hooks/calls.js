@@ -118,7 +118,7 @@ export class HookCalls {
       return false
     }
     const call = new Call(this, session, event, (error, answer) =>
-      done(error && this.#refusal(handler, error), answer),
+      done(error === null ? null : this.#refusal(handler, error), answer),
     )
     const extra = session.needExtra()
     extra.calls ??= new Set()
@@ -128,7 +128,7 @@ export class HookCalls {
     this.#begin(call, handler.timeout)
     answer.then(
       value => call.settle(null, value),
-      error => call.settle(error, null),
+      error => call.settle(asError(error), null),
     )
     return true
   }
@@ -179,13 +179,13 @@ export class HookCalls {
     if (!isPromise(answer)) return
     this.#notices++
     const call = new Call(this, null, event, error => {
-      if (error) this.#refusal(handler, error)
+      if (error !== null) this.#refusal(handler, error)
       this.#tellWaiting()
     })
     this.#begin(call, handler.timeout)
     answer.then(
       () => call.settle(null, null),
-      error => call.settle(error, null),
+      error => call.settle(asError(error), null),
     )
   }
 
@@ -221,7 +221,7 @@ export class HookCalls {
   }
 }
 
-/** @param {any} thrown anything @returns {Error} */
+/** @param {any} thrown anything, also nothing @returns {Error} */
 const asError = thrown => (thrown instanceof Error ? thrown : new Error(`it threw ${describe(thrown)}`))
 
 /** @param {any} value @returns {string} */

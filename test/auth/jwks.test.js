@@ -411,6 +411,24 @@ t.test('an address filled from issuer and audience has keys of its own', async t
   t.same(server.requests, ['/one/app', '/two/app'])
 })
 
+t.test('a token whose parts would change the address is refused before anything is asked', async t => {
+  const server = await serve(t, [jwk(rsa, { kid: 'k' })])
+  const it = tokens(server.url.replace('/jwks', '/{{tenant}}/{{aud}}/keys'), {
+    issuer_regex: '^https://idp/(?P<tenant>.*)$',
+    audience_regex: '^(?P<aud>.*)$',
+    insecure_skip_jwks_endpoint_safety_check: true,
+  })
+  const make = (/** @type {string} */ tenant, /** @type {any} */ aud) =>
+    makeToken({ iss: `https://idp/${tenant}`, aud }, rsa.privateKey, { alg: 'RS256', kid: 'k' })
+  for (const part of ['', '.', '..', '%2e%2e', '%252e%252e', 'a/b', 'a%2fb', 'a?b', 'a:1', 'b@a', 'a#']) {
+    t.equal(await outcome(it, make(part, 'app')), disconnects.invalidToken, `issuer ${part}`)
+    t.equal(await outcome(it, make('one', part)), disconnects.invalidToken, `audience ${part}`)
+  }
+  t.same(server.requests, [])
+  t.equal(await outcome(it, make('one', 'app')), 'good')
+  t.same(server.requests, ['/one/app/keys'])
+})
+
 t.test('many endpoints: what is remembered and asked at once is bounded', async t => {
   const server = await serve(t, [jwk(rsa, { kid: 'k' })])
   const jwks = new Jwks({ minInterval: 0, timeout: 10_000 })

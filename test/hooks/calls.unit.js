@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { HookCalls } from '../../src/hooks/calls.js'
+import { CallFailed } from '../../src/hooks/contract.js'
 import { DisconnectedEvent, HookEvent } from '../../src/hooks/events.js'
 import { TimerWheel } from '../../src/timer-wheel.js'
 
@@ -76,5 +77,21 @@ t.test('a signal that a handler asks for after the end of its call is aborted', 
   for (const call of session.extra.calls) call.abandon()
   t.ok(event.signal.aborted)
   t.match(event.signal.reason, { message: 'the client has left' })
+  t.notOk(calls.busy)
+})
+
+t.test('a promise that rejects with nothing is a failed call, and is logged', async t => {
+  const { calls, session, lines } = setUp()
+  for (const value of [undefined, null, 0, '', false, NaN]) {
+    const rejecting = handlerOf(() => Promise.reject(value))
+    const [error, answer] = await new Promise(resolve =>
+      calls.ask(session, rejecting, new HookEvent(session), (...settled) => resolve(settled)),
+    )
+    t.ok(error instanceof CallFailed, `${value}`)
+    t.equal(answer, null)
+    calls.notify(rejecting, new HookEvent(session))
+    await turn()
+    t.same(lines.splice(0), Array(2).fill('the test hook failed'))
+  }
   t.notOk(calls.busy)
 })

@@ -7,12 +7,22 @@ const never = () => new Promise(() => {})
 
 export const headers = ['X-Kept']
 
+/** What a promise may reject with, and a handler may throw, in place of an error. */
+const NOTHINGS = { undefined: undefined, null: null, zero: 0, text: '', false: false, NaN: NaN }
+
+/** @param {{throws?: keyof typeof NOTHINGS, rejects?: keyof typeof NOTHINGS}} how */
+function fail({ throws, rejects }) {
+  if (throws !== undefined) throw NOTHINGS[throws]
+  return Promise.reject(NOTHINGS[rejects])
+}
+
 /** Lines for the test; the worker's standard output is the gateway's. @param {string} event @param {object} fields */
 const tell = (event, fields) => console.log(JSON.stringify({ msg: `hook ${event}`, ...fields }))
 
 export default defineHooks({
   connect(event) {
-    const { as, answer, refuse, throws, later } = event.data ?? {}
+    const { as, answer, refuse, throws, later, nothing } = event.data ?? {}
+    if (nothing) return fail(nothing)
     if (refuse)
       throw refuse.reason ? disconnect(refuse.code, refuse.reason) : reject(refuse.code, refuse.message)
     if (throws) throw new Error('connect is broken')
@@ -34,6 +44,7 @@ export default defineHooks({
 
   subscribe(event) {
     const { channel, data } = event
+    if (data?.nothing) return fail(data.nothing)
     if (channel === 'closed') throw reject(4000, 'closed today')
     if (channel === 'thrown out') throw disconnect(4400, 'thrown out')
     if (channel.startsWith('rules')) return undefined
@@ -48,6 +59,7 @@ export default defineHooks({
 
   publish(event) {
     const { data, channel } = event
+    if (data?.nothing) return fail(data.nothing)
     if (data?.bad) throw reject(4001, 'mind your words')
     if (data?.slow) return wait(data.slow).then(() => ({ data: { after: data.slow } }))
     if (data?.upper) return { data: { text: data.upper.toUpperCase() }, tags: { by: event.user } }
@@ -58,6 +70,7 @@ export default defineHooks({
     echo: event => event.data,
     who: event => ({ user: event.user, meta: event.meta, kept: event.headers, client: event.client }),
     nothing() {},
+    fails: event => fail(event.data),
     slow: async event => {
       await wait(event.data)
       return { waited: event.data }

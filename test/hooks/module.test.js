@@ -197,6 +197,38 @@ t.test('rpc', async t => {
   t.match(await client.closed, { code: 3506 }, 'bytes that are not JSON do not fit a JSON client')
 })
 
+t.test('a handler that throws or rejects with nothing refuses, and is logged', async t => {
+  const own = await startGateway(t, {
+    hooks,
+    workers: 1,
+    client: { allow_anonymous_connect_without_token: true },
+    channel: { without_namespace: namespace },
+  })
+  const open = async (/** @type {object} */ data) => {
+    const client = await RawClient.open(own.ws)
+    t.teardown(() => client.socket.terminate())
+    return { client, reply: await client.call('connect', { data }) }
+  }
+  const { client } = await open({ as: 'ann' })
+  await client.subscribe('rules')
+  for (const value of ['undefined', 'null', 'zero', 'text', 'false', 'NaN'])
+    for (const how of ['throws', 'rejects']) {
+      const nothing = { [how]: value }
+      const refused = { error: { code: 100, temporary: true } }
+      t.match((await open({ as: 'eve', nothing })).reply, refused, `connect ${how} ${value}`)
+      t.match(await client.subscribe('rules 2', { data: { nothing } }), refused, `subscribe ${how} ${value}`)
+      const sent = { channel: 'rules', data: { nothing } }
+      t.match(await client.call('publish', sent), refused, `publish ${how} ${value}`)
+      t.match(await client.call('rpc', { method: 'fails', data: nothing }), refused, `rpc ${how} ${value}`)
+    }
+  await client.call('publish', { channel: 'rules', data: 'last' })
+  t.equal((await client.push('pub')).pub.data, 'last', 'nothing was published before')
+  for (const name of ['connect', 'subscribe', 'publish', 'rpc.fails'])
+    t.match(await own.line(({ msg }) => msg === `the ${name} hook failed`), {
+      err: { message: 'it threw undefined' },
+    })
+})
+
 t.test('a pong passes a handler that takes its time', async t => {
   const own = await startGateway(t, {
     hooks: { module: hooks, timeout: '20s' },

@@ -38,7 +38,8 @@ const tokenOptions = block => [
   string(`${block}.user_id_claim`, '', 'Name of the claim with the user id (letters and `_`). Empty: `sub`.'),
   bool(
     `${block}.insecure_skip_jwks_endpoint_safety_check`,
-    'Allow `{{name}}` in the JWKS URL for groups that match more than a list of literals.',
+    'Allow `{{name}}` in the JWKS URL for groups that match more than a list of literals. Tokens are refused whose value ' +
+      'is `.` or `..`, or has a separator of URLs (slash, backslash, `?`, `#`, `@`, `:`), also percent-encoded.',
   ),
 ]
 
