@@ -11,6 +11,7 @@ import { freePort } from './ports.js'
 
 export { freePort }
 
+const LOCAL = { address: '127.0.0.1', prefix: /** @type {string[]} */ ([]) }
 const bin = fileURLToPath(new URL('../bin/halley.js', import.meta.url))
 
 /** @type {Set<import('node:child_process').ChildProcess>} gateways that run */
@@ -41,12 +42,13 @@ export class TestGateway {
    * @param {import('node:child_process').ChildProcess} process
    * @param {number} port
    * @param {string} folder
+   * @param {string} address
    */
-  constructor(process, port, folder) {
+  constructor(process, port, folder, address) {
     this.process = process
     this.port = port
-    this.url = `http://127.0.0.1:${port}`
-    this.ws = `ws://127.0.0.1:${port}/connection/websocket`
+    this.url = `http://${address}:${port}`
+    this.ws = `ws://${address}:${port}/connection/websocket`
     this.folder = folder
     /** @type {Promise<{code: number | null, signal: string | null}>} */
     this.exited = new Promise(resolve => process.once('exit', (code, signal) => resolve({ code, signal })))
@@ -127,10 +129,11 @@ export class TestGateway {
  * @param {any} t
  * @param {any} [config] over these: two workers, a free port of loopback, API key `key`, every origin, health, debug
  *   log, no pings for ten minutes (raw clients do not answer them), no refusals on a busy machine
- * @param {{args?: string[], env?: Record<string, string>}} [options]
+ * @param {{args?: string[], env?: Record<string, string>, host?: {address: string, prefix: string[]}}} [options]
+ *   `host`: where it runs, by its address and what comes before a command there (hosts/network.js)
  * @returns {Promise<TestGateway>}
  */
-export async function startGateway(t, config = {}, { args = [], env = {} } = {}) {
+export async function startGateway(t, config = {}, { args = [], env = {}, host = LOCAL } = {}) {
   const port = config.http_server?.port ?? (await freePort())
   const folder = await mkdtemp(join(tmpdir(), 'halley-test-'))
   const file = join(folder, 'config.json')
@@ -140,18 +143,19 @@ export async function startGateway(t, config = {}, { args = [], env = {} } = {})
     log: { level: 'debug' },
     ...config,
     overload: { max_tick: '0s', ...config.overload },
-    http_server: { address: '127.0.0.1', port, ...config.http_server },
+    http_server: { address: host.address, port, ...config.http_server },
     http_api: { key: 'key', ...config.http_api },
     client: { allowed_origins: ['*'], ping_interval: '10m', ...config.client },
   }
   await writeFile(file, JSON.stringify(whole))
-  const child = spawn(process.execPath, [bin, 'serve', '-c', file, ...args], {
+  const [command, ...rest] = [...host.prefix, process.execPath, bin, 'serve', '-c', file, ...args]
+  const child = spawn(command, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   })
   running.add(child)
   child.once('exit', () => running.delete(child))
-  const gateway = new TestGateway(child, port, folder)
+  const gateway = new TestGateway(child, port, folder, host.address)
   t.teardown(() => gateway.stop())
   await gateway.line(({ msg }) => msg === 'halley listens')
   return gateway

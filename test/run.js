@@ -4,6 +4,7 @@
 //                                      runs every test/**/*.unit.js in its own process
 //   node test/run.js slow              the slow tier: every test/**/*.slow.js, and the fast files of drivers.js on the
 //                                      socket server that the fast tier leaves out (`npm run test:slow`)
+//   node test/run.js hosts             the tier of several hosts: every test/**/*.hosts.js (`npm run test:hosts`)
 //   node test/run.js PATH...           files, or all files below folders, of both tiers, units included
 //
 //   --jobs=N       files at a time (default: five for two cores, since tests wait more than half of their time)
@@ -24,7 +25,7 @@ import { parseArgs } from 'node:util'
 import { Parser } from 'tap-parser'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const TIERS = { test: /\.test\.js$/, slow: /\.slow\.js$/ }
+const TIERS = { test: /\.test\.js$/, slow: /\.slow\.js$/, hosts: /\.hosts\.js$/ }
 /** Seconds of each file in the last run on this machine: long files start first. */
 const durationsFile = join(root, 'node_modules/.cache/halley/test-durations.json')
 /** Characters of a file's output that are kept, and of a failure and its other output that are printed. */
@@ -96,7 +97,8 @@ function runOf(file, driver) {
 
 /** @param {keyof typeof TIERS} tier @returns {Run[]} */
 function runsOf(tier) {
-  const all = Object.values(TIERS).map(name => filesBelow(join(root, 'test'), name))
+  if (tier === 'hosts') return filesBelow(join(root, 'test'), TIERS.hosts).map(file => runOf(file))
+  const all = [TIERS.test, TIERS.slow].map(name => filesBelow(join(root, 'test'), name))
   const [fast, slow] = all.map(files =>
     files.map(file => ({ file, split: /\/drivers\.js'/.test(readFileSync(file, 'utf8')) })),
   )
@@ -338,7 +340,7 @@ const durations = readDurations()
 const runs = targets.flatMap(target =>
   target in TIERS
     ? runsOf(/** @type {keyof typeof TIERS} */ (target))
-    : filesBelow(resolve(target), /\.(?:test|unit|slow)\.js$/).map(file => runOf(file)),
+    : filesBelow(resolve(target), /\.(?:test|unit|slow|hosts)\.js$/).map(file => runOf(file)),
 )
 const files = [...new Map(runs.map(run => [run.name, run])).values()]
 // A file that never ran here counts as longer than any other; of these the largest comes first.

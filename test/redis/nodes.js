@@ -18,11 +18,12 @@ export const namespaces = [
  *
  * @param {any} t ends with this test
  * @param {string | string[]} address of Redis
- * @param {{redis?: Record<string, unknown>, workers?: number, config?: any}} [options] `redis`: more of
- *   `engine.redis`; `config`: more of the configuration
+ * @param {{redis?: Record<string, unknown>, workers?: number, config?: any,
+ *   host?: {address: string, prefix: string[]}}} [options] `redis`: more of
+ *   `engine.redis`; `config`: more of the configuration; `host`: as of startGateway
  */
-export function startNode(t, address, { redis = {}, workers = 2, config = {} } = {}) {
-  return startGateway(t, {
+export function startNode(t, address, { redis = {}, workers = 2, config = {}, host = undefined } = {}) {
+  const whole = {
     ...config,
     workers,
     engine: { type: 'redis', redis: { address, connect_timeout: '10s', ...redis } },
@@ -33,7 +34,8 @@ export function startNode(t, address, { redis = {}, workers = 2, config = {} } =
       ...config.client,
     },
     channel: { namespaces, ...config.channel },
-  })
+  }
+  return startGateway(t, whole, { host })
 }
 
 /**

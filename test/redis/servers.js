@@ -21,6 +21,7 @@ const MISSING = `${BINARY} cannot be run: the tests want a Redis server (Debian:
 const GUARD = ['/usr/bin/setpriv', '--pdeathsig', 'KILL']
 const READY = /Ready to accept connections|Sentinel ID is/
 const TRIES = 20
+const LOCAL = { address: '127.0.0.1', prefix: /** @type {string[]} */ ([]) }
 
 /** @type {Set<import('node:child_process').ChildProcess>} */
 const running = new Set()
@@ -30,10 +31,10 @@ process.on('exit', () => {
 
 /** One server. */
 export class RedisServer {
-  host = '127.0.0.1'
   /** @type {string[]} what it has said, newest last */
   log = []
   #args
+  #prefix
   /** @type {import('node:child_process').ChildProcess | null} */
   #child = null
   /** @type {Promise<void>} */
@@ -44,8 +45,12 @@ export class RedisServer {
    * @param {string} dir where its data is
    * @param {string[]} args of its command line
    * @param {string} password '' = none
+   * @param {{address: string, prefix: string[]}} host where it runs, by its address and what comes before a command
+   *   there (hosts/network.js)
    */
-  constructor(port, dir, args, password = '') {
+  constructor(port, dir, args, password = '', host = LOCAL) {
+    this.host = host.address
+    this.#prefix = host.prefix
     this.port = port
     this.dir = dir
     this.password = password
@@ -72,7 +77,8 @@ export class RedisServer {
    * @throws {Error} when it cannot be run, or ends before
    */
   start() {
-    const [command, ...args] = [...(existsSync(GUARD[0]) ? GUARD : []), BINARY, ...this.#args]
+    const guard = existsSync(GUARD[0]) ? GUARD : []
+    const [command, ...args] = [...guard, ...this.#prefix, BINARY, ...this.#args]
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child = child
     running.add(child)
@@ -188,14 +194,15 @@ export function fields(text) {
  *
  * @param {any} t ends with this test
  * @param {(port: number, dir: string) => string[] | Promise<string[]>} args of its command line
- * @param {{port?: number, dir?: string, password?: string}} [options]
+ * @param {{port?: number, dir?: string, password?: string, host?: {address: string, prefix: string[]}}} [options]
+ *   `host`: as of RedisServer
  * @returns {Promise<RedisServer>} running
  */
-export async function spawnRedis(t, args, { port, dir, password } = {}) {
+export async function spawnRedis(t, args, { port, dir, password, host } = {}) {
   for (let tried = 1; ; tried++) {
     const chosen = port ?? (await freePort())
     const folder = dir ?? (await mkdtemp(join(tmpdir(), 'halley-redis-')))
-    const server = new RedisServer(chosen, folder, await args(chosen, folder), password)
+    const server = new RedisServer(chosen, folder, await args(chosen, folder), password, host)
     try {
       await server.start()
       t.teardown(() => server.end())
@@ -219,12 +226,25 @@ export async function spawnRedis(t, args, { port, dir, password } = {}) {
  */
 
 /**
- * @param {RedisOptions & {port: number, dir: string}} options
+ * @param {RedisOptions & {port: number, dir: string, host?: {address: string}}} options
  * @returns {string[]} the command line
  */
-export function serverArgs({ port, dir, password = '', aof = false, args = [] }) {
+export function serverArgs({ port, dir, password = '', aof = false, args = [], host = LOCAL }) {
   return [
-    ...['--port', `${port}`, '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--daemonize', 'no'],
+    ...[
+      '--port',
+      `${port}`,
+      '--bind',
+      host.address,
+      '--protected-mode',
+      'no',
+      '--dir',
+      dir,
+      '--save',
+      '',
+      '--daemonize',
+      'no',
+    ],
     // A replica is served at once, and not together with others that may come.
     ...['--repl-diskless-sync-delay', '0'],
     ...(password === '' ? [] : ['--requirepass', password, '--masterauth', password]),
