@@ -8,7 +8,7 @@ const MAX_LINES = 400
 
 /** From the bottom to the top; parts of one row do not import each other. */
 const LAYERS = [
-  ['aligned-interval.js', 'child-process.js', 'slices.js', 'version.js', 'kafka-client.js'],
+  ['aligned-interval.js', 'child-process.js', 'slices.js', 'version.js', 'wrap.js', 'kafka-client.js'],
   ['errors.js', 'log.js', 'timer-wheel.js', 'config', 'stats', 'server', 'charts', 'demo/page'],
   ['nats-client.js', 'protocol', 'broker', 'doctor', 'admin/page'],
   ['hooks'],
@@ -36,7 +36,7 @@ const STARTS_DASHBOARD = ['src/cli/dashboard.js', 'src/primary/terminal-view.js'
 const STARTS_FLEET = 'src/cli/main.js'
 /** What the fleet may know of the gateway: what is published, and what has nothing to do with it. */
 const OPEN_TO_FLEET =
-  /^(?:fleet\/|node:|src\/(?:stats\/(?:schema|limits|tick-histogram|csv-\w+)|charts\/format|cli\/(?:args|command)|config\/nearest|version)\.js$|src\/(?:report|doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|panels\/parts)\.js$)/
+  /^(?:fleet\/|node:|src\/(?:stats\/(?:schema|limits|tick-histogram|csv-\w+)|charts\/format|cli\/(?:args|command)|config\/nearest|version|wrap)\.js$|src\/(?:report|doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|panels\/parts)\.js$)/
 /** What is sent to the drones' machines, where there is nothing else. */
 const IN_DRONE = /^fleet\/(?:drone|link|statistics)\/|^fleet\/channel-template\.js$/
 const OPEN_TO_DRONE =

@@ -186,7 +186,7 @@ function capacityLine({ capacity, machine, workers, primary }, width, look) {
   /** @type {Line} */
   const answer =
     fits === null
-      ? [['known from 1,000 connections on', 'label']]
+      ? [[each === null ? 'known from 1,000 connections on' : 'not known yet', 'label']]
       : [
           ['about ', 'label'],
           [rounded(fits), fits > 0 ? 'header' : 'bad'],
@@ -194,12 +194,12 @@ function capacityLine({ capacity, machine, workers, primary }, width, look) {
         ]
   /** @type {Line} */
   const cost =
-    each === null
+    each === null || each <= 0
       ? []
       : [
           [size(each), 'value'],
           [' each', 'label'],
-          ...(kernel === null
+          ...(kernel === null || kernel <= 0
             ? []
             : /** @type {Line} */ ([
                 [' + ', 'label'],

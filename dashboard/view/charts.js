@@ -115,12 +115,13 @@ export function chartBlock(plot, history, look, width, height, more = '') {
   // The frame of a title with a right part takes seven columns.
   const room = width - 7 - lineWidth(number)
   let right = figures(plot, history.newest, look, true)
-  if (short.length + lineWidth(right) > room) right = figures(plot, history.newest, look, false)
+  const labelled = short.length + lineWidth(right) <= room
+  if (!labelled) right = figures(plot, history.newest, look, false)
   const name = title.length + lineWidth(right) <= room ? title : short
   const moments = stacked ? history.areas : history.lines
   return [
     pad(rule(name, width, [...right, ...number]), width),
-    ...linesOf(plot, moments, history.span, width, height - 1, look),
+    ...linesOf(plot, moments, history.span, width, height - 1, look, !labelled),
   ]
 }
 
@@ -154,17 +155,20 @@ const drawn = new WeakMap()
 /**
  * @template M, P
  * @param {Plot<M, P>} plot @param {(M & {time: number} | null)[]} moments @param {number} span seconds
- * @param {number} width @param {number} height @param {Look} look @returns {Line[]}
+ * @param {number} width @param {number} height @param {Look} look
+ * @param {boolean} legend a row with the names of the series, if there are several
+ * @returns {Line[]}
  */
-function linesOf({ definition, id, pick }, moments, span, width, height, { unicode, colors }) {
+function linesOf({ definition, id, pick }, moments, span, width, height, { unicode, colors }, legend) {
   const known = drawn.get(moments) ?? new Map()
-  const key = [id, width, height, unicode, colors].join()
+  const key = [id, width, height, unicode, colors, legend].join()
   let lines = known.get(key)
   if (lines === undefined) {
     const { series, scale, stacked, format, binary } = definition
     const points = moments.map(moment => (moment === null ? null : pick(moment)))
     lines = chart({
-      series: series.map(({ style, value }) => ({
+      series: series.map(({ label, style, value }) => ({
+        label,
         style,
         values: points.map(point => (point === null ? null : value(point))),
       })),
@@ -177,6 +181,7 @@ function linesOf({ definition, id, pick }, moments, span, width, height, { unico
       unicode,
       colors,
       span,
+      legend: legend && series.length > 1,
       step: 1,
       last: Math.round((moments.at(-1)?.time ?? 0) / 1000),
       labelWidth: LABELS,

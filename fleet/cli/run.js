@@ -2,6 +2,7 @@ import { constants } from 'node:os'
 import { resolve } from 'node:path'
 import { UsageError } from '../../src/cli/args.js'
 import { COMMAND } from '../../src/version.js'
+import { wrap } from '../../src/wrap.js'
 import { PROVIDERS } from '../providers/index.js'
 import { LIMIT_FLAGS } from '../runner/limits.js'
 import {
@@ -115,8 +116,12 @@ export const fleetRun = fleetCommand({
 
 /** @param {Io} io @param {readonly import('../scenarios/contract.js').Scenario[]} scenarios */
 function list({ stdout }, scenarios) {
-  for (const { name, summary, source, load } of scenarios)
-    stdout(`${name}\n  ${summary}${source === '' ? '' : `; published by ${source}`}\n  ${load}\n\n`)
+  const width = Math.min(process.stdout.columns ?? 80, 120) - 2
+  for (const { name, summary, source, load } of scenarios) {
+    const about = `${summary}${source === '' ? '' : `; published by ${source}`}`
+    const lines = [...wrap(about, width), ...wrap(load, width)]
+    stdout(`${name}\n${lines.map(line => `  ${line}\n`).join('')}\n`)
+  }
   return 0
 }
 

@@ -43,6 +43,16 @@ function choice(flags, name, choices) {
   return text
 }
 
+/** @param {string} root @returns {string} why nothing can be read below it, the end of a sentence; empty: it can */
+function unreadable(root) {
+  if (root === '/' && process.platform !== 'linux')
+    return `only Linux has: it cannot check this machine (${process.platform})`
+  // A folder without files: nothing is mounted there.
+  const found = ['proc/meminfo', 'proc/sys', 'proc/self'].some(path => existsSync(join(root, path)))
+  if (found) return ''
+  return root === '/' ? 'are not mounted here' : `are missing in ${root}`
+}
+
 /** @type {Command} */
 export const doctor = {
   name: 'doctor',
@@ -102,9 +112,9 @@ Examples:
     const print = /** @type {'sysctl' | 'limits' | 'service' | undefined} */ (choice(flags, 'print', FILES))
     if (print !== undefined && (json || flags.write !== undefined))
       throw new UsageError('--print cannot be combined with --json or --write')
-    if (!existsSync(join(root, 'proc'))) {
-      const what = root === '/' ? 'only Linux has' : `are missing in ${root}`
-      stderr(`halley: doctor reads /proc and /sys, which ${what}\n`)
+    const reason = unreadable(root)
+    if (reason !== '') {
+      stderr(`halley: doctor reads /proc and /sys, which ${reason}\n`)
       return 1
     }
 

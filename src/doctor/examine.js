@@ -1,7 +1,7 @@
 // All checks: a pure function from facts to findings.
 
-import { workersFor } from '../stats/control-groups.js'
-import { checkFiles, filesToAllow } from './files.js'
+import { workersFor as defaultWorkers } from '../stats/control-groups.js'
+import { checkFiles, filesToAllow, workersFor } from './files.js'
 import { count } from './finding.js'
 import { checkMachine } from './machine.js'
 import { checkNetwork } from './network.js'
@@ -25,6 +25,8 @@ export const CONNECTIONS = 100_000
  * @property {Aim} aim
  * @property {Finding[]} findings
  * @property {number | null} largest maximum connections now; null: no known limit
+ * @property {{needed: number, holds: number | null, most: number}} workerCounts needed: for the wanted number; holds:
+ *   connections of `aim.workers`, null if open files are no limit; most: needed for `largest`
  * @property {string[]} obstacles ids of findings that prevent the wanted number
  * @property {string[]} notes what cannot be changed from here
  * @property {number | null} nofile for limits.d and systemd; null: enough already
@@ -39,7 +41,7 @@ const aimOf = (
   connections,
   role,
   rate,
-  workers: workers ?? workersFor(facts.cores ?? 1, facts.quota),
+  workers: workers ?? defaultWorkers(facts.cores ?? 1, facts.quota),
   fixed: workers !== undefined,
   addresses: addresses ?? null,
   deliveries,
@@ -72,11 +74,16 @@ export function diagnose(facts, asked) {
   const reaches = findings
     .filter(({ status }) => status !== 'cannot tell')
     .map(({ reach }) => reach ?? Number.POSITIVE_INFINITY)
-  const largest = Math.min(...reaches)
+  const lowest = Math.min(...reaches)
+  const largest = Number.isFinite(lowest) ? lowest : null
   return {
     aim,
     findings,
-    largest: Number.isFinite(largest) ? largest : null,
+    largest,
+    workerCounts: {
+      ...workersFor(facts, aim),
+      most: workersFor(facts, { ...aim, connections: largest ?? aim.connections }).needed,
+    },
     obstacles: findings.filter(({ status }) => status === 'too low').map(({ id }) => id),
     notes: notesOf(facts),
     nofile: filesToAllow(facts, aim),

@@ -43,6 +43,20 @@ function processesFor(limit, facts, aim) {
   return null
 }
 
+/**
+ * @param {Facts} facts @param {Aim} aim
+ * @returns {{needed: number, holds: number | null}} needed: workers that hold the connections, `aim.workers` if more
+ *   of them do not help; holds: connections of `aim.workers`, null if open files are no limit
+ */
+export function workersFor(facts, aim) {
+  const hard = facts.files?.hard ?? Number.POSITIVE_INFINITY
+  if (!Number.isFinite(hard) || aim.role === 'drone') return { needed: aim.workers, holds: null }
+  return {
+    needed: processesFor(hard, facts, aim) ?? aim.workers,
+    holds: connectionsFor(hard, aim.workers, aim.role),
+  }
+}
+
 /** @param {Facts} facts @param {Aim} aim @returns {Finding} */
 function checkProcess(facts, aim) {
   const { connections, role, workers } = aim

@@ -1,5 +1,6 @@
 // The findings as a table for a terminal.
 
+import { wrap } from '../wrap.js'
 import { count } from './finding.js'
 
 /** @import { Diagnosis } from './examine.js' */
@@ -13,38 +14,39 @@ const NAME_WIDTH = 34
 const CURRENT_WIDTH = 24
 const WIDTH = 80
 
-/** @param {string} text @param {number} width @returns {string[]} lines; a longer word gets its own line */
-function wrap(text, width) {
-  const lines = ['']
-  for (const word of text.split(' ')) {
-    const last = lines[lines.length - 1]
-    if (last === '') lines[lines.length - 1] = word
-    else if (last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`
-    else lines.push(word)
-  }
-  return lines
-}
-
 /** @param {number} value @returns {number} rounded down to three significant digits */
 function rounded(value) {
   const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, value))) - 2)
   return Math.floor(value / step) * step
 }
 
+/** @param {number} value */
+const workers = value => `${count(value)} ${value === 1 ? 'worker' : 'workers'}`
+
 /** @param {Diagnosis} diagnosis @returns {string} one line */
-export function summary({ aim, findings, largest, obstacles }) {
+export function summary({ aim, findings, largest, obstacles, workerCounts: { needed, holds, most } }) {
   const what = `${count(aim.connections)} connections (${aim.role})`
+  const server = aim.role === 'server'
+  const about = (/** @type {number} */ value) => `about ${count(rounded(value))}`
+  if (obstacles.length > 0) {
+    const by = server && largest !== null && largest > 0 ? `, with ${workers(most)}` : ''
+    return `${what} cannot be reached: ${obstacles.join(', ')}. The maximum now is ${about(largest ?? 0)}${by}.`
+  }
   const countOf = (/** @type {string} */ status) =>
     findings.filter(finding => finding.status === status).length
-  if (obstacles.length > 0)
-    return `${what} cannot be reached: ${obstacles.join(', ')}. The maximum now is about ${count(rounded(largest ?? 0))}.`
   const tight = countOf('tight')
   const unknown = countOf('cannot tell')
   const doubts = []
   if (tight > 0) doubts.push(`${tight} to check`)
   if (unknown > 0) doubts.push(`${unknown} unknown`)
-  const maximum = largest === null ? '' : ` (maximum: about ${count(rounded(largest))})`
-  return `${what} can be reached${maximum}${doubts.length === 0 ? '' : `; ${doubts.join(', ')}`}.`
+  const more = server && needed > aim.workers && holds !== null
+  const reached = server ? `can be reached with ${workers(needed)}` : 'can be reached'
+  const instead = more
+    ? ` (\`workers: ${needed}\`; the default of ${count(aim.workers)} holds ${about(holds)})`
+    : ''
+  const limit = server && most !== needed ? ` with ${workers(most)}` : ''
+  const maximum = largest === null ? '' : `; maximum: ${about(largest)}${limit}`
+  return `${what} ${reached}${instead}${maximum}${doubts.length === 0 ? '' : `; ${doubts.join(', ')}`}.`
 }
 
 /**

@@ -11,9 +11,11 @@ import { portOwner } from './port-owner.js'
 async function hint({ code }, port, key) {
   if (code === 'EADDRINUSE') {
     const owner = await portOwner(port)
-    const flag = key === 'http_server.port' ? '--port or ' : ''
-    const what = owner === '' ? 'the port is taken' : `the port is taken by ${owner}`
-    return `: ${what}; ${flag}${key} sets another one`
+    const cure =
+      key === 'http_server.port'
+        ? '`npm run dashboard` shows a gateway that is running already, --port or http_server.port sets another port'
+        : `${key} sets another port`
+    return `: the port is taken${owner === '' ? '' : ` by ${owner}`}; ${cure}`
   }
   if (code === 'EACCES') return `: a port below 1024 needs a privilege; ${key} sets another one`
   return code === 'EADDRNOTAVAIL' ? ': the address is not one of this machine' : ''

@@ -33,12 +33,15 @@ export function renderTable({
   const names = columns.map(
     (name, at) => `<th scope="col">${marked ? runMark(at) : ''}${escapeHtml(name)}</th>`,
   )
+  // On a narrow screen a cell is a line of its own, with the heading of its column.
+  const label = (/** @type {string | undefined} */ column) =>
+    column === undefined ? '' : ` data-column="${escapeHtml(column)}"`
   const bodies = groups.map(({ title, rows }) => {
     const blank = columns.length === 0 ? '<td></td>' : names.join('')
     const lines = rows.map(
-      ({ label, hint, cells }) =>
-        `<tr><th scope="row">${escapeHtml(label)}${hint ? ` <small>${escapeHtml(hint)}</small>` : ''}</th>${cells
-          .map(cell => `<td>${escapeHtml(cell)}</td>`)
+      ({ label: name, hint, cells }) =>
+        `<tr><th scope="row">${escapeHtml(name)}${hint ? ` <small>${escapeHtml(hint)}</small>` : ''}</th>${cells
+          .map((cell, at) => `<td${label(columns[at])}>${escapeHtml(cell)}</td>`)
           .join('')}</tr>`,
     )
     return `<tbody><tr class="group"><th scope="rowgroup">${escapeHtml(title)}</th>${blank}</tr>

@@ -280,7 +280,7 @@ t.test('a port that somebody else has is one clear line', async t => {
     err,
     new RegExp(
       `^halley: cannot listen on 127.0.0.1:${port}: EADDRINUSE: the port is taken(?: by process ${process.pid} \\([^\\n]+\\))?; ` +
-        '--port or http_server\\.port sets another one\\n$',
+        '`npm run dashboard` shows a gateway that is running already, --port or http_server\\.port sets another port\\n$',
     ),
     'a search that takes too long on a busy machine names no process',
   )

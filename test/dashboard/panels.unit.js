@@ -208,6 +208,20 @@ t.test('with few connections it is not guessed how many more fit', async t => {
   )
 })
 
+t.test('a cost per connection of zero bytes is not shown', async t => {
+  const snapshots = structuredClone(mockSnapshots({ seconds: 5, connections: 1500 }))
+  for (const { capacity } of snapshots)
+    Object.assign(capacity, { bytes_per_connection: 0, kernel_per_connection: 0, fits: null, bound: null })
+  const line = texts(stateOf(snapshots))[4]
+  t.match(line, /capacity not known yet/)
+  t.notMatch(line, / each| 0 B/)
+})
+
+t.test('charts beside each other on 100 columns name all their series', async t => {
+  const text = screen(stateOf(calm, { size: { columns: 100, rows: 50 }, keys: ['c', 'c', 'c'] }))
+  for (const name of ['heap', 'native', 'kernel']) t.match(text, new RegExp(`─ memory [^]* ${name}`))
+})
+
 t.test('a machine without a limit of open files shows none', async t => {
   const snapshots = mockSnapshots({ seconds: 5, connections: 10 })
   t.match(

@@ -60,3 +60,14 @@ t.test('links between pages lead somewhere', async t => {
     }
   }
 })
+
+t.test('pages of examples name an icon: browsers do not ask the backend for /favicon.ico', async t => {
+  const examples = new URL('../../examples/', import.meta.url)
+  const pages = readdirSync(examples, { recursive: true })
+    .map(String)
+    .filter(name => name.endsWith('.html') && !name.includes('node_modules'))
+    .map(name => ({ name, text: readFileSync(new URL(name, examples), 'utf8') }))
+  t.ok(pages.length >= 4)
+  for (const { name, text } of [...pages, { name: 'docs/chat.md', text: read('chat.md') }])
+    t.match(text, '<link rel="icon" href="data:," />', name)
+})

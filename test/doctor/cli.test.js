@@ -39,13 +39,13 @@ t.test(
     const root = machine(t, ec2())
     const good = await doctor('--root', root, '-n', '500k')
     t.equal(good.code, 0)
-    t.match(good.out, /^500,000 connections \(server\) can be reached/m)
+    t.match(good.out, /^500,000 connections \(server\) can be reached with 8 workers; maximum:/m)
     const bad = await doctor('--root', root, '--connections', '1m')
     t.equal(bad.code, 1)
     t.equal(bad.err, '')
     t.match(
       bad.out,
-      /cannot be reached: net\.ipv4\.tcp_mem\. The maximum\s+now is about 748,000\.\n\nTo change the settings: --print sysctl, or --write DIR\.\n$/,
+      /cannot be reached: net\.ipv4\.tcp_mem\. The maximum\s+now is about 748,000, with 8 workers\.\n\nTo change the settings: --print sysctl, or --write DIR\.\n$/,
     )
     const drone = await doctor('--root', root, '-n', '60000', '--role', 'drone')
     t.equal(drone.code, 1)
@@ -53,6 +53,23 @@ t.test(
     t.equal((await doctor('--root', root, '-n', '60000', '--role', 'drone', '--addresses', '3')).code, 0)
   },
 )
+
+t.test('the last line names the number of workers where the default is too low', async t => {
+  const tree = ec2()
+  const limits = tree['proc/self/limits'].replace(/1048576 /, '20000   ')
+  const root = machine(t, { ...tree, 'proc/self/limits': limits })
+  const { code, out } = await doctor('--root', root, '-n', '140k')
+  t.equal(code, 0)
+  const last = out.slice(out.indexOf('140,000 connections (server)')).replaceAll('\n', ' ')
+  t.match(
+    last,
+    /^140,000 connections \(server\) can be reached with 9 workers \(`workers: 9`; the default of 8 holds about 138,000\); maximum: about [\d,]+ with \d+ workers/,
+  )
+  t.match(
+    (await doctor('--root', root, '-n', '140k', '--workers', '8')).out,
+    /cannot be reached: nofile\. The maximum\s+now\s+is\s+about\s+138,000, with 8 workers\./,
+  )
+})
 
 t.test('without a number it says which one it takes', async t => {
   t.match(
@@ -83,12 +100,21 @@ t.test('a command line that cannot be understood is 2, and one line', async t =>
   }
 })
 
-t.test('where there is no /proc, one line says so', async t => {
-  const root = t.testdir({})
-  const { code, out, err } = await doctor('--root', root)
-  t.equal(code, 1)
-  t.equal(out, '')
-  t.equal(err, `halley: doctor reads /proc and /sys, which are missing in ${root}\n`)
+t.test('prints one line without /proc, where nothing is mounted on it, and outside Linux', async t => {
+  for (const tree of [{}, { proc: {}, sys: {} }]) {
+    const root = t.testdir(tree)
+    t.same(await doctor('--root', root), {
+      code: 1,
+      out: '',
+      err: `halley: doctor reads /proc and /sys, which are missing in ${root}\n`,
+    })
+  }
+  t.intercept(process, 'platform', { value: 'darwin' })
+  t.same(await doctor('-n', '100k'), {
+    code: 1,
+    out: '',
+    err: 'halley: doctor reads /proc and /sys, which only Linux has: it cannot check this machine (darwin)\n',
+  })
 })
 
 t.test('the table fits 80 columns, has colours only when asked for, and a mark for each line', async t => {

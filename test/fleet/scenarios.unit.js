@@ -1,5 +1,6 @@
 import t from 'tap'
 import { parseTemplate } from '../../fleet/channel-template.js'
+import { fleetRun } from '../../fleet/cli/run.js'
 import { planLines, planRun } from '../../fleet/runner/plan.js'
 import { findScenario, SCENARIOS } from '../../fleet/scenarios/index.js'
 import { dronesFor, loopbackAddresses, workersFor } from '../../fleet/scenarios/sizing.js'
@@ -160,4 +161,18 @@ t.test('what somebody says stands above the scenario', async t => {
     planRun({ ...request, scenario, redis: true, target: ['http://h:1'], overrides: {} }),
     /--redis cannot be combined with --target/,
   )
+})
+
+t.test('fleet run --list breaks lines between words, within the width of the terminal', async t => {
+  let out = ''
+  const io = { env: {}, cwd: '/', stdout: (/** @type {string} */ text) => void (out += text), stderr: t.fail }
+  t.equal(await fleetRun.run(io, { words: [], list: true }), 0)
+  const width = Math.min(process.stdout.columns ?? 80, 120)
+  t.same(
+    out.split('\n').filter(line => line.length > width),
+    [],
+  )
+  const words = out.split(/\s+/)
+  for (const { name, load } of SCENARIOS)
+    for (const word of [name, ...load.split(' ')]) t.ok(words.includes(word))
 })

@@ -72,7 +72,12 @@ const look = async () => {
   win.dispatchEvent(new win.Event('afterprint'))
   await turn()
   const wide = page.documentElement.scrollWidth <= win.innerWidth
-  return { charts, still, hovered, paper, wide, after: page.querySelector('.charts').dataset.theme }
+  frame.style.width = '390px'
+  await turn()
+  const clipped = [page.documentElement, ...page.querySelectorAll('.table')]
+    .filter(element => element.scrollWidth > element.clientWidth)
+    .map(element => element.closest('section')?.querySelector('h2').textContent ?? 'page')
+  return { charts, still, hovered, paper, wide, clipped, after: page.querySelector('.charts').dataset.theme }
 }
 frame.addEventListener('load', () => {
   const win = frame.contentWindow
@@ -171,6 +176,7 @@ t.test('a report of one run draws every chart, for screen and paper', async t =>
   t.same(result.paper.drawn, ['Kernel', 'Native', 'JS heap', 'Connections'])
   t.equal(result.after, 'auto')
   t.ok(result.wide, 'nothing is wider than the window')
+  t.same(result.clipped, [], 'nothing is wider than a phone')
 })
 
 t.test('several runs are laid over each other and beside each other', async t => {
@@ -186,6 +192,7 @@ t.test('several runs are laid over each other and beside each other', async t =>
   for (const { chart, missing } of result.charts) t.same(missing, [], chart)
   t.same(result.still[0].values, ['10,000', '4,000'])
   t.ok(result.wide)
+  t.same(result.clipped, [], 'nothing is wider than a phone')
 })
 
 t.test('a file with next to nothing in it still makes a page', async t => {
