@@ -24,7 +24,7 @@ export function runChild(run, { code, onRejection = crash }) {
   process.on('uncaughtException', crash)
   process.on('unhandledRejection', onRejection)
   process.on('message', (/** @type {any} */ message) => {
-    if (message.type === 'start') run(message).catch(error => fail(error.message))
+    if (message.type === 'start') run(message).catch(error => fail(String(error?.message ?? error)))
   })
   process.send?.({ type: 'ready' })
 }

@@ -88,7 +88,7 @@ export async function createGateway(options = {}) {
     pool,
     log: ownLog,
     read,
-    check: (next, now) => checkReload(next, now, ownLog),
+    check: (next, now, signal) => checkReload(next, now, ownLog, signal),
     applied(next) {
       if (!log) ownLog.level = levelOf(next.log)
       telemetry.reloaded(next)

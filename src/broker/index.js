@@ -20,16 +20,19 @@ const ENGINES = {
   memory: { load: async () => null, check: async () => {} },
   redis: {
     load: async () => (await import('./redis/engine.js')).createRedisEngine,
-    check: async (config, log) => (await import('./redis/probe.js')).probeRedis(config.engine.redis, log),
+    check: async (config, log, signal) =>
+      (await import('./redis/probe.js')).probeRedis(config.engine.redis, log, signal),
   },
 }
 
 /**
  * Checks that the servers of the configured engine can be used.
- * @param {any} config @param {import('pino').Logger} log @returns {Promise<void>}
+ * @param {any} config @param {import('pino').Logger} log
+ * @param {AbortSignal} [signal] ends the wait for servers that are loading their data
+ * @returns {Promise<void>}
  * @throws {Error} one line that states the fault, without passwords
  */
-export const checkEngine = (config, log) => ENGINES[config.engine.type].check(config, log)
+export const checkEngine = (config, log, signal) => ENGINES[config.engine.type].check(config, log, signal)
 
 /** @param {any} config @returns {Promise<CreateEngine | null>} null: the node's own broker is the only one */
 export const loadEngine = config => ENGINES[config.engine.type].load()

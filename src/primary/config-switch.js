@@ -29,7 +29,7 @@ export class ConfigSwitch {
   #members
   #timeout
   #lastId = 0
-  /** @type {Map<Member, {id: number, done: (error: string) => void}>} workers that have not answered yet */
+  /** @type {Map<Member, {id: number, done: (error: string | null) => void}>} workers that have not answered yet */
   #waiting = new Map()
 
   /** @param {() => Iterable<Member>} members @param {number} [timeout] ms */
@@ -65,38 +65,45 @@ export class ConfigSwitch {
     await this.#askAll(
       members,
       () => ({ type: 'commit' }),
-      // It would go on with the old keys. Its end is its answer.
-      member => member.kill('stuck: it did not switch to the new configuration'),
+      // It would go on with the old keys. A killed process does nothing more, even if its end is reported late.
+      (member, done) => {
+        member.kill('stuck: it did not switch to the new configuration')
+        done(null)
+      },
     )
   }
 
   /**
+   * Asks those that have not ended: the end of one between the two steps is not reported again.
    * @param {Member[]} members @param {(member: Member) => object} message
-   * @param {(member: Member, refuse: (error: string) => void) => void} onLate called for a worker that does not answer
-   *   in time
+   * @param {(member: Member, done: (error: string | null) => void) => void} onLate called for a worker that does not
+   *   answer in time; must call `done`
    * @returns {Promise<void>} when each has answered or ended @throws {Error} the first refusal
    */
   async #askAll(members, message, onLate) {
+    const living = new Set(this.#members())
     const answers = await Promise.all(
-      members.map(async member => {
-        const error = await this.#ask(member, message(member), onLate)
-        return error === '' ? '' : `${member.title}: ${error}`
-      }),
+      members
+        .filter(member => living.has(member))
+        .map(async member => {
+          const error = await this.#ask(member, message(member), onLate)
+          return error === null ? null : `${member.title}: ${error}`
+        }),
     )
-    const refusal = answers.find(error => error !== '')
+    const refusal = answers.find(error => error !== null)
     if (refusal !== undefined) throw new Error(refusal)
   }
 
   /**
    * @param {Member} member @param {object} message
-   * @param {(member: Member, refuse: (error: string) => void) => void} onLate
-   * @returns {Promise<string>} '' or the reason of a refusal
+   * @param {(member: Member, done: (error: string | null) => void) => void} onLate
+   * @returns {Promise<string | null>} reason of a refusal; null: it has done it, or has ended
    */
   #ask(member, message, onLate) {
     const id = ++this.#lastId
     return new Promise(resolve => {
       const late = setTimeout(() => onLate(member, error => this.#answer(member, id, error)), this.#timeout)
-      const done = (/** @type {string} */ error) => {
+      const done = (/** @type {string | null} */ error) => {
         clearTimeout(late)
         resolve(error)
       }
@@ -105,7 +112,7 @@ export class ConfigSwitch {
     })
   }
 
-  /** @param {Member} member @param {number} id @param {string} error */
+  /** @param {Member} member @param {number} id @param {string | null} error */
   #answer(member, id, error) {
     const waiting = this.#waiting.get(member)
     if (waiting?.id !== id) return
@@ -113,7 +120,7 @@ export class ConfigSwitch {
     waiting.done(error)
   }
 
-  /** A worker has answered. @param {Member} member @param {{id: number, error: string}} message */
+  /** A worker has answered. @param {Member} member @param {{id: number, error: string | null}} message */
   onMessage(member, { id, error }) {
     this.#answer(member, id, error)
   }
@@ -121,6 +128,6 @@ export class ConfigSwitch {
   /** A worker has ended: nothing is left to switch. @param {Member} member */
   ended(member) {
     const waiting = this.#waiting.get(member)
-    if (waiting) this.#answer(member, waiting.id, '')
+    if (waiting) this.#answer(member, waiting.id, null)
   }
 }

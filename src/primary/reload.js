@@ -7,6 +7,9 @@ import { withTlsOf } from '../config/tls-blocks.js'
 /** @import { Config } from '../config/load.js' */
 /** @import { Change } from '../config/options/make.js' */
 
+/** Time for the check of a new configuration, ms. */
+const CHECK_TIMEOUT_MS = 10_000
+
 /**
  * @typedef {object} Reloadable the workers
  * @property {Config} config in force
@@ -19,8 +22,9 @@ import { withTlsOf } from '../config/tls-blocks.js'
  * @property {Reloadable} pool
  * @property {Pick<Logger, 'info' | 'warn' | 'error'>} log
  * @property {() => {config: Config, warnings: string[]}} read reads all sources again
- * @property {(next: Config, now: Config) => Promise<void>} check builds what the workers will build; rejects if one of
- *   them could not
+ * @property {(next: Config, now: Config, signal: AbortSignal) => Promise<void>} check builds what the workers will
+ *   build; rejects if one of them could not. Nobody waits any more when the signal is aborted
+ * @property {number} [checkTimeout] ms
  * @property {(config: Config) => void} applied for the parts of the primary
  * @property {{reloading: () => void, ready: () => void}} [service] is told when a reload begins and ends
  */
@@ -61,6 +65,7 @@ export class Reload {
   #check
   #applied
   #service
+  #checkTimeout
   /** Version of the hooks module that the workers have. */
   #module
   /** @type {Promise<string> | null} */
@@ -69,13 +74,14 @@ export class Reload {
   #next = null
 
   /** @param {ReloadParts} parts */
-  constructor({ pool, log, read, check, applied, service }) {
+  constructor({ pool, log, read, check, applied, service, checkTimeout = CHECK_TIMEOUT_MS }) {
     this.#pool = pool
     this.#log = log
     this.#read = read
     this.#check = check
     this.#applied = applied
     this.#service = service
+    this.#checkTimeout = checkTimeout
     this.#module = fileVersion(pool.config.hooks.module)
   }
 
@@ -109,6 +115,24 @@ export class Reload {
     }
   }
 
+  /** @param {Config} next @param {Config} now @throws {Error} it cannot be used, or the check takes too long */
+  async #checkInTime(next, now) {
+    const late = new AbortController()
+    const timer = setTimeout(() => {
+      late.abort(
+        new Error(`the check of the new configuration did not end within ${this.#checkTimeout / 1000} s`),
+      )
+    }, this.#checkTimeout)
+    try {
+      const aborted = new Promise((_, reject) =>
+        late.signal.addEventListener('abort', () => reject(late.signal.reason)),
+      )
+      await Promise.race([this.#check(next, now, late.signal), aborted])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
   async #reload() {
     const pool = this.#pool
     const { config: read, warnings } = this.#read()
@@ -119,7 +143,7 @@ export class Reload {
     const next = withChanges(now, given, ['live', 'workers'])
     const module = fileVersion(next.hooks.module)
     if (module !== this.#module && changes.workers.length === 0) changes.workers.push('hooks.module')
-    await this.#check(next, now)
+    await this.#checkInTime(next, now)
     if (pool.stopping) throw new Error('the gateway is shutting down')
     await pool.applyConfig(next)
     this.#module = module

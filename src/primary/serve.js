@@ -87,7 +87,7 @@ export async function startPrimary(start) {
         pool,
         log,
         read: reload,
-        check: (next, now) => checkReload(next, now, log),
+        check: (next, now, signal) => checkReload(next, now, log, signal),
         service,
         applied: config => {
           log.level = levelOf(config.log)

@@ -19,11 +19,11 @@ export async function checkUsable(config) {
 
 /**
  * For a reload: also connects to an engine whose options are changed.
- * @param {Config} next @param {Config} now @param {Logger} log
+ * @param {Config} next @param {Config} now @param {Logger} log @param {AbortSignal} signal ends the wait for an engine
  * @throws {Error}
  */
-export async function checkReload(next, now, log) {
+export async function checkReload(next, now, log, signal) {
   await checkUsable(next)
   const engine = JSON.stringify(next.engine)
-  if (engine !== JSON.stringify(now.engine)) await checkEngine(next, log)
+  if (engine !== JSON.stringify(now.engine)) await checkEngine(next, log, signal)
 }

@@ -172,7 +172,7 @@ export class WorkerPool {
         break
       case 'listening':
         this.driver = message.driver
-        this.#onListening(slot, process)
+        if (this.#processes.has(process)) this.#onListening(slot, process)
         break
       case 'jwks':
         this.#keySets.add(message)
@@ -204,7 +204,7 @@ export class WorkerPool {
     })
   }
 
-  /** @param {Slot} slot @param {WorkerProcess} process */
+  /** Not after its end, when messages may still arrive. @param {Slot} slot @param {WorkerProcess} process */
   #onListening(slot, process) {
     process.listens()
     this.#log.debug({ worker: slot.index, pid: process.pid }, 'worker listens')

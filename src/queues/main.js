@@ -66,12 +66,13 @@ async function run(start) {
   let prepared = null
   // Before anything is awaited: a reload must reach a process that is still starting.
   process.on('message', (/** @type {any} */ { type, id, config: next }) => {
-    let error = ''
+    /** @type {string | null} reason of a refusal */
+    let error = null
     if (type === 'prepare') {
       try {
         prepared = { config: next, rules: new ChannelRules(next) }
-      } catch ({ message }) {
-        error = message
+      } catch (thrown) {
+        error = String(thrown?.message ?? thrown)
       }
     } else if (type === 'commit') {
       if (prepared !== null) ({ config, rules } = prepared)

@@ -3,7 +3,7 @@
 /** A primary that does not answer in this time hangs, ms. */
 const TIMEOUT_MS = 5000
 /** A reload waits for all workers. */
-const RELOAD_TIMEOUT_MS = 30_000
+const RELOAD_TIMEOUT_MS = 35_000
 
 /**
  * @typedef {{resolve: (answer: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout,
@@ -79,7 +79,7 @@ export class StatsView {
   async command(command) {
     const timeout = command?.type === 'reload' ? RELOAD_TIMEOUT_MS : this.#timeout
     const { error, text } = await this.#request({ op: 'command', command }, timeout)
-    if (error) throw new Error(error)
+    if (error !== null) throw new Error(error)
     return text
   }
 

@@ -365,13 +365,14 @@ async function run(start) {
  * @param {LiveConfig} live @param {any} message
  */
 async function switchConfig(live, { type, id, config, cursorKey }) {
-  let error = ''
+  /** @type {string | null} reason of a refusal */
+  let error = null
   if (type === 'prepare') {
     try {
       await loadProxies(config)
       live.prepare(config, cursorKey)
-    } catch ({ message }) {
-      error = message
+    } catch (thrown) {
+      error = String(thrown?.message ?? thrown)
     }
   } else if (type === 'commit') live.commit()
   else return

@@ -33,13 +33,16 @@ class FakeWorker {
   }
 }
 
-/** @param {((message: any, worker: FakeWorker) => string | null)[]} answers null: none @param {number} [timeout] */
+/**
+ * @param {((message: any, worker: FakeWorker) => string | null | undefined)[]} answers reason of a refusal,
+ *   null: done, undefined: none @param {number} [timeout]
+ */
 function makeSwitch(answers, timeout = 60_000) {
   const workers = answers.map(
     (answer, index) =>
       new FakeWorker(index, (message, worker) => {
         const error = answer(message, worker)
-        if (error !== null) it.onMessage(worker, { id: message.id, error })
+        if (error !== undefined) it.onMessage(worker, { id: message.id, error })
       }),
   )
   const it = new ConfigSwitch(() => workers, timeout)
@@ -49,14 +52,14 @@ function makeSwitch(answers, timeout = 60_000) {
   return { it, workers, run, adopted: () => adopted }
 }
 
-const well = () => ''
+const well = () => null
 
 t.test('all prepare before anyone commits', async t => {
   /** @type {string[]} */
   const order = []
   const answer = ({ type }) => {
     order.push(type)
-    return ''
+    return null
   }
   const { workers, run, adopted } = makeSwitch([answer, answer, answer])
   await run()
@@ -84,9 +87,9 @@ t.test('a worker that ends in either step is not waited for', async t => {
     const { it, run, adopted } = makeSwitch([
       well,
       ({ type }, worker) => {
-        if (type !== step) return ''
+        if (type !== step) return null
         it.ended(worker)
-        return null
+        return undefined
       },
     ])
     await run()
@@ -97,12 +100,45 @@ t.test('a worker that ends in either step is not waited for', async t => {
   await run()
 })
 
+t.test('a worker whose end has been handled between the two steps is not asked again', async t => {
+  const { it, workers, run, adopted } = makeSwitch([
+    ({ type }) => (type === 'prepare' ? null : undefined),
+    ({ type }) => {
+      // The channel of a process may outlive it: `send` still returns true.
+      if (type === 'prepare') it.ended(workers.splice(0, 1)[0])
+      return null
+    },
+  ])
+  const [gone, living] = workers
+  await run()
+  t.equal(adopted(), 1)
+  t.strictSame([gone.types, gone.killed], [['prepare'], ''])
+  t.strictSame(living.types, ['prepare', 'commit'])
+})
+
+t.test('a killed worker whose end is not reported is not waited for', async t => {
+  const { workers, run, adopted } = makeSwitch(
+    [({ type }) => (type === 'prepare' ? null : undefined), well],
+    10,
+  )
+  await run()
+  await run()
+  t.equal(adopted(), 2)
+  t.match(workers[0].killed, /did not switch/)
+})
+
+t.test('a refusal without a text is a refusal', async t => {
+  const { run, adopted } = makeSwitch([() => ''])
+  await t.rejects(run(), { message: 'worker 0: ' })
+  t.equal(adopted(), 0)
+})
+
 t.test('a worker that does not answer: nothing changes, or it is killed', async t => {
-  const deaf = makeSwitch([well, () => null], 10)
+  const deaf = makeSwitch([well, () => undefined], 10)
   await t.rejects(deaf.run(), { message: 'worker 1: it does not answer' })
   t.equal(deaf.adopted(), 0)
   t.equal(deaf.workers[1].killed, '')
-  const stuck = makeSwitch([well, ({ type }) => (type === 'prepare' ? '' : null)], 10)
+  const stuck = makeSwitch([well, ({ type }) => (type === 'prepare' ? null : undefined)], 10)
   stuck.workers[1].onKill = () => stuck.it.ended(stuck.workers[1])
   await stuck.run()
   t.equal(stuck.adopted(), 1)
@@ -113,7 +149,7 @@ t.test('a late answer to an earlier step counts for nothing', async t => {
   const { it, workers, run, adopted } = makeSwitch([
     ({ type, id }, worker) => {
       if (type === 'commit') it.onMessage(worker, { id: id - 1, error: 'late' })
-      return ''
+      return null
     },
   ])
   await run()
@@ -122,14 +158,14 @@ t.test('a late answer to an earlier step counts for nothing', async t => {
 })
 
 t.test('idle waits for the outcome, good or bad', async t => {
-  for (const outcome of ['', 'a bad key']) {
+  for (const outcome of [null, 'a bad key']) {
     /** @type {() => void} */
     let answer = () => {}
     const { it, workers, run } = makeSwitch([
       ({ type, id }, worker) => {
-        if (type === 'commit') return ''
+        if (type === 'commit') return null
         answer = () => it.onMessage(worker, { id, error: outcome })
-        return null
+        return undefined
       },
     ])
     const done = run().catch(() => {})
@@ -142,6 +178,6 @@ t.test('idle waits for the outcome, good or bad', async t => {
     answer()
     await done
     await it.idle
-    t.equal(workers[0].config, outcome === '' ? 'new 0' : 'old')
+    t.equal(workers[0].config, outcome === null ? 'new 0' : 'old')
   }
 })

@@ -1,7 +1,8 @@
-// The start of the reloads: it must not fail when the hooks module cannot be looked at.
+// The start of the reloads, which must not fail when the hooks module cannot be looked at, and their end.
 
 import { join } from 'node:path'
 import t from 'tap'
+import { loadConfig } from '../../src/config/load.js'
 import { Reload } from '../../src/primary/reload.js'
 
 t.test(
@@ -28,3 +29,32 @@ t.test(
       )
   },
 )
+
+t.test('a check that does not end is not waited for, nor does it block later reloads', async t => {
+  /** @type {any[]} */
+  const lines = []
+  /** @type {AbortSignal[]} */
+  const signals = []
+  const reload = new Reload(
+    /** @type {any} */ ({
+      pool: { config: loadConfig({}).config, driver: 'node' },
+      log: { error: (/** @type {any} */ fields, /** @type {string} */ msg) => lines.push([msg, fields]) },
+      read: () => loadConfig({}),
+      check: (/** @type {any} */ _next, /** @type {any} */ _now, /** @type {AbortSignal} */ signal) => {
+        signals.push(signal)
+        return new Promise(() => {})
+      },
+      applied() {},
+      checkTimeout: 10,
+    }),
+  )
+  const reason = 'the check of the new configuration did not end within 0.01 s'
+  const outcomes = [reload.request(), reload.request()]
+  for (const outcome of outcomes)
+    await t.rejects(outcome, { message: `configuration not reloaded: ${reason}` })
+  t.same(lines, Array(2).fill(['configuration not reloaded', { reason }]))
+  t.same(
+    signals.map(({ aborted }) => aborted),
+    [true, true],
+  )
+})

@@ -20,10 +20,10 @@ const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 /**
  * @param {string | string[]} address
  * @param {Record<string, unknown>} [redis] more of `engine.redis`
- * @param {any[]} [lines] get what is logged
+ * @param {any[]} [lines] get what is logged @param {AbortSignal} [signal] ends a wait
  * @returns {Promise<string>} what is wrong, '' if nothing
  */
-async function faultOf(address, redis = {}, lines = []) {
+async function faultOf(address, redis = {}, lines = [], signal) {
   // On a busy machine a server may need its time to accept a connection.
   const base = {
     engine: { type: 'redis', redis: { connect_timeout: '10s', io_timeout: '10s', ...redis, address } },
@@ -31,7 +31,7 @@ async function faultOf(address, redis = {}, lines = []) {
   const { config } = loadConfig({ base })
   const log = /** @type {any} */ ({ info: (/** @type {any[]} */ ...args) => lines.push(args) })
   try {
-    await probeRedis(config.engine.redis, log)
+    await probeRedis(config.engine.redis, log, signal)
     return ''
   } catch (error) {
     if (error.constructor !== Error) throw error
@@ -377,6 +377,19 @@ t.test('signals while it waits for Redis: SIGHUP and SIGUSR2 change nothing, SIG
   second.kill('SIGUSR2')
   fault = 'ERR max number of clients reached'
   t.strictSame(await once(second, 'exit'), [1, null], 'it has gone on')
+})
+
+t.test('while Redis is loading its data, a check waits until its signal is aborted', async t => {
+  const hello = '%1\r\n+server\r\n+redis\r\n'
+  const place = await fakeRedis(t, ([command]) =>
+    command === 'HELLO' ? hello : '-LOADING Redis is loading\r\n',
+  )
+  const late = new AbortController()
+  const lines = /** @type {any[]} */ ([])
+  const fault = faultOf(place, {}, lines, late.signal)
+  await until(() => lines.length > 0)
+  late.abort(new Error('too late'))
+  t.equal(await fault, 'too late')
 })
 
 t.test('while Redis is loading its data, a start waits and says so', async t => {

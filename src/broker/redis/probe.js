@@ -310,10 +310,11 @@ function checkTarget(target, prefix) {
 /**
  * Resolves when every configured Redis can be used; waits for servers that are loading their data.
  * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
- * @param {import('pino').Logger} log @returns {Promise<void>}
+ * @param {import('pino').Logger} log @param {AbortSignal} [signal] ends the wait
+ * @returns {Promise<void>}
  * @throws {Error} one line that states the fault, without passwords
  */
-export async function probeRedis(redis, log) {
+export async function probeRedis(redis, log, signal) {
   let targets = parseTargets(redis)
   let loggedAt = 0
   for (;;) {
@@ -330,5 +331,6 @@ export async function probeRedis(redis, log) {
     }
     targets = targets.filter((_, i) => results[i].status === 'rejected')
     await sleep(LOADING_POLL)
+    signal?.throwIfAborted()
   }
 }
