@@ -8,6 +8,7 @@ import { LifecycleLog } from '../lifecycle/index.js'
 import { defaultWorkers } from '../stats/control-groups.js'
 import { deriveCursorKey } from '../transport/uni-poll/cursor.js'
 import { probePorts, urlOf } from './address.js'
+import { balance } from './balance.js'
 import { ConfigSwitch } from './config-switch.js'
 import { KeySets } from './key-sets.js'
 import { LIVENESS_TICK_MS } from './liveness.js'
@@ -39,7 +40,6 @@ export class WorkerPool {
   #host
   /** @type {NodeIdentity} */
   node
-  /** Shared by all workers, also later ones. */
   #cursorKey
   #keySets = new KeySets()
   /** Used if no secret is configured. */
@@ -186,7 +186,7 @@ export class WorkerPool {
         this.#sendCounts(process)
         break
       default:
-        if (message.type === 'sample') process.liveness.heard(message.debugged)
+        if (message.type === 'sample') process.sampled(message)
         this.observer.message(process, message)
     }
   }
@@ -325,12 +325,12 @@ export class WorkerPool {
   #watch() {
     const stuck = new Set(this.#host.tick())
     for (const process of this.#processes) {
-      if (stuck.has(process.name)) process.stuck('it did not read from the broker')
-      const reason = process.liveness.tick()
+      const reason = stuck.has(process.name) ? 'it did not read from the broker' : process.liveness.tick()
       if (reason) process.stuck(reason)
     }
     this.queues.tick(stuck)
     this.#checkReadiness()
+    if (this.driver === 'node') balance([...this.#processes])
   }
 
   /** Whether the gateway ends. */

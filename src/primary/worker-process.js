@@ -10,6 +10,7 @@ import { workerFlags } from './worker-flags.js'
 /** @import { KnownKeys } from '../auth/jwks.js' */
 /** @import { Blocks } from '../hooks/watch.js' */
 /** @import { LifecycleLog } from '../lifecycle/index.js' */
+/** @import { WorkerSample } from '../stats/schema.js' */
 
 /**
  * @typedef {object} WorkerStart the first message to a worker
@@ -36,13 +37,17 @@ const PROGRAM = fileURLToPath(new URL('../worker/main.js', import.meta.url))
 
 /**
  * Forks a worker. The settings of `cluster` belong to the whole process: an embedding program finds its own ones as
- * they were.
+ * they were, except that the first fork of the process fixes the scheduling policy.
+ *
+ * Workers with the socket server `node` accept from a listening socket that they share. With round robin the primary
+ * would accept, and pass each connection on in three messages: a third of the cost of a connect. Connections passed to
+ * a worker that is stopped and then killed would stay open in the primary.
  * @param {boolean} lifecycle whether it has events for the lifecycle log
  * @param {boolean} watched whether its hooks are
  * @returns {Worker}
  */
 function fork(lifecycle, watched) {
-  const { settings } = cluster
+  const { settings, schedulingPolicy } = cluster
   /** @type {('inherit' | 'ipc' | 'pipe' | 'ignore')[]} */
   const stdio = [...STDIO]
   if (lifecycle) stdio[LIFECYCLE] = 'pipe'
@@ -55,12 +60,13 @@ function fork(lifecycle, watched) {
     execArgv: workerFlags(process.execArgv),
     stdio,
   }
-  const forks = /** @type {{settings: any}} */ (cluster)
+  const forks = /** @type {{settings: any, schedulingPolicy: number}} */ (cluster)
   forks.settings = own
+  forks.schedulingPolicy = cluster.SCHED_NONE
   try {
     return cluster.fork()
   } finally {
-    forks.settings = settings
+    Object.assign(forks, { settings, schedulingPolicy })
   }
 }
 
@@ -97,6 +103,10 @@ export class WorkerProcess {
   draining = false
   /** Its connections. */
   open = 0
+  /** @type {WorkerSample | null} */
+  sample = null
+  /** Whether it leaves new connections to the other workers. */
+  resting = false
   /** Reason of its end, where its exit code does not say it. */
   reason = ''
   /** Whether it has ended as it should, after all that it had to do. */
@@ -198,6 +208,12 @@ export class WorkerProcess {
     this.listening = true
     this.liveness.listens()
     this.#onStarted('')
+  }
+
+  /** Its sample of a second. @param {{sample: WorkerSample, debugged: boolean}} message */
+  sampled({ sample, debugged }) {
+    this.liveness.heard(debugged)
+    this.sample = sample
   }
 
   /** It has exited. @param {string} reason @param {boolean} clean */

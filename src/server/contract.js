@@ -88,9 +88,9 @@
  * @property {(tls: import('./tls.js').ServerTls) => () => void} prepareTls of a server with TLS: reads another
  *   certificate. The returned function uses it for new connections; those that are open go on. uws cannot: there it
  *   shows only that a new server can use it. Throws one clear Error
- * @property {(host: string, port: number) => Promise<void>} listen every worker listens on the same port itself
- *   (SO_REUSEPORT, several accept queues) where the platform can; else through `cluster`. Rejects with one clear
- *   Error. May be called again after `stopListening`
+ * @property {(host: string, port: number) => Promise<void>} listen every worker listens on the same port: uws
+ *   with sockets of its own (SO_REUSEPORT, several accept queues), node with one that `cluster` shares among the workers.
+ *   Rejects with one clear Error. May be called again after `stopListening`
  * @property {(connection: Connection, data: string | Uint8Array, binary: boolean) => void} send in order with earlier
  *   publications to the connection. Never throws, also not on a closed connection
  * @property {(connection: Connection) => void} ping a WebSocket ping frame

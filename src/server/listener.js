@@ -38,6 +38,9 @@ function openAny() {
  */
 export class Listener {
   paused = false
+  /** New connections are left to the workers with which this one shares the listening socket. */
+  #resting = false
+  #stopped = false
   #endpoints
   #onChange
   #reserve
@@ -65,8 +68,18 @@ export class Listener {
     this.#stopChecks = setAlignedInterval(() => this.#check(), CHECK_MS)
   }
 
+  /** @param {boolean} on */
+  rest(on) {
+    if (this.#stopped || on === this.#resting) return
+    this.#resting = on
+    if (this.paused) return
+    if (on) this.#close()
+    else this.#listenAgain()
+  }
+
   /** For good: new connections are not accepted, existing ones stay. */
   stopListening() {
+    this.#stopped = true
     this.#stopChecks()
     this.#release(0)
     for (const { server } of this.#endpoints) server.drain()
@@ -80,7 +93,7 @@ export class Listener {
     const free = openAny()
     if (free !== -1) return closeSync(free)
     this.paused = true
-    for (const { server } of this.#endpoints) server.stopListening()
+    this.#close()
     this.#release(0)
     this.#onChange(true)
   }
@@ -90,10 +103,24 @@ export class Listener {
     this.#release(enough ? this.#reserve : 0)
     if (!enough) return
     this.paused = false
+    if (this.#resting) this.#onChange(false)
+    else this.#listenAgain(() => this.#onChange(false))
+  }
+
+  #close() {
+    for (const { server } of this.#endpoints) server.stopListening()
+  }
+
+  /** @param {() => void} [done] */
+  #listenAgain(done = () => {}) {
     Promise.all(this.#endpoints.map(({ server, host, port }) => server.listen(host, port))).then(
-      () => this.#onChange(false),
       () => {
-        for (const { server } of this.#endpoints) server.stopListening()
+        // It may have changed meanwhile.
+        if (this.#resting || this.#stopped) this.#close()
+        done()
+      },
+      () => {
+        this.#close()
         this.#release(0)
         this.paused = true
       },

@@ -2,7 +2,8 @@
 // main.js builds the parts, connects them and listens; context.js holds those that sessions, transports and API need.
 // May import every room but primary/ and cli/; demo, metrics, admin, event proxies and the Redis engine are loaded only
 // if configured.
-// Messages of the primary: start, workers, elsewhere, prepare, commit, drain, stats, gc, log. A worker ends with it.
+// Messages of the primary: start, workers, elsewhere, rest, prepare, commit, drain, stats, gc, log. A worker ends with
+// it.
 
 import { url as inspectorUrl } from 'node:inspector'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -330,6 +331,9 @@ async function run(start) {
         break
       case 'elsewhere':
         admission.elsewhere = message.count
+        break
+      case 'rest':
+        listener.rest(message.on)
         break
       case 'drain':
         end(message)
