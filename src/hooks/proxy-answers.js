@@ -2,6 +2,7 @@
 
 import { Disconnect, disconnects, ReplyError } from '../errors.js'
 import { bytesPayload, decodeBase64, NO_PAYLOAD, textPayload, toJson } from '../protocol/payload.js'
+import { closeReason } from '../server/text.js'
 import { CallFailed } from './contract.js'
 
 /** @import { Payload } from '../protocol/payload.js' */
@@ -17,17 +18,7 @@ import { CallFailed } from './contract.js'
  * @property {{code: number, reason: string} | null} disconnect
  */
 
-const MAX_REASON_BYTES = 123
 const DEFAULT_REASON = 'disconnected'
-
-/** @param {string} text @param {number} bytes @returns {string} cut between two characters */
-function cut(text, bytes) {
-  if (Buffer.byteLength(text) <= bytes) return text
-  let end = Math.min(bytes, text.length)
-  while (Buffer.byteLength(text.slice(0, end)) > bytes) end--
-  const last = text.charCodeAt(end - 1)
-  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? end - 1 : end)
-}
 
 /**
  * @param {{code: number, reason: string}} given @returns {Disconnect} one that a close frame can carry: 3004 for codes
@@ -35,10 +26,7 @@ function cut(text, bytes) {
  */
 function disconnectOf({ code, reason }) {
   const usable = code >= 3000 && code <= 4999
-  return new Disconnect(
-    usable ? code : disconnects.internal.code,
-    cut(reason, MAX_REASON_BYTES) || DEFAULT_REASON,
-  )
+  return new Disconnect(usable ? code : disconnects.internal.code, closeReason(reason) || DEFAULT_REASON)
 }
 
 /** @param {string | Buffer} raw of `data` @returns {Payload} */

@@ -3,6 +3,12 @@
 //
 // A connection or stream (an HTTP response that continues) is the driver's own handle, opaque to others except for its
 // `session` property, which belongs to the transport. There is no wrapper: with a million connections objects count.
+//
+// Text that goes out (bodies, messages, values of headers, close reasons) is sent as UTF-8; half a surrogate pair is sent
+// as U+FFFD. A header that HTTP cannot carry is logged, and the answer is 500 without a body. Values of request headers
+// have a character for each byte, as in node:http: they can be sent on unchanged, and `fromBytes` decodes UTF-8. uws on
+// x64 drops bytes beyond ASCII at both ends of a value. node refuses a request target with bytes beyond ASCII, uws
+// decodes it as UTF-8.
 
 /**
  * @typedef {object} Connection one WebSocket, valid from `open` until `close` has been called
@@ -102,7 +108,7 @@
  *   one write
  * @property {(connection: Connection) => number} buffered bytes not yet given to the kernel
  * @property {(connection: Connection, code: number, reason: string) => void} close sends what is buffered, then a close
- *   frame; a peer that does not read or answer is cut after 5 s, so that no descriptor and no memory remain. After that
+ *   frame, whose reason is cut to 123 bytes between two characters; a peer that does not read or answer is cut after 5 s, so that no descriptor and no memory remain. After that
  *   call nothing more is sent, `message` and `overflow` are not called again, and `close` is called once, now or later
  * @property {(connection: Connection) => void} terminate cuts the connection without a close frame
  * @property {(client: Connection | Stream) => string} remoteAddress of an open connection or stream, as text; '' after

@@ -1,4 +1,5 @@
 import { addressOf, NodeStream, onceClosed } from './node-stream.js'
+import { headersInBytes } from './text.js'
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 /** @import { Exchange, StreamRoute } from './contract.js' */
@@ -107,15 +108,17 @@ export class NodeExchange {
   /** @param {number} status @param {Record<string, string> | null} headers @param {string | Uint8Array} body */
   reply(status, headers, body) {
     if (this.gone || this.#res === null) return
+    const head = this.#head(headers)
+    if (head === null) return
     this.waiter = null
     if (this.#host.closing) this.#res.shouldKeepAlive = false
     if (status === 204 || status === 304) {
-      this.#res.writeHead(status, headers ?? {})
+      this.#res.writeHead(status, head)
       this.#res.end()
       return
     }
     const length = Buffer.byteLength(body)
-    this.#res.writeHead(status, { ...headers, 'Content-Length': length })
+    this.#res.writeHead(status, { ...head, 'Content-Length': length })
     this.#res.end(body)
     // node:http replaces the timeout when the answer is complete. A pipelined answer has no socket yet.
     if (length > LARGE_ANSWER) this.#res.socket?.setTimeout(UNREAD_TIMEOUT)
@@ -142,11 +145,23 @@ export class NodeExchange {
       this.reply(status, headers, '')
       return null
     }
+    const head = this.#head(headers)
+    if (head === null) return null
     this.#streaming = true
     this.#waiter = null
     this.#count(false)
-    res.writeHead(status, headers ?? {})
+    res.writeHead(status, head)
     return new NodeStream(res, this.#req.socket, route, this.#host)
+  }
+
+  /** @param {Record<string, string> | null} headers @returns {Record<string, string> | null} null: the answer was 500 */
+  #head(headers) {
+    try {
+      return headersInBytes(headers)
+    } catch (error) {
+      this.fail(error)
+      return null
+    }
   }
 
   /** A handler has thrown. @param {Error} error */

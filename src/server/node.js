@@ -10,6 +10,7 @@ import { NodeConnection, Topics } from './node-connection.js'
 import { NodeExchange } from './node-exchange.js'
 import { addressOf } from './node-stream.js'
 import { Routes } from './routes.js'
+import { checkHeader, closeReason } from './text.js'
 import { nodeTls } from './tls.js'
 import { encodeCompressed, encodeMessage } from './websocket-frame.js'
 
@@ -212,7 +213,7 @@ export class NodeServer {
     if (connection.closeCode !== 0) return
     connection.closeCode = code
     connection.closeReason = reason
-    connection.close(code, reason)
+    connection.close(code, closeReason(reason))
   }
 
   /** @param {Handle} connection */
@@ -350,7 +351,10 @@ export class NodeServer {
     let answer = 500
     try {
       // `handleUpgrade` drops a client that has left, without `open`.
-      answer = req.socket.readable && req.socket.writable ? route.upgrade(exchange, protocol) : 400
+      const refused = req.socket.readable && req.socket.writable ? route.upgrade(exchange, protocol) : 400
+      if (refused instanceof UpgradeRefusal)
+        for (const name in refused.headers) checkHeader(name, refused.headers[name])
+      answer = refused
     } catch (error) {
       this.#host.log(error)
     }

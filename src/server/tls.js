@@ -29,11 +29,12 @@ export function nodeTls({ cert_pem: cert, key_pem: key, client_ca_pem: ca }) {
  */
 export function createSecureApp(uws, { cert_pem, key_pem }) {
   const folder = privateFolder()
-  const files = { cert_file_name: join(folder, 'cert.pem'), key_file_name: join(folder, 'key.pem') }
+  const files = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
   try {
-    writeFileSync(files.cert_file_name, cert_pem, { mode: 0o600 })
-    writeFileSync(files.key_file_name, key_pem, { mode: 0o600 })
-    return uws.SSLApp({ ...files, ssl_prefer_low_memory_usage: true })
+    writeFileSync(files.cert, cert_pem, { mode: 0o600 })
+    writeFileSync(files.key, key_pem, { mode: 0o600 })
+    const [cert_file_name, key_file_name] = [files.cert, files.key].map(file => Buffer.from(file))
+    return uws.SSLApp({ cert_file_name, key_file_name, ssl_prefer_low_memory_usage: true })
   } catch (error) {
     throw new Error(`the socket server cannot use the certificate: ${error?.message ?? error}`)
   } finally {

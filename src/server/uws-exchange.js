@@ -1,29 +1,22 @@
-import { STATUS_CODES } from 'node:http'
+import { asBytes, headBytes, inBytes } from './text.js'
 
 /** @import { HttpRequest, HttpResponse } from 'uWebSockets.js' */
 /** @import { Exchange, Stream, StreamRoute } from './contract.js' */
+/** @import { Head } from './text.js' */
 
-/** Beyond ASCII. */
-const WIDE = /[^\0-\x7f]/
+/** In text that the library has decoded: bytes that were no UTF-8. */
+const REPLACEMENT = '\ufffd'
+const CONTENT_LENGTH = Buffer.from('Content-Length')
+const [, CONNECTION, CLOSE] = headBytes(200, { Connection: 'close' })
 
-/**
- * @param {string} text that the library has read as UTF-8
- * @returns {string} a character for each byte, as node:http reads headers: they can be sent on unchanged
- */
-const inBytes = text => (WIDE.test(text) ? Buffer.from(text).toString('latin1') : text)
-
-/**
- * MUST be called within a cork, like all writes of the library.
- * @param {HttpResponse} res
- * @param {number} status
- * @param {Record<string, string> | null} headers
- */
-export function writeHead(res, status, headers) {
+/** MUST be called within a cork, like all writes of the library. @param {HttpResponse} res @param {Head} head */
+export function writeHead(res, head) {
   // The library writes 200 by itself.
-  if (status !== 200) res.writeStatus(`${status} ${STATUS_CODES[status] ?? 'Unknown'}`)
-  if (headers !== null) for (const name in headers) res.writeHeader(name, headers[name])
+  if (head[0] !== OK) res.writeStatus(head[0])
+  for (let i = 1; i < head.length; i += 2) res.writeHeader(head[i], head[i + 1])
 }
 
+const [OK] = headBytes(200, null)
 const EMPTY_BODY = Buffer.alloc(0)
 
 /**
@@ -71,14 +64,17 @@ export class UwsExchange {
 
   /** @param {string} name */
   header(name) {
-    return this.#req === null ? '' : this.#req.getHeader(name)
+    return this.#req === null ? '' : this.#req.getHeader(asBytes(name))
   }
 
   headers() {
+    const req = this.#req
     /** @type {string[]} */
     const lines = []
-    this.#req?.forEach((name, value) => {
-      lines.push(name, inBytes(value))
+    req?.forEach((name, value) => {
+      // The library has decoded it as UTF-8. For the first header of a name, `getHeader` also has bytes that are none.
+      const lost = value.includes(REPLACEMENT) && !lines.includes(name)
+      lines.push(name, lost ? req.getHeader(asBytes(name)) : inBytes(value))
     })
     return lines
   }
@@ -136,9 +132,11 @@ export class UwsExchange {
   /** @param {number} status @param {Record<string, string> | null} headers @param {string | Uint8Array} body */
   reply(status, headers, body) {
     if (this.gone) return
+    const head = this.#head(status, headers)
+    if (head === null) return
     this.#end()
-    if (this.#corked) this.#write(status, headers, body)
-    else this.#res.cork(() => this.#write(status, headers, body))
+    if (this.#corked) this.#write(status, head, body)
+    else this.#res.cork(() => this.#write(status, head, body))
   }
 
   /**
@@ -152,8 +150,23 @@ export class UwsExchange {
       this.reply(status, headers, '')
       return null
     }
+    const head = this.#head(status, headers)
+    if (head === null) return null
     this.#end()
-    return this.#host.streams.begin(this.#res, status, headers, route)
+    return this.#host.streams.begin(this.#res, head, route)
+  }
+
+  /**
+   * @param {number} status @param {Record<string, string> | null} headers
+   * @returns {Head | null} null: HTTP cannot carry it, and the answer was 500
+   */
+  #head(status, headers) {
+    try {
+      return headBytes(status, headers)
+    } catch (error) {
+      this.fail(error)
+      return null
+    }
   }
 
   /** The handler has returned: an answer may follow later. */
@@ -169,22 +182,22 @@ export class UwsExchange {
     this.reply(500, null, '')
   }
 
-  /** @param {number} status @param {Record<string, string> | null} headers @param {string | Uint8Array} body */
-  #write(status, headers, body) {
+  /** @param {number} status @param {Head} head @param {string | Uint8Array} body */
+  #write(status, head, body) {
     const res = this.#res
     const { closing } = this.#host
-    writeHead(res, status, headers)
+    writeHead(res, head)
     const bare = this.method === 'HEAD' || status === 204 || status === 304
     // The library cannot end a connection after an answer without body: the client does, as the header asks it to.
-    if (closing && bare) res.writeHeader('Connection', 'close')
+    if (closing && bare) res.writeHeader(CONNECTION, CLOSE)
     if (this.method === 'HEAD') {
       // `endWithoutBody` with a length argument would wait forever for a body.
-      res.writeHeader('Content-Length', `${Buffer.byteLength(body)}`)
+      res.writeHeader(CONTENT_LENGTH, asBytes(String(Buffer.byteLength(body))))
       res.endWithoutBody()
     } else if (status === 204 || status === 304) {
       res.endWithoutBody()
     } else {
-      res.end(body, closing)
+      res.end(asBytes(body), closing)
     }
   }
 

@@ -1,9 +1,11 @@
 import { ChunkMaker, withPiece } from './chunk-maker.js'
+import { asBytes } from './text.js'
 import { addressOf, writeHead } from './uws-exchange.js'
 
 /** @import { HttpResponse } from 'uWebSockets.js' */
 /** @import { Pending } from './chunk-maker.js' */
 /** @import { Backlog, StreamRoute } from './contract.js' */
+/** @import { Head } from './text.js' */
 
 /**
  * A stream is the library's response itself, with these properties.
@@ -13,7 +15,7 @@ import { addressOf, writeHead } from './uws-exchange.js'
  * @property {number} state
  * @property {Pending} pending written in this turn of the event loop; not null: the stream is in the list to flush
  * @property {StreamQueue | null} queue messages for a client with a backlog
- * @property {{status: number, headers: Record<string, string> | null} | null} head until it was sent
+ * @property {Head | null} head until it was sent
  *
  * @typedef {HttpResponse & StreamState} UwsStream
  */
@@ -105,19 +107,19 @@ export class UwsStreams {
   #drained = true
   #writeCorked = () => {
     this.#writeHead()
-    this.#drained = this.#target.write(this.#chunk)
+    this.#drained = this.#target.write(asBytes(this.#chunk))
   }
   #endCorked = () => {
     this.#writeHead()
-    this.#target.end(this.#chunk)
+    this.#target.end(asBytes(this.#chunk))
   }
 
   /**
-   * @param {HttpResponse} res @param {number} status @param {Record<string, string> | null} headers
+   * @param {HttpResponse} res @param {Head} head
    * @param {StreamRoute} route
    * @returns {UwsStream}
    */
-  begin(res, status, headers, route) {
+  begin(res, head, route) {
     let group = this.#groups.get(route)
     if (group === undefined) this.#groups.set(route, (group = { route, streams: this }))
     const stream = /** @type {UwsStream} */ (res)
@@ -126,7 +128,7 @@ export class UwsStreams {
     stream.state = OPEN
     stream.pending = null
     stream.queue = null
-    stream.head = { status, headers }
+    stream.head = head
     // One bound function for both handlers needs less memory than closures.
     const signal = onSignal.bind(stream)
     res.onAborted(/** @type {() => void} */ (signal))
@@ -321,7 +323,7 @@ export class UwsStreams {
     const { head } = this.#target
     if (head === null) return
     this.#target.head = null
-    writeHead(this.#target, head.status, head.headers)
+    writeHead(this.#target, head)
   }
 
   /** @param {UwsStream} stream */

@@ -1,6 +1,7 @@
 import { SlicedWork } from '../slices.js'
 import { Backlog, retryAfter, UpgradeRefusal } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
+import { asBytes, closeReason, topicBytes } from './text.js'
 import { addressOf, UwsExchange } from './uws-exchange.js'
 
 /** @import { HttpRequest, HttpResponse, TemplatedApp, us_socket_context_t } from 'uWebSockets.js' */
@@ -28,6 +29,12 @@ const TOO_LONG = 'Received too big message'
 const CLOSE_TIMEOUT = 5000
 /** With 0, the timeout that `end()` arms closes the descriptor at the library's next 4 s tick. */
 const NO_IDLE_TIMEOUT = 0
+
+const NOTHING = Buffer.alloc(0)
+const DEFLATE = Buffer.from(DEFLATE_OFFER)
+const [PROTOCOL, EXTENSIONS, KEY] = ['protocol', 'extensions', 'key'].map(name =>
+  Buffer.from(`sec-websocket-${name}`),
+)
 
 /** Empty: `upgrade()` copies user data onto the socket, property by property. */
 const NO_USER_DATA = Object.freeze({})
@@ -88,7 +95,7 @@ export class UwsWebSockets {
     this.#groups.push(group)
     this.#compressFrom = Math.min(this.#compressFrom, group.compressFrom)
     this.#sweepAbove = Math.min(this.#sweepAbove, route.maxBuffered / 2)
-    this.#app.ws(path, {
+    this.#app.ws(asBytes(path), {
       // One compressor and decompressor for all. The library compresses for each receiver, at its own level.
       compression: !route.compression ? 0 : this.#uws.SHARED_COMPRESSOR | this.#uws.SHARED_DECOMPRESSOR,
       idleTimeout: NO_IDLE_TIMEOUT,
@@ -112,7 +119,7 @@ export class UwsWebSockets {
     if (ws.place < 0) return
     if (this.#corked) this.#leavesLater(ws)
     const compress = data.length >= ws.group.compressFrom
-    if (ws.send(data, binary, compress) === 1) return
+    if (ws.send(asBytes(data), binary, compress) === 1) return
     this.#dirty = true
     if (ws.getBufferedAmount() <= ws.group.route.maxBuffered) return
     // Later: the caller may be in the middle of its work.
@@ -132,17 +139,17 @@ export class UwsWebSockets {
 
   /** @param {any} ws @param {string} topic */
   subscribe(ws, topic) {
-    if (ws.place >= 0) ws.subscribe(topic)
+    if (ws.place >= 0) ws.subscribe(topicBytes(topic))
   }
 
   /** @param {any} ws @param {string} topic */
   unsubscribe(ws, topic) {
-    if (ws.place >= 0) ws.unsubscribe(topic)
+    if (ws.place >= 0) ws.unsubscribe(topicBytes(topic))
   }
 
   /** @param {string} topic @param {string | Uint8Array} data @param {boolean} binary */
   publish(topic, data, binary) {
-    this.#app.publish(topic, data, binary, data.length >= this.#compressFrom)
+    this.#app.publish(topicBytes(topic), asBytes(data), binary, data.length >= this.#compressFrom)
     this.#dirty = true
     this.#unswept += data.length
     // In slices that begin later: the data is not in the sockets yet, and the caller may be in the middle of its work.
@@ -176,10 +183,10 @@ export class UwsWebSockets {
     if (ws.place < 0) return
     this.#remove(ws)
     if (ws.getBufferedAmount() === 0) {
-      ws.end(code, reason)
+      ws.end(code, asBytes(closeReason(reason)))
       return
     }
-    for (const topic of ws.getTopics()) ws.unsubscribe(topic)
+    for (const topic of ws.getTopics()) ws.unsubscribe(topicBytes(topic))
     this.#pendingCloses.add(ws, code, reason)
   }
 
@@ -211,7 +218,7 @@ export class UwsWebSockets {
    */
   #upgrade(path, route, res, req, context) {
     const exchange = new UwsExchange(res, req, 'GET', path, this.#host)
-    const protocol = chooseSubprotocol(req.getHeader('sec-websocket-protocol'), route.protocols)
+    const protocol = chooseSubprotocol(req.getHeader(PROTOCOL), route.protocols)
     let accepted
     try {
       accepted = route.upgrade(exchange, protocol)
@@ -228,9 +235,11 @@ export class UwsWebSockets {
       return
     }
     this.#accepted = accepted
-    const deflate = route.compression && offersDeflate(req.getHeader('sec-websocket-extensions'))
-    const extensions = deflate ? DEFLATE_OFFER : ''
-    res.upgrade(NO_USER_DATA, req.getHeader('sec-websocket-key'), protocol, extensions, context)
+    const deflate = route.compression && offersDeflate(req.getHeader(EXTENSIONS))
+    // Not `asBytes`, which `open` uses, too.
+    const chosen = protocol === '' ? NOTHING : Buffer.from(protocol)
+    const key = Buffer.from(req.getHeader(KEY), 'latin1')
+    res.upgrade(NO_USER_DATA, key, chosen, deflate ? DEFLATE : NOTHING, context)
   }
 
   /** @param {Group} group @param {any} ws */
@@ -368,7 +377,8 @@ class PendingCloses {
   /** The peer has read something. @param {any} ws */
   drained(ws) {
     const notice = this.#waiting.get(ws)
-    if (notice !== undefined && ws.getBufferedAmount() === 0) ws.end(notice.code, notice.reason)
+    if (notice !== undefined && ws.getBufferedAmount() === 0)
+      ws.end(notice.code, asBytes(closeReason(notice.reason)))
   }
 
   /** Cuts connections after their deadline. */

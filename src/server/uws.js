@@ -1,6 +1,7 @@
 import { setAlignedInterval } from '../aligned-interval.js'
 import { Backlog } from './contract.js'
 import { Routes } from './routes.js'
+import { asBytes } from './text.js'
 import { createSecureApp } from './tls.js'
 import { UwsExchange } from './uws-exchange.js'
 import { UwsStreams } from './uws-streams.js'
@@ -86,7 +87,7 @@ export class UwsServer extends UwsWebSockets {
       }
       // Omit an empty host (all addresses): the library would read it as the port.
       if (host === '') this.#app.listen(port, listening)
-      else this.#app.listen(host, port, listening)
+      else this.#app.listen(asBytes(host), port, listening)
       if (i === 0 && this.#listeners.length === before) {
         throw new Error(`cannot listen on ${host}:${port}: the address is in use, or not one of this machine`)
       }
@@ -184,10 +185,12 @@ export class UwsServer extends UwsWebSockets {
       for (const [method, native] of Object.entries(UWS_METHODS)) {
         const handler = methods.get(method) ?? other
         if (handler === undefined) continue
-        this.#app[native](path, (res, req) => this.#answer(res, req, method, fixed || req.getUrl(), handler))
+        this.#app[native](asBytes(path), (res, req) =>
+          this.#answer(res, req, method, fixed || req.getUrl(), handler),
+        )
       }
       if (other === undefined) continue
-      this.#app.any(path, (res, req) =>
+      this.#app.any(asBytes(path), (res, req) =>
         this.#answer(res, req, req.getCaseSensitiveMethod().toUpperCase(), fixed || req.getUrl(), other),
       )
     }

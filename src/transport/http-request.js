@@ -1,19 +1,20 @@
 // What transports read from an HTTP request. Headers can be read only until the handler of the request returns: then
 // uWebSockets.js reuses the request.
 
+import { fromBytes } from '../server/text.js'
 import { keepHeaders } from '../session/extra.js'
 
 /** @import { Exchange } from '../server/contract.js' */
 
 /**
- * User id from the header that a trusted proxy sets.
+ * User id from the header that a trusted proxy sets, in UTF-8.
  * @param {Exchange} exchange whose handler has not returned yet
  * @param {{client: {user_id_http_header: string}}} config
  * @returns {string} '' if not configured or absent
  */
 export function trustedUser(exchange, { client }) {
   const { user_id_http_header: header } = client
-  return header === '' ? '' : exchange.header(header.toLowerCase())
+  return header === '' ? '' : fromBytes(exchange.header(header.toLowerCase()))
 }
 
 /**

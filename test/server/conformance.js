@@ -5,6 +5,7 @@ import { httpConformance } from './conformance/http.js'
 import { listeningConformance } from './conformance/listening.js'
 import { slowStreamConformance } from './conformance/slow-streams.js'
 import { streamConformance } from './conformance/streams.js'
+import { textConformance } from './conformance/text.js'
 import { webSocketConformance } from './conformance/websocket.js'
 
 /**
@@ -15,6 +16,7 @@ import { webSocketConformance } from './conformance/websocket.js'
  */
 export function conformance(t, driver) {
   t.test('listening', async t => listeningConformance(t, driver))
+  t.test('text', async t => textConformance(t, driver))
   t.test('HTTP', async t => httpConformance(t, driver))
   t.test('streams', async t => streamConformance(t, driver))
   t.test('slow readers of streams', async t => slowStreamConformance(t, driver))

@@ -1,6 +1,7 @@
 // client.user_id_http_header: who the proxy in front says that a client is, on every way in.
 
 import t from 'tap'
+import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { transports } from '../guarantees/receivers.js'
 import { RawClient } from '../raw-client.js'
@@ -43,4 +44,19 @@ t.test('the trusted header names the user, whichever way they come', async t => 
   t.equal(uniPoll.status, 200, 'uni_poll')
   const nobody = await post(`${url}/connection/uni_poll?channel=%23anna&timeout=0`, '', {}, 'GET')
   t.equal(nobody.status, 401, 'without the header nobody is known')
+})
+
+t.test('its value is UTF-8', async t => {
+  for (const driver of drivers) {
+    const gateway = await startGateway(t, {
+      workers: 1,
+      http_server: { driver },
+      ...transports,
+      client: { user_id_http_header: 'X-User-Id', subscribe_to_user_personal_channel: { enabled: true } },
+    })
+    const bytes = { 'X-User-Id': Buffer.from('a€漢z').toString('latin1') }
+    const client = await RawClient.connected(gateway.ws, {}, { headers: bytes })
+    t.same(client.connect.subs, { '#a€漢z': {} }, driver)
+    await client.close()
+  }
 })

@@ -72,7 +72,8 @@ export const clientOptions = live([
   string(
     'client.user_id_http_header',
     '',
-    'Header with the user id, set by a trusted reverse proxy. The proxy must remove this header from client requests.',
+    'Header with the user id, set by a trusted reverse proxy. The proxy must remove this header from client requests. ' +
+      'Use ids in ASCII: uWebSockets.js drops other bytes at both ends of a header.',
   ),
 
   duration('client.ping_interval', '25s', 'Interval of pings to a client. Must be above pong_timeout.', {
