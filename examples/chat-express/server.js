@@ -1,8 +1,10 @@
 // The chat of ../chat with an Express backend instead of hooks: the gateway posts its events to it (event proxies).
 //
-//   npm install halley-gateway express centrifuge
-//   node server.js                             the backend, and the page at http://127.0.0.1:3000/
-//   npx halley-gateway serve -c halley.json    the gateway, in another terminal
+//   node examples/chat-express/server.js       in a checkout, after `npm ci`: the backend, and the page at
+//                                              http://127.0.0.1:3000/
+//   npx halley-gateway serve -c examples/chat-express/halley.json    the gateway, in another terminal
+//
+// In a folder of your own, install the packages `halley-gateway` (docs/install.md), `express` and `centrifuge`.
 //
 // Environment: PORT (3000), GATEWAY (http://127.0.0.1:8000), API_KEY. halley.json has the same port, address and key.
 //

@@ -1,6 +1,6 @@
 // The chat of ../chat in TypeScript, with one room that needs an invitation, room:private. HOOKS is the compiled file:
 //
-//   npm install halley-gateway typescript @types/node
+//   npm install ../../halley-gateway-*.tgz typescript @types/node    (docs/install.md)
 //   npx tsc -p .
 //   HOOKS=$PWD/dist/hooks.js node ../chat/server.js
 

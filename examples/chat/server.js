@@ -1,7 +1,8 @@
 // Serves the page of the chat, and starts a gateway with the rules in hooks.js.
 //
-//   npm install halley-gateway centrifuge
-//   node server.js                  then open http://127.0.0.1:3000/
+//   node examples/chat/server.js    in a checkout, after `npm ci`; then open http://127.0.0.1:3000/
+//
+// In a folder of your own, install the packages `halley-gateway` (docs/install.md) and `centrifuge`.
 //
 // Environment:
 //   PORT, GATEWAY_PORT   ports of the page (3000) and of the gateway (8000); 0 picks a free one

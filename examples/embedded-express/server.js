@@ -1,7 +1,9 @@
 // A chat backend in Express with an embedded gateway: clients post messages to Express, and the gateway delivers them.
 //
-//   npm install halley-gateway express centrifuge
-//   node server.js                  then open http://127.0.0.1:3000/?user=anna
+//   node examples/embedded-express/server.js    in a checkout, after `npm ci`; then open
+//                                               http://127.0.0.1:3000/?user=anna
+//
+// In a folder of your own, install the packages `halley-gateway` (docs/install.md), `express` and `centrifuge`.
 //
 // Environment:
 //   PORT, GATEWAY_PORT   ports of Express (3000) and of the gateway (8000); 0 picks a free one

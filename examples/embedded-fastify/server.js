@@ -1,7 +1,8 @@
 // A shop backend in Fastify with an embedded gateway: customers see the state of their orders as it changes.
 //
-//   npm install halley-gateway fastify
-//   node server.js
+//   node examples/embedded-fastify/server.js    in a checkout, after `npm ci`
+//
+// In a folder of your own, install the packages `halley-gateway` (docs/install.md) and `fastify`.
 //
 // Environment:
 //   PORT, GATEWAY_PORT   ports of Fastify (3000) and of the gateway (8000); 0 picks a free one

@@ -6,10 +6,12 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import ts from 'typescript'
+import { parse } from 'yaml'
+import { DEFAULTS, initialText } from '../../src/config/initial.js'
 import { developmentProfile } from '../../src/config/profile.js'
 import { freePort, startGateway } from '../gateway.js'
 import { withoutProgram } from '../needs.js'
-import { blocksOf, PAGES, withSecrets } from './blocks.js'
+import { blocksOf, PAGES } from './blocks.js'
 import { root, workplace } from './workplace.js'
 
 /** @import { Block } from './blocks.js' */
@@ -149,25 +151,18 @@ function run(t, program, args, { cwd, env }) {
 
 const blocks = PAGES.flatMap(blocksOf).filter(({ notRun, runBy }) => notRun === '' && runBy === '')
 
-/** With a configuration. @param {any} t */
+/** A folder with the file that `config init` writes. @param {any} t */
 async function configured(t) {
-  const config = JSON.stringify({
-    workers: 1,
-    http_server: { address: '127.0.0.1', port: await freePort() },
-    http_api: { key: withSecrets('32 random bytes') },
-    client: {
-      token: { hmac_secret_key: withSecrets('32 random bytes') },
-      allowed_origins: ['https://example.com'],
-    },
-    channel: { without_namespace: { presence: true } },
-    log: { level: 'none' },
-    stats: { socket: 'none' },
-  })
-  return workplace(t, ['centrifuge', 'ws'], {
-    'config.json': config,
-    'config.yaml': config,
-    'halley.json': config,
-  })
+  const initial = initialText({ ...DEFAULTS, port: await freePort() })
+  const text = `${initial.replace('http_server:\n', 'http_server:\n  address: 127.0.0.1\n')}
+workers: 1
+log:
+  level: none
+stats:
+  socket: none
+`
+  const json = JSON.stringify(parse(text))
+  return workplace(t, ['centrifuge', 'ws'], { 'config.json': json, 'config.yaml': text, 'halley.json': json })
 }
 
 t.test('every block of this kind compiles', async t => {

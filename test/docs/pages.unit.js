@@ -71,3 +71,13 @@ t.test('pages of examples name an icon: browsers do not ask the backend for /fav
   for (const { name, text } of [...pages, { name: 'docs/chat.md', text: read('chat.md') }])
     t.match(text, '<link rel="icon" href="data:," />', name)
 })
+
+t.test('docs/install.md names every optional package', async t => {
+  const { peerDependencies } = JSON.parse(read('../package.json'))
+  const rows = read('install.md').match(/^\| `npm install [^|]+\|/gm) ?? []
+  for (const name of Object.keys(peerDependencies))
+    t.ok(
+      rows.some(row => row.includes(`${name}@`)),
+      name,
+    )
+})

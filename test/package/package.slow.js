@@ -40,6 +40,11 @@ t.test('the package holds what is needed and no more', async t => {
   const mb = (/** @type {number} */ bytes) => `${(bytes / 1e6).toFixed(2)} MB`
   t.comment(`tarball ${mb(size)}, unpacked ${mb(unpackedSize)}, ${files.length} files`)
   t.ok(size < MOST_PACKED && unpackedSize < MOST_UNPACKED, `${mb(size)}, ${mb(unpackedSize)}`)
+  const stated = /tarball of ([\d.]+) MB, ([\d.]+) MB unpacked/.exec(
+    await readFile(join(root, 'docs/install.md'), 'utf8'),
+  )
+  for (const [at, bytes] of [size, unpackedSize].entries())
+    t.ok(Math.abs(Number(stated?.[at + 1]) * 1e6 - bytes) < 0.15 * bytes, `docs/install.md: ${mb(bytes)}`)
   const paths = files.map(({ path }) => path)
   for (const [folder, [least, most, kinds]] of Object.entries(FOLDERS)) {
     const inside = paths.filter(path => path.startsWith(`${folder}/`))

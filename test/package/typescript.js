@@ -2,6 +2,7 @@
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { blocksOf } from '../docs/blocks.js'
 import { startExample } from '../examples/example.js'
 import { freePort } from '../ports.js'
 import { RawClient } from '../raw-client.js'
@@ -47,7 +48,12 @@ export async function testProgram(t) {
   const port = await freePort()
   const folder = await installed(t, {
     'package.json': PACKAGE,
-    'tsconfig.json': tsconfig({ lib: ['es2023'], types: ['node'] }, ['program.ts', 'hooks.ts', 'common.cts']),
+    'tsconfig.json': tsconfig({ lib: ['es2023'], types: ['node'] }, [
+      'program.ts',
+      'hooks.ts',
+      'common.cts',
+      'embedded.ts',
+    ]),
     'tsconfig.page.json': tsconfig(
       { lib: ['es2023', 'dom', 'dom.iterable'], types: [], module: 'esnext', moduleResolution: 'bundler' },
       ['page.ts'],
@@ -158,9 +164,15 @@ const late: unknown = await gateway.info().catch(error => error)
 console.log(late instanceof ApiError && late.code === 0, new ConfigError([]) instanceof Error)
 `,
   })
+  const [embedded] = blocksOf('docs/install.md').filter(({ language }) => language === 'ts')
+  const own = embedded.text.replace('port: 8000', `port: ${await freePort()}`)
+  await writeFile(join(folder, 'embedded.ts'), `${own}await gateway.stop()\n`)
   const compiled = await run(t, process.execPath, [tsc, '-p', '.'], folder)
   t.equal(compiled.output, '')
   t.equal(compiled.code, 0)
+  const guide = await run(t, process.execPath, ['built/embedded.js'], folder)
+  t.match(guide.stdout, /^http:\S+ 1 \{ text: 'Grüße, José' \}$/m, 'the program of docs/install.md')
+  t.equal(guide.code, 0, guide.output)
   const { code, output } = await run(t, process.execPath, ['built/program.js'], folder)
   t.equal(code, 0, output)
   const lines = output.trim().split('\n')
