@@ -16,6 +16,16 @@ function isInstalled(program) {
   })
 }
 
+/** @param {string} name @returns {boolean} whether this npm package is installed */
+export function isPackage(name) {
+  try {
+    import.meta.resolve(name)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /**
  * For the option `skip` of a test.
  * @param {boolean} there

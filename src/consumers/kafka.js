@@ -221,7 +221,9 @@ class KafkaConsumer {
     this.#loading = true
     for (let tries = 1; !signal.aborted; tries++) {
       await Promise.all(this.#leaving)
-      const missing = (this.#group.assignments ?? [])
+      /** @type {{topic: string, partitions: number[]}[]} */
+      const assigned = this.#group.assignments ?? []
+      const missing = assigned
         .map(({ topic, partitions }) => ({
           topic,
           partitions: partitions.filter(

@@ -5,11 +5,13 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadKafka } from '../../src/kafka-client.js'
-import { unless, withoutProgram } from '../needs.js'
+import { isPackage, unless, withoutProgram } from '../needs.js'
 import { freePort } from '../ports.js'
 import { ServerProcess } from './server-process.js'
 
 const LIBS = process.env.KAFKA_LIBS ?? ''
+const MISSING_CLIENT =
+  '@platformatic/kafka is not installed (npm install --no-save --save-dev @platformatic/kafka@2.12.1)'
 const MISSING =
   'KAFKA_LIBS does not name a folder with the jars of org.apache.kafka:kafka_2.13:3.9.1 and an slf4j binding'
 const TRIES = 5
@@ -20,6 +22,7 @@ const PARTITIONS = 1
 
 /** For the option `skip` of a test. */
 export const withoutKafka = () =>
+  unless(isPackage('@platformatic/kafka'), MISSING_CLIENT) ||
   unless(
     LIBS !== '' && existsSync(LIBS) && readdirSync(LIBS).some(name => name.startsWith('kafka_')),
     MISSING,
