@@ -262,12 +262,15 @@ t.test(
   { skip: unless(DRY, 'there is no sysctl with --dry-run (Debian: apt-get install procps)') },
   async t => {
     const { out } = await doctor('-n', '5m', '--print', 'sysctl', '--all')
-    const file = join(
-      t.testdir({ 'own.conf': out, 'recipe.conf': recipes({ connections: 1e6, role: 'drone' }).sysctl }),
-      'own.conf',
-    )
-    for (const name of [file, file.replace('own', 'recipe')]) {
-      const { status, stderr } = spawnSync('sysctl', ['--dry-run', '--load', name], { encoding: 'utf8' })
+    // A container lacks some, such as net.core.netdev_max_backlog: sysctl refuses them, with a dash in front, too.
+    const has = (/** @type {string} */ line) =>
+      !line.includes('=') || existsSync(`/proc/sys/${line.replace(/^-| =.*/g, '').replaceAll('.', '/')}`)
+    const recipe = recipes({ connections: 1e6, role: 'drone' }).sysctl.split('\n').filter(has).join('\n')
+    t.match(recipe, /^net\..* = \d/m)
+    const folder = t.testdir({ 'own.conf': out, 'recipe.conf': recipe })
+    for (const name of ['own.conf', 'recipe.conf']) {
+      const flags = ['--dry-run', '--load', join(folder, name)]
+      const { status, stderr } = spawnSync('sysctl', flags, { encoding: 'utf8' })
       t.equal(status, 0, stderr)
     }
   },

@@ -9,7 +9,7 @@ export const NAMESPACES = ['--mount', '--pid', '--ipc', '--fork', '--kill-child'
 /** Files and variables of this machine by which it reaches its mirrors and registries. */
 const NETWORK_FILES = ['/etc/resolv.conf', '/etc/ssl/certs/ca-certificates.crt', '/etc/pip.conf']
 const NETWORK_VARIABLES =
-  /^(?:(?:https?|no|all)_proxy|npm_config_registry|NODE_EXTRA_CA_CERTS|SSL_CERT_FILE|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|PIP_\w+)$/i
+  /^(?:(?:https?|no|all)_proxy|npm_config_registry|NODE_EXTRA_CA_CERTS|SSL_CERT_FILE|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|PIP_(?:CERT|PROXY|(?:EXTRA_)?INDEX_URL|TRUSTED_HOST))$/i
 const KEPT_OUTPUT = 10_000_000
 
 /**

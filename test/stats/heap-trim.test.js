@@ -32,16 +32,21 @@ t.test('a collection is of the extent that was asked for', async t => {
 })
 
 t.test('memory is given back some quiet seconds after a burst', async t => {
-  const trim = new HeapTrim()
-  burst()
-  const grown = youngBytes()
-  t.ok(grown > 6 * 1024 * 1024, `${grown} bytes`)
-  // V8 itself looks at how much was allocated over the last seconds; a busy machine makes this loop look busy for
-  // longer.
-  while (youngBytes() > grown / 2) {
-    trim.tick()
-    await sleep(TRIM_TICK_MS)
+  // V8 looks at how much was allocated over the last seconds. On a busy machine it may count the burst at the one
+  // collection that there is after it: then once more.
+  let shrunk = false
+  for (let bursts = 0; bursts < 4 && !shrunk; bursts++) {
+    const trim = new HeapTrim()
+    burst()
+    const grown = youngBytes()
+    t.ok(grown > 6 * 1024 * 1024, `${grown} bytes`)
+    for (let ticks = 0; ticks < 100 && !shrunk; ticks++) {
+      trim.tick()
+      await sleep(TRIM_TICK_MS)
+      shrunk = youngBytes() <= grown / 2
+    }
   }
+  t.ok(shrunk, `${youngBytes()} bytes`)
 })
 
 t.test('a busy loop is not disturbed', async t => {

@@ -139,16 +139,20 @@ const SHARDED_TOPICS = ['spublish', 'ssubscribe', 'sunsubscribe']
 /**
  * Returns the commands in ARGV that the user may not run, as far as the server can check (since 7.0). ARGV[1] is a key
  * and topic. It is repeated more often than any command needs: Redis 7.0 looks for keys beyond the end of a command
- * that is too short, and may crash.
+ * that is too short, and may crash. Redis 8 refuses to check a command with too many arguments: then with fewer.
  */
 const QUESTION = `
 local refused = {}
 local key = ARGV[1]
 for i = 2, #ARGV do
   local name, sub = string.match(ARGV[i], '^([^|]+)|?(.*)$')
-  local second = sub
-  if sub == '' then second = key end
-  local known, may = pcall(redis.acl_check_cmd or tostring, name, second, key, key, key, key, key, key)
+  local args = {name, key, key, key, key, key, key, key}
+  if sub ~= '' then args[2] = sub end
+  local known, may
+  for count = #args, 1, -1 do
+    known, may = pcall(redis.acl_check_cmd or tostring, unpack(args, 1, count))
+    if known then break end
+  end
   if known and not may then refused[#refused + 1] = ARGV[i] end
 end
 return refused
