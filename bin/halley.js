@@ -12,6 +12,7 @@ const code = await main(process.argv.slice(2), {
   cwd: process.cwd(),
   stdout: text => void process.stdout.write(text),
   stderr: text => void process.stderr.write(text),
+  terminal: process.stdout.isTTY,
   questions:
     process.stdin.isTTY && process.stdout.isTTY
       ? async () => (await import('../src/cli/questions.js')).openQuestions()

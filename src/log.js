@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, statSync, writeSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { pino } from 'pino'
+import { escapeControls } from './terminal-text.js'
 
 /** @import { Logger } from 'pino' */
 
@@ -222,12 +223,18 @@ export class LogOutput {
   constructor({ file }, terminal, clock = () => performance.now()) {
     this.toFile = file !== ''
     this.#writer = new LogWriter(file, clock)
-    if (!this.toFile && terminal)
-      this.#format = /** @type {any} */ (require('pino-pretty')).prettyFactory({
+    if (!this.toFile && terminal) {
+      const format = /** @type {any} */ (require('pino-pretty')).prettyFactory({
         translateTime: 'HH:MM:ss.l',
         ignore: 'pid,hostname',
         singleLine: true,
+        // All other texts are shown as JSON.
+        messageFormat: (/** @type {Record<string, any>} */ line, /** @type {string} */ key) =>
+          escapeControls(String(line[key] ?? ''), ''),
       })
+      // An escape character is now the beginning of a colour of pino-pretty.
+      this.#format = line => escapeControls(format(line), '\n\x1b')
+    }
   }
 
   /** Lines dropped since the start, and why lines cannot be written now; null: they can. */

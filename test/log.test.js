@@ -282,3 +282,25 @@ t.test('an error of the table, which is frozen, is logged like any other', async
   const lines = await reader.lines(found => found.length === 2)
   t.match(lines, [{ err: { message: 'internal server error', code: 100 } }, { err: { message: 'other' } }])
 })
+
+t.test('no text of a line acts on the terminal that shows it', async t => {
+  const program = `
+    import { createLog, LogOutput } from '${new URL('../src/log.js', import.meta.url)}'
+    const text = 'a\\x1b[31mb\\x9b31mc\\u2028\\u2029\\u202e\\x7f\\r\\nd'
+    const log = createLog({ level: 'debug' }, new LogOutput({ file: '' }, true))
+    log.info({ channel: text, [text]: [text] }, text)
+    log.error({ err: Object.assign(new Error(text), { cause: new Error(text) }) }, 'it failed')
+  `
+  const shown = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+    env: { ...process.env, FORCE_COLOR: '1' },
+  })
+  const own = /\x1b\[\d+m/g
+  t.match(shown, own, 'the log has colours of its own')
+  const rest = shown.replace(own, '')
+  t.notMatch(rest, /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e]/)
+  const escaped = String.raw`a\u001b[31mb\u009b31mc\u2028\u2029\u202e\u007f`
+  // The message, two texts and a name; then the message and stack of the error.
+  t.equal(rest.split(escaped).length - 1 >= 6, true, rest)
+  t.equal(rest.split('\n').filter(line => line.startsWith('d')).length, 0, 'no line begins with it')
+})

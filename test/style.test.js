@@ -8,7 +8,15 @@ const MAX_LINES = 400
 
 /** From the bottom to the top; parts of one row do not import each other. */
 const LAYERS = [
-  ['aligned-interval.js', 'child-process.js', 'slices.js', 'version.js', 'wrap.js', 'kafka-client.js'],
+  [
+    'aligned-interval.js',
+    'child-process.js',
+    'slices.js',
+    'terminal-text.js',
+    'version.js',
+    'wrap.js',
+    'kafka-client.js',
+  ],
   ['errors.js', 'log.js', 'timer-wheel.js', 'config', 'stats', 'server', 'charts', 'demo/page'],
   ['nats-client.js', 'protocol', 'broker', 'doctor', 'admin/page'],
   ['hooks'],
@@ -29,18 +37,19 @@ const SERVED = ['src/demo/page/long-poll-socket.js', 'src/charts/uplot.js']
 const BLESSED = 'dashboard/terminal/terminal.js'
 const LOADS_BLESSED = ['src/cli/dashboard.js', 'fleet/status/index.js']
 /** What the dashboard may know of the gateway. */
-const OPEN_TO_DASHBOARD = /^(?:dashboard\/|blessed$|node:|src\/stats\/(?:schema|limits)\.js$)/
+const OPEN_TO_DASHBOARD =
+  /^(?:dashboard\/|blessed$|node:|src\/(?:terminal-text|stats\/(?:schema|limits))\.js$)/
 /** They start the dashboard, each in its way. */
 const STARTS_DASHBOARD = ['src/cli/dashboard.js', 'src/primary/terminal-view.js']
 /** It runs the fleet's commands. */
 const STARTS_FLEET = 'src/cli/main.js'
 /** What the fleet may know of the gateway: what is published, and what has nothing to do with it. */
 const OPEN_TO_FLEET =
-  /^(?:fleet\/|node:|src\/(?:stats\/(?:schema|limits|tick-histogram|csv-\w+)|charts\/format|cli\/(?:args|command)|config\/nearest|version|wrap)\.js$|src\/(?:report|doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|panels\/parts)\.js$)/
+  /^(?:fleet\/|node:|src\/(?:stats\/(?:schema|limits|tick-histogram|csv-\w+)|charts\/format|cli\/(?:args|command)|config\/nearest|terminal-text|version|wrap)\.js$|src\/(?:report|doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|panels\/parts)\.js$)/
 /** What is sent to the drones' machines, where there is nothing else. */
 const IN_DRONE = /^fleet\/(?:drone|link|statistics)\/|^fleet\/channel-template\.js$/
 const OPEN_TO_DRONE =
-  /^(?:fleet\/(?:drone|link|statistics)\/|fleet\/channel-template\.js$|node:|src\/(?:stats\/tick-histogram|version)\.js$)/
+  /^(?:fleet\/(?:drone|link|statistics)\/|fleet\/channel-template\.js$|node:|src\/(?:stats\/tick-histogram|terminal-text|version)\.js$)/
 const PACKAGES_OF_FLEET = [['@aws-sdk/client-ec2', 'fleet/providers/ec2']]
 const FLEET_ROOTS =
   /^fleet\/(?:cli\/|drone\/(?:bootstrap|main)\.js$|controller\/daemon\.js$|runner\/supervisor\.js$)/

@@ -1,10 +1,12 @@
 // Untrusted text (a log line, a channel name) must never move the cursor, set colours or write from right to left.
 
+import { CONTROLS } from '../../src/terminal-text.js'
+
 /** Escape sequences, removed with their parameters: `ESC [31m` does not leave `[31m`. */
 const ESCAPE_SEQUENCES =
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)/g
 /** Controls, invisible formatting, lone surrogates, line separators; variation selectors, which change the width. */
-const UNSAFE = /[\ufe00-\ufe0f\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
+const UNSAFE = new RegExp(String.raw`[${CONTROLS}\ufe00-\ufe0f\p{Cf}\p{Cs}]`, 'u')
 const ALL_UNSAFE = new RegExp(UNSAFE, 'gu')
 const INVISIBLE = /[\ufe00-\ufe0f\p{Cf}]/u
 const BLANK = /[\t\n\v\f\r\u0085\p{Zl}\p{Zp}]/u

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { UsageError } from '../../src/cli/args.js'
 import { didYouMean } from '../../src/config/nearest.js'
+import { escapeControls } from '../../src/terminal-text.js'
 import { COMMAND } from '../../src/version.js'
 import { PROVIDERS } from '../providers/index.js'
 import { SETTINGS, SettingError } from '../settings.js'
@@ -142,7 +143,7 @@ export class Progress {
   /** The next line, unless another replaces it. @type {NodeJS.Timeout | undefined} */
   #next
 
-  /** @param {(text: string) => void} stderr @param {{isTTY?: boolean, columns?: number}} stream behind it */
+  /** @param {(text: string) => void} stderr not escaped @param {{isTTY?: boolean, columns?: number}} stream behind it */
   constructor(stderr, { isTTY = false, columns = 80 }) {
     this.#stderr = stderr
     this.#tty = isTTY
@@ -152,8 +153,9 @@ export class Progress {
   /** @param {string} text until the next one */
   show(text) {
     if (this.#tty) {
-      const { length } = text
-      this.#stderr(`${CLEAR}${length >= this.#columns ? `${text.slice(0, this.#columns - 2)}…` : text}`)
+      const line = escapeControls(text, '')
+      const { length } = line
+      this.#stderr(`${CLEAR}${length >= this.#columns ? `${line.slice(0, this.#columns - 2)}…` : line}`)
       this.#shown = true
       return
     }
@@ -167,13 +169,13 @@ export class Progress {
   #print(text) {
     this.#kind = kindOf(text)
     this.#at = Date.now()
-    this.#stderr(`${text}\n`)
+    this.#stderr(`${escapeControls(text)}\n`)
   }
 
   /** @param {string} text that stays */
   line(text) {
     this.clear()
-    this.#stderr(`${text}\n`)
+    this.#stderr(`${escapeControls(text)}\n`)
   }
 
   clear() {
@@ -192,7 +194,7 @@ export class Progress {
 export const fleetCommand = ({ run, ...command }) => ({
   ...command,
   async run(io, flags) {
-    const progress = new Progress(io.stderr, process.stderr)
+    const progress = new Progress((io.raw ?? io).stderr, process.stderr)
     try {
       return (await run(io, flags, progress)) ?? 0
     } catch (error) {

@@ -4,6 +4,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { escapeControls } from '../../src/terminal-text.js'
 import { PROVIDERS } from '../providers/index.js'
 import { ControlServer } from './control-server.js'
 import { FleetCsv, statisticsLine } from './csv.js'
@@ -155,7 +156,7 @@ export async function runController(dir, { log, onReady, foreground = false }) {
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const log = (/** @type {string} */ text) =>
-    void process.stdout.write(`${new Date().toISOString()} ${text}\n`)
+    void process.stdout.write(`${new Date().toISOString()} ${escapeControls(text)}\n`)
   // Neither a full disk nor a closed terminal may end it.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   // The next command starts another controller, which finds the drones.

@@ -12,6 +12,7 @@
 
 import { fork } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
+import { escapeControls } from '../../src/terminal-text.js'
 import { packageVersion } from '../../src/version.js'
 import { Agent } from './agent.js'
 import { parseConfig } from './config.js'
@@ -38,7 +39,7 @@ const unknownOption = file.startsWith('-') ? file : options.find(option => optio
 
 /** @param {string} text @param {number} code exit status @returns {never} */
 function fail(text, code) {
-  process.stderr.write(`drone: ${text}\n`)
+  process.stderr.write(`drone: ${escapeControls(text)}\n`)
   process.exit(code)
 }
 
@@ -56,7 +57,8 @@ async function runAgent() {
     return void process.stdout.write(`${JSON.stringify(machineFacts(config.perProcess))}\n`)
   const agent = new Agent(config, {
     version,
-    log: (level, text) => process.stdout.write(`${new Date().toISOString()} ${level} ${text}\n`),
+    log: (level, text) =>
+      process.stdout.write(`${new Date().toISOString()} ${level} ${escapeControls(text)}\n`),
     onEnd: () => process.exit(),
     fork: () => fork(program, [ENGINE], { execArgv: ENGINE_FLAGS, serialization: 'advanced' }),
   })

@@ -99,7 +99,7 @@ Examples:
     root: { type: 'string' },
   },
 
-  async run({ env, stdout, stderr }, flags) {
+  async run({ env, stdout, stderr, raw }, flags) {
     const { all = false, json = false, root = '/' } = flags
     const asked = {
       connections: number(flags, 'connections'),
@@ -150,7 +150,8 @@ Examples:
       stdout(
         `halley doctor: ${diagnosis.aim.connections.toLocaleString('en')} connections${assumed}, role ${diagnosis.aim.role}\n\n`,
       )
-      stdout(table(diagnosis, { colours }))
+      const printTable = raw?.stdout ?? stdout
+      printTable(table(diagnosis, { colours }))
       stdout(`\n${files === null ? hint(filesOf(diagnosis, { all })) : written(files)}`)
     }
     if (fault === '') return code

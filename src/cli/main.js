@@ -6,6 +6,7 @@
 
 import { ConfigError } from '../config/load.js'
 import { didYouMean } from '../config/nearest.js'
+import { escapeControls } from '../terminal-text.js'
 import { COMMAND, packageVersion } from '../version.js'
 import { parseFlags, UsageError } from './args.js'
 import { serve } from './serve.js'
@@ -150,16 +151,23 @@ async function dispatch(args, io) {
  *   command line; undefined: the gateway runs
  */
 export async function main(args, io) {
+  const { stdout, stderr, terminal } = io
+  const print = (/** @type {string} */ text) => stderr(escapeControls(text))
   try {
-    return await dispatch(args, io)
+    return await dispatch(args, {
+      ...io,
+      stdout: text => stdout(terminal ? escapeControls(text) : text),
+      stderr: print,
+      raw: { stdout, stderr },
+    })
   } catch (error) {
     if (error instanceof UsageError) {
-      io.stderr(`halley: ${error.message}\n`)
+      print(`halley: ${error.message}\n`)
       return 2
     }
-    if (error instanceof ConfigError) for (const fault of error.faults) io.stderr(`halley: ${fault}\n`)
+    if (error instanceof ConfigError) for (const fault of error.faults) print(`halley: ${fault}\n`)
     // Plain errors (a port in use) need no stack; a bug of ours does.
-    else io.stderr(`halley: ${error?.constructor === Error ? error.message : (error?.stack ?? error)}\n`)
+    else print(`halley: ${error?.constructor === Error ? error.message : (error?.stack ?? error)}\n`)
     return 1
   }
 }

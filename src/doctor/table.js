@@ -1,6 +1,7 @@
 // The findings as a table for a terminal.
 
-import { wrap } from '../wrap.js'
+import { escapeControls } from '../terminal-text.js'
+import { wrap as wrapPlain } from '../wrap.js'
 import { count } from './finding.js'
 
 /** @import { Diagnosis } from './examine.js' */
@@ -13,6 +14,9 @@ const FAINT = 2
 const NAME_WIDTH = 34
 const CURRENT_WIDTH = 24
 const WIDTH = 80
+
+/** Names and values are those of the machine. @type {typeof wrapPlain} */
+const wrap = (text, width) => wrapPlain(escapeControls(text), width)
 
 /** @param {number} value @returns {number} rounded down to three significant digits */
 function rounded(value) {
@@ -59,7 +63,7 @@ export function table(diagnosis, { colours = false } = {}) {
   /** Lines of one row: its cells may be wrapped. */
   const row = (/** @type {string[]} */ [mark, name, is, should]) => {
     const cells = [
-      [`${mark} ${name}`],
+      [`${mark} ${escapeControls(name)}`],
       wrap(is, CURRENT_WIDTH - 2),
       wrap(should, WIDTH - NAME_WIDTH - CURRENT_WIDTH),
     ]

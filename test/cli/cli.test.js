@@ -286,3 +286,25 @@ t.test('a port that somebody else has is one clear line', async t => {
   )
   t.match(await portOwner(port, 60_000), new RegExp(`^process ${process.pid} \\(.+\\)$`))
 })
+
+t.test('what commands print does not act on the terminal', async t => {
+  const hostile = 'a\x1b[2Jb\x9b2Jc\u202ed\x7f'
+  const escaped = String.raw`a\u001b[2Jb\u009b2Jc\u202ed\u007f`
+  const unknown = await halley([hostile])
+  t.equal(unknown.code, 2)
+  t.match(unknown.err, `unknown command "${escaped}"`)
+  const folder = directory(t)
+  const check = [
+    'config',
+    'check',
+    '-c',
+    folder.write(`${hostile}.json`, { http_server: { address: '127.0.0.1' } }),
+  ]
+  const shown = await halley(check, { terminal: true })
+  t.match(shown, { code: 0, out: `${folder.path}/${escaped}.json: valid\n` })
+  const kept = await halley(check)
+  t.match(kept, { code: 0, out: `${folder.path}/${hostile}.json: valid\n` }, 'not where it is no terminal')
+  const fault = await halley(['config', 'check', '-c', `${folder.path}/${hostile}`])
+  t.ok(fault.err.includes(escaped), fault.err)
+  t.notMatch(fault.err, /[\x1b\x7f-\x9f\u202e]/)
+})

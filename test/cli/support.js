@@ -12,13 +12,14 @@ export const environment = env => ({
 /**
  * Runs a command without a process of its own, for what ends by itself.
  * @param {string[]} args
- * @param {{env?: Record<string, string>, cwd?: string}} [where]
+ * @param {{env?: Record<string, string>, cwd?: string, terminal?: boolean}} [where]
  */
-export async function halley(args, { env = {}, cwd = process.cwd() } = {}) {
+export async function halley(args, { env = {}, cwd = process.cwd(), terminal = false } = {}) {
   const said = { out: '', err: '' }
   const code = await main(args, {
     env: environment(env),
     cwd,
+    terminal,
     stdout: text => {
       said.out += text
     },

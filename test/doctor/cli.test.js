@@ -134,6 +134,17 @@ t.test('the table fits 80 columns, has colours only when asked for, and a mark f
   }
 })
 
+t.test('names and values of the machine do not act on the terminal', async t => {
+  const diagnosis = diagnose(readFacts(machine(t, ec2())), { connections: 100_000, role: 'server' })
+  const [finding] = diagnosis.findings
+  Object.assign(finding, { id: 'a\x9b31m', is: 'b\x1b[31m', should: 'c\u202e', why: 'd\x7f' })
+  diagnosis.notes.push('e\u2028')
+  const text = table(diagnosis, { colours: true })
+  t.notMatch(text, /\x1b(?!\[\d+m)|\x1b\[31mb|[\x7f-\x9f\u2028\u202e]/)
+  for (const escaped of ['a\\u009b31m', 'b\\u001b[31m', 'c\\u202e', 'd\\u007f', 'e\\u2028'])
+    t.ok(text.includes(escaped), escaped)
+})
+
 t.test('--json tells programs the same', async t => {
   const { code, out } = await doctor('--root', machine(t, ec2()), '-n', '1m', '--json')
   t.equal(code, 1)
