@@ -1,6 +1,6 @@
 import { compileGlob } from '../config/glob.js'
 import { Disconnect, disconnects, unsubscribes } from '../errors.js'
-import { expireConnection } from '../session/expiry.js'
+import { expireConnection, renewInfo } from '../session/expiry.js'
 import { Plan } from '../session/plan.js'
 
 /** @import { Session } from '../session/session.js' */
@@ -123,7 +123,7 @@ const operations = Object.freeze({
         return
       }
       expireConnection(session, expires ? expireAt : 0)
-      if (info) session.info = info
+      renewInfo(session, info || undefined)
       session.send(session.codec.refresh({ expires, ttl: expires ? context.ttl(expireAt) : 0 }))
     })
   },

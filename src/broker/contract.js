@@ -171,10 +171,13 @@
  * Clients present in a channel, over all workers. `subscribe` adds them; the clients of a worker that dies are
  * removed. It MUST NOT keep anything else for each connection.
  * @typedef {Part & {
+ *   update: (channel: string, client: string, info: string) => void,
  *   remove: (channel: string, client: string) => void,
  *   list: (channel: string) => Promise<Map<string, string>>,
  *   stats: (channel: string) => Promise<{clients: number, users: number}>
  * }} Presence
+ * - `update`: replaces the ClientInfo of a client of this worker; no effect if it is not present. While the broker is
+ *   out of reach, the new info waits
  * - `list`: client id -> ClientInfo as JSON text
  * - `stats`: all anonymous clients count as one user
  */

@@ -1,7 +1,7 @@
 import { Disconnect, disconnects, ReplyError, unsubscribes } from '../errors.js'
 import { RefreshEvent, SubRefreshEvent } from '../hooks/events.js'
 import { Timer } from '../timer-wheel.js'
-import { Kind } from './subscription.js'
+import { Kind, list, NO_DETAILS } from './subscription.js'
 
 /** @import { RefreshAnswer } from '../hooks/contract.js' */
 /** @import { Session } from './session.js' */
@@ -19,6 +19,33 @@ export const isPast = (expireAt, context) =>
 
 /** @param {Error} error of HookCalls.ask */
 const isRefusal = error => error instanceof ReplyError || error instanceof Disconnect
+
+/**
+ * Replaces the connection info; presence shows it. Joins and leaves do not announce it.
+ * @param {Session} session @param {string | undefined} info raw JSON; undefined: unchanged
+ */
+export function renewInfo(session, info) {
+  if (info === undefined || info === session.info) return
+  session.info = info
+  for (const subscription of list(session.subscriptions)) showInfo(session, subscription)
+}
+
+/**
+ * The same for the channel info of one subscription.
+ * @param {Session} session @param {Subscription} subscription @param {string | undefined} info
+ */
+function renewChannelInfo(session, subscription, info) {
+  if (info === undefined || info === subscription.details.info) return
+  subscription.details = { info, expiry: subscription.details.expiry }
+  showInfo(session, subscription)
+}
+
+/** @param {Session} session @param {Subscription} subscription whose info has changed */
+function showInfo(session, subscription) {
+  if (!subscription.is(Kind.PRESENT)) return
+  const info = session.clientInfo(subscription.details.info)
+  session.context.broker.presence.update(subscription.channel.name, session.id, info)
+}
 
 class ConnectionExpiry extends Timer {
   #session
@@ -53,7 +80,7 @@ class ConnectionExpiry extends Timer {
     if (answer === null || answer.expireAt <= session.context.now()) {
       return session.close(disconnects.connectionExpired)
     }
-    if (answer.info !== undefined) session.info = answer.info
+    renewInfo(session, answer.info)
     if (answer.meta !== undefined) session.needExtra().meta = answer.meta
     expireConnection(session, answer.expireAt)
   }
@@ -90,9 +117,7 @@ class SubscriptionExpiry extends Timer {
   /** @param {RefreshAnswer | null} answer null: it has expired */
   #refreshed(answer) {
     if (answer === null || isPast(answer.expireAt, this.#session.context)) return this.#end()
-    const { details } = this.#subscription
-    if (answer.info) details.info = answer.info
-    expireSubscription(this.#session, this.#subscription, Math.max(0, answer.expireAt))
+    extendSubscription(this.#session, this.#subscription, answer.info || undefined, Math.max(0, answer.expireAt))
   }
 
   #end() {
@@ -113,6 +138,18 @@ export function expireConnection(session, expireAt) {
     const delay = handlers.refresh === null ? config.client.expired_close_delay : 0
     timers.schedule(session.expiry, expireAt * 1000 + delay)
   } else if (session.expiry !== null) timers.cancel(session.expiry)
+}
+
+/**
+ * Gives a subscription a new end, and a new channel info if there is one.
+ * @param {Session} session @param {Subscription} subscription
+ * @param {string | undefined} info raw JSON; undefined: unchanged @param {number} expireAt unix s, 0 = never
+ */
+export function extendSubscription(session, subscription, info, expireAt) {
+  // The shared details of a plain subscription hold no expiry.
+  if (subscription.details === NO_DETAILS) subscription.details = { ...NO_DETAILS }
+  renewChannelInfo(session, subscription, info)
+  expireSubscription(session, subscription, expireAt)
 }
 
 /**

@@ -109,6 +109,8 @@ export class Plan {
     this.received = null
     /** @type {PublicationBuffer | null} */
     this.liveBuffer = null
+    /** ClientInfo in presence, '' if none. */
+    this.listed = ''
     this.kind =
       (serverSide ? Kind.SERVER_SIDE : 0) |
       (positioned ? Kind.POSITIONED : 0) |
@@ -126,6 +128,7 @@ export class Plan {
     // Cache mode needs the newest publication only; with a filter, the newest that matches.
     const limit = this.cache ? (this.filter ? 0 : 1) : recovery_max_publication_limit
     const present = (kind & Kind.PRESENT) !== 0
+    if (present) this.listed = session.clientInfo(this.grant.info ?? '')
     return {
       position: (kind & Kind.POSITIONED) !== 0,
       recover: this.recovering
@@ -134,7 +137,7 @@ export class Plan {
       latest: this.cache,
       metaTtl: this.namespace.metaTtl,
       client: present ? session.id : '',
-      info: present ? session.clientInfo(this.grant.info ?? '') : '',
+      info: this.listed,
       leave: (kind & Kind.ANNOUNCED) !== 0,
     }
   }
@@ -238,6 +241,9 @@ export class Plan {
     const details = info || expireAt ? { info, expiry: null } : NO_DETAILS
     const subscription = new Subscription(channel, cohort, events, kind, details)
     session.addSubscription(subscription)
+    const listed = kind & Kind.PRESENT ? session.clientInfo(info) : ''
+    // The connection was refreshed meanwhile.
+    if (listed !== this.listed) session.context.broker.presence.update(channel.name, session.id, listed)
     expireSubscription(session, subscription, expireAt)
     if (kind & Kind.ANNOUNCED) {
       session.context.broker.pubsub.announce(channel.name, session.clientInfo(details.info), true)

@@ -83,6 +83,41 @@ t.test('refresh and sub_refresh', async t => {
     t.strictSame(presence.presence[client.connect.client].conn_info, { n: 2 })
   })
 
+  /** @param {string} channel @param {string} id @returns {Promise<any>} what presence shows of the client */
+  const shown = async (channel, id) => (await gateway.api('presence', { channel })).result.presence[id]
+
+  t.test('presence shows the info of a refreshed token', async t => {
+    const client = await user(t, gateway, { sub: 'u1', info: { i: 1 }, channels: ['of-the-token'] })
+    const id = client.connect.client
+    const again = { sub: 'u1', channels: ['of-the-token'] }
+    await client.subscribe('refreshed')
+    await client.subscribe('$refreshed', { token: token({ sub: 'u1', channel: '$refreshed', info: { c: 1 } }) })
+    await client.call('refresh', { token: token({ ...again, info: { i: 2 } }) })
+    t.strictSame(await shown('refreshed', id), { user: 'u1', client: id, conn_info: { i: 2 } })
+    t.strictSame(await shown('of-the-token', id), { user: 'u1', client: id, conn_info: { i: 2 } })
+    t.match(await shown('$refreshed', id), { conn_info: { i: 2 }, chan_info: { c: 1 } })
+    await client.call('refresh', { token: token(again) })
+    t.match(await shown('refreshed', id), { conn_info: { i: 2 } }, 'a token without info keeps it')
+    await client.call('unsubscribe', { channel: 'refreshed' })
+    await client.call('refresh', { token: token({ ...again, info: { i: 3 } }) })
+    t.match(await shown('$refreshed', id), { conn_info: { i: 3 } })
+    t.equal(await shown('refreshed', id), undefined)
+    await gateway.api('refresh', { user: 'u1', client: id, info: { i: 4 } })
+    while ((await shown('$refreshed', id)).conn_info.i !== 4) await roundTrip(client)
+  })
+
+  t.test('presence shows the channel info of a refreshed subscription token', async t => {
+    const client = await user(t, gateway, { sub: 'u1', info: { i: 1 } })
+    const id = client.connect.client
+    const claims = { sub: 'u1', channel: '$info' }
+    await client.subscribe('$info', { token: token({ ...claims, info: { c: 1 } }) })
+    await client.call('sub_refresh', { channel: '$info', token: token({ ...claims, info: { c: 2 } }) })
+    const expected = { user: 'u1', client: id, conn_info: { i: 1 }, chan_info: { c: 2 } }
+    t.strictSame(await shown('$info', id), expected)
+    await client.call('sub_refresh', { channel: '$info', token: token(claims) })
+    t.strictSame(await shown('$info', id), expected, 'a token without info keeps it')
+  })
+
   t.test('sub_refresh moves the end of a subscription', async t => {
     const client = await user(t, gateway)
     const claims = { sub: 'u1', channel: '$a' }

@@ -182,6 +182,11 @@ class LocalPresence {
   start() {}
   close() {}
 
+  /** @type {Presence['update']} */
+  update(channel, client, info) {
+    this.#bus.writer.begin(Frame.UPDATE_PRESENCE).string(channel).string(client).string(info).end()
+  }
+
   /** @type {Presence['remove']} */
   remove(channel, client) {
     this.#bus.writer.begin(Frame.REMOVE_PRESENCE).string(channel).string(client).end()

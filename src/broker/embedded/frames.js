@@ -33,6 +33,7 @@ export const Frame = Object.freeze({
   CONFIRM: 15,
   REFUSE: 16,
   SHARED: 17,
+  UPDATE_PRESENCE: 18,
   // primary -> worker
   PUBLICATION: 20,
   PUBLISHED: 21,

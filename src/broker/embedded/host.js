@@ -67,7 +67,7 @@ export class BrokerHost {
       maxBytes: this.#maxBytes,
       clock: this.#clock,
       onFull: (bytes, live) => this.#limit.reached(bytes, live),
-      onLeave: (channel, info) => this.#announce(channel, info, false),
+      onLeave: ({ name }, info) => this.#announce(name, info, false),
     })
   }
 
@@ -189,12 +189,12 @@ export class BrokerHost {
         return this.#store.unsubscribe(cursor.string(), link)
       case Frame.ANNOUNCE: {
         const joined = cursor.u8() === 1
-        const channel = this.#store.channels.get(cursor.string())
-        if (channel) this.#announce(channel, cursor.bytes(), joined)
-        return
+        return this.#announce(cursor.string(), cursor.bytes(), joined)
       }
       case Frame.REMOVE_PRESENCE:
         return this.#store.removePresence(cursor.string(), cursor.string())
+      case Frame.UPDATE_PRESENCE:
+        return this.#store.channels.get(cursor.string())?.presence?.update(cursor.string(), cursor.bytes())
       case Frame.RELEASE_USER:
         return this.#users.release(cursor.string(), link)
       case Frame.CALL:
@@ -374,13 +374,13 @@ export class BrokerHost {
     this.#sent(link)
   }
 
-  /** @param {import('./channel.js').Channel<Link>} channel @param {string} info byte string @param {boolean} joined */
-  #announce(channel, info, joined) {
-    for (const link of channel.links) {
+  /** @param {string} name of a channel @param {string} info byte string @param {boolean} joined */
+  #announce(name, info, joined) {
+    for (const link of this.#store.channels.get(name)?.links ?? []) {
       link.writer
         .begin(Frame.EVENT)
         .u8(joined ? 1 : 0)
-        .string(channel.name)
+        .string(name)
         .bytes(info)
       this.#sent(link)
     }

@@ -33,6 +33,12 @@ export class Presence {
     }
   }
 
+  /** @param {string} client @param {string} info byte string */
+  update(client, info) {
+    const present = this.clients.get(client)
+    if (present !== undefined) present.info = info
+  }
+
   /** @param {string} client */
   remove(client) {
     const present = this.clients.get(client)

@@ -93,9 +93,19 @@ export class PartitionPresence {
     })
   }
 
-  /** @param {string} channel @param {string} client */
-  has(channel, client) {
-    return this.#channels.get(channel)?.clients.has(client) === true
+  /**
+   * Replaces the value of a present client. After an error it is written with the next repair.
+   * @param {string} channel @param {string} client @param {string} value
+   */
+  update(channel, client, value) {
+    const entry = this.#open(channel)
+    entry.clients.set(client, value)
+    this.#change(entry, [], [client, value], () => {})
+  }
+
+  /** @param {string} channel @param {string} client @returns {string | undefined} its value; undefined: not present */
+  get(channel, client) {
+    return this.#channels.get(channel)?.clients.get(client)
   }
 
   /** @param {string} channel @param {string} client */

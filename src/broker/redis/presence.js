@@ -64,14 +64,27 @@ export class RedisPresence {
    *   client is unchanged
    */
   add(channel, client, info, leave, done) {
+    this.#presenceOf(channel).add(channel, client, this.#value(info, leave), done)
+  }
+
+  /** @param {string} info @param {boolean} leave @returns {string} as in presence.lua */
+  #value(info, leave) {
     const { user } = JSON.parse(info)
-    const value = `${this.#uid} ${leave ? 1 : 0} ${Buffer.byteLength(user)} ${user}${info}`
-    this.#presenceOf(channel).add(channel, client, value, done)
+    return `${this.#uid} ${leave ? 1 : 0} ${Buffer.byteLength(user)} ${user}${info}`
+  }
+
+  /** @type {Presence['update']} */
+  update(channel, client, info) {
+    const own = this.#byPartition.get(this.#placement.of(channel))
+    const former = own?.get(channel, client)
+    if (former === undefined) return
+    const leave = former.startsWith('1', this.#uid.length + 1)
+    own?.update(channel, client, this.#value(info, leave))
   }
 
   /** @param {string} channel @param {string} client @returns {boolean} whether it is present through this worker */
   has(channel, client) {
-    return this.#byPartition.get(this.#placement.of(channel))?.has(channel, client) === true
+    return this.#byPartition.get(this.#placement.of(channel))?.get(channel, client) !== undefined
   }
 
   /** @param {string} channel @param {string} client */

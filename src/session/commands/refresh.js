@@ -1,6 +1,6 @@
 import { disconnects, errors } from '../../errors.js'
 import { resumeAfter } from '../ask.js'
-import { expireConnection } from '../expiry.js'
+import { expireConnection, renewInfo } from '../expiry.js'
 import { Trait } from '../state.js'
 import { Kind, list } from '../subscription.js'
 
@@ -46,8 +46,8 @@ function extend(session, id, claims) {
   if (claims.user !== session.user) throw disconnects.invalidToken
   // The client reconnects and gets the channels of its new token.
   if (channelsChanged(session, claims.subs)) throw disconnects.insufficientState
-  session.info = claims.info ?? ''
-  if (session.extra !== null) session.extra.meta = claims.meta ?? ''
+  renewInfo(session, claims.info)
+  if (session.extra !== null && claims.meta !== undefined) session.extra.meta = claims.meta
   const { expireAt } = claims
   expireConnection(session, expireAt)
   const expires = expireAt > 0

@@ -8,7 +8,7 @@ import { disconnects, errors } from '../../errors.js'
 import { SubscribeEvent } from '../../hooks/events.js'
 import { payloadOf } from '../../protocol/payload.js'
 import { ask } from '../ask.js'
-import { expireSubscription, isPast } from '../expiry.js'
+import { extendSubscription, isPast } from '../expiry.js'
 import { whenRead } from '../large-replies.js'
 import { grantOf, NO_GRANT, Plan } from '../plan.js'
 import { Kind } from '../subscription.js'
@@ -176,7 +176,7 @@ export function subRefresh(session, id, { channel, token }) {
     id,
     () => tokens.subscribe(token),
     refusal,
-    claims => extendSubscription(session, id, channel, claims),
+    claims => extend(session, id, channel, claims),
   )
 }
 
@@ -187,13 +187,12 @@ function refusal(error) {
 }
 
 /** @param {Session} session @param {number} id @param {string} channel @param {SubscribeClaims} claims */
-function extendSubscription(session, id, channel, claims) {
+function extend(session, id, channel, claims) {
   const { context, codec } = session
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
-  const { info = '', expireAt = 0 } = grantOfToken(session, channel, claims)
-  subscription.details = { info, expiry: subscription.details.expiry }
-  expireSubscription(session, subscription, expireAt)
+  const { info, expireAt = 0 } = grantOfToken(session, channel, claims)
+  extendSubscription(session, subscription, info, expireAt)
   session.send(
     codec.refreshed(id, 'sub_refresh', {
       expires: expireAt > 0,
