@@ -16,7 +16,8 @@ export class ReplyError extends Error {
 
 /**
  * The end of a connection: a WebSocket close frame, or a `disconnect` push and the end of the stream. SDKs
- * reconnect unless 3500 <= code < 4000 or 4500 <= code < 5000. SDKs misread an empty reason and one that is JSON.
+ * reconnect unless 3500 <= code < 4000 or 4500 <= code < 5000. SDKs misread an empty reason and one that is JSON. Code
+ * 3000 is sent to nobody.
  */
 export class Disconnect extends Error {
   /** @param {number} code 3000-4999 @param {string} reason at most 123 bytes */
@@ -24,6 +25,11 @@ export class Disconnect extends Error {
     super(reason)
     this.code = code
     this.reason = reason
+  }
+
+  /** Whether no client gets the code: its connection ends as if the network had lost it. */
+  get silent() {
+    return this.code === 3000
   }
 
   /** Whether SDKs reconnect after this code. */

@@ -137,7 +137,8 @@ export function mountTransports({ transports, context, server, fanout, calls, wo
  * @property {(session: Session, topic: string) => void} unfollow also called for a session that has ended
  * @property {(session: Session) => void} framePing a ping below the protocol, if the transport has one
  * @property {(session: Session, disconnect: Disconnect, cause: Error) => void} close `cause` is
- *   the error behind the disconnect, or the disconnect itself
+ *   the error behind the disconnect, or the disconnect itself. A silent disconnect ends the connection without a message
+ *   or a close frame
  * @property {(session: Session) => string} remoteAddress of the peer of an open session, '' if unknown
  * @property {(session: Session) => void} [connected] called after the session has connected and joined its server-side
  *   subscriptions

@@ -4,7 +4,7 @@ import { connectUnidirectional } from '../session/commands/index.js'
 import { Session } from '../session/session.js'
 import { State } from '../session/state.js'
 import { sizeOf } from '../stats/traffic.js'
-import { bearerToken, queryValue, requestHeaders, trustedUser } from './http-request.js'
+import { queryValue, requestHeaders, trustedUser } from './http-request.js'
 import { closeCode, WebSocketTransport } from './websocket.js'
 
 /** @import { Connection, Exchange, UpgradeRefusal } from '../server/contract.js' */
@@ -47,7 +47,7 @@ export class UniWebSocketTransport extends WebSocketTransport {
       user: trustedUser(exchange, this.context.config),
       headers: requestHeaders(exchange, this.context),
       request: queryValue(exchange.query, 'cf_connect') ?? '',
-      token: bearerToken(exchange) || queryValue(exchange.query, 'token') || '',
+      token: queryValue(exchange.query, 'token') ?? '',
     }
   }
 
@@ -77,15 +77,14 @@ export class UniWebSocketTransport extends WebSocketTransport {
   }
 
   /** @type {Transport['close']} */
-  close({ connection, codec }, { code, reason }, _cause) {
-    if (!this.context.config.uni_websocket.disable_disconnect_push) {
-      const push = codec.disconnect(code, reason)
+  close(session, disconnect, cause) {
+    const { connection, codec } = session
+    if (!disconnect.silent && !this.context.config.uni_websocket.disable_disconnect_push) {
+      const push = codec.disconnect(disconnect.code, disconnect.reason)
       this.traffic.sent(1, sizeOf(push))
       this.server.send(connection, push, false)
     }
-    // Ignore the close event of the connection.
-    connection.session = null
-    this.server.close(connection, code, reason)
+    super.close(session, disconnect, cause)
   }
 }
 

@@ -111,10 +111,11 @@ export class WebSocketTransport {
   }
 
   /** @type {Transport['close']} */
-  close({ connection }, { code, reason }) {
+  close({ connection }, { code, reason, silent }, _cause) {
     // Ignore the close event of the connection.
     connection.session = null
-    this.server.close(connection, code, reason)
+    if (silent) this.server.terminate(connection)
+    else this.server.close(connection, code, reason)
   }
 }
 

@@ -5,6 +5,7 @@ import t from 'tap'
 import WebSocket from 'ws'
 import { drivers } from '../drivers.js'
 import { startGateway } from '../gateway.js'
+import { Backend, result } from '../hooks/backend.js'
 import { RawClient } from '../raw-client.js'
 import { at, history, open, token, tokenClient } from '../session/support.js'
 import { post, StreamClient } from '../stream-client.js'
@@ -16,10 +17,11 @@ const transports = /** @type {const} */ (['uni_websocket', 'uni_sse', 'uni_http_
  * @param {(typeof transports)[number]} transport
  * @param {object} request
  * @param {Record<string, string>} [headers]
+ * @param {string} [query]
  * @returns {Promise<any>}
  */
-async function connect({ url }, transport, request, headers = {}) {
-  const path = `/connection/${transport}`
+async function connect({ url }, transport, request, headers = {}, query = '') {
+  const path = `/connection/${transport}?${query}`
   const text = JSON.stringify(request)
   if (transport === 'uni_websocket') {
     const socket = new WebSocket(`${url.replace('http', 'ws')}${path}`, { headers })
@@ -28,7 +30,7 @@ async function connect({ url }, transport, request, headers = {}) {
     return new RawClient(socket)
   }
   if (transport === 'uni_sse') {
-    return StreamClient.open(url, `${path}?cf_connect=${encodeURIComponent(text)}`, { headers })
+    return StreamClient.open(url, `${path}&cf_connect=${encodeURIComponent(text)}`, { headers })
   }
   return StreamClient.open(url, path, { method: 'POST', body: text, headers })
 }
@@ -134,15 +136,25 @@ for (const driver of drivers) {
         t.equal(await code({ subs: { 'nowhere:x': {} } }), 3501)
       })
 
-      t.test(`${transport}: a token may come as Authorization, and ends with its time`, async t => {
-        const headers = {
-          Authorization: `Bearer ${token({ sub: 'u1', exp: at(5), channels: ['plain:mine'] })}`,
-        }
-        const client = await connect(gateway, transport, {}, headers)
+      t.test(`${transport}: a token may come in the query, and ends with its time`, async t => {
+        const query = `token=${token({ sub: 'u1', exp: at(5), channels: ['plain:mine'] })}`
+        const client = await connect(gateway, transport, {}, {}, query)
         const { connect: connected } = await client.next()
         t.match(connected, { expires: true, subs: { 'plain:mine': {} } })
         t.equal((await client.next(message => message.disconnect)).disconnect.code, 3005)
         await client.closed
+      })
+    }
+
+    for (const transport of transports) {
+      t.test(`${transport}: Authorization is a header, and no token`, async t => {
+        for (const value of ['Bearer X', `Bearer ${token({ sub: 'u1', channels: ['plain:mine'] })}`]) {
+          const client = await connect(gateway, transport, {}, { Authorization: value })
+          const { connect: connected } = await client.next()
+          t.ok(connected.client, 'the client is anonymous')
+          t.equal(connected.subs, undefined)
+          await client.close()
+        }
       })
     }
 
@@ -349,3 +361,28 @@ for (const driver of drivers) {
     await joined.close()
   })
 }
+
+t.test('one-way transports with a connect proxy', async t => {
+  const backend = await Backend.start(t)
+  backend.answer = () => result({ user: '42' })
+  const gateway = await startGateway(t, {
+    uni_websocket: { enabled: true },
+    uni_sse: { enabled: true },
+    uni_http_stream: { enabled: true },
+    client: tokenClient({
+      proxy: {
+        connect: { enabled: true, endpoint: `${backend.url}/connect`, http_headers: ['Authorization'] },
+      },
+    }),
+  })
+  for (const transport of transports) {
+    t.test(`${transport}: the proxy gets the header Authorization`, async t => {
+      backend.requests.length = 0
+      const client = await connect(gateway, transport, {}, { Authorization: 'Bearer X' })
+      const { connect: connected } = await client.next()
+      t.ok(connected?.client)
+      t.equal(backend.requests[0]?.headers.authorization, 'Bearer X')
+      await client.close()
+    })
+  }
+})

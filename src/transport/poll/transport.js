@@ -16,6 +16,9 @@ const LARGE = 4096
 /** Queues processed in one turn of the event loop, a few ms of work. */
 const MAX_PER_TURN = 128
 
+/** What a client gets instead of a silent disconnect: that of a WebSocket whose connection is lost. */
+const LOST = Object.freeze({ code: 1006, reason: '' })
+
 /**
  * The long-poll sessions of this worker. Queues with messages are processed in slices, so that ten thousand polls that
  * end together do not block the event loop.
@@ -264,11 +267,14 @@ export class PollTransport {
   }
 
   /** @type {Transport['close']} */
-  close({ connection, codec }, { code, reason }, _cause) {
+  close({ connection, codec }, { code, reason, silent }, _cause) {
     const queue = /** @type {PollQueue} */ (connection)
-    const push = codec.disconnect(code, reason)
-    this.traffic.sent(1, sizeOf(push))
-    queue.end(this.#frame(push, codec), { code, reason })
+    if (silent) queue.end('', LOST)
+    else {
+      const push = codec.disconnect(code, reason)
+      this.traffic.sent(1, sizeOf(push))
+      queue.end(this.#frame(push, codec), { code, reason })
+    }
     this.#ended.add(queue)
     if (queue.waitingPoll) this.#schedule(queue)
     else this.#waitForPoll(queue)

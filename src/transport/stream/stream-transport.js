@@ -138,7 +138,8 @@ export class StreamTransport {
   }
 
   /** @type {Transport['close']} */
-  close({ connection, codec }, { code, reason }, _cause) {
+  close({ connection, codec }, { code, reason, silent }, _cause) {
+    if (silent) return this.server.end(connection, '')
     const push = codec.disconnect(code, reason)
     this.traffic.sent(1, sizeOf(push))
     this.server.end(connection, this.frame(push, codec))

@@ -4,7 +4,7 @@ import { retryAfter } from '../../server/contract.js'
 import { connectUnidirectional } from '../../session/commands/index.js'
 import { Session } from '../../session/session.js'
 import { sizeOf } from '../../stats/traffic.js'
-import { bearerToken, queryValue } from '../http-request.js'
+import { queryValue } from '../http-request.js'
 import { StreamTransport, TEXT_HEAD } from './stream-transport.js'
 
 /** @import { Disconnect } from '../../errors.js' */
@@ -51,7 +51,7 @@ export class UniStreamTransport extends StreamTransport {
 
   /** @param {Exchange} exchange whose handler has not returned yet @returns {Client} */
   client(exchange) {
-    const token = bearerToken(exchange) || queryValue(exchange.query, 'token') || ''
+    const token = queryValue(exchange.query, 'token') ?? ''
     return { ...this.clientOf(exchange, this.head), token, lastEventId: exchange.header('last-event-id') }
   }
 
