@@ -1,6 +1,8 @@
 // Recovery (client protocol), case by case.
 
+import { Centrifuge } from 'centrifuge'
 import t from 'tap'
+import WebSocket from 'ws'
 import { makeToken } from './auth/jwt.js'
 import { drivers } from './drivers.js'
 import { startGateway } from './gateway.js'
@@ -283,7 +285,22 @@ for (const driver of drivers) {
       const removed = await subscribe(t, channel, { recover: true, offset: 1, epoch })
       t.equal(removed.reply.subscribe.recovered, undefined)
       t.equal(removed.reply.subscribe.offset, 3)
-      t.match((await subscribe(t, channel, { recover: true, flag: 2 })).reply.error, { code: 112 })
+    })
+
+    t.test('cache: a client that would reject a failed recovery subscribes to an empty stream', async t => {
+      const channel = name('cache')
+      const { epoch, ...rest } = (await subscribe(t, channel, { recover: true, flag: 2 })).reply.subscribe
+      t.strictSame(rest, { recoverable: true, positioned: true, was_recovering: true })
+      const sdk = new Centrifuge(gateway.ws, { websocket: WebSocket })
+      t.teardown(() => sdk.disconnect())
+      // With getState the SDK sets the flag, and a refusal makes it ask for the state again.
+      const subscription = sdk.newSubscription(name('cache'), {
+        getState: async () => ({ offset: 0, epoch: '' }),
+      })
+      sdk.connect()
+      subscription.subscribe()
+      await subscription.ready(5000)
+      t.equal(subscription.state, 'subscribed')
     })
 
     t.test('cache: with a filter the newest that matches', async t => {

@@ -171,11 +171,12 @@ export class ChannelRules {
   }
 
   /**
-   * Whether a client may have a channel that it names in its connect request, where no handler is asked.
+   * Whether a client may have a channel that it names in its connect request, where no handler is asked. None of a
+   * namespace with a handler, user-limited ones included.
    * @param {string} channel @param {Namespace} ns @param {string} user '' = anonymous
    */
   maySubscribeUnasked(channel, ns, user) {
-    return this.subscribeHandler(channel, ns) === null && this.maySubscribe(channel, ns, user)
+    return ns.handlers.subscribe === null && this.maySubscribe(channel, ns, user)
   }
 
   /** @param {Namespace} ns @param {string} user '' = anonymous @param {boolean} subscribed @returns {boolean} */

@@ -170,7 +170,7 @@ export const answers = Object.freeze({
     return {
       data: payload(answer, 'data'),
       skipHistory: field(answer, 'skipHistory', 'boolean', 'true or false'),
-      tags: tags === undefined ? undefined : { ...tags },
+      tags: tags === undefined || Object.keys(tags).length === 0 ? undefined : { ...tags },
       idempotencyKey: field(answer, 'idempotencyKey', 'string', 'text'),
       delta: field(answer, 'delta', 'boolean', 'true or false'),
       version: version === undefined ? undefined : versionOf(version),

@@ -126,7 +126,7 @@ function publishAnswer(result) {
   if (data !== undefined) answer.data = payloadOf(data)
   else if (b64data) answer.data = bytesPayload(bytesOf(b64data, 'b64data'))
   if (answer.data === NO_PAYLOAD) answer.data = undefined
-  if (tags !== undefined) answer.tags = tags
+  if (tags !== undefined && Object.keys(tags).length > 0) answer.tags = tags
   if (skip_history) answer.skipHistory = true
   if (idempotency_key) answer.idempotencyKey = idempotency_key
   answer.delta = delta ?? false

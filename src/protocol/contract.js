@@ -76,7 +76,7 @@
  *   valid until the next call
  * @property {(channel: string, publication: Publication, delta: Buffer | null) =>
  *   Uint8Array} deltaPublication for delta-negotiated subscriptions: the delta, or the full payload if it is null (a
- *   JSON string in both cases; no `epoch`); valid until the next call
+ *   JSON string in both cases; no `epoch` and `version`); valid until the next call
  * @property {(channel: string, info: string, joined: boolean) => Encoded} event a join or a leave
  * @property {(channel: string, code: number, reason: string) => Encoded} unsubscribed
  * @property {(channel: string, result: SubscribeResult) => Encoded} subscribed a new server-side subscription

@@ -41,7 +41,8 @@ const withNumber = Object.freeze(
   }),
 )
 
-const DECIMAL = /^([+-]?)0*([1-9]\d*)?(?:\.(\d*))?$/
+/** With digits on both sides of a point. */
+const DECIMAL = /^([+-]?)(?=\d)0*([1-9]\d*)?(?:\.(\d+))?$/
 
 /** @typedef {{sign: number, whole: string, fraction: string}} Decimal without zeros at its ends; sign 0: it is zero */
 
@@ -49,7 +50,7 @@ const DECIMAL = /^([+-]?)0*([1-9]\d*)?(?:\.(\d*))?$/
 function parseDecimal(text) {
   if (text.length > MAX_OPERAND_LENGTH) return null
   const match = DECIMAL.exec(text)
-  if (match === null || !/\d/.test(text)) return null
+  if (match === null) return null
   const [, sign, whole = '', digits = ''] = match
   let length = digits.length
   while (length > 0 && digits[length - 1] === '0') length--

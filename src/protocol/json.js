@@ -34,13 +34,14 @@ function writeAscii(buffer, at, text) {
 /**
  * The fields of a publication after its data.
  * @param {Publication} publication @param {boolean} live adds the epoch to the first publication of a stream
+ * @param {boolean} [bare] without version, for delta-negotiated subscriptions
  */
-function publicationTail({ offset, epoch, info, tags, version }, live) {
+function publicationTail({ offset, epoch, info, tags, version }, live, bare = false) {
   let text = ''
   if (info !== '') text += `,"info":${info}`
   if (offset > 0) text += `,"offset":${offset}`
   if (tags) text += `,"tags":${quote(tags)}`
-  if (version > 0n) text += `,"version":${version}`
+  if (version > 0n && !bare) text += `,"version":${version}`
   if (live && offset === 1) text += `,"epoch":"${epoch}"`
   return text
 }
@@ -55,7 +56,7 @@ function publicationList(publications) {
 }
 
 /** The same for delta-negotiated subscriptions. @param {Publication} publication @param {Buffer | null} delta */
-const deltaTail = (publication, delta) => publicationTail(publication, false) + (delta ? DELTA : '')
+const deltaTail = (publication, delta) => publicationTail(publication, false, true) + (delta ? DELTA : '')
 
 /**
  * The publications of a delta-negotiated subscription: the data are strings, deltas or not.

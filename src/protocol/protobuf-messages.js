@@ -76,7 +76,7 @@ export class MessageWriter extends WireWriter {
    * @param {number} field @param {Publication} publication
    * @param {boolean} live adds the epoch to the first publication of a stream
    * @param {Uint8Array | null} delta replaces the data
-   * @param {boolean} bare without epoch, for delta-negotiated subscriptions
+   * @param {boolean} bare without epoch and version, for delta-negotiated subscriptions
    */
   publication(field, publication, live, delta, bare) {
     const data = delta ?? publication.data
@@ -88,7 +88,7 @@ export class MessageWriter extends WireWriter {
     if (tags) this.#tags(7, tags)
     this.bool(8, delta !== null)
     if (live && !bare && offset === 1) this.text(14, publication.epoch)
-    this.uint64(16, publication.version)
+    if (!bare) this.uint64(16, publication.version)
     this.close()
   }
 

@@ -117,7 +117,12 @@ class SubscriptionExpiry extends Timer {
   /** @param {RefreshAnswer | null} answer null: it has expired */
   #refreshed(answer) {
     if (answer === null || isPast(answer.expireAt, this.#session.context)) return this.#end()
-    extendSubscription(this.#session, this.#subscription, answer.info || undefined, Math.max(0, answer.expireAt))
+    extendSubscription(
+      this.#session,
+      this.#subscription,
+      answer.info || undefined,
+      Math.max(0, answer.expireAt),
+    )
   }
 
   #end() {

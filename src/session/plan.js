@@ -94,7 +94,10 @@ export class Plan {
     this.wasRecovering =
       Boolean(request.recover) || (this.cache && (options.auto_cache_recover || Boolean(grant.cacheRecover)))
     this.recovering = this.wasRecovering && recoverable
-    this.rejectUnrecovered = Boolean(recoverable && request.recover && request.flag & REJECT_UNRECOVERED)
+    // In cache mode an empty channel is no loss.
+    this.rejectUnrecovered = Boolean(
+      recoverable && !this.cache && request.recover && request.flag & REJECT_UNRECOVERED,
+    )
     this.offset = request.recover ? (request.offset ?? 0) : 0
     this.epoch = request.recover ? (request.epoch ?? '') : ''
     /** @type {Filter | null} */

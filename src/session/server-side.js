@@ -15,20 +15,23 @@ const NO_REQUEST = Object.freeze({})
 const NO_PLANS = []
 
 /**
- * The server-side subscriptions of a new connection: the channels of its token, its personal channel, and the channels
- * in `subs` of the request that the client could subscribe to without a token.
+ * The server-side subscriptions of a new connection: the channels of its token or its connect handler and its personal
+ * channel. Unless a handler has answered, also the channels in `subs` of the request that the client could subscribe to
+ * without a token.
  * @param {Session} session
  * @param {any} request connect request
  * @param {Identity} identity
  * @returns {Plan[]}
  * @throws {ReplyError | Disconnect}
  */
-export function planServerSide(session, request, { user, subs: grants }) {
+export function planServerSide(session, request, { user, subs: grants, answered = false }) {
   const { config, rules } = session.context
   /** @type {Map<string, any>} */
   const requested = request.subs ?? NO_REQUESTS
   const { enabled } = config.client.subscribe_to_user_personal_channel
-  if (grants.size === 0 && requested.size === 0 && !(enabled && user !== '')) return NO_PLANS
+  // The answer of a handler is complete: `subs` of the client only give positions.
+  const wished = answered ? NO_REQUESTS : requested
+  if (grants.size === 0 && wished.size === 0 && !(enabled && user !== '')) return NO_PLANS
 
   /** @type {Plan[]} */
   const plans = []
@@ -47,7 +50,7 @@ export function planServerSide(session, request, { user, subs: grants }) {
     if (!namespace) throw errors.unknownChannel
     if (!grants.has(personal)) plans.push(plan(session, personal, namespace, request, requested, NO_GRANT))
   }
-  for (const [channel, { delta }] of requested) {
+  for (const [channel, { delta }] of wished) {
     const namespace = rules.resolve(channel)
     if (!namespace || channel === '' || (delta && delta !== 'fossil')) throw disconnects.badRequest
     if (channel === personal || grants.has(channel)) continue

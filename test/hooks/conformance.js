@@ -27,11 +27,14 @@ export async function conformance(t, backend, config = {}) {
   const EXPIRY_S = 4
   const REFUSED = [{ result: { expired: true } }, { error: { code: 1000 } }, {}]
   const UNREADABLE = { result: { expire_at: soon(1000), b64info: '_' } }
-  const RENEWED = { result: { expire_at: soon(1000), meta: { renewed: true } } }
-  const expiring = (/** @type {any} */ refresh) => enter(t, { expire_at: soon(EXPIRY_S), meta: { refresh } })
+  const RENEWED = { result: { expire_at: soon(1000), info: { i: 2 }, meta: { renewed: true } } }
+  const expiring = (/** @type {any} */ refresh) =>
+    enter(t, { expire_at: soon(EXPIRY_S), info: { i: 1 }, channels: ['listed:ch'], meta: { refresh } })
+  /** @param {string} channel @param {string} id @returns {Promise<any>} what presence shows of the client */
+  const shown = async (channel, id) => (await gateway.api('presence', { channel })).result.presence[id]
   const subscribed = async (/** @type {any} */ sub_refresh) => {
     const client = await enter(t, { meta: { sub_refresh } })
-    const answer = { result: { expire_at: soon(EXPIRY_S) } }
+    const answer = { result: { expire_at: soon(EXPIRY_S), info: { c: 1 } } }
     const { subscribe } = await client.call('subscribe', { channel: 'sr:ch', data: { answer } })
     return { client, subscribe }
   }
@@ -39,7 +42,7 @@ export async function conformance(t, backend, config = {}) {
     Promise.all([...REFUSED, { result: {} }].map(expiring)),
     expiring(RENEWED),
     has('refresh: other forms of answers') ? expiring(UNREADABLE) : null,
-    Promise.all([...REFUSED, { result: {} }].map(subscribed)),
+    Promise.all([...REFUSED, { result: { info: { c: 2 } } }].map(subscribed)),
     has('sub_refresh: other forms of answers') ? subscribed(UNREADABLE) : null,
   ])
 
@@ -58,15 +61,15 @@ export async function conformance(t, backend, config = {}) {
         },
       })
       const { connect } = reply
-      t.notHas(connect, 'expires')
+      t.equal(connect.expires, undefined)
       t.strictSame(connect.data, { a: 1 })
       t.strictSame(Object.keys(connect.subs).sort(), ['both', 'hh:a', 'one'])
       t.strictSame(connect.subs.both, { data: { d: 1 } })
       t.match(connect.subs['hh:a'], { recoverable: true, positioned: true, epoch: String })
       const { fields } = await backend.call(call => call.fields.client === connect.client)
       t.match(fields, { transport: 'websocket', protocol: 'json', encoding: 'json' })
-      t.notHas(fields, 'user')
-      t.notHas(fields, 'meta')
+      t.equal(fields.user, undefined)
+      t.equal(fields.meta, undefined)
       const sent = await client.call('publish', { channel: 'one', data: { p: 1 } })
       t.strictSame(sent.publish, {})
       t.match((await client.push('pub')).pub.info, {
@@ -85,6 +88,25 @@ export async function conformance(t, backend, config = {}) {
       t.strictSame(connect.data, { b: 2 }, 'b64data wins')
       t.strictSame(Object.keys(connect.subs).sort(), ['one', 'x'])
       t.match((await open(t, { result: { b64info: '_' } })).reply.error, INTERNAL)
+    })
+
+    await t.test('the channels of the client get positions, and are no wishes', async t => {
+      const subs = { 'hh:given': { recover: true }, 'free:wish': { recover: true }, 'nons:x': {} }
+      const override = { force_recovery: { value: true } }
+      const { connect } = (await open(t, { result: { subs: { 'hh:given': { override } } } }, { subs })).reply
+      t.strictSame(Object.keys(connect.subs), ['hh:given'])
+      t.equal(connect.subs['hh:given'].was_recovering, true)
+      const bare = (await open(t, { result: { user: 'u' } }, { subs })).reply.connect
+      t.ok(bare)
+      t.equal(bare.subs, undefined)
+    })
+
+    await t.test('with a token, channels of the client that a backend decides on are no wishes', async t => {
+      const token = makeToken({ sub: 'bob' }, SECRET)
+      const subs = { 'limited:a#bob': {} }
+      const { connect } = (await open(t, {}, { token, subs })).reply
+      t.ok(connect)
+      t.equal(connect.subs, undefined)
     })
 
     await t.test('admits an anonymous user', async t => {
@@ -141,7 +163,7 @@ export async function conformance(t, backend, config = {}) {
       const token = makeToken({ sub: 'bob', exp: soon(1000) }, SECRET)
       const { reply } = await open(t, { result: { user: 'other' } }, { token })
       t.ok(reply.connect)
-      t.notHas(reply.connect, 'expires', 'the refresh proxy keeps it')
+      t.equal(reply.connect.expires, undefined, 'the refresh proxy keeps it')
       t.match((await open(t, { result: {} }, { token: 'bad' })).client.closed, {})
       t.equal(count('connect'), before)
     })
@@ -194,8 +216,8 @@ export async function conformance(t, backend, config = {}) {
       const recovery = { recoverable: true, recover: true, positioned: true }
       const { subscribe: plain } = await subscribe({ result: {} }, 'hh:', recovery)
       t.equal(plain.was_recovering, true)
-      t.notHas(plain, 'recoverable')
-      t.notHas(plain, 'positioned')
+      t.equal(plain.recoverable, undefined)
+      t.equal(plain.positioned, undefined)
     })
 
     await t.test('errors', async t => {
@@ -244,11 +266,13 @@ export async function conformance(t, backend, config = {}) {
     t.strictSame((await client.push('pub')).pub.data, null)
     await publish({ result: { tags: { a: 'b' } } })
     t.strictSame((await client.push('pub')).pub.tags, { a: 'b' })
+    await publish({ result: { tags: {} } })
+    t.equal((await client.push('pub')).pub.tags, undefined)
 
     await publish({}, 'hh:room')
     t.match((await client.push('pub')).pub, { offset: 1 })
     await publish({ result: { skip_history: true } }, 'hh:room')
-    t.notHas((await client.push('pub')).pub, 'offset')
+    t.equal((await client.push('pub')).pub.offset, undefined)
     t.strictSame((await publish({ result: { idempotency_key: 'k', data: 1 } }, 'hh:room')).publish, {})
     t.strictSame((await publish({ result: { idempotency_key: 'k', data: 2 } }, 'hh:room')).publish, {})
     t.equal((await client.push('pub')).pub.data, 1)
@@ -335,7 +359,7 @@ export async function conformance(t, backend, config = {}) {
 
   await t.test('refresh', async t => {
     for (const client of refused) {
-      t.notHas(client.connect, 'expires')
+      t.equal(client.connect.expires, undefined)
       t.match(await client.closed, { code: 3005 })
     }
     await row(t, 'refresh: other forms of answers', async t => {
@@ -347,6 +371,7 @@ export async function conformance(t, backend, config = {}) {
       t.ok((await renewed.call('rpc', { method: 'meta' })).rpc, 'it stays')
       return backend.calls.findLast(({ event }) => event === 'rpc')?.fields.meta.renewed
     })
+    t.match(await shown('listed:ch', id), { client: id, conn_info: { i: 2 } }, 'presence shows the new info')
   })
 
   await t.test('sub_refresh', async t => {
@@ -360,6 +385,7 @@ export async function conformance(t, backend, config = {}) {
     })
     const { client: id } = stays.connect
     await backend.call(({ event, fields }) => event === 'sub_refresh' && fields.client === id)
+    await until(async () => (await shown('sr:ch', id)).chan_info.c === 2)
     t.strictSame((await stays.call('publish', { channel: 'sr:ch', data: 1 })).publish, {})
     t.equal((await stays.push('pub')).channel, 'sr:ch')
   })

@@ -86,10 +86,10 @@ t.test('the request: fields in order, texts as they were, headers', async t => {
     'x-both': 'real',
     'x-emulated': Buffer.from('ä and €').toString('latin1'),
   })
-  t.notHas(request.headers, 'x-other')
-  t.notHas(request.headers, 'x-broken')
-  t.notHas(request.headers, 'upgrade')
-  t.notHas(request.headers, 'proxy-status')
+  t.equal(request.headers['x-other'], undefined)
+  t.equal(request.headers['x-broken'], undefined)
+  t.equal(request.headers.upgrade, undefined)
+  t.equal(request.headers['proxy-status'], undefined)
 })
 
 t.test('the request: empty and binary data', async t => {

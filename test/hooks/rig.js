@@ -85,13 +85,19 @@ export function decide(event, fields) {
 /** @param {number} seconds from now */
 export const soon = seconds => Math.floor(Date.now() / 1000) + seconds
 
+const NAMESPACES = [
+  { name: 'free', allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true },
+  { name: 'listed', presence: true },
+  { name: 'limited', allow_user_limited_channels: true },
+]
+
 const HISTORY = { history_size: 10, history_ttl: '60s', allow_recovery: true }
 
 /** @param {string} module path @returns {any} configuration of the gateway */
 const moduleConfig = module => ({
   hooks: { module, timeout: LONG },
   client: CLIENT,
-  channel: { namespaces: [{ name: 'hh', ...HISTORY }, { name: 'sr' }] },
+  channel: { namespaces: [{ name: 'hh', ...HISTORY }, { name: 'sr', presence: true }, ...NAMESPACES] },
   rpc: { ping: { enabled: true } },
   workers: 1,
   uni_sse: { enabled: true },
@@ -142,7 +148,8 @@ function proxyConfig(backend) {
           publish_proxy_name: 'short.publish',
         },
         { name: 'hh', ...proxied, ...HISTORY },
-        { name: 'sr', ...proxied, sub_refresh_proxy_enabled: true },
+        { name: 'sr', ...proxied, sub_refresh_proxy_enabled: true, presence: true },
+        ...NAMESPACES.map(options => (options.name === 'limited' ? { ...options, ...proxied } : options)),
       ],
     },
     rpc: {

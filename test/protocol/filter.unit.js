@@ -182,13 +182,21 @@ t.test('no key is needed where the sheet says so', async t => {
   t.equal(new Filter({ cmp: 'ex' }).matches({ k: 'a' }), false)
 })
 
+t.test('only plain decimals are numbers: with digits on both sides of a point', async t => {
+  const gt = (val, tag) => new Filter({ key: 'k', cmp: 'gt', val }).matches({ k: tag })
+  for (const number of ['5.', '.5', '+5.', '-.5', '.', '', '+', '1e1', '0x5', ' 5', '5 ', '5..0', '1_0']) {
+    t.equal(gt('-9', number), false, `${number} is a tag`)
+    if (number !== '') t.equal(gt(number, '999'), false, `${number} is the operand`)
+  }
+  for (const number of ['5', '+5', '05', '5.0', '0.5', '-0.5']) t.equal(gt('-9', number), true, number)
+})
+
 t.test('numbers that differ in zeros only are equal, also negative ones', async t => {
   const gte = (val, tag) => new Filter({ key: 'k', cmp: 'gte', val }).matches({ k: tag })
   for (const [a, b] of [
     ['0', '-0.00'],
-    ['1', '+001.'],
+    ['1', '+001'],
     ['-2.5', '-02.50'],
-    ['.5', '0.5'],
     ['100', '100.0'],
   ]) {
     t.ok(gte(a, b) && gte(b, a), `${a} and ${b}`)

@@ -91,7 +91,9 @@ t.test('refresh and sub_refresh', async t => {
     const id = client.connect.client
     const again = { sub: 'u1', channels: ['of-the-token'] }
     await client.subscribe('refreshed')
-    await client.subscribe('$refreshed', { token: token({ sub: 'u1', channel: '$refreshed', info: { c: 1 } }) })
+    await client.subscribe('$refreshed', {
+      token: token({ sub: 'u1', channel: '$refreshed', info: { c: 1 } }),
+    })
     await client.call('refresh', { token: token({ ...again, info: { i: 2 } }) })
     t.strictSame(await shown('refreshed', id), { user: 'u1', client: id, conn_info: { i: 2 } })
     t.strictSame(await shown('of-the-token', id), { user: 'u1', client: id, conn_info: { i: 2 } })

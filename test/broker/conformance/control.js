@@ -32,19 +32,23 @@ export function presence(test) {
     t.same([...(await a.broker.presence.list('p')).keys()].sort(), ['c3', 'c4', 'c5'])
   })
 
-  test('presence shows the latest info of a client, and nothing of one that has left', 2, async (t, _rig, a, b) => {
-    await a.subscribe('p', { client: 'c1', info: info('anna', 'c1', ',"conn_info":1'), leave: true })
-    a.broker.presence.update('p', 'c1', info('anna', 'c1', ',"conn_info":2'), true)
-    a.broker.presence.update('p', 'unknown', info('bob', 'unknown'), true)
-    a.broker.presence.update('unknown', 'c1', info('anna', 'c1'), true)
-    t.same(await a.broker.presence.list('p'), new Map([['c1', info('anna', 'c1', ',"conn_info":2')]]))
-    t.same(await b.broker.presence.list('p'), new Map([['c1', info('anna', 'c1', ',"conn_info":2')]]))
-    t.same(await a.broker.presence.stats('p'), { clients: 1, users: 1 })
-    t.same(await a.broker.presence.list('unknown'), new Map())
-    a.broker.presence.remove('p', 'c1')
-    a.broker.presence.update('p', 'c1', info('anna', 'c1', ',"conn_info":3'), true)
-    t.same(await a.broker.presence.list('p'), new Map())
-  })
+  test(
+    'presence shows the latest info of a client, and nothing of one that has left',
+    2,
+    async (t, _rig, a, b) => {
+      await a.subscribe('p', { client: 'c1', info: info('anna', 'c1', ',"conn_info":1'), leave: true })
+      a.broker.presence.update('p', 'c1', info('anna', 'c1', ',"conn_info":2'), true)
+      a.broker.presence.update('p', 'unknown', info('bob', 'unknown'), true)
+      a.broker.presence.update('unknown', 'c1', info('anna', 'c1'), true)
+      t.same(await a.broker.presence.list('p'), new Map([['c1', info('anna', 'c1', ',"conn_info":2')]]))
+      t.same(await b.broker.presence.list('p'), new Map([['c1', info('anna', 'c1', ',"conn_info":2')]]))
+      t.same(await a.broker.presence.stats('p'), { clients: 1, users: 1 })
+      t.same(await a.broker.presence.list('unknown'), new Map())
+      a.broker.presence.remove('p', 'c1')
+      a.broker.presence.update('p', 'c1', info('anna', 'c1', ',"conn_info":3'), true)
+      t.same(await a.broker.presence.list('p'), new Map())
+    },
+  )
 
   test('joins and leaves reach every subscribed worker in their order', 3, async (t, _rig, a, b, c) => {
     await a.subscribe('room')
