@@ -63,12 +63,18 @@ function sources(suite) {
 const npmEnvironment = () =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_(?!config_registry$)/i.test(name)))
 
-/** @returns {string} text of this machine's .npmrc files */
+/** Settings of npm by which this machine reaches a registry; others may make npm warn. */
+const NPM_NETWORK =
+  /^(?:(?:@[^:=]+:)?registry|ca(?:file)?(?:\[\])?|(?:https?-)?proxy|no-?proxy|strict-ssl|\/\/.*)\s*=/
+
+/** @returns {string} their lines of this machine's .npmrc files */
 export function npmrc() {
   const options = /** @type {const} */ ({ encoding: 'utf8', env: npmEnvironment() })
   return ['globalconfig', 'userconfig']
     .map(key => execFileSync('npm', ['config', 'get', key], options).trim())
-    .map(file => (existsSync(file) ? `${readFileSync(file, 'utf8')}\n` : ''))
+    .flatMap(file => (existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []))
+    .filter(line => NPM_NETWORK.test(line.trim()))
+    .map(line => `${line}\n`)
     .join('')
 }
 
