@@ -97,8 +97,9 @@ export class Processes {
       Object.entries(paths)
         .map(pair => `${pair.join('\t')}\n`)
         .join('')
+    // Nothing outlives this program, however it ends.
     const args = [
-      ...NAMESPACES,
+      ...['--pdeathsig', 'KILL', 'unshare', ...NAMESPACES],
       ...(network ? [] : ['--net']),
       ...['bash', fileURLToPath(new URL('cell.sh', import.meta.url)), root, user],
       ...['/usr/bin/env', '-i', ...Object.entries(inside).map(([name, value]) => `${name}=${value}`)],
@@ -111,7 +112,7 @@ export class Processes {
       CELL_BINDS: lines({ ...Object.fromEntries(files.map(file => [file, file])), ...binds }),
       CELL_WRITABLE_BINDS: lines(writable ?? {}),
     }
-    return this.run('unshare', args, { log, show, env: outside })
+    return this.run('setpriv', args, { log, show, env: outside })
   }
 
   /**
