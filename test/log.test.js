@@ -293,7 +293,7 @@ t.test('no text of a line acts on the terminal that shows it', async t => {
   `
   const shown = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
     encoding: 'utf8',
-    env: { ...process.env, FORCE_COLOR: '1' },
+    env: { ...process.env, FORCE_COLOR: '1', NO_COLOR: undefined },
   })
   const own = /\x1b\[\d+m/g
   t.match(shown, own, 'the log has colours of its own')
