@@ -1,8 +1,10 @@
 import { disconnects } from '../errors.js'
 
+/** @import { Subscribing } from './subscribing.js' */
+
 /** @typedef {{abandon: () => void}} Abandonable a call of a handler */
 
-/** What only hooks, proxies and the lifecycle log need of a session. Without them no session has one. */
+/** What only hooks, proxies, the lifecycle log and `client.concurrency` need of a session. */
 export class SessionExtra {
   /** Request headers: name, value, name, value ... @type {readonly string[]} */
   headers = NO_HEADERS
@@ -12,6 +14,8 @@ export class SessionExtra {
   meta = ''
   /** Calls of handlers under way. @type {Set<Abandonable> | null} */
   calls = null
+  /** By channel; null: none is under way. @type {Map<string, Subscribing> | null} */
+  subscribing = null
   /** unix ms; 0: not connected yet */
   connectedAt = 0
   /** Why the session has ended. @type {{code: number, reason: string}} */

@@ -10,6 +10,7 @@ import { exceedsLimit } from './command-queue.js'
 import { dispatch } from './commands/index.js'
 import { SessionExtra } from './extra.js'
 import { State, Trait } from './state.js'
+import { subscribeEnds } from './subscribing.js'
 import { add, count, find, flush, Kind, list, remove } from './subscription.js'
 
 /** @import { Publication } from '../broker/contract.js' */
@@ -213,6 +214,7 @@ export class Session {
     const known = error instanceof ReplyError ? error : errors.internal
     refusals.command(known, reasonOf(known), this, channel)
     this.send(this.codec.error(id, known))
+    subscribeEnds(this, id)
   }
 
   // Sending

@@ -118,7 +118,8 @@ export const clientOptions = live([
     'client.concurrency',
     0,
     'Commands of one connection that may wait for hooks or proxies at the same time. 0 and 1: one after another, and ' +
-      'replies keep the order of commands. Above: replies come when they are ready.',
+      'replies keep the order of commands. Above: replies come when they are ready; an unsubscribe waits for the ' +
+      'subscribe of its channel.',
     { max: 1024 },
   ),
   int('client.channel_limit', 128, 'Maximum subscriptions of one connection.', { min: 1 }),

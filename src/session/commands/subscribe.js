@@ -11,6 +11,7 @@ import { ask } from '../ask.js'
 import { extendSubscription, isPast } from '../expiry.js'
 import { whenRead } from '../large-replies.js'
 import { grantOf, NO_GRANT, Plan } from '../plan.js'
+import { subscribeBegins, subscribeEnds, waitsForSubscribe } from '../subscribing.js'
 import { Kind } from '../subscription.js'
 import { withClaims } from './refresh.js'
 
@@ -24,6 +25,12 @@ import { withClaims } from './refresh.js'
 
 /** @param {Session} session @param {number} id @param {any} request */
 export function subscribe(session, id, request) {
+  const inTurn = () => subscribeInTurn(session, id, request)
+  if (!waitsForSubscribe(session, id, request.channel, inTurn, true)) inTurn()
+}
+
+/** @param {Session} session @param {number} id @param {any} request */
+function subscribeInTurn(session, id, request) {
   const { config, rules, tokens } = session.context
   const { channel, token } = request
   const namespace = rules.resolve(channel)
@@ -43,6 +50,7 @@ export function subscribe(session, id, request) {
   if (request.type) throw errors.permissionDenied
   if (request.tf && !namespace.options.allow_tags_filter) throw errors.badRequest
 
+  subscribeBegins(session, id, channel)
   if (!token) return subscribeWithoutToken(session, id, request, namespace)
   withClaims(
     session,
@@ -149,10 +157,17 @@ function finish(session, id, plan, channel, answer) {
   }
   session.send(session.codec.subscribe(id, result))
   plan.join(channel)
+  subscribeEnds(session, id)
 }
 
 /** Also succeeds if there is no subscription. @param {Session} session @param {number} id @param {any} request */
 export function unsubscribe(session, id, request) {
+  const inTurn = () => unsubscribeInTurn(session, id, request)
+  if (!waitsForSubscribe(session, id, request.channel, inTurn, false)) inTurn()
+}
+
+/** @param {Session} session @param {number} id @param {any} request */
+function unsubscribeInTurn(session, id, request) {
   const subscription = session.subscription(request.channel)
   if (subscription) {
     session.removeSubscription(subscription)
