@@ -11,12 +11,16 @@ import { until } from './fleet.js'
 const runner = fileURLToPath(new URL('run.js', import.meta.url))
 
 /**
- * @param {string[]} args
+ * @param {string[]} args of Node.js
+ * @param {Record<string, string>} [env]
  * @returns {{child: import('node:child_process').ChildProcess, ended: Promise<{status: number | null, stdout: string,
  *   stderr: string}>}}
  */
-function run(...args) {
-  const child = spawn(process.execPath, [runner, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+function spawned(args, env) {
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  })
   const said = { stdout: '', stderr: '' }
   for (const name of /** @type {const} */ (['stdout', 'stderr']))
     child[name].setEncoding('utf8').on('data', text => {
@@ -27,6 +31,9 @@ function run(...args) {
     ended: new Promise(resolve => child.once('close', status => resolve({ status, ...said }))),
   }
 }
+
+/** @param {string[]} args of the runner */
+const run = (...args) => spawned([runner, ...args])
 
 /** @param {string} tap @returns {string} a file that prints it */
 const prints = tap => `console.log(${JSON.stringify(tap)})\n`
@@ -104,6 +111,81 @@ t.test('a file that leaves a process behind fails, and the process is killed', a
   t.equal(status, 1)
   t.match(stdout, /leaves\.test\.js: left a process behind: .*setInterval/)
   t.ok(await until(() => !orphanLives(dir)))
+})
+
+t.test('a file fails when it skips a test without a reason', async t => {
+  const dir = t.testdir({ 'skips.test.js': prints('ok 1 - one\nok 2 - two # SKIP\n1..2') })
+  const { status, stdout } = await run(dir).ended
+  t.equal(status, 1)
+  t.match(stdout, /^ {2}\S+skips\.test\.js: two: skipped without a reason$/m)
+})
+
+t.test('any error object is reported, and the run goes on', async t => {
+  const objects = {
+    loop: `const object = { big: 10n, own: Symbol('s'), call() {} }; object.self = { list: [object] }`,
+    json: `const object = { toJSON() { throw new Error('no JSON') } }`,
+    accessor: `const object = { get x() { throw new Error('no x') } }`,
+    bare: `const object = Object.assign(Object.create(null), { big: 1n })`,
+    date: `const object = new Date(NaN)`,
+    error: `const object = new Error('round'); object.cause = object; object.errors = [object]`,
+  }
+  const dir = t.testdir({
+    ...Object.fromEntries(
+      Object.entries(objects).map(([name, code]) => [
+        `${name}.test.js`,
+        `import t from 'tap'\n${code}
+t.fail('as a diagnostic', { found: object })
+t.test('in an error', async () => { throw Object.assign(new Error('thrown'), { object, cause: object }) })`,
+      ]),
+    ),
+    'yaml.test.js': prints('not ok 1 - knot\n  ---\n  a: &a\n    self: *a\n  ...\n1..1'),
+    'passes.test.js': prints('ok 1 - one\n1..1'),
+  })
+  const { status, stdout, stderr } = await run(dir).ended
+  t.equal(status, 1)
+  t.equal(stderr, '')
+  t.match(stdout, /^8 of 8 files in/m)
+  for (const name of [...Object.keys(objects), 'yaml'])
+    t.match(stdout, new RegExp(`^not ok .*/${name}\\.test\\.js: \\d passed, \\d FAILED$`, 'm'))
+  t.match(stdout, /^ok .*\/passes\.test\.js: 1 passed$/m)
+  t.match(stdout, /loop\.test\.js: in an error > thrown$/m)
+  t.match(stdout, /yaml\.test\.js: knot$/m)
+})
+
+t.test('a runner that fails itself ends what it has started', async t => {
+  const dir = t.testdir({ 'hangs.test.js': `${ORPHAN}setInterval(() => {}, 1000)` })
+  const crash = `import { existsSync } from 'node:fs'
+const timer = setInterval(() => {
+  if (!existsSync(${JSON.stringify(join(dir, 'pid'))})) return
+  clearInterval(timer)
+  throw new Error('the runner fails')
+}, 10)`
+  const { child, ended } = spawned([
+    `--import=data:text/javascript,${encodeURIComponent(crash)}`,
+    runner,
+    dir,
+  ])
+  t.teardown(() => child.kill('SIGKILL'))
+  const { status, stderr } = await ended
+  t.equal(status, 1)
+  t.match(stderr, /the runner fails/)
+  t.ok(await until(() => !orphanLives(dir)))
+})
+
+t.test('TEST_DRIVER=node leaves uWebSockets.js out and says so', async t => {
+  const file = `import { drivers } from './drivers.js'
+console.log('ok 1 - ' + drivers.join() + ' ' + process.env.TEST_DRIVER + '\\n1..1')
+if (drivers.join() !== 'node') process.exitCode = 1`
+  const dir = t.testdir({
+    'own.test.js': file,
+    'drivers.js': `export * from ${JSON.stringify(new URL('drivers.js', import.meta.url).href)}`,
+  })
+  const { status, stdout } = await spawned([runner, dir], { CI: 'true', TEST_DRIVER: 'node' }).ended
+  t.equal(status, 0, stdout)
+  t.match(
+    stdout,
+    /^Skipped:\n {2}all: 1 files run on the node server alone: TEST_DRIVER=node leaves uWebSockets\.js out$/m,
+  )
 })
 
 t.test('an interrupted run ends what it has started, and fails', async t => {
