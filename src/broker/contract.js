@@ -9,6 +9,7 @@
  * @property {Buffer} data payload; for JSON applications JSON text without line feeds
  * @property {number} offset position in the channel's stream, from 1; 0 = not in history
  * @property {string} epoch '' with offset 0
+ * @property {number} [previous] offset of the publication before it, if it may be another one than `offset - 1`
  * @property {string} info ClientInfo as JSON text, '' unless a client published it
  * @property {Record<string, string> | null} tags
  * @property {bigint} version 0n = none

@@ -169,7 +169,8 @@ export class Batches {
     // A lost position may have ended the last subscription.
     if (channel.count === 0) return
     const { options } = window
-    const before = publication.offset > 0 ? publication.offset - 1 : channel.offset
+    const { offset, previous = offset - 1 } = publication
+    const before = offset > 0 ? previous : channel.offset
     // A filter would hide the older publication that a member wanted. Filters are refused with conflation, but may be
     // there from before a reload.
     const conflates = options.latest && !channel.cohorts.some(filters) && !window.newcomers.some(filters)

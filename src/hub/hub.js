@@ -327,10 +327,10 @@ export class Hub {
   }
 
   /** @param {Channel} channel @param {Publication} publication @returns {boolean} false: already delivered */
-  #advance(channel, { offset, epoch }) {
+  #advance(channel, { offset, epoch, previous = offset - 1 }) {
     if (channel.epoch === epoch && offset <= channel.offset) return false
     const expected = channel.epoch === '' || channel.epoch === epoch
-    if (!expected || offset > channel.offset + 1) this.#losePosition(channel)
+    if (!expected || previous > channel.offset) this.#losePosition(channel)
     channel.offset = offset
     channel.epoch = epoch
     channel.confirmedAt = this.#clock()

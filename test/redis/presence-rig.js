@@ -131,12 +131,12 @@ export class Worker {
 
 /**
  * @param {import('./servers.js').RedisServer} server
- * @returns {Promise<string[]>} keys that would stay for ever
+ * @returns {Promise<string[]>} keys that would stay for ever, except the branch of a partition
  */
 export async function keptForEver(server) {
   const kept = []
   for (const key of await server.call('KEYS', '*'))
-    if ((await server.call('PTTL', key)) === -1) kept.push(key)
+    if (!key.endsWith('.branch.current') && (await server.call('PTTL', key)) === -1) kept.push(key)
   return kept
 }
 

@@ -172,17 +172,17 @@ export class Channels {
   }
 
   /** @param {Channel} channel @param {Head} head @param {Buffer} message */
-  #publication(channel, { offset, epoch, batchId, end }, message) {
+  #publication(channel, { offset, epoch, batchId, previous, end }, message) {
     if (offset > 0) {
       if (channel.state === State.CATCHING) return
       const known = channel.epoch !== ''
-      const follows = epoch === channel.epoch ? offset === channel.offset + 1 : offset === 1
+      const follows = epoch === channel.epoch ? previous === channel.offset : offset === 1
       if (known && !follows) return this.catchUp(channel)
       if (epoch !== channel.epoch) channel.epoch = epoch
       channel.offset = offset
       channel.batchId = batchId
     }
-    this.#events.publication(channel.name, decode(message, end, offset, epoch))
+    this.#events.publication(channel.name, decode(message, end, offset, epoch, previous))
   }
 
   /** Reads missed publications. @param {Channel} channel @param {() => void} [then] called even after an error */

@@ -229,7 +229,22 @@ export class ClusterShard {
     this.#owners[i] = node
     partition.sharded = sharded
     partition.connection = node.connection
-    this.#events.up(partition)
+    partition.join(error => {
+      if (!error) {
+        this.#events.up(partition)
+        this.#report()
+      } else if (node.connection.up) this.#release(partition)
+    })
+  }
+
+  /** Its connection is lost, or refuses it. @param {Partition} partition */
+  #release(partition) {
+    const wasUp = partition.branch !== null
+    partition.connection = null
+    partition.branch = null
+    this.#lostAt ||= Date.now()
+    if (wasUp) this.#events.down(partition)
+    this.#askSoon()
   }
 
   /** @param {number} i @param {ClusterNode} node former master */
@@ -238,7 +253,9 @@ export class ClusterShard {
     this.#owners[i] = null
     this.#lostAt ||= Date.now()
     if (partition.connection === null) return
+    const wasUp = partition.branch !== null
     partition.connection = null
+    partition.branch = null
     this.#leaving.add(partition)
     node.leaving.add(partition)
     this.#clean(partition, node)
@@ -246,7 +263,7 @@ export class ClusterShard {
       this.#leaving.delete(partition)
       node.leaving.delete(partition)
       if (this.#closed) return
-      this.#events.down(partition)
+      if (wasUp) this.#events.down(partition)
       this.#askSoon()
     })
   }
@@ -275,10 +292,7 @@ export class ClusterShard {
   /** @param {ClusterNode} node */
   #lost(node) {
     for (const [i, partition] of this.partitions.entries()) {
-      if (this.#owners[i] !== node || partition.connection === null) continue
-      partition.connection = null
-      this.#lostAt ||= Date.now()
-      this.#events.down(partition)
+      if (this.#owners[i] === node && partition.connection !== null) this.#release(partition)
     }
     this.#askSoon()
   }

@@ -120,12 +120,6 @@ export class Connection {
     this.#redis.connect().catch(() => {})
   }
 
-  /** Sends a PING, unless a reply is due anyway. */
-  probe() {
-    const { commandQueue } = /** @type {any} */ (this.#redis)
-    if (this.up && commandQueue.length === 0) this.#issue('ping', [], () => {})
-  }
-
   /** Ends the connection for good. */
   close() {
     const wasUp = this.#up

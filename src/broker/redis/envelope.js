@@ -2,7 +2,7 @@
 //
 //   [flags u8] [INFO: length u32, bytes] [TAGS: length u32, JSON] [VERSION: u64] [payload ...]
 
-/** @typedef {import('../contract.js').Publication} Publication */
+/** @import { Publication } from '../contract.js' */
 
 const Flag = { INFO: 1, TAGS: 2, VERSION: 4, NOT_JSON: 8, DELTA: 16 }
 
@@ -45,9 +45,10 @@ function writeText(bytes, at, text, size) {
 
 /**
  * @param {Buffer} bytes @param {number} at position of the flags
- * @param {number} offset @param {string} epoch @returns {Publication} its payload is a view of `bytes`
+ * @param {number} offset @param {string} epoch @param {number} previous offset of the publication before it
+ * @returns {Publication} its payload is a view of `bytes`
  */
-export function decode(bytes, at, offset, epoch) {
+export function decode(bytes, at, offset, epoch, previous) {
   const flags = bytes[at++]
   let info = ''
   let tags = null
@@ -71,6 +72,7 @@ export function decode(bytes, at, offset, epoch) {
     data,
     offset,
     epoch,
+    previous,
     info,
     tags,
     version,
@@ -83,9 +85,16 @@ const PUBLICATION = 0x70 // p
 const SPACE = 0x20
 const LINE_FEED = 0x0a
 
+/** @param {Buffer} bytes @param {number} at @param {number} end @returns {number} digits in between */
+function readNumber(bytes, at, end) {
+  let number = 0
+  while (at < end) number = number * 10 + bytes[at++] - 0x30
+  return number
+}
+
 /**
- * The head of a publication on a topic: `p<offset> <epoch> <batch id> <index>\n`. One object is reused for all of them:
- * tens of thousands of publications arrive each second.
+ * The head of a publication on a topic: `p<offset> <epoch> <batch id> <index>[ <previous>]\n`. One object is reused for
+ * all of them: tens of thousands of publications arrive each second.
  */
 export class Head {
   offset = 0
@@ -94,6 +103,8 @@ export class Head {
   batchId = ''
   /** Position in the batch. */
   index = 0
+  /** Offset of the publication before it. */
+  previous = 0
   /** Start of the body. */
   end = 0
 
@@ -105,14 +116,15 @@ export class Head {
     const epochEnd = message.indexOf(SPACE, offsetEnd + 1)
     const batchEnd = message.indexOf(SPACE, epochEnd + 1)
     if (offsetEnd < 0 || epochEnd <= offsetEnd || batchEnd <= epochEnd || batchEnd > end) return false
-    let offset = 0
-    for (let at = 1; at < offsetEnd; at++) offset = offset * 10 + message[at] - 0x30
+    const offset = readNumber(message, 1, offsetEnd)
     this.offset = offset
     this.epoch = message.toString('latin1', offsetEnd + 1, epochEnd)
     this.batchId = message.toString('latin1', epochEnd + 1, batchEnd)
     let index = 0
-    for (let at = batchEnd + 1; at < end; at++) index = index * 10 + message[at] - 0x30
+    let at = batchEnd + 1
+    while (at < end && message[at] !== SPACE) index = index * 10 + message[at++] - 0x30
     this.index = index
+    this.previous = at < end ? readNumber(message, at + 1, end) : offset - 1
     this.end = end + 1
     return true
   }
@@ -127,7 +139,10 @@ export function decodeEntries(reply, epoch) {
   for (let i = 1; i < reply.length; i += 2) {
     const offset = Number.parseInt(reply[i].toString('latin1', 0, reply[i].length), 10)
     const value = reply[i + 1]
-    publications.push(decode(value, value.indexOf(LINE_FEED) + 1, offset, epoch))
+    const end = value.indexOf(LINE_FEED)
+    const space = value.lastIndexOf(SPACE, end)
+    const previous = space < 0 ? offset - 1 : readNumber(value, space + 1, end)
+    publications.push(decode(value, end + 1, offset, epoch, previous))
   }
   return publications
 }

@@ -1,4 +1,5 @@
 import { errors } from '../../errors.js'
+import { branch } from './scripts.js'
 
 /**
  * @typedef {import('./connection.js').Connection} Connection
@@ -16,6 +17,8 @@ import { errors } from '../../errors.js'
 export class Partition {
   /** @type {Connection | null} to the server in charge; null: unknown */
   connection = null
+  /** @type {string | null} current branch of its streams, see streams.lua; null: unknown, or the connection is down */
+  branch = null
 
   /** @param {string} prefix with its final dot @param {boolean} sharded uses sharded pub/sub */
   constructor(prefix, sharded) {
@@ -24,7 +27,21 @@ export class Partition {
   }
 
   get up() {
-    return this.connection?.up === true
+    return this.branch !== null && this.connection?.up === true
+  }
+
+  /**
+   * Reads the branch: first of all on a new connection, and again from time to time.
+   * @param {(error: Error | null, changed: boolean) => void} done not called if the connection changes meanwhile
+   */
+  join(done) {
+    const { connection } = this
+    connection?.run(branch, [this.key('branch', 'current')], [], (error, reply) => {
+      if (connection !== this.connection) return
+      const before = this.branch
+      if (!error) this.branch = String(reply)
+      done(error, this.branch !== before)
+    })
   }
 
   /** @param {string} kind @param {string} name @returns {string} key or topic */
@@ -37,7 +54,8 @@ export class Partition {
    * @param {(string | Buffer | number)[]} args @param {Done} done never called before this returns
    */
   send(name, args, done) {
-    if (this.connection === null) return queueMicrotask(() => done(errors.internal, null))
+    if (this.connection === null || this.branch === null)
+      return queueMicrotask(() => done(errors.internal, null))
     this.connection.send(name, args, done)
   }
 
@@ -46,7 +64,8 @@ export class Partition {
    * @param {Done} done never called before this returns
    */
   run(script, keys, args, done) {
-    if (this.connection === null) return queueMicrotask(() => done(errors.internal, null))
+    if (this.connection === null || this.branch === null)
+      return queueMicrotask(() => done(errors.internal, null))
     this.connection.run(script, keys, args, done)
   }
 

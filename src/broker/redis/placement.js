@@ -34,8 +34,12 @@ export class SingleShard {
       name,
       options,
       {
-        up: () => events.up(partition),
-        down: () => events.down(partition),
+        up: () => this.#join(partition, events),
+        down: () => {
+          const wasUp = partition.branch !== null
+          partition.branch = null
+          if (wasUp) events.down(partition)
+        },
         message: (topic, message) => dispatch(topic, message, prefixLength, events),
         misplaced: (_line, reason) => {
           if (this.#reported) return
@@ -52,8 +56,16 @@ export class SingleShard {
     this.partitions = [partition]
   }
 
+  /** @param {Partition} partition @param {ShardEvents} events */
+  #join(partition, events) {
+    partition.join(error => {
+      if (!error) events.up(partition)
+      else if (this.#connection.up) this.#connection.reset('cannot read the replication id')
+    })
+  }
+
   get up() {
-    return this.#connection.up
+    return this.partitions[0].up
   }
 
   connect() {
@@ -138,9 +150,22 @@ export class Placement {
     return this.#shards.every(({ up }) => up)
   }
 
-  /** Called about once a second: detects that an idle server is gone. */
+  /**
+   * Called about once a second: detects that an idle server is gone, and that a server has a new replication id although
+   * its connection stays.
+   */
   probe() {
-    for (const connection of new Set(this.partitions.map(({ connection }) => connection))) connection?.probe()
+    const asked = new Set()
+    for (const partition of this.partitions) {
+      const { connection } = partition
+      if (!partition.up || asked.has(connection)) continue
+      asked.add(connection)
+      partition.join((_error, changed) => {
+        if (!changed) return
+        for (const other of this.partitions)
+          if (other !== partition && other.up && other.connection === connection) other.join(() => {})
+      })
+    }
   }
 
   connect() {

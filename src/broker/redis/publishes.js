@@ -191,7 +191,7 @@ export class Publishes {
     /** @type {string[]} */
     const keys = []
     /** @type {(string | Buffer)[]} */
-    const args = [partition.publishCommand, batchId, newEpoch()]
+    const args = [partition.publishCommand, batchId, newEpoch(), partition.branch ?? '']
     let echoes = false
     for (const item of items) {
       const { channel, flags, options } = item

@@ -206,7 +206,7 @@ export class RedisPubSub {
   #republish(item) {
     const options = /** @type {PublishOptions} */ (item.options)
     const { done, channel, offset, epoch } = item
-    const { data } = decode(/** @type {Buffer} */ (item.body), 0, offset, epoch)
+    const { data } = decode(/** @type {Buffer} */ (item.body), 0, offset, epoch, offset - 1)
     if (!options.republish?.wait || done === null)
       return this.#republishing.hand(channel, data, options, offset, epoch, null)
     // The answer waits for both, the echo and the confirm.

@@ -144,7 +144,7 @@ export class Reads {
     const partition = this.#partition
     /** @type {string[]} */
     const keys = []
-    const args = [newEpoch(), this.#emptyTtl, String(limit)]
+    const args = [newEpoch(), partition.branch ?? '', this.#emptyTtl, String(limit)]
     for (const { channel, args: own } of items) {
       keys.push(partition.key('meta', channel), partition.key('stream', channel))
       for (let i = 0; i < own.length; i++) args.push(own[i])

@@ -25,7 +25,7 @@ function load(file) {
   return Object.fromEntries(scripts)
 }
 
-export const { publish, read } = load('streams.lua')
+export const { branch, publish, read } = load('streams.lua')
 export const { presenceAlive, presenceBeat, presenceChange, presenceOwn, presenceStats, presenceSweep } =
   load('presence.lua')
 export const { userClaim, userWrite } = load('users.lua')

@@ -21,6 +21,9 @@ const MAX_KEPT_BYTES = 1024 * 1024
 /** Bytes of the publications in one read from history. */
 const MAX_READ = 1024 * 1024
 
+/** @param {Publication} publication @returns {number} position before it */
+const before = ({ offset, previous = offset - 1 }) => previous
+
 /**
  * A channel of this worker for one-way polls: one hub subscriber for all of its polls.
  *
@@ -167,7 +170,7 @@ export class Feed extends Timer {
       for (const position of this.#opening.splice(0)) {
         if (position.poll.exchange === null) continue
         if (whole && position.offset === offset && position.epoch === epoch)
-          position.recovered(entries, publications[0].offset - 1, answer.epoch)
+          position.recovered(entries, before(publications[0]), answer.epoch)
         else this.locate(position)
       }
     })
@@ -253,7 +256,7 @@ export class Feed extends Timer {
    */
   #onHistory(positions, offset, { publications, offset: top, epoch }) {
     if (publications.length === 0) this.#flush()
-    const start = publications.length > 0 ? publications[0].offset - 1 : top
+    const start = publications.length > 0 ? before(publications[0]) : top
     const lost = offset !== StartOffset.EARLIEST && start !== offset
     if (lost) for (const position of positions) position.lost = true
     if (publications.length > 0) {

@@ -1,39 +1,81 @@
 -- The streams of channels. Keys:
 --
--- meta    of a channel: '<top offset> <epoch> <batch id of the last publication> <size>[ <version> <version epoch>]'
--- stream  of a channel: entry <offset>-0: d = '<batch id of the previous publication>\n<body>'. It may be a little
---         longer than <size>: an exact trim is slower and frees no memory, since Redis frees whole nodes of entries
+-- branch  of a partition: '<number> <replication id>'
+-- meta    of a channel: '<top offset> <epoch> <batch id of the last publication> <size>[+<branch>]
+--         [ <version> <version epoch>]'
+-- stream  of a channel: entry <offset>-0: d = '<batch id of the previous publication>[ <its offset>]\n<body>'. It may
+--         be a little longer than <size>: an exact trim is slower and frees no memory, since Redis frees whole nodes
+--         of entries
 -- result  of an idempotency key: '' or '<offset> <epoch>'
 --
--- After a failover an offset may belong to another publication than before. Batch ids tell these apart.
+-- A server that is promoted or restarted may lack publications that the one before it had acknowledged. It has a new
+-- replication id, which begins a new branch of all streams. The first publication of a stream in a new branch leaps:
+-- its offset is above all offsets that may have been used before, and its entry and message have the offset before it.
+-- So an offset never belongs to two publications, and one that was lost is followed by none.
+--
+--   server A   1  2  3  4 (5  6  lost)
+--   server B            4 -------------> 179586212345678  179586212345679 ...
+--
+-- Where a replication id does not change, as when a backup is restored, an offset may belong to another publication
+-- than before. Batch ids tell these apart.
+
+-- The number of a branch, '' for the first one.
+local function number(branch) return tonumber(branch) or 0 end
+
+-- A branch in meta.
+local function suffix(branch) return branch == '' and '' or '+' .. branch end
+
+--- branch
+-- Returns the number of the current branch, '' for the first one.
+-- KEYS  branch
+local info = redis.call('INFO', 'replication')
+if string.find(info, 'role:slave', 1, true) then
+  return redis.error_reply('READONLY this server is a replica')
+end
+local id = string.match(info, 'master_replid:(%w+)') or ''
+local known, last = string.match(redis.call('GET', KEYS[1]) or '', '^(%d*) (%w*)$')
+if last == id then
+  return known
+end
+local current = known and string.format('%.0f', number(known) + 1) or ''
+-- A server that takes no writes now gets it later: it takes no publications either.
+pcall(redis.call, 'SET', KEYS[1], current .. ' ' .. id)
+return current
 
 --- publish
 -- Publishes a batch. For each publication: append to the stream, trim it, extend expiry, store the position, publish.
 -- KEYS  for each item, by its flags: h: meta, stream; i: result
--- ARGV  publish command, batch id, epoch for a new stream; then for each item: flags, topic, body;
+-- ARGV  publish command, batch id, epoch for a new stream, branch; then for each item: flags, topic, body;
 --       h: size, history ttl, meta ttl (ms); v: version (20 digits), version epoch; i: result ttl (ms)
 --         e  an event: the body is the whole message     p  a publication, with h in history
 --         v  has a version                               i  published once for each idempotency key
--- The message of a publication is 'p<offset> <epoch> <batch id> <index in the batch>\n<body>'.
+-- The message of a publication is 'p<offset> <epoch> <batch id> <index in the batch>[ <previous offset>]\n<body>'.
 -- Returns a line for each item: '<offset> <epoch>' ('' without history); '=' and the same: a known idempotency key or
 -- an old version, not published; '!<text>': failed.
-local command, batch, newEpoch = ARGV[1], ARGV[2], ARGV[3]
+local command, batch, newEpoch, branch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+-- The first offset of a stream in this branch: hundredths of a ms since 1970. No stream gets so many publications in that
+-- time; clocks may differ.
+local function leap(offset)
+  local clock = redis.call('TIME')
+  return string.format('%.0f', math.max(clock[1] * 100000 + math.floor(clock[2] / 10), offset + 1000000))
+end
 
 local function append(index, topic, body, meta, stream, result, size, ttl, metaTtl, version, versionEpoch, resultTtl)
   if result then
     local known = redis.call('GET', result)
     if known then return '=' .. known end
   end
-  local position, epoch = '0', ''
+  local position, epoch, gap = '0', '', ''
   if meta then
     local value = redis.call('GET', meta)
-    local previous, oldVersion, offset = '0', '', 0
+    local previous, oldVersion, offset, oldBranch = '0', '', 0, branch
     if value then
-      offset, epoch, previous, oldVersion = string.match(value, '^(%d+) (%w+) (%w+) %d+(.*)$')
+      offset, epoch, previous, oldBranch, oldVersion = string.match(value, '^(%d+) (%w+) (%w+) %d+%+?(%d*)(.*)$')
     else
       epoch = newEpoch
       -- Before DEL, because a full Redis refuses only the first write of a script.
-      redis.call('SET', meta, '0 ' .. epoch .. ' 0 0', 'PX', metaTtl)
+      redis.call('SET', meta, '0 ' .. epoch .. ' 0 0' .. suffix(branch), 'PX', metaTtl)
       redis.call('DEL', stream)
     end
     local newVersion = ''
@@ -44,19 +86,26 @@ local function append(index, topic, body, meta, stream, result, size, ttl, metaT
       end
       newVersion = ' ' .. version .. ' ' .. versionEpoch
     end
-    position = string.format('%.0f', offset + 1)
-    redis.call('XADD', stream, 'MAXLEN', '~', size, position, 'd', previous .. '\n' .. body)
+    if oldBranch ~= branch and number(oldBranch) < number(branch) then
+      oldBranch = branch
+      gap = ' ' .. offset
+      position = leap(offset)
+    else
+      position = string.format('%.0f', offset + 1)
+    end
+    redis.call('XADD', stream, 'MAXLEN', '~', size, position, 'd', previous .. gap .. '\n' .. body)
     redis.call('PEXPIRE', stream, ttl)
-    redis.call('SET', meta, position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. newVersion, 'PX', metaTtl)
+    redis.call('SET', meta, position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. suffix(oldBranch) .. newVersion,
+      'PX', metaTtl)
   end
   local answer = meta and (position .. ' ' .. epoch) or ''
   if result then redis.call('SET', result, answer, 'PX', resultTtl) end
-  redis.call(command, topic, 'p' .. position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. index .. '\n' .. body)
+  redis.call(command, topic, 'p' .. position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. index .. gap .. '\n' .. body)
   return answer
 end
 
 -- The last key and the last argument used.
-local key, arg, index = 0, 3, 0
+local key, arg, index = 0, 4, 0
 local function nextKey()
   key = key + 1
   return KEYS[key]
@@ -108,8 +157,8 @@ return table.concat(answers, '\n')
 --- read
 -- Reads positions and histories of a batch of channels. Creates missing streams and extends the expiry of others.
 -- KEYS  for each item: meta, stream
--- ARGV  epoch for a new stream; longest meta ttl of a stream without publications (ms: anybody can make many by
---       looking at names); bytes that all items together may return (0: no limit); then for each item: op, meta ttl
+-- ARGV  epoch for a new stream; branch; longest meta ttl of a stream without publications (ms: anybody can make many
+--       by looking at names); bytes that all items together may return (0: no limit); then for each item: op, meta ttl
 --       (ms; 0: meta is neither created nor extended), arguments of the op, the last one a limit of bytes (0: none):
 --         p                              the position only
 --         s  offset, epoch, limit        all publications after the offset, or none if some are missing, or if two or
@@ -117,15 +166,15 @@ return table.concat(answers, '\n')
 --         l  limit                       the newest ones (0: all)
 --         h  limit, since, epoch, order  a page; since '': from the end; order '+' or '-'
 --         c  offset, epoch, batch id     to catch up: as s without a limit, after the publication with this offset and
---                                        batch id. If a failover has lost that one, the answer is `found` 0, and the
---                                        stream gets a new epoch. Beyond the limit of bytes the answer ends, and has
---                                        the position of its last publication instead of the top
+--                                        batch id. If that one is lost, the answer is `found` 0, and the stream gets a
+--                                        new epoch unless its next offset leaps. Beyond the limit of bytes the answer
+--                                        ends, and has the position of its last publication instead of the top
 -- Returns for each item an array: '<found> <top offset> <epoch> <batch id>', then id and value of each entry. found is
 -- 1, 0, or 2 if the limit of bytes has ended the list. '>': the items together had too many bytes, ask for this one
 -- alone; '!<text>': failed.
-local newEpoch, emptyTtl = ARGV[1], tonumber(ARGV[2])
+local newEpoch, branch, emptyTtl = ARGV[1], ARGV[2], tonumber(ARGV[3])
 -- Bytes left for this call; nil: no limit.
-local left = ARGV[3] ~= '0' and tonumber(ARGV[3]) or nil
+local left = ARGV[4] ~= '0' and tonumber(ARGV[4]) or nil
 -- Set by an item that exceeds them.
 local tooMuch = false
 
@@ -164,24 +213,43 @@ local function entries(command, stream, from, to, count, maxBytes)
   return found
 end
 
--- The oldest offset in history; top + 1: none.
-local function oldest(stream, top, size)
-  return top + 1 - math.min(redis.call('XLEN', stream), size)
+local function offsetOf(id) return tonumber(string.match(id, '^%d+')) end
+
+-- The offset before the first one of `entries`.
+local function before(found)
+  local gap = string.match(found[2], '^%w+ (%d+)\n')
+  return gap and tonumber(gap) or offsetOf(found[1]) - 1
 end
 
--- The publications after an offset, as `entries`; nil: some are missing, or they are more than the limit (0: none).
-local function after(stream, top, size, offset, limit, maxBytes)
-  local missed = top - offset
-  if missed < 0 or (limit > 0 and missed > limit) then return nil end
-  if missed == 0 then return {} end
-  if oldest(stream, top, size) > offset + 1 then return nil end
-  return entries('XRANGE', stream, offset + 1, top, missed, maxBytes)
+-- The number of publications in history.
+local function kept(stream, size) return math.min(redis.call('XLEN', stream), size) end
+
+-- The oldest offset in history; top + 1: none. Without leaps there are no gaps between offsets.
+local function oldest(stream, top, size, leaps)
+  local count = kept(stream, size)
+  if not leaps or count == 0 then return top + 1 - count end
+  local list = redis.call('XRANGE', stream, '-', '+', 'COUNT', redis.call('XLEN', stream) - count + 1)
+  return offsetOf(list[#list][1])
+end
+
+-- The publications after an offset, as `entries`; nil: some are missing, the stream has no such offset, or they are more
+-- than the limit (0: none).
+local function after(stream, top, size, leaps, offset, limit, maxBytes)
+  if offset > top then return nil end
+  if offset == top then return {} end
+  local most = kept(stream, size)
+  if limit > 0 then most = math.min(most, limit) end
+  if not leaps and top - offset > most then return nil end
+  local found, beyond = entries('XRANGE', stream, offset + 1, top, most + 1, maxBytes)
+  if tooMuch then return {} end
+  if #found == 0 or #found / 2 > most or before(found) ~= offset then return nil end
+  return found, beyond
 end
 
 -- At most `limit` publications (-1: all) before or after `since`, in this order, as `entries`.
-local function page(stream, top, size, limit, since, order, maxBytes)
+local function page(stream, top, size, leaps, limit, since, order, maxBytes)
   if limit == 0 then return {} end
-  local first = oldest(stream, top, size)
+  local first = oldest(stream, top, size, leaps)
   local from = math.max(first, since and since + 1 or 0)
   local command, to = 'XRANGE', top
   if order == '-' then
@@ -194,48 +262,59 @@ end
 -- a, b, c, d, e: the arguments of the op.
 local function read(meta, stream, op, metaTtl, a, b, c, d, e)
   local value = redis.call('GET', meta)
-  local offset, epoch, batch, size, version
+  local offset, epoch, batch, size, oldBranch, version
   if value then
-    offset, epoch, batch, size, version = string.match(value, '^(%d+) (%w+) (%w+) (%d+)(.*)$')
+    offset, epoch, batch, size, oldBranch, version = string.match(value, '^(%d+) (%w+) (%w+) (%d+)%+?(%d*)(.*)$')
     if metaTtl ~= '0' then redis.call('PEXPIRE', meta, offset == '0' and emptyLife(metaTtl) or metaTtl) end
   else
-    offset, epoch, batch, size, version = '0', newEpoch, '0', '0', ''
-    if metaTtl ~= '0' then redis.call('SET', meta, '0 ' .. newEpoch .. ' 0 0', 'PX', emptyLife(metaTtl)) end
+    offset, epoch, batch, size, oldBranch, version = '0', newEpoch, '0', '0', branch, ''
+    if metaTtl ~= '0' then
+      redis.call('SET', meta, '0 ' .. newEpoch .. ' 0 0' .. suffix(branch), 'PX', emptyLife(metaTtl))
+    end
     redis.call('DEL', stream)
   end
-  local top, maxSize = tonumber(offset), tonumber(size)
+  local top, maxSize, leaps = tonumber(offset), tonumber(size), oldBranch ~= ''
   local found, beyond
   if op == 's' then
     local since, sinceEpoch, limit = tonumber(a), b, tonumber(c)
     if sinceEpoch == '' or sinceEpoch == epoch then
-      found, beyond = after(stream, top, maxSize, since, limit, tonumber(d))
+      found, beyond = after(stream, top, maxSize, leaps, since, limit, tonumber(d))
     end
     if beyond then found, beyond = nil, nil end
   elseif op == 'l' then
     local limit = a == '0' and -1 or tonumber(a)
-    found = page(stream, top, maxSize, limit, nil, '-', tonumber(b))
+    found = page(stream, top, maxSize, leaps, limit, nil, '-', tonumber(b))
   elseif op == 'h' then
     local limit, since, sinceEpoch, order = tonumber(a), tonumber(b), c, d
     if sinceEpoch == '' or sinceEpoch == epoch then
-      found, beyond = page(stream, top, maxSize, limit, since, order, tonumber(e))
+      found, beyond = page(stream, top, maxSize, leaps, limit, since, order, tonumber(e))
+      -- An offset in a gap is of another branch.
+      local checked = leaps and since and sinceEpoch ~= '' and order == '+' and not tooMuch
+      if checked and #found > 0 and before(found) ~= since and since >= oldest(stream, top, maxSize, leaps) then
+        found, beyond = nil, nil
+      end
     end
   elseif op == 'c' and b == epoch then
     local since, sinceBatch = tonumber(a), c
-    found, beyond = after(stream, top, maxSize, since, 0, tonumber(d))
+    found, beyond = after(stream, top, maxSize, leaps, since, 0, tonumber(d))
     local lost = since > top
     if found and since > 0 and not tooMuch then
       -- The batch id of a publication is in the entry after it; that of the last one is in meta.
       local stored = batch
-      if #found > 0 then stored = string.match(found[2], '^(%w+)\n') end
+      if #found > 0 then stored = string.match(found[2], '^%w+') end
       lost = stored ~= sinceBatch
     end
     if lost then
       found = nil
-      epoch = newEpoch
-      redis.call('SET', meta, offset .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. version, 'KEEPTTL')
+      -- Others recover if a new branch tells the offsets apart.
+      if since <= top or number(oldBranch) >= number(branch) then
+        epoch = newEpoch
+        redis.call('SET', meta,
+          offset .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. suffix(oldBranch) .. version, 'KEEPTTL')
+      end
     elseif beyond then
       offset = string.match(found[#found - 1], '^%d+')
-      batch = string.match(beyond, '^(%w+)\n')
+      batch = string.match(beyond, '^%w+')
     end
   end
   if tooMuch then return { '>' } end
@@ -247,7 +326,7 @@ end
 -- Number of arguments of each op.
 local counts = { p = 0, s = 4, l = 2, h = 5, c = 4 }
 local answers = {}
-local arg = 3
+local arg = 4
 for item = 1, #KEYS / 2 do
   local op, metaTtl = ARGV[arg + 1], ARGV[arg + 2]
   arg = arg + 2
