@@ -83,7 +83,6 @@ t.test('sentinels: the address names some of them and the master', async t => {
     password: 'secret',
     sentinelUsername: 's',
     sentinelPassword: 'hush',
-    failoverDetector: true,
     tls: undefined,
     sentinelTLS: undefined,
     enableTLSForSentinelMode: false,

@@ -6,7 +6,11 @@ import t from 'tap'
 import { joinSentinels } from './sentinel-rig.js'
 import { startRedis, until } from './servers.js'
 
+/** @typedef {import('./servers.js').RedisServer} RedisServer */
+
 const NEWS = '+switch-master'
+/** After so many the news has been read, and a connection that it ends is lost. */
+const ROUND_TRIPS = 200
 
 /** @param {...string} texts */
 const list = (...texts) =>
@@ -73,8 +77,13 @@ class FakeSentinel {
 
   /** @param {import('./servers.js').RedisServer} master the new one */
   announce(master) {
-    const news = `mymaster ${this.master.host} ${this.master.port} ${master.host} ${master.port}`
+    this.publish('mymaster', this.master, master)
     this.master = master
+  }
+
+  /** @param {string} name @param {RedisServer} old @param {RedisServer} master */
+  publish(name, old, master) {
+    const news = `${name} ${old.host} ${old.port} ${master.host} ${master.port}`
     for (const socket of this.listeners) socket.write(`>${list('message', NEWS, news)}`)
   }
 
@@ -108,13 +117,25 @@ t.test('news of a failover that come while the master is looked for do not end t
   await servers[0].kill()
   await until(() => sentinel.held?.length)
   sentinel.announce(servers[1])
-  // Either it has ended this connection when the search began, or because of the news.
-  await until(() => sentinel.listeners.size === 0)
   sentinel.release()
   await ups(2)
   t.equal(await port(), servers[1].port)
-  await until(() => sentinel.listeners.size > 0)
-  sentinel.announce(servers[1])
+  await servers[0].start()
+  sentinel.announce(servers[0])
   await ups(3)
-  t.equal(await port(), servers[1].port)
+  t.equal(await port(), servers[0].port)
+})
+
+t.test('news of other masters, and of the connected one, end no connection', async t => {
+  const { servers, sentinel, events, ups, port } = await start(t)
+  sentinel.publish('another', servers[0], servers[1])
+  for (let i = 0; i < ROUND_TRIPS; i++) await port()
+  t.same(events, ['up'])
+  sentinel.announce(servers[1])
+  await ups(2)
+  await until(() => sentinel.listeners.size > 0)
+  // Another sentinel learns of it.
+  sentinel.publish('mymaster', servers[0], servers[1])
+  for (let i = 0; i < ROUND_TRIPS; i++) await port()
+  t.same(events, ['up', 'down', 'up'])
 })

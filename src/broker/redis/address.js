@@ -1,6 +1,6 @@
-import { SentinelConnector } from 'ioredis'
 import { tlsOptions } from '../../config/pem.js'
 import { redisShards } from '../../config/redis-shards.js'
+import { Sentinels } from './sentinels.js'
 
 /**
  * @typedef {import('../../config/redis-shards.js').RedisShard} RedisShard
@@ -15,8 +15,6 @@ import { redisShards } from '../../config/redis-shards.js'
 
 const BLOCK = 'engine.redis'
 const MAX_SENTINEL_RETRY = 1000
-/** Delay before the failover connection is retried, ms. */
-const SENTINEL_RECONNECT = 1000
 
 /** @param {number} attempt 1 ... @returns {number} ms */
 const sentinelRetry = attempt => Math.min(MAX_SENTINEL_RETRY, 50 * attempt)
@@ -49,9 +47,6 @@ function sentinelOptions(redis, shard, block) {
     sentinelPassword: shard.sentinel_password || undefined,
     sentinelCommandTimeout: shard.io_timeout,
     sentinelRetryStrategy: sentinelRetry,
-    sentinelReconnectStrategy: () => SENTINEL_RECONNECT,
-    // A master cut off from the sentinels may accept writes that would be lost.
-    failoverDetector: true,
   }
 }
 
@@ -104,46 +99,4 @@ export function parseTargets(redis, block = BLOCK) {
     block,
   )
   return shards.map(shard => targetOf(redis, shard, block))
-}
-
-/**
- * Finds the master like the connector of ioredis, but keeps the reason why a sentinel did not answer, and prints
- * nothing: one sentinel out of reach does not matter while another one answers.
- */
-// @ts-expect-error: the methods are private there, and the only places where its connections are made
-export class Sentinels extends SentinelConnector {
-  /** @type {Error | null} */
-  #reason = null
-
-  /**
-   * News of a failover ends the connection to the old master. Without a connection it would end the search for the new
-   * master for good, so the detector is stopped until the next connection.
-   * @param {any} eventEmitter
-   */
-  connect(eventEmitter) {
-    // @ts-expect-error: private there
-    this.failoverDetector?.cleanup()
-    return super.connect(eventEmitter)
-  }
-
-  /** @param {any} endpoint @param {any} [options] of a connection for failover news */
-  connectToSentinel(endpoint, options) {
-    // @ts-expect-error: private there
-    const client = super.connectToSentinel(endpoint, options)
-    client.on('error', (/** @type {Error} */ error) => {
-      if (options === undefined) this.#reason = error
-    })
-    return client
-  }
-
-  /** @param {any} endpoint */
-  async resolve(endpoint) {
-    this.#reason = null
-    try {
-      // @ts-expect-error: private there
-      return await super.resolve(endpoint)
-    } catch (error) {
-      throw this.#reason ?? error
-    }
-  }
 }

@@ -1,6 +1,6 @@
 // One connection to a Redis server. ioredis has no public way to cork its stream, to count the pending commands or to
 // fail them at once, so the private `stream`, `commandQueue` and `flushQueue` are used, and package.json pins its
-// exact version. address.js overrides private methods of its SentinelConnector, scripts.js a method of its Command.
+// exact version. sentinels.js overrides private methods of its SentinelConnector, scripts.js a method of its Command.
 // Check them all before a change of the version.
 
 import { Redis } from 'ioredis'
