@@ -1,7 +1,10 @@
 // Options and members for the tests of consumers of Kafka.
 
-import * as kafka from '../../src/consumers/kafka.js'
+import { isPackage } from '../needs.js'
 import { TypeRig } from './type-rig.js'
+
+/** The tests are skipped without its package. @type {any} */
+const kafka = isPackage('@platformatic/kafka') ? await import('../../src/consumers/kafka.js') : undefined
 
 /** @param {string[]} brokers @param {string} topic @param {object} [more] options */
 export const optionsOf = (brokers, topic, more = {}) => ({
