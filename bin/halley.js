@@ -1,24 +1,37 @@
 #!/usr/bin/env node
-import { main } from '../src/cli/main.js'
+// Runs the command line. Its syntax is that of Node.js 12, and it imports nothing before it knows the version: an older
+// Node.js gets one line, not a fault of something that it does not have.
 
-// A reader may close the pipe early, as in `halley config doc | head`: that is no error.
-process.stdout.on('error', error => {
-  if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EPIPE') throw error
-  process.exit(0)
-})
+const OLDEST = 20
 
-const code = await main(process.argv.slice(2), {
-  env: process.env,
-  cwd: process.cwd(),
-  stdout: text => void process.stdout.write(text),
-  stderr: text => void process.stderr.write(text),
-  terminal: process.stdout.isTTY,
-  questions:
-    process.stdin.isTTY && process.stdout.isTTY
-      ? async () => (await import('../src/cli/questions.js')).openQuestions()
-      : undefined,
-})
-// No code: the gateway is running.
-if (code !== undefined) process.exitCode = code
-// A gateway that failed to start may have left handles open, which would keep the process alive.
-if (code === 1) process.exit()
+if (Number(process.versions.node.split('.')[0]) < OLDEST) {
+  process.stderr.write(
+    `halley: needs Node.js ${OLDEST} or newer, and this is ${process.versions.node}; Node.js 24 is recommended\n`,
+  )
+  process.exitCode = 1
+} else {
+  run()
+}
+
+async function run() {
+  // A reader may close the pipe early, as in `halley config doc | head`: that is no error.
+  process.stdout.on('error', error => {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EPIPE') throw error
+    process.exit(0)
+  })
+  const { main } = await import('../src/cli/main.js')
+  const code = await main(process.argv.slice(2), {
+    env: process.env,
+    cwd: process.cwd(),
+    stdout: text => void process.stdout.write(text),
+    stderr: text => void process.stderr.write(text),
+    questions:
+      process.stdin.isTTY && process.stdout.isTTY
+        ? async () => (await import('../src/cli/questions.js')).openQuestions()
+        : undefined,
+  })
+  // No code: the gateway is running.
+  if (code !== undefined) process.exitCode = code
+  // A gateway that failed to start may have left handles open, which would keep the process alive.
+  if (code === 1) process.exit()
+}

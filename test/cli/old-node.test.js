@@ -1,0 +1,52 @@
+// A Node.js that is too old gets one line.
+
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parse } from 'acorn'
+import t from 'tap'
+
+const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+const { engines } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+
+/**
+ * @param {any} t @param {string} version that Node.js says it has
+ * @returns {Promise<{code: unknown, stdout: string, stderr: string}>} of `halley --version`
+ */
+function runAs(t, version) {
+  const dir = t.testdir({
+    'version.cjs': `Object.defineProperty(process.versions, 'node', { value: ${JSON.stringify(version)} })`,
+  })
+  const args = ['--require', join(dir, 'version.cjs'), BIN, '--version']
+  return new Promise(resolve => {
+    execFile(process.execPath, args, (error, stdout, stderr) =>
+      resolve({ code: error?.code ?? 0, stdout, stderr }),
+    )
+  })
+}
+
+t.test('a Node.js that is too old gets one line and status 1', async t => {
+  for (const version of ['12.22.12', '18.20.8', '19.9.0'])
+    t.same(await runAs(t, version), {
+      code: 1,
+      stdout: '',
+      stderr: `halley: needs Node.js 20 or newer, and this is ${version}; Node.js 24 is recommended\n`,
+    })
+  t.match(await runAs(t, '20.0.0'), { code: 0, stdout: /^halley \d/, stderr: '' })
+  t.match(engines, { node: '>=20' })
+})
+
+t.test(
+  'bin/halley.js has the syntax of Node.js 12 and imports nothing before it knows the version',
+  async t => {
+    const { body } = parse(readFileSync(BIN, 'utf8'), {
+      ecmaVersion: 2020,
+      sourceType: 'module',
+      allowHashBang: true,
+    })
+    // Optional chaining and `??` came with Node.js 14, in the same year of the standard.
+    t.notMatch(readFileSync(BIN, 'utf8'), /\?\.|\?\?/)
+    t.notOk(body.some(({ type }) => type === 'ImportDeclaration'))
+  },
+)
