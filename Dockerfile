@@ -1,7 +1,7 @@
 # An image of a node. Clients connect to port 8000; server API, admin page, metrics and health are on port 8001.
 # docs/deployment.md says how to run it. The distribution's C library is one for which uWebSockets.js has binaries
 # (README, "Where uWebSockets.js comes from").
-FROM node:22-trixie-slim AS build
+FROM node:24-trixie-slim AS build
 WORKDIR /halley
 COPY package.json package-lock.json ./
 # uWebSockets.js comes with binaries of all platforms: only that of this one stays.
@@ -10,7 +10,7 @@ RUN npm ci --omit=dev --omit=peer --ignore-scripts \
     ! -name "uws_linux_$(node -p 'process.arch')_$(node -p 'process.versions.modules').node" -delete
 COPY . .
 
-FROM node:22-trixie-slim
+FROM node:24-trixie-slim
 ENV NODE_ENV=production \
   HALLEY_HTTP_SERVER_ADDRESS=0.0.0.0 \
   HALLEY_HTTP_SERVER_PORT=8000 \

@@ -32,6 +32,13 @@ t.test('a node starts with config.yaml once its secrets are replaced', async t =
     t.ok(seconds(services[name].stop_grace_period) > config.shutdown.timeout / 1000, name)
 })
 
+t.test('the image is made of the recommended Node.js and Debian, by tag', async t => {
+  t.strictSame(
+    [...read('Dockerfile').matchAll(/^FROM (\S+)/gm)].map(([, base]) => base),
+    ['node:24-trixie-slim', 'node:24-trixie-slim'],
+  )
+})
+
 t.test('the image serves from the outside, and not without keys', async t => {
   const { env, user, stopSignal, ports, entrypoint } = image()
   t.throws(() => configureServer({ env }), {
