@@ -48,7 +48,8 @@ export class Emulation {
 
   /**
    * @param {{node: string, session: string, data: Uint8Array}} request
-   * @param {(status: number) => void} done 404: unknown node. An unknown session is no error
+   * @param {(status: number) => void} done 404: unknown node; 503: the worker of the session cannot be reached, and may
+   *   not have got it. An unknown session is no error
    */
   #pass({ node, session, data }, done) {
     const { broker, worker, node: own } = this.#context
@@ -64,9 +65,10 @@ export class Emulation {
     const head = Buffer.from(`${String.fromCharCode(Call.EMULATION)}${id}`, 'latin1')
     const request = Buffer.concat([head, data])
     // Answer after the other worker has the data: backpressure for a client that posts faster.
-    broker.control.call(node, Math.max(owner, 0), request, error =>
-      done(error === errors.notFound && node !== own ? 404 : 204),
-    )
+    broker.control.call(node, Math.max(owner, 0), request, error => {
+      if (error === null || (error === errors.notFound && node === own)) done(204)
+      else done(error === errors.notFound ? 404 : 503)
+    })
   }
 
   /** @param {string} sessionId @param {Buffer} data framed commands, valid during the call */

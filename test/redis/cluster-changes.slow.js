@@ -136,6 +136,23 @@ t.test('a master that has forgotten its cluster is left', async t => {
   await rig.whole()
 })
 
+t.test('the log says that a short outage of a master is over', async t => {
+  const cluster = await startCluster(t, { timeout: PATIENT, args: PARTIAL })
+  const rig = new ShardRig(t, cluster, { partitions: 6 })
+  await rig.whole()
+  const [first] = rig.shard.partitions
+  const master = await masterOf(cluster, first)
+  const [replica] = await cluster.replicasOf(master)
+  const begun = rig.lines.length
+  await master.kill()
+  await replica.call('CLUSTER', 'FAILOVER', 'TAKEOVER')
+  await rig.told('up', first, 2)
+  await rig.whole()
+  const lines = () => rig.lines.slice(begun).map(({ redis, msg }) => `${redis}: ${msg}`)
+  t.ok(lines().includes(`127.0.0.1:${master.port}: redis is out of reach`))
+  await until(() => lines().includes('the cluster: the whole redis cluster is within reach'))
+})
+
 t.test('what is no cluster, or lets nobody in, is said once and tried again', async t => {
   const lone = await startRedis(t)
   const locked = await startCluster(t, { masters: 1, replicas: 0, timeout: PATIENT, password: 'secret' })

@@ -4,6 +4,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { post, StreamClient } from '../stream-client.js'
 import { TcpProxy } from '../tcp-proxy.js'
 import { channels, startNode } from './nodes.js'
 import { startRedis, until } from './servers.js'
@@ -11,7 +12,7 @@ import { audit, begin, Listener, Load, reachedBy, SdkListener, unrecoveredCounts
 
 const redis = await startRedis(t, { aof: 'always' })
 const proxy = await TcpProxy.start(t, redis.port)
-const options = { redis: { io_timeout: '5s' }, workers: 1 }
+const options = { redis: { io_timeout: '5s' }, workers: 1, config: { http_stream: { enabled: true } } }
 const [a, b] = await Promise.all([
   startNode(t, redis.address, options),
   startNode(t, `redis://127.0.0.1:${proxy.port}`, options),
@@ -55,6 +56,21 @@ t.test('Redis is killed and has everything when it is back: clients notice nothi
   await load.stop()
   await audit(t, load, listeners, a)
   t.equal(load.unanswered, 0)
+})
+
+t.test('a post for a session of a node that cannot be reached is answered 503', async t => {
+  const client = await StreamClient.connected(b.url, 'http_stream')
+  const { session, node } = client.connect
+  const body = JSON.stringify({ session, node, data: '{"id":9,"rpc":{}}' })
+  const status = async () => (await post(`${a.url}/emulation`, body)).status
+  t.equal(await status(), 204)
+  await redis.kill()
+  const unavailable = async () => (await a.api('publish', { channel: 'kept:post', data: 1 })).error
+  await until(unavailable)
+  t.equal(await status(), 503)
+  await redis.start()
+  await until(async () => !(await unavailable()) && (await status()) === 204)
+  await client.close()
 })
 
 t.test('a gateway is cut off for longer than a history reaches back: its clients there are told', async t => {

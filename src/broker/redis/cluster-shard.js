@@ -60,6 +60,8 @@ export class ClusterShard {
   /** Start (ms) of the current outage of a partition, 0 = none. */
   #lostAt = 0
   #reported = false
+  /** The master whose connection was lost last in this outage. @type {ClusterNode | null} */
+  #lostNode = null
   #closed = false
   #prefixLength
   #digitsAt
@@ -292,7 +294,9 @@ export class ClusterShard {
   /** @param {ClusterNode} node */
   #lost(node) {
     for (const [i, partition] of this.partitions.entries()) {
-      if (this.#owners[i] === node && partition.connection !== null) this.#release(partition)
+      if (this.#owners[i] !== node || partition.connection === null) continue
+      this.#lostNode = node
+      this.#release(partition)
     }
     this.#askSoon()
   }
@@ -311,10 +315,13 @@ export class ClusterShard {
     if (this.#lostAt === 0) return
     const away = Date.now() - this.#lostAt
     if (this.up) {
-      if (this.#reported)
+      // Of a shorter outage the log may have only that the connection of a replaced master is lost.
+      const replaced = this.#lostNode !== null && !this.#lostNode.connection.up
+      if (this.#reported || replaced)
         this.#log.info({ redis: this.name, away_ms: away }, 'the whole redis cluster is within reach')
       this.#lostAt = 0
       this.#reported = false
+      this.#lostNode = null
     } else if (!this.#reported && this.#queried && away >= REPORT_AFTER) {
       this.#reported = true
       const missing = this.partitions.filter(({ up }) => !up).length
