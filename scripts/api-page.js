@@ -13,7 +13,7 @@ curl http://127.0.0.1:8000/api/publish -H 'X-API-Key: KEY' -d '{"channel": "news
 
 - **Request:** \`POST\` to \`/api/<method>\` with one JSON object. \`/api\` is \`http_api.handler_prefix\`; with
   \`http_server.internal_port\` the API is on that port only. A field with \`null\` is absent, except \`data\`.
-  Unknown fields are ignored. A body has at most 16 MB.
+  Unknown fields are ignored, but a restriction that is not supported refuses the call. A body has at most 16 MB.
 - **Key:** \`http_api.key\`, in the header \`X-API-Key: KEY\` or \`Authorization: apikey KEY\`, or in the query as
   \`api_key\`. To replace it, see [secrets.md](secrets.md#api-key).
 - **Answer:** HTTP 200 with \`{"result": ...}\` or \`{"error": {"code": ..., "message": ...}}\`. Codes and the HTTP

@@ -2,7 +2,20 @@
 // them; matching no connection is no error.
 
 import { disconnects, errors } from '../errors.js'
-import { flag, object, offset, payload, raw, readJson, seconds, string, strings, uint32 } from './params.js'
+import {
+  flag,
+  ignored,
+  object,
+  offset,
+  payload,
+  raw,
+  readJson,
+  refuseRestrictions,
+  seconds,
+  string,
+  strings,
+  uint32,
+} from './params.js'
 
 /** @import { ReplyError } from '../errors.js' */
 /** @import { ApiContext, Method } from './context.js' */
@@ -12,6 +25,11 @@ const MAX_REASON_BYTES = 123
 
 /** Fields that select connections: all of `user` ('' = anonymous ones), or one of them. */
 const target = { user: string, client: string, session: string }
+/** Fields that select them by more, which is not supported. */
+const labels = { label_filter: ignored, all_users: flag }
+const selection = { ...target, ...labels }
+/** Of `subscribe`. */
+const restrictions = { ...labels, server_tags_filter: ignored }
 
 /** @param {string} channel @param {ApiContext} context @throws {ReplyError} 107 or 102 */
 function checkChannel(channel, { rules }) {
@@ -34,6 +52,7 @@ export const subscribe = {
   fields: {
     channel: string,
     ...target,
+    ...restrictions,
     expire_at: seconds,
     info: raw,
     b64info: string,
@@ -50,6 +69,7 @@ export const subscribe = {
   },
   run(params, context) {
     const { channel, user, client, session } = params
+    refuseRestrictions(restrictions, params, errors.badRequest)
     checkChannel(channel, context)
     /** @type {Record<string, boolean>} */
     const override = {}
@@ -72,8 +92,10 @@ export const subscribe = {
 
 /** @type {Method} */
 export const unsubscribe = {
-  fields: { channel: string, ...target },
-  run({ channel, user, client, session }, context) {
+  fields: { channel: string, ...selection },
+  run(params, context) {
+    const { channel, user, client, session } = params
+    refuseRestrictions(labels, params, errors.badRequest)
     checkChannel(channel, context)
     return tellAll(context, 'unsubscribe', { channel, user, client, session })
   },
@@ -81,8 +103,10 @@ export const unsubscribe = {
 
 /** @type {Method} */
 export const disconnect = {
-  fields: { ...target, disconnect: object({ code: uint32, reason: string }), whitelist: strings },
-  run({ user, client, session, disconnect, whitelist }, context) {
+  fields: { ...selection, disconnect: object({ code: uint32, reason: string }), whitelist: strings },
+  run(params, context) {
+    const { user, client, session, disconnect, whitelist } = params
+    refuseRestrictions(labels, params, errors.badRequest)
     let { code, reason } = disconnects.forceDisconnect
     if (disconnect !== null && disconnect.code !== 0) {
       // Other codes cannot be sent in a close frame, or have another meaning for SDKs.
@@ -98,8 +122,10 @@ export const disconnect = {
 
 /** @type {Method} */
 export const refresh = {
-  fields: { ...target, expired: flag, expire_at: seconds, info: raw },
-  run({ user, client, session, expired, expire_at, info }, context) {
+  fields: { ...selection, expired: flag, expire_at: seconds, info: raw },
+  run(params, context) {
+    const { user, client, session, expired, expire_at, info } = params
+    refuseRestrictions(labels, params, errors.badRequest)
     return tellAll(context, 'refresh', { user, client, session, expired, expireAt: expire_at, info })
   },
 }

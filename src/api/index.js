@@ -21,7 +21,7 @@ import { MAX_BODY } from './body-limit.js'
 import { NodeInfo } from './info.js'
 import { methods } from './methods.js'
 import { BadBody, explain, parseJson, readObject, readPayload } from './params.js'
-import { Publisher, publish, publishResult, readPlain } from './publish.js'
+import { Publisher, publish, publishResult, readPublish } from './publish.js'
 import { runCall } from './run.js'
 
 /** @import { Broker } from '../broker/contract.js' */
@@ -70,7 +70,7 @@ function createAccess({ key, previous_key: previous, insecure }) {
 
 /** The hot path: it makes no promise and no object that the broker does not need. @type {Handle} */
 function handlePublish(body, exchange, transport, context) {
-  const params = readPlain(body) ?? readObject(publish.fields, parseJson(body), body)
+  const params = readPublish(body)
   const payload = readPayload(params.data, params.b64data)
   context.publisher.publish(params.channel, payload, params, (error, offset, epoch) => {
     if (error !== null)

@@ -177,6 +177,20 @@ export function explain(error, fields, given) {
   return new ReplyError(code, `${message}: ${why.join('; ')}`, temporary, status)
 }
 
+/**
+ * Refuses a call with a restriction that is not supported: without it, the call would reach more than it may.
+ * @param {Record<string, Field>} restrictions fields of the method @param {any} params @param {ReplyError} error
+ * @throws {ReplyError}
+ */
+export function refuseRestrictions(restrictions, params, { code, message, temporary, status }) {
+  for (const name in restrictions) {
+    const { zero } = restrictions[name]
+    const value = params[name]
+    if (value === zero || (Array.isArray(zero) && value.length === 0)) continue
+    throw new ReplyError(code, `${message}: ${name} is not supported`, temporary, status)
+  }
+}
+
 /** @param {string} base64 @throws {ReplyError} 107 */
 function decode(base64) {
   const bytes = decodeBase64(base64)

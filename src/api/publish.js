@@ -3,7 +3,18 @@ import { errors } from '../errors.js'
 import { fitsFormat } from '../protocol/payload.js'
 import { singleLine } from '../protocol/raw-json.js'
 import { errorText } from './answers.js'
-import { flag, payload, readPayload, string, strings, tags, uint64 } from './params.js'
+import {
+  flag,
+  parseJson,
+  payload,
+  readObject,
+  readPayload,
+  refuseRestrictions,
+  string,
+  strings,
+  tags,
+  uint64,
+} from './params.js'
 
 /** @import { PubSub, PublishOptions, Route } from '../broker/contract.js' */
 /** @import { Payload } from '../protocol/payload.js' */
@@ -16,6 +27,9 @@ import { flag, payload, readPayload, string, strings, tags, uint64 } from './par
 const MAX_AT_ONCE = 1024
 const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
 
+/** Fields that choose among the subscribers, which is not supported. */
+const targeting = { exclude_client: string, exclude_user: string, users: strings }
+
 const common = {
   data: payload,
   b64data: string,
@@ -25,6 +39,7 @@ const common = {
   delta: flag,
   version: uint64,
   version_epoch: string,
+  ...targeting,
 }
 
 /** Publications of the API. Calls reach the broker in their order, before they return. */
@@ -155,13 +170,26 @@ export function readPlain(body) {
     delta: false,
     version: 0n,
     version_epoch: '',
+    exclude_client: '',
+    exclude_user: '',
+    users: strings.zero,
   }
+}
+
+/** @param {string} body of a publish @returns {any} its fields @throws {Error} */
+export function readPublish(body) {
+  const plain = readPlain(body)
+  if (plain !== null) return plain
+  const params = readObject(publish.fields, parseJson(body), body)
+  refuseRestrictions(targeting, params, errors.notAvailable)
+  return params
 }
 
 /** @type {Method} */
 export const publish = {
   fields: { channel: string, ...common },
   run(params, { publisher }) {
+    refuseRestrictions(targeting, params, errors.notAvailable)
     const payload = readPayload(params.data, params.b64data)
     return new Promise((resolve, reject) => {
       publisher.publish(params.channel, payload, params, (error, offset, epoch) => {
@@ -177,6 +205,7 @@ export const broadcast = {
   fields: { channels: strings, ...common },
   run(params, context) {
     const { channels } = params
+    refuseRestrictions(targeting, params, errors.notAvailable)
     if (channels.length === 0) throw errors.badRequest
     const payload = readPayload(params.data, params.b64data)
     const width = Math.max(

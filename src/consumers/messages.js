@@ -157,8 +157,8 @@ export class MessageRunner {
   #failed(error) {
     const known = countError(error, this.#context)
     if (known.code === errors.internal.code) return RETRY
-    // A longer message of the same error names the missing field.
-    const base = known.code === errors.badRequest.code ? errors.badRequest : known
+    // A longer message of the same error names the field.
+    const base = [errors.badRequest, errors.notAvailable].find(({ code }) => code === known.code) ?? known
     return { outcome: 'skipped', reason: reasonOf(base), what: `error ${known.code}: ${known.message}` }
   }
 

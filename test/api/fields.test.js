@@ -1,7 +1,7 @@
 // What an error of the server API says about the request.
 
 import t from 'tap'
-import { KEY, startApi } from './support.js'
+import { KEY, publications, startApi } from './support.js'
 
 t.test('errors of the server API name what is wrong', async t => {
   const api = await startApi(t)
@@ -63,4 +63,58 @@ t.test('errors of the server API name what is wrong', async t => {
   t.same(await ask('/api/info', '{}', { authorization: 'Bearer x' }), wrong)
   t.same(await ask('/api/info?api_key=x', '{}', {}), wrong)
   t.same(api.failures(), [], 'a fault of a caller is no error of the gateway')
+})
+
+t.test('calls with restrictions that are not supported are refused', async t => {
+  const api = await startApi(t)
+  const client = await api.subscriber('news')
+  const other = await api.subscriber('news', 'ben')
+  const filter = { key: 'tier', cmp: 'eq', val: 'pro' }
+  /** @type {[string, object, string, any[], number][]} */
+  const table = []
+  for (const [method, request] of /** @type {[string, object][]} */ ([
+    ['disconnect', { user: 'anna' }],
+    ['unsubscribe', { channel: 'news', user: 'anna' }],
+    ['refresh', { user: 'anna', expired: true }],
+    ['subscribe', { channel: 'off:x', user: 'anna' }],
+  ])) {
+    table.push([method, request, 'label_filter', [filter, {}, [], ''], 107])
+    table.push([method, request, 'all_users', [true], 107])
+  }
+  table.push(['subscribe', { channel: 'off:x', user: 'anna' }, 'server_tags_filter', [filter, {}, 'x'], 107])
+  for (const [method, request] of /** @type {[string, object][]} */ ([
+    ['publish', { channel: 'news', data: 1 }],
+    ['broadcast', { channels: ['news'], data: 1 }],
+  ])) {
+    table.push([method, request, 'exclude_client', ['x'], 108])
+    table.push([method, request, 'exclude_user', ['anna'], 108])
+    table.push([method, request, 'users', [['ben']], 108])
+  }
+  for (const [method, request, field, values, code] of table) {
+    for (const value of values) {
+      const text = code === 107 ? 'bad request' : 'not available'
+      const error = { code, message: `${text}: ${field} is not supported` }
+      const given = { ...request, [field]: value }
+      t.same(await api.call(method, given), { error }, `${method} with ${field}`)
+      t.same(await api.call('batch', { commands: [{ [method]: given }] }), { replies: [{ error }] })
+      t.same(
+        JSON.parse((await api.request('POST', '/api', JSON.stringify({ method, params: given }))).text),
+        {
+          error,
+        },
+      )
+    }
+  }
+  // Neutral values restrict nothing.
+  const neutral = { label_filter: null, all_users: false, server_tags_filter: null }
+  t.same(await api.call('subscribe', { channel: 'off:y', user: 'nobody', ...neutral }), { result: {} })
+  const nobody = { exclude_client: '', exclude_user: null, users: [] }
+  t.same(await api.call('publish', { channel: 'news', data: 'last', ...nobody }), { result: {} })
+  for (const each of [client, other])
+    t.match(
+      await publications(each, 'news', 1),
+      [{ data: 'last' }],
+      'nothing came before, and all are connected',
+    )
+  t.strictSame(client.messages, [])
 })
