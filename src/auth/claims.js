@@ -99,6 +99,8 @@ function readOverride(value) {
  * @returns {SubOptions}
  */
 function readSubOptions(value, raw) {
+  // Not supported, even if it is empty: without it, the subscription would get too much. `null` is none.
+  if (value.server_tags_filter !== undefined && value.server_tags_filter !== null) throw invalidToken
   /** @type {SubOptions} */
   const options = {}
   const info = readPayload(value.b64info, value.info, () => raw().get('info'))

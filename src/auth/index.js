@@ -8,17 +8,17 @@ import { ChannelRules } from './channel-rules.js'
 import { Tokens } from './tokens.js'
 
 /** @import { Handlers } from '../hooks/contract.js' */
-/** @import { Jwks } from './jwks.js' */
+/** @import { TokensOptions } from './tokens.js' */
 
 /** @typedef {{rules: ChannelRules, tokens: Tokens}} Auth what one configuration allows; a reload makes a new one */
 
 /**
- * @param {any} config of `loadConfig()` @param {Jwks} [jwks] keys that are known already
+ * @param {any} config of `loadConfig()` @param {TokensOptions} [options] `jwks`: keys that are known already
  * @param {Handlers} [handlers] of hooks
  * @returns {Auth}
  * @throws {Error} naming the invalid option
  */
-export const createAuth = (config, jwks, handlers) => ({
+export const createAuth = (config, options, handlers) => ({
   rules: new ChannelRules(config, handlers),
-  tokens: new Tokens(config, jwks && { jwks }),
+  tokens: new Tokens(config, options),
 })

@@ -40,6 +40,9 @@ import { StaticKeys } from './keys.js'
  * @property {string} json the text of the payload
  */
 
+/** Claims that only add permissions, and are not supported. */
+const ADDITIONS = Object.freeze({ connect: ['caps', 'labels'], subscribe: ['allow'] })
+
 const base64url = /^[A-Za-z0-9_-]+$/
 
 /** @param {string} segment */
@@ -87,6 +90,7 @@ class Verifier {
   #jwks
   #skipSignature
   #clock
+  #onIgnored
   // Nearly all tokens begin with the same header.
   #headerText = ''
   /** @type {Record<string, any>} */
@@ -94,12 +98,13 @@ class Verifier {
 
   /**
    * @param {any} client the `client` block @param {'token' | 'subscription_token'} key
-   * @param {{jwks: Jwks, clock: () => number}} options
+   * @param {{jwks: Jwks, clock: () => number, onIgnored: (claim: string) => void}} options
    */
   constructor(client, key, options) {
     const settings = client[key]
     const block = `client.${key}`
     this.#clock = options.clock
+    this.#onIgnored = options.onIgnored
     this.#skipSignature = Boolean(client.insecure_skip_token_signature_verify)
     this.#userClaim = /** @type {string} */ (settings.user_id_claim || 'sub')
     if (!/^[a-zA-Z_]+$/.test(this.#userClaim)) {
@@ -203,6 +208,7 @@ class Verifier {
     this.#checkParties(payload)
     // A subscription token must not open a connection.
     if (claims.channel !== '') throw invalidToken
+    this.#tellIgnored(payload, ADDITIONS.connect)
     const expireAt = this.#expiry(claims, expires)
     return { user: claims.user, expireAt, info: claims.info, meta: claims.meta, subs: claims.subs }
   }
@@ -212,8 +218,14 @@ class Verifier {
     const claims = readSubscribeClaims(payload, json, this.#userClaim)
     this.#checkParties(payload)
     if (claims.channel === '') throw invalidToken
+    this.#tellIgnored(payload, ADDITIONS.subscribe)
     const { user, channel, client, info, data, override } = claims
     return { user, channel, client, expireAt: this.#expiry(claims, true), info, data, override }
+  }
+
+  /** @param {Record<string, any>} payload @param {readonly string[]} claims */
+  #tellIgnored(payload, claims) {
+    for (const claim of claims) if (Object.hasOwn(payload, claim)) this.#onIgnored(claim)
   }
 
   /** @param {Record<string, any>} payload */
@@ -256,7 +268,10 @@ function answer(invalid, verify) {
   }
 }
 
-/** @typedef {JwksOptions & {jwks?: Jwks}} TokensOptions `jwks`: known key sets, else it has its own */
+/**
+ * @typedef {JwksOptions & {jwks?: Jwks, onIgnored?: (claim: string) => void}} TokensOptions `jwks`: known key sets, else
+ *   it has its own; `onIgnored`: called for a good token with a claim that is not supported and only adds permissions
+ */
 
 /** Checks tokens by one configuration; a reload makes a new one. */
 export class Tokens {
@@ -268,7 +283,7 @@ export class Tokens {
    * @throws {Error} naming the invalid option
    */
   constructor({ client }, options = {}) {
-    const settings = { clock: Date.now, jwks: new Jwks(options), ...options }
+    const settings = { clock: Date.now, jwks: new Jwks(options), onIgnored() {}, ...options }
     this.#connect = new Verifier(client, 'token', settings)
     this.#subscribe = client.subscription_token?.enabled
       ? new Verifier(client, 'subscription_token', settings)

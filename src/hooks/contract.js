@@ -144,6 +144,14 @@ export class CallFailed extends Error {
   }
 }
 
+/** An answer restricts a subscription in a way that is not supported: without it, the answer would allow too much. */
+export class UnknownRestriction extends CallFailed {
+  /** @param {string} field of the answer */
+  constructor(field) {
+    super(`the answer has ${field}, which is not supported`, 'answer')
+  }
+}
+
 /**
  * Observes sessions. The context has null if nobody does.
  * @typedef {object} Lifecycle

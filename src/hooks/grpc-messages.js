@@ -86,6 +86,7 @@ const RESULTS = Object.freeze({
     2: ['expire_at', 'int64'],
     3: ['info', 'bytes'],
     4: ['b64info', 'text'],
+    5: ['server_tags_filter', 'any'],
   }),
   publish: message({
     1: ['data', 'bytes'],
@@ -263,6 +264,8 @@ function readField(reader, { name, kind, shape }, into) {
       break
     }
     default:
+      // Also an empty message is there.
+      into[name] = true
       reader.bytes()
   }
 }

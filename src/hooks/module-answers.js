@@ -2,7 +2,7 @@
 // the value, so that nothing of it reaches a client.
 
 import { bytesPayload, textPayload } from '../protocol/payload.js'
-import { CallFailed } from './contract.js'
+import { CallFailed, UnknownRestriction } from './contract.js'
 
 /** @import { Payload } from '../protocol/payload.js' */
 /** @import { ConnectAnswer, Override, PublishAnswer, RefreshAnswer, RpcAnswer, SubscriptionAnswer } from './contract.js' */
@@ -20,6 +20,7 @@ function show(value) {
 function checkObject(answer, known) {
   if (answer === null || typeof answer !== 'object' || Array.isArray(answer))
     throw fault(`it returned ${show(answer)}, which is no object with an answer`)
+  if (answer.serverTagsFilter !== undefined) throw new UnknownRestriction('serverTagsFilter')
   for (const key of Object.keys(answer))
     if (!known.includes(key)) throw fault(`it returned the unknown field ${key}; known: ${known.join(', ')}`)
 }

@@ -10,7 +10,7 @@ import { CallFailed, NO_CHANNEL_HANDLERS, NO_HANDLERS } from './contract.js'
 import { HookEvent } from './events.js'
 import { GrpcChannels } from './grpc.js'
 import { HttpTransport } from './http.js'
-import { isRefresh, readAnswer, UNREADABLE } from './proxy-answers.js'
+import { faultOf, ignoredFields, isRefresh, readAnswer, UNREADABLE } from './proxy-answers.js'
 import { HeaderLists } from './proxy-headers.js'
 import { requests } from './proxy-requests.js'
 
@@ -179,6 +179,8 @@ class ProxyHandler {
   #series
   #log
   #request
+  /** Fields that were logged. @type {Set<string>} */
+  #ignored = new Set()
 
   /**
    * @param {Backend} backend @param {string} event @param {HookSeries} series
@@ -221,20 +223,14 @@ class ProxyHandler {
 
   /** @param {ProxyAnswer} answer @returns {any} */
   #read(answer) {
-    if (isRefresh(this.#event) && (answer.error ?? answer.disconnect) !== null) {
-      const { error, disconnect } = answer
-      this.#log.warn(
-        { error, disconnect },
-        `the ${this.name} answered more than "expired": it can say no more`,
-      )
-      return null
+    for (const field of ignoredFields(answer.result)) {
+      if (this.#ignored.has(field)) continue
+      this.#ignored.add(field)
+      this.#log.warn({ field }, `the ${this.name} answers a field that is not supported: it is ignored`)
     }
-    const code = answer.disconnect?.code
-    if (code !== undefined && (code < 3000 || code > 4999))
-      this.#log.warn(
-        { code },
-        `the ${this.name} answered a disconnect code outside of 3000 to 4999: 3004 is used`,
-      )
+    const fault = faultOf(this.#event, answer)
+    if (fault !== null) this.#log.warn(fault.fields, `the ${this.name} answered ${fault.what}`)
+    if (isRefresh(this.#event) && fault !== null) return null
     try {
       return readAnswer(this.#event, answer)
     } catch (error) {

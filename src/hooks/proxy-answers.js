@@ -3,7 +3,7 @@
 import { Disconnect, disconnects, ReplyError } from '../errors.js'
 import { bytesPayload, decodeBase64, NO_PAYLOAD, textPayload, toJson } from '../protocol/payload.js'
 import { closeReason } from '../server/text.js'
-import { CallFailed } from './contract.js'
+import { CallFailed, UnknownRestriction } from './contract.js'
 
 /** @import { Payload } from '../protocol/payload.js' */
 /** @import { ConnectAnswer, Override, PublishAnswer, RefreshAnswer, RpcAnswer, SubscriptionAnswer } from './contract.js' */
@@ -20,13 +20,18 @@ import { CallFailed } from './contract.js'
 
 const DEFAULT_REASON = 'disconnected'
 
+/** @param {number} code of a disconnect */
+const isUsable = code => code >= 3000 && code <= 4999
+
 /**
  * @param {{code: number, reason: string}} given @returns {Disconnect} one that a close frame can carry: 3004 for codes
  *   that clients do not know
  */
 function disconnectOf({ code, reason }) {
-  const usable = code >= 3000 && code <= 4999
-  return new Disconnect(usable ? code : disconnects.internal.code, closeReason(reason) || DEFAULT_REASON)
+  return new Disconnect(
+    isUsable(code) ? code : disconnects.internal.code,
+    closeReason(reason) || DEFAULT_REASON,
+  )
 }
 
 /** @param {string | Buffer} raw of `data` @returns {Payload} */
@@ -70,13 +75,30 @@ function overrideOf(given) {
 /** @type {SubscriptionAnswer} */
 const NO_OPTIONS = Object.freeze({})
 
+/** Fields that restrict, and are not supported. An empty message is one, too. */
+const RESTRICTIONS = Object.freeze(['server_tags_filter', 'exclude_sender'])
+/** Fields that only add permissions, and are not supported. */
+const ADDITIONS = Object.freeze(['caps', 'allow', 'labels'])
+
+/** @param {Record<string, any> | null} result @returns {string[]} its fields that are ignored */
+export const ignoredFields = result => ADDITIONS.filter(name => result?.[name] !== undefined)
+
+/** @param {Record<string, any>} fields @throws {UnknownRestriction} */
+function checkRestrictions(fields) {
+  for (const name of RESTRICTIONS) if (fields[name]) throw new UnknownRestriction(name)
+}
+
 /** @param {Record<string, any>} options @returns {SubscriptionAnswer} */
-const subscriptionOf = options => ({
-  info: infoOf(options),
-  data: dataOf(options),
-  override: overrideOf(options.override),
-  cacheRecover: options.cache_recover,
-})
+function subscriptionOf(options) {
+  checkRestrictions(options)
+  return {
+    info: infoOf(options),
+    data: dataOf(options),
+    expireAt: Math.max(0, options.expire_at ?? 0),
+    override: overrideOf(options.override),
+    cacheRecover: options.cache_recover,
+  }
+}
 
 /** @param {Record<string, any>} result @returns {ConnectAnswer} */
 function connectAnswer(result) {
@@ -103,13 +125,13 @@ const ALLOWED = Object.freeze({ ignoreFlags: true })
 const subscribeAnswer = result => ({
   ...subscriptionOf(result),
   cacheRecover: undefined,
-  expireAt: Math.max(0, result.expire_at ?? 0),
   ignoreFlags: true,
 })
 
 /** @param {Record<string, any>} result @returns {RefreshAnswer | null} null: expired */
 function refreshAnswer(result) {
   if (result.expired) return null
+  checkRestrictions(result)
   return {
     expireAt: result.expire_at ?? 0,
     info: infoOf(result),
@@ -119,6 +141,7 @@ function refreshAnswer(result) {
 
 /** @param {Record<string, any>} result @returns {PublishAnswer} */
 function publishAnswer(result) {
+  checkRestrictions(result)
   const { data, b64data, tags, skip_history, idempotency_key, delta, version, version_epoch } = result
   /** @type {PublishAnswer} */
   const answer = {}
@@ -157,13 +180,27 @@ const READERS = Object.freeze({
  * @param {string} event
  * @param {ProxyAnswer} answer
  * @returns {any} an answer of the contract
- * @throws {Error} a Disconnect, a ReplyError, or a CallFailed: kind `base64`
+ * @throws {Error} a Disconnect, a ReplyError, or a CallFailed: kind `base64`, or an UnknownRestriction
  */
 export function readAnswer(event, { result, error, disconnect }) {
   if (disconnect !== null) throw disconnectOf(disconnect)
   if (error !== null) throw new ReplyError(error.code, error.message, error.temporary)
   const [read, none] = READERS[event]
   return result === null ? none : read(result)
+}
+
+/**
+ * @param {string} event @param {ProxyAnswer} answer
+ * @returns {{fields: object, what: string} | null} for the log, if the answer says what it cannot
+ */
+export function faultOf(event, { error, disconnect }) {
+  if (isRefresh(event)) {
+    if (error === null && disconnect === null) return null
+    return { fields: { error, disconnect }, what: 'more than "expired": it can say no more' }
+  }
+  if (disconnect === null || isUsable(disconnect.code)) return null
+  const { code } = disconnect
+  return { fields: { code }, what: 'a disconnect code outside of 3000 to 4999: 3004 is used' }
 }
 
 /** @type {RefreshAnswer} */

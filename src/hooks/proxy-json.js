@@ -114,7 +114,7 @@ const override = message({
 const caps = listOf({ channels: texts, allow: texts, match: text })
 const info = { info: json, b64info: text }
 const data = { data: json, b64data: text }
-/** Without effect, but of the right type. */
+/** Not supported, but of the right type. */
 const filter = message({})
 
 /** Results by event. @type {Readonly<Record<string, Type>>} */
@@ -148,7 +148,7 @@ const RESULTS = Object.freeze({
     allow: texts,
     server_tags_filter: filter,
   }),
-  sub_refresh: message({ expired: bool, expire_at: int64, ...info }),
+  sub_refresh: message({ expired: bool, expire_at: int64, ...info, server_tags_filter: filter }),
   publish: message({
     ...data,
     skip_history: bool,
@@ -157,6 +157,7 @@ const RESULTS = Object.freeze({
     delta: bool,
     version: uint64,
     version_epoch: text,
+    exclude_sender: bool,
   }),
   rpc: message(data),
   disconnected: message({}),

@@ -1,4 +1,5 @@
 import { Disconnect, disconnects, ReplyError, unsubscribes } from '../errors.js'
+import { UnknownRestriction } from '../hooks/contract.js'
 import { RefreshEvent, SubRefreshEvent } from '../hooks/events.js'
 import { Timer } from '../timer-wheel.js'
 import { Kind, list, NO_DETAILS } from './subscription.js'
@@ -104,7 +105,7 @@ class SubscriptionExpiry extends Timer {
     if (handler === null) return this.#end()
     session.context.hookCalls.ask(session, handler, new SubRefreshEvent(session, name), (error, answer) => {
       if (session.closed || session.subscription(name) !== this.#subscription) return
-      if (error !== null && !isRefusal(error)) return this.#again()
+      if (error !== null && !isRefusal(error) && !(error instanceof UnknownRestriction)) return this.#again()
       this.#refreshed(error === null ? answer : null)
     })
   }

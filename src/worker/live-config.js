@@ -3,7 +3,7 @@ import { combine } from '../hooks/combine.js'
 import { NO_HANDLERS } from '../hooks/contract.js'
 
 /** @import { Auth } from '../auth/index.js' */
-/** @import { Jwks } from '../auth/jwks.js' */
+/** @import { TokensOptions } from '../auth/tokens.js' */
 /** @import { Handlers } from '../hooks/contract.js' */
 
 /** @typedef {Auth & {config: any, cursorKey: string, handlers: Handlers}} Current `config` is frozen */
@@ -17,7 +17,7 @@ export class LiveConfig {
   current
   /** @type {Current | null} */
   #next = null
-  #jwks
+  #tokens
   /** Of the application's module. @type {Handlers} */
   #hooks = NO_HANDLERS
   #createProxies
@@ -27,12 +27,12 @@ export class LiveConfig {
   onCommit = () => {}
 
   /**
-   * @param {any} config @param {string} cursorKey base64 @param {Jwks} jwks
+   * @param {any} config @param {string} cursorKey base64 @param {TokensOptions} tokens
    * @param {(config: any) => Handlers} createProxies
    * @throws {Error} names a wrong option
    */
-  constructor(config, cursorKey, jwks, createProxies) {
-    this.#jwks = jwks
+  constructor(config, cursorKey, tokens, createProxies) {
+    this.#tokens = tokens
     this.#createProxies = createProxies
     this.current = this.#make(config, cursorKey)
   }
@@ -42,7 +42,7 @@ export class LiveConfig {
     const proxies = this.#createProxies(config)
     try {
       const handlers = combine(this.#hooks, proxies)
-      return { config, cursorKey, handlers, ...createAuth(config, this.#jwks, handlers) }
+      return { config, cursorKey, handlers, ...createAuth(config, this.#tokens, handlers) }
     } catch (error) {
       proxies.close()
       throw error

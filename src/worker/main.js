@@ -84,8 +84,15 @@ async function run(start) {
     onUnreachable: ({ message }, kept) =>
       log.warn({ reason: message, kept }, 'token keys could not be fetched'),
   })
+  /** @type {Set<string>} claims that were logged */
+  const ignored = new Set()
+  const onIgnored = (/** @type {string} */ claim) => {
+    if (ignored.has(claim)) return
+    ignored.add(claim)
+    log.warn({ claim }, 'tokens have a claim that is not supported: it is ignored')
+  }
   const hookStats = new HookStats()
-  const live = new LiveConfig(given, start.cursorKey, jwks, config =>
+  const live = new LiveConfig(given, start.cursorKey, { jwks, onIgnored }, config =>
     createProxies(config, { stats: hookStats, log, clock }),
   )
   // Before anything is awaited: a reload must reach a worker that is still starting.

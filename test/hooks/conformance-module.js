@@ -8,9 +8,11 @@ const given = answer => Object.fromEntries(Object.entries(answer).filter(([, val
 const OVERRIDES = { force_recovery: 'forceRecovery' }
 
 /** @param {Record<string, any>} options of a subscription, as a backend answers them */
-const subscriptionOf = ({ data, expire_at, override }) =>
+const subscriptionOf = ({ info, data, expire_at, override, server_tags_filter }) =>
   given({
+    info,
     data,
+    serverTagsFilter: server_tags_filter ?? undefined,
     expireAt: expire_at,
     override:
       override &&
@@ -50,7 +52,8 @@ export function hooksOf(url) {
   /** @param {string} name @param {any} event @param {string[]} [more] */
   async function refresh(name, event, more) {
     const result = await ask(name, event, more)
-    return result && given({ expired: result.expired, expireAt: result.expire_at, meta: result.meta })
+    const { expired, expire_at: expireAt, info, meta, server_tags_filter: filter } = result ?? {}
+    return result && given({ expired, expireAt, info, meta, serverTagsFilter: filter ?? undefined })
   }
 
   return {

@@ -26,6 +26,8 @@ export async function conformance(t, backend, config = {}) {
   /** Expires during the other tests: later than a machine stands still. */
   const EXPIRY_S = 4
   const REFUSED = [{ result: { expired: true } }, { error: { code: 1000 } }, {}]
+  const FILTER = { key: 'team', cmp: 'eq', val: 'a' }
+  const FILTERED = { result: { expire_at: soon(1000), server_tags_filter: FILTER } }
   const UNREADABLE = { result: { expire_at: soon(1000), b64info: '_' } }
   const RENEWED = { result: { expire_at: soon(1000), info: { i: 2 }, meta: { renewed: true } } }
   const expiring = (/** @type {any} */ refresh) =>
@@ -42,7 +44,7 @@ export async function conformance(t, backend, config = {}) {
     Promise.all([...REFUSED, { result: {} }].map(expiring)),
     expiring(RENEWED),
     has('refresh: other forms of answers') ? expiring(UNREADABLE) : null,
-    Promise.all([...REFUSED, { result: { info: { c: 2 } } }].map(subscribed)),
+    Promise.all([...REFUSED, FILTERED, { result: { info: { c: 2 } } }].map(subscribed)),
     has('sub_refresh: other forms of answers') ? subscribed(UNREADABLE) : null,
   ])
 
@@ -107,6 +109,22 @@ export async function conformance(t, backend, config = {}) {
       const { connect } = (await open(t, {}, { token, subs })).reply
       t.ok(connect)
       t.equal(connect.subs, undefined)
+    })
+
+    await t.test('a filter that would not be applied refuses', async t => {
+      for (const server_tags_filter of [FILTER, {}]) {
+        const { reply } = await open(t, { result: { subs: { 'hh:a': { server_tags_filter } } } })
+        t.strictSame(reply.error, INTERNAL)
+      }
+      // Protobuf has no null.
+      if (backend.protocol === 'grpc') return
+      const none = { result: { subs: { 'hh:a': { server_tags_filter: null } } } }
+      t.ok((await open(t, none)).reply.connect.subs['hh:a'], 'null is none')
+    })
+
+    await t.test('subscriptions of the server may end', async t => {
+      const past = await open(t, { result: { subs: { 'hh:a': { expire_at: 1 } } } })
+      t.match(past.reply.error, { code: 110 })
     })
 
     await t.test('admits an anonymous user', async t => {
@@ -201,6 +219,13 @@ export async function conformance(t, backend, config = {}) {
       t.match(forced.subscribe, { recoverable: true, positioned: true, epoch: String })
     })
 
+    await t.test('a filter that would not be applied refuses', async t => {
+      for (const server_tags_filter of [FILTER, {}])
+        t.strictSame((await subscribe({ result: { server_tags_filter } }, 'hh:')).error, INTERNAL)
+      if (backend.protocol === 'grpc') return
+      t.strictSame((await subscribe({ result: { server_tags_filter: null } })).subscribe, {})
+    })
+
     await row(t, 'subscribe: other forms of answers', async t => {
       const both = { data: { a: 1 }, b64data: b64('{"b":2}') }
       t.strictSame((await subscribe({ result: both })).subscribe, { data: { b: 2 } })
@@ -266,6 +291,8 @@ export async function conformance(t, backend, config = {}) {
     t.strictSame((await client.push('pub')).pub.data, null)
     await publish({ result: { tags: { a: 'b' } } })
     t.strictSame((await client.push('pub')).pub.tags, { a: 'b' })
+    if (backend.protocol === 'http')
+      t.strictSame((await publish({ result: { exclude_sender: true } })).error, INTERNAL)
     await publish({ result: { tags: {} } })
     t.equal((await client.push('pub')).pub.tags, undefined)
 

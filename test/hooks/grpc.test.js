@@ -133,7 +133,7 @@ t.test('metadata', async t => {
 })
 
 t.test('answers', async t => {
-  const { all, rpc } = start(t)
+  const { all, rpc, lines } = start(t)
   const b64 = (/** @type {string} */ json) => Buffer.from(json).toString('base64')
   /** @param {string} name @param {any} answer */
   const ask = (name, answer) => {
@@ -159,7 +159,6 @@ t.test('answers', async t => {
           b64info: b64('{"c":2}'),
           data: 'd',
           override: { presence: { value: true }, join_leave: {} },
-          server_tags_filter: { op: 'and', nodes: [{ key: 'k' }] },
           cache_recover: true,
         },
       },
@@ -172,7 +171,12 @@ t.test('answers', async t => {
   t.equal(String(connect.data.data), '[1]')
   t.strictSame([...connect.subs.keys()], ['one', 'two'])
   const { data, ...two } = connect.subs.get('two')
-  t.match(two, { info: '{"c":2}', override: { presence: true, join_leave: false }, cacheRecover: true })
+  t.match(two, {
+    info: '{"c":2}',
+    expireAt: 7,
+    override: { presence: true, join_leave: false },
+    cacheRecover: true,
+  })
   t.equal(String(data.data), '"d"')
   t.equal(await ask('connect', {}), null)
   t.match(await ask('connect', { result: {} }), { user: '' })
@@ -184,9 +188,27 @@ t.test('answers', async t => {
   t.equal(await ask('refresh', { result: { expired: true } }), null)
   t.equal(await ask('sub_refresh', { error: { code: 1 } }), null)
   t.match(await ask('sub_refresh', { result: { expire_at: -5 } }), { expireAt: -5 })
-  t.match(await ask('subscribe', { result: { expire_at: 9, allow: ['x'], server_tags_filter: {} } }), {
-    expireAt: 9,
-  })
+  t.match(await ask('subscribe', { result: { expire_at: 9, allow: ['x'] } }), { expireAt: 9 })
+  const grants = { caps: [{ channels: ['x'] }], labels: { l: 'm' } }
+  await ask('connect', { result: grants })
+  await ask('subscribe', { result: { allow: ['pub'] } })
+  t.strictSame(
+    lines.flatMap(([fields, message]) => ('field' in fields ? [`${fields.field}: ${message}`] : [])),
+    ['connect caps', 'connect labels', 'refresh caps', 'subscribe allow'].map(text => {
+      const [event, field] = text.split(' ')
+      return `${field}: the grpc ${event} proxy "default" answers a field that is not supported: it is ignored`
+    }),
+    'what only adds is logged once',
+  )
+  for (const server_tags_filter of [
+    {},
+    { key: 'team', cmp: 'eq', val: 'a' },
+    { op: 'and', nodes: [{ key: 'k' }] },
+  ]) {
+    await fails(t, ask('connect', { result: { subs: { two: { server_tags_filter } } } }), 'answer')
+    await fails(t, ask('subscribe', { result: { server_tags_filter } }), 'answer')
+    await fails(t, ask('sub_refresh', { result: { expire_at: 9, server_tags_filter } }), 'answer')
+  }
   const publish = await ask('publish', {
     result: {
       data: { a: 1 },

@@ -38,6 +38,42 @@ t.test('server-side subscriptions', async t => {
     t.strictSame(await client.push('pub'), { channel: 'shut:b', pub: { data: 1 } })
   })
 
+  t.test('a filter in a token that would not be applied refuses', async t => {
+    const client = await user(t, gateway, { sub: 't3' })
+    for (const server_tags_filter of [{ key: 'team', cmp: 'eq', val: 'a' }, {}, 'x', false]) {
+      const name = JSON.stringify(server_tags_filter)
+      const subscription = token({ sub: 't3', channel: '$f', server_tags_filter })
+      const refused = await client.subscribe('$f', { token: subscription })
+      t.strictSame(refused.error, error(103, 'permission denied'), name)
+      const newcomer = await RawClient.open(gateway.ws)
+      newcomer.send({ id: 1, connect: { token: token({ sub: 't3', subs: { a: { server_tags_filter } } }) } })
+      t.strictSame(await newcomer.closed, { code: 3500, reason: 'invalid token' }, name)
+      const refreshing = await user(t, gateway, { sub: 't3' })
+      await refreshing.subscribe('$f', { token: token({ sub: 't3', channel: '$f' }) })
+      refreshing.send({ id: 9, sub_refresh: { channel: '$f', token: subscription } })
+      t.strictSame(await refreshing.closed, { code: 3500, reason: 'invalid token' }, name)
+    }
+    const none = token({ sub: 't3', channel: '$f', server_tags_filter: null })
+    t.ok((await client.subscribe('$f', { token: none })).subscribe, 'null is none')
+  })
+
+  t.test('claims that only add are logged once, and are ignored', async t => {
+    const caps = [{ channels: ['x'], allow: ['pub'] }]
+    for (const n of [1, 2]) {
+      const client = await user(t, gateway, { sub: `t4-${n}`, caps, labels: { tier: 'pro' } })
+      const subscription = token({ sub: `t4-${n}`, channel: '$allow', allow: ['pub'] })
+      t.ok((await client.subscribe('$allow', { token: subscription })).subscribe)
+    }
+    for (const claim of ['caps', 'labels', 'allow']) await gateway.line(line => line.claim === claim)
+    const claims = gateway.lines.filter(({ msg }) => /^tokens have a claim/.test(msg))
+    // Each worker says it.
+    for (const claim of ['caps', 'labels', 'allow']) {
+      const workers = claims.filter(line => line.claim === claim).map(({ worker }) => worker)
+      t.ok(workers.length > 0, claim)
+      t.equal(new Set(workers).size, workers.length, claim)
+    }
+  })
+
   t.test('subs of a token have data, info and overridden options for each channel', async t => {
     const subs = {
       a: { data: { w: 1 }, info: { seat: 1 } },
