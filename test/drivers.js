@@ -34,3 +34,6 @@ const only = process.env.TEST_DRIVER ?? (uwsFault === null ? undefined : 'node')
 
 /** `http_server.driver` values. */
 export const drivers = ALL.filter(driver => driver === (only ?? driver))
+
+/** The one of the fast tier, for what needs any. */
+export const [defaultDriver] = drivers

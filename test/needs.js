@@ -4,9 +4,10 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** @param {string} program @returns {boolean} whether it is on the PATH */
+/** @param {string} program a name, or a path @returns {boolean} whether it is on the PATH, or there */
 function isInstalled(program) {
-  return (process.env.PATH ?? '').split(delimiter).some(folder => {
+  const folders = program.includes('/') ? [''] : (process.env.PATH ?? '').split(delimiter)
+  return folders.some(folder => {
     try {
       accessSync(join(folder, program), constants.X_OK)
       return true
@@ -48,3 +49,14 @@ export function unless(there, reason) {
  */
 export const withoutProgram = (program, debian = program) =>
   unless(isInstalled(program), `${program} is not on the PATH (Debian: apt-get install ${debian})`)
+
+/**
+ * Ends this test file, as skipped, where there is a reason.
+ * @param {any} t the root, before its first test
+ * @param {string | false} reason
+ */
+export function skipFile(t, reason) {
+  if (!reason) return
+  t.plan(0, reason)
+  process.exit()
+}

@@ -57,7 +57,11 @@ export function counting(outcome) {
     addFault(outcome, fullname)
     outcome.report += `  not ok: ${fullname}\n${diagnosis(diag)}`
   })
-  parser.on('complete', ({ ok, bailout }) => {
+  parser.on('complete', ({ ok, bailout, plan }) => {
+    if (plan.skipAll && plan.skipReason) {
+      outcome.skip++
+      outcome.skipped.push(`the whole file: ${plan.skipReason}`)
+    }
     if (ok || outcome.fail > 0) return
     addFault(outcome, bailout ? `bail out: ${bailout}` : 'the output ends before its last test')
   })

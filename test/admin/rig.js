@@ -4,6 +4,7 @@ import { mountAdmin } from '../../src/admin/index.js'
 import { NodeInfo } from '../../src/api/info.js'
 import { createServer } from '../../src/server/index.js'
 import { Calls } from '../../src/transport/calls.js'
+import { defaultDriver } from '../drivers.js'
 import { fetch } from '../fetch.js'
 import { freePort } from '../gateway.js'
 import { mockSnapshots } from '../stats/mock.js'
@@ -49,7 +50,7 @@ export class FakeView {
  */
 export async function startAdmin(
   t,
-  { driver = 'uws', workers = 1, admin = {}, clock = Date.now, sleep } = {},
+  { driver = defaultDriver, workers = 1, admin = {}, clock = Date.now, sleep } = {},
 ) {
   const view = new FakeView()
   const calls = []

@@ -2,9 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { startRedis } from '../redis/servers.js'
+import { needsRedis, startRedis } from '../redis/servers.js'
 import { Watcher } from '../watcher.js'
 import { clientOf, embed, methodsSuite } from './methods-suite.js'
+
+needsRedis(t)
 
 const redis = await startRedis(t)
 const engine = { type: 'redis', redis: { address: redis.address } }

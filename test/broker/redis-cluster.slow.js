@@ -1,7 +1,9 @@
 import t from 'tap'
-import { startCluster } from '../redis/servers.js'
+import { needsRedis, startCluster } from '../redis/servers.js'
 import { brokerConformance } from './conformance.js'
 import { startRedisRig } from './redis/rig.js'
+
+needsRedis(t)
 
 for (const [name, args] of /** @type {[string, string[]][]} */ ([
   ['redis cluster', []],

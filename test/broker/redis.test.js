@@ -1,7 +1,9 @@
 import t from 'tap'
-import { startRedis } from '../redis/servers.js'
+import { needsRedis, startRedis } from '../redis/servers.js'
 import { brokerConformance } from './conformance.js'
 import { startRedisRig } from './redis/rig.js'
+
+needsRedis(t)
 
 t.test('redis broker', async t => {
   const server = await startRedis(t)

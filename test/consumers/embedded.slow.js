@@ -7,7 +7,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { freePort } from '../ports.js'
 import { RawClient } from '../raw-client.js'
-import { startRedis, until } from '../redis/servers.js'
+import { needsRedis, startRedis, until } from '../redis/servers.js'
+
+needsRedis(t)
 
 const library = new URL('../../src/index.js', import.meta.url).href
 const PROGRAM = `

@@ -5,8 +5,10 @@ import { Redis, Cluster as RedisCluster } from 'ioredis'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 import { create } from '../../src/consumers/redis_stream.js'
-import { startCluster, startSentinels } from '../redis/servers.js'
+import { needsRedis, startCluster, startSentinels } from '../redis/servers.js'
 import { makeConsumer } from './rig.js'
+
+needsRedis(t)
 
 t.setTimeout(120_000)
 

@@ -1,7 +1,9 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { startRedis } from '../redis/servers.js'
+import { needsRedis, startRedis } from '../redis/servers.js'
 import { conformance } from './conformance.js'
+
+needsRedis(t)
 
 t.setTimeout(300_000)
 

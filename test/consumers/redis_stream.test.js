@@ -4,7 +4,9 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
-import { startRedis, until } from '../redis/servers.js'
+import { needsRedis, startRedis, until } from '../redis/servers.js'
+
+needsRedis(t)
 
 /** @param {string} name @param {import('../redis/servers.js').RedisServer} redis @param {object} [more] */
 const consumer = (name, redis, more = {}) => ({

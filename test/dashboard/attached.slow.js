@@ -5,7 +5,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { freePort, startGateway } from '../gateway.js'
 import { BIN, folder } from './support.js'
-import { eventually, Tmux } from './tmux.js'
+import { eventually, needsTmux, Tmux } from './tmux.js'
+
+needsTmux(t)
 
 const HALLEY = `${process.execPath} ${BIN}`
 

@@ -8,7 +8,9 @@ import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 import { socketPath } from '../../src/stats/socket-path.js'
 import { mockSnapshots } from '../stats/mock.js'
 import { BIN, folder, mock, open, run } from './support.js'
-import { assertRestored, Tmux } from './tmux.js'
+import { assertRestored, needsTmux, Tmux } from './tmux.js'
+
+needsTmux(t)
 
 t.test('the gateway of this terminal is asked about, and the answer is the exit code', async t => {
   const gateway = await mock(t)

@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 import { folder, mock, open } from './support.js'
+import { needsTmux } from './tmux.js'
+
+needsTmux(t)
 
 // Each test waits for a terminal of its own.
 t.jobs = 2

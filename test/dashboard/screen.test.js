@@ -3,7 +3,9 @@
 import t from 'tap'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 import { mock, open } from './support.js'
-import { assertRestored } from './tmux.js'
+import { assertRestored, needsTmux } from './tmux.js'
+
+needsTmux(t)
 
 t.test('80x24: everything is there, figures move on, q gives the terminal back', async t => {
   const gateway = await mock(t)

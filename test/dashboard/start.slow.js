@@ -12,7 +12,9 @@ import {
   pidOf,
   start,
 } from './npm-start.js'
-import { eventually } from './tmux.js'
+import { eventually, needsTmux } from './tmux.js'
+
+needsTmux(t)
 
 t.test('the gateway may run on without dashboard: its log lines go on in the terminal', async t => {
   const terminal = await start(t)

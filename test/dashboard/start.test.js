@@ -1,6 +1,9 @@
 import t from 'tap'
 import { fetch } from '../fetch.js'
 import { becomesHealthy, health, isFree, start } from './npm-start.js'
+import { needsTmux } from './tmux.js'
+
+needsTmux(t)
 
 t.test('npm start shows the dashboard, which may stop the gateway', async t => {
   const terminal = await start(t)

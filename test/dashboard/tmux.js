@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { skipFile, withoutProgram } from '../needs.js'
 import { pauses } from '../pauses.js'
 
 const execute = promisify(execFile)
@@ -11,6 +12,12 @@ const execute = promisify(execFile)
 const { NO_COLOR, FORCE_COLOR, COLORTERM, ...inherited } = process.env
 const ENV = { ...inherited, LC_ALL: 'C.UTF-8' }
 const TIMEOUT_MS = 60_000
+
+/**
+ * Skips this test file where there is no tmux, or no `ps`.
+ * @param {any} t the root, before its first test
+ */
+export const needsTmux = t => skipFile(t, withoutProgram('tmux') || withoutProgram('ps', 'procps'))
 
 /** A real terminal without a window: a tmux server of its own, which types keys and reads the screen. */
 export class Tmux {

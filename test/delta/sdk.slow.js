@@ -1,11 +1,12 @@
 // The official SDK over many edits.
 
 import t from 'tap'
+import { skipDriver } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { config, testEdits } from './sdk.js'
 
 for (const [i, driver] of ['uws', 'node'].entries()) {
-  t.test(driver, async t => {
+  t.test(driver, { skip: skipDriver(driver) }, async t => {
     const gateway = await startGateway(t, { ...config, http_server: { driver } })
     const options = { seed: 101 + i, long: true }
     t.test('edits of a document', t => testEdits(t, gateway, 'doc', { publications: 500, ...options }))

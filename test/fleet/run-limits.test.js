@@ -183,7 +183,7 @@ t.test('a full disk: one line, and what was there stays as it was', async t => {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', dir], { stdio: 'ignore' })
     mounted = true
   } catch {
-    return t.skip('only who may mount has a disk that is full')
+    return t.pass('not run', { skip: 'only who may mount has a disk that is full' })
   }
   const file = join(dir, 'report.html')
   await writeWhole(file, 'old')

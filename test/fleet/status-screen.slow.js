@@ -1,8 +1,10 @@
 // The real view on real terminals of all kinds, and its ends.
 
 import t from 'tap'
-import { assertRestored } from '../dashboard/tmux.js'
+import { assertRestored, needsTmux } from '../dashboard/tmux.js'
 import { open, snapshots } from './status-terminal.js'
+
+needsTmux(t)
 
 // Each test waits for a terminal of its own.
 t.jobs = 2

@@ -1,8 +1,10 @@
 // The real view on a real terminal: what is seen, what keys do, and that the terminal is given back.
 
 import t from 'tap'
-import { assertRestored } from '../dashboard/tmux.js'
+import { assertRestored, needsTmux } from '../dashboard/tmux.js'
 import { open } from './status-terminal.js'
+
+needsTmux(t)
 
 t.test('80x24: everything is there, keys work, q gives the terminal back', async t => {
   const terminal = await open(t)

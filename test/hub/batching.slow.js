@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import t from 'tap'
 import WebSocket from 'ws'
 import { startGateway } from '../gateway.js'
-import { startRedis } from '../redis/servers.js'
+import { startRedis, withoutRedis } from '../redis/servers.js'
 
 const open = {
   allow_subscribe_for_client: true,
@@ -163,7 +163,7 @@ async function testBatches(t, engine) {
 
 t.test('engine memory', async t => testBatches(t, {}))
 
-t.test('engine redis', async t => {
+t.test('engine redis', { skip: withoutRedis() }, async t => {
   const redis = await startRedis(t)
   await testBatches(t, { engine: { type: 'redis', redis: { address: redis.address } } })
 })

@@ -3,9 +3,11 @@
 import t from 'tap'
 import { RawClient } from '../raw-client.js'
 import { startNode } from '../redis/nodes.js'
-import { startRedis } from '../redis/servers.js'
+import { needsRedis, startRedis } from '../redis/servers.js'
 import { value } from './exposition.js'
 import { settled } from './scrape.js'
+
+needsRedis(t)
 
 t.test('each node tells of its own clients, users and channels, and of how many nodes there are', async t => {
   const redis = await startRedis(t)

@@ -1,8 +1,10 @@
 import t from 'tap'
+import { skipDriver } from '../drivers.js'
 import { config, healthy, until } from '../fleet.js'
 import { children, generationsSuite, startHoldable } from './generations-suite.js'
 
-for (const driver of ['uws', 'node']) t.test(driver, async t => generationsSuite(t, driver))
+for (const driver of ['uws', 'node'])
+  t.test(driver, { skip: skipDriver(driver) }, async t => generationsSuite(t, driver))
 
 t.test('the current worker dies while its successor starts', async t => {
   const { gateway, hold, release } = await startHoldable(t, { ...config, workers: 1 })

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { defaultDriver } from '../drivers.js'
 import { testRollingRestart } from './generations-suite.js'
 
-testRollingRestart(t, 'uws')
+testRollingRestart(t, defaultDriver)

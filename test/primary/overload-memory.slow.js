@@ -81,7 +81,7 @@ t.test('a control group that is nearly full', async t => {
     } catch {
       // It could not be made.
     }
-    return t.skip('control groups cannot be made here')
+    return t.pass('not run', { skip: 'control groups cannot be made here' })
   }
   let gateway
   try {

@@ -4,7 +4,9 @@ import t from 'tap'
 import { calls } from '../broker/conformance/calls.js'
 import { Peer, upTo } from '../broker/conformance/peer.js'
 import { INTERNAL, NOT_FOUND, outcome, startControlRig } from './control-rig.js'
-import { startRedis, until } from './servers.js'
+import { needsRedis, startRedis, until } from './servers.js'
+
+needsRedis(t)
 
 const server = await startRedis(t)
 

@@ -5,7 +5,9 @@ import { createServer } from 'node:net'
 import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
-import { freePort, serverArgs, spawnRedis, startCluster, startRedis, until } from './servers.js'
+import { freePort, needsRedis, serverArgs, spawnRedis, startCluster, startRedis, until } from './servers.js'
+
+needsRedis(t)
 
 /**
  * Nobody takes over from a server where this is said: on a busy machine one that is slow must not count as gone, ms.

@@ -3,7 +3,9 @@
 import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { masterOf, publish, refusal, ShardRig, send, subscribe } from './cluster-rig.js'
-import { startCluster, until } from './servers.js'
+import { needsRedis, startCluster, until } from './servers.js'
+
+needsRedis(t)
 
 /** @typedef {import('./servers.js').RedisServer} RedisServer */
 

@@ -3,8 +3,10 @@
 import t from 'tap'
 import { moveSlot } from './cluster-rig.js'
 import { channels, startNode } from './nodes.js'
-import { startCluster } from './servers.js'
+import { needsRedis, startCluster } from './servers.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
+
+needsRedis(t)
 
 const PARTITIONS = 6
 

@@ -4,7 +4,9 @@ import { Redis } from 'ioredis'
 import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
-import { pause, startCluster, until } from './servers.js'
+import { needsRedis, pause, startCluster, until } from './servers.js'
+
+needsRedis(t)
 
 /** Nobody takes over from a server here: on a busy machine one that is slow must not count as gone, ms. */
 const PATIENT = 15_000

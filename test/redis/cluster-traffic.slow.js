@@ -1,6 +1,8 @@
 import t from 'tap'
 import { failovers } from './failover.js'
-import { startCluster } from './servers.js'
+import { needsRedis, startCluster } from './servers.js'
+
+needsRedis(t)
 
 t.test('redis cluster', async t => {
   // Whatever it has missed, a replica may take over. On a busy machine a master that is slow must not count as gone.

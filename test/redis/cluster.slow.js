@@ -4,8 +4,10 @@ import t from 'tap'
 import { RawClient } from '../raw-client.js'
 import { moveSlot } from './cluster-rig.js'
 import { channels, startNode } from './nodes.js'
-import { startCluster } from './servers.js'
+import { needsRedis, startCluster } from './servers.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
+
+needsRedis(t)
 
 t.test('gateways on a cluster are one gateway, and clients notice nothing when a slot moves', async t => {
   const cluster = await startCluster(t, { masters: 2, replicas: 0, timeout: 15_000 })

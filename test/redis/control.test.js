@@ -5,7 +5,9 @@ import { errors } from '../../src/errors.js'
 import { control } from '../broker/conformance/control.js'
 import { failure, Peer, upTo } from '../broker/conformance/peer.js'
 import { startControlRig } from './control-rig.js'
-import { startRedis, until } from './servers.js'
+import { needsRedis, startRedis, until } from './servers.js'
+
+needsRedis(t)
 
 const LONG = 60_000
 const server = await startRedis(t)

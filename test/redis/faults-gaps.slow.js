@@ -3,8 +3,10 @@
 import t from 'tap'
 import { TcpProxy } from '../tcp-proxy.js'
 import { startNode } from './nodes.js'
-import { startRedis, until } from './servers.js'
+import { needsRedis, startRedis, until } from './servers.js'
 import { begin, Listener, SdkListener } from './traffic.js'
+
+needsRedis(t)
 
 /**
  * @param {string} channel

@@ -2,8 +2,10 @@
 
 import t from 'tap'
 import { channels, startNode } from './nodes.js'
-import { startRedis, until } from './servers.js'
+import { needsRedis, startRedis, until } from './servers.js'
 import { audit, begin, Listener, Load, reachedBy, SdkListener, unrecoveredCounts } from './traffic.js'
+
+needsRedis(t)
 
 const redis = await startRedis(t)
 const [a, b] = await Promise.all([

@@ -4,8 +4,10 @@ import t from 'tap'
 import { randomness } from '../guarantees/account.js'
 import { TcpProxy } from '../tcp-proxy.js'
 import { channels, startNode } from './nodes.js'
-import { pause, startRedis, until } from './servers.js'
+import { needsRedis, pause, startRedis, until } from './servers.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
+
+needsRedis(t)
 
 const SEED = Number(process.env.SEED ?? 1)
 const FAULTS = 20

@@ -2,8 +2,10 @@
 
 import t from 'tap'
 import { channels, startNode } from './nodes.js'
-import { startRedis, until } from './servers.js'
+import { needsRedis, startRedis, until } from './servers.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
+
+needsRedis(t)
 
 const RATE = 500
 /** Publications between two kills. */

@@ -2,8 +2,10 @@
 
 import t from 'tap'
 import { channels, startNode } from './nodes.js'
-import { startRedis } from './servers.js'
+import { needsRedis, startRedis } from './servers.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
+
+needsRedis(t)
 
 t.test('one of two shards is killed: what lives on the other one goes on undisturbed', async t => {
   const shards = await Promise.all([startRedis(t, { aof: 'always' }), startRedis(t, { aof: 'always' })])

@@ -4,8 +4,10 @@ import t from 'tap'
 import { memory } from '../memory.js'
 import { RawClient } from '../raw-client.js'
 import { channels, namespaces, open, startNode } from './nodes.js'
-import { pause, startRedis } from './servers.js'
+import { needsRedis, pause, startRedis } from './servers.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
+
+needsRedis(t)
 
 const IO_TIMEOUT = 2500
 const options = { redis: { io_timeout: `${IO_TIMEOUT}ms` } }

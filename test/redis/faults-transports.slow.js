@@ -5,7 +5,9 @@ import { textOf } from '../guarantees/account.js'
 import { receivers, transports } from '../guarantees/receivers.js'
 import { TcpProxy } from '../tcp-proxy.js'
 import { namespaces, startNode } from './nodes.js'
-import { pause, startRedis } from './servers.js'
+import { needsRedis, pause, startRedis } from './servers.js'
+
+needsRedis(t)
 
 const TOTAL = 600
 const IO_TIMEOUT = 2500

@@ -7,8 +7,10 @@ import t from 'tap'
 import { post, StreamClient } from '../stream-client.js'
 import { TcpProxy } from '../tcp-proxy.js'
 import { channels, startNode } from './nodes.js'
-import { startRedis, until } from './servers.js'
+import { needsRedis, startRedis, until } from './servers.js'
 import { audit, begin, Listener, Load, reachedBy, SdkListener, unrecoveredCounts } from './traffic.js'
+
+needsRedis(t)
 
 const redis = await startRedis(t, { aof: 'always' })
 const proxy = await TcpProxy.start(t, redis.port)

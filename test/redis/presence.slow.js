@@ -2,7 +2,9 @@
 
 import t from 'tap'
 import { countsOf, cutAll, ids, info, keptForEver, same, Worker } from './presence-rig.js'
-import { startCluster, startRedis, until } from './servers.js'
+import { needsRedis, startCluster, startRedis, until } from './servers.js'
+
+needsRedis(t)
 
 const server = await startRedis(t)
 /** Each test begins with nothing. */

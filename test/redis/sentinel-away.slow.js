@@ -4,7 +4,9 @@
 import t from 'tap'
 import { refusal, send } from './cluster-rig.js'
 import { joinSentinels } from './sentinel-rig.js'
-import { startSentinels, until } from './servers.js'
+import { needsRedis, startSentinels, until } from './servers.js'
+
+needsRedis(t)
 
 t.test('sentinels away while the master lives, and a master that dies meanwhile', async t => {
   const set = await startSentinels(t, { sentinels: 1 })

@@ -4,7 +4,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import t from 'tap'
 import { joinSentinels } from './sentinel-rig.js'
-import { startRedis, until } from './servers.js'
+import { needsRedis, startRedis, until } from './servers.js'
+
+needsRedis(t)
 
 /** @typedef {import('./servers.js').RedisServer} RedisServer */
 

@@ -1,6 +1,8 @@
 import t from 'tap'
 import { failovers } from './failover.js'
-import { startSentinels } from './servers.js'
+import { needsRedis, startSentinels } from './servers.js'
+
+needsRedis(t)
 
 t.test('redis that sentinels look after', async t => {
   const set = await startSentinels(t)

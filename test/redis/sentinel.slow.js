@@ -3,7 +3,9 @@
 import t from 'tap'
 import { refusal, send } from './cluster-rig.js'
 import { joinSentinels } from './sentinel-rig.js'
-import { startSentinels, until } from './servers.js'
+import { needsRedis, startSentinels, until } from './servers.js'
+
+needsRedis(t)
 
 t.test('one master after another', async t => {
   const set = await startSentinels(t, { password: 'pass+word' })

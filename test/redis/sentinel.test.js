@@ -2,7 +2,9 @@
 
 import t from 'tap'
 import { failover } from './failover.js'
-import { startSentinels } from './servers.js'
+import { needsRedis, startSentinels } from './servers.js'
+
+needsRedis(t)
 
 t.test('sentinels', async t => {
   const set = await startSentinels(t, { sentinels: 1 })

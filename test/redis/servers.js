@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Redis } from 'ioredis'
+import { skipFile, withoutProgram } from '../needs.js'
 import { freePort } from '../ports.js'
 
 export { freePort } from '../ports.js'
@@ -17,6 +18,13 @@ export { pause, until } from './waiting.js'
 
 const BINARY = process.env.REDIS_SERVER || 'redis-server'
 const MISSING = `${BINARY} cannot be run: the tests want a Redis server (Debian: apt-get install redis-server; REDIS_SERVER may name one)`
+
+/** For the option `skip` of a test. */
+export const withoutRedis = () => withoutProgram(BINARY, 'redis-server; REDIS_SERVER may name one')
+
+/** Skips this test file where there is no Redis server. @param {any} t the root, before its first test */
+export const needsRedis = t => skipFile(t, withoutRedis())
+
 /** Ends what it runs with the test's process, even when that one is killed. */
 const GUARD = ['/usr/bin/setpriv', '--pdeathsig', 'KILL']
 const READY = /Ready to accept connections|Sentinel ID is/

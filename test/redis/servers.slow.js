@@ -1,7 +1,9 @@
 // The servers that other tests stand on.
 
 import t from 'tap'
-import { startCluster, startRedis, startSentinels } from './servers.js'
+import { needsRedis, startCluster, startRedis, startSentinels } from './servers.js'
+
+needsRedis(t)
 
 /** @param {import('./servers.js').RedisServer[]} servers */
 const ports = servers => servers.map(({ port }) => port)

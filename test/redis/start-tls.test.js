@@ -6,8 +6,13 @@ import t from 'tap'
 import { parseTargets } from '../../src/broker/redis/address.js'
 import { probeRedis } from '../../src/broker/redis/probe.js'
 import { loadConfig } from '../../src/config/load.js'
+import { skipFile, withoutProgram } from '../needs.js'
 import { makeAuthority } from './certificates.js'
-import { freePort, serverArgs, spawnRedis, startRedis, until } from './servers.js'
+import { freePort, needsRedis, serverArgs, spawnRedis, startRedis, until } from './servers.js'
+
+skipFile(t, withoutProgram('openssl'))
+
+needsRedis(t)
 
 const folder = t.testdir({})
 const authority = makeAuthority(folder, 'authority')

@@ -13,8 +13,9 @@ import { neededCommands, probeRedis } from '../../src/broker/redis/probe.js'
 import { loadConfig } from '../../src/config/load.js'
 import { startGateway } from '../gateway.js'
 import { testdir } from '../testdir.js'
-import { freePort, startRedis, startSentinels, until } from './servers.js'
+import { freePort, startRedis, startSentinels, until, withoutRedis } from './servers.js'
 
+const skip = withoutRedis()
 const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 
 /**
@@ -97,7 +98,7 @@ t.test('halley serve ends with one line and exit code 1', async t => {
   })
 })
 
-t.test('a gateway starts, and prints nothing odd, with a password that nobody wants', async t => {
+t.test('a gateway starts, and prints nothing odd, with a password that nobody wants', { skip }, async t => {
   const redis = await startRedis(t)
   const address = `redis://:unwanted@127.0.0.1:${redis.port}`
   const gateway = await startGateway(t, { workers: 1, engine: { type: 'redis', redis: { address } } })
@@ -109,7 +110,7 @@ t.test('a gateway starts, and prints nothing odd, with a password that nobody wa
   )
 })
 
-t.test('one server: what is wrong is said in one line', async t => {
+t.test('one server: what is wrong is said in one line', { skip }, async t => {
   const redis = await startRedis(t)
   const place = `127.0.0.1:${redis.port}`
   t.equal(await faultOf(place), '')
@@ -134,7 +135,7 @@ t.test('one server: what is wrong is said in one line', async t => {
   t.equal(await faultOf('unix:///no/such.sock'), 'cannot reach redis at /no/such.sock: no such socket')
 })
 
-t.test('all shards are looked at', async t => {
+t.test('all shards are looked at', { skip }, async t => {
   const redis = await startRedis(t)
   const away = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`]
   t.equal(
@@ -143,13 +144,13 @@ t.test('all shards are looked at', async t => {
   )
 })
 
-t.test('a Unix socket', async t => {
+t.test('a Unix socket', { skip }, async t => {
   const dir = testdir(t)
   await startRedis(t, { args: ['--unixsocket', `${dir}/redis.sock`] })
   t.equal(await faultOf(`unix://${dir}/redis.sock`), '')
 })
 
-t.test('passwords and users', async t => {
+t.test('passwords and users', { skip }, async t => {
   const redis = await startRedis(t, { password: 'secret' })
   const place = `127.0.0.1:${redis.port}`
   t.equal(await faultOf(place), `redis at ${place} requires a password: set engine.redis.password`)
@@ -197,7 +198,7 @@ t.test('passwords and users', async t => {
   t.equal(await faultOf(`redis://guest@${place}`), '')
 })
 
-t.test('permissions are asked for every command that the engine sends', async t => {
+t.test('permissions are asked for every command that the engine sends', { skip }, async t => {
   const folder = fileURLToPath(new URL('../../src/broker/redis/', import.meta.url))
   const files = readdirSync(folder, { recursive: true }).map(file => String(file))
   const needed = new Set(neededCommands(true, false).concat(neededCommands(true, true)))
@@ -216,7 +217,7 @@ t.test('permissions are asked for every command that the engine sends', async t 
   t.ok(found > 20, `${found} found`)
 })
 
-t.test('a replica', async t => {
+t.test('a replica', { skip }, async t => {
   const master = await startRedis(t)
   const replica = await startRedis(t, { args: ['--replicaof', '127.0.0.1', `${master.port}`] })
   t.equal(
@@ -225,7 +226,7 @@ t.test('a replica', async t => {
   )
 })
 
-t.test('clusters', async t => {
+t.test('clusters', { skip }, async t => {
   const node = await startRedis(t, {
     args: ['--cluster-enabled', 'yes', '--cluster-port', `${await freePort()}`],
   })
@@ -251,7 +252,7 @@ t.test('clusters', async t => {
   )
 })
 
-t.test('sentinels', async t => {
+t.test('sentinels', { skip }, async t => {
   const set = await startSentinels(t, { replicas: 1, sentinels: 1, password: 'secret' })
   const [sentinel] = set.sentinels
   const place = `127.0.0.1:${sentinel.port}`
@@ -290,7 +291,7 @@ t.test('sentinels', async t => {
   t.equal(await faultOf(`${set.address}&sentinel_password=hush`), '')
 })
 
-t.test('a sentinel that is away is not worth a word while another one answers', async t => {
+t.test('a sentinel that is away is not worth a word while another one answers', { skip }, async t => {
   const set = await startSentinels(t, { replicas: 0, sentinels: 1 })
   const gone = await freePort()
   const address = set.address.replace('://', `://127.0.0.1:${gone}?addr=`).replace('?sentinel', '&sentinel')
@@ -310,7 +311,7 @@ t.test('a sentinel that is away is not worth a word while another one answers', 
   )
 })
 
-t.test('a server that accepts connections, but does not answer', async t => {
+t.test('a server that accepts connections, but does not answer', { skip }, async t => {
   const redis = await startRedis(t)
   redis.stop()
   t.teardown(() => redis.cont())
@@ -392,7 +393,7 @@ t.test('while Redis is loading its data, a check waits until its signal is abort
   t.equal(await fault, 'too late')
 })
 
-t.test('while Redis is loading its data, a start waits and says so', async t => {
+t.test('while Redis is loading its data, a start waits and says so', { skip }, async t => {
   const dir = testdir(t)
   const first = await startRedis(t, { dir, args: ['--dbfilename', 'dump.rdb'] })
   await first.call('EVAL', "for i = 1, 600 do redis.call('set', 'key' .. i, string.rep('x', 2000)) end", 0)

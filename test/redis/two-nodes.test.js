@@ -12,7 +12,9 @@ import { RawClient } from '../raw-client.js'
 import { post, StreamClient } from '../stream-client.js'
 import { poll } from '../uni-poll-client.js'
 import { open, startNode } from './nodes.js'
-import { startRedis, until } from './servers.js'
+import { needsRedis, startRedis, until } from './servers.js'
+
+needsRedis(t)
 
 const SECRET = 'secret'
 const kept = { history_size: 100, history_ttl: '60s', force_recovery: true }

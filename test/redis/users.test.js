@@ -2,7 +2,9 @@ import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { failure } from '../broker/conformance/peer.js'
 import { countsOf, cutAll, keptForEver, Worker } from './presence-rig.js'
-import { startRedis, until } from './servers.js'
+import { needsRedis, startRedis, until } from './servers.js'
+
+needsRedis(t)
 
 const server = await startRedis(t)
 /** Each test begins with nothing. */

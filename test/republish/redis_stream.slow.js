@@ -1,9 +1,11 @@
 // The conformance suite of republishing for Redis streams, and what only they have.
 
 import t from 'tap'
-import { startRedis } from '../redis/servers.js'
+import { needsRedis, startRedis } from '../redis/servers.js'
 import { conformance } from './conformance.js'
 import { republication, startRepublishers, until } from './rig.js'
+
+needsRedis(t)
 
 conformance(t, 'redis_stream')
 

@@ -2,10 +2,12 @@
 
 import t from 'tap'
 import { startGateway } from '../gateway.js'
-import { startRedis } from '../redis/servers.js'
+import { needsRedis, startRedis } from '../redis/servers.js'
 import { startRabbit, withoutRabbit } from '../servers/rabbitmq.js'
 import { childOf, join, metricsOf, openConfig } from './clients.js'
 import { until } from './rig.js'
+
+needsRedis(t)
 
 /** @param {any} redis @param {string} stream @returns {Promise<any[]>} bodies */
 async function bodiesOf(redis, stream) {

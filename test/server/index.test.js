@@ -6,6 +6,7 @@ import t from 'tap'
 import { createServer } from '../../src/server/index.js'
 import { Servers } from '../../src/worker/listen.js'
 import { CERT, EXPIRED, KEY, OTHER_KEY } from '../config/certificates.js'
+import { skipDriver } from '../drivers.js'
 import { freePort } from '../ports.js'
 import { Log } from './conformance/rig.js'
 
@@ -13,7 +14,7 @@ const load = async () => {
   throw new Error('a long story about platforms\n\nno binary for this Node.js')
 }
 
-t.test('auto takes uWebSockets.js where it loads', async t => {
+t.test('auto takes uWebSockets.js where it loads', { skip: skipDriver('uws') }, async t => {
   const logger = new Log()
   t.equal((await createServer({ driver: 'auto', logger })).name, 'uws')
   t.equal(logger.count('warn'), 0)
@@ -39,7 +40,7 @@ t.test('node does not try', async t => {
 t.test('TLS: both speak it; what requires client certificates is the node server', async t => {
   const tls = { cert_pem: CERT, key_pem: KEY, client_ca_pem: '' }
   t.equal((await createServer({ driver: 'auto', tls: { ...tls, client_ca_pem: CERT } })).name, 'node')
-  for (const driver of /** @type {const} */ (['uws', 'node'])) {
+  for (const driver of skipDriver('uws') ? ['node'] : ['uws', 'node']) {
     const server = await createServer({ driver, tls })
     server.route('GET', '/', exchange => exchange.reply(200, null, driver))
     const port = await freePort()
@@ -70,7 +71,7 @@ async function ask(port, upgrade = '') {
 }
 
 t.test('TLS: an upgrade that nobody serves is an ordinary request', async t => {
-  for (const driver of /** @type {const} */ (['uws', 'node'])) {
+  for (const driver of skipDriver('uws') ? ['node'] : ['uws', 'node']) {
     const server = await createServer({ driver, tls: { cert_pem: CERT, key_pem: KEY, client_ca_pem: '' } })
     server.route('GET', '/', exchange => exchange.reply(200, null, driver))
     const port = await freePort()

@@ -1,7 +1,8 @@
 import t from 'tap'
+import { skipDriver } from '../drivers.js'
 import { slowClientConformance } from './conformance/slow-clients.js'
 
 t.jobs = 2
 for (const driver of /** @type {const} */ (['uws', 'node'])) {
-  t.test(driver, async t => slowClientConformance(t, driver))
+  t.test(driver, { skip: skipDriver(driver) }, async t => slowClientConformance(t, driver))
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import tls from 'node:tls'
 import t from 'tap'
+import { skipDriver } from '../drivers.js'
 import { until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { withoutProgram } from '../needs.js'
@@ -29,7 +30,7 @@ t.jobs = 2
 for (const driver of /** @type {const} */ (['uws', 'node'])) {
   t.test(
     `limits under TLS on ${driver}`,
-    { skip: skip || withoutProgram('prlimit', 'util-linux') },
+    { skip: skip || withoutProgram('prlimit', 'util-linux') || skipDriver(driver) },
     async t => {
       const folder = mkdtempSync(join(tmpdir(), 'halley-tls-test-'))
       t.teardown(() => rmSync(folder, { recursive: true, force: true }))

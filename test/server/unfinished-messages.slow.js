@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { skipDriver } from '../drivers.js'
 import { startGateway } from '../gateway.js'
 import { memory } from '../memory.js'
 import { unless } from '../needs.js'
@@ -87,26 +88,30 @@ function unreadBytes(port) {
 const LINUX = { skip: unless(process.platform === 'linux', 'memory and queues are those of /proc') }
 
 for (const driver of /** @type {const} */ (['uws', 'node'])) {
-  t.test(`${driver}: clients with unfinished messages`, LINUX, async t => {
-    const gateway = await startGateway(t, {
-      workers: 1,
-      http_server: { driver },
-      client: { stale_close_delay: '1m' },
-      websocket: { message_size_limit: LIMIT },
-    })
-    const [pid] = gateway.workerPids
-    for (const [name, pieces] of Object.entries(attacks)) {
-      const clients = pieces === attacks[FIRST] ? MANY : SOME
-      await t.test(`${clients} of ${name}`, async t => {
-        const before = memory(pid)
-        for (let i = 0; i < clients; i += 50)
-          await Promise.all(times(50, () => attack(t, gateway.port, pieces)))
-        while (unreadBytes(gateway.port) > 0) await sleep(20)
-        // It says 503 while a worker is too busy for its samples.
-        while ((await fetch(`${gateway.url}/health`)).status !== 200) await sleep(100)
-        const growth = Math.round(memory(pid) - before)
-        t.ok(growth < MAX_GROWTH, `the worker has grown by ${growth} MB`)
+  t.test(
+    `${driver}: clients with unfinished messages`,
+    { ...LINUX, skip: LINUX.skip || skipDriver(driver) },
+    async t => {
+      const gateway = await startGateway(t, {
+        workers: 1,
+        http_server: { driver },
+        client: { stale_close_delay: '1m' },
+        websocket: { message_size_limit: LIMIT },
       })
-    }
-  })
+      const [pid] = gateway.workerPids
+      for (const [name, pieces] of Object.entries(attacks)) {
+        const clients = pieces === attacks[FIRST] ? MANY : SOME
+        await t.test(`${clients} of ${name}`, async t => {
+          const before = memory(pid)
+          for (let i = 0; i < clients; i += 50)
+            await Promise.all(times(50, () => attack(t, gateway.port, pieces)))
+          while (unreadBytes(gateway.port) > 0) await sleep(20)
+          // It says 503 while a worker is too busy for its samples.
+          while ((await fetch(`${gateway.url}/health`)).status !== 200) await sleep(100)
+          const growth = Math.round(memory(pid) - before)
+          t.ok(growth < MAX_GROWTH, `the worker has grown by ${growth} MB`)
+        })
+      }
+    },
+  )
 }

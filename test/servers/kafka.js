@@ -26,7 +26,8 @@ export const withoutKafka = () =>
   unless(
     LIBS !== '' && existsSync(LIBS) && readdirSync(LIBS).some(name => name.startsWith('kafka_')),
     MISSING,
-  ) || withoutProgram('java', 'default-jre-headless')
+  ) ||
+  withoutProgram('java', 'default-jre-headless')
 
 /**
  * @typedef {{key?: string, value: string | Buffer | null, headers?: Record<string, string>, partition?: number}} Sent

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { defaultDriver } from '../drivers.js'
 import { fuzzJson } from './fuzz/suite.js'
 
-t.test('uws', async t => fuzzJson(t, 'uws', 150))
+t.test(defaultDriver, async t => fuzzJson(t, defaultDriver, 150))

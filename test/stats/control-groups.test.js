@@ -114,7 +114,7 @@ t.test('a process in a real group with half a core', async t => {
         return false
       }
     })
-  if (group === undefined) return t.skip('control groups cannot be made here')
+  if (group === undefined) return t.pass('not run', { skip: 'control groups cannot be made here' })
   t.teardown(() => rmdirSync(group))
   const module = new URL('../../src/stats/control-groups.js', import.meta.url).href
   const program = `import { cpuQuota, defaultWorkers } from '${module}'; console.log(cpuQuota(), defaultWorkers())`

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -44,6 +44,14 @@ const documented = [
     .map(field => field.replace('workers[]', 'lifetimes.primary')),
 ]
 /** A field that stands for what another section describes. */
+/** @param {number} pid @returns {number} resident memory of a process in bytes, as the system tells it */
+const rssOf = pid =>
+  1024 *
+  Number(
+    existsSync('/proc/self/status')
+      ? /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+      : execFileSync('ps', ['-o', 'rss=', '-p', `${pid}`]),
+  )
 const isHead = (/** @type {string} */ path) =>
   documented.some(other => other.startsWith(`${path}.`) || other.startsWith(`${path}[`))
 const fields = documented.filter(path => !isHead(path))
@@ -153,7 +161,7 @@ t.test('what a real gateway tells is what docs/stats.md says', async t => {
     rss = [primary, ...workers.map((/** @type {any} */ { sample }) => sample)].map(({ pid, memory }) => ({
       pid,
       told: memory.rss,
-      is: Number(execFileSync('ps', ['-o', 'rss=', '-p', `${pid}`])) * 1024,
+      is: rssOf(pid),
     }))
     // A process that has just begun may have become larger since then.
     if (rss.every(near) || last.seq > 60) break

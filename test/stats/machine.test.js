@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { MachineSampler } from '../../src/stats/machine.js'
 import { ProcFile, pageSize } from '../../src/stats/proc-reader.js'
-import { unless } from '../needs.js'
+import { unless, withoutProgram } from '../needs.js'
 import { meminfo, netstat, sockstat } from './proc-texts.js'
 
 const linux = { skip: unless(process.platform === 'linux', 'this machine has no /proc') }
@@ -200,7 +200,7 @@ t.test('this machine', linux, async t => {
   const watch = new MachineSampler()
   t.teardown(() => watch.close())
 
-  t.test('its memory is what others say it is', async t => {
+  t.test('its memory is what others say it is', { skip: withoutProgram('free', 'procps') }, async t => {
     const near = (/** @type {number} */ a, /** @type {number} */ b) => Math.abs(a - b) < memory.total * 0.05
     let { memory, cores, load } = watch.sample()
     let available = freemem()

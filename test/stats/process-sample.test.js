@@ -84,7 +84,7 @@ t.test('where the kernel does not tell the number, files are counted, but not al
   // A folder whose size says nothing of its entries, as /proc/self/fd before Linux 6.2.
   const zeroSize = '/proc/self/task'
   t.equal(new OpenFiles('/no/such/folder').count(), null, 'there is none')
-  if (!existsSync(zeroSize)) return t.skip(`there is no ${zeroSize}`)
+  if (!existsSync(zeroSize)) return t.pass('not run', { skip: `there is no ${zeroSize}` })
   const files = new OpenFiles(zeroSize)
   const count = Number(files.count())
   t.ok(count > 0)

@@ -311,7 +311,7 @@ for (const driver of drivers) {
 t.test(
   'commands by method, errors, unsubscribes and closes by code, recoveries, calls and their errors',
   async t => {
-    const { gateway, stats } = await start(t, 'uws', 1)
+    const { gateway, stats } = await start(t, drivers[0], 1)
     const client = await RawClient.connected(gateway.ws)
     const { result } = await gateway.api('publish', { channel: 'log:a', data: 1 })
     await gateway.api('publish', { channel: 'log:a', data: 2 })
@@ -351,7 +351,7 @@ t.test(
 )
 
 t.test('pings and pongs are messages, those of WebSocket too', async t => {
-  const { gateway, stats } = await start(t, 'uws', 1, {
+  const { gateway, stats } = await start(t, drivers[0], 1, {
     client: { ping_interval: '3s', pong_timeout: '2900ms' },
   })
   const books = new Books()
@@ -379,7 +379,7 @@ t.test('pings and pongs are messages, those of WebSocket too', async t => {
 t.test(
   'a poll that waits is a connection; what a client does not read shows in the outbox of its worker',
   async t => {
-    const { gateway, stats } = await start(t, 'uws', 1, { client: { queue_max_size: 1_000_000_000 } })
+    const { gateway, stats } = await start(t, drivers[0], 1, { client: { queue_max_size: 1_000_000_000 } })
     const waiting = poll(gateway, { channel: 'news' })
     const { totals } = await stats.until(({ totals }) => totals.connections.connected > 0)
     t.same(totals.connections, { open: 1, connected: 1, by: { uni_poll: { json: 1 } } })

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { transports } from '../guarantees/receivers.js'
+import { withoutProgram } from '../needs.js'
 import { history, open } from '../session/support.js'
 
 const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
@@ -59,7 +60,7 @@ class Running {
   }
 }
 
-t.test('curl', async t => {
+t.test('curl', { skip: withoutProgram('curl') }, async t => {
   const gateway = await startGateway(t, {
     workers: 1,
     ...transports,

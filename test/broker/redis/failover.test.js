@@ -3,10 +3,12 @@
 
 import t from 'tap'
 import { errors } from '../../../src/errors.js'
-import { startRedis, until } from '../../redis/servers.js'
+import { needsRedis, startRedis, until } from '../../redis/servers.js'
 import { TcpProxy } from '../../tcp-proxy.js'
 import { failure, offsets, Peer, texts, upTo } from '../conformance/peer.js'
 import { startRedisRig } from './rig.js'
+
+needsRedis(t)
 
 const KEPT = { historySize: 100, historyTtl: 60_000, metaTtl: 600_000 }
 

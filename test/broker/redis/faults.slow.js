@@ -3,10 +3,12 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { errors } from '../../../src/errors.js'
-import { startRedis } from '../../redis/servers.js'
+import { needsRedis, startRedis } from '../../redis/servers.js'
 import { TcpProxy } from '../../tcp-proxy.js'
 import { failure, LIVE, offsets, Peer, texts, upTo } from '../conformance/peer.js'
 import { startRedisRig } from './rig.js'
+
+needsRedis(t)
 
 const until = async condition => {
   while (!(await condition())) await new Promise(resolve => setTimeout(resolve, 5))

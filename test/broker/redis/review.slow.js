@@ -4,10 +4,12 @@ import { Redis } from 'ioredis'
 import t from 'tap'
 import { Channels } from '../../../src/broker/redis/channels.js'
 import { errors } from '../../../src/errors.js'
-import { pause, startRedis } from '../../redis/servers.js'
+import { needsRedis, pause, startRedis } from '../../redis/servers.js'
 import { TcpProxy } from '../../tcp-proxy.js'
 import { failure, KEPT, offsets, Peer, texts, upTo, WANTS } from '../conformance/peer.js'
 import { startRedisRig } from './rig.js'
+
+needsRedis(t)
 
 async function start(t) {
   const server = await startRedis(t)

@@ -1,7 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
-import { eventually } from '../tmux.js'
+import { eventually, needsTmux } from '../tmux.js'
 import { childrenOf, isLeft, start, stateOf } from './on-terminal.js'
+
+needsTmux(t)
 
 /**
  * @param {string} styled what tmux says of a screen: the same look may be said in several ways

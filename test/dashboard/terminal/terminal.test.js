@@ -1,6 +1,8 @@
 import t from 'tap'
-import { eventually } from '../tmux.js'
+import { eventually, needsTmux } from '../tmux.js'
 import { childrenOf, isLeft, start, stateOf } from './on-terminal.js'
+
+needsTmux(t)
 
 t.test('it takes the screen, shows lines, and gives everything back at its end', async t => {
   const program = await start(t)

@@ -2,7 +2,10 @@
 // The other halves and the pings are in conformance.slow.js.
 
 import t from 'tap'
+import { defaultDriver } from '../../drivers.js'
 import { testDriver } from './conformance.js'
 
-t.test('driver uws', t => testDriver(t, 'uws', ['websocket', 'long_poll', 'uni_http_stream', 'uni_sse']))
+t.test(`driver ${defaultDriver}`, t =>
+  testDriver(t, defaultDriver, ['websocket', 'long_poll', 'uni_http_stream', 'uni_sse']),
+)
 t.test('driver node', t => testDriver(t, 'node', ['http_stream', 'sse', 'uni_websocket']))
