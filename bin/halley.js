@@ -25,6 +25,7 @@ async function run() {
     cwd: process.cwd(),
     stdout: text => void process.stdout.write(text),
     stderr: text => void process.stderr.write(text),
+    terminal: process.stdout.isTTY === true,
     questions:
       process.stdin.isTTY && process.stdout.isTTY
         ? async () => (await import('../src/cli/questions.js')).openQuestions()

@@ -8,7 +8,7 @@
  * @property {string} cwd
  * @property {(text: string) => void} stdout what would act on a terminal is escaped if it is one
  * @property {(text: string) => void} stderr such characters are always escaped
- * @property {boolean} [terminal] whether standard output is a terminal
+ * @property {boolean} terminal whether standard output is a terminal
  * @property {{stdout: (text: string) => void, stderr: (text: string) => void}} [raw] for text with colours, whose parts
  *   have been escaped
  * @property {() => Promise<Questions>} [questions] if both standard streams are a terminal
