@@ -196,12 +196,12 @@ async function runCell({ name, debian, node, kind }, roots, { only, jobs, timeou
   return { ...result, time: secondsSince(testsBegan) }
 }
 
-/** @param {string[][]} rows @returns {string} */
-function table(rows) {
-  const widths = rows[0].map((_, column) => Math.max(...rows.map(row => row[column].length)))
-  return rows
-    .map(row => row.map((text, column) => text.padEnd(widths[column])).join('  '))
-    .map(line => `${line.trimEnd()}\n`)
+/** @param {string[][]} rows @returns {string} a table in Markdown, as the README has it */
+function table([head, ...rows]) {
+  const rule = head.map(text => '-'.repeat(text.length))
+  const widths = head.map((_, column) => Math.max(...[head, ...rows].map(row => row[column].length)))
+  return [head, rule, ...rows]
+    .map(row => `| ${row.map((text, column) => text.padEnd(widths[column])).join(' | ')} |\n`)
     .join('')
 }
 
