@@ -60,9 +60,9 @@
 
 /**
  * @typedef {object} WebSocketRoute
- * @property {number} maxMessage bytes; a longer message closes with 1009 and an empty reason. At most twice as much is
- *   kept of an unfinished message. uws cannot send a close frame at the header of a message: it reads up to twice
- *   maxMessage (at most 1 MB more) for that, and cuts the connection of a longer one. Both call `close` with 1009
+ * @property {number} maxMessage bytes; a longer message, also in fragments, closes with 1009 and an empty reason. At most
+ *   four times as much is kept of an unfinished message. uws cannot send a close frame at the header of a message: it
+ *   reads up to four times maxMessage for that, and cuts the connection of a longer one. Both call `close` with 1009
  * @property {number} maxBuffered unread bytes of a connection before `overflow` is called
  * @property {null | {level: number, minSize: number}} compression permessage-deflate is offered (client and server
  *   without context takeover); messages below minSize bytes are not compressed. null: never negotiated. maxMessage also

@@ -22,8 +22,8 @@ const CLOSED = -2
 const SWEPT_AT_ONCE = 32
 /** Connections that were sent something while corked, up to which a sweep looks at these alone. */
 const MAX_CORKED = 1024
-/** A message longer than allowed by at most this is read and answered with 1009, if it is not twice as long. */
-const MESSAGE_SLACK = 1024 * 1024
+/** A message up to so many times as long as allowed is read, to close with 1009. */
+const READ_TIMES = 4
 /** Reason of the library for the end of a connection that has announced a longer message. */
 const TOO_LONG = 'Received too big message'
 const CLOSE_TIMEOUT = 5000
@@ -101,7 +101,7 @@ export class UwsWebSockets {
       idleTimeout: NO_IDLE_TIMEOUT,
       sendPingsAutomatically: false,
       // The library keeps what has come of an unfinished message, up to this.
-      maxPayloadLength: route.maxMessage + Math.min(route.maxMessage, MESSAGE_SLACK),
+      maxPayloadLength: READ_TIMES * route.maxMessage,
       // Hard limit behind the sweeps: the client has missed a message and must not receive another.
       maxBackpressure: 2 * route.maxBuffered + 1024 * 1024,
       closeOnBackpressureLimit: /** @type {any} */ (1),

@@ -49,7 +49,7 @@ const FIRST = 'a message of 1 MB, far above the limit'
 /** What each client sends. @type {Record<string, Buffer[]>} */
 const attacks = {
   [FIRST]: [header(FIN | TEXT, MB), Buffer.alloc(MB - 1)],
-  'a message of twice the limit': [header(FIN | TEXT, 2 * LIMIT), Buffer.alloc(2 * LIMIT - 1)],
+  'a message of four times the limit': [header(FIN | TEXT, 4 * LIMIT), Buffer.alloc(4 * LIMIT - 1)],
   'fragments of 1 MB in all': [
     begin,
     ...times(100, () => Buffer.concat([header(CONTINUATION, 10_000), Buffer.alloc(10_000)])),

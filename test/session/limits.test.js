@@ -46,12 +46,15 @@ for (const driver of drivers) {
       client.sendText(`{"id":1,"connect":{"name":"${'é'.repeat(32760)}"}}`)
       t.strictSame(await client.closed, { code: 1009, reason: '' })
       const far = await anonymous(t, gateway)
-      far.sendText(publishOf(130_000))
+      far.sendText(publishOf(4 * 65_536))
       t.strictSame(await far.closed, { code: 1009, reason: '' })
+      const pieces = await anonymous(t, gateway)
+      for (let i = 0; i < 4; i++) pieces.socket.send('x'.repeat(65_536), { fin: i === 3 })
+      t.strictSame(await pieces.closed, { code: 1009, reason: '' }, 'in fragments')
       const farther = await anonymous(t, gateway)
       farther.sendText(publishOf(1_000_000))
       await farther.closed
-      // uWebSockets.js cuts the connection at the header of a message of more than twice the limit.
+      // uWebSockets.js cuts the connection at the header of a message of more than four times the limit.
       t.strictSame(farther.ended, { code: driver === 'uws' ? 1006 : 1009, reason: '' })
     })
 

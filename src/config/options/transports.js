@@ -37,8 +37,8 @@ export const transportOptions = newWorkers([
   int(
     'websocket.message_size_limit',
     65536,
-    'Maximum size of a message from a client; larger ones close with 1009. With `uws`, a message of more than twice the ' +
-      'size ends the connection without a close frame.',
+    'Maximum size of a message from a client; larger ones close with 1009. `uws` reads, and keeps, up to four times ' +
+      'the size of a message; a larger one ends the connection without a close frame.',
     BODY,
   ),
   bool(

@@ -118,10 +118,13 @@ export function webSocketConformance(t, driver) {
       const { port, recorder } = await pair(t, driver, { maxMessage: 70_000 })
       for (const send of [
         socket => socket.send('x'.repeat(70_001)),
-        socket => socket.send(Buffer.alloc(100_000)),
+        socket => socket.send(Buffer.alloc(280_000)),
         socket => {
           socket.send(Buffer.alloc(60_000), { fin: false })
           socket.send(Buffer.alloc(60_000), { fin: true })
+        },
+        socket => {
+          for (let i = 0; i < 4; i++) socket.send(Buffer.alloc(70_000), { fin: i === 3 })
         },
       ]) {
         const client = await connect(t, port)
@@ -132,7 +135,7 @@ export function webSocketConformance(t, driver) {
         const { code, reason } = await recorder.next('close')
         t.same({ code, reason }, { code: 1009, reason: '' })
       }
-      t.equal(recorder.count('message'), 3)
+      t.equal(recorder.count('message'), 4)
     },
   )
 
@@ -140,7 +143,7 @@ export function webSocketConformance(t, driver) {
     const { port, recorder } = await pair(t, driver, { maxMessage: 70_000 })
     const client = await RawClient.upgraded(t, port)
     const head = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
-    head.writeBigUInt64BE(140_001n, 2)
+    head.writeBigUInt64BE(280_001n, 2)
     client.write(head)
     // A close frame on node; uWebSockets.js cannot send one.
     await client.until('\x88').catch(() => {})
