@@ -1,7 +1,7 @@
 import { stackedBar } from '../chart.js'
 import { clock, count, duration, health, healthSpan, percent, quantity, size, whole } from '../format.js'
 import { lineWidth, sideBySide } from '../terminal/line.js'
-import { fitItems, justified, named } from '../view/parts.js'
+import { fitItems, justified, named, wrapped } from '../view/parts.js'
 import { shown } from '../view/state.js'
 
 /** @import { ProcessSample, Snapshot } from '../../src/stats/schema.js' */
@@ -20,7 +20,7 @@ export const header = {
   visible: state => shown(state).snapshot !== null,
   rows: state => {
     const { size, view } = state
-    const all = (size.columns >= WIDE ? 3 : 5) + Number(hasKey(state))
+    const all = (size.columns >= WIDE ? 3 : 5) + notices(state, size.columns).length
     // The other views need the rows more.
     return { least: 1, most: view === 'main' || size.rows >= 40 ? all + Number(size.rows >= 40) : 1 }
   },
@@ -30,21 +30,31 @@ export const header = {
     const snapshot = /** @type {Snapshot} */ (shown(state).snapshot)
     const title = titleLine(snapshot, width)
     if (rows === 1) return [title]
-    if (hasKey(state)) {
-      const { draw } = header
-      const [, ...others] = draw({ ...state, key: '' }, width, rows - 1)
-      return [title, keyLine(state.key), ...others]
-    }
+    const lead = [title, ...notices(state, width)].slice(0, rows)
+    const room = rows - lead.length
     if (width < WIDE) {
-      const lines = [cpuLine, capacityLine, memoryLine, networkLine].slice(0, rows - 1)
+      const lines = [cpuLine, capacityLine, memoryLine, networkLine].slice(0, room)
       const order = [cpuLine, memoryLine, networkLine, capacityLine].filter(line => lines.includes(line))
-      return [title, ...order.map(line => line(snapshot, width, state.look))]
+      return [...lead, ...order.map(line => line(snapshot, width, state.look))]
     }
     const half = Math.floor((width - 3) / 2)
     const left = [cpuLine(snapshot, half, state.look), memoryLine(snapshot, half, state.look)]
     const right = [networkLine(snapshot, half, state.look), capacityLine(snapshot, half, state.look)]
-    return [title, ...sideBySide([left, right], [half, width - half - 3], 3).slice(0, rows - 1)]
+    return [...lead, ...sideBySide([left, right], [half, width - half - 3], 3).slice(0, room)]
   },
+}
+
+/** @param {State} state @param {number} width @returns {Line[]} what the user must know, on the main page */
+function notices(state, width) {
+  const snapshot = shown(state).snapshot
+  const slow = state.view === 'main' && snapshot !== null ? (snapshot.node.driver_fallback ?? '') : ''
+  return [
+    ...(hasKey(state) ? [keyLine(state.key)] : []),
+    // Whole, though it takes several lines: it may end with a command.
+    ...(slow === ''
+      ? []
+      : wrapped(`node driver: ${slow}`, width - 2).map(text => /** @type {Line} */ ([[` ${text}`, 'warn']]))),
+  ]
 }
 
 /** The generated key is needed for the first publication and shown nowhere else on this page. @param {State} state */

@@ -2,7 +2,7 @@
 
 import { clock, healthMark } from '../format.js'
 import { clip, clipText, lineWidth, pad, sideBySide, visibleWidth } from '../terminal/line.js'
-import { BACK, centred, rule, scrolled } from './parts.js'
+import { BACK, centred, rule, scrolled, wrapped } from './parts.js'
 import { shown } from './state.js'
 
 /** @import { Line, Span } from '../terminal/line.js' */
@@ -51,18 +51,6 @@ export const waitingOf = (title, message) => ({
     return centred([[title, 'title'], [state.source, 'accent'], ['', ''], ...lines], width, rows)
   },
 })
-
-/** @param {string} text @param {number} width @returns {string[]} */
-function wrapped(text, width) {
-  /** @type {string[]} */
-  const lines = ['']
-  for (const word of text.split(' ')) {
-    const line = `${lines.at(-1)} ${word}`.trimStart()
-    if (line.length <= width) lines[lines.length - 1] = line
-    else lines.push(word)
-  }
-  return lines
-}
 
 /** @type {Line} */
 const NO_EVENTS = [[' no events yet', 'label']]

@@ -148,3 +148,15 @@ export function figure(name, value, width) {
     [text, style],
   ]
 }
+
+/** @param {string} text @param {number} width @returns {string[]} lines, broken between words; longer words are broken */
+export function wrapped(text, width) {
+  /** @type {string[]} */
+  const lines = ['']
+  for (const word of text.split(' ')) {
+    const line = `${lines.at(-1)} ${word}`.trimStart()
+    if (line.length <= width) lines[lines.length - 1] = line
+    else for (let at = 0; at < word.length; at += width) lines.push(word.slice(at, at + width))
+  }
+  return lines
+}

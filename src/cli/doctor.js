@@ -10,6 +10,7 @@ import {
   WriteError,
   writeFiles,
 } from '../doctor/index.js'
+import { loadUws } from '../server/index.js'
 import { COMMAND } from '../version.js'
 import { UsageError } from './args.js'
 
@@ -119,6 +120,7 @@ Examples:
     }
 
     const facts = readFacts(root)
+    if (root === '/') facts.uws = (await loadUws()).why
     const diagnosis = diagnose(facts, asked)
     if (print !== undefined) {
       stdout(filesOf(diagnosis, { all })[print] ?? '# no change needed\n')

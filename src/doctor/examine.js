@@ -2,7 +2,7 @@
 
 import { workersFor as defaultWorkers } from '../stats/control-groups.js'
 import { checkFiles, filesToAllow, workersFor } from './files.js'
-import { count } from './finding.js'
+import { count, finding } from './finding.js'
 import { checkMachine } from './machine.js'
 import { checkNetwork } from './network.js'
 import { limitsFile, nofile, RATE, serviceFile, sysctlFile } from './recipes.js'
@@ -47,10 +47,19 @@ const aimOf = (
   deliveries,
 })
 
+/** @param {Facts} facts @param {Aim} aim @returns {Finding[]} */
+function checkSocketServer({ uws = null }, { role }) {
+  if (uws === null || role !== 'server') return []
+  const is = uws === '' ? 'loads' : 'does not load'
+  const why = uws === '' ? 'the socket server uws; without it, the slower node' : `the gateway uses the slower node: ${uws}`
+  return [finding('sockets', 'uWebSockets.js', { is, should: 'loads', why, status: uws === '' ? 'ok' : 'tight' })]
+}
+
 /** @param {Facts} facts @param {DoctorOptions} asked @returns {Finding[]} */
 export function examine(facts, asked) {
   const aim = aimOf(facts, asked)
-  return [...checkFiles(facts, aim), ...checkNetwork(facts, aim), ...checkMachine(facts, aim)].map(found => {
+  const findings = [...checkFiles(facts, aim), ...checkNetwork(facts, aim), ...checkMachine(facts, aim)]
+  return [...findings, ...checkSocketServer(facts, aim)].map(found => {
     const low = found.reach !== null && found.reach < aim.connections && found.status !== 'cannot tell'
     return low ? { ...found, status: /** @type {const} */ ('too low') } : found
   })

@@ -56,6 +56,7 @@ const KEYS = /** @type {const} */ ([
  * @property {{packets: number, dropped: number} | null} packets since boot; dropped: the backlog was full
  * @property {number | null} addresses IPv4 without loopback
  * @property {import('./interfaces.js').Interface[]} interfaces
+ * @property {string | null} [uws] why uWebSockets.js does not load here; empty: it loads; null or absent: unknown
  * @property {string | null} container evidence of a container
  * @property {boolean} readOnly kernel settings cannot be changed from here
  */

@@ -8,7 +8,7 @@ import { ANY_NUMBER } from './recipes.js'
  *
  * @typedef {object} Finding
  * @property {string} id sysctl key, if it is one
- * @property {'files' | 'network' | 'memory' | 'processor'} group
+ * @property {'files' | 'network' | 'memory' | 'processor' | 'sockets'} group
  * @property {string} is
  * @property {string} should
  * @property {string} why one line

@@ -13,7 +13,7 @@ const CHECK_TIMEOUT_MS = 10_000
 /**
  * @typedef {object} Reloadable the workers
  * @property {Config} config in force
- * @property {string} driver of the workers: uws or node
+ * @property {{driver: string}} server of the workers: uws or node
  * @property {boolean} stopping
  * @property {(next: Config) => Promise<void>} applyConfig switches all workers; rejects if nothing has changed
  * @property {(reason: string) => Promise<boolean>} rollingRestart replaces all workers, one after another
@@ -138,7 +138,7 @@ export class Reload {
     const { config: read, warnings } = this.#read()
     const now = pool.config
     const given = withTlsOf(withPort(read, now), now)
-    const changes = changesBetween(now, given, pool.driver)
+    const changes = changesBetween(now, given, pool.server.driver)
     // Options that take a new start keep their values.
     const next = withChanges(now, given, ['live', 'workers'])
     const module = fileVersion(next.hooks.module)

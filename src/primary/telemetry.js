@@ -76,6 +76,7 @@ export class Telemetry {
       started_at: node.startedAt,
       engine: config.engine.type,
       driver: '',
+      driver_fallback: '',
       node_version: process.version,
       workers: slots.length,
     }
@@ -128,13 +129,15 @@ export class Telemetry {
 
   /** To be called once all workers listen. @param {{runtimeDir?: string}} place of the stats socket */
   async start(place) {
-    const { config, driver } = this.#pool
-    const { stats, gc, http_server: server } = config
+    const { config, server } = this.#pool
+    const { stats, gc, http_server } = config
+    const { driver, fallback } = server
     this.#facts.driver = driver
+    this.#facts.driver_fallback = fallback
     this.#openCsv(stats.csv)
     this.#scheduleGc(gc.interval)
     this.#monitor.on(({ snapshot }) => this.#csv?.write(snapshot))
-    const path = socketPath(stats.socket, server.port, place)
+    const path = socketPath(stats.socket, http_server.port, place)
     if (path !== null) {
       this.#socket = await StatsSocket.open({
         path,
@@ -145,6 +148,8 @@ export class Telemetry {
       })
     }
     this.#monitor.event({ level: 'info', kind: 'started', text: `listening on ${this.#facts.url}` })
+    if (fallback !== '')
+      this.#monitor.event({ level: 'warn', kind: 'driver', text: `node driver: ${fallback}` })
     this.#monitor.start()
   }
 

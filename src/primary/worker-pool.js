@@ -27,8 +27,8 @@ import { WorkerProcess } from './worker-process.js'
 
 /** Forks the workers, replaces them one by one or when they die, drains and ends them. */
 export class WorkerPool {
-  /** Name of the socket server: uws or node; known once a worker listens. */
-  driver = ''
+  /** Socket server of the workers, once one listens: uws or node, and why it is not uws although that was wanted. */
+  server = { driver: '', fallback: '' }
   /** @type {PoolObserver} set it before `start` */
   observer = NO_OBSERVER
   /** Whether new workers start without log lines on standard output. */
@@ -171,7 +171,7 @@ export class WorkerPool {
         this.#switch.onMessage(process, message)
         break
       case 'listening':
-        this.driver = message.driver
+        this.server = message.server
         if (this.#processes.has(process)) this.#onListening(slot, process)
         break
       case 'jwks':
@@ -330,7 +330,7 @@ export class WorkerPool {
     }
     this.queues.tick(stuck)
     this.#checkReadiness()
-    if (this.driver === 'node') balance([...this.#processes])
+    if (this.server.driver === 'node') balance([...this.#processes])
   }
 
   /** Whether the gateway ends. */

@@ -87,6 +87,7 @@
 /**
  * @typedef {object} SocketServer
  * @property {'uws' | 'node'} name
+ * @property {string} fallback why it is node although uws was wanted: a sentence with the cure; '' if it was not
  * @property {(method: string, path: string, handler: (exchange: Exchange) => void) => void} route exact path, or a
  *   prefix when it ends with `/*`. Method '*' is every method. More specific paths win, an exact method wins over '*'.
  *   No route: 404. A handler that throws is answered with 500, and nothing else happens

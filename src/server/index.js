@@ -3,7 +3,10 @@
 // May import nothing of Halley. static-files.js serves the files of the gateway's own pages over the contract.
 // Promises: test/server/conformance.js holds for both drivers; without uWebSockets.js, `auto` falls back to node.
 
+import { loadUws } from './load-uws.js'
 import { UwsServer } from './uws.js'
+
+export { loadUws } from './load-uws.js'
 
 /** @import { ServerTls } from './tls.js' */
 
@@ -24,33 +27,25 @@ import { UwsServer } from './uws.js'
  * @returns {Promise<import('./contract.js').SocketServer>}
  * @throws {Error} one line
  */
-export async function createServer({ driver, logger, tls = null, load = () => import('uWebSockets.js') }) {
+export async function createServer({ driver, logger, tls = null, load }) {
+  let fallback = ''
   if (driver !== 'node' && (tls === null || tls.client_ca_pem === '')) {
-    const uws = await loadUws(driver, load, logger)
-    if (uws !== undefined) return new UwsServer(uws, { logger, tls })
+    const { uws, why } = await loadUws(load)
+    if (uws !== null) return new UwsServer(uws, { logger, tls })
+    if (driver === 'uws') throw new Error(refused(why))
+    logger?.warn(`uWebSockets.js does not load, the slower node server is used instead: ${why}`)
+    fallback = why
   }
   const { NodeServer } = await import('./node.js')
-  return new NodeServer({ logger, tls })
+  return new NodeServer({ logger, tls, fallback })
 }
 
 /** @param {'auto' | 'uws' | 'node'} driver @throws {Error} if it is chosen by name and does not load */
 export async function checkDriver(driver) {
-  if (driver === 'uws') await loadUws(driver, () => import('uWebSockets.js'))
+  if (driver !== 'uws') return
+  const { why } = await loadUws()
+  if (why !== '') throw new Error(refused(why))
 }
 
-/**
- * @param {'auto' | 'uws'} driver @param {() => Promise<any>} load @param {Logger} [logger]
- * @returns {Promise<typeof import('uWebSockets.js') | undefined>}
- */
-async function loadUws(driver, load, logger) {
-  try {
-    return (await load()).default
-  } catch (error) {
-    // The last line of the message has the cause: no package, no binary for this Node.js, or an old glibc.
-    const why = error.message.trim().split('\n').at(-1)
-    if (driver === 'uws')
-      throw new Error(`http_server.driver is uws, but uWebSockets.js does not load: ${why}`)
-    logger?.warn(`uWebSockets.js does not load, the slower node server is used instead: ${why}`)
-    return undefined
-  }
-}
+/** @param {string} why */
+const refused = why => `http_server.driver is uws, but ${why}`

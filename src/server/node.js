@@ -88,8 +88,9 @@ export class NodeServer {
   /** Result of `upgrade` for `open`: `handleUpgrade` calls both synchronously. */
   #accepted = /** @type {any} */ (null)
 
-  /** @param {{logger?: import('./index.js').Logger, tls?: ServerTls | null}} [options] */
-  constructor({ logger, tls = null } = {}) {
+  /** @param {{logger?: import('./index.js').Logger, tls?: ServerTls | null, fallback?: string}} [options] */
+  constructor({ logger, tls = null, fallback = '' } = {}) {
+    this.fallback = fallback
     this.#host = {
       log: error => logger?.error({ err: error }, 'HTTP server or handler failed'),
       chunks: this.#chunks,

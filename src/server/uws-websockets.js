@@ -104,7 +104,8 @@ export class UwsWebSockets {
       maxPayloadLength: READ_TIMES * route.maxMessage,
       // Hard limit behind the sweeps: the client has missed a message and must not receive another.
       maxBackpressure: 2 * route.maxBuffered + 1024 * 1024,
-      closeOnBackpressureLimit: /** @type {any} */ (1),
+      // A number in older releases of the library, which read `true` as 1.
+      closeOnBackpressureLimit: /** @type {any} */ (true),
       upgrade: (res, req, context) => this.#upgrade(path, route, res, req, context),
       open: ws => this.#open(group, ws),
       message: (ws, data, binary) => this.#message(route, ws, data, binary),

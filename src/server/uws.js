@@ -35,6 +35,7 @@ const UWS_METHODS = /** @type {const} */ ({
 /** The socket server on uWebSockets.js, with its HTTP part. @implements {SocketServer} */
 export class UwsServer extends UwsWebSockets {
   name = /** @type {const} */ ('uws')
+  fallback = ''
   #uws
   #app
   #host

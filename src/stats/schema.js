@@ -197,7 +197,7 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  * @property {'info' | 'warn' | 'error'} level
  * @property {'started' | 'worker_started' | 'worker_died' | 'worker_silent' | 'worker_draining' | 'reloaded' |
  *   'slow_clients' | 'overload' | 'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv' | 'proxy'
- *   | 'log' | 'files'} kind
+ *   | 'log' | 'files' | 'driver'} kind
  * @property {string} text one readable line
  * @property {number | null} worker index
  */
@@ -212,6 +212,7 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  * @property {number} started_at unix ms
  * @property {string} engine memory or redis
  * @property {string} driver uws or node
+ * @property {string} driver_fallback why it is node although uws was wanted, with the cure; empty if it was not
  * @property {string} node_version v20.20.0
  * @property {number} workers configured
  */

@@ -368,7 +368,7 @@ async function run(start) {
   // Report memory before the first client: after a restart clients reconnect at once.
   process.send?.({ type: 'ready-to-listen', rss: residentMemory() })
   await listener.listen()
-  process.send?.({ type: 'listening', driver: server.name })
+  process.send?.({ type: 'listening', server: { driver: server.name, fallback: server.fallback } })
 }
 
 /**

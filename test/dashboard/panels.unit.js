@@ -463,3 +463,25 @@ t.test('a page of text has no charts and no colours', async t => {
   t.match(text, /^ all /m)
   t.notMatch(text, /5m ago/)
 })
+
+t.test('the header says why the slow socket server runs, with the whole cure', async t => {
+  const command = `npm install uWebSockets.js@https://${'long/'.repeat(20)}end`
+  const reason = `uWebSockets.js has no binary for Node.js 26: ${command}`
+  const slow = calm.map(snapshot => ({
+    ...snapshot,
+    node: { ...snapshot.node, driver: 'node', driver_fallback: reason },
+  }))
+  for (const columns of [80, 120, 200]) {
+    const state = stateOf(slow, { size: { columns, rows: 40 } })
+    const lines = texts(state).map(line => line.trim())
+    const first = lines.findIndex(line => line.startsWith('node driver: '))
+    t.equal(first, 1, `${columns} columns`)
+    t.ok(
+      lines.slice(1, 6).join('').replaceAll(' ', '').startsWith(`node driver: ${reason}`.replaceAll(' ', '')),
+    )
+    t.match(screen(state), /cpu .*net |cpu .*\n/)
+    t.same(stylesOf(state, /^ node driver: /), ['warn'])
+  }
+  t.notMatch(screen(stateOf(calm, { size: { columns: 120, rows: 40 } })), 'node driver:')
+  t.notMatch(screen(stateOf(slow, { size: { columns: 80, rows: 24 }, keys: ['?'] })), 'node driver:')
+})

@@ -16,13 +16,17 @@ const load = async () => {
 
 t.test('auto takes uWebSockets.js where it loads', { skip: skipDriver('uws') }, async t => {
   const logger = new Log()
-  t.equal((await createServer({ driver: 'auto', logger })).name, 'uws')
+  const server = await createServer({ driver: 'auto', logger })
+  t.equal(server.name, 'uws')
+  t.equal(server.fallback, '')
   t.equal(logger.count('warn'), 0)
 })
 
 t.test('auto falls back to node, and says so once, in one line', async t => {
   const logger = new Log()
-  t.equal((await createServer({ driver: 'auto', logger, load })).name, 'node')
+  const server = await createServer({ driver: 'auto', logger, load })
+  t.equal(server.name, 'node')
+  t.equal(server.fallback, 'uWebSockets.js does not load: no binary for this Node.js')
   t.equal(logger.count('warn'), 1)
   t.match(await logger.next('warn'), /^uWebSockets\.js does not load, .*no binary for this Node\.js$/)
 })
@@ -34,7 +38,9 @@ t.test('uws is refused with a clear error where it does not load', async t => {
 })
 
 t.test('node does not try', async t => {
-  t.equal((await createServer({ driver: 'node', load: () => t.fail('tried') })).name, 'node')
+  const server = await createServer({ driver: 'node', load: () => t.fail('tried') })
+  t.equal(server.name, 'node')
+  t.equal(server.fallback, '')
 })
 
 t.test('TLS: both speak it; what requires client certificates is the node server', async t => {

@@ -496,6 +496,7 @@ export function mockSnapshots({
         started_at: start - 2000,
         engine,
         driver: 'uws',
+        driver_fallback: '',
         node_version: 'v20.20.0',
         workers,
       },

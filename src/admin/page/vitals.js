@@ -96,7 +96,7 @@ export class Vitals {
       node.url,
       `Halley ${node.version}`,
       `${node.engine} engine`,
-      `${node.driver} driver`,
+      `${node.driver} driver${node.driver_fallback ? ` (${node.driver_fallback})` : ''}`,
       `Node.js ${node.node_version}`,
       `pid ${node.pid}`,
     ].join(' · ')

@@ -162,9 +162,12 @@ export function clientFrame(opcode, data) {
   return Buffer.concat([Buffer.from([0x80 | opcode, 0x80 | payload.length, 0, 0, 0, 0]), payload])
 }
 
+/** How uWebSockets.js is loaded; undefined: as always. @type {{load: (() => Promise<any>) | undefined}} */
+export const library = { load: undefined }
+
 /** A listening server; `build` gets it before it listens. */
 export async function serve(t, driver, build, logger = new Log()) {
-  const server = await createServer({ driver, logger })
+  const server = await createServer({ driver, logger, load: library.load })
   build(server)
   const port = await freePort()
   await server.listen('127.0.0.1', port)
