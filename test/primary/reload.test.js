@@ -227,6 +227,8 @@ t.test('faults, many reloads, new workers, shutdown', async t => {
       gateway.process.kill('SIGHUP')
       if (n === 2) process.kill(gateway.workerPids[1], 'SIGKILL')
     }
+    // Its answer comes after all reloads that were requested before.
+    await run(process.execPath, [bin, 'reload', `${gateway.port}`])
     // A connection of the killed worker ends without an answer.
     const status = () => api(gateway.port, 'key 5').catch(() => 0)
     await until(async () => (await many(status)).every(status => status === 200))
