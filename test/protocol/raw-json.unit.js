@@ -118,8 +118,16 @@ t.test('generated objects: the same members as JSON.parse', async t => {
     close
   /** @type {(depth: number) => string} */
   const array = depth => list('[', ']', () => value(depth))
+  // No name has a backslash. V8 of Node.js 24.21 (not of 20, 22, 24.22 and 26) compares the source of an escaped name with
+  // the name that came there before, and takes it for that one:
+  //   JSON.parse('{"q\\\\":1}'); JSON.parse('{"q\\u0061":2}') // { 'q\\': 2 } instead of { qa: 2 }
+  /** @type {() => string} */
+  const name = () => {
+    const text = string()
+    return JSON.parse(text).includes('\\') ? name() : text
+  }
   /** @type {(depth: number) => string} */
-  const object = depth => list('{', '}', () => `${string()}${space()}:${space()}${value(depth)}`)
+  const object = depth => list('{', '}', () => `${name()}${space()}:${space()}${value(depth)}`)
 
   let members = 0
   for (let round = 0; round < 20_000; round++) {
