@@ -1,6 +1,6 @@
-// The tables of docs/centrifugo.md: keys that Halley shares with Centrifugo, and keys that it ignores.
+// The tables of docs/centrifugo.md: keys that Halley shares with Centrifugo, and keys that it ignores or refuses.
 
-import { unsupportedOptions } from '../src/config/centrifugo.js'
+import { restrictingOptions, unsupportedOptions } from '../src/config/centrifugo.js'
 import {
   channelOptions,
   NAMESPACES,
@@ -29,6 +29,11 @@ const INSTEAD = [
   ['admin.external', '`http_server.internal_port` separates clients from the rest'],
   ['http_api.external', '`http_server.internal_port` separates clients from the rest'],
   ['http_server.tls_external', '`http_server.internal_port` separates clients from the rest'],
+  ['client.rate_limit', '`client.connection_rate_limit`, and hooks'],
+  ['channel.without_namespace.require_server_tags_filter', 'a channel for each group of readers'],
+  ['user_block', 'a `connect` hook or proxy that refuses, and `disconnect` of the API'],
+  ['token_revoke', 'short-lived tokens, and `disconnect` of the API'],
+  ['user_tokens_invalidate', 'short-lived tokens, and `disconnect` of the API'],
   ['http_server.tls_autocert', 'an ACME client, or a reverse proxy with one'],
   ['http_server.', 'a reverse proxy: [operations.md](operations.md)'],
   ['broker.', '`engine.type`: memory or redis'],
@@ -119,10 +124,11 @@ export function withKeys(page) {
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
   if (begin < 0 || end < begin) throw new Error(`docs/centrifugo.md: ${BEGIN} or ${END} is missing`)
   const [before, after] = [page.slice(0, begin), page.slice(end)]
-  const ignored = unsupportedOptions.map(path => {
-    const instead = INSTEAD.find(([prefix]) => path.startsWith(prefix))?.[1] ?? '-'
-    return `| ${code(path)} | ${instead} |`
-  })
+  const rows = (/** @type {string[]} */ paths) =>
+    paths.map(path => {
+      const instead = INSTEAD.find(([prefix]) => path.startsWith(prefix))?.[1] ?? '-'
+      return `| ${code(path)} | ${instead} |`
+    })
   const lines = [
     BEGIN,
     '',
@@ -139,7 +145,15 @@ export function withKeys(page) {
     '',
     '| key | use instead |',
     '| --- | --- |',
-    ...ignored,
+    ...rows(unsupportedOptions),
+    '',
+    '### Refused: they restrict',
+    '',
+    'Where one of these is set, the gateway does not start: clients could do or see more than the file says.',
+    '',
+    '| key | use instead |',
+    '| --- | --- |',
+    ...rows(restrictingOptions),
     '',
     '### Only in Halley',
     '',

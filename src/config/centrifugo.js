@@ -1,16 +1,32 @@
-// Keys of Centrifugo v6 that Halley does not support yet: accepted with a warning. `x.*`: everything below x.
+// Keys of Centrifugo v6 that Halley does not support yet: accepted with a warning, or refused if they restrict what
+// clients may do or see. `x.*`: everything below x.
 
 import { unsupportedConsumerTypes } from './options/consumers.js'
 
+/** Relative to a namespace. Refused where they are set. */
+export const restrictingChannelOptions = [
+  'client_publish_debounce_interval',
+  'require_server_tags_filter',
+  'subscribe_stream_proxy_enabled',
+]
+
+/** The same for all other keys: without them, more would be possible than the file says. */
+export const restrictingOptions = [
+  ...restrictingChannelOptions.map(path => `channel.without_namespace.${path}`),
+  'client.rate_limit.*',
+  'http_server.tls_autocert.*',
+  'token_revoke.*',
+  'user_block.*',
+  'user_tokens_invalidate.*',
+]
+
 /** Relative to a namespace. */
 export const unsupportedChannelOptions = [
-  'client_publish_debounce_interval',
   'map.*',
   'map_clients_presence_channel_prefix',
   'map_users_presence_channel_prefix',
   'shared_poll.*',
   'subscribe_stream_proxy_bidirectional',
-  'subscribe_stream_proxy_enabled',
   'subscribe_stream_proxy_name',
 ]
 
@@ -51,7 +67,6 @@ export const unsupportedOptions = [
   'http_server.tls.insecure_skip_verify',
   'http_server.tls.server_ca_pem',
   'http_server.tls.server_name',
-  'http_server.tls_autocert.*',
   'http_server.tls_external',
   'init.enabled',
   'init.handler_prefix',

@@ -1,6 +1,12 @@
 // Known keys and variables: Halley's own, and those of Centrifugo that Halley does not support yet.
 
-import { unsupportedChannelOptions, unsupportedConsumerOptions, unsupportedOptions } from './centrifugo.js'
+import {
+  restrictingChannelOptions,
+  restrictingOptions,
+  unsupportedChannelOptions,
+  unsupportedConsumerOptions,
+  unsupportedOptions,
+} from './centrifugo.js'
 import { nearest } from './nearest.js'
 import { live, string } from './options/make.js'
 import { envName, NAMESPACES, options } from './options.js'
@@ -15,16 +21,19 @@ class Keys {
   #own
   /** @type {Set<string>} keys and open sections of Centrifugo */
   #unsupported = new Set()
+  /** @type {Set<string>} those of them that restrict */
+  #restricting
   /** @type {string[]} */
   #open = []
   /** @type {Set<string>} paths with keys below them */
   #sections = new Set()
 
-  /** @param {readonly Option[]} own @param {readonly string[]} unsupported */
-  constructor(own, unsupported) {
+  /** @param {readonly Option[]} own @param {readonly string[]} unsupported @param {readonly string[]} restricting */
+  constructor(own, unsupported, restricting) {
     this.#own = new Map(own.map(option => [option.path, option]))
-    for (const entry of unsupported) {
-      const path = entry.endsWith(ANYTHING) ? entry.slice(0, -ANYTHING.length) : entry
+    this.#restricting = new Set(restricting.map(sectionOf))
+    for (const entry of [...unsupported, ...restricting]) {
+      const path = sectionOf(entry)
       if (path !== entry) this.#open.push(path)
       this.#unsupported.add(path)
     }
@@ -50,6 +59,11 @@ class Keys {
     return this.#unsupported.has(path) || this.#open.some(open => path.startsWith(`${open}.`))
   }
 
+  /** @param {string} path of an unsupported key, or of an open section */
+  isRestricting(path) {
+    return this.#restricting.has(path)
+  }
+
   /** @param {string} path @returns {string} '' if none is near */
   nearest(path) {
     return nearest(path, [...this.#own.keys(), ...this.#sections, ...this.#unsupported])
@@ -61,16 +75,27 @@ class Keys {
     return this.#open.some(open => name.startsWith(`${variable(open)}_`))
   }
 
+  /** @param {string} name as for isUnsupportedVariable */
+  isRestrictingVariable(name) {
+    for (const path of this.#restricting)
+      if (variable(path) === name || (this.#open.includes(path) && name.startsWith(`${variable(path)}_`)))
+        return true
+    return false
+  }
+
   /** @param {string} name as for isUnsupportedVariable @returns {string} '' if none is near */
   nearestVariable(name) {
     return variable(nearest(name, [...this.#own.keys(), ...this.#unsupported]))
   }
 }
 
+/** @param {string} entry a path, with `.*` or without @returns {string} */
+const sectionOf = entry => (entry.endsWith(ANYTHING) ? entry.slice(0, -ANYTHING.length) : entry)
+
 /** @param {string} path */
 const variable = path => path.replace(/[-.]/g, '_').toUpperCase()
 
-export const rootKeys = new Keys(options, unsupportedOptions)
+export const rootKeys = new Keys(options, unsupportedOptions, restrictingOptions)
 
 /** Of the objects in a list, by its path. @type {Record<string, string[]>} */
 const UNSUPPORTED_MEMBERS = { [NAMESPACES]: unsupportedChannelOptions, consumers: unsupportedConsumerOptions }
@@ -86,7 +111,8 @@ export class MemberList {
     this.noun = option.path.slice(option.path.lastIndexOf('.') + 1)
     this.singular = this.noun.replace(/ies$/, 'y').replace(/s$/, '')
     const unsupported = UNSUPPORTED_MEMBERS[option.path] ?? []
-    this.keys = new Keys([...live([string('name', '', '')]), ...members], unsupported)
+    const restricting = option.path === NAMESPACES ? restrictingChannelOptions : []
+    this.keys = new Keys([...live([string('name', '', '')]), ...members], unsupported, restricting)
     this.#byVariable = new Map(members.map(member => [variable(member.path), member]))
   }
 

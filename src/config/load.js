@@ -21,10 +21,20 @@ export { ConfigError }
 /** @import { Option } from './options/make.js' */
 
 const UNSUPPORTED = 'Centrifugo key that Halley does not support yet; it is ignored'
+const RESTRICTS = 'restricts in a way that Halley does not support yet; remove it to start without'
 const NAME = /^[-a-zA-Z0-9_.]{2,}$/
 
 /** @param {unknown} value */
 const isObject = value => value !== null && typeof value === 'object' && !Array.isArray(value)
+
+/** Of a switch, a number, a duration, a list or an object. */
+const OFF = /^(?:0[a-zµ]*|false|\[\]|\{\})?$/
+
+/** @param {any} value of a restriction @returns {boolean} whether it restricts; a block with `enabled: false` does not */
+function isOn(value) {
+  if (typeof value !== 'object' || value === null) return Boolean(value) && !OFF.test(String(value))
+  return value.enabled !== false && Object.values(value).some(isOn)
+}
 
 /** Tests check that each default is valid. @param {Option} option */
 function defaultOf({ type, single, default: value }) {
@@ -119,6 +129,7 @@ class Draft {
       const members = memberLists.get(full)
       if (members !== undefined) this.#applyMembers(members, value, full)
       else if (option !== undefined) this.#set(target, option, full, full, () => readValue(option, value))
+      else if (keys.isRestricting(path) && isOn(value)) this.report.fault(full, RESTRICTS)
       else if (keys.isUnsupported(path)) this.#warnLeaves(full, value)
       else if (!keys.isSection(path)) {
         this.report.fault(full, `unknown key${hint(base, keys.nearest(path))}`)
@@ -188,11 +199,17 @@ class Draft {
     } else if (this.#applyMemberVariable(name, text)) {
       // Applied or reported.
     } else if (rootKeys.isUnsupportedVariable(name.slice('HALLEY_'.length))) {
-      this.report.warn(name, UNSUPPORTED)
+      this.#unsupportedVariable(rootKeys, name.slice('HALLEY_'.length), name, text)
     } else {
       const best = rootKeys.nearestVariable(name.slice('HALLEY_'.length))
       this.report.fault(name, `unknown variable${hint('HALLEY_', best)}`)
     }
+  }
+
+  /** @param {typeof rootKeys} keys @param {string} part of the name @param {string} name @param {string} text */
+  #unsupportedVariable(keys, part, name, text) {
+    if (keys.isRestrictingVariable(part) && isOn(text)) this.report.fault(name, RESTRICTS)
+    else this.report.warn(name, UNSUPPORTED)
   }
 
   /**
@@ -221,7 +238,7 @@ class Draft {
       const path = `${list.option.path}[${index}].${option.path}`
       this.#set(members[index], option, path, name, () => readText(option, text))
     } else if (list.keys.isUnsupportedVariable(rest)) {
-      this.report.warn(name, UNSUPPORTED)
+      this.#unsupportedVariable(list.keys, rest, name, text)
     } else {
       const best = list.keys.nearestVariable(rest)
       this.report.fault(name, `unknown variable${hint(prefix, best)}`)

@@ -2,7 +2,7 @@
 // defaults (`halley config defaults`).
 
 import { COMMAND } from '../version.js'
-import { unsupportedOptions } from './centrifugo.js'
+import { restrictingOptions, unsupportedOptions } from './centrifugo.js'
 import { DEFAULTS, initialText } from './initial.js'
 import {
   channelOptions,
@@ -137,6 +137,11 @@ These keys cause a warning and are ignored (\`.*\` means all keys below).
 
 `
 
+const RESTRICTING_HEAD = `
+These restrict what clients may do or see: where one is set, the gateway does not start.
+
+`
+
 /** @param {unknown} value */
 const code = value => `\`${String(value).replaceAll('|', '\\|')}\``
 
@@ -211,7 +216,8 @@ export function configReference() {
   text += PROXY_HEAD + table(proxyMembers)
   text += CONSUMER_HEAD + table(consumerMembers)
   text += REPUBLISH_HEAD + table(republishMembers)
-  text += `${UNSUPPORTED_HEAD}${unsupportedOptions.map(path => `- ${code(path)}`).join('\n')}\n`
+  const list = (/** @type {string[]} */ paths) => `${paths.map(path => `- ${code(path)}`).join('\n')}\n`
+  text += UNSUPPORTED_HEAD + list(unsupportedOptions) + RESTRICTING_HEAD + list(restrictingOptions)
   return text
 }
 

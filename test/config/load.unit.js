@@ -200,7 +200,7 @@ t.test('a Centrifugo key that Halley does not support yet causes one warning wit
       uni_grpc: { enabled: true, tls: { enabled: false } },
       channel: {
         proxy: { map_publish: { endpoint: 'http://x' } },
-        without_namespace: { subscribe_stream_proxy_enabled: true },
+        without_namespace: { subscribe_stream_proxy_enabled: false },
         namespaces: [{ name: 'chat', shared_poll: { proxy_name: 'x' }, map: { mode: 'x' } }],
       },
       engine: { redis: { force_resp2: true, replica_client: { enabled: true } } },
@@ -208,7 +208,7 @@ t.test('a Centrifugo key that Halley does not support yet causes one warning wit
     env: {
       HALLEY_DEBUG_ENABLED: 'true',
       HALLEY_SWAGGER_ENABLED: 'true',
-      HALLEY_CHANNEL_NAMESPACES_CHAT_SUBSCRIBE_STREAM_PROXY_ENABLED: 'true',
+      HALLEY_CHANNEL_NAMESPACES_CHAT_SUBSCRIBE_STREAM_PROXY_ENABLED: 'false',
     },
   })
   const names = warnings.map(line => line.slice(0, line.indexOf(':')))
@@ -226,6 +226,75 @@ t.test('a Centrifugo key that Halley does not support yet causes one warning wit
     'uni_grpc.tls.enabled',
     'webtransport.enabled',
   ])
+  for (const warning of warnings) t.match(warning, 'Centrifugo key that Halley does not support yet')
+})
+
+t.test('a Centrifugo key that restricts, and that Halley does not have, is refused in one line', async t => {
+  const RESTRICTS = 'restricts in a way that Halley does not support yet; remove it to start without'
+  /** @type {[Record<string, any>, string][]} */
+  const restricting = [
+    [
+      {
+        client: {
+          rate_limit: { client_command: { enabled: true, total: { enabled: true, buckets: [{}] } } },
+        },
+      },
+      'client.rate_limit',
+    ],
+    [
+      { client: { rate_limit: { client_error: { total: { buckets: [{ rate: 1 }] } } } } },
+      'client.rate_limit',
+    ],
+    [{ http_server: { tls_autocert: { enabled: true, host_whitelist: ['a'] } } }, 'http_server.tls_autocert'],
+    [{ user_block: { storage_type: 'redis' } }, 'user_block'],
+    [{ token_revoke: { storage_type: 'redis' } }, 'token_revoke'],
+    [{ user_tokens_invalidate: { enabled: true } }, 'user_tokens_invalidate'],
+    ...['subscribe_stream_proxy_enabled', 'require_server_tags_filter'].flatMap(name => [
+      /** @type {[any, string]} */ ([
+        { channel: { without_namespace: { [name]: true } } },
+        `channel.without_namespace.${name}`,
+      ]),
+      /** @type {[any, string]} */ ([
+        { channel: { namespaces: [{ name: 'chat', [name]: true }] } },
+        `channel.namespaces[0].${name}`,
+      ]),
+    ]),
+    [
+      { channel: { without_namespace: { client_publish_debounce_interval: '100ms' } } },
+      'channel.without_namespace.client_publish_debounce_interval',
+    ],
+  ]
+  for (const [base, key] of restricting) t.same(faultsOf(base), [`${key}: ${RESTRICTS}`], key)
+  const namespaces = { channel: { namespaces: [{ name: 'chat' }] } }
+  for (const [name, value] of [
+    ['HALLEY_CLIENT_RATE_LIMIT_CLIENT_COMMAND_ENABLED', 'true'],
+    ['HALLEY_CHANNEL_WITHOUT_NAMESPACE_SUBSCRIBE_STREAM_PROXY_ENABLED', 'true'],
+    ['HALLEY_CHANNEL_NAMESPACES_CHAT_SUBSCRIBE_STREAM_PROXY_ENABLED', 'true'],
+  ])
+    t.same(faultsOf(namespaces, { [name]: value }), [`${name}: ${RESTRICTS}`])
+})
+
+t.test('a restriction that is off is no more than a warning', async t => {
+  const { warnings } = loadConfig({
+    base: {
+      client: {
+        rate_limit: {
+          client_command: {
+            enabled: false,
+            total: { enabled: true, buckets: [{ interval: '1s', rate: 1 }] },
+          },
+          user_command: { enabled: false },
+        },
+      },
+      http_server: { tls_autocert: { enabled: false, cache_dir: '/tmp' } },
+      channel: {
+        without_namespace: { client_publish_debounce_interval: '0s' },
+        namespaces: [{ name: 'chat', subscribe_stream_proxy_enabled: false }],
+      },
+    },
+    env: { HALLEY_CLIENT_RATE_LIMIT_CLIENT_COMMAND_ENABLED: 'false' },
+  })
+  t.ok(warnings.length > 0)
   for (const warning of warnings) t.match(warning, 'Centrifugo key that Halley does not support yet')
 })
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { unsupportedOptions } from '../../src/config/centrifugo.js'
+import { restrictingOptions, unsupportedOptions } from '../../src/config/centrifugo.js'
 import { loadConfig } from '../../src/config/load.js'
 import {
   channelOptions,
@@ -31,13 +31,13 @@ t.test('every key is on the page once', async t => {
   ]
   t.same(named.sort(), expected.sort())
   t.same(
-    unsupportedOptions.filter(path => !page.includes(`- \`${path}\``)),
+    [...unsupportedOptions, ...restrictingOptions].filter(path => !page.includes(`- \`${path}\``)),
     [],
   )
 })
 
 t.test('no key is in two lists, and every row has a doc', async t => {
-  const paths = [...options.map(option => option.path), ...unsupportedOptions]
+  const paths = [...options.map(option => option.path), ...unsupportedOptions, ...restrictingOptions]
   t.equal(new Set(paths).size, paths.length)
   t.same(
     options.filter(({ doc }) => doc.length === 0),

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
-import { unsupportedOptions } from '../../src/config/centrifugo.js'
+import { restrictingOptions, unsupportedOptions } from '../../src/config/centrifugo.js'
 import { loadConfig } from '../../src/config/load.js'
 import { options } from '../../src/config/options.js'
 import { directory } from '../config/support.js'
@@ -15,7 +15,9 @@ import { blocksOf, PAGES, readPage, withSecrets } from './blocks.js'
 const HELP =
   'mend it, or write in the line before it `<!-- not run: REASON -->` or `<!-- run by test/FILE -->` (test/docs/blocks.js)'
 const SECTIONS = new Set(
-  [...options.map(({ path }) => path), ...unsupportedOptions].map(path => path.split('.')[0]),
+  [...options.map(({ path }) => path), ...unsupportedOptions, ...restrictingOptions].map(
+    path => path.split('.')[0],
+  ),
 )
 /** Languages without a check of their own: their blocks always need a comment. */
 const CHECKED = ['', 'json', 'yaml', 'js', 'ts', 'sh']

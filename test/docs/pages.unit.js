@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { PAGES } from '../../scripts/docs.js'
-import { unsupportedOptions } from '../../src/config/centrifugo.js'
+import { restrictingOptions, unsupportedOptions } from '../../src/config/centrifugo.js'
 import { options } from '../../src/config/options.js'
 
 const docs = new URL('../../docs/', import.meta.url)
@@ -18,7 +18,8 @@ t.test('made pages are up to date', async t => {
 
 t.test('docs/centrifugo.md has every key', async t => {
   const page = read('centrifugo.md')
-  for (const path of unsupportedOptions) t.ok(page.includes(`| \`${path}\` |`), path)
+  for (const path of [...unsupportedOptions, ...restrictingOptions])
+    t.ok(page.includes(`| \`${path}\` |`), path)
   for (const { path, block, members } of options) {
     if (block !== undefined || members !== undefined) continue
     t.ok(
