@@ -37,7 +37,7 @@ t.test('a check that does not end is not waited for, nor does it block later rel
   const signals = []
   const reload = new Reload(
     /** @type {any} */ ({
-      pool: { config: loadConfig({}).config, driver: 'node' },
+      pool: { config: loadConfig({}).config, server: { driver: 'node' } },
       log: { error: (/** @type {any} */ fields, /** @type {string} */ msg) => lines.push([msg, fields]) },
       read: () => loadConfig({}),
       check: (/** @type {any} */ _next, /** @type {any} */ _now, /** @type {AbortSignal} */ signal) => {
