@@ -48,6 +48,25 @@ test('whoever is in a channel is listed at every worker, with the information of
   t.same(await keptForEver(server), [])
 })
 
+test('a new info that Redis has not got with a lost connection is written after it', async t => {
+  const [a, b] = [await join(t), await join(t)]
+  await a.add('room', '1', 'anna', { leave: true })
+  await a.add('room', '2', 'ben')
+  const newer = info('anna', '1', { conn_info: { i: 2 } })
+  await a.reconnected(() => {
+    const cut = cutAll(server)
+    a.presence.update('room', '1', newer)
+    a.presence.update('room', '3', newer)
+    return cut
+  })
+  await until(async () => (await b.presence.list('room')).get('1') === newer)
+  t.same(await b.clients('room'), ['1', '2'])
+  t.match(await server.call('HGET', 'test.presence.room', 'c1'), /^\w+ 1 /, 'its leave would be announced')
+  t.match(await server.call('HGET', 'test.presence.room', 'c2'), /^\w+ 0 /)
+  a.presence.update('room', '2', info('ben', '2', { conn_info: 1 }))
+  await until(async () => (await b.presence.list('room')).get('2') === info('ben', '2', { conn_info: 1 }))
+})
+
 test('what is asked for in one turn is done in that order', async t => {
   const a = await join(t)
   const there = Promise.all([a.add('room', '1'), a.add('room', '2')])
