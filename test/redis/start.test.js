@@ -128,10 +128,8 @@ t.test('one server: what is wrong is said in one line', { skip }, async t => {
     await faultOf(`redis://nobody:x@${place}`),
     `redis at ${place} refuses user "nobody" or the password (engine.redis.user, engine.redis.password)`,
   )
-  t.equal(
-    await faultOf('redis://no-such-host.invalid'),
-    'cannot reach redis at no-such-host.invalid:6379: host not found',
-  )
+  // The empty label is refused without asking a name server: there may be none.
+  t.equal(await faultOf('redis://no..host'), 'cannot reach redis at no..host:6379: host not found')
   t.equal(await faultOf('unix:///no/such.sock'), 'cannot reach redis at /no/such.sock: no such socket')
 })
 
