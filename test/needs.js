@@ -5,7 +5,7 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /** @param {string} program a name, or a path @returns {boolean} whether it is on the PATH, or there */
-function isInstalled(program) {
+export function isInstalled(program) {
   const folders = program.includes('/') ? [''] : (process.env.PATH ?? '').split(delimiter)
   return folders.some(folder => {
     try {

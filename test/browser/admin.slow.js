@@ -3,7 +3,10 @@
 import t from 'tap'
 import { freePort, startGateway } from '../gateway.js'
 import { anonymous, history, open, tokenClient, user } from '../session/support.js'
+import { needsChromium } from './browser.js'
 import { RemotePage } from './remote-page.js'
+
+needsChromium(t)
 
 const KEY = 'the admin key of the tests'
 const NAUGHTY = '<img src=x onerror=alert(1)>'

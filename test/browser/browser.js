@@ -1,28 +1,23 @@
 // A headless Chromium for tests: Debian's, or whatever `CHROMIUM` names.
 
 import { spawn } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
+import { isInstalled, skipFile, unless } from '../needs.js'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
 
-/** @returns {string} */
-function findChromium() {
-  const folders = (process.env.PATH ?? '').split(delimiter)
-  const places = [process.env.CHROMIUM, ...NAMES.flatMap(name => folders.map(folder => join(folder, name)))]
-  for (const place of places) {
-    if (!place) continue
-    try {
-      accessSync(place, constants.X_OK)
-      return place
-    } catch {}
-  }
-  throw new Error(
-    'no Chromium on the PATH: install it (Debian: apt-get install chromium), or name it in CHROMIUM',
-  )
-}
+const MISSING =
+  'no Chromium on the PATH: install it (Debian: apt-get install chromium), or name it in CHROMIUM'
+
+const findChromium = () => [process.env.CHROMIUM, ...NAMES].find(name => name && isInstalled(name))
+
+/**
+ * Skips this test file where there is no Chromium.
+ * @param {any} t the root, before its first test
+ */
+export const needsChromium = t => skipFile(t, unless(findChromium() !== undefined, MISSING))
 
 /**
  * Opens a page in a browser that ends with the test.

@@ -9,7 +9,9 @@ import { startGateway } from '../gateway.js'
 import { transports } from '../guarantees/receivers.js'
 import { history, open } from '../session/support.js'
 import { TcpProxy } from '../tcp-proxy.js'
-import { openPage } from './browser.js'
+import { needsChromium, openPage } from './browser.js'
+
+needsChromium(t)
 
 const TOTAL = 150
 

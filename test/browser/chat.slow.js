@@ -11,7 +11,10 @@ import { startExample } from '../examples/example.js'
 import { fetch } from '../fetch.js'
 import { startGateway } from '../gateway.js'
 import { freePort } from '../ports.js'
+import { needsChromium } from './browser.js'
 import { RemotePage } from './remote-page.js'
+
+needsChromium(t)
 
 const MESSAGES = `document.getElementById('messages').textContent`
 

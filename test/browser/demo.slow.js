@@ -6,7 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { developmentProfile } from '../../src/config/profile.js'
 import { startGateway } from '../gateway.js'
+import { needsChromium } from './browser.js'
 import { RemotePage } from './remote-page.js'
+
+needsChromium(t)
 
 const LABELS = {
   protobuf: 'WebSocket · Protobuf',

@@ -10,7 +10,10 @@ import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { until } from '../redis/waiting.js'
 import { startPostgres, withoutPostgres } from '../servers/postgres.js'
+import { needsChromium } from './browser.js'
 import { RemotePage } from './remote-page.js'
+
+needsChromium(t)
 
 const folder = new URL('../../examples/orders/', import.meta.url)
 const ROWS = `[...document.querySelectorAll('#orders tr')].map(({ cells }) =>

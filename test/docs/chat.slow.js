@@ -4,11 +4,14 @@ import { spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { needsChromium } from '../browser/browser.js'
 import { RemotePage } from '../browser/remote-page.js'
 import { startGateway } from '../gateway.js'
 import { freePort } from '../ports.js'
 import { blockWith, withSecrets } from './blocks.js'
 import { workplace } from './workplace.js'
+
+needsChromium(t)
 
 const PAGE = 'docs/chat.md'
 const MESSAGES = `document.getElementById('messages').textContent`

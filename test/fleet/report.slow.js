@@ -5,9 +5,11 @@ import http from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { makePage } from '../../fleet/runner/page.js'
-import { openPage } from '../browser/browser.js'
+import { needsChromium, openPage } from '../browser/browser.js'
 import { csvText } from '../report/rows.js'
 import { latency, result, step } from './run-figures.js'
+
+needsChromium(t)
 
 /** Looks at pages in frames, one after the other: wide, and as narrow as a phone. */
 const WATCHER = `<!doctype html><meta charset="utf-8"><body style="margin:0">

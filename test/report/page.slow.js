@@ -6,8 +6,10 @@ import t from 'tap'
 import { renderPage } from '../../src/report/page.js'
 import { makeRun } from '../../src/report/run.js'
 import { parseCsv } from '../../src/stats/csv-reader.js'
-import { openPage } from '../browser/browser.js'
+import { needsChromium, openPage } from '../browser/browser.js'
 import { csvText } from './rows.js'
+
+needsChromium(t)
 
 /** Looks at the report in a frame: the report's own policy lets nobody look from within. */
 const WATCHER = `<!doctype html><meta charset="utf-8"><body style="margin:0">
