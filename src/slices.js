@@ -119,6 +119,11 @@ export class SlicedVisits {
   #rounds = []
   #slices = new SlicedWork(() => this.#next())
 
+  /** Whether visits are due. */
+  get busy() {
+    return this.#rounds.length > 0
+  }
+
   /**
    * Begins at once, unless an earlier call is not complete.
    * @param {T[]} items not changed meanwhile @param {(item: T) => void} visit must not throw

@@ -39,7 +39,7 @@ function checkChannel(channel, { rules }) {
 
 /** @param {ApiContext} context @param {string} op @param {object} params */
 async function tellAll({ broker }, op, params) {
-  const refusals = await broker.control.survey(op, params)
+  const refusals = await broker.control.order(op, params)
   // As the reference server answers.
   if (refusals.includes(true)) throw errors.internal
   return '{}'

@@ -2,6 +2,7 @@ import { compileGlob } from '../config/glob.js'
 import { Disconnect, disconnects, unsubscribes } from '../errors.js'
 import { expireConnection, renewInfo } from '../session/expiry.js'
 import { Plan } from '../session/plan.js'
+import { ServerSubscribes } from './server-subscribes.js'
 
 /** @import { Session } from '../session/session.js' */
 /** @import { WorkerContext } from '../worker/context.js' */
@@ -18,10 +19,19 @@ function targets({ sessions }, { user, client, session }) {
   return sessions.of(user ?? '', { client, session })
 }
 
-/** @param {WorkerContext} context @param {Target} target @param {(session: Session) => void} visit */
-function visitTargets(context, target, visit) {
+/**
+ * @typedef {object} Parts
+ * @property {NodeIdentity} node
+ * @property {number} before an order concerns connections made before, ms of performance.now()
+ * @property {ServerSubscribes} subscribes
+ */
+
+/**
+ * @param {WorkerContext} context @param {Target} target @param {Parts} parts @param {(session: Session) => void} visit
+ */
+function visitTargets(context, target, { before }, visit) {
   context.sessions.visitInSlices(targets(context, target), session => {
-    if (session.closed) return
+    if (session.closed || session.since >= before) return
     try {
       visit(session)
     } catch (error) {
@@ -67,7 +77,7 @@ function describe(session) {
 /**
  * A worker's part of server API methods, requested by any worker. Each returns at once; work on thousands of
  * connections is done in slices.
- * @type {Record<string, (context: WorkerContext, params: any, node: NodeIdentity) => any>}
+ * @type {Record<string, (context: WorkerContext, params: any, parts: Parts) => any>}
  */
 const operations = Object.freeze({
   channels({ hub }, { pattern }) {
@@ -78,7 +88,8 @@ const operations = Object.freeze({
     return counts
   },
 
-  info({ sessions, hub, metrics, clock }, _params, { uid, name, version, startedAt }) {
+  info({ sessions, hub, metrics, clock }, _params, { node }) {
+    const { uid, name, version, startedAt } = node
     return {
       node: { uid, name, version },
       uptime: Math.max(0, clock() - startedAt),
@@ -91,7 +102,7 @@ const operations = Object.freeze({
   },
 
   /** At most `limit` connections of a user, or of everybody (`all`), and their `total`. */
-  connections(context, { limit, all, ...target }, { uid, name }) {
+  connections(context, { limit, all, ...target }, { node: { uid, name } }) {
     const found = all ? firstOf(context, limit) : targets(context, target)
     return {
       node: { uid, name },
@@ -101,23 +112,29 @@ const operations = Object.freeze({
     }
   },
 
-  disconnect(context, { whitelist, code, reason, ...target }) {
+  /** `claim`: id of a client that is to be the only one of its user */
+  disconnect(context, { whitelist, code, reason, claim, ...target }, parts) {
     const disconnect = new Disconnect(code, reason)
-    visitTargets(context, target, session => {
+    const { singles } = context
+    const live = parts.before === Infinity
+    if (claim) singles.arrived(claim)
+    visitTargets(context, target, parts, session => {
+      if (claim && live && singles.isNewest(session)) return
       if (!whitelist?.includes(session.id)) session.close(disconnect)
     })
   },
 
-  unsubscribe(context, { channel, ...target }) {
-    visitTargets(context, target, session => {
+  unsubscribe(context, { channel, ...target }, parts) {
+    visitTargets(context, target, parts, session => {
+      parts.subscribes.cancel(session, channel)
       const subscription = session.subscription(channel)
       if (subscription) session.unsubscribe(subscription, unsubscribes.server)
     })
   },
 
-  refresh(context, { expired, expireAt, info, ...target }) {
+  refresh(context, { expired, expireAt, info, ...target }, parts) {
     const expires = expireAt > 0
-    visitTargets(context, target, session => {
+    visitTargets(context, target, parts, session => {
       if (expired || (expires && expireAt <= context.now())) {
         session.close(disconnects.connectionExpired)
         return
@@ -129,66 +146,31 @@ const operations = Object.freeze({
   },
 
   /** @returns true: there are connections to subscribe, but `expireAt` has passed */
-  subscribe(context, { channel, expireAt, info, data, recoverSince, override, ...target }) {
+  subscribe(context, { channel, expireAt, info, data, recoverSince, override, ...target }, parts) {
     const namespace = context.rules.resolve(channel)
     if (!namespace) return
     if (expireAt > 0 && expireAt <= context.now()) return targets(context, target).length > 0
     const request = recoverSince ? { recover: true, ...recoverSince } : {}
     const grant = { info, data, expireAt, override }
-    visitTargets(context, target, session => {
-      serverSubscribe(session, new Plan(session, channel, namespace, request, grant, true))
-    })
+    visitTargets(context, target, parts, session =>
+      parts.subscribes.start(
+        session,
+        channel,
+        () => new Plan(session, channel, namespace, request, grant, true),
+      ),
+    )
   },
 })
 
-/** @param {Session} session @param {Plan} plan */
-function serverSubscribe(session, plan) {
-  const { hub, config } = session.context
-  const held = session.subscription(plan.channel) !== undefined
-  if (!held && session.subscriptionCount >= config.client.channel_limit) {
-    return session.close(disconnects.channelLimit)
-  }
-  hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
-    if (error)
-      return session.context.log.error({ err: error, channel: plan.channel }, 'server-side subscribe failed')
-    if (session.closed) return plan.abandon(channel)
-    const { publications, ...result } = plan.result(answer)
-    if (!session.canReceive(publications)) {
-      plan.abandon(channel)
-      return session.inappropriateProtocol()
-    }
-    // An existing subscription becomes server-side: it moves to the new one in one step.
-    const former = session.subscription(plan.channel)
-    if (former) {
-      // Its client gets everything before the new position.
-      hub.batches.flush(channel, 'subscribe')
-      // The batch may have had a payload that its codec cannot carry.
-      if (session.closed) return plan.abandon(channel)
-      session.detachSubscription(former)
-      plan.withdraw(former)
-    }
-    session.send(session.codec.subscribed(plan.channel, result))
-    // A push cannot negotiate deltas; the client goes on reading the channel as negotiated before.
-    plan.delta = former?.cohort.delta ?? false
-    // A subscribe push has no field for publications: they follow as separate pushes.
-    for (const publication of publications ?? []) {
-      const message = plan.delta
-        ? session.codec.deltaPublication(plan.channel, publication, null)
-        : session.codec.publication(plan.channel, publication)
-      session.send(message)
-    }
-    plan.join(channel)
-  })
-}
-
 /**
  * @param {WorkerContext} context @param {NodeIdentity} node
- * @returns {(op: string, params: any) => any} BrokerEvents.survey
+ * @returns {(op: string, params: any, before?: number) => any} BrokerEvents.survey
  */
 export function createOperations(context, node) {
-  return (op, params) => {
+  const subscribes = new ServerSubscribes()
+  return (op, params, before = Infinity) => {
     const operation = Object.hasOwn(operations, op) ? operations[op] : undefined
     if (!operation) throw new Error(`unknown operation ${op}`)
-    return operation(context, params, node)
+    return operation(context, params, { node, before, subscribes })
   }
 }

@@ -119,7 +119,10 @@
  * @property {(channel: string, info: string, joined: boolean) => void} presence a join or a leave
  * @property {(channel: string, offset: number, epoch: string) => void} lost missed publications cannot be recovered:
  *   the next publication of the channel follows this position
- * @property {(op: string, params: any) => any} survey answers a survey; if it throws, the survey fails
+ * @property {(op: string, params: any, before: number) => any} survey answers a survey or executes an order; if it
+ *   throws, the survey fails. `before`: an order concerns only connections made before, ms of performance.now()
+ * @property {(then: () => void) => void} [executed] calls `then` when all of the orders given to `survey` is done
+ * @property {() => void} [ordersLost] orders were missed for good: no connection may stay
  * @property {(publication: Republication) => void} [republish] a publication for republishers, in the process that has
  *   them
  * @property {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} called call from another worker.
@@ -187,12 +190,16 @@
  * Control between the workers of all nodes.
  * @typedef {Part & {
  *   survey: (op: string, params: any) => Promise<any[]>,
+ *   order: (op: string, params: any, claim?: {at: number}) => Promise<any[]>,
  *   call: (node: string, worker: number, request: string | Buffer, done: CallDone | null) => void,
  *   claimUser: (user: string, limit: number, done: ClaimDone) => void,
  *   releaseUser: (user: string) => void,
  *   nodes: () => number
  * }} Control
  * - `survey`: asks every worker of every node, this one included; rejects with errors.internal if one does not answer
+ * - `order`: as `survey`, for an operation that no worker may miss: one that is out of reach executes it before its
+ *   clients can use the broker again. Orders are executed in one order everywhere. `claim`: resolves when the order
+ *   cannot be lost any more; `at`: it concerns connections made before, ms of performance.now(); 0: all that there are
  * - `call`: one worker of one node, `node` '' = this one. Calls to one worker arrive in the order in which they were
  *   made. `done` (null: no answer wanted) gets errors.notFound if there is no such node or worker, or if the worker
  *   ends before its answer; no time limit

@@ -68,11 +68,12 @@ export class Surveys {
 /**
  * A worker's own answer to a survey.
  * @param {import('./contract.js').BrokerEvents} events @param {import('../log.js').Log} log @param {string} op
- * @param {any} params @returns {string} JSON text, '' if the operation has failed
+ * @param {any} params @param {number} [before] see BrokerEvents @returns {string} JSON text, '' if the operation has
+ *   failed
  */
-export function surveyAnswer(events, log, op, params) {
+export function surveyAnswer(events, log, op, params, before = Infinity) {
   try {
-    return JSON.stringify(events.survey(op, params) ?? null)
+    return JSON.stringify(events.survey(op, params, before) ?? null)
   } catch (error) {
     log.error({ err: error, op }, 'survey failed')
     return ''

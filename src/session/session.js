@@ -55,6 +55,8 @@ export class Session {
     this.unanswered = 0
     /** Other commands under way: `hold` was called, `resume` not yet. */
     this.underway = 0
+    /** When it has connected, ms of performance.now(). */
+    this.since = 0
     /** @type {SessionExtra | null} */
     this.extra = null
     /** Slot of Heartbeat, and index in it; -1: in none. */

@@ -205,4 +205,10 @@ export class Sessions {
   visitInSlices(sessions, visit) {
     this.#visits.add(sessions, visit)
   }
+
+  /** Calls `then` when all visits so far are done, at once if they are. @param {() => void} then must not throw */
+  afterVisits(then) {
+    if (!this.#visits.busy) return then()
+    this.#visits.add(/** @type {any} */ ([null]), then)
+  }
 }

@@ -1,4 +1,5 @@
 import { NO_HANDLERS } from '../hooks/contract.js'
+import { SingleConnections } from '../session/single-connections.js'
 
 /** @import { ChannelRules } from '../auth/channel-rules.js' */
 /** @import { Tokens } from '../auth/tokens.js' */
@@ -46,6 +47,7 @@ export class WorkerContext {
     this.hookCalls = parts.hookCalls
     this.lifecycle = parts.lifecycle
     this.broker = parts.broker
+    this.singles = new SingleConnections(parts.broker.control, parts.log)
     this.hub = parts.hub
     this.codecs = parts.codecs
     this.sessions = parts.sessions

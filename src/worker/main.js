@@ -17,6 +17,7 @@ import { Jwks } from '../auth/jwks.js'
 import { openBus } from '../broker/bus.js'
 import { createBroker, loadEngine } from '../broker/index.js'
 import { crash, forwardLine, runChild } from '../child-process.js'
+import { disconnects } from '../errors.js'
 import { HookCalls } from '../hooks/calls.js'
 import { noticesOf } from '../hooks/combine.js'
 import { observeAll } from '../hooks/contract.js'
@@ -126,7 +127,7 @@ async function run(start) {
 
   /** @type {Hub} */
   let hub
-  /** @type {(op: string, params: any) => any} */
+  /** @type {(op: string, params: any, before?: number) => any} */
   let control
   const calls = new Calls(log)
   /** @type {BrokerEvents} */
@@ -134,7 +135,10 @@ async function run(start) {
     publication: (channel, publication) => hub.publication(channel, publication),
     presence: (channel, info, joined) => hub.presence(channel, info, joined),
     lost: (channel, offset, epoch) => hub.lost(channel, offset, epoch),
-    survey: (op, params) => control(op, params),
+    survey: (op, params, before) => control(op, params, before),
+    executed: then => sessions.afterVisits(then),
+    ordersLost: () =>
+      sessions.visitInSlices(sessions.everyOpen(), session => session.close(disconnects.stateInvalidated)),
     called: (request, answer) => calls.called(request, answer),
   }
   const broker = createBroker(createEngine, {
@@ -264,7 +268,8 @@ async function run(start) {
       sampler,
     })
     stopDemo = stop
-    control = (op, params) => (Object.hasOwn(own, op) ? own[op](params) : operations(op, params))
+    control = (op, params, before) =>
+      Object.hasOwn(own, op) ? own[op](params) : operations(op, params, before)
   }
   if (config.health.enabled) {
     internal.route('GET', config.health.handler_prefix, exchange => {

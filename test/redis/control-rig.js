@@ -14,6 +14,8 @@ const LEASE = 2500
 
 /** A worker with its own way to Redis. */
 export class Worker {
+  /** How often it may have missed orders while it was connected. */
+  stale = 0
   /** While true, nothing of what it is sent arrives. */
   deaf = false
   /** @type {[string, Buffer][] | null} what it has not come to read, because it stands still */
@@ -26,9 +28,9 @@ export class Worker {
   /**
    * @param {TcpProxy} proxy
    * @param {import('../../src/broker/contract.js').BrokerEvents} events
-   * @param {{uid: string, node: string, worker: number, lease: number, log: any}} options
+   * @param {{uid: string, node: string, worker: number, lease: number, keep?: any, log: any}} options
    */
-  constructor(proxy, events, { uid, node, worker, lease, log }) {
+  constructor(proxy, events, { uid, node, worker, lease, keep, log }) {
     this.uid = uid
     this.place = { node, worker }
     this.#proxy = proxy
@@ -48,7 +50,8 @@ export class Worker {
     )
     const placement = /** @type {any} */ ({ control: this.#shard.partitions[0] })
     const onJoined = () => this.#joined()
-    const parts = { placement, uid, node, worker, events, log, lease, onJoined }
+    const onStale = () => this.stale++
+    const parts = { placement, uid, node, worker, events, log, lease, keep, onJoined, onStale }
     // Calls between workers of one node go through Redis, too.
     const call = (_node, ...rest) => this.control.callNode(node, ...rest)
     this.control = new RedisControl({ ...parts, local: /** @type {any} */ ({ call }), users: null })
@@ -111,6 +114,10 @@ export class Worker {
     return this.control.survey(op, params)
   }
 
+  order(op, params, claim) {
+    return this.control.order(op, params, claim)
+  }
+
   call(node, worker, request, done) {
     this.control.call(node, worker, request, done)
   }
@@ -119,9 +126,9 @@ export class Worker {
 /**
  * @param {any} t
  * @param {import('./servers.js').RedisServer} server
- * @param {{lease?: number}} [options] ms
+ * @param {{lease?: number, keep?: {life: number, entries: number, bytes: number}}} [options] ms; `keep`: of orders
  */
-export async function startControlRig(t, server, { lease = LEASE } = {}) {
+export async function startControlRig(t, server, { lease = LEASE, keep = undefined } = {}) {
   const log = createTestLog()
   /** @type {Set<Worker>} */
   const workers = new Set()
@@ -143,7 +150,14 @@ export async function startControlRig(t, server, { lease = LEASE } = {}) {
     async start(events, node, worker) {
       const proxy = await TcpProxy.start(t, server.port)
       const uid = `uid${started++}`
-      const made = new Worker(proxy, events, { uid, node, worker, lease, log: /** @type {any} */ (log) })
+      const made = new Worker(proxy, events, {
+        uid,
+        node,
+        worker,
+        lease,
+        keep,
+        log: /** @type {any} */ (log),
+      })
       workers.add(made)
       await made.join()
       return made

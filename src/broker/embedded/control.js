@@ -172,6 +172,11 @@ export class LocalControl {
     return this.#bus.ask(Frame.SURVEY, [op, JSON.stringify(params)], cursor => JSON.parse(cursor.string()))
   }
 
+  /** @type {Control['order']} */
+  order(op, params) {
+    return this.survey(op, params)
+  }
+
   /** @type {Control['call']} */
   call(node, worker, request, done) {
     if (node !== '' && node !== this.#node) {

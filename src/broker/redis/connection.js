@@ -132,6 +132,17 @@ export class Connection {
     if (wasUp) this.#events.down(this)
   }
 
+  /** Reads nothing until `resume`, or a new connection. */
+  pause() {
+    const { stream } = /** @type {any} */ (this.#redis)
+    stream?.pause()
+  }
+
+  resume() {
+    const { stream } = /** @type {any} */ (this.#redis)
+    stream?.resume()
+  }
+
   /** Reconnects. @param {string} reason */
   reset(reason) {
     const { stream } = /** @type {any} */ (this.#redis)

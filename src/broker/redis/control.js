@@ -1,6 +1,7 @@
 import { errors } from '../../errors.js'
 import { RedisCalls } from './calls.js'
 import { ALL, decode, Inboxes, Kind } from './inboxes.js'
+import { RedisOrders } from './orders.js'
 import { Registry } from './registry.js'
 import { RedisSurveys } from './surveys.js'
 
@@ -22,6 +23,7 @@ export class RedisControl {
   #inboxes
   #registry
   #surveys
+  #orders
   #calls
   #uid
   #node
@@ -43,9 +45,12 @@ export class RedisControl {
    * @param {Control} parts.local control of this node's own workers
    * @param {import('./users.js').RedisUsers | null} parts.users
    * @param {() => void} [parts.onJoined] called whenever this worker has joined the registry
+   * @param {() => void} [parts.onCurrent] called whenever `current` has become true
+   * @param {() => void} [parts.onStale] called when this worker may have missed orders: see `current`
    * @param {number} [parts.lease] ms
+   * @param {typeof import('./orders.js').KEEP} [parts.keep] of orders
    */
-  constructor({ lease = LEASE_MS, onJoined = () => {}, ...given }) {
+  constructor({ lease = LEASE_MS, onJoined = () => {}, onCurrent = () => {}, onStale = () => {}, ...given }) {
     this.#partition = given.placement.control
     this.#uid = given.uid
     this.#node = given.node
@@ -60,8 +65,23 @@ export class RedisControl {
       workerGone: (/** @type {string} */ uid) => this.#workerGone(uid),
       removed: () => this.#failAll(),
       joined: () => this.#registryRead(),
+      beaten: (/** @type {string} */ head, /** @type {number} */ now, /** @type {number} */ sent) =>
+        this.#orders.beaten(head, now, sent),
     }
-    this.#registry = new Registry({ ...parts, ttl: lease, events })
+    this.#orders = new RedisOrders({
+      ...parts,
+      lease,
+      answer: (to, survey, answer) => this.#surveys.reply(to, survey, answer),
+      onCurrent: () => {
+        onCurrent()
+        if (this.joined) this.#onJoined()
+      },
+      onStale: () => {
+        onStale()
+        this.#registry.beat()
+      },
+    })
+    this.#registry = new Registry({ ...parts, ttl: lease, orders: this.#orders, events })
     this.#surveys = new RedisSurveys({ ...parts, registry: this.#registry })
     this.#calls = new RedisCalls(parts)
   }
@@ -78,7 +98,12 @@ export class RedisControl {
 
   /** Whether this worker and the others know each other. */
   get joined() {
-    return this.#registry.ready
+    return this.#registry.ready && this.current
+  }
+
+  /** Whether this worker has executed all acknowledged orders. */
+  get current() {
+    return this.#orders.current
   }
 
   nodes() {
@@ -126,12 +151,14 @@ export class RedisControl {
   down(partition) {
     if (partition !== this.#partition) return
     this.#registry.down()
+    this.#orders.down()
     this.#failAll()
     this.#registryRead()
   }
 
   /** Called once a second. */
   tick() {
+    this.#orders.tick()
     this.#users?.tick()
     this.#inboxes.tick()
     this.#registry.tick()
@@ -156,6 +183,8 @@ export class RedisControl {
         return this.#surveys.answeredLarge(Number(one), two, Number(three))
       case Kind.SURVEY_FAILED:
         return this.#surveys.answered(Number(one), two, '')
+      case Kind.ORDER:
+        return this.#orders.message(fields, body)
       case Kind.CALL:
         return this.#calls.called(one, Number(two), body)
       case Kind.CALL_ANSWER:
@@ -172,6 +201,25 @@ export class RedisControl {
   survey(op, params) {
     if (!this.#joining) return this.#surveys.ask(op, params)
     return new Promise(resolve => this.#waiting.push(() => resolve(this.#surveys.ask(op, params))))
+  }
+
+  /** @type {Control['order']} */
+  order(op, params, claim) {
+    const body = JSON.stringify({ op, params })
+    const give = () =>
+      claim === undefined
+        ? this.#surveys.order((number, sent) => this.#orders.append(number, body, 0, sent))
+        : this.#claim(body, claim.at)
+    if (!this.#joining) return give()
+    return new Promise(resolve => this.#waiting.push(() => resolve(give())))
+  }
+
+  /** @param {string} body @param {number} at @returns {Promise<any[]>} */
+  #claim(body, at) {
+    if (!this.joined) return Promise.reject(errors.internal)
+    return new Promise((resolve, reject) =>
+      this.#orders.append(0, body, at, error => (error ? reject(error) : resolve([]))),
+    )
   }
 
   /** @type {Control['call']} */

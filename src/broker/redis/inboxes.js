@@ -17,6 +17,8 @@ export const Kind = Object.freeze({
   SURVEY_LARGE: '@',
   /** number of the survey, uid of the failed worker */
   SURVEY_FAILED: '!',
+  /** an order, see orders.lua: epoch, id of the one before, id, time, 1 if late, uid, number of the survey [JSON] */
+  ORDER: '>',
   /** uid of the caller, number of the call, 0 = no answer is wanted [request] */
   CALL: 'c',
   /** number of the call [answer] */
@@ -118,7 +120,7 @@ export class Inboxes {
 
   /** Sends the kept replies: called after a reconnect, and once a second. */
   flush() {
-    if (this.#unsent.length === 0 || !this.#partition.up) return
+    if (this.#unsent.length === 0 || !this.#partition.connected) return
     const kept = this.#unsent
     this.#unsent = []
     this.#unsentBytes = 0

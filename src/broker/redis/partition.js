@@ -19,6 +19,8 @@ export class Partition {
   connection = null
   /** @type {string | null} current branch of its streams, see streams.lua; null: unknown, or the connection is down */
   branch = null
+  /** Whether it must not be used yet: this worker may have missed orders. */
+  held = false
 
   /** @param {string} prefix with its final dot @param {boolean} sharded uses sharded pub/sub */
   constructor(prefix, sharded) {
@@ -27,6 +29,11 @@ export class Partition {
   }
 
   get up() {
+    return !this.held && this.connected
+  }
+
+  /** Whether commands reach Redis, be it held or not. */
+  get connected() {
     return this.branch !== null && this.connection?.up === true
   }
 

@@ -232,7 +232,9 @@ export class RedisPubSub {
   history(name, { limit, sinceOffset, sinceEpoch = '', reverse = false, maxBytes = 0 }, metaTtl) {
     const since = sinceOffset === undefined ? '' : String(sinceOffset)
     const op = ['h', String(limit), since, sinceEpoch, reverse ? '-' : '+']
-    const queue = this.#queue(this.#placement.of(name))
+    const partition = this.#placement.of(name)
+    if (!partition.up) return Promise.reject(errors.internal)
+    const queue = this.#queue(partition)
     return new Promise((resolve, reject) =>
       queue.read(name, metaTtl, op, maxBytes, (error, { found, publications, offset, epoch, complete }) => {
         if (error) reject(error)

@@ -13,6 +13,8 @@ const REMOVE_TICKS = 3
  * @property {(uid: string) => void} workerUp a new worker, or one that was out of reach, can be reached from now on
  * @property {(uid: string) => void} workerGone a worker has ended, or was silent for a lease
  * @property {() => void} joined this worker has been announced, or could not be
+ * @property {(head: string, now: number, sent: number) => void} beaten the reply to a heartbeat: head of the orders,
+ *   clock of Redis, own time when it was sent; ms
  * @property {() => void} removed this worker counted as ended, but lives
  */
 
@@ -40,6 +42,7 @@ export class Registry {
   #node
   #place
   #announcement
+  #orders
   #ttl
   #events
   #log
@@ -61,9 +64,11 @@ export class Registry {
    * @param {object} parts @param {import('./partition.js').Partition} parts.partition
    * @param {import('./inboxes.js').Inboxes} parts.inboxes @param {string} parts.uid
    * @param {string} parts.node @param {number} parts.worker @param {number} parts.ttl of a lease, ms
+   * @param {{head: {key: string, fresh: string, life: number}}} parts.orders
    * @param {RegistryEvents} parts.events @param {import('pino').Logger} parts.log
    */
-  constructor({ partition, inboxes, uid, node, worker, ttl, events, log }) {
+  constructor({ partition, inboxes, uid, node, worker, ttl, orders, events, log }) {
+    this.#orders = orders
     this.#partition = partition
     this.#inboxes = inboxes
     this.#uid = uid
@@ -97,7 +102,7 @@ export class Registry {
     this.#listening = true
     this.#since = performance.now()
     this.#ticks = 0
-    this.#beat()
+    this.beat()
     this.#removeEnded()
   }
 
@@ -110,7 +115,7 @@ export class Registry {
   /** Called once a second. */
   tick() {
     if (!this.#listening) return
-    if (++this.#ticks % BEAT_TICKS === 0) this.#beat()
+    if (++this.#ticks % BEAT_TICKS === 0) this.beat()
     for (const [uid, ended] of this.#ended) if (++ended.ticks > REMOVE_TICKS) this.#ended.delete(uid)
     this.#removeEnded()
   }
@@ -120,13 +125,14 @@ export class Registry {
   }
 
   /** Renews the lease. */
-  #beat() {
-    if (this.#left) return
+  beat() {
+    if (this.#left || !this.#listening) return
     let flags = this.#first ? 'f' : ''
     if (!this.ready) flags += 'a'
     if (!this.ready || this.#differs) flags += 'l'
     if (performance.now() - this.#since >= this.#ttl) flags += 'p'
     const { publishCommand } = this.#partition
+    const { key, fresh, life } = this.#orders.head
     const args = [
       this.#place,
       this.#uid,
@@ -135,10 +141,17 @@ export class Registry {
       this.#announcement,
       this.#inboxes.all,
       publishCommand,
+      fresh,
+      life,
     ]
-    this.#partition.run(registryJoin, this.#keys(), args, (error, reply) => {
+    const sent = performance.now()
+    this.#partition.run(registryJoin, [...this.#keys(), key], args, (error, reply) => {
       const joins = !this.ready
-      if (!error) this.#beaten(reply)
+      if (!error) {
+        const [head, now, members] = reply
+        this.#beaten(members)
+        this.#events.beaten(String(head), now, sent)
+      }
       if (joins && this.#listening) this.#events.joined()
     })
   }
@@ -200,7 +213,7 @@ export class Registry {
     // This worker was blocked for longer than its lease, or another one has its place now.
     this.ready = false
     this.#events.removed()
-    if (this.#listening) this.#beat()
+    if (this.#listening) this.beat()
   }
 
   /** A worker of this node has ended. @param {number} worker */

@@ -4,6 +4,8 @@ import { encode, Kind, LargeMessages } from './inboxes.js'
 
 /** Largest answer (bytes) sent as a message. Hundreds of workers may answer at once. */
 const MAX_MESSAGE = 64 * 1024
+/** In place of a question: workers read it in the log of orders. */
+const IN_LOG = ''
 /** Stands among the missing workers until the question has been sent. */
 const SENDING = ''
 
@@ -40,15 +42,35 @@ export class RedisSurveys extends Surveys {
 
   /** @param {string} op @param {any} params @returns {Promise<any[]>} */
   ask(op, params) {
+    const question = JSON.stringify({ op, params })
+    return this.#ask(question, (number, sent) =>
+      this.#inboxes.broadcast(this.#question(number, question), sent),
+    )
+  }
+
+  /**
+   * Asks by an order, which a worker that is away reads when it is back.
+   * @param {(number: number, sent: (error: Error | null) => void) => void} append gives the order
+   * @returns {Promise<any[]>}
+   */
+  order(append) {
+    return this.#ask(IN_LOG, append)
+  }
+
+  /**
+   * @param {string} question for workers that come back
+   * @param {(number: number, sent: (error: Error | null) => void) => void} send
+   * @returns {Promise<any[]>}
+   */
+  #ask(question, send) {
     if (!this.#registry.ready) return Promise.reject(errors.internal)
     return new Promise((resolve, reject) => {
-      const question = JSON.stringify({ op, params })
       const asked = [...this.#registry.uids(), this.#uid, SENDING]
       const number = this.start(asked, question, answers => {
         if (answers === null) reject(errors.internal)
         else resolve(answers.map(answer => JSON.parse(answer)))
       })
-      this.#inboxes.broadcast(this.#question(number, question), error => {
+      send(number, error => {
         if (error) this.fail(number)
         else this.remove(number, SENDING)
       })
@@ -65,14 +87,19 @@ export class RedisSurveys extends Surveys {
     for (const [number, { missing, question }] of this.open) {
       // It was announced before the question, so it receives the question together with all others.
       if (missing.has(SENDING)) missing.add(uid)
-      else if (missing.has(uid)) this.#inboxes.send(uid, this.#question(number, question), () => {})
+      else if (missing.has(uid) && question !== IN_LOG)
+        this.#inboxes.send(uid, this.#question(number, question), () => {})
     }
   }
 
   /** Answers a survey. @param {string} from uid of the asker @param {number} number @param {Buffer} question */
   asked(from, number, question) {
     const { op, params } = JSON.parse(question.toString())
-    const answer = surveyAnswer(this.#events, this.#log, op, params)
+    this.reply(from, number, surveyAnswer(this.#events, this.#log, op, params))
+  }
+
+  /** @param {string} from uid of the asker @param {number} number @param {string} answer JSON, '' if it has failed */
+  reply(from, number, answer) {
     if (from === this.#uid) return this.answered(number, this.#uid, answer)
     const failed = encode(Kind.SURVEY_FAILED, [number, this.#uid])
     if (answer === '') return this.#inboxes.reply(from, failed, failed)

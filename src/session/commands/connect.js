@@ -227,13 +227,14 @@ function resultsOf(ready) {
 /** @param {Session} session @param {number} id @param {Ready[] | null} ready @param {Identity} identity */
 function complete(session, id, ready, { expireAt, data }) {
   const { context, codec } = session
-  const { config, sessions, broker, handlers } = context
+  const { config, sessions, handlers } = context
   // A handler prolongs the connection unseen by the client.
   const expires = expireAt > 0 && handlers.refresh === null
   const { client } = config
   const framePings = (session.traits & Trait.FRAME_PINGS) !== 0
   const pings = client.ping_interval > 0 && !framePings
   session.state = State.CONNECTED
+  session.since = Math.floor(performance.now())
   sessions.connected(session)
   expireConnection(session, expireAt)
   if (expires) session.traits |= Trait.REFRESHED_BY_CLIENT
@@ -259,12 +260,7 @@ function complete(session, id, ready, { expireAt, data }) {
   }
   session.transport.connected?.(session)
   const personal = client.subscribe_to_user_personal_channel
-  if (personal.enabled && personal.single_connection && session.user !== '') {
-    const { code, reason } = disconnects.connectionLimit
-    broker.control
-      .survey('disconnect', { user: session.user, whitelist: [session.id], code, reason })
-      .catch(error => context.log.error({ err: error }, 'other connections of the user were not closed'))
-  }
+  if (personal.enabled && personal.single_connection && session.user !== '') context.singles.claim(session)
 }
 
 /** The session is connected: keeps what later events need, and no more. @param {Session} session */

@@ -5,13 +5,15 @@
 
 --- registryJoin
 -- Takes a place or extends its lease, and removes workers whose leases have expired.
--- KEYS  places, leases
--- ARGV  place, worker, lease (ms), letters, message that announces the worker, topic of all workers, publish command
+-- KEYS  places, leases, head of the orders (orders.lua)
+-- ARGV  place, worker, lease (ms), letters, message that announces the worker, topic of all workers, publish command,
+--       head if there is none, its life (ms)
 --         f  first time: replaces the worker in that place     l  list all places
 --         a  announce the worker even if it had the place      p  remove expired workers
--- Returns 0 if another worker has the place, else the number of places; with l: place, id, place, id ...
-local places, leases = KEYS[1], KEYS[2]
-local place, id, ttl, flags, here, topic, publish = unpack(ARGV)
+-- Returns the head of the orders, the time (ms), and 0 if another worker has the place, else the number of places;
+-- with l the list: place, id, place, id ...
+local places, leases, orders = KEYS[1], KEYS[2], KEYS[3]
+local place, id, ttl, flags, here, topic, publish, fresh, life = unpack(ARGV)
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -23,11 +25,19 @@ local function announceGone(worker)
   redis.call(publish, topic, '-' .. worker .. '\n')
 end
 
+local head = redis.call('get', orders)
+if head then
+  redis.call('pexpire', orders, life)
+else
+  head = fresh
+  redis.call('set', orders, head, 'px', life)
+end
+
 local before = redis.call('hget', places, place)
 if before and before ~= id then
   local lease = redis.call('zscore', leases, place)
   if not has('f') and lease and tonumber(lease) > now then
-    return 0
+    return {head, now, 0}
   end
   announceGone(before)
 end
@@ -51,9 +61,9 @@ end
 redis.call('pexpire', places, ttl)
 redis.call('pexpire', leases, ttl)
 if has('l') then
-  return redis.call('hgetall', places)
+  return {head, now, redis.call('hgetall', places)}
 end
-return redis.call('hlen', places)
+return {head, now, redis.call('hlen', places)}
 
 --- registryRemove
 -- Removes a worker that has ended, and announces it.
