@@ -54,9 +54,10 @@ async function three(t, options = {}) {
 }
 
 t.test('an order is executed once by every worker, in one order everywhere', async t => {
-  const { workers, names } = await three(t, { lease: LONG })
+  const { workers, executed, names } = await three(t, { lease: LONG })
   const answers = await Promise.all(Array.from({ length: 30 }, (_, n) => workers[n % 3].order('note', n)))
   for (const answer of answers) t.same(answer.sort(), [0, 1, 2])
+  t.same([...new Set(executed.flat().map(({ before }) => before))], [Infinity], 'all as they are published')
   t.same(names(1), names(0))
   t.same(names(2), names(0))
   t.same(

@@ -170,7 +170,7 @@ export class RedisOrders {
       this.#exact = false
     }
     if (epoch !== this.#epoch) this.#renewed(epoch)
-    else if (id === this.#id || (!this.#exact && isBefore(id, this.#id))) this.#caughtUp()
+    else if (id === this.#id || (!this.#exact && isBefore(id, this.#id))) this.#caughtUp(id)
     else this.#read()
   }
 
@@ -201,10 +201,8 @@ export class RedisOrders {
       const orders = entries.map((/** @type {Buffer[]} */ entry) => orderOf(entry, entry[7]))
       if (epoch !== this.#epoch || !this.#follows(orders[0]?.previous ?? id)) return this.#lost(epoch, id)
       for (const order of orders) this.#execute(order, this.#ownTime(order.time))
-      if (orders.length === PAGE) return this.#read()
-      this.#id = id
-      this.#exact = true
-      this.#caughtUp()
+      if (orders.length === PAGE) this.#read()
+      else this.#caughtUp(id)
     })
   }
 
@@ -224,10 +222,8 @@ export class RedisOrders {
     const away = Math.round(performance.now() - this.#beatAt)
     this.#log.warn({ away_ms: away }, 'orders to connections are lost: all clients reconnect')
     this.#epoch = epoch
-    this.#id = id
-    this.#exact = true
     this.#events.ordersLost?.()
-    this.#caughtUp()
+    this.#caughtUp(id)
   }
 
   /** @param {Order} order @param {number} before connections made before are concerned, ms of performance.now() */
@@ -244,8 +240,10 @@ export class RedisOrders {
     return time - this.#clock.redis + this.#clock.after
   }
 
-  /** The position is the head. Parts of orders may still be under way, in slices. */
-  #caughtUp() {
+  /** All orders are executed, but parts may still be under way, in slices. @param {string} id the newest */
+  #caughtUp(id) {
+    this.#id = id
+    this.#exact = true
     if (this.current) {
       this.#wasAway = false
       return
