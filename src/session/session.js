@@ -121,7 +121,6 @@ export class Session {
     try {
       const command = this.codec.command(raw)
       if (this.unanswered === 0 || command.method === 'publish') return dispatch(this, command)
-      this.#block()
       this.#postpone(raw)
     } catch (error) {
       this.failInOrder(0, error)
@@ -131,13 +130,12 @@ export class Session {
   /** As `fail`, after the replies to earlier commands. @param {number} id @param {Error} error @param {string} [channel] */
   failInOrder(id, error, channel) {
     if (this.unanswered === 0) return this.fail(id, error, channel)
-    this.#block()
     this.#postpone(() => this.fail(id, error, channel))
   }
 
   /** Queues a command or a function. @param {any} raw */
   #postpone(raw) {
-    if (this.queue === HELD) this.queue = []
+    if (this.queue === null || this.queue === HELD) this.queue = []
     const queue = /** @type {any[]} */ (this.queue)
     queue.push(raw)
     if (exceedsLimit(queue, this.codec, this.context.config)) this.close(disconnects.tooManyRequests)

@@ -16,7 +16,7 @@ const server = await startRedis(t)
  * @param {object} [options] of the rig
  */
 async function three(t, options = {}) {
-  const rig = await startControlRig(t, server, { lease: LEASE, ...options })
+  const rig = await startControlRig(t, server, { lease: LONG, ...options })
   /** @type {{op: string, params: any, before: number}[][]} */
   const executed = []
   const lost = []
@@ -41,8 +41,16 @@ async function three(t, options = {}) {
   const workers = []
   for (const i of [0, 1, 2]) workers[i] = await start(i)
   const names = (/** @type {number} */ i) => executed[i].map(({ params }) => params)
-  /** Worker 2 is away for longer than its lease. */
+  /** Worker 2 is away, and counts as dead. */
   const away = async () => {
+    workers[2].goAway()
+    await until(() => !workers[2].control.joined)
+    await server.call('HDEL', 'halley.registry.places', '0 node-2')
+    await server.call('ZREM', 'halley.registry.leases', '0 node-2')
+    await server.call('PUBLISH', 'halley.workers', `-${workers[2].uid}\n`)
+  }
+  /** The same, by its own time as well. */
+  const awayForLong = async () => {
     workers[2].goAway()
     await until(async () => (await server.call('HLEN', 'halley.registry.places')) === 2)
   }
@@ -50,11 +58,11 @@ async function three(t, options = {}) {
     workers[2].comeBack()
     await workers[2].known()
   }
-  return { rig, workers, executed, lost, current, names, away, back, start }
+  return { rig, workers, executed, lost, current, names, away, awayForLong, back, start }
 }
 
 t.test('an order is executed once by every worker, in one order everywhere', async t => {
-  const { workers, executed, names } = await three(t, { lease: LONG })
+  const { workers, executed, names } = await three(t)
   const answers = await Promise.all(Array.from({ length: 30 }, (_, n) => workers[n % 3].order('note', n)))
   for (const answer of answers) t.same(answer.sort(), [0, 1, 2])
   t.same([...new Set(executed.flat().map(({ before }) => before))], [Infinity], 'all as they are published')
@@ -90,7 +98,7 @@ t.test(
 )
 
 t.test('a worker that is away for less than its lease is waited for', async t => {
-  const { workers, names } = await three(t, { lease: LONG })
+  const { workers, names } = await three(t)
   workers[2].goAway()
   await until(() => !workers[2].control.joined)
   const given = workers[0].order('note', 'x')
@@ -112,14 +120,17 @@ t.test('thousands of missed orders are executed in order', async t => {
 for (const [bound, keep, count] of /** @type {const} */ ([
   ['number', { life: LONG, entries: 2, bytes: 1e6 }, 3],
   ['bytes', { life: LONG, entries: 100, bytes: 60 }, 5],
-  ['age', { life: 200, entries: 100, bytes: 1e6 }, 1],
+  ['age', { life: 1000, entries: 100, bytes: 1e6 }, 1],
 ]))
   t.test(
     `a worker that has missed more orders than are kept (${bound}) is told that they are lost`,
     async t => {
-      const { workers, names, lost, away, back } = await three(t, { keep })
+      const { workers, names, lost, away, awayForLong, back } = await three(t, {
+        keep,
+        lease: bound === 'age' ? LEASE : LONG,
+      })
       await workers[0].order('note', 'with all')
-      await away()
+      await (bound === 'age' ? awayForLong() : away())
       for (let n = 0; n < count; n++) await workers[0].order('note', n)
       if (bound === 'age') await until(async () => (await server.call('EXISTS', 'halley.orders.log')) === 0)
       t.ok((await server.call('XLEN', 'halley.orders.log')) < count)
@@ -132,7 +143,7 @@ for (const [bound, keep, count] of /** @type {const} */ ([
   )
 
 t.test('the log has its bounds, and the newest order is kept whatever its size', async t => {
-  const { workers, lost } = await three(t, { lease: LONG, keep: { life: LONG, entries: 50, bytes: 3000 } })
+  const { workers, lost } = await three(t, { keep: { life: LONG, entries: 50, bytes: 3000 } })
   for (let n = 0; n < 120; n++) await workers[n % 3].order('note', n)
   t.equal(await server.call('XLEN', 'halley.orders.log'), 50)
   const large = 'x'.repeat(1000)
@@ -153,7 +164,7 @@ t.test('a worker that was away for longer than orders are kept loses nothing if 
 })
 
 t.test('Redis loses its data: workers that were there miss nothing, one that was away is told', async t => {
-  const { workers, names, lost, away, back } = await three(t)
+  const { workers, names, lost, awayForLong, back } = await three(t, { lease: LEASE })
   await workers[0].order('note', 1)
   await server.call('DEL', 'halley.orders.log', 'halley.orders.head')
   t.same((await workers[0].order('note', 2)).sort(), [0, 1, 2])
@@ -162,7 +173,7 @@ t.test('Redis loses its data: workers that were there miss nothing, one that was
   t.same((await workers[1].order('note', 3)).sort(), [0, 1, 2])
   t.same(lost, [0, 0, 0])
   t.same(names(2), [1, 2, 3])
-  await away()
+  await awayForLong()
   await workers[0].order('note', 4)
   await server.call('DEL', 'halley.orders.log', 'halley.orders.head')
   await workers[0].order('note', 5)
@@ -174,7 +185,7 @@ t.test('Redis loses its data: workers that were there miss nothing, one that was
 t.test(
   'a worker that stood still for longer than its lease is not current until it has executed all',
   async t => {
-    const { workers, names } = await three(t)
+    const { workers, names } = await three(t, { lease: LEASE })
     workers[2].sleep()
     await until(async () => (await server.call('HLEN', 'halley.registry.places')) === 2)
     t.same((await workers[0].order('note', 'x')).sort(), [0, 1])
@@ -210,7 +221,7 @@ t.test(
 )
 
 t.test('an order that Redis cannot take is an error', async t => {
-  const { workers, names } = await three(t, { lease: LONG })
+  const { workers, names } = await three(t)
   await server.call('CONFIG', 'SET', 'maxmemory', '1')
   t.equal(await failure(workers[0].order('note', 1)), errors.internal)
   await server.call('CONFIG', 'SET', 'maxmemory', '0')
@@ -222,7 +233,7 @@ t.test('an order that Redis cannot take is an error', async t => {
 })
 
 t.test('a claim concerns connections that are older, by the clock of Redis', async t => {
-  const { workers, executed } = await three(t, { lease: LONG })
+  const { workers, executed } = await three(t)
   const at = performance.now() - 5000
   t.same(await workers[0].order('note', 'late', { at }), [])
   await until(() => executed.every(({ length }) => length === 1))

@@ -233,7 +233,7 @@ export class RedisPubSub {
     const since = sinceOffset === undefined ? '' : String(sinceOffset)
     const op = ['h', String(limit), since, sinceEpoch, reverse ? '-' : '+']
     const partition = this.#placement.of(name)
-    if (!partition.up) return Promise.reject(errors.internal)
+    if (partition.held) return Promise.reject(errors.internal)
     const queue = this.#queue(partition)
     return new Promise((resolve, reject) =>
       queue.read(name, metaTtl, op, maxBytes, (error, { found, publications, offset, epoch, complete }) => {
