@@ -3,6 +3,7 @@
 
 import t from 'tap'
 import { errors } from '../../../src/errors.js'
+import { Pair } from '../../redis/pair.js'
 import { needsRedis, startRedis, until } from '../../redis/servers.js'
 import { TcpProxy } from '../../tcp-proxy.js'
 import { failure, offsets, Peer, texts, upTo } from '../conformance/peer.js'
@@ -11,50 +12,6 @@ import { startRedisRig } from './rig.js'
 needsRedis(t)
 
 const KEPT = { historySize: 100, historyTtl: 60_000, metaTtl: 600_000 }
-
-/** @param {import('../../redis/servers.js').RedisServer} server */
-const end = async server => Number((await server.info('replication')).master_repl_offset)
-
-/** A master with one replica. */
-class Pair {
-  /** @param {import('../../redis/servers.js').RedisServer} master @param {import('../../redis/servers.js').RedisServer} replica */
-  constructor(master, replica) {
-    this.master = master
-    this.replica = replica
-  }
-
-  /** @param {any} t */
-  static async start(t) {
-    const pair = new Pair(await startRedis(t), await startRedis(t))
-    await pair.attach()
-    return pair
-  }
-
-  /** The replica follows the master and has all of its data. */
-  async attach() {
-    const { master, replica } = this
-    await replica.call('REPLICAOF', master.host, master.port)
-    await until(async () => (await replica.info('replication')).master_link_status === 'up')
-    await this.synced()
-  }
-
-  async synced() {
-    const written = await end(this.master)
-    await until(async () => (await end(this.replica)) >= written)
-  }
-
-  /** The replica takes over what it has; the old master goes on. */
-  async split() {
-    await this.synced()
-    await this.replica.call('REPLICAOF', 'NO', 'ONE')
-  }
-
-  /** The old master becomes the replica of the new one, and drops what only it has. */
-  async swap() {
-    ;[this.master, this.replica] = [this.replica, this.master]
-    await this.attach()
-  }
-}
 
 /** @param {any} t */
 async function start(t) {

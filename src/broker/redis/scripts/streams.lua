@@ -71,7 +71,9 @@ local function append(index, topic, body, meta, stream, result, size, ttl, metaT
     local value = redis.call('GET', meta)
     local previous, oldVersion, offset, oldBranch = '0', '', 0, branch
     if value then
-      offset, epoch, previous, oldBranch, oldVersion = string.match(value, '^(%d+) (%w+) (%w+) %d+%+?(%d*)(.*)$')
+      offset, epoch, previous, oldVersion = string.match(value, '^(%d+) (%w+) (%w+) %d+(.*)$')
+      oldBranch = ''
+      if oldVersion ~= '' then oldBranch, oldVersion = string.match(oldVersion, '^%+?(%d*)(.*)$') end
     else
       epoch = newEpoch
       -- Before DEL, because a full Redis refuses only the first write of a script.
@@ -95,8 +97,8 @@ local function append(index, topic, body, meta, stream, result, size, ttl, metaT
     end
     redis.call('XADD', stream, 'MAXLEN', '~', size, position, 'd', previous .. gap .. '\n' .. body)
     redis.call('PEXPIRE', stream, ttl)
-    redis.call('SET', meta, position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. suffix(oldBranch) .. newVersion,
-      'PX', metaTtl)
+    if oldBranch ~= '' then newVersion = '+' .. oldBranch .. newVersion end
+    redis.call('SET', meta, position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. newVersion, 'PX', metaTtl)
   end
   local answer = meta and (position .. ' ' .. epoch) or ''
   if result then redis.call('SET', result, answer, 'PX', resultTtl) end
