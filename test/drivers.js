@@ -7,16 +7,13 @@
 // uWebSockets.js has no binary for some platforms. There, tests on it are skipped and the fast tier runs on `node`. With
 // CI=true that is a failure, unless TEST_DRIVER=node says that this platform is one of them.
 
-import { checkDriver } from '../src/server/index.js'
+import { loadUws } from '../src/server/index.js'
 import { unless } from './needs.js'
 
 const ALL = /** @type {const} */ (['uws', 'node'])
 
-/** Why uWebSockets.js does not load; null: it does. */
-export const uwsFault = await checkDriver('uws').then(
-  () => null,
-  ({ message }) => message.slice(message.indexOf('uWebSockets.js')),
-)
+/** Why uWebSockets.js does not load, or an empty string. */
+const { why } = await loadUws()
 
 /**
  * For the option `skip` of a test that runs on one socket server.
@@ -27,10 +24,10 @@ export const uwsFault = await checkDriver('uws').then(
 export function skipDriver(driver) {
   if (driver !== 'uws') return false
   if (process.env.TEST_DRIVER === 'node') return 'TEST_DRIVER=node leaves uWebSockets.js out'
-  return unless(uwsFault === null, `${uwsFault}`)
+  return unless(why === '', why)
 }
 
-const only = process.env.TEST_DRIVER ?? (uwsFault === null ? undefined : 'node')
+const only = process.env.TEST_DRIVER ?? (why === '' ? undefined : 'node')
 
 /** `http_server.driver` values. */
 export const drivers = ALL.filter(driver => driver === (only ?? driver))

@@ -79,6 +79,7 @@ process.exitCode = 1`,
     'early.test.js': prints('TAP version 14\nok 1 - one\n# the rest never comes'),
     'crash.test.js': `throw new Error('not even loaded')`,
     'nothing.test.js': prints('TAP version 14\n1..0'),
+    'unused.test.js': `import 'tap'`,
     'empty.test.js': prints('TAP version 14\n# Subtest: hollow\n    1..0\nok 1 - hollow\n1..1'),
   })
   const { status, stdout } = await run(dir).ended
@@ -91,10 +92,11 @@ process.exitCode = 1`,
     early: 'the output ends before its last test',
     crash: 'exit status 1',
     nothing: 'no test ran',
+    unused: 'no test ran',
     empty: 'hollow: no assertions',
   }))
     t.match(failed, new RegExp(`^  \\S+${file}\\.test\\.js: ${fault}$`, 'm'))
-  t.match(failed, /, fail: 5, skip: \d+ \}/)
+  t.match(failed, /, fail: 6, skip: \d+ \}/)
 })
 
 t.test('a file that hangs is killed, with what it has started', async t => {
@@ -111,6 +113,20 @@ t.test('a file that leaves a process behind fails, and the process is killed', a
   t.equal(status, 1)
   t.match(stdout, /leaves\.test\.js: left a process behind: .*setInterval/)
   t.ok(await until(() => !orphanLives(dir)))
+})
+
+t.test('a file may skip itself, with a reason', async t => {
+  const needs = new URL('needs.js', import.meta.url).href
+  const dir = t.testdir({
+    'skips.test.js': `import t from 'tap'
+import { skipFile } from ${JSON.stringify(needs)}
+skipFile(t, 'no such program here')
+t.fail('not reached')`,
+  })
+  const { status, stdout } = await run(dir).ended
+  t.equal(status, 0, stdout)
+  t.match(stdout, /^ {2}\S+skips\.test\.js: the whole file: no such program here$/m)
+  t.match(stdout, /pass: 0, fail: 0, skip: 1 \}/)
 })
 
 t.test('a file fails when it skips a test without a reason', async t => {
