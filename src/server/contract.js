@@ -18,8 +18,8 @@
 /**
  * One HTTP request and its answer. `header()`, `headers()` and `query` MUST be read before the handler returns;
  * everything else also later.
- * Every method is a no-op once the client has left. A request pipelined behind an unanswered one waits on node, but
- * ends the connection on uws, whose parser cannot keep it.
+ * Every method is a no-op once the client has left. A request pipelined behind an unanswered one waits on node until
+ * the kernel has taken that answer, but ends the connection on uws, whose parser cannot keep it.
  * @typedef {object} Exchange
  * @property {string} method upper case
  * @property {string} path without the query
@@ -32,7 +32,7 @@
  *   if it exceeds `limit` bytes (an answer may still be sent: the driver MUST let a 413 reach the client).
  *   Not called when the client leaves first. The Buffer is valid only until `done` returns
  * @property {(status: number, headers: Record<string, string> | null, body: string | Uint8Array) => void} reply sends
- *   the complete answer. A client that reads nothing of a large one for some 10 s is cut
+ *   the complete answer. A client that reads nothing of a large one for some 10 s is cut, on node also of small ones
  * @property {{abandoned: () => void} | null} waiter may be set while the client waits for its answer: `abandoned` is
  *   called once if the client leaves before the answer. An object, because many waiting closures need more memory
  * @property {(status: number, headers: Record<string, string> | null, route: StreamRoute) => Stream | null} stream

@@ -1,13 +1,14 @@
-import { addressOf, NodeStream, onceClosed } from './node-stream.js'
+import { addressOf, NodeStream } from './node-stream.js'
 import { headersInBytes } from './text.js'
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 /** @import { Exchange, StreamRoute } from './contract.js' */
 
 const EMPTY_BODY = Buffer.alloc(0)
-/** An answer of more bytes may not fit the kernel's buffer: a client that reads none of it for a while is cut. */
-const LARGE_ANSWER = 65_536
-/** ms; net.Socket looks twice, so a client is cut after 8 to 16 s without progress, on uws after 10 to 14 s. */
+/**
+ * A client that reads nothing of an answer for this time is cut, ms, unless the kernel has taken all of it. net.Socket
+ * looks twice, so a client is cut after 8 to 16 s without progress, on uws after 10 to 14 s.
+ */
 const UNREAD_TIMEOUT = 8000
 
 /**
@@ -17,6 +18,7 @@ const UNREAD_TIMEOUT = 8000
  * @property {Set<any>} slow connections and streams with unread bytes after a write
  * @property {boolean} closing the server drains: every answer ends its connection
  * @property {number} unanswered requests without an answer, except those that wait (`waiter`)
+ * @property {(socket: import('node:net').Socket) => void} done a request of the connection is complete
  * @property {(stream: NodeStream) => void} hold releases the stream at the end of this turn of the event loop
  */
 
@@ -47,9 +49,7 @@ export class NodeExchange {
     this.query = mark < 0 ? '' : url.slice(mark + 1)
     if (res === null) return
     this.#count(true)
-    const close = () => this.#closed()
-    res.once('close', close)
-    if (res.socket === null) onceClosed(req.socket, close)
+    res.once('close', () => this.#closed())
   }
 
   /** @param {boolean} counted */
@@ -120,8 +120,8 @@ export class NodeExchange {
     const length = Buffer.byteLength(body)
     this.#res.writeHead(status, { ...head, 'Content-Length': length })
     this.#res.end(body)
-    // node:http replaces the timeout when the answer is complete. A pipelined answer has no socket yet.
-    if (length > LARGE_ANSWER) this.#res.socket?.setTimeout(UNREAD_TIMEOUT)
+    // node:http replaces the timeout when the answer is complete.
+    this.#req.socket.setTimeout(UNREAD_TIMEOUT)
   }
 
   get waiter() {
@@ -173,6 +173,7 @@ export class NodeExchange {
   /** The answer is complete, or the client has left. */
   #closed() {
     this.#count(false)
+    this.#host.done(this.#req.socket)
     const waiter = this.#waiter
     this.#waiter = null
     waiter?.abandoned()

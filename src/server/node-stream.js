@@ -29,7 +29,7 @@ export class NodeStream {
 
   /**
    * @param {import('node:http').ServerResponse} res
-   * @param {Socket} socket a pipelined response has no socket of its own yet
+   * @param {Socket} socket
    * @param {StreamRoute} route
    * @param {import('./node-exchange.js').Host} host
    */
@@ -38,9 +38,7 @@ export class NodeStream {
     this.#socket = socket
     this.#route = route
     this.#host = host
-    const close = () => this.#close()
-    res.once('close', close)
-    if (res.socket === null) onceClosed(socket, close)
+    res.once('close', () => this.#close())
     // A client may leave during a write; `close` follows.
     res.on('error', () => {})
     this.#hold()
@@ -124,15 +122,4 @@ export class NodeStream {
 export function addressOf({ remoteAddress = '' }) {
   // An IPv4 client on a dual-stack socket: return a.b.c.d.
   return remoteAddress.startsWith('::ffff:') ? remoteAddress.slice(7) : remoteAddress
-}
-
-/**
- * A pipelined response gets no close event before its turn, so its socket is watched.
- * @param {Socket} socket
- * @param {() => void} listener
- */
-export function onceClosed(socket, listener) {
-  // One listener for each pipelined request.
-  socket.setMaxListeners(0)
-  socket.once('close', listener)
 }

@@ -8,7 +8,8 @@ import { Backlog, retryAfter, UpgradeRefusal } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
 import { NodeConnection, Topics } from './node-connection.js'
 import { NodeExchange } from './node-exchange.js'
-import { addressOf } from './node-stream.js'
+import { createHttpServer, isBare } from './node-http.js'
+import { NodeRequests } from './node-requests.js'
 import { Routes } from './routes.js'
 import { checkHeader, closeReason } from './text.js'
 import { nodeTls } from './tls.js'
@@ -34,44 +35,13 @@ const pieceLimits = maxMessage => ({
 
 const LISTEN_BACKLOG = 4096
 const CLOSE_TIMEOUT = 5000
-/** Timeouts of uWebSockets.js. */
-const HEADERS_TIMEOUT = 10_000
-const REQUEST_TIMEOUT = 30_000
-/** Backends keep idle connections for about a minute; a server that closes first causes errors there. */
-const KEEP_ALIVE_TIMEOUT = 75_000
-const TIMEOUTS = {
-  headersTimeout: HEADERS_TIMEOUT,
-  requestTimeout: REQUEST_TIMEOUT,
-  keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
-  connectionsCheckingInterval: 5000,
-}
-
-const USE_HTTPS = 'this port speaks TLS: use https:// or wss://\n'
-/** The answer to plain HTTP on a TLS port. */
-const NOT_TLS =
-  'HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n' +
-  `Content-Length: ${USE_HTTPS.length}\r\n\r\n${USE_HTTPS}`
-
-/** @param {ServerTls} tls @param {import('./index.js').Logger} [logger] */
-function createHttps(tls, logger) {
-  const options = { ...TIMEOUTS, handshakeTimeout: HEADERS_TIMEOUT, ALPNProtocols: ['http/1.1'] }
-  const server = https.createServer({ ...options, ...nodeTls(tls) })
-  // Before the listener of node:https, which ends the connection.
-  server.prependListener('tlsClientError', (/** @type {any} */ error, /** @type {any} */ socket) => {
-    if (error.code !== 'ERR_SSL_HTTP_REQUEST') return
-    // Node.js has no public way to the connection below TLS; without this field it ends without an answer.
-    socket._parent?.write(NOT_TLS)
-    logger?.stranger({ remote_address: addressOf(socket) }, 'plain HTTP on a TLS port')
-  })
-  return server
-}
-
 /** The socket server on node:http and ws, where uWebSockets.js does not load. @implements {SocketServer} */
 export class NodeServer {
   name = /** @type {const} */ ('node')
   #http
   /** @type {import('./node-exchange.js').Host} */
   #host
+  #requests
   #routes = new Routes()
   /** @type {Map<string, {group: import('./node-connection.js').Group, acceptor: WebSocketServer}>} */
   #endpoints = new Map()
@@ -94,14 +64,16 @@ export class NodeServer {
     this.#host = {
       log: error => logger?.error({ err: error }, 'HTTP server or handler failed'),
       chunks: this.#chunks,
+      done: socket => this.#requests.done(socket),
       hold: stream => this.#hold(stream),
       slow: this.slow,
       closing: false,
       unanswered: 0,
     }
-    this.#http = tls === null ? http.createServer(TIMEOUTS) : createHttps(tls, logger)
+    this.#http = createHttpServer(tls, logger)
     this.#http.on('error', this.#host.log)
-    this.#http.on('request', (req, res) => this.#request(req, res))
+    this.#requests = new NodeRequests((req, res) => this.#request(req, res), this.#host)
+    this.#http.on('request', (req, res) => this.#requests.add(req, res))
     this.#http.on('upgrade', (req, socket, head) => this.#upgrade(req, /** @type {any} */ (socket), head))
     this.#routes.fallback('/*', exchange => exchange.reply(404, null, 'Not Found'))
   }
@@ -298,10 +270,26 @@ export class NodeServer {
     }
   }
 
+  /**
+   * @param {http.IncomingMessage} req
+   * @returns undefined: no WebSocket handshake for a path that has some. One with a body is none (RFC 6455, section 4.1)
+   */
+  #endpoint(req) {
+    if (req.headers.upgrade?.toLowerCase() !== 'websocket' || !isBare(req)) return undefined
+    const { url = '/' } = req
+    const mark = url.indexOf('?')
+    return this.#endpoints.get(mark < 0 ? url : url.slice(0, mark))
+  }
+
   /** @param {http.IncomingMessage} req @param {Socket} socket @param {Buffer} head */
   #upgrade(req, socket, head) {
-    const endpoint = this.#endpoints.get(new NodeExchange(req, null, this.#host).path)
-    if (endpoint === undefined || req.headers.upgrade?.toLowerCase() !== 'websocket') {
+    if (this.#requests.busy(socket)) {
+      // It would overtake the answer to an earlier request.
+      socket.destroy()
+      return
+    }
+    const endpoint = this.#endpoint(req)
+    if (endpoint === undefined) {
       this.#decline(req, socket, head)
       return
     }
