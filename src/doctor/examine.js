@@ -51,8 +51,13 @@ const aimOf = (
 function checkSocketServer({ uws = null }, { role }) {
   if (uws === null || role !== 'server') return []
   const is = uws === '' ? 'loads' : 'does not load'
-  const why = uws === '' ? 'the socket server uws; without it, the slower node' : `the gateway uses the slower node: ${uws}`
-  return [finding('sockets', 'uWebSockets.js', { is, should: 'loads', why, status: uws === '' ? 'ok' : 'tight' })]
+  const why =
+    uws === ''
+      ? 'the socket server uws; without it, the slower node'
+      : `the gateway uses the slower node: ${uws}`
+  return [
+    finding('sockets', 'uWebSockets.js', { is, should: 'loads', why, status: uws === '' ? 'ok' : 'tight' }),
+  ]
 }
 
 /** @param {Facts} facts @param {DoctorOptions} asked @returns {Finding[]} */

@@ -162,7 +162,12 @@ function terminalGone() {
  * Logs the address of the gateway; in a terminal, prints the development profile's key and an example.
  * @param {WorkerPool} pool @param {PrimaryStart} start @param {Logger} log @param {boolean} terminal
  */
-function announce({ config, url, server: { driver }, slots }, { profile, generatedKey, ended }, log, terminal) {
+function announce(
+  { config, url, server: { driver }, slots },
+  { profile, generatedKey, ended },
+  log,
+  terminal,
+) {
   log.info({ url, workers: slots.length, driver }, 'halley listens')
   if (ended !== '')
     log.info(
