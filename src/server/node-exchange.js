@@ -1,10 +1,11 @@
+import { retryAfter } from './contract.js'
+import { Body } from './node-body.js'
 import { addressOf, NodeStream } from './node-stream.js'
 import { headersInBytes } from './text.js'
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 /** @import { Exchange, StreamRoute } from './contract.js' */
 
-const EMPTY_BODY = Buffer.alloc(0)
 /**
  * A client that reads nothing of an answer for this time is cut, ms, unless the kernel has taken all of it. net.Socket
  * looks twice, so a client is cut after 8 to 16 s without progress, on uws after 10 to 14 s.
@@ -16,6 +17,7 @@ const UNREAD_TIMEOUT = 8000
  * @property {(error: Error) => void} log for errors of handlers
  * @property {import('./chunk-maker.js').ChunkMaker} chunks
  * @property {Set<any>} slow connections and streams with unread bytes after a write
+ * @property {import('./node-body.js').Bodies} bodies
  * @property {boolean} closing the server drains: every answer ends its connection
  * @property {number} unanswered requests without an answer, except those that wait (`waiter`)
  * @property {(socket: import('node:net').Socket) => void} done a request of the connection is complete
@@ -32,6 +34,8 @@ export class NodeExchange {
   /** Counted in `unanswered`, until the response is closed. */
   #counted = false
   #streaming = false
+  /** @type {Body | null} */
+  #body = null
 
   /**
    * @param {IncomingMessage} req
@@ -82,26 +86,23 @@ export class NodeExchange {
   /** @param {number} limit bytes @param {(body: Buffer | null) => void} done */
   body(limit, done) {
     if (this.gone) return
-    /** @type {Buffer[]} */
-    let chunks = []
-    let size = 0
+    const { bodies } = this.#host
+    const body = new Body(bodies)
+    this.#body = body
+    let over = false
     this.#req.on('data', chunk => {
-      if (size > limit) return
-      size += chunk.length
-      if (size <= limit) {
-        chunks.push(chunk)
-        return
-      }
       // Read and drop the rest: closing with unread data resets the connection, and a reset can overtake the answer.
-      chunks = []
-      this.#call(done, null)
+      if (over || this.gone) return
+      body.add(chunk)
+      over = body.size > limit || bodies.full
+      if (!over) return
+      const tooLong = body.size > limit
+      body.drop()
+      if (tooLong) this.#call(done, null)
+      else this.reply(503, retryAfter(), '')
     })
     this.#req.on('end', () => {
-      if (size > limit || this.gone) return
-      this.#call(
-        done,
-        chunks.length === 1 ? chunks[0] : size === 0 ? EMPTY_BODY : Buffer.concat(chunks, size),
-      )
+      if (!over && !this.gone) this.#call(done, body.take())
     })
   }
 
@@ -173,6 +174,7 @@ export class NodeExchange {
   /** The answer is complete, or the client has left. */
   #closed() {
     this.#count(false)
+    this.#body?.drop()
     this.#host.done(this.#req.socket)
     const waiter = this.#waiter
     this.#waiter = null

@@ -6,6 +6,7 @@ import { WebSocketServer } from 'ws'
 import { ChunkMaker } from './chunk-maker.js'
 import { Backlog, retryAfter, UpgradeRefusal } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
+import { Bodies } from './node-body.js'
 import { NodeConnection, Topics } from './node-connection.js'
 import { NodeExchange } from './node-exchange.js'
 import { createHttpServer, isBare } from './node-http.js'
@@ -67,6 +68,7 @@ export class NodeServer {
       done: socket => this.#requests.done(socket),
       hold: stream => this.#hold(stream),
       slow: this.slow,
+      bodies: new Bodies(),
       closing: false,
       unanswered: 0,
     }
