@@ -240,3 +240,19 @@ t.test('only commands and composition roots touch the process', async t => {
   })
   t.same(wrong, [])
 })
+
+/** What a test file uses, and what skips it where the program is missing. */
+const SKIPS = /** @type {[RegExp, RegExp][]} */ ([
+  [/\bstart(?:Redis|Cluster|Sentinels)\(/, /\b(?:needsRedis|withoutRedis)\(|withoutProgram\('redis-server'/],
+  [/\bTmux\.(?:start|shell)\(/, /\bneedsTmux\(/],
+  [/\bopenPage\(/, /\bneedsChromium\(/],
+  [/'uws', 'node'\]|import\('uWebSockets\.js'\)/, /\bskipDriver\(/],
+])
+
+t.test('a test of Redis, tmux, Chromium or uWebSockets.js is skipped where that is missing', async t => {
+  const wrong = filesOf('test', /\.(?:test|slow)\.js$/).filter(file => {
+    const text = code(file)
+    return SKIPS.some(([uses, skips]) => uses.test(text) && !skips.test(text))
+  })
+  t.same(wrong, [])
+})

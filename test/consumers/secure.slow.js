@@ -8,9 +8,10 @@ import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 import { loadKafka } from '../../src/kafka-client.js'
 import { startGateway } from '../gateway.js'
+import { skipFile, withoutProgram } from '../needs.js'
 import { freePort } from '../ports.js'
 import { makeAuthority } from '../redis/certificates.js'
-import { startRedis, until } from '../redis/servers.js'
+import { startRedis, until, withoutRedis } from '../redis/servers.js'
 import { startKafka, withoutKafka } from '../servers/kafka.js'
 import { startNats, withoutNats } from '../servers/nats.js'
 import { startPostgres, withoutPostgres } from '../servers/postgres.js'
@@ -20,6 +21,8 @@ import { makeConsumer } from './rig.js'
 t.setTimeout(120_000)
 
 const folder = t.testdir({})
+skipFile(t, withoutProgram('openssl'))
+
 const authority = makeAuthority(folder, 'authority')
 const server = authority.sign('server', 'IP:127.0.0.1')
 const elsewhere = authority.sign('elsewhere', 'DNS:queue.example')
@@ -71,7 +74,7 @@ async function refused(t, type, block, why) {
   t.notMatch(message, /wrong-one|\n/)
 }
 
-t.test('redis_stream', async t => {
+t.test('redis_stream', { skip: withoutRedis() }, async t => {
   const port = await freePort()
   const files = ['--tls-cert-file', server.file, '--tls-key-file', server.keyFile]
   const redis = await startRedis(t, {
@@ -263,7 +266,7 @@ t.test('kafka', { skip: withoutKafka() }, async t => {
   await refused(t, 'kafka', { ...block, tls: { enabled: true } }, /certificate/)
 })
 
-t.test('a gateway with a wrong password does not start, and says why', async t => {
+t.test('a gateway with a wrong password does not start, and says why', { skip: withoutRedis() }, async t => {
   const redis = await startRedis(t, { password: 'right' })
   const block = {
     address: `redis://:wrong-one@127.0.0.1:${redis.port}`,

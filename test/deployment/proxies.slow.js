@@ -17,7 +17,7 @@ import { ApiClient } from '../../src/api/client.js'
 import { startGateway } from '../gateway.js'
 import { withoutProgram } from '../needs.js'
 import { makeAuthority } from '../redis/certificates.js'
-import { freePort, startRedis, until } from '../redis/servers.js'
+import { freePort, startRedis, until, withoutRedis } from '../redis/servers.js'
 import { testdir } from '../testdir.js'
 import {
   adapted,
@@ -137,7 +137,7 @@ class Publisher {
   }
 }
 
-t.test('behind a reverse proxy', { skip: withoutProgram('openssl') }, async t => {
+t.test('behind a reverse proxy', { skip: withoutProgram('openssl') || withoutRedis() }, async t => {
   const folder = testdir(t, { 'hooks.js': HOOKS, tls: {} })
   const [port, certbotPort] = [await freePort(), await freePort()]
   const certificates = join(folder, 'tls')

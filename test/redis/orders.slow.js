@@ -5,7 +5,9 @@ import { freeze } from '../hosts/network.js'
 import { TcpProxy } from '../tcp-proxy.js'
 import { startNode } from './nodes.js'
 import { config, missedOrders } from './orders.js'
-import { startCluster, startRedis, startSentinels } from './servers.js'
+import { needsRedis, startCluster, startRedis, startSentinels } from './servers.js'
+
+needsRedis(t)
 
 /**
  * @param {any} t

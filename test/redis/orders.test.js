@@ -4,7 +4,9 @@ import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { failure } from '../broker/conformance/peer.js'
 import { startControlRig } from './control-rig.js'
-import { startRedis, until } from './servers.js'
+import { needsRedis, startRedis, until } from './servers.js'
+
+needsRedis(t)
 
 const LONG = 60_000
 const LEASE = 2500

@@ -2,10 +2,14 @@
 // stand-in is the installed library behind proxies that are as strict as that interface, and stricter: no strings.
 
 import t from 'tap'
+import { skipDriver } from '../drivers.js'
+import { skipFile } from '../needs.js'
 import { httpConformance } from './conformance/http.js'
 import { library } from './conformance/rig.js'
 import { textConformance } from './conformance/text.js'
 import { webSocketConformance } from './conformance/websocket.js'
+
+skipFile(t, skipDriver('uws'))
 
 const { default: uws } = await import('uWebSockets.js')
 
