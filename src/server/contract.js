@@ -32,7 +32,9 @@
  *   if it exceeds `limit` bytes (an answer may still be sent: the driver MUST let a 413 reach the client).
  *   Not called when the client leaves first. The Buffer is valid only until `done` returns
  * @property {(status: number, headers: Record<string, string> | null, body: string | Uint8Array) => void} reply sends
- *   the complete answer. A client that reads nothing of a large one for some 10 s is cut, on node also of small ones
+ *   the complete answer. A client that reads nothing of a large one for some 10 s is cut, on node also of small ones. On
+ *   uws, one that pipelines requests and does not read is cut once the kernel takes no more, on average with 1 MB unread
+ *   besides (`UnreadChecks`)
  * @property {{abandoned: () => void} | null} waiter may be set while the client waits for its answer: `abandoned` is
  *   called once if the client leaves before the answer. An object, because many waiting closures need more memory
  * @property {(status: number, headers: Record<string, string> | null, route: StreamRoute) => Stream | null} stream

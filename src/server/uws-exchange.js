@@ -19,10 +19,55 @@ export function writeHead(res, head) {
 const [OK] = headBytes(200, null)
 const EMPTY_BODY = Buffer.alloc(0)
 
+/** @param {string} method @param {number} status */
+const isBare = (method, status) => method === 'HEAD' || status === 204 || status === 304
+
+/** Bytes of answers between two checks, at least and at most: clients cannot know which one is checked. */
+const CHECK_AFTER = { least: 500_000, most: 1_500_000 }
+/** Bytes of a head, about. */
+const HEAD_SIZE = 200
+
+/**
+ * Decides which answers find out whether their connection has unread ones.
+ *
+ * The library keeps all that a client does not read, and says of no connection how much that is. It says of an answer
+ * with a body whether the kernel has taken it (`tryEnd`). The rest of such an answer waits until the client reads, and
+ * the library ends the connection when another request comes before that. So a client that pipelines requests and does
+ * not read is cut, on average after 1 MB in the memory of the worker: on a check, a connection is met as often as it has
+ * bytes to answer. A check costs more than `end`, and one that meets a connection in a moment of congestion may cut it,
+ * if it pipelines; others are not affected.
+ */
+export class UnreadChecks {
+  #left = CHECK_AFTER.most
+
+  /** @param {number} size of the answer's body, bytes @returns {boolean} */
+  isDue(size) {
+    this.#left -= size + HEAD_SIZE
+    if (this.#left > 0) return false
+    const { least, most } = CHECK_AFTER
+    this.#left = least + Math.random() * (most - least)
+    return true
+  }
+}
+
+/**
+ * Ends an answer with a body. What the kernel does not take waits for the client.
+ * @param {HttpResponse} res @param {Uint8Array} body
+ */
+function offer(res, body) {
+  if (res.tryEnd(asBytes(body), body.length)[1]) return
+  const sent = res.getWriteOffset()
+  // The caller may reuse its bytes.
+  const rest = Buffer.from(body.subarray(sent))
+  res.onAborted(() => {})
+  res.onWritable(offset => res.tryEnd(asBytes(rest.subarray(offset - sent)), body.length)[0])
+}
+
 /**
  * @typedef {object} Host shared by all exchanges of a server
  * @property {(error: Error) => void} log for errors of handlers
  * @property {import('./uws-streams.js').UwsStreams} streams
+ * @property {UnreadChecks} checks
  * @property {boolean} closing the server drains: every answer ends its connection
  * @property {number} unanswered requests without an answer, except those that wait (`waiter`)
  */
@@ -134,6 +179,16 @@ export class UwsExchange {
     if (this.gone) return
     const head = this.#head(status, headers)
     if (head === null) return
+    // The library cannot tell whether it could send an answer without a body, see `UnreadChecks`.
+    if (this.#corked && isBare(this.method, status) && this.#host.checks.isDue(0)) {
+      this.#watch()
+      setImmediate(() => this.#answer(status, head, body))
+    } else this.#answer(status, head, body)
+  }
+
+  /** @param {number} status @param {Head} head @param {string | Uint8Array} body */
+  #answer(status, head, body) {
+    if (this.gone) return
     this.#end()
     if (this.#corked) this.#write(status, head, body)
     else this.#res.cork(() => this.#write(status, head, body))
@@ -187,17 +242,18 @@ export class UwsExchange {
     const res = this.#res
     const { closing } = this.#host
     writeHead(res, head)
-    const bare = this.method === 'HEAD' || status === 204 || status === 304
     // The library cannot end a connection after an answer without body: the client does, as the header asks it to.
-    if (closing && bare) res.writeHeader(CONNECTION, CLOSE)
+    if (closing && isBare(this.method, status)) res.writeHeader(CONNECTION, CLOSE)
     if (this.method === 'HEAD') {
       // `endWithoutBody` with a length argument would wait forever for a body.
       res.writeHeader(CONTENT_LENGTH, asBytes(String(Buffer.byteLength(body))))
       res.endWithoutBody()
     } else if (status === 204 || status === 304) {
       res.endWithoutBody()
-    } else {
+    } else if (closing || body.length === 0 || !this.#host.checks.isDue(body.length)) {
       res.end(asBytes(body), closing)
+    } else {
+      offer(res, typeof body === 'string' ? Buffer.from(body) : body)
     }
   }
 

@@ -3,7 +3,7 @@ import { Backlog } from './contract.js'
 import { Routes } from './routes.js'
 import { asBytes } from './text.js'
 import { createSecureApp } from './tls.js'
-import { UwsExchange } from './uws-exchange.js'
+import { UnreadChecks, UwsExchange } from './uws-exchange.js'
 import { UwsStreams } from './uws-streams.js'
 import { UwsWebSockets } from './uws-websockets.js'
 
@@ -57,6 +57,7 @@ export class UwsServer extends UwsWebSockets {
     const host = {
       log: error => logger?.error({ err: error }, 'an HTTP handler failed'),
       streams: new UwsStreams(),
+      checks: new UnreadChecks(),
       closing: false,
       unanswered: 0,
     }
