@@ -44,6 +44,7 @@ class InPlace {
 
 const data = new InPlace()
 const topics = new InPlace()
+const keys = new InPlace()
 
 /**
  * @param {string | Uint8Array} text
@@ -53,6 +54,9 @@ export const asBytes = text => (typeof text === 'string' ? data.encode(text) : t
 
 /** @param {string} topic @returns {Uint8Array} like `asBytes`, which it does not overwrite */
 export const topicBytes = topic => topics.encode(topic)
+
+/** @param {string} key of a handshake @returns {Uint8Array} like `asBytes`, which it does not overwrite */
+export const keyBytes = key => keys.encode(key)
 
 /** Bytes of a close reason (RFC 6455, section 5.5). */
 const MAX_REASON = 123
@@ -135,6 +139,13 @@ class Kept {
 
 const names = new Kept(name => checkHeader(name, ''))
 const values = new Kept(value => checkHeader('X', value))
+
+/** @param {string} name @returns {Uint8Array} of a header @throws {Error} if HTTP cannot carry it */
+export const nameBytes = name => names.encode(name)
+
+/** @param {string} value @returns {Uint8Array} of a header, encoded often @throws {Error} if HTTP cannot carry it */
+export const valueBytes = value => values.encode(value)
+
 /** @type {Map<number, Uint8Array>} */
 const statuses = new Map()
 

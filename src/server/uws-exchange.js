@@ -1,4 +1,4 @@
-import { asBytes, headBytes, inBytes } from './text.js'
+import { asBytes, headBytes, inBytes, nameBytes } from './text.js'
 
 /** @import { HttpRequest, HttpResponse } from 'uWebSockets.js' */
 /** @import { Exchange, Stream, StreamRoute } from './contract.js' */
@@ -109,7 +109,7 @@ export class UwsExchange {
 
   /** @param {string} name */
   header(name) {
-    return this.#req === null ? '' : this.#req.getHeader(asBytes(name))
+    return this.#req === null ? '' : this.#req.getHeader(nameBytes(name))
   }
 
   headers() {

@@ -1,7 +1,7 @@
 import { SlicedWork } from '../slices.js'
 import { Backlog, retryAfter, UpgradeRefusal } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
-import { asBytes, closeReason, topicBytes } from './text.js'
+import { asBytes, closeReason, keyBytes, topicBytes, valueBytes } from './text.js'
 import { addressOf, UwsExchange } from './uws-exchange.js'
 
 /** @import { HttpRequest, HttpResponse, TemplatedApp, us_socket_context_t } from 'uWebSockets.js' */
@@ -238,9 +238,8 @@ export class UwsWebSockets {
     this.#accepted = accepted
     const deflate = route.compression && offersDeflate(req.getHeader(EXTENSIONS))
     // Not `asBytes`, which `open` uses, too.
-    const chosen = protocol === '' ? NOTHING : Buffer.from(protocol)
-    const key = Buffer.from(req.getHeader(KEY), 'latin1')
-    res.upgrade(NO_USER_DATA, key, chosen, deflate ? DEFLATE : NOTHING, context)
+    const key = keyBytes(req.getHeader(KEY))
+    res.upgrade(NO_USER_DATA, key, valueBytes(protocol), deflate ? DEFLATE : NOTHING, context)
   }
 
   /** @param {Group} group @param {any} ws */

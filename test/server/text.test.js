@@ -50,7 +50,8 @@ const TEXTS = {
   app: { ws: [0], any: [0], native: [0], listen: [0], publish: [0, 1], numSubscribers: [0], domain: [0] },
 }
 /** Bytes: from the functions of text.js, a constant, or a variable of bytes. */
-const BYTES = /^(?:(?:asBytes|topicBytes)\(.*\)|head\[.*\]|[A-Z_]+|deflate \? DEFLATE : NOTHING|key|chosen)$/s
+const BYTES =
+  /^(?:(?:as|key|name|topic|value)Bytes\(.*\)|head\[.*\]|[A-Z_]+|deflate \? DEFLATE : NOTHING|key)$/s
 
 /**
  * @param {string} text of a file
