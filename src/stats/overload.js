@@ -19,8 +19,13 @@ const IDLE_CPU = 0.2
 /** Such collections may use this share of the time. */
 const COLLECT_SHARE = 1 / 50
 const MIN_COLLECT_INTERVAL_MS = 3000
-/** Part of a heap's limit that only the young generation may use: three semi-spaces of V8's usual size, bytes. */
-const YOUNG_BYTES = 3 * 16 * 1024 * 1024
+/** MB of a semi-space at most: V8 before 13 (Node.js 20, 22), 13 (24), and later (26); V8 does not tell it. */
+const [V8_MAJOR] = process.versions.v8.split('.').map(Number)
+const SEMI_SPACE = V8_MAJOR < 13 ? 16 : V8_MAJOR === 13 ? 64 : 32
+/** Part of a heap's limit that only the young generation may use: three semi-spaces, bytes. */
+export const YOUNG_BYTES = 3 * SEMI_SPACE * 1024 * 1024
+/** Least part of the limit that is the old generation: for heaps that flags make small. */
+const LEAST_OLD = 1 / 4
 
 /**
  * V8 ends the process when the old generation is full; the limit that it tells includes the young one.
@@ -28,7 +33,7 @@ const YOUNG_BYTES = 3 * 16 * 1024 * 1024
  */
 function heapShare({ heap_used, heap_limit, spaces }) {
   const young = (spaces.new?.used ?? 0) + (spaces.new_large_object?.used ?? 0)
-  return (heap_used - young) / Math.max(heap_limit / 2, heap_limit - YOUNG_BYTES)
+  return (heap_used - young) / Math.max(heap_limit * LEAST_OLD, heap_limit - YOUNG_BYTES)
 }
 
 /**

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Overload } from '../../src/stats/overload.js'
+import { Overload, YOUNG_BYTES } from '../../src/stats/overload.js'
 import { TickHistogram, timeAbove } from '../../src/stats/tick-histogram.js'
 
 /**
@@ -13,7 +13,7 @@ function sample(waits, { interval = 1000, heap = 10, cpu = 1 } = {}) {
     interval,
     cpu: { user: cpu / 2, system: cpu / 2 },
     loop: { ticks: histogram.toTicks() },
-    memory: { heap_used: heap * 1e8 + 5e6, heap_limit: 1e10 + 3 * 2 ** 24, spaces: { new: { used: 5e6 } } },
+    memory: { heap_used: heap * 1e8 + 5e6, heap_limit: 1e10 + YOUNG_BYTES, spaces: { new: { used: 5e6 } } },
   })
 }
 
@@ -134,7 +134,7 @@ t.test('a small heap: the part of its limit that is for the young generation doe
   // As with --max-old-space-size=64, which ends a process at 64 MB of old objects.
   const small = (/** @type {number} */ used) => ({
     ...sample(IDLE),
-    memory: { heap_used: used * 2 ** 20, heap_limit: 112 * 2 ** 20, spaces: {} },
+    memory: { heap_used: used * 2 ** 20, heap_limit: 64 * 2 ** 20 + YOUNG_BYTES, spaces: {} },
   })
   t.same(after(small(57), small(58)), [null, 'memory'])
 })
