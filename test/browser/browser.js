@@ -20,6 +20,12 @@ const findChromium = () => [process.env.CHROMIUM, ...NAMES].find(name => name &&
 export const needsChromium = t => skipFile(t, unless(findChromium() !== undefined, MISSING))
 
 /**
+ * For `--enable-logging=stderr`.
+ * @param {string} line of it @returns {boolean} whether the page has said it, not a page of the browser itself
+ */
+export const isOfPage = line => line.includes('CONSOLE') && !line.includes('source: chrome://')
+
+/**
  * Opens a page in a browser that ends with the test.
  * @param {any} t
  * @param {string} url

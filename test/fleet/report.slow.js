@@ -5,7 +5,7 @@ import http from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { makePage } from '../../fleet/runner/page.js'
-import { needsChromium, openPage } from '../browser/browser.js'
+import { isOfPage, needsChromium, openPage } from '../browser/browser.js'
 import { csvText } from '../report/rows.js'
 import { latency, result, step } from './run-figures.js'
 
@@ -90,10 +90,7 @@ async function look(t, pages) {
   const found = await seen
   return {
     ...found,
-    said: said
-      .split('\n')
-      .filter(line => line.includes('CONSOLE'))
-      .join('\n'),
+    said: said.split('\n').filter(isOfPage).join('\n'),
   }
 }
 

@@ -6,7 +6,7 @@ import t from 'tap'
 import { renderPage } from '../../src/report/page.js'
 import { makeRun } from '../../src/report/run.js'
 import { parseCsv } from '../../src/stats/csv-reader.js'
-import { needsChromium, openPage } from '../browser/browser.js'
+import { isOfPage, needsChromium, openPage } from '../browser/browser.js'
 import { csvText } from './rows.js'
 
 needsChromium(t)
@@ -135,10 +135,7 @@ async function look(t, page) {
   return {
     result: seen,
     asked,
-    said: said
-      .split('\n')
-      .filter(line => line.includes('CONSOLE'))
-      .join('\n'),
+    said: said.split('\n').filter(isOfPage).join('\n'),
   }
 }
 
