@@ -1,7 +1,11 @@
 import t from 'tap'
+import { skipDriver } from '../drivers.js'
+import { skipFile } from '../needs.js'
 import { RawClient, serve } from './conformance/rig.js'
 import { get, kernelBuffers, turn } from './conformance/streams-rig.js'
 import { conformance } from './conformance.js'
+
+skipFile(t, skipDriver('uws'))
 
 conformance(t, 'uws')
 
