@@ -140,10 +140,13 @@ class Kept {
 const names = new Kept(name => checkHeader(name, ''))
 const values = new Kept(value => checkHeader('X', value))
 
-/** @param {string} name @returns {Uint8Array} of a header @throws {Error} if HTTP cannot carry it */
-export const nameBytes = name => names.encode(name)
+/** Not checked: the configuration may name a header that no request can have. */
+const requested = new Kept(() => {})
 
-/** @param {string} value @returns {Uint8Array} of a header, encoded often @throws {Error} if HTTP cannot carry it */
+/** @param {string} name of a header to read @returns {Uint8Array} */
+export const nameBytes = name => requested.encode(name)
+
+/** @param {string} value of a header, such as a subprotocol @returns {Uint8Array} @throws {Error} if HTTP cannot carry it */
 export const valueBytes = value => values.encode(value)
 
 /** @type {Map<number, Uint8Array>} */
