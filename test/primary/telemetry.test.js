@@ -78,10 +78,10 @@ t.test('a gateway with a stats client, from start to stop', async t => {
   await t.test('a stopped worker shows a long event-loop delay', async t => {
     const { workers } = await watcher.snapshot(({ totals }) => totals.workers === 2)
     const pid = /** @type {number} */ (workers[1].sample?.pid)
-    // The stop of an idle process shows from the next wake-up on, which comes within 100 ms.
+    // The stop of an idle process shows from its next timer on, which is due within 250 ms.
     const shown = watcher.snapshot(({ workers }) => (workers[1].sample?.loop.ticks.max ?? 0) > 250)
     process.kill(pid, 'SIGSTOP')
-    setTimeout(() => process.kill(pid, 'SIGCONT'), 400)
+    setTimeout(() => process.kill(pid, 'SIGCONT'), 600)
     const { count, max, p50 } = /** @type {any} */ ((await shown).workers[1].sample).loop.ticks
     // A stop for the rest of its second leaves a sample nothing else.
     t.ok(count === 1 || p50 < max / 2, `the longest delay is ${max} ms, the median ${p50} ms`)
