@@ -167,7 +167,9 @@ const WebSocket = require('ws')`,
 async function nodeOf(t, major) {
   if (Number(process.versions.node.split('.')[0]) === major) return process.execPath
   const args = ['--yes', `--package=node@${major}`, '--', 'node', '-p', 'process.execPath']
-  const { code, stdout } = await run(t, 'npx', args, tmpdir())
+  // Where there is no network, the pauses between npm's attempts are a minute and a half otherwise.
+  const pauses = { npm_config_fetch_retry_mintimeout: '1000', npm_config_fetch_retry_maxtimeout: '2000' }
+  const { code, stdout } = await run(t, 'npx', args, tmpdir(), pauses)
   return code === 0 ? stdout.trim() : ''
 }
 
