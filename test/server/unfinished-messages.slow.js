@@ -15,8 +15,12 @@ const MANY = 500
 const SOME = 150
 const MB = 1_000_000
 const LIMIT = 65536
-/** Of the worker, MB. */
+/**
+ * Of the worker, MB. The first attack also warms it up, and it sends 500 MB, of which pieces that were read and dropped
+ * wait for the garbage collection.
+ */
 const MAX_GROWTH = 100
+const MAX_FIRST_GROWTH = 200
 
 /** @param {number} first byte @param {number} length announced */
 function header(first, length) {
@@ -68,6 +72,8 @@ async function attack(t, port, pieces) {
   await new Promise(resolve => socket.once('data', resolve))
   socket.resume()
   for (const piece of pieces) {
+    // The server may have closed: nobody would tell of a drain any more.
+    if (socket.destroyed) return
     if (!socket.write(piece))
       await Promise.race([new Promise(resolve => socket.once('drain', resolve)), gone])
   }
@@ -100,7 +106,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
       })
       const [pid] = gateway.workerPids
       for (const [name, pieces] of Object.entries(attacks)) {
-        const clients = pieces === attacks[FIRST] ? MANY : SOME
+        const [clients, most] = name === FIRST ? [MANY, MAX_FIRST_GROWTH] : [SOME, MAX_GROWTH]
         await t.test(`${clients} of ${name}`, async t => {
           const before = memory(pid)
           for (let i = 0; i < clients; i += 50)
@@ -109,7 +115,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
           // It says 503 while a worker is too busy for its samples.
           while ((await fetch(`${gateway.url}/health`)).status !== 200) await sleep(100)
           const growth = Math.round(memory(pid) - before)
-          t.ok(growth < MAX_GROWTH, `the worker has grown by ${growth} MB`)
+          t.ok(growth < most, `the worker has grown by ${growth} MB`)
         })
       }
     },
