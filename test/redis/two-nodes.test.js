@@ -5,6 +5,7 @@ import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
 import { makeToken } from '../auth/jwt.js'
+import { defaultDriver } from '../drivers.js'
 import { fetch } from '../fetch.js'
 import { transports } from '../guarantees/receivers.js'
 import { PollClient } from '../poll-client.js'
@@ -21,6 +22,8 @@ const kept = { history_size: 100, history_ttl: '60s', force_recovery: true }
 const ADMIN_PASSWORD = 'the admin key of the tests'
 const config = {
   ...transports,
+  // One that is asked for is no reason for a warning.
+  http_server: { driver: defaultDriver },
   admin: { password: ADMIN_PASSWORD },
   demo: { enabled: true },
   client: { token: { hmac_secret_key: SECRET }, user_connection_limit: 8 },
