@@ -20,6 +20,8 @@ export class NodeConnection extends WebSocket {
   topics = null
   /** Messages to it may be compressed. */
   deflates = false
+  /** The last turn of the event loop in which something was written, as the server counts them. */
+  turn = 0
   /** Writes of this turn of the event loop are corked in the socket. */
   held = false
   /** The close code that the server sent; 0: none yet. */

@@ -56,6 +56,14 @@ export class NodeServer {
   #held = []
   #chunks = new ChunkMaker()
   #release = () => this.#releaseHeld()
+  /** Number of this turn of the event loop, among those that write. */
+  #turn = 1
+  /** Something was written in this turn. */
+  #turning = false
+  #endTurn = () => {
+    this.#turn++
+    this.#turning = false
+  }
   /** Result of `upgrade` for `open`: `handleUpgrade` calls both synchronously. */
   #accepted = /** @type {any} */ (null)
 
@@ -361,14 +369,33 @@ export class NodeServer {
     verdict(true)
   }
 
-  /** @param {NodeConnection} connection @param {Buffer} frame */
+  /**
+   * The first frame of a turn leaves at once, as most turns have one for each connection; later ones are corked until
+   * the end of the turn.
+   * @param {NodeConnection} connection @param {Buffer} frame
+   */
   #write(connection, frame) {
-    if (!connection.held) {
-      connection.held = true
-      connection.socket.cork()
-      this.#hold(connection)
+    const { socket } = connection
+    if (connection.held) {
+      socket.write(frame)
+      return
     }
-    connection.socket.write(frame)
+    const isFirst = connection.turn !== this.#turn
+    if (isFirst) {
+      connection.turn = this.#turn
+      if (!this.#turning) this.#startTurn()
+      socket.write(frame)
+      if (socket.writableLength === 0) return
+    }
+    connection.held = true
+    socket.cork()
+    this.#hold(connection)
+    if (!isFirst) socket.write(frame)
+  }
+
+  #startTurn() {
+    this.#turning = true
+    setImmediate(this.#endTurn)
   }
 
   /** @param {NodeConnection | NodeStream} written */
