@@ -16,21 +16,21 @@ import { errors } from '../errors.js'
 
 /**
  * Lets a subscribe or an unsubscribe wait for an earlier subscribe of its channel.
- * @param {Session} session @param {number} id of the command @param {string} channel
- * @param {() => void} work the command, called later
+ * @param {Session} session @param {number} id of the command @param {{channel: string}} request
+ * @param {(session: Session, id: number, request: any) => void} command called later
  * @param {boolean} repeats whether the command is a subscribe
  * @returns {boolean} whether it waits
  * @throws errors.alreadySubscribed
  */
-export function waitsForSubscribe(session, id, channel, work, repeats) {
-  const subscribing = session.extra?.subscribing?.get(channel)
+export function waitsForSubscribe(session, id, request, command, repeats) {
+  const subscribing = session.extra?.subscribing?.get(request.channel)
   if (subscribing === undefined) return false
   if (subscribing.waiting.length === 0) {
     if (subscribing.id === 0) return false
     if (repeats) throw errors.alreadySubscribed
   }
   session.hold()
-  subscribing.waiting.push(() => session.resume(id, work))
+  subscribing.waiting.push(() => session.resume(id, () => command(session, id, request)))
   return true
 }
 

@@ -25,8 +25,7 @@ import { withClaims } from './refresh.js'
 
 /** @param {Session} session @param {number} id @param {any} request */
 export function subscribe(session, id, request) {
-  const inTurn = () => subscribeInTurn(session, id, request)
-  if (!waitsForSubscribe(session, id, request.channel, inTurn, true)) inTurn()
+  if (!waitsForSubscribe(session, id, request, subscribeInTurn, true)) subscribeInTurn(session, id, request)
 }
 
 /** @param {Session} session @param {number} id @param {any} request */
@@ -162,8 +161,8 @@ function finish(session, id, plan, channel, answer) {
 
 /** Also succeeds if there is no subscription. @param {Session} session @param {number} id @param {any} request */
 export function unsubscribe(session, id, request) {
-  const inTurn = () => unsubscribeInTurn(session, id, request)
-  if (!waitsForSubscribe(session, id, request.channel, inTurn, false)) inTurn()
+  if (!waitsForSubscribe(session, id, request, unsubscribeInTurn, false))
+    unsubscribeInTurn(session, id, request)
 }
 
 /** @param {Session} session @param {number} id @param {any} request */
