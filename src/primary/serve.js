@@ -9,6 +9,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { isLoopback } from '../config/profile.js'
 import { createLog, LogOutput, levelOf } from '../log.js'
+import { collector } from '../stats/heap-trim.js'
 import { Reload } from './reload.js'
 import { ServiceManager } from './service-manager.js'
 import { Telemetry } from './telemetry.js'
@@ -122,6 +123,8 @@ export async function startPrimary(start) {
   await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
   announce(pool, start, log, terminal)
   service.ready()
+  // The start leaves much garbage, and V8 gives memory back 8 s after a collection that finds some: 8 MB.
+  collector()('major')
   const { TERM } = process.env
   if (
     !dashboard ||
