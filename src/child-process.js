@@ -1,7 +1,5 @@
 // The frame of every process that the primary forks: workers and the queue process. The primary decides when one ends.
 
-import v8 from 'node:v8'
-
 /** Forwards a log line to the primary. @param {string} line */
 export const forwardLine = line => process.send?.({ type: 'log', line })
 
@@ -20,9 +18,6 @@ export const crash = error => fail((error instanceof Error && error.stack) || St
  *   `onRejection`: of promises that nobody handles, by default the end of the process
  */
 export function runChild(run, { code, onRejection = crash }) {
-  // Machine code for each function at its first call, instead of after many: thousands of clients may connect to a
-  // worker that has just started. The optimizing compiler takes over as always.
-  v8.setFlagsFromString('--always-sparkplug')
   // A terminal sends its signals to the whole process group.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
   process.on('disconnect', () => process.exit(code))

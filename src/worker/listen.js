@@ -1,3 +1,4 @@
+import v8 from 'node:v8'
 import { TLS_BLOCKS, tlsOf } from '../config/tls-blocks.js'
 import { createServer } from '../server/index.js'
 import { Listener } from '../server/listener.js'
@@ -27,6 +28,9 @@ export class Servers {
   static async create(options, logger) {
     const tls = tlsOf(options)
     const server = await createServer({ driver: options.driver, logger, tls: tls.clients })
+    // Machine code for each function at its first call instead of after many: thousands of clients may connect to a
+    // worker that has just started. With the JavaScript of node:http and ws it costs more than it saves.
+    if (server.name === 'uws') v8.setFlagsFromString('--always-sparkplug')
     // Internal endpoints use their own port if configured, else the clients' port.
     if (options.internal_port === 0) return new Servers(server, server, options)
     return new Servers(
