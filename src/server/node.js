@@ -11,6 +11,7 @@ import { NodeConnection, Topics } from './node-connection.js'
 import { NodeExchange } from './node-exchange.js'
 import { createHttpServer, isBare } from './node-http.js'
 import { NodeRequests } from './node-requests.js'
+import { TurnWrites } from './node-writes.js'
 import { Routes } from './routes.js'
 import { checkHeader, closeReason } from './text.js'
 import { nodeTls } from './tls.js'
@@ -52,18 +53,8 @@ export class NodeServer {
   #open = new Set()
   /** @type {Set<NodeConnection | NodeStream>} had unread bytes after a write; removed when a check finds none */
   slow = new Set()
-  /** @type {(NodeConnection | NodeStream)[]} written to in this turn of the event loop */
-  #held = []
   #chunks = new ChunkMaker()
-  #release = () => this.#releaseHeld()
-  /** Number of this turn of the event loop, among those that write. */
-  #turn = 1
-  /** Something was written in this turn. */
-  #turning = false
-  #endTurn = () => {
-    this.#turn++
-    this.#turning = false
-  }
+  #writes = new TurnWrites(this.#chunks)
   /** Result of `upgrade` for `open`: `handleUpgrade` calls both synchronously. */
   #accepted = /** @type {any} */ (null)
 
@@ -74,7 +65,7 @@ export class NodeServer {
       log: error => logger?.error({ err: error }, 'HTTP server or handler failed'),
       chunks: this.#chunks,
       done: socket => this.#requests.done(socket),
-      hold: stream => this.#hold(stream),
+      hold: stream => this.#writes.hold(stream),
       slow: this.slow,
       bodies: new Bodies(),
       closing: false,
@@ -143,7 +134,7 @@ export class NodeServer {
       connection.deflates && data.length >= compression.minSize
         ? encodeCompressed(data, binary, compression.level)
         : encodeMessage(data, binary)
-    this.#write(connection, frame)
+    this.#writes.write(connection, frame)
   }
 
   /** @param {Handle} connection */
@@ -173,10 +164,10 @@ export class NodeServer {
       const { compression } = connection.group.route
       if (connection.deflates && compression !== null && data.length >= compression.minSize) {
         compressed ??= encodeCompressed(data, binary, compression.level)
-        this.#write(connection, compressed)
+        this.#writes.write(connection, compressed)
       } else {
         plain ??= encodeMessage(data, binary)
-        this.#write(connection, plain)
+        this.#writes.write(connection, plain)
       }
     }
   }
@@ -367,46 +358,5 @@ export class NodeServer {
     }
     this.#accepted = answer
     verdict(true)
-  }
-
-  /**
-   * The first frame of a turn leaves at once, as most turns have one for each connection; later ones are corked until
-   * the end of the turn.
-   * @param {NodeConnection} connection @param {Buffer} frame
-   */
-  #write(connection, frame) {
-    const { socket } = connection
-    if (connection.held) {
-      socket.write(frame)
-      return
-    }
-    const isFirst = connection.turn !== this.#turn
-    if (isFirst) {
-      connection.turn = this.#turn
-      if (!this.#turning) this.#startTurn()
-      socket.write(frame)
-      if (socket.writableLength === 0) return
-    }
-    connection.held = true
-    socket.cork()
-    this.#hold(connection)
-    if (!isFirst) socket.write(frame)
-  }
-
-  #startTurn() {
-    this.#turning = true
-    setImmediate(this.#endTurn)
-  }
-
-  /** @param {NodeConnection | NodeStream} written */
-  #hold(written) {
-    if (this.#held.push(written) === 1) setImmediate(this.#release)
-  }
-
-  #releaseHeld() {
-    const held = this.#held
-    this.#held = []
-    for (const written of held) written.release(this.#chunks)
-    this.#chunks.clear()
   }
 }
