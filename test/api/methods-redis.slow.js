@@ -9,6 +9,8 @@ import { clientOf, embed, methodsSuite } from './methods-suite.js'
 needsRedis(t)
 
 const redis = await startRedis(t)
+/** Shorter than the lease of a worker with Redis, 7 s. */
+const LEASE = 6000
 const engine = { type: 'redis', redis: { address: redis.address } }
 
 t.test('with Redis, a worker runs the calls', async t => {
@@ -53,11 +55,19 @@ t.test('while all workers are late, as on a busy machine, a call waits for one o
   const pids = gateway.workers.map(({ pid }) => pid)
   const signal = (/** @type {'SIGSTOP' | 'SIGCONT'} */ name) => pids.map(pid => process.kill(pid, name))
   t.teardown(() => signal('SIGCONT'))
-  signal('SIGSTOP')
-  const { seq } = await watcher.snapshot(({ workers }) => workers.every(({ state }) => state === 'silent'))
-  // The primary's own ticks may count it later.
-  await watcher.snapshot(later => later.seq >= seq + 2)
-  const published = gateway.publish('his:late', 1)
-  signal('SIGCONT')
-  t.match(await published, { offset: '1' })
+  let answer = null
+  let lasted = 0
+  do {
+    const begun = performance.now()
+    signal('SIGSTOP')
+    const { seq } = await watcher.snapshot(({ workers }) => workers.every(({ state }) => state === 'silent'))
+    // The primary's own ticks may count it later.
+    await watcher.snapshot(later => later.seq >= seq + 2)
+    const published = gateway.publish('his:late', 1).catch(error => error)
+    signal('SIGCONT')
+    lasted = performance.now() - begun
+    answer = await published
+    // A worker that stood still for longer than its lease counts its connection to Redis as lost, and answers 100.
+  } while (lasted > LEASE)
+  t.match(answer, { offset: /\d/ })
 })
