@@ -123,7 +123,7 @@ export async function startPrimary(start) {
   await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
   announce(pool, start, log, terminal)
   service.ready()
-  // The start leaves much garbage, and V8 gives memory back 8 s after a collection that finds some: 8 MB.
+  // Collects the garbage of the start: V8 gives memory back 8 s after a collection, here about 8 MB.
   collector()('major')
   const { TERM } = process.env
   if (

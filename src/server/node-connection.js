@@ -20,7 +20,7 @@ export class NodeConnection extends WebSocket {
   topics = null
   /** Messages to it may be compressed. */
   deflates = false
-  /** The last turn of the event loop in which something was written, as the server counts them. */
+  /** Number of the turn of the event loop in which a frame was last written, see `TurnWrites`. */
   turn = 0
   /** Writes of this turn of the event loop are corked in the socket. */
   held = false

@@ -80,7 +80,7 @@ for (const driver of drivers) {
     const admin = await startAdmin(t, { driver })
     const token = await admin.token()
     const leaving = new AbortController()
-    // They are kept: fetch ends a stream whose answer is collected as garbage.
+    // Keeps the answers: fetch ends a stream whose Response was collected as garbage.
     const answers = []
     for (let n = 0; n < 16; n++)
       answers.push(await open(admin, token, n === 0 ? { signal: leaving.signal } : {}))

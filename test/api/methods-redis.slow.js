@@ -9,8 +9,8 @@ import { clientOf, embed, methodsSuite } from './methods-suite.js'
 needsRedis(t)
 
 const redis = await startRedis(t)
-/** Shorter than the lease of a worker with Redis, 7 s. */
-const LEASE = 6000
+/** Shorter than the lease of a worker with Redis (7 s), ms. */
+const MAX_STOP = 6000
 const engine = { type: 'redis', redis: { address: redis.address } }
 
 t.test('with Redis, a worker runs the calls', async t => {
@@ -68,6 +68,6 @@ t.test('while all workers are late, as on a busy machine, a call waits for one o
     lasted = performance.now() - begun
     answer = await published
     // A worker that stood still for longer than its lease counts its connection to Redis as lost, and answers 100.
-  } while (lasted > LEASE)
+  } while (lasted > MAX_STOP)
   t.match(answer, { offset: /\d/ })
 })

@@ -109,7 +109,7 @@ test('channels, clients and users may have any names', async t => {
     t.same(await a.presence.stats(channel), { clients: odd.length, users: odd.length })
   }
   for (const channel of odd) for (const name of odd) (name < 'a' ? a : b).remove(channel, name)
-  // Each worker has its own connection to Redis: one may ask before what the other has removed is gone.
+  // Each worker has its own connection to Redis, so a query of one may overtake a removal by the other.
   for (const channel of odd)
     for (const worker of [a, b]) await until(async () => (await worker.clients(channel)).length === 0)
   await until(async () => (await server.call('KEYS', '*presence*')).length === 0)

@@ -22,7 +22,7 @@ const kept = { history_size: 100, history_ttl: '60s', force_recovery: true }
 const ADMIN_PASSWORD = 'the admin key of the tests'
 const config = {
   ...transports,
-  // One that is asked for is no reason for a warning.
+  // Without it, the log has a warning where uWebSockets.js does not load.
   http_server: { driver: defaultDriver },
   admin: { password: ADMIN_PASSWORD },
   demo: { enabled: true },
