@@ -6,7 +6,7 @@ import { parseFlags, UsageError } from './flags.js'
 import { printResult, rounded } from './report.js'
 import { ServerRun } from './servers.js'
 
-/** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
+/** @typedef {import('../src/metrics/schema.js').Snapshot} Snapshot */
 
 const DEFAULTS = { minutes: 60, rate: 10, visitors: 24, workers: 2, window: 10 }
 /** Several collections in each window: the minimum of a window is that of live objects. */

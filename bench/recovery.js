@@ -3,7 +3,7 @@
 
 import { fork } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startRedis } from '../test/redis/servers.js'
+import { startRedis } from '../test/kit/servers/redis.js'
 import { parseFlags, UsageError } from './flags.js'
 import { messageFrom } from './messages.js'
 import { processTree, rssOf } from './proc.js'

@@ -1,9 +1,9 @@
 // The Redis of a benchmark run: starts one or uses a running one, reads its figures, ends the gateways' connections.
 
 import { Cluster, Redis } from 'ioredis'
-import { parseTargets } from '../src/broker/redis/address.js'
+import { parseTargets } from '../src/channels/broker/redis/address.js'
 import { loadConfig } from '../src/config/load.js'
-import { startRedis } from '../test/redis/servers.js'
+import { startRedis } from '../test/kit/servers/redis.js'
 
 /** Name of the gateways' connections in CLIENT LIST. */
 const CLIENT_NAME = 'halley-bench'
@@ -18,7 +18,7 @@ const sumOf = (text, name) =>
     0,
   )
 
-/** @param {import('../src/broker/redis/address.js').Target} target @returns {Redis | Cluster} */
+/** @param {import('../src/channels/broker/redis/address.js').Target} target @returns {Redis | Cluster} */
 function connectionTo({ options, nodes }) {
   const redisOptions = {
     ...options,

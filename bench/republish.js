@@ -4,7 +4,7 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import WebSocket from 'ws'
-import { DESTINATIONS } from '../test/republish/destinations.js'
+import { DESTINATIONS } from '../test/backends/queues/republishers/destinations.js'
 import { parseFlags, UsageError, wholeNumber } from './flags.js'
 import { cpuOf, descendantRunning } from './proc.js'
 import { ratios, rounded, roundedMs } from './report.js'

@@ -2,8 +2,8 @@
 // Publishers and clients are those of the tests: they record every publication. The records are compared at the end.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startRedis } from '../test/redis/servers.js'
-import { Listener, Load, SdkListener } from '../test/redis/traffic.js'
+import { startRedis } from '../test/kit/servers/redis.js'
+import { Listener, Load, SdkListener } from '../test/channels/broker/redis/traffic.js'
 import { parseFlags, UsageError } from './flags.js'
 import { printResult, rounded } from './report.js'
 import { ServerRun } from './servers.js'
@@ -70,7 +70,7 @@ export function parseOptions(args) {
 
 /** @extends {ServerRun<RestartOptions>} */
 export class Run extends ServerRun {
-  /** @type {import('../test/redis/servers.js').RedisServer | null} */
+  /** @type {import('../test/kit/servers/redis.js').RedisServer | null} */
   #redis = null
   /** null: it is down. @type {(Server | null)[]} */
   #nodes = []
@@ -119,7 +119,7 @@ export class Run extends ServerRun {
   }
 
   async #spawn() {
-    const { address } = /** @type {import('../test/redis/servers.js').RedisServer} */ (this.#redis)
+    const { address } = /** @type {import('../test/kit/servers/redis.js').RedisServer} */ (this.#redis)
     return await this.spawn({
       workers: this.options.workers,
       redis: { address },
@@ -149,7 +149,7 @@ export class Run extends ServerRun {
 
   /** @param {Load} load */
   async #killRedis(load) {
-    const redis = /** @type {import('../test/redis/servers.js').RedisServer} */ (this.#redis)
+    const redis = /** @type {import('../test/kit/servers/redis.js').RedisServer} */ (this.#redis)
     await redis.kill()
     await sleep(this.options.away)
     await redis.start()
@@ -206,7 +206,7 @@ export class Run extends ServerRun {
  * @property {string[]} faults in words
  */
 
-/** Texts of faults: see `Track` in test/redis/traffic.js. */
+/** Texts of faults: see `Track` in test/channels/broker/redis/traffic.js. */
 const REPEATED = / twice$/
 const OUT_OF_ORDER = / after \d+ of /
 /** Error 100: the request may be retried. */

@@ -11,7 +11,7 @@ import { checkCapacity, ServerRun } from './servers.js'
 import { tickMax } from './watcher.js'
 
 /** @typedef {import('./watcher.js').Watcher} Watcher */
-/** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
+/** @typedef {import('../src/metrics/schema.js').Snapshot} Snapshot */
 
 const DEFAULTS = { conns: 10_000, channels: 100, rate: 300, seconds: 20, workers: 2, block: 200 }
 

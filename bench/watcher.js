@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
+/** @typedef {import('../src/metrics/schema.js').Snapshot} Snapshot */
 
 const RETRY_MS = 50
 
@@ -56,5 +56,5 @@ export class Watcher {
   }
 }
 
-/** @param {import('../src/stats/schema.js').WorkerView} worker @returns {number} maximum event-loop delay, ms */
+/** @param {import('../src/metrics/schema.js').WorkerView} worker @returns {number} maximum event-loop delay, ms */
 export const tickMax = ({ sample }) => sample?.loop.ticks.max ?? 0

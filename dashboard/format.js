@@ -1,8 +1,8 @@
 // Numbers as text of bounded width, and their health.
 
-import { LIMITS } from '../src/stats/limits.js'
+import { LIMITS } from '../src/metrics/limits.js'
 
-/** @import { ProcessSample } from '../src/stats/schema.js' */
+/** @import { ProcessSample } from '../src/metrics/schema.js' */
 
 const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
 /** Text of an unknown figure. */

@@ -3,7 +3,7 @@
 import { gcPause, perSecond, totalCpu } from './format.js'
 import { STALE_AFTER, shown, sortRows, withPoint } from './view/state.js'
 
-/** @import { Snapshot, WorkerSample, WorkerView } from '../src/stats/schema.js' */
+/** @import { Snapshot, WorkerSample, WorkerView } from '../src/metrics/schema.js' */
 /** @import { State } from './state.js' */
 
 /** @param {State} state */

@@ -2,13 +2,13 @@ import { onKey } from './keys.js'
 import { isStale, SPAN, toPoint, withHistory } from './picture.js'
 import { initialView, onTick, withPoint, withReply } from './view/state.js'
 
-/** @import { DoneMessage, GatewayEvent, StatsCommand, StatsMessage } from '../src/stats/schema.js' */
+/** @import { DoneMessage, GatewayEvent, StatsCommand, StatsMessage } from '../src/metrics/schema.js' */
 /** @import { Moment } from './picture.js' */
 /** @import { LinkState } from './source/link.js' */
 /** @import { ViewAction, ViewState } from './view/state.js' */
 
 /**
- * @typedef {import('../src/stats/schema.js').Snapshot} Snapshot
+ * @typedef {import('../src/metrics/schema.js').Snapshot} Snapshot
  *
  * @typedef {object} Picture what the gateway has sent
  * @property {Snapshot | null} snapshot

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { packageVersion } from '../src/version.js'
+import { packageVersion } from '../src/base/version.js'
 import { reasonOf, replaceFile } from './files.js'
 
 /**

@@ -84,7 +84,7 @@
  */
 
 /**
- * A distribution of durations on the wire. Buckets are those of src/stats/tick-histogram.js (bucketOf, waitOf); `m2`
+ * A distribution of durations on the wire. Buckets are those of src/metrics/tick-histogram.js (bucketOf, waitOf); `m2`
  * is the sum of the squares of the differences from the mean (Welford), which is merged by Chan's formula.
  * @typedef {object} DistributionWire
  * @property {number} count

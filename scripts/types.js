@@ -42,7 +42,7 @@ function compilerOptions(config) {
  * Files with classes that only the gateway instantiates. Their constructors are left out: programs do not call them,
  * and their parameter types would import half of the sources.
  */
-const MADE_BY_GATEWAY = ['src/hooks/events.js', 'src/primary/gateway.js']
+const MADE_BY_GATEWAY = ['src/clients/hooks/events.js', 'src/processes/primary/gateway.js']
 const CONSTRUCTOR = /^ {4}(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n {4})?constructor\([\s\S]*?\);\n/gm
 const IMPORT = /^import (?:type )?\{ (\w+) \} from .*\n/gm
 

@@ -3,18 +3,18 @@
 import cluster from 'node:cluster'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { ApiError } from './api/api-error.js'
+import { ApiError } from './backends/api/api-error.js'
 import { ConfigError, loadConfig } from './config/load.js'
 import { didYouMean } from './config/nearest.js'
 import { checkExposure, configureServer } from './config/profile.js'
-import { createLog, LogOutput, levelOf } from './log.js'
-import { Gateway } from './primary/gateway.js'
-import { EventSource } from './primary/gateway-events.js'
-import { PrimaryApi } from './primary/primary-api.js'
-import { Reload } from './primary/reload.js'
-import { Telemetry } from './primary/telemetry.js'
-import { checkReload } from './primary/usable.js'
-import { WorkerPool } from './primary/worker-pool.js'
+import { createLog, LogOutput, levelOf } from './base/log.js'
+import { Gateway } from './processes/primary/gateway.js'
+import { EventSource } from './processes/primary/gateway-events.js'
+import { PrimaryApi } from './processes/primary/primary-api.js'
+import { Reload } from './processes/primary/reload.js'
+import { Telemetry } from './processes/primary/telemetry.js'
+import { checkReload } from './processes/primary/usable.js'
+import { WorkerPool } from './processes/primary/worker-pool.js'
 
 /** @import { Logger } from 'pino' */
 
@@ -23,10 +23,10 @@ export { ApiError, ConfigError, Gateway }
 const OPTIONS = ['file', 'config', 'hooks', 'log']
 
 /**
- * @typedef {import('./api/server-api.js').Command} Command
- * @typedef {import('./api/server-api.js').Outcome} Outcome
- * @typedef {import('./api/server-api.js').PublishOptions} PublishOptions
- * @typedef {import('./api/server-api.js').Position} Position
+ * @typedef {import('./backends/api/server-api.js').Command} Command
+ * @typedef {import('./backends/api/server-api.js').Outcome} Outcome
+ * @typedef {import('./backends/api/server-api.js').PublishOptions} PublishOptions
+ * @typedef {import('./backends/api/server-api.js').Position} Position
  *
  * @typedef {object} GatewayOptions
  * @property {string | URL} [file] a configuration file, .json or .yaml
@@ -134,7 +134,7 @@ export async function createGateway(options = {}) {
     const { url } = pool
     ownLog.info({ url, api_key: key }, 'development profile: anonymous clients, generated API key')
   }
-  /** @type {import('./api/server-api.js').Send} */
+  /** @type {import('./backends/api/server-api.js').Send} */
   const send = (name, text, repeatable) => api.send(name, text, repeatable)
   return new Gateway({ pool, send, events: events.emitter, owned: events.owned, stop, reload })
 }

@@ -1,7 +1,7 @@
 // First and last subscribers of a channel that come and go at once, over two workers.
 
-import { startGateway } from './gateway.js'
-import { RawClient } from './raw-client.js'
+import { startGateway } from './kit/gateway.js'
+import { RawClient } from './kit/raw-client.js'
 
 const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true }
 const config = {

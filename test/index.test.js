@@ -4,8 +4,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t from 'tap'
-import { freePort } from './gateway.js'
-import { RawClient } from './raw-client.js'
+import { freePort } from './kit/gateway.js'
+import { RawClient } from './kit/raw-client.js'
 
 const library = new URL('../src/index.js', import.meta.url).href
 

@@ -1,9 +1,9 @@
 // What clients can do to the memory of the embedded broker.
 
 import t from 'tap'
-import { config, kept, open } from './fleet.js'
-import { startGateway } from './gateway.js'
-import { RawClient } from './raw-client.js'
+import { config, kept, open } from './kit/fleet.js'
+import { startGateway } from './kit/gateway.js'
+import { RawClient } from './kit/raw-client.js'
 
 const KB = 1024
 /** Commands in one frame. */

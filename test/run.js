@@ -24,7 +24,7 @@ import { availableParallelism } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { drivers, skipDriver } from './drivers.js'
+import { drivers, skipDriver } from './kit/drivers.js'
 import { addFault, counting, newOutcome, tail } from './outcome.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))

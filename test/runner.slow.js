@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { until } from './fleet.js'
+import { until } from './kit/fleet.js'
 
 const runner = fileURLToPath(new URL('run.js', import.meta.url))
 
@@ -189,7 +189,7 @@ const timer = setInterval(() => {
 })
 
 t.test('TEST_DRIVER=node leaves uWebSockets.js out and says so', async t => {
-  const file = `import { drivers } from './drivers.js'
+  const file = `import { drivers } from './kit/drivers.js'
 console.log('ok 1 - ' + drivers.join() + ' ' + process.env.TEST_DRIVER + '\\n1..1')
 if (drivers.join() !== 'node') process.exitCode = 1`
   const dir = t.testdir({

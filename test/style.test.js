@@ -32,7 +32,7 @@ const LAYERS = [
   ['cli'],
 ]
 /** Served to the demo page beside its own files, from outside of src/. */
-const SERVED = ['src/demo/page/long-poll-socket.js', 'src/charts/uplot.js']
+const SERVED = ['src/pages/demo/page/long-poll-socket.js', 'src/pages/web/uplot.js']
 /** The only file that knows blessed, and who loads it: when there is something to be drawn. */
 const BLESSED = 'dashboard/terminal/terminal.js'
 const LOADS_BLESSED = ['src/cli/dashboard.js', 'fleet/status/index.js']
@@ -40,7 +40,7 @@ const LOADS_BLESSED = ['src/cli/dashboard.js', 'fleet/status/index.js']
 const OPEN_TO_DASHBOARD =
   /^(?:dashboard\/|blessed$|node:|src\/(?:terminal-text|stats\/(?:schema|limits))\.js$)/
 /** They start the dashboard, each in its way. */
-const STARTS_DASHBOARD = ['src/cli/dashboard.js', 'src/primary/terminal-view.js']
+const STARTS_DASHBOARD = ['src/cli/dashboard.js', 'src/processes/primary/terminal-view.js']
 /** It runs the fleet's commands. */
 const STARTS_FLEET = 'src/cli/main.js'
 /** What the fleet may know of the gateway: what is published, and what has nothing to do with it. */
@@ -54,12 +54,12 @@ const PACKAGES_OF_FLEET = [['@aws-sdk/client-ec2', 'fleet/providers/ec2']]
 const FLEET_ROOTS =
   /^fleet\/(?:cli\/|drone\/(?:bootstrap|main)\.js$|controller\/daemon\.js$|runner\/supervisor\.js$)/
 const ROOTS = [
-  'src/child-process.js',
-  'src/worker/main.js',
-  'src/queues/main.js',
-  'src/primary/worker-pool.js',
-  'src/primary/telemetry.js',
-  'src/primary/serve.js',
+  'src/base/child-process.js',
+  'src/processes/worker/main.js',
+  'src/processes/queues/main.js',
+  'src/processes/primary/worker-pool.js',
+  'src/processes/primary/telemetry.js',
+  'src/processes/primary/serve.js',
   'src/index.js',
 ]
 
@@ -128,10 +128,10 @@ const importsWhere = condition =>
   )
 
 t.test('imports are found where they are', async t => {
-  t.ok(graph.get('src/worker/main.js')?.includes('src/hub/hub.js'))
-  t.ok(graph.get('src/worker/main.js')?.includes('src/demo/index.js'), 'later ones, too')
-  t.ok(graph.get('src/server/node.js')?.includes('ws'))
-  t.notOk(graph.get('src/hub/hub.js')?.includes('src/session/session.js'), 'types are none')
+  t.ok(graph.get('src/processes/worker/main.js')?.includes('src/channels/hub/hub.js'))
+  t.ok(graph.get('src/processes/worker/main.js')?.includes('src/pages/demo/index.js'), 'later ones, too')
+  t.ok(graph.get('src/clients/server/node.js')?.includes('ws'))
+  t.notOk(graph.get('src/channels/hub/hub.js')?.includes('src/clients/session/session.js'), 'types are none')
 })
 
 t.test('every file belongs to a layer, and imports go downward only', async t => {
@@ -170,13 +170,13 @@ t.test('there are no cycles', async t => {
 t.test('drivers are named only where the parts are put together', async t => {
   const wrong = importsWhere((file, target) => {
     const outside = (/** @type {string} */ folder) => !file.startsWith(folder) && !ROOTS.includes(file)
-    if (target === 'src/server/uws.js' || target === 'src/server/node.js')
-      return file !== 'src/server/index.js'
-    if (/^src\/server\/(?:uws|node)/.test(target)) return !file.startsWith('src/server/')
-    if (target === 'ws' || target === 'uWebSockets.js') return outside('src/server/')
+    if (target === 'src/clients/server/uws.js' || target === 'src/clients/server/node.js')
+      return file !== 'src/clients/server/index.js'
+    if (/^src\/server\/(?:uws|node)/.test(target)) return !file.startsWith('src/clients/server/')
+    if (target === 'ws' || target === 'uWebSockets.js') return outside('src/clients/server/')
     // A worker knows no engine; the primary keeps the state of the node's own broker.
-    if (target === 'src/broker/embedded/host.js') return outside('src/broker/')
-    return /^src\/broker\/\w+\//.test(target) && !file.startsWith('src/broker/')
+    if (target === 'src/channels/broker/embedded/host.js') return outside('src/channels/broker/')
+    return /^src\/broker\/\w+\//.test(target) && !file.startsWith('src/channels/broker/')
   })
   t.same(wrong, [])
 })

@@ -4,4 +4,4 @@
 import { readdirSync } from 'node:fs'
 
 const files = readdirSync(new URL('.', import.meta.url), { recursive: true, encoding: 'utf8' })
-for (const file of files.filter(name => name.endsWith('.unit.js')).sort()) await import(`./${file}`)
+for (const file of files.filter(name => name.endsWith('.unit.js')).sort()) await import(`.//${file}`)

@@ -21,7 +21,7 @@ import { BACK, blockColumns, blockTitle, detailPage, figure, packBlocks, rule } 
 import { shown } from '../view/state.js'
 import { historyOf } from './charts.js'
 
-/** @import { WorkerSample } from '../../src/stats/schema.js' */
+/** @import { WorkerSample } from '../../src/metrics/schema.js' */
 /** @import { Panel, State } from '../state.js' */
 /** @import { Line, Span } from '../terminal/line.js' */
 

@@ -4,7 +4,7 @@ import { lineWidth, sideBySide } from '../terminal/line.js'
 import { fitItems, justified, named, wrapped } from '../view/parts.js'
 import { shown } from '../view/state.js'
 
-/** @import { ProcessSample, Snapshot } from '../../src/stats/schema.js' */
+/** @import { ProcessSample, Snapshot } from '../../src/metrics/schema.js' */
 /** @import { Panel, State } from '../state.js' */
 /** @import { Line } from '../terminal/line.js' */
 

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../src/stats/limits.js'
+import { LIMITS } from '../../src/metrics/limits.js'
 import { healthMark, ms, percent, size } from '../format.js'
 import { helpOf } from '../view/panels.js'
 

@@ -4,7 +4,7 @@ import { fitItems, named, rule } from '../view/parts.js'
 import { shown } from '../view/state.js'
 import { fitting } from '../view/table.js'
 
-/** @import { ConsumerFigures, RepublisherFigures } from '../../src/stats/schema.js' */
+/** @import { ConsumerFigures, RepublisherFigures } from '../../src/metrics/schema.js' */
 /** @import { Panel, Snapshot, State } from '../state.js' */
 /** @import { Line } from '../terminal/line.js' */
 

@@ -13,7 +13,7 @@ import {
 } from '../format.js'
 import { choose } from '../view/table.js'
 
-/** @import { Snapshot, WorkerSample, WorkerView } from '../../src/stats/schema.js' */
+/** @import { Snapshot, WorkerSample, WorkerView } from '../../src/metrics/schema.js' */
 /** @import { Line } from '../terminal/line.js' */
 
 /**
@@ -40,7 +40,7 @@ import { choose } from '../view/table.js'
  * @param {number} column.width @param {number} column.rank
  * @param {(figures: Figures, interval: number) => number} column.value interval: ms
  * @param {(value: number) => string} column.format
- * @param {keyof typeof import('../../src/stats/limits.js').LIMITS} [column.limit] colours the figure
+ * @param {keyof typeof import('../../src/metrics/limits.js').LIMITS} [column.limit] colours the figure
  * @param {boolean} [column.totalHealth] whether the total is coloured by the limit, too
  * @param {boolean} [column.green] whether a healthy figure is green
  * @returns {Column}

@@ -6,7 +6,7 @@ import { shown } from '../view/state.js'
 import { FRAME_ROWS, table } from '../view/table.js'
 import { chosenColumns } from './worker-columns.js'
 
-/** @import { WorkerView } from '../../src/stats/schema.js' */
+/** @import { WorkerView } from '../../src/metrics/schema.js' */
 /** @import { Panel, Snapshot, State } from '../state.js' */
 /** @import { Line } from '../terminal/line.js' */
 

@@ -48,7 +48,7 @@ export class HttpSource {
     this.#request?.destroy()
   }
 
-  /** @param {import('../../src/stats/schema.js').StatsCommand} command */
+  /** @param {import('../../src/metrics/schema.js').StatsCommand} command */
   send(command) {
     if (this.#token === '') return this.#link.answer(command.type, 'not connected to a gateway')
     this.#call('POST', '/api/command', command).then(

@@ -1,6 +1,6 @@
-import { SCHEMA_VERSION } from '../../src/stats/schema.js'
+import { SCHEMA_VERSION } from '../../src/metrics/schema.js'
 
-/** @import { Hello, StatsCommand, StatsMessage } from '../../src/stats/schema.js' */
+/** @import { Hello, StatsCommand, StatsMessage } from '../../src/metrics/schema.js' */
 
 /**
  * The source of the figures. An implementation MUST reconnect forever after `start`, MUST report a link change

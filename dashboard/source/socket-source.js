@@ -26,7 +26,7 @@ export class SocketSource {
     this.#socket?.destroy()
   }
 
-  /** @param {import('../../src/stats/schema.js').StatsCommand} command */
+  /** @param {import('../../src/metrics/schema.js').StatsCommand} command */
   send(command) {
     if (this.#socket?.writable) this.#socket.write(`${JSON.stringify(command)}\n`)
     else this.#link.answer(command.type, 'not connected to a gateway')

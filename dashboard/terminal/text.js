@@ -1,6 +1,6 @@
 // Untrusted text (a log line, a channel name) must never move the cursor, set colours or write from right to left.
 
-import { CONTROLS } from '../../src/terminal-text.js'
+import { CONTROLS } from '../../src/base/terminal-text.js'
 
 /** Escape sequences, removed with their parameters: `ESC [31m` does not leave `[31m`. */
 const ESCAPE_SEQUENCES =

@@ -2,7 +2,7 @@
 
 import { chmod, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { COMMAND } from '../../src/version.js'
+import { COMMAND } from '../../src/base/version.js'
 import { ControlConnection } from './control-connection.js'
 import { allowedTargets } from './launch.js'
 import { contradiction } from './shares.js'

@@ -4,7 +4,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { escapeControls } from '../../src/terminal-text.js'
+import { escapeControls } from '../../src/base/terminal-text.js'
 import { PROVIDERS } from '../providers/index.js'
 import { ControlServer } from './control-server.js'
 import { FleetCsv, statisticsLine } from './csv.js'

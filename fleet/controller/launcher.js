@@ -2,7 +2,7 @@
 
 import { EventEmitter } from 'node:events'
 import { didYouMean } from '../../src/config/nearest.js'
-import { COMMAND } from '../../src/version.js'
+import { COMMAND } from '../../src/base/version.js'
 import { LaunchError, ProviderError } from '../providers/contract.js'
 import { launchConfigs, listIds, missingText, waitForDrones } from './launch.js'
 import { hostAndPort } from './links.js'

@@ -1,6 +1,6 @@
 // Looks for disconnected drones, and relaunches those that died.
 
-import { COMMAND } from '../../src/version.js'
+import { COMMAND } from '../../src/base/version.js'
 
 /** @typedef {import('./drone.js').Drone} Drone */
 /** @typedef {import('../providers/contract.js').Provider} Provider */

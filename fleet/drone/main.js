@@ -12,8 +12,8 @@
 
 import { fork } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
-import { escapeControls } from '../../src/terminal-text.js'
-import { packageVersion } from '../../src/version.js'
+import { escapeControls } from '../../src/base/terminal-text.js'
+import { packageVersion } from '../../src/base/version.js'
 import { Agent } from './agent.js'
 import { parseConfig } from './config.js'
 import { runEngine } from './engine-process.js'

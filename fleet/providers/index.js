@@ -1,6 +1,6 @@
 // Where drones are launched: processes of this machine (local.js), or instances of Amazon EC2 (ec2/). contract.js says
 // what a provider must do; a row below adds one, in the order of the help.
-// May import: src/doctor, fleet/program.js, fleet/files.js and the provider's own SDK; nothing of the controller.
+// May import: src/metrics/doctor, fleet/program.js, fleet/files.js and the provider's own SDK; nothing of the controller.
 // Promises: an unused provider loads no SDK; everything that is launched ends by itself.
 
 import { FLAGS as EC2_FLAGS, HELP as EC2_HELP } from './ec2/options.js'

@@ -6,7 +6,7 @@ import { access, open, readdir, readFile, rm, writeFile } from 'node:fs/promises
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { makeFolder } from '../../src/doctor/index.js'
+import { makeFolder } from '../../src/metrics/doctor/index.js'
 import { LaunchError, ProviderError } from './contract.js'
 import { findDrones, handleOf, isAlive, killOrphans, signal } from './processes.js'
 

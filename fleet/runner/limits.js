@@ -1,6 +1,6 @@
 // Limits of the command line: `--max-p99 200ms`. A run that breaks one ends with exit status 1.
 
-import { bytes, count, milliseconds } from '../../src/charts/format.js'
+import { bytes, count, milliseconds } from '../../src/pages/web/format.js'
 import { UsageError } from '../../src/cli/args.js'
 import { losses } from './result.js'
 

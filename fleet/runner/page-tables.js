@@ -1,10 +1,10 @@
 // The tables of a run's page. Several runs stand side by side: a column or a group of rows each.
 
-import { bytes, count, formatValue, milliseconds, percent } from '../../src/charts/format.js'
+import { bytes, count, formatValue, milliseconds, percent } from '../../src/pages/web/format.js'
 
 /** @typedef {import('./result.js').RunResult} RunResult */
 /** @typedef {import('./result.js').StepResult} StepResult */
-/** @typedef {import('../../src/report/sections.js').Table} Table */
+/** @typedef {import('../../src/pages/report/sections.js').Table} Table */
 /** @typedef {{label: string, result: RunResult}} Shown */
 
 const NOTHING = '–'

@@ -1,10 +1,10 @@
 // The page of one run, or of several side by side.
 
-import { count, milliseconds, percent } from '../../src/charts/format.js'
-import { readRuns } from '../../src/report/index.js'
-import { renderPage } from '../../src/report/page.js'
-import { waitOf } from '../../src/stats/tick-histogram.js'
-import { packageVersion } from '../../src/version.js'
+import { count, milliseconds, percent } from '../../src/pages/web/format.js'
+import { readRuns } from '../../src/pages/report/index.js'
+import { renderPage } from '../../src/pages/report/page.js'
+import { waitOf } from '../../src/metrics/tick-histogram.js'
+import { packageVersion } from '../../src/base/version.js'
 import {
   accountingTable,
   comparisonTable,
@@ -18,8 +18,8 @@ import {
 import { factsOf, verdictOf } from './summary.js'
 
 /** @typedef {import('./result.js').RunResult} RunResult */
-/** @typedef {import('../../src/report/sections.js').Section} Section */
-/** @typedef {import('../../src/report/sections.js').Table} Table */
+/** @typedef {import('../../src/pages/report/sections.js').Section} Section */
+/** @typedef {import('../../src/pages/report/sections.js').Table} Table */
 
 /**
  * @typedef {object} PageRun
@@ -98,7 +98,7 @@ const MOST_PLOTS = 16
 
 /**
  * @param {import('./page-tables.js').Shown[]} runs
- * @returns {import('../../src/report/sections.js').Histograms | null} null: no messages
+ * @returns {import('../../src/pages/report/sections.js').Histograms | null} null: no messages
  */
 function latencyHistograms(runs) {
   const shown = runs

@@ -3,14 +3,14 @@
 //   plan.js -> gateway-process.js, processes.js (supervisor.js) -> step-run.js, snapshots.js, target.js -> result.js,
 //   limits.js, gateway-figures.js -> page.js, page-tables.js, summary.js
 //
-// May import: controller/, scenarios/, statistics/, src/report and src/charts; never drone/ or cli/.
+// May import: controller/, scenarios/, statistics/, src/pages/report and src/pages/web; never drone/ or cli/.
 // Promises: everything a run started ends with it, even if the runner is killed; measurements before a failure are
 // kept; every message is accounted for.
 
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeFolder } from '../../src/doctor/index.js'
-import { packageVersion } from '../../src/version.js'
+import { makeFolder } from '../../src/metrics/doctor/index.js'
+import { packageVersion } from '../../src/base/version.js'
 import { FleetCsv } from '../controller/csv.js'
 import { Fleet } from '../controller/fleet.js'
 import { allowedTargets } from '../controller/launch.js'

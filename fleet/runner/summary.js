@@ -1,6 +1,6 @@
 // A run in a few words, during and after it.
 
-import { count, duration, milliseconds } from '../../src/charts/format.js'
+import { count, duration, milliseconds } from '../../src/pages/web/format.js'
 import { Distribution } from '../statistics/distribution.js'
 import { areCalm, forgottenIn, losses } from './result.js'
 

@@ -1,6 +1,6 @@
 // Figures of a RunResult for comparison with published ones, as text. '': unknown.
 
-import { bytes, count, formatValue, milliseconds, percent } from '../../src/charts/format.js'
+import { bytes, count, formatValue, milliseconds, percent } from '../../src/pages/web/format.js'
 
 /** @typedef {import('../runner/result.js').RunResult} RunResult */
 /** @typedef {import('../runner/result.js').StepResult} StepResult */

@@ -1,8 +1,8 @@
-// What drones measure and count (counters.js), for drone, controller, view and reports. May import: src/stats/
+// What drones measure and count (counters.js), for drone, controller, view and reports. May import: src/metrics/
 // tick-histogram.js alone, since it is part of the drone's program. Promises: distributions and counters are merged
 // without loss; percentiles are never averaged.
 
-import { bucketOf, waitOf } from '../../src/stats/tick-histogram.js'
+import { bucketOf, waitOf } from '../../src/metrics/tick-histogram.js'
 
 /** @typedef {import('../schema.js').DistributionWire} DistributionWire */
 

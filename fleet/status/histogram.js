@@ -1,6 +1,6 @@
 import { LOWER_BLOCKS } from '../../dashboard/chart/bars.js'
 import { pad, visibleWidth } from '../../dashboard/terminal/line.js'
-import { waitOf } from '../../src/stats/tick-histogram.js'
+import { waitOf } from '../../src/metrics/tick-histogram.js'
 import { fine } from './format.js'
 
 /**

@@ -1,7 +1,7 @@
 import { whole } from '../../dashboard/format.js'
 import { commonKeys, toggleView } from '../../dashboard/view/keys.js'
 import { shown, withNotice } from '../../dashboard/view/state.js'
-import { COMMAND } from '../../src/version.js'
+import { COMMAND } from '../../src/base/version.js'
 import { SETTINGS, SettingError } from '../settings.js'
 import { CHARTS } from './panels/charts.js'
 import { orderedDrones, SORTS } from './picture.js'

@@ -5,7 +5,7 @@ import { extname, resolve } from 'node:path'
 import { DEFAULTS, initialText, TRANSPORTS } from '../config/initial.js'
 import { ConfigError, loadConfig } from '../config/load.js'
 import { didYouMean } from '../config/nearest.js'
-import { COMMAND } from '../version.js'
+import { COMMAND } from '../base/version.js'
 import { UsageError } from './args.js'
 
 /** @import { Answers } from '../config/initial.js' */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { COMMAND } from '../version.js'
+import { COMMAND } from '../base/version.js'
 import { UsageError } from './args.js'
 import { findGateway } from './local-gateway.js'
 

@@ -9,9 +9,9 @@ import {
   table,
   WriteError,
   writeFiles,
-} from '../doctor/index.js'
-import { loadUws } from '../server/index.js'
-import { COMMAND } from '../version.js'
+} from '../metrics/doctor/index.js'
+import { loadUws } from '../clients/server/index.js'
+import { COMMAND } from '../base/version.js'
 import { UsageError } from './args.js'
 
 /** @import { Command } from './command.js' */

@@ -2,11 +2,11 @@
 
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
-import { listSockets } from '../stats/socket-path.js'
-import { COMMAND } from '../version.js'
+import { listSockets } from '../metrics/socket-path.js'
+import { COMMAND } from '../base/version.js'
 import { UsageError } from './args.js'
 
-/** @import { StatsCommand } from '../stats/schema.js' */
+/** @import { StatsCommand } from '../metrics/schema.js' */
 /** @import { Io } from './command.js' */
 
 /**

@@ -6,8 +6,8 @@
 
 import { ConfigError } from '../config/load.js'
 import { didYouMean } from '../config/nearest.js'
-import { escapeControls } from '../terminal-text.js'
-import { COMMAND, packageVersion } from '../version.js'
+import { escapeControls } from '../base/terminal-text.js'
+import { COMMAND, packageVersion } from '../base/version.js'
 import { parseFlags, UsageError } from './args.js'
 import { serve } from './serve.js'
 

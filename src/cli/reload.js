@@ -1,4 +1,4 @@
-import { COMMAND } from '../version.js'
+import { COMMAND } from '../base/version.js'
 import { commandGateway } from './local-gateway.js'
 
 /** @import { Command } from './command.js' */

@@ -1,4 +1,4 @@
-import { COMMAND } from '../version.js'
+import { COMMAND } from '../base/version.js'
 import { UsageError } from './args.js'
 import { commandGateway } from './local-gateway.js'
 

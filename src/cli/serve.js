@@ -1,5 +1,5 @@
 import { configureServer, generateKey } from '../config/profile.js'
-import { COMMAND } from '../version.js'
+import { COMMAND } from '../base/version.js'
 import { CONFIG_FLAG } from './command.js'
 
 /** @import { Command } from './command.js' */
@@ -67,7 +67,7 @@ Examples:
     const options = { dev: flags.dev === true, key: generateKey() }
     const start = configureServer(sources, options)
     const reload = () => configureServer(sources, options)
-    const { startPrimary } = await import('../primary/serve.js')
+    const { startPrimary } = await import('../processes/primary/serve.js')
     await startPrimary({ ...start, reload, dashboard: !flags['no-dashboard'] })
     return undefined
   },

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { COMMAND } from '../version.js'
+import { COMMAND } from '../base/version.js'
 import { MIN_BYTES } from './secrets.js'
 
 /** @returns {string} 64 hex digits */

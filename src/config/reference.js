@@ -1,7 +1,7 @@
 // All options as text: the reference in Markdown (`halley config doc` prints it, docs/config.md is its output), and the
 // defaults (`halley config defaults`).
 
-import { COMMAND } from '../version.js'
+import { COMMAND } from '../base/version.js'
 import { restrictingOptions, unsupportedOptions } from './centrifugo.js'
 import { DEFAULTS, initialText } from './initial.js'
 import {

@@ -1,6 +1,6 @@
 // What a secret of the configuration must not be: a text of the documentation, a word that everybody tries, short.
 
-import { COMMAND } from '../version.js'
+import { COMMAND } from '../base/version.js'
 
 /** @import { Config } from './load.js' */
 

@@ -5,11 +5,11 @@ import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { startGateway } from '../gateway.js'
+import { startGateway } from '../kit/gateway.js'
 import { transports } from '../guarantees/receivers.js'
-import { history, open } from '../session/support.js'
-import { TcpProxy } from '../tcp-proxy.js'
-import { needsChromium, openPage } from './browser.js'
+import { history, open } from '../clients/session/support.js'
+import { TcpProxy } from '../kit/tcp-proxy.js'
+import { needsChromium, openPage } from '../kit/browser/browser.js'
 
 needsChromium(t)
 
@@ -25,7 +25,7 @@ const FILES = {
       '<!doctype html><meta charset="utf-8"><script src="/centrifuge.js"></script><script type="module" src="/page.js"></script>',
     ),
   ],
-  '/page.js': ['text/javascript', file('./page.js')],
+  '/page.js': ['text/javascript', file('../kit/browser/page.js')],
   '/centrifuge.js': ['text/javascript', file('../../node_modules/centrifuge/dist/centrifuge.js')],
   '/client/long-poll-socket.js': ['text/javascript', file('../../client/long-poll-socket.js')],
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 import { BIN, folder } from '../dashboard/support.js'
-import { needsTmux, Tmux } from '../dashboard/tmux.js'
+import { needsTmux, Tmux } from '../kit/tmux.js'
 
 needsTmux(t)
 

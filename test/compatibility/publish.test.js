@@ -1,11 +1,11 @@
 // What the reference server does with empty payloads, versions, deltas, and pages of history.
 
 import t from 'tap'
-import { drivers } from '../drivers.js'
-import { fetch } from '../fetch.js'
-import { startGateway } from '../gateway.js'
-import { history, open, tokenClient } from '../session/support.js'
-import { StreamClient } from '../stream-client.js'
+import { drivers } from '../kit/drivers.js'
+import { fetch } from '../kit/fetch.js'
+import { startGateway } from '../kit/gateway.js'
+import { history, open, tokenClient } from '../clients/session/support.js'
+import { StreamClient } from '../kit/stream-client.js'
 import { codecs } from './support.js'
 
 const namespace = { ...open, ...history, allowed_delta_types: ['fossil'], delta_publish: false }

@@ -3,7 +3,7 @@ import t from 'tap'
 import { changesBetween, withChanges } from '../../src/config/changes.js'
 import { loadConfig } from '../../src/config/load.js'
 import { tlsOf, withTlsOf } from '../../src/config/tls-blocks.js'
-import { urlOf } from '../../src/primary/address.js'
+import { urlOf } from '../../src/processes/primary/address.js'
 import { CERT, EXPIRED, KEY, OTHER_KEY, WEAK, WEAK_KEY } from './certificates.js'
 import { directory, faultsOf } from './support.js'
 

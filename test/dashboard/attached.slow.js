@@ -3,9 +3,9 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import t from 'tap'
-import { freePort, startGateway } from '../gateway.js'
+import { freePort, startGateway } from '../kit/gateway.js'
 import { BIN, folder } from './support.js'
-import { eventually, needsTmux, Tmux } from './tmux.js'
+import { eventually, needsTmux, Tmux } from '../kit/tmux.js'
 
 needsTmux(t)
 
@@ -22,7 +22,7 @@ async function dashboard(t, args, env = {}) {
   return tmux
 }
 
-/** @param {import('../gateway.js').TestGateway} gateway */
+/** @param {import('../kit/gateway.js').TestGateway} gateway */
 const rowsOf = gateway => gateway.workerPids.slice(-2).map(pid => new RegExp(`^[ ▸] *[01] +${pid} `, 'm'))
 
 // Each test waits for a gateway and a terminal of its own.

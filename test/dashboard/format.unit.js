@@ -14,7 +14,7 @@ import {
   size,
   whole,
 } from '../../dashboard/format.js'
-import { LIMITS } from '../../src/stats/limits.js'
+import { LIMITS } from '../../src/metrics/limits.js'
 
 /**
  * @param {import('tap').Test} t

@@ -5,10 +5,10 @@ import { rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { SCHEMA_VERSION } from '../../src/stats/schema.js'
-import { mockSnapshots } from '../stats/mock.js'
+import { SCHEMA_VERSION } from '../../src/metrics/schema.js'
+import { mockSnapshots } from '../metrics/mock.js'
 
-/** @typedef {import('../../src/stats/schema.js').Snapshot} Snapshot */
+/** @typedef {import('../../src/metrics/schema.js').Snapshot} Snapshot */
 
 /**
  * @param {Parameters<typeof mockSnapshots>[0]} options
@@ -27,7 +27,7 @@ export class MockGateway {
   /** @type {Set<import('node:net').Socket>} */
   #sockets = new Set()
   #server = createServer(socket => this.#accept(socket))
-  /** @type {import('../../src/stats/schema.js').Hello | null} */
+  /** @type {import('../../src/metrics/schema.js').Hello | null} */
   #hello
   /** @type {NodeJS.Timeout | undefined} */
   #beat
@@ -35,7 +35,7 @@ export class MockGateway {
   /**
    * @param {string} path
    * @param {Snapshot[]} history the past; the newest ones are sent by `send`
-   * @param {Partial<import('../../src/stats/schema.js').Hello> | null} [hello] over what it says first; null: it says
+   * @param {Partial<import('../../src/metrics/schema.js').Hello> | null} [hello] over what it says first; null: it says
    *   nothing
    */
   constructor(path, history, hello = {}) {

@@ -4,9 +4,9 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { fetch } from '../fetch.js'
-import { freePort } from '../gateway.js'
-import { eventually, Tmux } from './tmux.js'
+import { fetch } from '../kit/fetch.js'
+import { freePort } from '../kit/gateway.js'
+import { eventually, Tmux } from '../kit/tmux.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 

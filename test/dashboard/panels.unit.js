@@ -6,7 +6,7 @@ import { initialState, reduce } from '../../dashboard/state.js'
 import { lineWidth, plain } from '../../dashboard/terminal/line.js'
 import { MIN_SIZE } from '../../dashboard/view/screen.js'
 import { withPoint } from '../../dashboard/view/state.js'
-import { mockSnapshots } from '../stats/mock.js'
+import { mockSnapshots } from '../metrics/mock.js'
 
 /** @typedef {import('../../dashboard/state.js').State} State */
 
@@ -14,7 +14,7 @@ const NOW = Date.UTC(2026, 0, 5, 13)
 const look = { unicode: true, colors: true }
 
 /**
- * @param {import('../../src/stats/schema.js').Snapshot[]} snapshots
+ * @param {import('../../src/metrics/schema.js').Snapshot[]} snapshots
  * @param {object} [options]
  * @param {{columns: number, rows: number}} [options.size]
  * @param {{unicode: boolean, colors: boolean}} [options.look]

@@ -5,10 +5,10 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
-import { socketPath } from '../../src/stats/socket-path.js'
-import { mockSnapshots } from '../stats/mock.js'
+import { socketPath } from '../../src/metrics/socket-path.js'
+import { mockSnapshots } from '../metrics/mock.js'
 import { BIN, folder, mock, open, run } from './support.js'
-import { assertRestored, needsTmux, Tmux } from './tmux.js'
+import { assertRestored, needsTmux, Tmux } from '../kit/tmux.js'
 
 needsTmux(t)
 

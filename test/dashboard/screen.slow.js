@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 import { folder, mock, open } from './support.js'
-import { needsTmux } from './tmux.js'
+import { needsTmux } from '../kit/tmux.js'
 
 needsTmux(t)
 

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 import { mock, open } from './support.js'
-import { assertRestored, needsTmux } from './tmux.js'
+import { assertRestored, needsTmux } from '../kit/tmux.js'
 
 needsTmux(t)
 

@@ -8,8 +8,8 @@ import t from 'tap'
 import { HttpSource } from '../../dashboard/source/http-source.js'
 import { Lines } from '../../dashboard/source/link.js'
 import { SocketSource } from '../../dashboard/source/socket-source.js'
-import { SCHEMA_VERSION } from '../../src/stats/schema.js'
-import { mockSnapshots } from '../stats/mock.js'
+import { SCHEMA_VERSION } from '../../src/metrics/schema.js'
+import { mockSnapshots } from '../metrics/mock.js'
 import { MockGateway } from './mock-gateway.js'
 
 const snapshots = mockSnapshots({ workers: 2, seconds: 5 })

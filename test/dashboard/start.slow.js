@@ -12,7 +12,7 @@ import {
   pidOf,
   start,
 } from './npm-start.js'
-import { eventually, needsTmux } from './tmux.js'
+import { eventually, needsTmux } from '../kit/tmux.js'
 
 needsTmux(t)
 
@@ -25,7 +25,7 @@ t.test('the gateway may run on without dashboard: its log lines go on in the ter
   await tmux.until('the gateway keeps running')
   t.ok(await becomesHealthy(port))
   const shell = Number(await tmux.display('pane_pid'))
-  const worker = (await descendants(shell)).find(({ command }) => command.includes('src/worker/main.js'))
+  const worker = (await descendants(shell)).find(({ command }) => command.includes('src/processes/worker/main.js'))
   process.kill(/** @type {{pid: number}} */ (worker).pid, 'SIGKILL')
   await tmux.until('worker died')
   await tmux.keys('C-c')

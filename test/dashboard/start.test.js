@@ -1,7 +1,7 @@
 import t from 'tap'
-import { fetch } from '../fetch.js'
+import { fetch } from '../kit/fetch.js'
 import { becomesHealthy, health, isFree, start } from './npm-start.js'
-import { needsTmux } from './tmux.js'
+import { needsTmux } from '../kit/tmux.js'
 
 needsTmux(t)
 

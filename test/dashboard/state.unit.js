@@ -2,7 +2,7 @@ import t from 'tap'
 import { isStale, orderedWorkers, SORTS, SPAN } from '../../dashboard/picture.js'
 import { initialState, reduce } from '../../dashboard/state.js'
 import { shown } from '../../dashboard/view/state.js'
-import { mockSnapshots } from '../stats/mock.js'
+import { mockSnapshots } from '../metrics/mock.js'
 
 /** @typedef {import('../../dashboard/state.js').State} State */
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { MockGateway, recentSnapshots } from './mock-gateway.js'
-import { Tmux } from './tmux.js'
+import { Tmux } from '../kit/tmux.js'
 
 export const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 

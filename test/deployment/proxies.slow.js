@@ -13,12 +13,12 @@ import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import WebSocket from 'ws'
 import { parse } from 'yaml'
 import { LongPollSocket } from '../../client/long-poll-socket.js'
-import { ApiClient } from '../../src/api/client.js'
-import { startGateway } from '../gateway.js'
-import { withoutProgram } from '../needs.js'
-import { makeAuthority } from '../redis/certificates.js'
-import { freePort, startRedis, until, withoutRedis } from '../redis/servers.js'
-import { testdir } from '../testdir.js'
+import { ApiClient } from '../../src/backends/api/client.js'
+import { startGateway } from '../kit/gateway.js'
+import { withoutProgram } from '../kit/needs.js'
+import { makeAuthority } from '../channels/broker/redis/certificates.js'
+import { freePort, startRedis, until, withoutRedis } from '../kit/servers/redis.js'
+import { testdir } from '../kit/testdir.js'
 import {
   adapted,
   get,

@@ -3,10 +3,10 @@
 import { once } from 'node:events'
 import t from 'tap'
 import WebSocket from 'ws'
-import { makeToken } from '../auth/jwt.js'
-import { startGateway } from '../gateway.js'
-import { RawClient } from '../raw-client.js'
-import { at, forged, SECRET, token } from '../session/support.js'
+import { makeToken } from '../clients/auth/jwt.js'
+import { startGateway } from '../kit/gateway.js'
+import { RawClient } from '../kit/raw-client.js'
+import { at, forged, SECRET, token } from '../clients/session/support.js'
 import { readPage } from './blocks.js'
 
 const page = readPage('docs/connect.md')

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
 import { operations, resolve } from '../../scripts/api-page.js'
-import { methods } from '../../src/api/methods.js'
-import { flag, ignored, payload, raw, string, strings, tags } from '../../src/api/params.js'
+import { methods } from '../../src/backends/api/methods.js'
+import { flag, ignored, payload, raw, string, strings, tags } from '../../src/backends/api/params.js'
 
-/** @import { Field } from '../../src/api/params.js' */
+/** @import { Field } from '../../src/backends/api/params.js' */
 
 const document = parse(readFileSync(new URL('../../docs/openapi.yaml', import.meta.url), 'utf8'))
 const listed = operations(document)

@@ -4,7 +4,7 @@
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
-import { fetch } from '../fetch.js'
+import { fetch } from '../kit/fetch.js'
 import { next, startExample } from './example.js'
 
 const example = await startExample(t, 'chat', {})

@@ -1,7 +1,7 @@
 // A drone without its controller: it goes on for a while, and then lets its clients go.
 
 import t from 'tap'
-import { startGateway } from '../gateway.js'
+import { startGateway } from '../kit/gateway.js'
 import { startDrone } from './agent-process.js'
 
 const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { readLedger } from '../../fleet/drone/engine/payload.js'
-import { startGateway } from '../gateway.js'
+import { startGateway } from '../kit/gateway.js'
 import { lives, startDrone } from './agent-process.js'
 
 const gateway = await startGateway(t, {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { freePort, startGateway } from '../gateway.js'
+import { freePort, startGateway } from '../kit/gateway.js'
 import { lives, startDrone } from './agent-process.js'
 
 const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })

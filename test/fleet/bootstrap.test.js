@@ -3,7 +3,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { startGateway } from '../gateway.js'
+import { startGateway } from '../kit/gateway.js'
 import { machinesOf, program } from './bootstrap-machines.js'
 import { fleetFolder, OPEN_GATEWAY, openFleet, until } from './controller/fleet-rig.js'
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { signal } from '../../fleet/providers/processes.js'
 import { SETTINGS } from '../../fleet/settings.js'
-import { startGateway } from '../gateway.js'
+import { startGateway } from '../kit/gateway.js'
 import { OPEN_GATEWAY } from './controller/fleet-rig.js'
 import { FleetCli } from './fleet-cli.js'
 

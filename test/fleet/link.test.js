@@ -4,7 +4,7 @@ import { connect } from 'node:tls'
 import t from 'tap'
 import { MAX_LINE } from '../../fleet/link/link.js'
 import { dialLink, listenLinks } from '../../fleet/link/tls.js'
-import { withoutProgram } from '../needs.js'
+import { withoutProgram } from '../kit/needs.js'
 
 const SECRET = 'ab'.repeat(32)
 const host = '127.0.0.1'

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { packProgram, readProgram, saveProgram, sourcesOf, withoutComments } from '../../fleet/program.js'
-import { packageVersion } from '../../src/version.js'
+import { packageVersion } from '../../src/base/version.js'
 
 const run = promisify(execFile)
 
@@ -28,7 +28,7 @@ t.test('the program is its source files, and the same each time', async t => {
   t.strictSame(different, [])
   const paths = files.map(([path]) => path)
   t.strictSame(paths, [...paths].sort())
-  t.ok(paths.includes('src/stats/tick-histogram.js'), 'also what is imported from elsewhere')
+  t.ok(paths.includes('src/metrics/tick-histogram.js'), 'also what is imported from elsewhere')
 })
 
 t.test('it runs in a folder with nothing else', async t => {
@@ -49,7 +49,7 @@ t.test('it runs in a folder with nothing else', async t => {
 })
 
 t.test('a source that needs a package is refused', async t => {
-  await t.rejects(sourcesOf('src/server/node.js'), {
+  await t.rejects(sourcesOf('src/clients/server/node.js'), {
     message: /^src\/\S+\.js imports ws: a drone has only what Node has$/,
   })
 })

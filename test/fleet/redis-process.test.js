@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { RedisProcess } from '../../fleet/runner/processes.js'
-import { withoutProgram } from '../needs.js'
+import { withoutProgram } from '../kit/needs.js'
 import { processesWith } from './run-rig.js'
 
 t.test(

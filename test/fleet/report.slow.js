@@ -5,8 +5,8 @@ import http from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { makePage } from '../../fleet/runner/page.js'
-import { isOfPage, needsChromium, openPage } from '../browser/browser.js'
-import { csvText } from '../report/rows.js'
+import { isOfPage, needsChromium, openPage } from '../kit/browser/browser.js'
+import { csvText } from '../pages/report/rows.js'
 import { latency, result, step } from './run-figures.js'
 
 needsChromium(t)

@@ -1,7 +1,7 @@
 // The real view on real terminals of all kinds, and its ends.
 
 import t from 'tap'
-import { assertRestored, needsTmux } from '../dashboard/tmux.js'
+import { assertRestored, needsTmux } from '../kit/tmux.js'
 import { open, snapshots } from './status-terminal.js'
 
 needsTmux(t)

@@ -1,7 +1,7 @@
 // The real view on a real terminal: what is seen, what keys do, and that the terminal is given back.
 
 import t from 'tap'
-import { assertRestored, needsTmux } from '../dashboard/tmux.js'
+import { assertRestored, needsTmux } from '../kit/tmux.js'
 import { open } from './status-terminal.js'
 
 needsTmux(t)

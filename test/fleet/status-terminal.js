@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { Tmux } from '../dashboard/tmux.js'
+import { Tmux } from '../kit/tmux.js'
 import { mockSnapshots } from './mock-snapshot.js'
 
 const PROGRAM = fileURLToPath(new URL('status-program.js', import.meta.url))

@@ -1,7 +1,7 @@
 // Delivery guarantees, tested over every transport.
 
-import { startGateway } from '../gateway.js'
-import { TcpProxy } from '../tcp-proxy.js'
+import { startGateway } from '../kit/gateway.js'
+import { TcpProxy } from '../kit/tcp-proxy.js'
 import { randomness, textOf } from './account.js'
 import { receivers, transports } from './receivers.js'
 
@@ -74,7 +74,7 @@ const payload = n => ({ n, text: textOf(n) })
 
 /**
  * Publishes the numbers from..to, one after another.
- * @param {import('../gateway.js').TestGateway} gateway
+ * @param {import('../kit/gateway.js').TestGateway} gateway
  * @param {string} channel
  * @param {number} from
  * @param {number} to

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { skipDriver } from '../drivers.js'
-import { skipFile } from '../needs.js'
+import { skipDriver } from '../kit/drivers.js'
+import { skipFile } from '../kit/needs.js'
 import { LARGE, testGuarantees } from './suite.js'
 
 skipFile(t, skipDriver('uws'))

@@ -4,7 +4,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { unless, withoutProgram } from '../needs.js'
+import { unless, withoutProgram } from '../kit/needs.js'
 
 const INSIDE = 'TEST_INSIDE_HOSTS'
 const NAMESPACES = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc']

@@ -3,8 +3,8 @@
 
 import './enter.js'
 import t from 'tap'
-import { config, connect, counts, missedOrders, numbers } from '../redis/orders.js'
-import { pause, until } from '../redis/servers.js'
+import { config, connect, counts, missedOrders, numbers } from '../channels/broker/redis/orders.js'
+import { pause, until } from '../kit/servers/redis.js'
 import { freeze, Network } from './network.js'
 import { startNodeOn, startRedisOn } from './programs.js'
 
@@ -19,7 +19,7 @@ async function startNodes(t, more = {}) {
   return Promise.all([hostA, hostB].map(host => startNodeOn(t, host, redis.address, { config: both })))
 }
 
-/** @type {Record<string, (node: import('../gateway.js').TestGateway) => (() => void)>} starts it, returns its end */
+/** @type {Record<string, (node: import('../kit/gateway.js').TestGateway) => (() => void)>} starts it, returns its end */
 const faults = {
   'cannot reach Redis': () => {
     network.part(redisHost, hostB)

@@ -2,9 +2,9 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { startNode } from '../redis/nodes.js'
-import { SentinelSet } from '../redis/sentinels.js'
-import { serverArgs, spawnRedis, until } from '../redis/servers.js'
+import { startNode } from '../channels/broker/redis/nodes.js'
+import { SentinelSet } from '../kit/servers/sentinels.js'
+import { serverArgs, spawnRedis, until } from '../kit/servers/redis.js'
 
 /** @import { Host } from './network.js' */
 
@@ -16,7 +16,7 @@ const GATEWAY_PORT = 8000
 /**
  * @param {any} t ends with this test
  * @param {Host} host
- * @param {import('../redis/servers.js').RedisOptions} [options]
+ * @param {import('../kit/servers/redis.js').RedisOptions} [options]
  */
 export const startRedisOn = (t, host, options = {}) =>
   spawnRedis(t, (port, dir) => serverArgs({ ...options, port, dir, host }), {
@@ -43,7 +43,7 @@ export const startNodeOn = (t, host, address, options = {}) =>
  * Starts a master, its replicas, and their sentinels, each on a host of its own.
  * @param {any} t ends with this test
  * @param {{servers: Host[], sentinels: Host[], name?: string, downAfter?: number, failoverTimeout?: number,
- *   redis?: import('../redis/servers.js').RedisOptions}} options the first of `servers` is the master; times in ms
+ *   redis?: import('../kit/servers/redis.js').RedisOptions}} options the first of `servers` is the master; times in ms
  * @returns {Promise<SentinelSet>} they know each other
  */
 export async function startSentinelsOn(

@@ -2,9 +2,9 @@
 
 import './enter.js'
 import t from 'tap'
-import { channels } from '../redis/nodes.js'
-import { pause, until } from '../redis/servers.js'
-import { audit, begin, Listener, Load, SdkListener, unrecoveredCounts } from '../redis/traffic.js'
+import { channels } from '../channels/broker/redis/nodes.js'
+import { pause, until } from '../kit/servers/redis.js'
+import { audit, begin, Listener, Load, SdkListener, unrecoveredCounts } from '../channels/broker/redis/traffic.js'
 import { freeze, Network } from './network.js'
 import { startNodeOn, startRedisOn } from './programs.js'
 
@@ -34,7 +34,7 @@ let number = 0
  * @param {object} options
  * @param {() => Promise<void>} options.fault
  * @param {boolean} [options.stays] clients must not lose a connection or a subscription
- * @param {import('../gateway.js').TestGateway[]} [options.publishers] nodes that are published to
+ * @param {import('../kit/gateway.js').TestGateway[]} [options.publishers] nodes that are published to
  */
 const trial = (name, { fault, stays = false, publishers = [a, b] }) =>
   t.test(name, async t => {

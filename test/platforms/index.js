@@ -229,7 +229,7 @@ async function main() {
   if (cells.length === 0) cells.push(...CELLS.filter(({ kind }) => kind !== '-slow'))
   const reason = impossible()
   if (reason) {
-    // As of test/needs.js: CI=true leaves nothing out.
+    // As of test/kit/needs.js: CI=true leaves nothing out.
     const failed = process.env.CI === 'true'
     console.log(`${failed ? 'FAILED' : 'Skipped'}: ${reason}`)
     return summarize({ pass: 0, fail: failed ? cells.length : 0, skip: failed ? 0 : cells.length })

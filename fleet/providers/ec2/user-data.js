@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { recipes } from '../../../src/doctor/index.js'
+import { recipes } from '../../../src/metrics/doctor/index.js'
 import { sourcesOf, withoutComments } from '../../program.js'
 import { ProviderError } from '../contract.js'
 

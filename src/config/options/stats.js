@@ -1,4 +1,4 @@
-import { COMMAND } from '../../version.js'
+import { COMMAND } from '../../base/version.js'
 import { bool, duration, int, newWorkers, string } from './make.js'
 
 export const statsOptions = newWorkers([

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { assertRestored, Tmux } from '../tmux.js'
+import { assertRestored, Tmux } from '../../kit/tmux.js'
 
 const PROGRAM = fileURLToPath(new URL('program.js', import.meta.url))
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
-import { eventually, needsTmux } from '../tmux.js'
+import { eventually, needsTmux } from '../../kit/tmux.js'
 import { childrenOf, isLeft, start, stateOf } from './on-terminal.js'
 
 needsTmux(t)

@@ -2,7 +2,7 @@ import t from 'tap'
 import { dialLink } from '../../../fleet/link/tls.js'
 import { local } from '../../../fleet/providers/local.js'
 import { isAlive, signal } from '../../../fleet/providers/processes.js'
-import { startGateway } from '../../gateway.js'
+import { startGateway } from '../../kit/gateway.js'
 import { fleetFolder, OPEN_GATEWAY, openFleet, until } from './fleet-rig.js'
 
 /** @param {any} plan */

@@ -14,7 +14,7 @@ import { machineFacts, machineUsage, ProcessUsage } from '../../../fleet/drone/m
 import { dialLink } from '../../../fleet/link/tls.js'
 import { saveProgram } from '../../../fleet/program.js'
 import { Distributions } from '../../../fleet/statistics/distribution.js'
-import { testdir } from '../../testdir.js'
+import { testdir } from '../../kit/testdir.js'
 import { until } from './fleet-rig.js'
 
 /** As a real drone says them, so that the shapes cannot be stricter than what comes. */

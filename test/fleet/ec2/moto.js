@@ -7,8 +7,8 @@ import { createServer, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { freePort } from '../../gateway.js'
-import { pythonPrograms } from '../../python-packages.js'
+import { freePort } from '../../kit/gateway.js'
+import { pythonPrograms } from '../../kit/python-packages.js'
 
 /** The version that the tests were written against; .ci/run installs the same one. */
 const VERSION = '5.2.5'

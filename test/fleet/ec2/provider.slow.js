@@ -10,7 +10,7 @@ import t from 'tap'
 import { packProgram, readProgram, saveProgram } from '../../../fleet/program.js'
 import { LaunchError, ProviderError } from '../../../fleet/providers/contract.js'
 import { ec2 } from '../../../fleet/providers/ec2/index.js'
-import { unless } from '../../needs.js'
+import { unless } from '../../kit/needs.js'
 import { Moto, NEWEST, NEWEST_ARM } from './moto.js'
 import { alone, configs, REGIONS, Truth } from './truth.js'
 

@@ -12,7 +12,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { Links } from '../../../fleet/controller/links.js'
 import { packProgram } from '../../../fleet/program.js'
-import { withoutProgram } from '../../needs.js'
+import { withoutProgram } from '../../kit/needs.js'
 import { cloudConfigOf, commandOf, fileOf, writeFiles } from './machine.js'
 
 const run = promisify(execFile)

@@ -1,6 +1,6 @@
 // What an engine counts of a real gateway while connections are cut, over a transport.
 
-import { startGateway } from '../../gateway.js'
+import { startGateway } from '../../kit/gateway.js'
 import { publishOf, settingsOf, TestEngine } from './engines.js'
 
 const open = { allow_subscribe_for_client: true, allow_publish_for_client: true }
@@ -34,7 +34,7 @@ export const none = {
 
 /**
  * @param {any} t
- * @param {import('../../gateway.js').TestGateway} gateway
+ * @param {import('../../kit/gateway.js').TestGateway} gateway
  * @param {import('../../../fleet/schema.js').Transport} transport
  * @param {number} connections a multiple of 20
  */

@@ -3,7 +3,7 @@
 import { createServer } from 'node:net'
 import t from 'tap'
 import { parseAddresses, Sources } from '../../../fleet/drone/transport/addresses.js'
-import { freePort } from '../../ports.js'
+import { freePort } from '../../kit/ports.js'
 import { frame, rawServer, request, SWITCHING, start } from './support.js'
 
 /** Accepts all, and remembers from where. @param {any} t @param {string} [host] */

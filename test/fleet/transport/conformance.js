@@ -1,7 +1,7 @@
 // What an engine may rely on whatever the transport is: the same tests over each of them, against a real gateway.
 
 import { TRANSPORTS } from '../../../fleet/settings.js'
-import { startGateway } from '../../gateway.js'
+import { startGateway } from '../../kit/gateway.js'
 import { start } from './support.js'
 
 /** Long enough for frames of 64 KiB and more, and for pieces that do not come in one read. */
@@ -40,7 +40,7 @@ export const startAll = (t, driver, clients) =>
 /** @param {string} transport */
 const isOneWay = transport => transport.startsWith('uni_')
 
-/** @param {import('../../gateway.js').TestGateway} gateway @param {string} transport */
+/** @param {import('../../kit/gateway.js').TestGateway} gateway @param {string} transport */
 function client(gateway, transport) {
   const oneWay = isOneWay(transport)
   const { dialer, heard } = start({ targets: [gateway.url], transport: /** @type {any} */ (transport) })
@@ -61,7 +61,7 @@ function client(gateway, transport) {
 
 /**
  * @param {any} t
- * @param {import('../../gateway.js').TestGateway} gateway
+ * @param {import('../../kit/gateway.js').TestGateway} gateway
  * @param {string} transport
  */
 export async function testTransport(t, gateway, transport) {
@@ -156,7 +156,7 @@ export async function testTransport(t, gateway, transport) {
 
 /**
  * @param {any} t
- * @param {import('../../gateway.js').TestGateway} gateway that pings often
+ * @param {import('../../kit/gateway.js').TestGateway} gateway that pings often
  * @param {string} transport
  */
 export async function testPings(t, gateway, transport) {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { TRANSPORTS } from '../../../fleet/settings.js'
-import { skipDriver } from '../../drivers.js'
+import { skipDriver } from '../../kit/drivers.js'
 import { startAll, testDriver, testPings } from './conformance.js'
 
 // A gateway waits as long for a pong as a busy machine may need. Most of the time is waiting, so all wait at once.

@@ -2,7 +2,7 @@
 // The other halves and the pings are in conformance.slow.js.
 
 import t from 'tap'
-import { defaultDriver } from '../../drivers.js'
+import { defaultDriver } from '../../kit/drivers.js'
 import { testDriver } from './conformance.js'
 
 t.test(`driver ${defaultDriver}`, t =>

@@ -3,8 +3,8 @@
 
 import { createServer } from 'node:http'
 import t from 'tap'
-import { startGateway } from '../../gateway.js'
-import { TcpProxy } from '../../tcp-proxy.js'
+import { startGateway } from '../../kit/gateway.js'
+import { TcpProxy } from '../../kit/tcp-proxy.js'
 import { start } from './support.js'
 
 /**

@@ -2,7 +2,7 @@
 
 import { createServer } from 'node:tls'
 import t from 'tap'
-import { makeAuthority } from '../../redis/certificates.js'
+import { makeAuthority } from '../../channels/broker/redis/certificates.js'
 import { frame, request, SWITCHING, start } from './support.js'
 
 t.test('https and wss', async t => {

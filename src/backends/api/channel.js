@@ -1,0 +1,123 @@
+// Channels as backends read them: presence, history, names.
+
+import { compileGlob } from '../../config/glob.js'
+import { errors } from '../../base/errors.js'
+import { flag, int32, object, offset, string } from './params.js'
+
+/** @import { Control, Publication } from '../../channels/broker/contract.js' */
+/** @import { ReplyError } from '../../base/errors.js' */
+/** @import { ApiContext, Method } from './context.js' */
+
+/** @param {string} channel @param {ApiContext} context @throws {ReplyError} 107 or 102 */
+function namespaceOf(channel, { rules }) {
+  if (channel === '') throw errors.badRequest
+  const namespace = rules.resolve(channel)
+  if (namespace === undefined) throw errors.unknownChannel
+  return namespace
+}
+
+/** @param {string} channel @param {ApiContext} context */
+function checkPresence(channel, context) {
+  if (!namespaceOf(channel, context).options.presence) throw errors.notAvailable
+}
+
+/** @type {Method} */
+export const presence = {
+  fields: { channel: string },
+  async run({ channel }, context) {
+    checkPresence(channel, context)
+    const entries = []
+    for (const [client, info] of await context.broker.presence.list(channel)) {
+      entries.push(`${JSON.stringify(client)}:${info}`)
+    }
+    return `{"presence":{${entries.join(',')}}}`
+  },
+}
+
+/** @type {Method} */
+export const presenceStats = {
+  fields: { channel: string },
+  async run({ channel }, context) {
+    checkPresence(channel, context)
+    const { clients, users } = await context.broker.presence.stats(channel)
+    return `{"num_clients":${clients},"num_users":${users}}`
+  },
+}
+
+/** @param {Publication} publication @returns {string} JSON text */
+function publicationText({ data, json, offset, info, tags }) {
+  let text = ''
+  // Binary payloads fit into a JSON answer only as base64.
+  if (data.length > 0) text = json ? `,"data":${data}` : `,"b64data":"${data.toString('base64')}"`
+  if (info !== '') text += `,"info":${info}`
+  if (offset !== 0) text += `,"offset":${offset}`
+  if (tags) text += `,"tags":${JSON.stringify(tags)}`
+  return `{${text.slice(1)}}`
+}
+
+/** Publications of one `history` answer, bytes. */
+const MAX_HISTORY_BYTES = 16 * 1024 * 1024
+
+/** @type {Method} */
+export const history = {
+  fields: { channel: string, limit: int32, since: object({ offset, epoch: string }), reverse: flag },
+  async run({ channel, limit, since, reverse }, context) {
+    const namespace = namespaceOf(channel, context)
+    if (!namespace.historyOn) throw errors.notAvailable
+    // Nothing precedes the beginning.
+    if (reverse && since !== null && since.offset === 0) throw errors.badRequest
+    const found = await context.broker.pubsub.history(
+      channel,
+      {
+        limit: Math.max(limit, -1),
+        sinceOffset: since?.offset,
+        sinceEpoch: since?.epoch ?? '',
+        reverse,
+        maxBytes: MAX_HISTORY_BYTES,
+      },
+      namespace.metaTtl,
+    )
+    // A part of what was asked for would pass for the whole.
+    if (!found.complete) throw errors.limitExceeded
+    const publications = found.publications.map(publicationText).join(',')
+    return `{"publications":[${publications}],"epoch":${JSON.stringify(found.epoch)},"offset":${found.offset}}`
+  },
+}
+
+/** @type {Method} */
+export const historyRemove = {
+  fields: { channel: string },
+  async run({ channel }, context) {
+    if (!namespaceOf(channel, context).historyOn) throw errors.notAvailable
+    await context.broker.pubsub.removeHistory(channel)
+    return '{}'
+  },
+}
+
+/**
+ * @param {Control} control @param {string} pattern a glob; '' = all
+ * @returns {Promise<Map<string, number>>} subscribers by channel, over all workers of all nodes
+ * @throws {ReplyError} 100 for an invalid pattern
+ */
+export async function countChannels(control, pattern) {
+  // Every worker matches its own channels; a pattern they could not compile is refused here.
+  if (pattern !== '' && compileGlob(pattern) === undefined) throw errors.internal
+  /** @type {Map<string, number>} */
+  const counts = new Map()
+  for (const answer of await control.survey('channels', { pattern })) {
+    for (const [name, count] of Object.entries(answer)) counts.set(name, (counts.get(name) ?? 0) + count)
+  }
+  return counts
+}
+
+/** @type {Method} */
+export const channels = {
+  fields: { pattern: string },
+  async run({ pattern }, { broker }) {
+    const entries = []
+    for (const [name, count] of await countChannels(broker.control, pattern)) {
+      entries.push(`${JSON.stringify(name)}:{"num_clients":${count}}`)
+    }
+    return `{"channels":{${entries.join(',')}}}`
+  },
+}

@@ -1,0 +1,196 @@
+// The server API over HTTP for backends; one path for each method below http_api.handler_prefix.
+// It imports auth (secrets), protocol, session (server-side subscriptions), errors; broker, rules and publisher come in
+// context.js.
+// It promises: a request is checked as a whole before anything runs, a payload passes as bytes, keys are compared by
+// their digests, and no text from outside runs as a backtracking RegExp (glob.js).
+// A method is a row in methods.js: its fields (params.js) and a `run` that returns JSON text.
+
+import { createSecretCheck } from '../../clients/auth/secret.js'
+import { derive } from '../../config/derive.js'
+import { Call } from '../../clients/transport/calls.js'
+import {
+  answerBadRequest,
+  answerError,
+  answerJson,
+  answerTooLarge,
+  answerUnauthorized,
+  answerWrongMethod,
+} from './answers.js'
+import { runBatch, runLegacy } from './batch.js'
+import { MAX_BODY } from './body-limit.js'
+import { NodeInfo } from './info.js'
+import { methods } from './methods.js'
+import { BadBody, explain, parseJson, readObject, readPayload } from './params.js'
+import { Publisher, publish, publishResult, readPublish } from './publish.js'
+import { runCall } from './run.js'
+
+/** @import { Broker } from '../../channels/broker/contract.js' */
+/** @import { Exchange, SocketServer } from '../../clients/server/contract.js' */
+/** @import { Refusals } from '../../metrics/refusals.js' */
+/** @import { Traffic } from '../../metrics/traffic.js' */
+/** @import { Calls } from '../../clients/transport/calls.js' */
+/** @import { ApiContext, Method, NodeIdentity } from './context.js' */
+
+/** @param {string} request name of a method and its fields @returns {[string, string]} */
+function cut(request) {
+  const end = request.indexOf('\n')
+  return [request.slice(0, end), request.slice(end + 1)]
+}
+
+/**
+ * @param {{key: string, previous_key: string, insecure: boolean}} options
+ * @returns {(exchange: Exchange) => boolean}
+ */
+function createAccess({ key, previous_key: previous, insecure }) {
+  if (insecure) return () => true
+  // The previous key alone opens nothing.
+  if (key === '') return () => false
+  const isKey = createSecretCheck(key)
+  const isPrevious = createSecretCheck(previous)
+  const matches = (/** @type {string} */ given) => isKey(given) || isPrevious(given)
+  return exchange => {
+    const own = exchange.header('x-api-key')
+    if (own !== '') {
+      if (matches(own)) return true
+    } else {
+      const [, word] = /^apikey +(.*)$/i.exec(exchange.header('authorization')) ?? []
+      if (word !== undefined && matches(word)) return true
+    }
+    if (exchange.query === '') return false
+    const asked = new URLSearchParams(exchange.query).get('api_key')
+    return asked !== null && matches(asked)
+  }
+}
+
+/**
+ * Runs a request whose key is accepted and whose body is complete. Throws or rejects with BadBody or the error of the
+ * answer. `transport`: the HTTP status shows errors.
+ * @typedef {(body: string, exchange: Exchange, transport: boolean, context: ApiContext) => void | Promise<void>} Handle
+ */
+
+/** The hot path: it makes no promise and no object that the broker does not need. @type {Handle} */
+function handlePublish(body, exchange, transport, context) {
+  const params = readPublish(body)
+  const payload = readPayload(params.data, params.b64data)
+  context.publisher.publish(params.channel, payload, params, (error, offset, epoch) => {
+    if (error !== null)
+      answerError(exchange, explain(error, publish.fields, parseJson(body)), transport, context)
+    else
+      answerJson(
+        exchange,
+        offset === 0 && epoch === '' ? '{"result":{}}' : `{"result":${publishResult(offset, epoch)}}`,
+      )
+  })
+}
+
+/** @param {Method} method @returns {Handle} */
+const handleMethod = method => async (body, exchange, _transport, context) => {
+  const params = readObject(method.fields, parseJson(body), body)
+  try {
+    answerJson(exchange, `{"result":${await method.run(params, context)}}`)
+  } catch (error) {
+    throw explain(error, method.fields, parseJson(body))
+  }
+}
+
+/** @type {Handle} */
+const handleBatch = (body, exchange, _transport, context) =>
+  runBatch(body, context).then(text => answerJson(exchange, text))
+
+/** @type {Handle} */
+const handleLegacy = (body, exchange, _transport, context) =>
+  runLegacy(body, context).then(text => answerJson(exchange, text))
+
+/**
+ * @param {object} parts
+ * @param {any} parts.config at the start
+ * @param {() => any} parts.settings its block `http_api`, as it is now
+ * @param {ApiContext['rules']} parts.rules
+ * @param {Broker} parts.broker
+ * @param {NodeIdentity} parts.node
+ * @param {Traffic} parts.traffic
+ * @param {Pick<Refusals, 'add'>} parts.refusals
+ * @param {ApiContext['logger']} parts.logger
+ * @param {() => number} [parts.clock]
+ */
+export function createApi({
+  config,
+  settings,
+  rules,
+  broker,
+  node,
+  traffic,
+  refusals,
+  logger,
+  clock = Date.now,
+}) {
+  const options = config.http_api
+  const access = derive(settings, createAccess)
+  /** @type {ApiContext} */
+  const context = {
+    rules,
+    broker,
+    publisher: new Publisher(rules, broker.pubsub, traffic),
+    nodeInfo: new NodeInfo(node, broker.control, config.node.info_metrics_aggregate_interval, clock),
+    traffic,
+    logger,
+  }
+
+  /** @param {Exchange} exchange @param {Error} error @param {boolean} transport */
+  const refuse = (exchange, error, transport) => {
+    if (error instanceof BadBody) answerBadRequest(exchange, error.message)
+    else answerError(exchange, error, transport, context)
+  }
+
+  /** @param {Handle} handle @param {{count: number}} [calls] counter; without it `handle` counts */
+  const serve = (handle, calls) => (/** @type {Exchange} */ exchange) => {
+    if (!access()(exchange)) {
+      refusals.add('api_key', exchange)
+      return answerUnauthorized(exchange)
+    }
+    const transport =
+      settings().error_mode === 'transport' || exchange.header('x-centrifugo-error-mode') === 'transport'
+    exchange.body(MAX_BODY, bytes => {
+      if (bytes === null) return answerTooLarge(exchange)
+      if (calls) calls.count++
+      try {
+        handle(bytes.toString(), exchange, transport, context)?.catch(error =>
+          refuse(exchange, error, transport),
+        )
+      } catch (error) {
+        refuse(exchange, error, transport)
+      }
+    })
+  }
+
+  return {
+    /** For the admin endpoints, which offer the same methods. */
+    context,
+
+    /** @param {SocketServer} server @param {Calls} calls of the primary, for a program that embeds the gateway */
+    mount(server, calls) {
+      calls.on(Call.API, (request, answer) => {
+        const [name, text] = cut(request.toString())
+        runCall(name, text, context).then(answer)
+      })
+      if (options.disabled) return
+      const prefix = options.handler_prefix.replace(/\/+$/, '')
+      /** @param {string} path @param {Handle} handle @param {{count: number}} [calls] */
+      const route = (path, handle, calls) => {
+        server.route('POST', path, serve(handle, calls))
+        server.route('*', path, answerWrongMethod)
+      }
+      for (const [name, method] of methods) {
+        route(
+          `${prefix}/${name}`,
+          name === 'publish' ? handlePublish : handleMethod(method),
+          traffic.api(name),
+        )
+      }
+      route(`${prefix}/batch`, handleBatch)
+      // With an empty prefix that path is the site's front page.
+      if (prefix === '') server.route('POST', '/', serve(handleLegacy))
+      else route(prefix, handleLegacy)
+    },
+  }
+}

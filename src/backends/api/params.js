@@ -1,0 +1,218 @@
+// Reads the JSON objects of requests by a table of fields: unknown fields are ignored, `null` equals an absent field, a
+// wrong type refuses the whole request.
+
+import { didYouMean } from '../../config/nearest.js'
+import { errors, ReplyError } from '../../base/errors.js'
+import { bytesPayload, decodeBase64, NO_PAYLOAD, textPayload, toJson } from '../../clients/protocol/payload.js'
+import { isObject, rawMember, singleLine } from '../../clients/protocol/raw-json.js'
+
+/** @import { Payload } from '../../clients/protocol/payload.js' */
+
+/** Invalid request body: HTTP 400. */
+export class BadBody extends Error {
+  /** @param {string} what is wrong: `channel must be a string` */
+  constructor(what) {
+    super(`Bad Request: ${what}`)
+  }
+}
+
+const NOT_OBJECT = 'the body must be a JSON object'
+
+/**
+ * @typedef {object} Field
+ * @property {any} zero value of an absent field
+ * @property {boolean} nullable whether `null` is an ordinary value
+ * @property {(value: any, name: string, text: string) => any} read `text`: the object around the field; throws BadBody
+ * @property {Record<string, Field>} [fields] of an object
+ */
+
+/** @param {any} zero @param {string} type with its article @param {(value: any) => boolean} test @returns {Field} */
+const field = (zero, type, test) => ({
+  zero,
+  nullable: false,
+  read(value, name) {
+    if (!test(value)) throw new BadBody(`${name} must be ${type}`)
+    return value
+  },
+})
+
+/** @param {number} min @param {number} max */
+const integer = (min, max) =>
+  field(
+    0,
+    `an integer ${min < 0 ? `of ${Math.log2(max + 1) + 1} bits` : 'from 0 on'}`,
+    value => typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max,
+  )
+
+export const string = field('', 'a string', value => typeof value === 'string')
+export const flag = field(false, 'a boolean', value => typeof value === 'boolean')
+export const int32 = integer(-(2 ** 31), 2 ** 31 - 1)
+export const uint32 = integer(0, 2 ** 32 - 1)
+/** Unix seconds: beyond 2^53 there is no difference to "never". */
+export const seconds = integer(-(2 ** 63), 2 ** 63)
+/** A position in a stream, which never reaches 2^53: a larger one may lose digits. */
+export const offset = integer(0, 2 ** 64)
+/** Any JSON value; it is not read. */
+export const ignored = field(undefined, 'anything', () => true)
+
+/** The original JSON text of a value, on one line; '' if absent. @type {Field} */
+export const raw = {
+  zero: '',
+  nullable: false,
+  read: (_value, name, text) => singleLine(/** @type {string} */ (rawMember(text, name))),
+}
+
+/** A payload: the same, but `null` is a value. @type {Field} */
+export const payload = { ...raw, nullable: true }
+
+const MAX_UINT64 = 2n ** 64n - 1n
+
+/** A number beyond the precision of a double. @type {Field} */
+export const uint64 = {
+  zero: 0n,
+  nullable: false,
+  read(value, name, text) {
+    const digits = typeof value === 'number' ? /** @type {string} */ (rawMember(text, name)) : ''
+    const number = /^\d{1,20}$/.test(digits) ? BigInt(digits) : -1n
+    if (number < 0n || number > MAX_UINT64) throw new BadBody(`${name} must be an integer from 0 to 2^64 - 1`)
+    return number
+  },
+}
+
+/** A list of strings; `null` in it becomes ''. @type {Field} */
+export const strings = {
+  zero: Object.freeze([]),
+  nullable: false,
+  read(value, name) {
+    if (!Array.isArray(value)) throw new BadBody(`${name} must be a list of strings`)
+    for (let i = 0; i < value.length; i++) {
+      if (value[i] === null) value[i] = ''
+      else if (typeof value[i] !== 'string') throw new BadBody(`${name} must be a list of strings`)
+    }
+    return value
+  },
+}
+
+/** A map of strings to strings, null when empty; `null` in it becomes ''. @type {Field} */
+export const tags = {
+  zero: null,
+  nullable: false,
+  read(value, name) {
+    if (!isObject(value)) throw new BadBody(`${name} must be an object of strings`)
+    const entries = Object.entries(value)
+    for (const entry of entries) {
+      if (entry[1] === null) entry[1] = ''
+      else if (typeof entry[1] !== 'string') throw new BadBody(`${name} must be an object of strings`)
+    }
+    // fromEntries, not assignment: a tag may be called `__proto__`.
+    return entries.length === 0 ? null : Object.fromEntries(entries)
+  },
+}
+
+/** An object, without raw fields; null if absent. @param {Record<string, Field>} fields @returns {Field} */
+export const object = fields => ({
+  zero: null,
+  nullable: false,
+  fields,
+  read: (value, name) => readObject(fields, value, '', `${name} must be an object`),
+})
+
+/**
+ * @param {Record<string, Field>} fields @param {any} value a parsed JSON value @param {string} text its JSON text
+ * @param {string} [fault] if it is no object
+ * @returns {any} every field by its name
+ * @throws {BadBody}
+ */
+export function readObject(fields, value, text, fault = NOT_OBJECT) {
+  if (!isObject(value)) throw new BadBody(fault)
+  /** @type {any} */
+  const params = {}
+  for (const name in fields) {
+    const { zero, nullable, read } = fields[name]
+    const given = Object.hasOwn(value, name) ? value[name] : undefined
+    params[name] = given === undefined || (given === null && !nullable) ? zero : read(given, name, text)
+  }
+  return params
+}
+
+/** @param {string} text @returns {any} @throws {BadBody} */
+export function parseJson(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new BadBody(text === '' ? 'the body is empty' : 'the body is not JSON')
+  }
+}
+
+/** Unknown fields that an error names, and characters of each. */
+const MAX_NAMED = 3
+const MAX_NAME = 64
+
+/** Fields that every method with them requires. A payload may be given as `b64data`. */
+const REQUIRED = ['channel', 'channels', 'data']
+
+/**
+ * Names the missing and the unknown fields of a request that was refused as a bad one. Unknown fields are ignored, but
+ * in a request that fails, a misspelt name is the likely cause.
+ * @param {Error} error of the call @param {Record<string, Field>} fields @param {any} given the parsed request
+ * @returns {Error} the same, or with a longer message
+ */
+export function explain(error, fields, given) {
+  if (error !== errors.badRequest || !isObject(given)) return error
+  const why = []
+  for (const name of REQUIRED) {
+    if (!Object.hasOwn(fields, name)) continue
+    // For a payload, null is a value; subscribe, which has users, needs none.
+    if (name === 'data' && (Object.hasOwn(fields, 'user') || given.b64data || given.data === null)) continue
+    if (given[name] === undefined || given[name] === null || given[name] === '')
+      why.push(`${name} is missing`)
+  }
+  const unknown = Object.keys(given).filter(name => !Object.hasOwn(fields, name))
+  for (const name of unknown.slice(0, MAX_NAMED)) {
+    const shown = name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}...` : name
+    why.push(`unknown field ${JSON.stringify(shown)}${didYouMean(name, Object.keys(fields))}`)
+  }
+  if (why.length === 0) return error
+  const { code, message, temporary, status } = errors.badRequest
+  return new ReplyError(code, `${message}: ${why.join('; ')}`, temporary, status)
+}
+
+/**
+ * Refuses a call with a restriction that is not supported: without it, the call would reach more than it may.
+ * @param {Record<string, Field>} restrictions fields of the method @param {any} params @param {ReplyError} error
+ * @throws {ReplyError}
+ */
+export function refuseRestrictions(restrictions, params, { code, message, temporary, status }) {
+  for (const name in restrictions) {
+    const { zero } = restrictions[name]
+    const value = params[name]
+    if (value === zero || (Array.isArray(zero) && value.length === 0)) continue
+    throw new ReplyError(code, `${message}: ${name} is not supported`, temporary, status)
+  }
+}
+
+/** @param {string} base64 @throws {ReplyError} 107 */
+function decode(base64) {
+  const bytes = decodeBase64(base64)
+  if (bytes === undefined) throw errors.badRequest
+  return bytes
+}
+
+/**
+ * @param {string} raw JSON text of `data`, '' if absent @param {string} base64 `b64data`, which wins unless empty
+ * @returns {Payload}
+ * @throws {ReplyError} 107
+ */
+export function readPayload(raw, base64) {
+  if (base64 !== '') return bytesPayload(decode(base64))
+  return raw === '' ? NO_PAYLOAD : textPayload(raw)
+}
+
+/**
+ * The same where only JSON is allowed: other data becomes a JSON string.
+ * @param {string} raw @param {string} base64 @returns {string} JSON text, '' if there is none
+ * @throws {ReplyError} 107
+ */
+export function readJson(raw, base64) {
+  return base64 === '' ? raw : toJson(decode(base64))
+}

@@ -1,0 +1,272 @@
+// Calls of the server API as JSON texts: names and values of ServerApi to those of the wire, and back.
+
+import { randomUUID } from 'node:crypto'
+import { didYouMean } from '../../config/nearest.js'
+import { ApiError, badRequest } from './api-error.js'
+
+/** @import { ApiMethod } from './server-api.js' */
+
+/** @typedef {Record<string, string | undefined>} Members JSON texts by names of the wire; undefined: absent */
+/** @typedef {Record<string, string>} Names option -> its name on the wire */
+
+/** Characters of an unknown name in an error. */
+const MAX_NAME = 64
+
+/** @param {unknown} value @returns {string | undefined} its JSON text @throws {ApiError} 107 */
+function write(value) {
+  try {
+    return JSON.stringify(value)
+  } catch (error) {
+    const [reason] = String(error?.message ?? error).split('\n', 1)
+    throw badRequest(`a value cannot be written as JSON: ${reason}`, error)
+  }
+}
+
+/** @param {Members} members */
+function objectText(members) {
+  let text = ''
+  for (const name in members) {
+    if (members[name] !== undefined) text += `${text === '' ? '' : ','}"${name}":${members[name]}`
+  }
+  return `{${text}}`
+}
+
+/** @param {unknown} data @returns {Members} @throws {ApiError} 107 */
+function payload(data) {
+  if (data instanceof ArrayBuffer) return { b64data: write(Buffer.from(data).toString('base64')) }
+  if (ArrayBuffer.isView(data)) {
+    const { buffer, byteOffset, byteLength } = data
+    return { b64data: write(Buffer.from(buffer, byteOffset, byteLength).toString('base64')) }
+  }
+  const text = write(data)
+  if (text === undefined) throw badRequest(`data must be a JSON value or bytes, not ${typeof data}`)
+  return { data: text }
+}
+
+/**
+ * @param {string} where for errors @param {any} options of a caller @param {Names} names
+ * @returns {Record<string, any>} the given ones, by their names on the wire
+ * @throws {ApiError} 107
+ */
+function rename(where, options, names) {
+  /** @type {Record<string, any>} */
+  const renamed = {}
+  if (options === undefined || options === null) return renamed
+  if (typeof options !== 'object' || Array.isArray(options)) throw badRequest(`${where} must be an object`)
+  for (const name of Object.keys(options)) {
+    if (options[name] === undefined) continue
+    if (!Object.hasOwn(names, name)) {
+      const near = didYouMean(name, Object.keys(names))
+      throw badRequest(`${where}: unknown option ${JSON.stringify(name.slice(0, MAX_NAME))}${near}`)
+    }
+    renamed[names[name]] = options[name]
+  }
+  return renamed
+}
+
+/** @param {Record<string, any>} values @returns {Members} @throws {ApiError} 107 */
+const members = values =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, write(value)]))
+
+/** @param {string[]} names on the wire @returns {Names} */
+const camelCase = (...names) =>
+  Object.fromEntries(names.map(name => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), name]))
+
+const TARGET = camelCase('client', 'session')
+const PUBLISH = camelCase('skip_history', 'tags', 'idempotency_key', 'delta', 'version', 'version_epoch')
+const SUBSCRIBE = { ...TARGET, ...camelCase('expire_at', 'info', 'data', 'recover_since', 'override') }
+const SWITCHES = camelCase(
+  'presence',
+  'join_leave',
+  'force_push_join_leave',
+  'force_positioning',
+  'force_recovery',
+)
+const DISCONNECT = { ...TARGET, ...camelCase('code', 'reason', 'whitelist') }
+const REFRESH = { ...TARGET, ...camelCase('expired', 'expire_at', 'info') }
+const HISTORY = camelCase('limit', 'since', 'reverse')
+const CHANNELS = camelCase('pattern')
+const BATCH = camelCase('parallel')
+
+/** @param {Members} where the channel or channels @param {any} data @param {any} options @param {boolean} keys */
+function writePublish(where, data, options, keys) {
+  const { version, ...given } = rename('the options of a publication', options, PUBLISH)
+  if (version !== undefined && typeof version !== 'bigint' && !Number.isSafeInteger(version))
+    throw badRequest('version must be an integer from 0 to 2^64 - 1; above 2^53 - 1 a BigInt')
+  if (keys && (given.idempotency_key ?? '') === '') given.idempotency_key = randomUUID()
+  const digits = version === undefined ? undefined : String(version)
+  return { ...where, ...payload(data), ...members(given), version: digits }
+}
+
+/** @param {any} channel */
+const onlyChannel = channel => ({ channel: write(channel) })
+
+/**
+ * For each method: its name on the wire, its fields, and whether repeating it has no further effect.
+ * @type {Record<ApiMethod, {name: string, reads?: true, fields: (args: any[], keys: boolean) => Members}>}
+ */
+const CALLS = {
+  publish: {
+    name: 'publish',
+    fields: ([channel, data, options], keys) => writePublish(onlyChannel(channel), data, options, keys),
+  },
+  broadcast: {
+    name: 'broadcast',
+    fields: ([channels, data, options], keys) =>
+      writePublish({ channels: write(channels) }, data, options, keys),
+  },
+  subscribe: {
+    name: 'subscribe',
+    fields([user, channel, options]) {
+      const { override, ...given } = rename('the options of subscribe', options, SUBSCRIBE)
+      const switches = Object.entries(rename('override', override, SWITCHES))
+      return {
+        ...members({ user, channel, ...given }),
+        override: write(Object.fromEntries(switches.map(([name, value]) => [name, { value }]))),
+      }
+    },
+  },
+  unsubscribe: {
+    name: 'unsubscribe',
+    fields: ([user, channel, options]) =>
+      members({ user, channel, ...rename('the options of unsubscribe', options, TARGET) }),
+  },
+  disconnect: {
+    name: 'disconnect',
+    fields([user, options]) {
+      const { code, reason, ...given } = rename('the options of disconnect', options, DISCONNECT)
+      if (code === undefined && reason !== undefined)
+        throw badRequest('a reason of disconnect needs a code, 3000 to 4999')
+      return members({ user, ...given, ...(code === undefined ? null : { disconnect: { code, reason } }) })
+    },
+  },
+  refresh: {
+    name: 'refresh',
+    fields: ([user, options]) => members({ user, ...rename('the options of refresh', options, REFRESH) }),
+  },
+  presence: { name: 'presence', reads: true, fields: ([channel]) => onlyChannel(channel) },
+  presenceStats: { name: 'presence_stats', reads: true, fields: ([channel]) => onlyChannel(channel) },
+  history: {
+    name: 'history',
+    reads: true,
+    fields: ([channel, options]) =>
+      members({ channel, ...rename('the options of history', options, HISTORY) }),
+  },
+  historyRemove: { name: 'history_remove', fields: ([channel]) => onlyChannel(channel) },
+  info: { name: 'info', reads: true, fields: () => ({}) },
+  channels: {
+    name: 'channels',
+    reads: true,
+    fields: ([options]) => members(rename('the options of channels', options, CHANNELS)),
+  },
+}
+
+/** An empty idempotency key is none. */
+const NO_KEY = '""'
+
+/** Methods on connections: a user of undefined would be all anonymous ones. */
+const OF_USER = ['subscribe', 'unsubscribe', 'disconnect', 'refresh']
+
+/**
+ * @param {ApiMethod} method @param {any[]} args of the method @param {boolean} keys see ServerApi
+ * @returns {{name: string, text: string, repeatable: boolean}}
+ * @throws {ApiError} 107
+ */
+export function writeCall(method, args, keys) {
+  if (OF_USER.includes(method) && typeof args[0] !== 'string')
+    throw badRequest(`user must be a string, not ${typeof args[0]}`)
+  const { name, reads = false, fields } = CALLS[method]
+  const given = fields(args, keys)
+  const { idempotency_key: key = NO_KEY } = given
+  return { name, text: objectText(given), repeatable: reads || key !== NO_KEY }
+}
+
+/**
+ * @param {any} commands @param {any} options @param {boolean} keys see ServerApi
+ * @returns {{text: string, methods: {method: ApiMethod, name: string}[], repeatable: boolean}}
+ * @throws {ApiError} 107
+ */
+export function writeBatch(commands, options, keys) {
+  if (!Array.isArray(commands)) throw badRequest('the commands of a batch must be an array')
+  const texts = []
+  const methods = []
+  let all = true
+  for (const [i, command] of commands.entries()) {
+    const [method, ...args] = Array.isArray(command) ? command : []
+    if (!Object.hasOwn(CALLS, String(method)))
+      throw badRequest(
+        `command ${i} of the batch must be an array with a method and its arguments: ` +
+          `['publish', 'news', { text: 'hello' }]${didYouMean(String(method), Object.keys(CALLS))}`,
+      )
+    const { name, text, repeatable } = writeCall(method, args, keys)
+    texts.push(`{"${name}":${text}}`)
+    methods.push({ method, name })
+    all &&= repeatable
+  }
+  const given = members(rename('the options of batch', options, BATCH))
+  return { text: objectText({ ...given, commands: `[${texts.join(',')}]` }), methods, repeatable: all }
+}
+
+/** @param {any} given @returns {{offset: number, epoch: string}} */
+const position = ({ offset = 0, epoch = '' }) => ({ offset, epoch })
+
+/** @param {any} info of the wire */
+const clientInfo = ({ user, client, conn_info, chan_info }) => ({
+  user: user ?? '',
+  client: client ?? '',
+  ...(conn_info === undefined ? null : { connInfo: conn_info }),
+  ...(chan_info === undefined ? null : { chanInfo: chan_info }),
+})
+
+/** @param {any} publication of the wire */
+function publication({ b64data, info, ...given }) {
+  if (b64data !== undefined) given.data = Buffer.from(b64data, 'base64')
+  if (info) given.info = clientInfo(info)
+  return given
+}
+
+/**
+ * @template T @param {Record<string, any> | undefined} object @param {(value: any) => T} read
+ * @returns {Record<string, T>}
+ */
+const mapValues = (object, read) =>
+  // fromEntries: a channel may be called `__proto__`.
+  Object.fromEntries(Object.entries(object ?? {}).map(([name, value]) => [name, read(value)]))
+
+const nothing = () => undefined
+
+/** Results of the wire to those of the methods. @type {Record<ApiMethod, (result: any) => any>} */
+export const results = {
+  publish: position,
+  broadcast: ({ responses = [] }) => ({
+    responses: responses.map((/** @type {any} */ { result, error }) =>
+      error
+        ? { error: new ApiError(String(error.message), { code: error.code }) }
+        : { result: position(result ?? {}) },
+    ),
+  }),
+  subscribe: nothing,
+  unsubscribe: nothing,
+  disconnect: nothing,
+  refresh: nothing,
+  presence: ({ presence }) => ({ presence: mapValues(presence, clientInfo) }),
+  presenceStats: ({ num_clients = 0, num_users = 0 }) => ({ numClients: num_clients, numUsers: num_users }),
+  history: ({ publications, ...given }) => ({
+    publications: (publications ?? []).map(publication),
+    ...position(given),
+  }),
+  historyRemove: nothing,
+  info: ({ nodes = [] }) => ({
+    nodes: nodes.map((/** @type {any} */ node) =>
+      Object.fromEntries(
+        Object.entries(node).map(([name, value]) => [
+          name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()),
+          value,
+        ]),
+      ),
+    ),
+  }),
+  channels: ({ channels }) => ({
+    channels: mapValues(channels, ({ num_clients = 0 }) => ({ numClients: num_clients })),
+  }),
+}

@@ -1,0 +1,303 @@
+// Consumer type `kafka`: a member of a consumer group with cooperative assignment. Records of a partition run in order;
+// offsets are committed after their effect: every few seconds, before a partition goes to another member, and at the
+// end. The library is used for its protocol only. Its own stream of messages cannot pause one partition.
+
+import { tlsOptions } from '../../../config/pem.js'
+import { loadKafka } from './client.js'
+import { KafkaFetcher, keyOf } from './fetcher.js'
+import { KafkaPartition } from './partition.js'
+
+/** @import { Consumer as Client } from '@platformatic/kafka' */
+/** @import { ConsumerContext } from '../consumer-contract.js' */
+
+// Not in start(): a missing package is an error of loading this file.
+const { Consumer } = await loadKafka()
+
+const SESSION_MS = 30_000
+const HEARTBEAT_MS = 3000
+const COMMIT_INTERVAL_MS = 5000
+/** Partitions that were added to a topic are noticed within, ms. */
+const TOPICS_INTERVAL_MS = 30_000
+/** A server that answers nothing is away, ms. Joining waits for the other members. */
+const FETCH_TIMEOUT_MS = 10_000
+const JOIN_TIMEOUT_MS = SESSION_MS + 10_000
+/** Time for the last commit and the leaving at the end, ms. */
+const STOP_TIMEOUT_MS = 3000
+/** Time that a record in work may delay a rebalance, ms: less than the session of a member. */
+const REVOKE_TIMEOUT_MS = 15_000
+
+/**
+ * @param {Promise<any> | void} work @param {number} ms
+ * @returns {Promise<void>} when it has ended in whatever way, or time is over
+ */
+function within(work, ms) {
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer
+  const late = new Promise(resolve => {
+    timer = setTimeout(resolve, ms)
+  })
+  return Promise.race([Promise.resolve(work).catch(() => {}), late]).then(() => clearTimeout(timer))
+}
+
+/** @param {any} error of the library, which wraps others @returns {Error} with the innermost message */
+function causeOf(error) {
+  let found = error
+  while (found.errors?.length > 0 || found.cause instanceof Error) found = found.errors?.[0] ?? found.cause
+  return found === error ? error : new Error(found.message, { cause: error })
+}
+
+class KafkaConsumer {
+  /** Its member of the group. @type {Client} */
+  #group = /** @type {any} */ (null)
+  /** For records and metadata. @type {Client} */
+  #reader = /** @type {any} */ (null)
+  /** @type {KafkaFetcher} */
+  #fetcher = /** @type {any} */ (null)
+  /** @type {Map<string, KafkaPartition>} assigned ones */
+  #partitions = new Map()
+  /** @type {Set<Promise<void>>} partitions that finish their last record */
+  #leaving = new Set()
+  #stopped = new AbortController()
+  #loading = false
+  #joining = false
+  #counts = ''
+  /** @type {NodeJS.Timeout[]} */
+  #timers = []
+  #context
+  #options
+
+  /** @param {ConsumerContext} context */
+  constructor(context) {
+    this.#context = context
+    this.#options = context.options
+  }
+
+  async start() {
+    const common = this.#clientOptions()
+    const { instance_id: instance } = this.#options
+    this.#group = new Consumer({
+      ...common,
+      requestTimeout: JOIN_TIMEOUT_MS,
+      ...(instance === '' ? {} : { groupInstanceId: instance }),
+      sessionTimeout: SESSION_MS,
+      rebalanceTimeout: SESSION_MS,
+      heartbeatInterval: HEARTBEAT_MS,
+      protocols: [{ name: 'cooperative-sticky', version: 3 }],
+      // Called before each joining: the place to give partitions back.
+      protocolsMetadata: async () => {
+        await this.#giveBack()
+        return Buffer.alloc(0)
+      },
+    })
+    this.#reader = new Consumer({ ...common, requestTimeout: FETCH_TIMEOUT_MS })
+    this.#fetcher = new KafkaFetcher(
+      this.#reader,
+      this.#partitions,
+      this.#context,
+      this.#stopped.signal,
+      error => this.#failed(error),
+    )
+    for (const client of [this.#group, this.#reader]) {
+      client.on('error', () => {})
+      for (const topic of this.#options.topics) client.topics.track(topic)
+    }
+    try {
+      await this.#reader.metadata({ topics: [] })
+    } catch (error) {
+      await this.#close()
+      throw causeOf(error)
+    }
+    this.#group.on('error', () => this.#join())
+    this.#group.on('consumer:heartbeat:stalled', () => this.#join())
+    this.#group.on('consumer:group:join', () => this.#assign())
+    this.#timers = [
+      setInterval(() => this.#commit().catch(error => this.#failed(error)), COMMIT_INTERVAL_MS),
+      setInterval(() => this.#watchTopics(), TOPICS_INTERVAL_MS),
+    ]
+    this.#join()
+  }
+
+  #clientOptions() {
+    const {
+      brokers,
+      consumer_group: groupId,
+      dial_timeout: connectTimeout,
+      tls,
+      sasl_mechanism: sasl,
+    } = this.#options
+    return {
+      clientId: 'halley',
+      groupId,
+      bootstrapBrokers: brokers,
+      connectTimeout,
+      timeout: connectTimeout,
+      // Every failure is ours to try again, with our back-off.
+      retries: 0,
+      ...(tls.enabled ? { tls: tlsOptions(tls), tlsServerName: tls.server_name || true } : {}),
+      ...(sasl === ''
+        ? {}
+        : {
+            sasl: {
+              mechanism: sasl.toUpperCase(),
+              username: this.#options.sasl_user,
+              password: this.#options.sasl_password,
+            },
+          }),
+    }
+  }
+
+  /** @param {any} error */
+  #failed(error) {
+    if (!this.#stopped.signal.aborted) this.#context.failed(causeOf(error))
+  }
+
+  /** Becomes a member of the group again, for as long as that takes. */
+  async #join() {
+    const { signal } = this.#stopped
+    if (this.#joining || signal.aborted) return
+    this.#joining = true
+    for (let tries = 1; !signal.aborted; tries++) {
+      try {
+        this.#counts = await this.#partitionCounts()
+        await this.#group.joinGroup({})
+        break
+      } catch (error) {
+        this.#failed(error)
+        await this.#context.backoff(tries, signal)
+      }
+    }
+    this.#joining = false
+  }
+
+  /** @returns {Promise<string>} partitions of each topic */
+  async #partitionCounts() {
+    const { topics } = this.#options
+    const metadata = await this.#reader.metadata({ topics, forceUpdate: true })
+    return topics.map((/** @type {string} */ topic) => metadata.topics.get(topic)?.partitionsCount).join()
+  }
+
+  /** Members see new partitions when they join again. */
+  async #watchTopics() {
+    try {
+      const counts = await this.#partitionCounts()
+      if (counts !== this.#counts && !this.#joining) this.#join()
+    } catch {
+      // Fetching reports that, too.
+    }
+  }
+
+  /** Partitions that are no longer assigned finish their record; then what is done is committed. */
+  async #giveBack() {
+    this.#dropLost()
+    await within(Promise.all(this.#leaving), REVOKE_TIMEOUT_MS)
+    await within(this.#commit(), REVOKE_TIMEOUT_MS)
+    for (const [key, partition] of this.#partitions) if (partition.revoked) this.#partitions.delete(key)
+  }
+
+  /** @returns {Set<string>} keys of assigned partitions */
+  #assigned() {
+    const keys = new Set()
+    for (const { topic, partitions } of this.#group.assignments ?? [])
+      for (const index of partitions) keys.add(keyOf(topic, index))
+    return keys
+  }
+
+  #dropLost() {
+    const assigned = this.#assigned()
+    for (const [key, partition] of this.#partitions) {
+      if (assigned.has(key) || partition.revoked) continue
+      const leaving = partition.revoke().then(() => {
+        this.#leaving.delete(leaving)
+      })
+      this.#leaving.add(leaving)
+    }
+  }
+
+  /** Reads on where the group has committed, in each partition that is new. */
+  async #assign() {
+    const { signal } = this.#stopped
+    this.#dropLost()
+    if (this.#loading) return
+    this.#loading = true
+    for (let tries = 1; !signal.aborted; tries++) {
+      await Promise.all(this.#leaving)
+      /** @type {{topic: string, partitions: number[]}[]} */
+      const assigned = this.#group.assignments ?? []
+      const missing = assigned
+        .map(({ topic, partitions }) => ({
+          topic,
+          partitions: partitions.filter(
+            index => this.#partitions.get(keyOf(topic, index))?.revoked !== false,
+          ),
+        }))
+        .filter(({ partitions }) => partitions.length > 0)
+      if (missing.length === 0) break
+      try {
+        await this.#load(missing)
+        tries = 0
+      } catch (error) {
+        this.#failed(error)
+        await this.#context.backoff(Math.max(tries, 1), signal)
+      }
+    }
+    this.#loading = false
+    this.#fetcher.fetch()
+  }
+
+  /** @param {{topic: string, partitions: number[]}[]} missing */
+  async #load(missing) {
+    const committed = await this.#group.listCommittedOffsets({ topics: missing })
+    const earliest = await this.#fetcher.earliest(missing)
+    const assigned = this.#assigned()
+    for (const { topic, partitions } of missing) {
+      for (const index of partitions) {
+        const offset = committed.get(topic)?.[index]
+        const first = earliest.get(topic)?.[index] ?? 0n
+        const key = keyOf(topic, index)
+        if (!assigned.has(key)) continue
+        const start = offset !== undefined && offset >= 0n ? offset : first
+        const onRoom = () => this.#fetcher.fetch()
+        this.#partitions.set(key, new KafkaPartition(topic, index, start, this.#context, onRoom))
+      }
+    }
+  }
+
+  async #commit() {
+    const changed = [...this.#partitions.values()].filter(({ done, committed }) => done > committed)
+    if (changed.length === 0 || this.#group.memberId === null) return
+    const offsets = changed.map(({ topic, index, done, epoch }) => ({
+      topic,
+      partition: index,
+      offset: done,
+      leaderEpoch: epoch,
+    }))
+    await this.#group.commit({ offsets })
+    changed.forEach((partition, place) => {
+      partition.committed = offsets[place].offset
+    })
+  }
+
+  async stop() {
+    this.#stopped.abort()
+    if (this.#group === null) return
+    for (const timer of this.#timers) clearInterval(timer)
+    await Promise.all([...this.#partitions.values()].map(partition => partition.revoke()))
+    await within(this.#commit(), STOP_TIMEOUT_MS)
+    await this.#close()
+  }
+
+  async #close() {
+    // A static member keeps its partitions: it is expected back under the same name.
+    if (this.#options.instance_id !== '') this.#group.memberId = null
+    await within(this.#group.leaveGroup(true), STOP_TIMEOUT_MS)
+    await within(Promise.all([this.#group.close(true), this.#reader.close(true)]), STOP_TIMEOUT_MS)
+  }
+}
+
+/**
+ * @param {ConsumerContext} context
+ * @returns {import('../consumer-contract.js').Consumer}
+ */
+export function create(context) {
+  return new KafkaConsumer(context)
+}

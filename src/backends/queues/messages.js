@@ -1,0 +1,242 @@
+// A message becomes a call of the server API: from an envelope, from a method beside the payload, or, in publication
+// data mode, from bare data and headers. What can never succeed is skipped, with a reason.
+
+import { countError } from '../api/answers.js'
+import { MAX_BODY } from '../api/body-limit.js'
+import { methods } from '../api/methods.js'
+import { BadBody, explain, readObject } from '../api/params.js'
+import { errors, reasonOf } from '../../base/errors.js'
+import { bytesPayload } from '../../clients/protocol/payload.js'
+import { isObject, rawMember } from '../../clients/protocol/raw-json.js'
+
+/** @import { ApiContext } from '../api/context.js' */
+/** @import { Payload } from '../../clients/protocol/payload.js' */
+/** @import { Message } from './consumer-contract.js' */
+
+/** @typedef {{outcome: 'done' | 'retry'} | {outcome: 'skipped', reason: string, what: string}} Result */
+
+/** Methods that consumers run. */
+const METHODS = new Set([
+  'publish',
+  'broadcast',
+  'subscribe',
+  'unsubscribe',
+  'disconnect',
+  'history_remove',
+  'refresh',
+])
+const MAX_UINT64 = 2n ** 64n - 1n
+const TRUE = new Set(['1', 't', 'T', 'TRUE', 'true', 'True'])
+const FALSE = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False'])
+/** Header with the name of the cluster that has republished a message. */
+const ORIGIN = 'halley-origin'
+/** Characters of a text from outside in a log line. */
+const MAX_SHOWN = 64
+
+/** @type {Result} */
+const DONE = Object.freeze({ outcome: 'done' })
+/** @type {Result} */
+const RETRY = Object.freeze({ outcome: 'retry' })
+
+/** A message that can never succeed. */
+class Skip extends Error {
+  /** @param {string} reason label of the metric @param {string} what is wrong */
+  constructor(reason, what) {
+    super(what)
+    this.reason = reason
+  }
+}
+
+/** @param {string} text */
+const shown = text => JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}...` : text)
+
+/** @param {Buffer | string | null} payload @returns {number} bytes, or characters */
+const sizeOf = payload => payload?.length ?? 0
+
+/** @param {string} text @returns {any} @throws {Skip} */
+function parse(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Skip('malformed', text === '' ? 'the payload is empty' : 'the payload is not JSON')
+  }
+}
+
+/**
+ * @param {Message} message in command mode
+ * @returns {{name: string, value: any, text: string}} method, its request parsed, and as text
+ * @throws {Skip}
+ */
+function commandOf({ payload, method }) {
+  if (payload === null) throw new Skip('malformed', 'there is no payload')
+  const text = payload.toString()
+  const value = parse(text)
+  if (!isObject(value)) throw new Skip('malformed', 'the payload is not a JSON object')
+  if (method !== '') return { name: method, value, text }
+  if (typeof value.method !== 'string' || value.method === '')
+    throw new Skip('malformed', 'the envelope has no method')
+  const { method: name, payload: request } = value
+  if (typeof request !== 'string') {
+    if (!isObject(request)) throw new Skip('malformed', 'the payload of the envelope is not a JSON object')
+    return { name, value: request, text: /** @type {string} */ (rawMember(text, 'payload')) }
+  }
+  // Connectors of change data capture write JSON columns as text.
+  const inner = parse(request)
+  if (!isObject(inner)) throw new Skip('malformed', 'the payload of the envelope is not a JSON object')
+  return { name, value: inner, text: request }
+}
+
+/** @param {string} name of the header @param {string} text @returns {boolean} @throws {Skip} */
+function readFlag(name, text) {
+  if (TRUE.has(text)) return true
+  if (FALSE.has(text)) return false
+  throw new Skip('invalid_header', `${name}: ${shown(text)} is not true or false`)
+}
+
+/** @param {string} name of the header @param {string} text @returns {bigint} @throws {Skip} */
+function readVersion(name, text) {
+  const number = /^\d{1,20}$/.test(text) ? BigInt(text) : -1n
+  if (number >= 0n && number <= MAX_UINT64) return number
+  throw new Skip('invalid_header', `${name}: ${shown(text)} is not an integer from 0 to 2^64 - 1`)
+}
+
+/**
+ * Names of the headers, whatever its type calls them: `channels_header`, `channels_value` ...
+ * @param {Record<string, any>} mode `publication_data_mode`
+ */
+function headerNames(mode) {
+  const find = (/** @type {RegExp} */ key) => mode[Object.keys(mode).find(name => key.test(name)) ?? ''] ?? ''
+  return {
+    channels: find(/^channels_/),
+    idempotencyKey: find(/^idempotency_key_/),
+    delta: find(/^delta_/),
+    version: find(/^version_(?!epoch_)/),
+    versionEpoch: find(/^version_epoch_/),
+    tags: find(/^tags_.*prefix$/),
+  }
+}
+
+/** Makes calls of the server API out of the messages of one consumer. */
+export class MessageRunner {
+  #context
+  #names
+  #origin
+
+  /**
+   * @param {ApiContext} context
+   * @param {Record<string, any> | undefined} mode `publication_data_mode` of the consumer; undefined: it has none
+   * @param {string} [origin] of messages that this cluster has republished, which are skipped; '': they are not
+   */
+  constructor(context, mode, origin = '') {
+    this.#context = context
+    this.#origin = origin
+    this.#names = mode?.enabled ? headerNames(mode) : null
+  }
+
+  /** Runs one message; never rejects. @param {Message} message @returns {Promise<Result>} */
+  async run(message) {
+    try {
+      if (sizeOf(message.payload) > MAX_BODY)
+        throw new Skip('too_large', `the payload is larger than ${MAX_BODY} bytes`)
+      if (this.#origin !== '' && message.headers[ORIGIN] === this.#origin)
+        throw new Skip('own_origin', 'this cluster has republished it')
+      return this.#names === null ? await this.#command(message) : await this.#data(message, this.#names)
+    } catch (error) {
+      if (error instanceof Skip) return { outcome: 'skipped', reason: error.reason, what: error.message }
+      if (error instanceof BadBody)
+        return {
+          outcome: 'skipped',
+          reason: 'invalid_request',
+          what: error.message.replace('Bad Request: ', ''),
+        }
+      return this.#failed(error)
+    }
+  }
+
+  /** @param {Error} error of a call @returns {Result} */
+  #failed(error) {
+    const known = countError(error, this.#context)
+    if (known.code === errors.internal.code) return RETRY
+    // A longer message of the same error names the field.
+    const base = [errors.badRequest, errors.notAvailable].find(({ code }) => code === known.code) ?? known
+    return { outcome: 'skipped', reason: reasonOf(base), what: `error ${known.code}: ${known.message}` }
+  }
+
+  /** @param {Message} message @returns {Promise<Result>} */
+  async #command(message) {
+    const { name, value, text } = commandOf(message)
+    const method = METHODS.has(name) ? methods.get(name) : undefined
+    if (method === undefined) throw new Skip('unknown_method', `consumers have no method ${shown(name)}`)
+    this.#context.traffic.api(name).count++
+    const params = readObject(method.fields, value, text)
+    try {
+      const answer = await method.run(params, this.#context)
+      return name === 'broadcast' ? this.#ofBroadcast(answer) : DONE
+    } catch (error) {
+      throw explain(error, method.fields, value)
+    }
+  }
+
+  /** Errors of its items were counted already. @param {string} answer JSON text @returns {Result} */
+  #ofBroadcast(answer) {
+    if (!answer.includes('"error"')) return DONE
+    /** @type {{responses: {error?: {code: number, message: string}}[]}} */
+    const { responses } = JSON.parse(answer)
+    const failed = responses.flatMap(({ error }) => (error === undefined ? [] : [error]))
+    if (failed.length === 0) return DONE
+    if (failed.some(({ code }) => code === errors.internal.code)) return RETRY
+    const [{ code, message }] = failed
+    const what = `error ${code}: ${message}, in ${failed.length} of ${responses.length} channels`
+    return { outcome: 'skipped', reason: message.replaceAll(' ', '_'), what }
+  }
+
+  /** @param {Message} message @param {ReturnType<typeof headerNames>} names @returns {Promise<Result>} */
+  async #data({ payload, headers }, names) {
+    const given = (/** @type {string} */ name) => (name === '' ? undefined : headers[name])
+    const list = given(names.channels)
+    if (list === undefined || list === '')
+      throw new Skip('missing_channels', `${names.channels} is missing or empty`)
+    const delta = given(names.delta)
+    const version = given(names.version)
+    const params = {
+      skip_history: false,
+      tags: tagsOf(headers, names.tags),
+      idempotency_key: given(names.idempotencyKey) ?? '',
+      delta: delta === undefined || delta === '' ? false : readFlag(names.delta, delta),
+      version: version === undefined || version === '' ? 0n : readVersion(names.version, version),
+      version_epoch: given(names.versionEpoch) ?? '',
+    }
+    const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload
+    if (bytes === null || bytes.length === 0) throw new Skip('invalid_data', 'there is no data')
+    const data = bytesPayload(bytes)
+    const channels = list.split(',')
+    this.#context.traffic.api(channels.length === 1 ? 'publish' : 'broadcast').count++
+    const results = await Promise.all(channels.map(channel => this.#publish(channel, data, params)))
+    const retry = results.find(({ outcome }) => outcome === 'retry')
+    return retry ?? results.find(({ outcome }) => outcome === 'skipped') ?? DONE
+  }
+
+  /** @param {string} channel @param {Payload} data @param {any} params @returns {Promise<Result>} */
+  #publish(channel, data, params) {
+    const format = this.#context.rules.resolve(channel)?.dataFormat
+    // Without a format JSON is expected: other data would end the connections of JSON subscribers.
+    if (!data.json && format !== undefined && format !== 'binary') {
+      const what = `the data is not JSON, and channel ${shown(channel)} does not have publication_data_format binary`
+      return Promise.resolve({ outcome: 'skipped', reason: 'invalid_data', what })
+    }
+    return new Promise(resolve =>
+      this.#context.publisher.publish(channel, data, params, error =>
+        resolve(error === null ? DONE : this.#failed(error)),
+      ),
+    )
+  }
+}
+
+/** @param {Record<string, string>} headers @param {string} prefix '' = off @returns {Record<string, string> | null} */
+function tagsOf(headers, prefix) {
+  if (prefix === '') return null
+  const tags = Object.keys(headers)
+    .filter(name => name.startsWith(prefix))
+    .map(name => [name.slice(prefix.length), headers[name]])
+  return tags.length === 0 ? null : Object.fromEntries(tags)
+}

@@ -1,0 +1,42 @@
+// What consumers and republishers tell the client library of NATS about the server, and who they are.
+
+import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { checkServerIdentity } from 'node:tls'
+import { credsAuthenticator } from '@nats-io/transport-node'
+import { tlsOptions } from '../../../config/pem.js'
+
+/** @param {Record<string, any>} options of the type @returns {Promise<object>} who it is, for the server */
+async function credentials(options) {
+  if (options.credentials_file !== '')
+    return { authenticator: credsAuthenticator(await readFile(options.credentials_file)) }
+  if (options.username !== '') return { user: options.username, pass: options.password }
+  return options.token === '' ? {} : { token: options.token }
+}
+
+/** @param {string} url with or without a scheme @returns {string} host, IPv6 without brackets */
+const hostOf = url => new URL(url.includes('://') ? url : `nats://${url}`).hostname.replace(/^\[|\]$/g, '')
+
+/** @param {Record<string, any>} options of the type @returns {object} */
+function secure({ tls, url }) {
+  const options = tlsOptions(tls)
+  const host = hostOf(url)
+  if (tls.server_name !== '' || isIP(host) === 0) return options
+  // The library names no host that is an IP address: Node.js would look for `localhost` in the certificate.
+  return {
+    ...options,
+    checkServerIdentity: (/** @type {string} */ _name, /** @type {any} */ certificate) =>
+      checkServerIdentity(host, certificate),
+  }
+}
+
+/**
+ * @param {Record<string, any>} options of the type
+ * @returns {Promise<object>} options of the library for its connection
+ */
+export const connectionOptions = async options => ({
+  servers: options.url,
+  name: 'halley',
+  ...(options.tls.enabled && { tls: secure(options) }),
+  ...(await credentials(options)),
+})

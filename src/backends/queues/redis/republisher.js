@@ -1,0 +1,120 @@
+// Redis streams. An entry has the body in one field and the headers in fields of their own, as consumers read them.
+
+import { Redis } from 'ioredis'
+import { tlsOptions } from '../../../config/pem.js'
+import { redisShards } from '../../../config/redis-shards.js'
+import { redisOfBlock } from '../../../config/republish.js'
+import { reconnectDelay } from '../republisher-contract.js'
+
+/** @import { Destination, DestinationContext, Message } from '../republisher-contract.js' */
+
+const CONNECT_TIMEOUT_MS = 5000
+/** Time without an answer after which the connection counts as lost. */
+const IO_TIMEOUT_MS = 10_000
+/** Errors that pass by themselves: what was not taken is sent again after a new connection. */
+const PASSING =
+  /^(?:LOADING|READONLY|OOM|MISCONF|CLUSTERDOWN|MASTERDOWN|NOREPLICAS|TRYAGAIN|BUSY|UNBLOCKED|NOAUTH)/
+
+/** @implements {Destination} */
+class StreamDestination {
+  #options
+  #context
+  #redis
+  #up = false
+  /** Of the connection: replies of an earlier one count no more. */
+  #generation = 0
+  /** Commands of a turn leave in one write. @type {import('node:stream').Writable | null} */
+  #corked = null
+  #failures = 0
+
+  /** @param {DestinationContext} context */
+  constructor(context) {
+    this.#context = context
+    this.#options = context.options
+    const [shard] = redisShards(redisOfBlock(this.#options), (_key, text) => {
+      throw new Error(text)
+    })
+    const { hosts, path, user, password, db, tls } = shard
+    this.#redis = new Redis({
+      ...(path === '' ? hosts[0] : { path }),
+      username: user || undefined,
+      password: password || undefined,
+      db,
+      tls: tls ? tlsOptions(this.#options.tls) : undefined,
+      lazyConnect: true,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      socketTimeout: IO_TIMEOUT_MS,
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      autoResubscribe: false,
+      maxRetriesPerRequest: null,
+      retryStrategy: () => reconnectDelay(++this.#failures),
+    })
+    /** @type {Error} */
+    let reason = new Error('the server has closed the connection')
+    this.#redis.on('error', error => {
+      reason = error
+    })
+    this.#redis.on('ready', () => {
+      this.#up = true
+      context.up()
+    })
+    this.#redis.on('close', () => this.#down(reason))
+  }
+
+  /** @param {Error} reason */
+  #down(reason) {
+    this.#up = false
+    this.#corked = null
+    this.#generation++
+    this.#context.down(reason)
+  }
+
+  start() {
+    this.#redis.connect().catch(() => {})
+  }
+
+  /** @param {Message} message */
+  send(message) {
+    const { max_length: maxLength, payload_value: payload } = this.#options
+    /** @type {(string | Buffer | number)[]} */
+    const args = [message.target]
+    if (maxLength > 0) args.push('MAXLEN', '~', maxLength)
+    args.push('*', payload, message.body, 'id', message.id)
+    for (const name in message.headers) args.push(name, message.headers[name])
+    const generation = this.#generation
+    if (this.#corked === null) {
+      this.#corked = this.#redis.stream
+      this.#corked?.cork()
+    }
+    this.#redis.call('XADD', args, error => this.#answered(generation, message, error ?? null))
+  }
+
+  flush() {
+    this.#corked?.uncork()
+    this.#corked = null
+  }
+
+  /** @param {number} generation @param {Message} message @param {Error | null} error */
+  #answered(generation, message, error) {
+    if (generation !== this.#generation) return
+    if (error === null) {
+      this.#failures = 0
+      return this.#context.settled(message, 'confirmed')
+    }
+    if (error.name === 'ReplyError' && !PASSING.test(error.message))
+      return this.#context.settled(message, 'refused', error.message)
+    // A lost connection is reported by `close`, after these.
+    if (!this.#up) return
+    this.#down(error)
+    this.#redis.disconnect(true)
+  }
+
+  async stop() {
+    this.#redis.removeAllListeners('close')
+    this.#redis.disconnect()
+  }
+}
+
+/** @param {DestinationContext} context @returns {Destination} */
+export const create = context => new StreamDestination(context)

@@ -1,0 +1,81 @@
+/** Seconds that a worker has to answer. */
+const MAX_TICKS = 5
+
+/**
+ * @template W
+ * @typedef {object} Survey
+ * @property {Set<W>} missing workers that have not answered yet
+ * @property {string[]} answers JSON texts
+ * @property {any} question for workers that are asked later
+ * @property {number} ticks
+ * @property {(answers: string[] | null) => void} done called once; null: a worker has failed or is late
+ */
+
+/** The open surveys of an engine. @template W how the engine identifies a worker */
+export class Surveys {
+  /** @type {Map<number, Survey<W>>} */
+  open = new Map()
+  #last = 0
+
+  /**
+   * @param {Iterable<W>} asked @param {any} question @param {(answers: string[] | null) => void} done
+   * @returns {number} the survey's number, from 1; 32 bits
+   */
+  start(asked, question, done) {
+    this.#last = (this.#last + 1) >>> 0
+    this.open.set(this.#last, { missing: new Set(asked), answers: [], question, ticks: 0, done })
+    return this.#last
+  }
+
+  /** @param {number} number @param {W} worker @param {string} answer JSON text, '' if the worker has failed */
+  answered(number, worker, answer) {
+    const survey = this.open.get(number)
+    if (!survey?.missing.has(worker)) return
+    if (answer === '') return this.fail(number)
+    survey.answers.push(answer)
+    this.remove(number, worker)
+  }
+
+  /** Stops waiting for a worker. @param {number} number @param {W} worker */
+  remove(number, worker) {
+    const survey = this.open.get(number)
+    if (!survey?.missing.delete(worker) || survey.missing.size > 0) return
+    this.open.delete(number)
+    survey.done(survey.answers)
+  }
+
+  /** @param {W} worker that has ended */
+  removeWorker(worker) {
+    for (const number of this.open.keys()) this.remove(number, worker)
+  }
+
+  /** @param {number} number */
+  fail(number) {
+    const survey = this.open.get(number)
+    if (this.open.delete(number)) survey?.done(null)
+  }
+
+  failAll() {
+    for (const number of [...this.open.keys()]) this.fail(number)
+  }
+
+  /** Called once a second: fails the surveys that take too long. */
+  tick() {
+    for (const [number, survey] of this.open) if (++survey.ticks > MAX_TICKS) this.fail(number)
+  }
+}
+
+/**
+ * A worker's own answer to a survey.
+ * @param {import('./contract.js').BrokerEvents} events @param {import('../../base/log.js').Log} log @param {string} op
+ * @param {any} params @param {number} [before] see BrokerEvents @returns {string} JSON text, '' if the operation has
+ *   failed
+ */
+export function surveyAnswer(events, log, op, params, before = Infinity) {
+  try {
+    return JSON.stringify(events.survey(op, params, before) ?? null)
+  } catch (error) {
+    log.error({ err: error, op }, 'survey failed')
+    return ''
+  }
+}

@@ -1,0 +1,214 @@
+import { setAlignedInterval } from '../../base/aligned-interval.js'
+import { Backlog } from './contract.js'
+import { Routes } from './routes.js'
+import { asBytes } from './text.js'
+import { createSecureApp } from './tls.js'
+import { UnreadChecks, UwsExchange } from './uws-exchange.js'
+import { UwsStreams } from './uws-streams.js'
+import { UwsWebSockets } from './uws-websockets.js'
+
+/** @import { HttpRequest, HttpResponse } from 'uWebSockets.js' */
+/** @import { Exchange, SocketServer, WebSocketRoute } from './contract.js' */
+/** @import { ServerTls } from './tls.js' */
+
+/** A listening socket of the library has a backlog of 512; several share the port and accept a burst of connects. */
+const LISTENERS = 8
+const SWEEP_INTERVAL = 1000
+/** Length of a turn of the event loop after which few connections wait to be accepted, ms. */
+const QUIET_TURN = 0.2
+/** Maximum wait for such a turn, ms. */
+const MAX_CLOSE_DELAY = 100
+
+/** uWS method names by HTTP method. */
+const UWS_METHODS = /** @type {const} */ ({
+  GET: 'get',
+  POST: 'post',
+  OPTIONS: 'options',
+  DELETE: 'del',
+  PATCH: 'patch',
+  PUT: 'put',
+  HEAD: 'head',
+  CONNECT: 'connect',
+  TRACE: 'trace',
+})
+
+/** The socket server on uWebSockets.js, with its HTTP part. @implements {SocketServer} */
+export class UwsServer extends UwsWebSockets {
+  name = /** @type {const} */ ('uws')
+  fallback = ''
+  #uws
+  #app
+  #host
+  #routes = new Routes()
+  #registered = false
+  /** @type {any[]} */
+  #listeners = []
+  /** @type {(() => void) | undefined} */
+  #stopSweeps
+
+  /**
+   * @param {typeof import('uWebSockets.js')} uws
+   * @param {{logger?: {error: (details: object, message: string) => void}, tls?: ServerTls | null}} [options]
+   * @throws {Error} one line, if the certificate cannot be used
+   */
+  constructor(uws, { logger, tls = null } = {}) {
+    const app = tls === null ? uws.App() : createSecureApp(uws, tls)
+    /** @type {import('./uws-exchange.js').Host} */
+    const host = {
+      log: error => logger?.error({ err: error }, 'an HTTP handler failed'),
+      streams: new UwsStreams(),
+      checks: new UnreadChecks(),
+      closing: false,
+      unanswered: 0,
+    }
+    super(uws, app, host)
+    this.#uws = uws
+    this.#app = app
+    this.#host = host
+  }
+
+  /** @param {string} method @param {string} path @param {(exchange: Exchange) => void} handler */
+  route(method, path, handler) {
+    this.#routes.add(method, path, handler)
+  }
+
+  /** @param {string} path @param {WebSocketRoute} route */
+  websocket(path, route) {
+    super.websocket(path, route)
+    this.#routes.fallback(path, exchange => exchange.reply(400, null, 'Bad Request'))
+  }
+
+  /** @param {string} host @param {number} port @returns {Promise<void>} */
+  async listen(host, port) {
+    if (!this.#registered) this.#register()
+    this.#registered = true
+    for (let i = 0; i < LISTENERS; i++) {
+      const before = this.#listeners.length
+      const listening = (/** @type {any} */ token) => {
+        if (token !== false) this.#listeners.push(token)
+      }
+      // Omit an empty host (all addresses): the library would read it as the port.
+      if (host === '') this.#app.listen(port, listening)
+      else this.#app.listen(asBytes(host), port, listening)
+      if (i === 0 && this.#listeners.length === before) {
+        throw new Error(`cannot listen on ${host}:${port}: the address is in use, or not one of this machine`)
+      }
+    }
+    this.#stopSweeps ??= setAlignedInterval(() => {
+      this.sweep()
+      this.#host.streams.sweep()
+    }, SWEEP_INTERVAL)
+  }
+
+  /** The library loads certificates once. @param {ServerTls} tls @returns {() => void} @throws {Error} */
+  prepareTls(tls) {
+    createSecureApp(this.#uws, tls)
+    return () => {}
+  }
+
+  /** @param {any} client */
+  remoteAddress(client) {
+    return client.place === undefined ? this.#host.streams.remoteAddress(client) : super.remoteAddress(client)
+  }
+
+  /** @param {any} stream @param {string | Uint8Array} data */
+  write(stream, data) {
+    this.#host.streams.write(stream, data)
+  }
+
+  /** @param {any} stream */
+  flush(stream) {
+    this.#host.streams.flush(stream)
+  }
+
+  /** @param {any} stream @param {string | Uint8Array} data */
+  end(stream, data) {
+    this.#host.streams.end(stream, data)
+  }
+
+  /** @param {any} stream */
+  unread(stream) {
+    return this.#host.streams.unread(stream)
+  }
+
+  /** @param {any} stream */
+  cut(stream) {
+    this.#host.streams.cut(stream)
+  }
+
+  backlog() {
+    const backlog = new Backlog()
+    const { bytes, largest } = super.backlog()
+    backlog.bytes = bytes
+    backlog.largest = largest
+    this.#host.streams.addTo(backlog)
+    return backlog
+  }
+
+  get unanswered() {
+    return this.#host.unanswered
+  }
+
+  stopListening() {
+    for (const token of this.#listeners.splice(0)) this.#uws.us_listen_socket_close(token)
+  }
+
+  drain() {
+    if (this.#host.closing) return
+    this.#host.closing = true
+    const last = performance.now() + MAX_CLOSE_DELAY
+    let turn = Number.NEGATIVE_INFINITY
+    // Closing a listening socket resets the connections in its queue. They are accepted first in each turn of the event
+    // loop, so the queue is as good as empty after a short turn.
+    const close = () => {
+      const now = performance.now()
+      const quiet = now - turn <= QUIET_TURN
+      turn = now
+      if (quiet || now >= last) this.stopListening()
+      else setImmediate(close)
+    }
+    setImmediate(close)
+  }
+
+  shutdown() {
+    this.#listeners = []
+    this.#stopSweeps?.()
+    this.#app.close()
+  }
+
+  /** Registers every route with the library's router. */
+  #register() {
+    this.#routes.fallback('/*', exchange => exchange.reply(404, null, 'Not Found'))
+    for (const [path, methods] of this.#routes.entries()) {
+      const fixed = path.endsWith('*') ? '' : path
+      const other = methods.get('*')
+      // '*' also under each method's name: the library tries all paths of the method before `any`, so a GET of '/*'
+      // would win over '*' of '/api'.
+      for (const [method, native] of Object.entries(UWS_METHODS)) {
+        const handler = methods.get(method) ?? other
+        if (handler === undefined) continue
+        this.#app[native](asBytes(path), (res, req) =>
+          this.#answer(res, req, method, fixed || req.getUrl(), handler),
+        )
+      }
+      if (other === undefined) continue
+      this.#app.any(asBytes(path), (res, req) =>
+        this.#answer(res, req, req.getCaseSensitiveMethod().toUpperCase(), fixed || req.getUrl(), other),
+      )
+    }
+  }
+
+  /**
+   * @param {HttpResponse} res @param {HttpRequest} req
+   * @param {string} method @param {string} path @param {(exchange: Exchange) => void} handler
+   */
+  #answer(res, req, method, path, handler) {
+    const exchange = new UwsExchange(res, req, method, path, this.#host)
+    try {
+      handler(exchange)
+    } catch (error) {
+      exchange.fail(error)
+    }
+    exchange.handlerReturned()
+  }
+}

@@ -1,0 +1,295 @@
+import { identify } from '../../auth/tokens.js'
+import { bytesOf } from '../../../channels/broker/size.js'
+import { Disconnect, disconnects, errors, ReplyError, reasonOf } from '../../../base/errors.js'
+import { CallFailed } from '../../hooks/contract.js'
+import { ConnectEvent } from '../../hooks/events.js'
+import { payloadOf, rawOf } from '../../protocol/payload.js'
+import { ask } from '../ask.js'
+import { expireConnection, isPast } from '../expiry.js'
+import { maxReplyBytes } from '../large-replies.js'
+import { grantOf } from '../plan.js'
+import { planServerSide } from '../server-side.js'
+import { State, Trait } from '../state.js'
+
+/** @import { Identity } from '../../auth/tokens.js' */
+/** @import { ConnectAnswer, Handlers } from '../../hooks/contract.js' */
+/** @import { Channel, PublicationBuffer } from '../../../channels/hub/channel.js' */
+/** @import { SubscribeResult } from '../../protocol/contract.js' */
+/** @import { Grant, Plan } from '../plan.js' */
+/** @import { Session } from '../session.js' */
+
+/**
+ * @typedef {object} Ready a server-side subscription with the broker's answer
+ * @property {Plan} plan
+ * @property {Channel} channel
+ * @property {SubscribeResult} result
+ * @property {PublicationBuffer | null} liveBuffer messages since the answer; null: not buffered
+ */
+
+/**
+ * Without a token the handler decides first; with a good one it may add to it. Then the other ways to authenticate.
+ * @param {Session} session @param {number} id @param {any} request
+ */
+export function connect(session, id, request) {
+  const { context } = session
+  const { handlers } = context
+  session.state = State.CONNECTING
+  // Handlers get it before the client does.
+  session.id = context.newClientId()
+  if (context.observed) session.needExtra().emulatedHeaders = request.headers ?? null
+  guarded(session, id, () => {
+    if (request.token || handlers.connect === null) identifyClient(session, id, request)
+    else askHandler(session, id, request, null)
+  })
+}
+
+/**
+ * Identifies the client without a handler, or before it.
+ * @param {Session} session @param {number} id @param {any} request
+ */
+function identifyClient(session, id, request) {
+  const { config, tokens, handlers } = session.context
+  const next = (/** @type {Identity} */ identity) => {
+    if (!request.token || !handlers.connectWithToken) return admit(session, id, request, identity)
+    session.user = identity.user
+    session.needExtra().meta = identity.meta ?? ''
+    askHandler(session, id, request, identity)
+  }
+  // Until now `user` holds the id of the trusted header.
+  const identity = identify({ client: config.client, tokens }, request.token, session.user)
+  if (!(identity instanceof Promise)) return next(identity)
+  session.hold()
+  identity.then(
+    identity => session.resume(id, () => guarded(session, id, () => next(identity))),
+    error => session.resume(id, () => refuse(session, id, error)),
+  )
+}
+
+/**
+ * @param {Session} session @param {number} id @param {any} request
+ * @param {Identity | null} identity of a good token, null without one
+ */
+function askHandler(session, id, request, identity) {
+  const handler = /** @type {NonNullable<Handlers['connect']>} */ (session.context.handlers.connect)
+  const event = new ConnectEvent(session, payloadOf(request.data), request, identity)
+  const next = (/** @type {ConnectAnswer | null} */ answer) =>
+    guarded(session, id, () => {
+      if (answer !== null) admit(session, id, request, identityOf(answer, identity, session))
+      else if (identity !== null) admit(session, id, request, identity)
+      else identifyClient(session, id, request)
+    })
+  ask(session, id, handler, event, next, error => refuse(session, id, error))
+}
+
+/**
+ * @param {ConnectAnswer} answer @param {Identity | null} token @param {Session} session
+ * @returns {Identity & {data?: string | Buffer, answered: true}}
+ * @throws {Error}
+ */
+function identityOf(answer, token, { context, codec }) {
+  if (isPast(answer.expireAt, context)) throw errors.expired
+  const data = answer.data && rawOf(answer.data)
+  if (typeof data === 'object' && !codec.binary) throw disconnects.inappropriateProtocol
+  /** @type {Map<string, Grant>} */
+  const subs = new Map(token?.subs)
+  for (const [channel, options] of answer.subs ?? []) {
+    if (isPast(options.expireAt, context)) throw errors.expired
+    const grant = grantOf(options)
+    if (typeof grant.data === 'object' && !codec.binary) throw disconnects.inappropriateProtocol
+    subs.set(channel, grant)
+  }
+  return {
+    user: answer.user ?? token?.user ?? '',
+    expireAt: Math.max(0, answer.expireAt ?? token?.expireAt ?? 0),
+    info: answer.info ?? token?.info,
+    meta: answer.meta ?? token?.meta,
+    subs,
+    data,
+    answered: true,
+  }
+}
+
+/** Refuses the connect if `work` throws. @param {Session} session @param {number} id @param {() => void} work */
+function guarded(session, id, work) {
+  try {
+    work()
+  } catch (error) {
+    refuse(session, id, error)
+  }
+}
+
+/** @param {Session} session @param {number} id @param {Error} error */
+function refuse(session, id, error) {
+  if (error instanceof CallFailed) return refuse(session, id, errors.internal)
+  const known = error instanceof Disconnect || error instanceof ReplyError
+  const limit = error === disconnects.connectionLimit
+  const reason = limit ? 'user_connection_limit' : reasonOf(known ? error : errors.internal)
+  session.context.refusals.add(reason, session)
+  if (session.codec.unidirectional) {
+    const { client } = session.context.config
+    let cause = error
+    if (!known) {
+      session.context.log.error({ err: error }, 'connect of a one-way client failed')
+      // Internal details must not reach the client.
+      cause = errors.internal
+    }
+    session.close(disconnectFor(cause, client.connect_code_to_unidirectional_disconnect), cause)
+    return
+  }
+  if (!(error instanceof Disconnect)) session.state = State.REFUSED
+  session.fail(id, error)
+}
+
+/** @param {Session} session @param {number} id @param {any} request @param {Identity} identity */
+function admit(session, id, request, identity) {
+  const { config, broker } = session.context
+  const { client } = config
+  session.user = identity.user
+  session.info = identity.info ?? ''
+  const anonymousToken = identity.user === '' && request.token && !identity.answered
+  if (anonymousToken && client.disallow_anonymous_connection_tokens) throw disconnects.permissionDenied
+  if (session.context.observed) session.needExtra().meta = identity.meta ?? ''
+  const plans = planServerSide(session, request, identity)
+  const limit = client.user_connection_limit
+  if (limit === 0 || identity.user === '') return subscribeAll(session, id, plans, identity)
+  session.hold()
+  broker.control.claimUser(identity.user, limit, (error, admitted) => {
+    if (session.closed) {
+      if (admitted) broker.control.releaseUser(identity.user)
+      return
+    }
+    session.resume(id, () =>
+      guarded(session, id, () => {
+        if (error) throw error
+        if (!admitted) throw disconnects.connectionLimit
+        session.traits |= Trait.USER_CLAIMED
+        subscribeAll(session, id, plans, identity)
+      }),
+    )
+  })
+}
+
+/** @param {Session} session @param {number} id @param {Plan[]} plans @param {Identity} identity */
+function subscribeAll(session, id, plans, identity) {
+  if (plans.length === 0) return complete(session, id, null, identity)
+  const { hub } = session.context
+  /** @type {Ready[]} */
+  const ready = []
+  /** @type {Error | null} */
+  let failure = null
+  let missing = plans.length
+  /** Bytes of recovered publications: all subscriptions share the reply. */
+  let recovered = 0
+  session.hold()
+  for (const plan of plans) {
+    hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
+      missing--
+      if (error) failure = error
+      else {
+        // The connect reply comes first and needs all answers: buffer later messages.
+        const room = recovered === 0 ? Infinity : maxReplyBytes(session) - recovered
+        const result = plan.result(answer, room)
+        recovered += bytesOf(result.publications)
+        ready.push({ plan, channel, result, liveBuffer: missing > 0 ? plan.buffer(channel) : null })
+      }
+      if (missing > 0) return
+      for (const { channel, liveBuffer } of ready) if (liveBuffer) hub.unbuffer(channel, liveBuffer)
+      const refusal = failure ?? faultOf(session, ready)
+      if (session.closed || refusal) {
+        for (const { plan, channel } of ready) plan.abandon(channel)
+        if (refusal) session.resume(id, () => refuse(session, id, refusal))
+        return
+      }
+      session.resume(id, () => complete(session, id, ready, identity))
+    })
+  }
+}
+
+/**
+ * @param {Session} session @param {Ready[]} ready
+ * @returns {Disconnect | null} why the client cannot receive the results and messages
+ */
+function faultOf(session, ready) {
+  for (const { result, liveBuffer } of ready) {
+    if (liveBuffer?.fault) return liveBuffer.fault
+    if (!session.canReceive(result.publications)) return disconnects.inappropriateProtocol
+  }
+  return null
+}
+
+/** @param {Ready[]} ready */
+function resultsOf(ready) {
+  const results = new Map()
+  for (const { plan, result } of ready) results.set(plan.channel, result)
+  return results
+}
+
+/** @param {Session} session @param {number} id @param {Ready[] | null} ready @param {Identity} identity */
+function complete(session, id, ready, { expireAt, data }) {
+  const { context, codec } = session
+  const { config, sessions, handlers } = context
+  // A handler prolongs the connection unseen by the client.
+  const expires = expireAt > 0 && handlers.refresh === null
+  const { client } = config
+  const framePings = (session.traits & Trait.FRAME_PINGS) !== 0
+  const pings = client.ping_interval > 0 && !framePings
+  session.state = State.CONNECTED
+  session.since = Math.floor(performance.now())
+  sessions.connected(session)
+  expireConnection(session, expireAt)
+  if (expires) session.traits |= Trait.REFRESHED_BY_CLIENT
+  if (context.observed) observe(session)
+  session.send(
+    codec.connect(id, {
+      client: session.id,
+      version: context.version,
+      expires,
+      ttl: expires ? context.ttl(expireAt) : 0,
+      data,
+      subs: ready && resultsOf(ready),
+      ping: pings ? Math.max(1, Math.round(client.ping_interval / 1000)) : 0,
+      pong: pings && client.pong_timeout > 0 && !codec.unidirectional,
+      session: session.sessionId,
+      node: session.transport.emulated ? context.node : '',
+      time: client.connect_include_server_time ? context.clock() : 0,
+    }),
+  )
+  for (const { plan, channel, liveBuffer } of ready ?? []) {
+    for (const message of liveBuffer?.messages ?? []) session.send(message)
+    plan.join(channel)
+  }
+  session.transport.connected?.(session)
+  const personal = client.subscribe_to_user_personal_channel
+  if (personal.enabled && personal.single_connection && session.user !== '') context.singles.claim(session)
+}
+
+/** The session is connected: keeps what later events need, and no more. @param {Session} session */
+function observe(session) {
+  const { handlers, lifecycle, clock } = session.context
+  const extra = session.needExtra()
+  extra.connectedAt = clock()
+  extra.keep(handlers)
+  lifecycle?.connected(session)
+}
+
+/** Error code -> disconnect: one-way clients get no error replies (client protocol). */
+const DISCONNECTS = new Map([
+  [errors.tokenExpired.code, disconnects.connectionExpired],
+  [errors.expired.code, disconnects.connectionExpired],
+  [errors.tooManyRequests.code, disconnects.tooManyRequests],
+  [errors.permissionDenied.code, disconnects.permissionDenied],
+])
+
+/**
+ * How a failed connect closes the connection of a one-way client.
+ * @param {Error & {code?: number}} error
+ * @param {{enabled: boolean, transforms: {code: number, to: {code: number, reason: string}}[]}} overrides
+ *   client.connect_code_to_unidirectional_disconnect
+ * @returns {Disconnect}
+ */
+function disconnectFor(error, { enabled, transforms }) {
+  if (error instanceof Disconnect) return error
+  const own = enabled ? transforms.find(({ code }) => code === error.code)?.to : undefined
+  if (own) return new Disconnect(own.code, own.reason)
+  return DISCONNECTS.get(error.code ?? 0) ?? disconnects.internal
+}

@@ -1,0 +1,79 @@
+import { disconnects, errors } from '../../../base/errors.js'
+import { resumeAfter } from '../ask.js'
+import { expireConnection, renewInfo } from '../expiry.js'
+import { Trait } from '../state.js'
+import { Kind, list } from '../subscription.js'
+
+/** @import { ConnectClaims } from '../../auth/tokens.js' */
+/** @import { Session } from '../session.js' */
+
+/** @param {Session} session @param {number} id @param {any} request */
+export function refresh(session, id, { token }) {
+  const { tokens, handlers } = session.context
+  // A refresh handler extends connections without their clients, except those that were told their expiry before a
+  // reload added the handler.
+  const unasked = handlers.refresh !== null && !(session.traits & Trait.REFRESHED_BY_CLIENT)
+  if (!token || unasked) throw disconnects.badRequest
+  withClaims(
+    session,
+    id,
+    () => tokens.connect(token),
+    refusal,
+    claims => extend(session, id, claims),
+  )
+}
+
+/** @param {Error} error */
+function refusal(error) {
+  return error === errors.tokenExpired ? disconnects.connectionExpired : error
+}
+
+/**
+ * @param {Session} session @param {Map<string, any>} subs channels of the new token
+ * @returns {boolean} whether the connection lacks one of them, or has a channel of its former token that they lack
+ */
+function channelsChanged(session, subs) {
+  for (const channel of subs.keys()) if (!session.subscription(channel)) return true
+  return list(session.subscriptions).some(
+    subscription => subscription.is(Kind.FROM_CONNECTION_TOKEN) && !subs.has(subscription.channel.name),
+  )
+}
+
+/** @param {Session} session @param {number} id @param {ConnectClaims} claims */
+function extend(session, id, claims) {
+  const { context, codec } = session
+  for (const channel of claims.subs.keys()) if (!context.rules.resolve(channel)) throw errors.unknownChannel
+  if (claims.user !== session.user) throw disconnects.invalidToken
+  // The client reconnects and gets the channels of its new token.
+  if (channelsChanged(session, claims.subs)) throw disconnects.insufficientState
+  renewInfo(session, claims.info)
+  if (session.extra !== null && claims.meta !== undefined) session.extra.meta = claims.meta
+  const { expireAt } = claims
+  expireConnection(session, expireAt)
+  const expires = expireAt > 0
+  session.send(codec.refreshed(id, 'refresh', { expires, ttl: expires ? context.ttl(expireAt) : 0 }))
+}
+
+/**
+ * Continues with the claims of a token: at once, or after its keys were fetched.
+ * @template T
+ * @param {Session} session
+ * @param {number} id
+ * @param {() => T | Promise<T>} verify
+ * @param {(error: Error) => Error} refusal the command's error for a refused token
+ * @param {(claims: T) => void} work
+ */
+export function withClaims(session, id, verify, refusal, work) {
+  /** @type {T | Promise<T>} */
+  let claims
+  try {
+    claims = verify()
+  } catch (error) {
+    throw refusal(error)
+  }
+  if (!(claims instanceof Promise)) return work(claims)
+  const refused = claims.catch(error => {
+    throw refusal(error)
+  })
+  resumeAfter(session, id, refused, work)
+}

@@ -1,0 +1,128 @@
+import { disconnects } from '../../../base/errors.js'
+import { parseConnectRequest } from '../../protocol/json-commands.js'
+import { retryAfter } from '../../server/contract.js'
+import { connectUnidirectional } from '../../session/commands/index.js'
+import { Session } from '../../session/session.js'
+import { sizeOf } from '../../../metrics/traffic.js'
+import { queryValue } from '../http-request.js'
+import { StreamTransport, TEXT_HEAD } from './stream-transport.js'
+
+/** @import { Disconnect } from '../../../base/errors.js' */
+/** @import { Encoded } from '../../protocol/contract.js' */
+/** @import { Exchange, Stream } from '../../server/contract.js' */
+
+/** @typedef {Session} SessionType */
+
+/** @import { StreamClient } from './stream-transport.js' */
+
+/** @typedef {StreamClient & {token: string, lastEventId: string}} Client of a request */
+
+/** The connection of a session until the result of its connect decides the HTTP status; then a stream replaces it. */
+class PendingStream {
+  /** @type {any} */
+  session = null
+
+  /** @param {Exchange} exchange @param {Record<string, string>} head */
+  constructor(exchange, head) {
+    this.exchange = exchange
+    this.head = head
+    exchange.waiter = this
+  }
+
+  remoteAddress() {
+    return this.exchange.remoteAddress()
+  }
+
+  /** The client has left. */
+  abandoned() {
+    this.session?.ended()
+  }
+}
+
+/** HTTP responses for clients that only receive (client protocol). */
+export class UniStreamTransport extends StreamTransport {
+  /** @type {Readonly<Record<string, string>>} of the answer */
+  head = TEXT_HEAD
+
+  /** @returns {{enabled: boolean, transforms: {code: number, to: {status_code: number, body: string}}[]}} */
+  get responses() {
+    return { enabled: false, transforms: [] }
+  }
+
+  /** @param {Exchange} exchange whose handler has not returned yet @returns {Client} */
+  client(exchange) {
+    const token = queryValue(exchange.query, 'token') ?? ''
+    return { ...this.clientOf(exchange, this.head), token, lastEventId: exchange.header('last-event-id') }
+  }
+
+  /** Begins a session with the connect request in the body. @param {Exchange} exchange @param {number} limit bytes */
+  post(exchange, limit) {
+    const client = this.client(exchange)
+    exchange.body(limit, body => {
+      if (body === null) exchange.reply(413, client.head, '')
+      else this.begin(exchange, body.toString(), client)
+    })
+  }
+
+  /** Begins a session. @param {Exchange} exchange @param {string} text connect request @param {Client} client */
+  begin(exchange, text, client) {
+    let request
+    try {
+      request = parseConnectRequest(text)
+    } catch {
+      return exchange.reply(400, client.head, 'invalid connect request')
+    }
+    // Checked after the body has arrived: other connections may have come meanwhile.
+    if (!this.admission.admits(exchange)) return exchange.reply(503, { ...client.head, ...retryAfter() }, '')
+    request.token ||= client.token || undefined
+    this.extendRequest(request, client)
+    const { codecs } = this.context
+    const connection = this.responses.enabled
+      ? new PendingStream(exchange, client.head)
+      : exchange.stream(200, client.head, this.route)
+    if (connection === null) return
+    const session = new Session(this, connection, codecs.uniJson, 0)
+    this.opened(session, connection, client)
+    this.traffic.received(1, sizeOf(text))
+    if (!(connection instanceof PendingStream)) this.preamble(connection)
+    connectUnidirectional(session, request)
+  }
+
+  /** Extends the connect request of a subclass. @param {any} _request @param {{lastEventId: string}} _client */
+  extendRequest(_request, _client) {}
+
+  /** Writes the first bytes of a subclass's stream. @param {Stream} _stream */
+  preamble(_stream) {}
+
+  /** @param {SessionType} session @param {Encoded} message */
+  send(session, message) {
+    const { connection } = session
+    if (connection instanceof PendingStream) {
+      const stream = connection.exchange.stream(200, connection.head, this.route)
+      // The client has left: end the session, so that no fan-out reaches it.
+      if (stream === null) return session.ended()
+      connection.exchange.waiter = null
+      stream.session = session
+      session.connection = stream
+      this.preamble(stream)
+    }
+    super.send(session, message)
+  }
+
+  /** @param {SessionType} session */
+  remoteAddress(session) {
+    const { connection } = session
+    return connection instanceof PendingStream ? connection.remoteAddress() : super.remoteAddress(session)
+  }
+
+  /** @param {SessionType} session @param {Disconnect} disconnect @param {Error & {code?: number}} cause */
+  close(session, disconnect, cause) {
+    const { connection } = session
+    if (!(connection instanceof PendingStream)) return super.close(session, disconnect, cause)
+    const code = cause.code ?? disconnects.internal.code
+    const to = this.responses.transforms.find(transform => transform.code === code)?.to
+    connection.exchange.waiter = null
+    const { 'Content-Type': _, ...head } = connection.head
+    connection.exchange.reply(to?.status_code ?? 500, head, to?.body || cause.message)
+  }
+}

@@ -1,0 +1,130 @@
+/** @import { RepublishCounts } from '../channels/broker/embedded/republishing.js' */
+/** @import { ConsumerFigures, ConsumersFigures, RepublisherFigures } from './schema.js' */
+
+/** @param {Record<string, number>} sum is changed @param {Record<string, number>} more */
+function add(sum, more) {
+  for (const name of Object.keys(more)) sum[name] = (sum[name] ?? 0) + more[name]
+}
+
+/** @param {ConsumerFigures | undefined} before @param {ConsumerFigures} now @returns {ConsumerFigures} */
+function sumOf(before, now) {
+  if (before === undefined) return now
+  const skipped = { ...before.skipped }
+  add(skipped, now.skipped)
+  return {
+    ...now,
+    skipped,
+    processed: before.processed + now.processed,
+    errors: before.errors + now.errors,
+    retries: before.retries + now.retries,
+  }
+}
+
+/** @typedef {Omit<RepublisherFigures, 'unreached' | 'abandoned'>} Republished what a process says itself */
+
+/** @param {Republished | undefined} before @param {Republished} now @returns {Republished} */
+function republishedBy(before, now) {
+  if (before === undefined) return now
+  return {
+    ...now,
+    sent: before.sent + now.sent,
+    confirmed: before.confirmed + now.confirmed,
+    returned: before.returned + now.returned,
+    refused: before.refused + now.refused,
+    dropped: before.dropped + now.dropped,
+  }
+}
+
+/** @template {{name: string}} T @param {T[]} list @returns {Map<string, T>} */
+const byName = list => new Map(list.map(one => [one.name, one]))
+
+/**
+ * Figures of consumers and republishers since the start of the gateway: counts do not fall when the queue process is
+ * replaced.
+ */
+export class QueueTotals {
+  #pid = 0
+  /** Of processes that have ended. */
+  #before = {
+    consumers: /** @type {Map<string, ConsumerFigures>} */ (new Map()),
+    republishers: /** @type {Map<string, Republished>} */ (new Map()),
+    /** Publications handed to them, by republisher. */
+    handed: /** @type {number[]} */ ([]),
+  }
+  /** @type {ConsumerFigures[]} */
+  #consumers = []
+  /** @type {Republished[]} */
+  #republishers = []
+  /** @type {Record<string, number>} */
+  #apiErrors = {}
+  #counts
+
+  /** @param {() => RepublishCounts} counts of the primary */
+  constructor(counts) {
+    this.#counts = counts
+  }
+
+  /**
+   * @param {number} pid of the process
+   * @param {object} sample since its start
+   * @param {ConsumerFigures[]} sample.consumers @param {Republished[]} sample.republish
+   * @param {Record<string, number>} apiErrors by code, since its last sample
+   */
+  update(pid, { consumers, republish }, apiErrors) {
+    if (pid !== this.#pid) {
+      this.#before = {
+        consumers: byName(this.#allConsumers),
+        republishers: byName(this.#allRepublishers),
+        handed: this.#counts().handedBefore,
+      }
+      this.#pid = pid
+    }
+    this.#consumers = consumers
+    this.#republishers = republish
+    add(this.#apiErrors, apiErrors)
+  }
+
+  /** The process has ended: counts stay, nothing is in work or connected, and what waits at the source is unknown. */
+  ended() {
+    this.#consumers = this.#consumers.map(one => ({ ...one, age: 0, backoff: 0, lag: null }))
+    this.#republishers = this.#republishers.map(one => ({
+      ...one,
+      queued: 0,
+      queued_bytes: 0,
+      age: 0,
+      up: false,
+    }))
+  }
+
+  get #allConsumers() {
+    return this.#consumers.map(one => sumOf(this.#before.consumers.get(one.name), one))
+  }
+
+  get #allRepublishers() {
+    return this.#republishers.map(one => republishedBy(this.#before.republishers.get(one.name), one))
+  }
+
+  /** @returns {ConsumersFigures | null} null: there are no consumers */
+  get consumers() {
+    if (this.#consumers.length === 0) return null
+    return { list: this.#allConsumers, api_errors: { ...this.#apiErrors } }
+  }
+
+  /** @returns {RepublisherFigures[] | null} null: there are no republishers */
+  get republishers() {
+    if (this.#republishers.length === 0) return null
+    const { unreached } = this.#counts()
+    return this.#allRepublishers.map((one, i) => ({
+      ...one,
+      unreached: unreached[i] ?? 0,
+      abandoned: this.#abandoned(one.name, i),
+    }))
+  }
+
+  /** @param {string} name @param {number} index @returns {number} */
+  #abandoned(name, index) {
+    const before = this.#before.republishers.get(name)
+    const done = before ? before.confirmed + before.returned + before.refused + before.dropped : 0
+    return Math.max(0, (this.#before.handed[index] ?? 0) - done)
+  }
+}

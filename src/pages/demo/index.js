@@ -1,0 +1,118 @@
+// The demo page at `/`: plain files, and the official SDK's browser build from its npm package. feed.js publishes the
+// vital signs of all workers once a second to `demo:vitals`; page/ holds ES modules, served without a build.
+// May import server/ (static files) and stats/; it uses the gateway through WorkerContext like a transport does.
+// Promises: the page never contains the API key; without `demo.enabled` nothing of this folder is loaded. The README
+// and docs/ of this version are served beside the page, as text, so that its links work offline and fit the gateway.
+
+import { existsSync, readdirSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { fillPage, serveBody, serveFile } from '../../clients/server/static-files.js'
+import { OPERATION, VitalsFeed } from './feed.js'
+
+const ASSETS = '/demo/'
+
+const FILES = Object.freeze([
+  'style.css',
+  'cards.css',
+  'panels.css',
+  'ways.css',
+  'icon.svg',
+  'app.js',
+  'channel.js',
+  'chart.js',
+  'connection.js',
+  'cursors.js',
+  'dom.js',
+  'listener.js',
+  'meter.js',
+  'people.js',
+  'recovery.js',
+  'room.js',
+  'sky.js',
+  'snippets.js',
+  'status.js',
+  'terminal.js',
+  'transport-switch.js',
+  'transports.js',
+  'vitals.js',
+])
+
+/** @param {string} name */
+const pathOf = name => fileURLToPath(new URL(`./page/${name}`, import.meta.url))
+
+/** The package exports only its main file; the folder is found from it. */
+const SDK = join(dirname(createRequire(import.meta.url).resolve('centrifuge')), '..', 'dist')
+
+/** The SDK as a script, which pages of other origins may load, too. */
+const SCRIPT = 'centrifuge.js'
+
+/** Files outside of page/. The SDK's Protobuf build works without `eval`. */
+const OTHERS = Object.freeze({
+  'centrifuge.protobuf.js': join(SDK, 'centrifuge.protobuf.js'),
+  'long-poll-socket.js': fileURLToPath(new URL('../../../client/long-poll-socket.js', import.meta.url)),
+})
+
+/** @param {string} path in the package */
+const packaged = path => fileURLToPath(new URL(`../../../${path}`, import.meta.url))
+
+/** @returns {string[]} the README and the pages of docs/; an image may have left them out */
+function docPages() {
+  const folder = packaged('docs')
+  const pages = existsSync(folder) ? readdirSync(folder).filter(name => name.endsWith('.md')) : []
+  return ['README.md', ...pages.map(name => `docs/${name}`)].filter(path => existsSync(packaged(path)))
+}
+
+/**
+ * Fills in the addresses of the endpoints; not the API key, which every visitor could read.
+ * @param {any} config @param {string} version @param {string[]} docs paths of pages
+ */
+function renderPage(config, version, docs) {
+  const { websocket, emulation, http_api: api, admin } = config
+  const path = (/** @type {string} */ block) => (config[block].enabled ? config[block].handler_prefix : '')
+  /** @type {Record<string, string>} '' if switched off */
+  const values = {
+    version,
+    websocket: websocket.disabled ? '' : websocket.handler_prefix,
+    httpStream: path('http_stream'),
+    sse: path('sse'),
+    poll: path('poll'),
+    emulation: emulation.handler_prefix,
+    uniSse: path('uni_sse'),
+    uniHttpStream: path('uni_http_stream'),
+    uniPoll: path('uni_poll'),
+    api: api.handler_prefix.replace(/\/+$/, ''),
+    // With an internal port the admin page is there, which may be out of reach.
+    admin:
+      admin.enabled && admin.password !== '' && config.http_server.internal_port === 0
+        ? admin.handler_prefix
+        : '',
+    readme: docs.includes('README.md') ? `${ASSETS}README.md` : '',
+    docs: docs.includes('docs/README.md') ? `${ASSETS}docs/README.md` : '',
+  }
+  return fillPage(pathOf('index.html'), values)
+}
+
+/**
+ * Serves the page at `/` and its files below `/demo/`, and starts the feed of vital signs.
+ * @param {object} parts @param {import('../../clients/session/context.js').WorkerContext} parts.context
+ * @param {import('../../clients/server/contract.js').SocketServer} parts.server not listening yet
+ * @param {string} parts.version of the gateway
+ * @param {number} parts.index of this worker; the first one publishes
+ * @param {{last: import('../../metrics/schema.js').WorkerSample | null}} parts.sampler of this worker
+ * @returns {{operations: Record<string, (params: any) => any>, stop: () => void}} handlers of survey operations;
+ *   `stop` ends the feed of this worker
+ */
+export function mountDemo({ context, server, version, index, sampler }) {
+  const docs = docPages()
+  server.route('*', '/', serveBody(renderPage(context.config, version, docs), '.html'))
+  for (const path of docs) server.route('*', `${ASSETS}${path}`, serveFile(packaged(path)))
+  const shared = { 'Cross-Origin-Resource-Policy': 'cross-origin' }
+  server.route('*', `${ASSETS}${SCRIPT}`, serveFile(join(SDK, SCRIPT), shared))
+  for (const name of FILES) server.route('*', `${ASSETS}${name}`, serveFile(pathOf(name)))
+  for (const [name, file] of Object.entries(OTHERS)) server.route('*', `${ASSETS}${name}`, serveFile(file))
+  const feed = new VitalsFeed(context, sampler)
+  if (index === 0) feed.start()
+  return { operations: { [OPERATION]: params => feed.answer(params) }, stop: () => feed.stop() }
+}

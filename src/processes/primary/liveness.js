@@ -1,0 +1,115 @@
+import { url as inspectorUrl } from 'node:inspector'
+import { readText } from '../../metrics/proc-reader.js'
+
+/** Interval of `tick` calls, ms. */
+export const LIVENESS_TICK_MS = 1000
+/** Ticks without a sample after which a worker counts as silent. */
+const SILENT_TICKS = 2
+/** A silent worker that uses the CPU gets this many times the timeout: it may collect garbage. */
+const BUSY_FACTOR = 6
+
+/**
+ * @typedef {object} ProcessTimes
+ * @property {number} cpu CPU time of the process, clock ticks (10 ms)
+ * @property {number} waited time for which its main thread was ready to run and had no core, ms; 0 if unknown
+ * @property {boolean} ready whether its main thread runs or waits for a core now
+ */
+
+/**
+ * State and CPU time from fields 3, 14 and 15 of /proc/PID/stat (proc(5)), time without a core from the second field of
+ * /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst of Linux).
+ * @param {number} pid @returns {ProcessTimes}
+ */
+function readTimes(pid) {
+  const stat = readText(`/proc/${pid}/stat`)
+  // Field 2, the name, may contain spaces.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const waited = Number(readText(`/proc/${pid}/schedstat`).split(' ')[1] ?? 0) / 1e6
+  return { cpu: Number(fields[11] ?? 0) + Number(fields[12] ?? 0), waited, ready: fields[0] === 'R' }
+}
+
+/**
+ * Whether a worker still runs, by its samples (one a second) and its CPU time. Time is counted in ticks of the primary:
+ * if the primary stood still, too (a suspended machine or process group), that was one tick.
+ *
+ * Time for which the worker waits for a core does not count. On an overloaded machine its replacement would wait as
+ * long, with all clients of the old one at its door.
+ */
+export class Liveness {
+  #pid
+  #readTimes
+  #startTimeout
+  #timeout
+  #listening = false
+  /** Ticks since its start, then since its last sample. */
+  #missed = 0
+  /** Those of them in a row in which it used no CPU time and waited for none. */
+  #idle = 0
+  /** CPU time at the last silent tick. */
+  #cpu = 0
+  /** Time without a core at the first silent tick, ms. */
+  #waitedBefore = 0
+  /** A debugger may hold it for any time. */
+  #debugged = inspectorUrl() !== undefined
+
+  /**
+   * @param {number} pid
+   * @param {{start_timeout: number, liveness_timeout: number}} options `worker.*` of the configuration, ms; 0: no limit
+   * @param {(pid: number) => ProcessTimes} [read] of a process
+   */
+  constructor(pid, { start_timeout, liveness_timeout }, read = readTimes) {
+    this.#pid = pid
+    this.#readTimes = read
+    this.#startTimeout = start_timeout
+    this.#timeout = liveness_timeout
+  }
+
+  /** The worker listens. */
+  listens() {
+    this.#listening = true
+    this.#missed = 0
+  }
+
+  /** A sample has arrived. @param {boolean} debugged whether its inspector is open */
+  heard(debugged) {
+    this.#debugged = debugged
+    if (this.#listening) this.#missed = 0
+  }
+
+  /** Whether a debugger may hold it. */
+  get debugged() {
+    return this.#debugged
+  }
+
+  get silent() {
+    return this.#listening && this.#missed >= SILENT_TICKS
+  }
+
+  /** @returns {string} why the worker must be replaced; '': it lives */
+  tick() {
+    const ms = ++this.#missed * LIVENESS_TICK_MS
+    if (this.#debugged) return ''
+    if (!this.#listening)
+      return this.#late(ms) ? `it did not listen within ${this.#startTimeout / 1000} s` : ''
+    if (!this.silent || this.#timeout === 0) return ''
+    const { cpu, waited, ready } = this.#readTimes(this.#pid)
+    if (this.#missed === SILENT_TICKS) {
+      // Nothing to compare with yet.
+      this.#idle = ready ? 0 : SILENT_TICKS
+      this.#waitedBefore = waited
+      this.#cpu = cpu
+      return ''
+    }
+    this.#idle = cpu === this.#cpu && !ready ? this.#idle + 1 : 0
+    this.#cpu = cpu
+    const stopped = this.#idle * LIVENESS_TICK_MS > this.#timeout
+    const stuck = ms - (waited - this.#waitedBefore) > BUSY_FACTOR * this.#timeout
+    return stopped || stuck ? `it sent no sample for ${this.#missed} s` : ''
+  }
+
+  /** @param {number} ms since its start @returns {boolean} whether it should listen by now */
+  #late(ms) {
+    if (this.#startTimeout === 0 || ms <= this.#startTimeout) return false
+    return ms - this.#readTimes(this.#pid).waited > this.#startTimeout
+  }
+}

@@ -1,0 +1,143 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { ApiError } from '../../backends/api/api-error.js'
+import { NodeInfo } from '../../backends/api/info.js'
+import { Publisher } from '../../backends/api/publish.js'
+import { limitCalls, runCall } from '../../backends/api/run.js'
+import { ChannelRules } from '../../clients/auth/channel-rules.js'
+import { derive } from '../../config/derive.js'
+import { LimitedLog } from '../../base/log.js'
+import { noBatchCounts } from '../../metrics/batch-stats.js'
+import { Traffic } from '../../metrics/traffic.js'
+import { Call } from '../../clients/transport/calls.js'
+
+/** @import { Logger } from 'pino' */
+/** @import { ApiContext } from '../../backends/api/context.js' */
+/** @import { Counts } from '../../metrics/schema.js' */
+/** @import { WorkerPool } from './worker-pool.js' */
+
+/** Workers that a call may be given to, if those before end without an answer. */
+const MAX_ATTEMPTS = 3
+/** Time for calls under way when the gateway ends, ms. */
+const END_TIMEOUT_MS = 1000
+
+/**
+ * The server API in the primary, for the program that embeds the gateway. With the embedded engine a call goes straight
+ * to the broker of this process. With another engine, to which only workers are connected, a worker runs it: always the
+ * first one that serves and is not late, so calls keep their order.
+ */
+export class PrimaryApi {
+  #pool
+  #log
+  #bus
+  /** @type {ApiContext | null} null: workers run the calls */
+  #context = null
+  #ended = false
+  #calls = limitCalls((name, text, repeatable) =>
+    this.#context === null ? this.#askWorker(name, text, repeatable) : runCall(name, text, this.#context),
+  )
+  /** @type {Set<Promise<unknown>>} */
+  #open = new Set()
+
+  /** @param {WorkerPool} pool not started yet @param {Logger} log */
+  constructor(pool, log) {
+    this.#pool = pool
+    this.#log = new LimitedLog(log)
+    this.#bus = pool.connectWithin(this.#log)
+    if (pool.config.engine.type === 'memory') this.#context = this.#createContext()
+  }
+
+  /** @returns {ApiContext} */
+  #createContext() {
+    const { node } = this.#pool
+    const { pubsub, presence, control, republishing } = this.#bus
+    const rules = derive(
+      () => this.#pool.config,
+      config => new ChannelRules(config),
+    )
+    const resolving = { resolve: (/** @type {string} */ channel) => rules().resolve(channel) }
+    const traffic = new Traffic([])
+    return {
+      rules: resolving,
+      broker: {
+        pubsub,
+        presence,
+        control,
+        local: control,
+        republishing,
+        ready: () => true,
+        start: async () => {},
+        close() {},
+      },
+      publisher: new Publisher(resolving, pubsub, traffic),
+      nodeInfo: new NodeInfo(node, control, this.#pool.config.node.info_metrics_aggregate_interval, Date.now),
+      traffic,
+      logger: this.#log,
+    }
+  }
+
+  /** @type {import('../../backends/api/server-api.js').Send} */
+  async send(name, text, repeatable) {
+    if (this.#ended || this.#pool.stopping) throw new ApiError('the gateway has stopped')
+    const call = this.#calls(name, text, repeatable)
+    this.#open.add(call)
+    try {
+      return await call
+    } finally {
+      this.#open.delete(call)
+    }
+  }
+
+  /** @param {string} name @param {string} text @param {boolean} repeatable @returns {Promise<string>} */
+  async #askWorker(name, text, repeatable) {
+    /** Numbers of workers that have ended: their slots may not know it yet. */
+    const failed = new Set()
+    for (;;) {
+      const serving = this.#pool.slots
+        .map(({ current }) => current)
+        .filter(process => process?.listening && !process.draining && !failed.has(process.number))
+      // On a busy machine the samples of all may be late: a late answer is better than none.
+      const chosen = serving.find(process => process?.healthy) ?? serving[0]
+      if (!chosen) throw new ApiError('internal server error: no worker serves at the moment', { code: 100 })
+      const { number } = chosen
+      try {
+        return await this.#call(number, name, text)
+      } catch (error) {
+        failed.add(number)
+        if (repeatable && failed.size < MAX_ATTEMPTS && !this.#ended) continue
+        const what =
+          'internal server error: the worker ended before its answer; the call may have had its effect'
+        throw new ApiError(what, { code: 100, cause: error })
+      }
+    }
+  }
+
+  /** @param {number} worker @param {string} name @param {string} text @returns {Promise<string>} */
+  #call(worker, name, text) {
+    const request = `${String.fromCharCode(Call.API)}${name}\n${text}`
+    return new Promise((resolve, reject) =>
+      this.#bus.control.call('', worker, request, (error, answer) =>
+        error ? reject(error) : resolve(answer.toString()),
+      ),
+    )
+  }
+
+  /** Counts since the last time; null: workers run the calls, and count them. @returns {Counts | null} */
+  drainCounts() {
+    if (this.#context === null) return null
+    return {
+      ...this.#context.traffic.drain({ accepts: 0, connects: 0, deliveries: 0 }),
+      hooks: {},
+      batches: noBatchCounts(),
+    }
+  }
+
+  /** Answers the calls under way and refuses later ones. */
+  async end() {
+    this.#ended = true
+    const late = new AbortController()
+    const limit = wait(END_TIMEOUT_MS, undefined, { signal: late.signal }).catch(() => {})
+    await Promise.race([Promise.allSettled(this.#open), limit])
+    late.abort()
+    this.#bus.close()
+  }
+}

@@ -1,0 +1,400 @@
+// The worker processes of a gateway and the embedded broker that they share.
+
+import { randomBytes } from 'node:crypto'
+import { BrokerHost, connectWithin } from '../../channels/broker/embedded/host.js'
+import { checkEngine } from '../../channels/broker/index.js'
+import { withChanges } from '../../config/changes.js'
+import { LifecycleLog } from '../../backends/lifecycle/index.js'
+import { defaultWorkers } from '../../metrics/control-groups.js'
+import { deriveCursorKey } from '../../clients/transport/uni-poll/cursor.js'
+import { probePorts, urlOf } from './address.js'
+import { balance } from './balance.js'
+import { ConfigSwitch } from './config-switch.js'
+import { KeySets } from './key-sets.js'
+import { LIVENESS_TICK_MS } from './liveness.js'
+import { newNodeIdentity } from './node-identity.js'
+import { NO_OBSERVER } from './pool-observer.js'
+import { QueueProcess } from './queue-process.js'
+import { RestartDelays } from './restart-delays.js'
+import { RollingRestart } from './rolling-restart.js'
+import { Slot } from './slot.js'
+import { WorkerProcess } from './worker-process.js'
+
+/** @import { Logger } from 'pino' */
+/** @import { NodeIdentity } from '../../backends/api/context.js' */
+/** @import { Log } from '../../base/log.js' */
+/** @import { PoolObserver } from './pool-observer.js' */
+
+/** Forks the workers, replaces them one by one or when they die, drains and ends them. */
+export class WorkerPool {
+  /** Socket server of the workers, once one listens: uws or node, and why it is not uws although that was wanted. */
+  server = { driver: '', fallback: '' }
+  /** @type {PoolObserver} set it before `start` */
+  observer = NO_OBSERVER
+  /** Whether new workers start without log lines on standard output. */
+  quiet = false
+  /** @type {LifecycleLog | null} */
+  lifecycle = null
+  #log
+  #terminal
+  #host
+  /** @type {NodeIdentity} */
+  node
+  #cursorKey
+  #keySets = new KeySets()
+  /** Used if no secret is configured. */
+  #randomKey = randomBytes(32).toString('base64')
+  /** @type {Set<WorkerProcess>} all that live */
+  #processes = new Set()
+  /** @type {ConfigSwitch} */
+  #switch = new ConfigSwitch(() => [
+    ...[...this.#processes].filter(({ config }) => config !== null),
+    ...this.queues.members,
+  ])
+  #delays
+  #rolling
+  /** Whether every worker listens and answers; workers pass it on as `/health`. */
+  #ready = false
+  #stopping = false
+  #tick
+  /** @type {((error?: Error) => void) | null} */
+  #started = null
+
+  /** @param {any} config @param {Logger} log @param {boolean} terminal */
+  constructor(config, log, terminal) {
+    this.config = config
+    this.#log = log
+    this.#terminal = terminal
+    const { type, memory } = config.engine
+    const snapshotFile = type === 'memory' ? memory.snapshot_file : ''
+    this.#host = new BrokerHost({ maxBytes: memory.max_bytes, snapshotFile, log })
+    this.node = newNodeIdentity(config)
+    this.#cursorKey = deriveCursorKey(config, this.#randomKey)
+    this.slots = Array.from(
+      { length: config.workers || defaultWorkers() },
+      (_, index) => new Slot(index, slot => this.#fork(slot)),
+    )
+    this.#delays = new RestartDelays(this.slots.length, () => performance.now())
+    /** @type {QueueProcess} */
+    this.queues = new QueueProcess({
+      config: () => this.config,
+      host: this.#host,
+      facts: () => ({ node: this.node, terminal, quiet: this.quiet }),
+      configSwitch: () => this.#switch,
+      log,
+    })
+    this.#rolling = new RollingRestart(
+      this.slots.map(slot => () => slot.replace()),
+      () => this.#stopping,
+      log,
+    )
+    this.#tick = setInterval(() => this.#watch(), LIVENESS_TICK_MS)
+  }
+
+  /**
+   * Checks port and engine, and takes the last run's snapshot over; starts nothing yet.
+   * @param {any} given @param {Logger} log
+   * @param {boolean} terminal whether workers format log lines for a terminal
+   * @returns {Promise<WorkerPool>}
+   * @throws {Error} if the port is taken, the engine cannot be reached or the snapshot cannot be replaced
+   */
+  static async create(given, log, terminal) {
+    const found = await probePorts(given.http_server)
+    await checkEngine(given, log)
+    const config = { ...given, http_server: { ...given.http_server, port: found } }
+    const pool = new WorkerPool(config, log, terminal)
+    try {
+      await pool.#host.restore()
+      pool.lifecycle = await LifecycleLog.open(config, pool.node, log)
+    } catch (error) {
+      clearInterval(pool.#tick)
+      throw error
+    }
+    return pool
+  }
+
+  /** Channels of the embedded broker with subscribers. */
+  get channels() {
+    return this.#host.subscribed
+  }
+
+  /** A broker for the embedding program, see loop.js. @param {Log} log */
+  connectWithin(log) {
+    return connectWithin(this.#host, this.node.uid, log)
+  }
+
+  /** Public address. */
+  get url() {
+    return urlOf(this.config.http_server)
+  }
+
+  /** Resolves when every worker listens; rejects if one fails to start. */
+  start() {
+    return new Promise((resolve, reject) => {
+      this.#started = error => {
+        this.#started = null
+        if (error) {
+          clearInterval(this.#tick)
+          this.#stopping = true
+          this.kill()
+          // The snapshot that was taken over is for the next start.
+          this.#end().then(() => reject(error))
+        } else resolve(undefined)
+      }
+      for (const slot of this.slots) slot.fork()
+    })
+  }
+
+  /** @param {Slot} slot @returns {WorkerProcess} */
+  #fork(slot) {
+    if (this.#stopping) throw new Error('the gateway ends')
+    const process = new WorkerProcess(slot.index, slot.generations++, this.config, this.lifecycle)
+    this.#processes.add(process)
+    this.observer.starting(process)
+    process.onBlocked = hook => this.#log.warn({ worker: slot.index, hook }, 'a hook blocks its worker')
+    const { worker, number, bus } = process
+    if (bus) this.#host.attach(bus, process.name, number)
+    worker.on('message', message => this.#onMessage(slot, process, message))
+    worker.on('error', error => this.#log.debug({ err: error, worker: slot.index }, 'worker channel failed'))
+    process.onEnd((code, signal) => this.#onExit(slot, process, code, signal))
+    return process
+  }
+
+  /** @param {Slot} slot @param {WorkerProcess} process @param {any} message */
+  #onMessage(slot, process, message) {
+    switch (message.type) {
+      case 'ready':
+        // Not in the middle of a switch, whose outcome it would miss.
+        this.#switch.idle.then(() => this.#sendStart(process))
+        break
+      case 'switched':
+        this.#switch.onMessage(process, message)
+        break
+      case 'listening':
+        this.server = message.server
+        if (this.#processes.has(process)) this.#onListening(slot, process)
+        break
+      case 'jwks':
+        this.#keySets.add(message)
+        break
+      case 'failed':
+        process.reason = message.message
+        this.#started?.(new Error(message.message))
+        break
+      case 'open':
+        process.open = message.count
+        this.#sendCounts(process)
+        break
+      default:
+        if (message.type === 'sample') process.sampled(message)
+        this.observer.message(process, message)
+    }
+  }
+
+  /** @param {WorkerProcess} process */
+  #sendStart(process) {
+    process.start({
+      config: this.config,
+      workers: this.slots.length,
+      node: this.node,
+      terminal: this.#terminal,
+      quiet: this.quiet,
+      cursorKey: this.#cursorKey,
+      keySets: this.#keySets.all,
+    })
+  }
+
+  /** Not after its end, when messages may still arrive. @param {Slot} slot @param {WorkerProcess} process */
+  #onListening(slot, process) {
+    process.listens()
+    this.#log.debug({ worker: slot.index, pid: process.pid }, 'worker listens')
+    const previous = slot.onListening(process)
+    if (previous) {
+      this.observer.draining(previous)
+      previous.drain(this.config.shutdown, false)
+    }
+    this.#checkReadiness()
+    this.#sendReadiness()
+    this.observer.listening(process)
+    // It missed messages sent while it started.
+    process.send({ type: 'elsewhere', count: this.#open - process.open })
+    if (this.#started && this.slots.every(({ current }) => current?.listening))
+      this.queues.start().then(
+        () => this.#started?.(),
+        error => this.#started?.(error),
+      )
+  }
+
+  /** To all workers. @param {object} message */
+  broadcast(message) {
+    for (const process of this.#processes) process.send(message)
+    this.queues.send(message)
+  }
+
+  /** Tells the workers when it changes whether all slots serve clients. */
+  #checkReadiness() {
+    const ready = !this.#stopping && this.slots.every(({ current }) => current?.healthy)
+    if (ready === this.#ready) return
+    this.#ready = ready
+    this.#sendReadiness()
+  }
+
+  #sendReadiness() {
+    // The admin endpoints count wrong keys in the first slot's worker.
+    this.broadcast({ type: 'workers', ready: this.#ready, first: this.slots[0].current?.number ?? 0 })
+  }
+
+  get #open() {
+    return [...this.#processes].reduce((sum, { open }) => sum + open, 0)
+  }
+
+  /** @param {WorkerProcess} changed */
+  #sendCounts(changed) {
+    const total = this.#open
+    for (const process of this.#processes)
+      if (process !== changed) process.send({ type: 'elsewhere', count: total - process.open })
+  }
+
+  /** @param {number} index @param {object} message @returns {boolean} false if that worker is not running */
+  sendTo(index, message) {
+    return this.slots[index]?.current?.send(message) ?? false
+  }
+
+  /**
+   * Replaces a worker: the new one listens before the old one drains. During a replacement another request has no
+   * effect: browsers repeat a POST whose connection ended with its worker.
+   * @param {number} index @throws {Error} if there is no such worker, or it is not up
+   */
+  restart(index) {
+    const slot = this.slots[index]
+    if (!slot) throw new Error(`no worker has index ${index}`)
+    if (this.#stopping || !slot.current?.listening) throw new Error(`worker ${index} is not up`)
+    slot.restart(this.#log, () => this.#stopping)
+  }
+
+  /** See RollingRestart. @param {string} reason for the log @returns {Promise<boolean>} false if it ended early */
+  async rollingRestart(reason) {
+    const whole = await this.#rolling.request(reason)
+    if (whole) await this.queues.replace()
+    return whole
+  }
+
+  /** Whether a rolling restart is under way. */
+  get restarting() {
+    return this.#rolling.running
+  }
+
+  /** @param {Slot} slot @param {WorkerProcess} process @param {number | null} code @param {string | null} signal */
+  #onExit(slot, process, code, signal) {
+    const { listening, draining } = process
+    const clean = draining && code === 0
+    const reason = clean ? 'restarted' : process.reason || (signal ? `signal ${signal}` : `exit code ${code}`)
+    this.#processes.delete(process)
+    this.#switch.ended(process)
+    process.exited(reason, clean)
+    if (this.#stopping) {
+      this.observer.ended(process, { reason: 'stopped', died: false })
+      if (this.#processes.size === 0) this.#ended?.()
+      return
+    }
+    const died = slot.onExit(process)
+    this.#checkReadiness()
+    this.#sendCounts(process)
+    this.observer.ended(process, { reason, died })
+    if (draining && !clean)
+      this.#log.warn({ worker: slot.index, reason }, 'worker died while its clients left')
+    if (died) this.#replaceDead(slot, process, listening, reason)
+  }
+
+  /** @param {Slot} slot @param {WorkerProcess} process @param {boolean} listened @param {string} reason */
+  #replaceDead(slot, process, listened, reason) {
+    slot.failures = listened ? 0 : slot.failures + 1
+    const alone = [...this.#processes].every(({ draining }) => draining)
+    // A next generation may be starting already.
+    const delay = slot.current === null ? this.#delays.next(slot.failures, alone) : 0
+    const { index, failures } = slot
+    const lived = { lived_ms: Date.now() - process.startedAt, failed_starts: failures, restart_in_ms: delay }
+    this.#log.error({ worker: index, reason, ...lived }, 'worker died')
+    if (this.#started) return this.#started(new Error(`a worker died while starting: ${reason}`))
+    if (slot.current !== null) return
+    setTimeout(() => {
+      if (!this.#stopping) slot.fork()
+    }, delay)
+  }
+
+  #watch() {
+    const stuck = new Set(this.#host.tick())
+    for (const process of this.#processes) {
+      const reason = stuck.has(process.name) ? 'it did not read from the broker' : process.liveness.tick()
+      if (reason) process.stuck(reason)
+    }
+    this.queues.tick(stuck)
+    this.#checkReadiness()
+    if (this.server.driver === 'node') balance([...this.#processes])
+  }
+
+  /** Whether the gateway ends. */
+  get stopping() {
+    return this.#stopping
+  }
+
+  /**
+   * Switches all workers to the live options of a configuration, at the same moment. Later workers start with all of
+   * it.
+   * @param {any} next
+   * @returns {Promise<void>} when all workers use it @throws {Error} if a worker cannot use it: nothing has changed
+   */
+  applyConfig(next) {
+    const rotated = next.uni_poll.cursor_secret_key !== this.config.uni_poll.cursor_secret_key
+    const cursorKey = rotated ? deriveCursorKey(next, this.#randomKey) : this.#cursorKey
+    return this.#switch.run(
+      // Each keeps the values with which it has started for what takes a new worker.
+      ({ config }) => ({ config: withChanges(config, next, ['live']), cursorKey }),
+      () => {
+        if (this.#stopping) throw new Error('the gateway is shutting down')
+        this.config = next
+        this.#cursorKey = cursorKey
+      },
+    )
+  }
+
+  /** @type {(() => void) | null} */
+  #ended = null
+
+  /**
+   * Lets consumers finish, then the clients go over `shutdown.drain`. Then ends the workers and writes the snapshot.
+   * @returns {Promise<boolean>} when that is done; false if one was killed after `shutdown.timeout`
+   */
+  async stop() {
+    this.#stopping = true
+    clearInterval(this.#tick)
+    let clean = true
+    const ended = new Promise(resolve => (this.#ended = () => resolve(undefined)))
+    this.#checkReadiness()
+    const late = setTimeout(() => {
+      clean = false
+      this.kill()
+    }, this.config.shutdown.timeout)
+    await this.queues.drain()
+    for (const process of this.#processes) {
+      if (process.listening) process.drain(this.config.shutdown, true)
+      // It has no clients yet.
+      else process.kill('stopped')
+    }
+    if (this.#processes.size > 0) await ended
+    await this.queues.end()
+    clearTimeout(late)
+    await this.#end()
+    return clean
+  }
+
+  async #end() {
+    await this.lifecycle?.close()
+    await this.#host.end()
+  }
+
+  kill() {
+    this.queues.kill()
+    for (const process of this.#processes) process.kill('stopped')
+  }
+}

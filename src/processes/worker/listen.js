@@ -1,0 +1,97 @@
+import v8 from 'node:v8'
+import { TLS_BLOCKS, tlsOf } from '../../config/tls-blocks.js'
+import { createServer } from '../../clients/server/index.js'
+import { Listener } from '../../clients/server/listener.js'
+import { softLimit } from '../../metrics/process-sample.js'
+
+/** @import { LimitedLog } from '../../base/log.js' */
+/** @import { SocketServer } from '../../clients/server/contract.js' */
+/** @import { Logger } from '../../clients/server/index.js' */
+
+/** The socket servers of a worker, and their certificates. A reload has two steps, see live-config.js. */
+export class Servers {
+  /** For clients. */
+  server
+  /** For the server API, the admin page, metrics and health; may be the same. */
+  internal
+  #tls
+  /** What was prepared, and for which options. @type {(() => void)[]} */
+  #prepared = []
+  /** @type {any} */
+  #next = null
+
+  /**
+   * @param {any} options `http_server` of the configuration @param {Logger} logger
+   * @returns {Promise<Servers>}
+   * @throws {Error} one line
+   */
+  static async create(options, logger) {
+    const tls = tlsOf(options)
+    const server = await createServer({ driver: options.driver, logger, tls: tls.clients })
+    // Machine code for each function at its first call instead of after many: thousands of clients may connect to a
+    // worker that has just started. With the JavaScript of node:http and ws it costs more than it saves.
+    if (server.name === 'uws') v8.setFlagsFromString('--always-sparkplug')
+    // Internal endpoints use their own port if configured, else the clients' port.
+    if (options.internal_port === 0) return new Servers(server, server, options)
+    return new Servers(
+      server,
+      await createServer({ driver: server.name, logger, tls: tls.internal }),
+      options,
+    )
+  }
+
+  /** @param {SocketServer} server @param {SocketServer} internal @param {any} options `http_server` */
+  constructor(server, internal, options) {
+    this.server = server
+    this.internal = internal
+    this.#tls = options
+  }
+
+  /** @param {any} options `http_server` of another configuration @throws {Error} nothing has changed */
+  prepare(options) {
+    this.#next = null
+    this.#prepared = this.#renewals(options)
+    this.#next = options
+  }
+
+  /** @param {any} options @returns {(() => void)[]} steps that use its certificates @throws {Error} */
+  #renewals(options) {
+    if (TLS_BLOCKS.every(block => samePair(options[block], this.#tls[block]))) return []
+    const { clients, internal } = tlsOf(options)
+    /** @type {(() => void)[]} */
+    const prepared = []
+    if (clients !== null) prepared.push(this.server.prepareTls(clients))
+    if (internal !== null && this.internal !== this.server) prepared.push(this.internal.prepareTls(internal))
+    return [...prepared, () => (this.#tls = options)]
+  }
+
+  /**
+   * Uses what was prepared. A worker that is still starting may have missed that.
+   * @param {any} options `http_server` as it is now @throws {Error}
+   */
+  commit(options) {
+    if (this.#next !== options) this.prepare(options)
+    for (const use of this.#prepared.splice(0)) use()
+  }
+}
+
+/** @param {any} a @param {any} b TLS blocks */
+const samePair = (a, b) =>
+  a.cert_pem === b.cert_pem && a.key_pem === b.key_pem && a.client_ca_pem === b.client_ca_pem
+
+/**
+ * @param {any} options `http_server` of the configuration @param {Servers} servers @param {LimitedLog} log
+ */
+export function createListener({ address, port, internal_address, internal_port }, servers, log) {
+  const { server, internal } = servers
+  const host = address || '0.0.0.0'
+  const endpoints = [{ server, host, port }]
+  if (internal !== server)
+    endpoints.push({ server: internal, host: internal_address || host, port: internal_port })
+  const limit = softLimit()
+  const onChange = (/** @type {boolean} */ paused) =>
+    paused
+      ? log.warn({ limit }, 'too few free descriptors: no new connections are accepted')
+      : log.warn({ limit }, 'new connections are accepted again')
+  return new Listener(endpoints, { limit, onChange })
+}

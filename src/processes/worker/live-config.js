@@ -1,0 +1,77 @@
+import { createAuth } from '../../clients/auth/index.js'
+import { combine } from '../../backends/hooks/combine.js'
+import { NO_HANDLERS } from '../../clients/hooks/contract.js'
+
+/** @import { Auth } from '../../clients/auth/index.js' */
+/** @import { TokensOptions } from '../../clients/auth/tokens.js' */
+/** @import { Handlers } from '../../clients/hooks/contract.js' */
+
+/** @typedef {Auth & {config: any, cursorKey: string, handlers: Handlers}} Current `config` is frozen */
+
+/**
+ * The configuration of a worker, and the parts that it builds from it. A reload has two steps, so that all workers
+ * switch at the same moment, or none: `prepare` makes the next one, `commit` uses it.
+ */
+export class LiveConfig {
+  /** @type {Current} */
+  current
+  /** @type {Current | null} */
+  #next = null
+  #tokens
+  /** Of the application's module. @type {Handlers} */
+  #hooks = NO_HANDLERS
+  #createProxies
+  /** Called before a switch: what others prepare for it; throws if they cannot. @type {(config: any) => void} */
+  onPrepare = () => {}
+  /** Called after a switch. */
+  onCommit = () => {}
+
+  /**
+   * @param {any} config @param {string} cursorKey base64 @param {TokensOptions} tokens
+   * @param {(config: any) => Handlers} createProxies
+   * @throws {Error} names a wrong option
+   */
+  constructor(config, cursorKey, tokens, createProxies) {
+    this.#tokens = tokens
+    this.#createProxies = createProxies
+    this.current = this.#make(config, cursorKey)
+  }
+
+  /** @param {any} config @param {string} cursorKey @returns {Current} @throws {Error} */
+  #make(config, cursorKey) {
+    const proxies = this.#createProxies(config)
+    try {
+      const handlers = combine(this.#hooks, proxies)
+      return { config, cursorKey, handlers, ...createAuth(config, this.#tokens, handlers) }
+    } catch (error) {
+      proxies.close()
+      throw error
+    }
+  }
+
+  /** The application's module has loaded. @param {Handlers} handlers */
+  useHooks(handlers) {
+    this.#hooks = handlers
+    const { current } = this
+    this.current = this.#make(current.config, current.cursorKey)
+    current.handlers.close()
+    if (this.#next !== null) this.prepare(this.#next.config, this.#next.cursorKey)
+  }
+
+  /** @param {any} config @param {string} cursorKey @throws {Error} naming the invalid option; nothing has changed */
+  prepare(config, cursorKey) {
+    this.#next?.handlers.close()
+    this.#next = null
+    this.onPrepare(config)
+    this.#next = this.#make(config, cursorKey)
+  }
+
+  commit() {
+    if (this.#next === null) return
+    const { handlers: former } = this.current
+    this.current = this.#next
+    this.#next = null
+    this.onCommit()
+    if (former !== this.current.handlers) former.close()
+  }
+}

@@ -1,0 +1,73 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { needsRedis, startRedis } from '../../kit/servers/redis.js'
+import { Watcher } from '../../kit/watcher.js'
+import { clientOf, embed, methodsSuite } from './methods-suite.js'
+
+needsRedis(t)
+
+const redis = await startRedis(t)
+/** Shorter than the lease of a worker with Redis (7 s), ms. */
+const MAX_STOP = 6000
+const engine = { type: 'redis', redis: { address: redis.address } }
+
+t.test('with Redis, a worker runs the calls', async t => {
+  const gateway = await embed(t, { engine })
+  t.test('gateway object', async t => methodsSuite(t, gateway, gateway, 'own'))
+  t.test('HTTP client', async t => methodsSuite(t, gateway, clientOf(t, gateway), 'http'))
+})
+
+t.test('a call to a worker that is killed moves to another one, or fails and says so', async t => {
+  const gateway = await embed(t, { engine })
+  const pids = new Set()
+  gateway.on('worker', ({ pid, state }) => state === 'ended' && pids.add(pid))
+  const first = (await gateway.info()).nodes[0]
+  t.ok(first.uid)
+  const listening = new Promise(resolve =>
+    gateway.on('worker', ({ state }) => state === 'listening' && resolve(undefined)),
+  )
+  process.kill(gateway.workers[0].pid, 'SIGKILL')
+  const outcomes = await Promise.allSettled([
+    ...Array.from({ length: 50 }, (_, n) => gateway.publish('his:kill', n)),
+    ...Array.from({ length: 50 }, () => gateway.history('his:kill', { limit: 1 })),
+  ])
+  const failed = outcomes.filter(({ status }) => status === 'rejected')
+  for (const { reason } of /** @type {any[]} */ (failed))
+    t.match(reason, { name: 'ApiError', code: 100, message: /the worker ended before its answer/ })
+  t.equal(
+    outcomes.slice(50).filter(({ status }) => status === 'rejected').length,
+    0,
+    'reads are repeated in another worker',
+  )
+  await listening
+  t.match(await gateway.publish('his:kill', 'after'), { offset: /\d/ })
+})
+
+t.test('while all workers are late, as on a busy machine, a call waits for one of them', async t => {
+  // A socket's path must be short.
+  const folder = await mkdtemp(join(tmpdir(), 'halley-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const socket = join(folder, 's')
+  const gateway = await embed(t, { engine, worker: { liveness_timeout: '0s' }, stats: { socket } })
+  const watcher = await Watcher.at(t, socket)
+  const pids = gateway.workers.map(({ pid }) => pid)
+  const signal = (/** @type {'SIGSTOP' | 'SIGCONT'} */ name) => pids.map(pid => process.kill(pid, name))
+  t.teardown(() => signal('SIGCONT'))
+  let answer = null
+  let lasted = 0
+  do {
+    const begun = performance.now()
+    signal('SIGSTOP')
+    const { seq } = await watcher.snapshot(({ workers }) => workers.every(({ state }) => state === 'silent'))
+    // The primary's own ticks may count it later.
+    await watcher.snapshot(later => later.seq >= seq + 2)
+    const published = gateway.publish('his:late', 1).catch(error => error)
+    signal('SIGCONT')
+    lasted = performance.now() - begun
+    answer = await published
+    // A worker that stood still for longer than its lease counts its connection to Redis as lost, and answers 100.
+  } while (lasted > MAX_STOP)
+  t.match(answer, { offset: /\d/ })
+})

@@ -1,0 +1,216 @@
+// The server API as methods: the same promises for the gateway object and for the HTTP client, with each engine.
+
+import { ApiClient } from 'halley-gateway/api'
+import { createGateway } from '../../../src/index.js'
+import { freePort } from '../../kit/ports.js'
+import { RawClient } from '../../kit/raw-client.js'
+
+const KEY = 'Zm9yIHRlc3RzIG9mIHRoZSBtZXRob2Rz'
+
+/**
+ * A gateway in this process, stopped with the test.
+ * @param {any} t @param {any} [config] over these @param {object} [options] of createGateway
+ */
+export async function embed(t, config = {}, options = {}) {
+  const gateway = await createGateway({
+    config: {
+      workers: 2,
+      log: { level: 'none' },
+      overload: { max_tick: '0s' },
+      ...config,
+      stats: { socket: 'none', ...config.stats },
+      http_server: { address: '127.0.0.1', port: await freePort(), ...config.http_server },
+      http_api: { key: KEY, ...config.http_api },
+      client: {
+        allowed_origins: ['*'],
+        user_id_http_header: 'x-user',
+        ping_interval: '10m',
+        ...config.client,
+      },
+      channel: {
+        without_namespace: { presence: true, allow_subscribe_for_client: true },
+        namespaces: [
+          {
+            name: 'his',
+            presence: true,
+            history_size: 5,
+            history_ttl: '1m',
+            allow_subscribe_for_client: true,
+          },
+          { name: 'binary', history_size: 5, history_ttl: '1m', publication_data_format: 'binary' },
+        ],
+      },
+    },
+    ...options,
+  })
+  t.teardown(() => gateway.stop())
+  return gateway
+}
+
+/** @param {any} t @param {any} gateway @param {object} [options] */
+export function clientOf(t, gateway, options = {}) {
+  const client = new ApiClient({ url: gateway.url, key: KEY, ...options })
+  t.teardown(() => client.close())
+  return client
+}
+
+/** @param {any} gateway @param {string} user */
+export const connect = (gateway, user) =>
+  RawClient.connected(
+    `${gateway.url.replace('http', 'ws')}/connection/websocket`,
+    {},
+    { headers: { 'x-user': user } },
+  )
+
+const refusal = (/** @type {number} */ code, /** @type {RegExp} */ message) => ({
+  name: 'ApiError',
+  code,
+  message,
+})
+
+/**
+ * @param {any} t @param {any} gateway @param {any} api that is tested: the gateway itself, or a client of it
+ * @param {string} name part of channels and users, so that two suites share a gateway
+ */
+export async function methodsSuite(t, gateway, api, name) {
+  const channel = `his:${name}`
+  const user = `user-${name}`
+
+  t.test('publish and history: JSON values and bytes, tags, versions, idempotency keys', async t => {
+    const listener = await connect(gateway, user)
+    await listener.subscribe(channel)
+    const first = await api.publish(channel, { text: 'h\u00e9llo' }, { tags: { kind: 'a' } })
+    t.match(first, { offset: 1, epoch: /^\S+$/ })
+    t.match((await listener.push('pub')).pub, {
+      data: { text: 'h\u00e9llo' },
+      offset: 1,
+      tags: { kind: 'a' },
+    })
+    t.same(await api.publish(channel, null, { idempotencyKey: 'once' }), { ...first, offset: 2 })
+    t.same(await api.publish(channel, null, { idempotencyKey: 'once' }), { ...first, offset: 2 })
+    t.equal((await api.publish(channel, 'v', { version: 2n ** 63n })).offset, 3)
+    t.equal((await api.publish(channel, 'older', { version: 5 })).offset, 3, 'an older version')
+    t.equal((await api.publish(channel, 0, { skipHistory: true })).offset, 0)
+    const { publications, offset, epoch } = await api.history(channel, { limit: -1 })
+    t.same(publications, [
+      { data: { text: 'h\u00e9llo' }, offset: 1, tags: { kind: 'a' } },
+      { data: null, offset: 2 },
+      { data: 'v', offset: 3 },
+    ])
+    t.same({ offset, epoch }, { ...first, offset: 3 })
+    const since = await api.history(channel, { limit: 1, since: { offset: 1, epoch } })
+    t.same(
+      since.publications.map((/** @type {any} */ one) => one.offset),
+      [2],
+    )
+    const newest = await api.history(channel, { limit: 1, reverse: true })
+    t.equal(newest.publications[0].offset, 3)
+    await api.historyRemove(channel)
+    t.same((await api.history(channel, { limit: -1 })).publications, [])
+
+    const bytes = `binary:${name}`
+    await api.publish(bytes, Buffer.from([0, 255]))
+    await api.publish(bytes, new Uint8Array([1, 2, 254]).subarray(1))
+    await api.publish(bytes, Buffer.from('{"a":1}'))
+    t.same(
+      (await api.history(bytes, { limit: -1 })).publications.map((/** @type {any} */ one) => one.data),
+      [Buffer.from([0, 255]), Buffer.from([2, 254]), { a: 1 }],
+    )
+    await listener.close()
+  })
+
+  t.test('broadcast and batch: an outcome for each', async t => {
+    const { responses } = await api.broadcast([channel, 'nowhere:a', `plain-${name}`], { n: 1 })
+    t.match(responses, [
+      { result: { offset: /\d/ } },
+      { error: refusal(102, /unknown channel/) },
+      { result: {} },
+    ])
+    const outcomes = await api.batch(
+      [
+        ['publish', channel, { n: 2 }, { tags: { a: 'b' } }],
+        ['history', channel, { limit: 1, reverse: true }],
+        ['publish', '', 1],
+        ['disconnect', `nobody-${name}`],
+        ['info'],
+      ],
+      { parallel: false },
+    )
+    t.match(outcomes[1].result.publications, [{ data: { n: 2 }, tags: { a: 'b' } }])
+    t.match(outcomes[2].error, refusal(107, /channel is missing/))
+    t.same(outcomes[3], { result: undefined })
+    t.equal(outcomes[4].result.nodes.length, 1)
+    t.same(await api.batch([]), [])
+  })
+
+  t.test(
+    'subscribe, presence, channels, unsubscribe, refresh and disconnect reach a user on every worker',
+    async t => {
+      const clients = await Promise.all(Array.from({ length: 4 }, () => connect(gateway, user)))
+      const room = `room-${name}`
+      await api.subscribe(user, room, { info: { color: 'red' }, data: [1], override: { presence: true } })
+      for (const client of clients) t.same((await client.push('subscribe')).subscribe.data, [1])
+      const { presence } = await api.presence(room)
+      t.same(Object.keys(presence).sort(), clients.map(({ connect }) => connect.client).sort())
+      const [{ connect: first }] = clients
+      t.same(presence[first.client], { user, client: first.client, chanInfo: { color: 'red' } })
+      t.same(await api.presenceStats(room), { numClients: 4, numUsers: 1 })
+      t.same((await api.channels({ pattern: `room-${name}*` })).channels, { [room]: { numClients: 4 } })
+      await api.refresh(user, { client: first.client, expireAt: Math.floor(Date.now() / 1000) + 3600 })
+      t.match(await clients[0].push('refresh'), { refresh: { expires: true, ttl: /\d+/ } })
+      await api.unsubscribe(user, room, { client: first.client })
+      t.equal((await clients[0].push('unsubscribe')).unsubscribe.code, 2000)
+      await api.disconnect(user, { code: 4004, reason: 'maintenance', whitelist: [first.client] })
+      for (const client of clients.slice(1))
+        t.same(await client.closed, { code: 4004, reason: 'maintenance' })
+      await api.refresh(user, { expired: true })
+      t.equal((await clients[0].closed).code, 3005)
+    },
+  )
+
+  t.test('info: camelCase figures of each node', async t => {
+    const [node] = (await api.info()).nodes
+    t.match(node, { uid: /\S/, name: /\S/, version: /^\d/, numClients: /\d/, numSubs: /\d/ })
+  })
+
+  t.test('a wrong call is refused, and says what is wrong', async t => {
+    const cyclic = {}
+    cyclic.itself = cyclic
+    /** @type {[() => Promise<any>, number, RegExp][]} */
+    const wrong = [
+      [() => api.publish(), 107, /data must be a JSON value or bytes, not undefined/],
+      [() => api.publish(7, 1), 107, /channel must be a string/],
+      [() => api.publish('', 1), 107, /channel is missing/],
+      [() => api.publish('nowhere:a', 1), 102, /unknown channel/],
+      [() => api.publish('a', () => 1), 107, /not function/],
+      [() => api.publish('a', 1n), 107, /cannot be written as JSON/],
+      [() => api.publish('a', cyclic), 107, /cannot be written as JSON: [^\n]*$/],
+      [() => api.publish('a', 1, 'options'), 107, /must be an object/],
+      [
+        () => api.publish('a', 1, { skiphistory: true }),
+        107,
+        /unknown option "skiphistory"; did you mean skipHistory/,
+      ],
+      [() => api.publish('a', 1, { tags: 'a' }), 107, /tags must be an object of strings/],
+      [() => api.publish('a', 1, { version: 2 ** 60 }), 107, /version must be an integer/],
+      [() => api.publish('a', 'x'.repeat(17 * 1024 * 1024)), 106, /limit exceeded: a call of \d+ bytes/],
+      [() => api.broadcast('a', 1), 107, /channels must be a list of strings/],
+      [() => api.broadcast([], 1), 107, /bad request/],
+      [() => api.disconnect(), 107, /user must be a string, not undefined/],
+      [() => api.disconnect('u', { code: 1000 }), 107, /bad request/],
+      [() => api.disconnect('u', { reason: 'x' }), 107, /needs a code/],
+      [() => api.subscribe('u', 'a', { override: { presense: true } }), 107, /did you mean presence/],
+      [() => api.history('a', { limit: 1 }), 108, /not available/],
+      [() => api.history(channel, { since: { offset: -1 } }), 107, /offset must be an integer/],
+      [
+        () => api.history(channel, { since: { offset: 1, epoch: 'other' }, limit: 1 }),
+        112,
+        /unrecoverable position/,
+      ],
+      [() => api.batch('publish'), 107, /must be an array/],
+      [() => api.batch([['publsh', 'a', 1]]), 107, /command 0 .*; did you mean publish/],
+      [() => api.batch([['publish', 'a', cyclic]]), 107, /cannot be written as JSON/],
+    ]
+    for (const [call, code, message] of wrong) await t.rejects(call(), refusal(code, message))
+  })
+}

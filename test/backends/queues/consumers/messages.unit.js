@@ -1,0 +1,227 @@
+import t from 'tap'
+import { Publisher } from '../../../../src/backends/api/publish.js'
+import { consumerTypes } from '../../../../src/config/options/consumers.js'
+import { put } from '../../../../src/config/values.js'
+import { MessageRunner } from '../../../../src/backends/queues/messages.js'
+import { errors } from '../../../../src/base/errors.js'
+import { Traffic } from '../../../../src/metrics/traffic.js'
+
+/** Channels: `bin:` binary, `obj:` objects, `unknown:` none; `down` has a broker that fails. */
+function rig() {
+  /** @type {any[]} */
+  const published = []
+  const traffic = new Traffic([])
+  const rules = {
+    resolve: (/** @type {string} */ channel) =>
+      channel.startsWith('unknown:')
+        ? undefined
+        : {
+            options: { history_size: 1, history_ttl: 1000, delta_publish: false },
+            historyOn: true,
+            metaTtl: 1000,
+            dataFormat: channel.startsWith('bin:')
+              ? 'binary'
+              : channel.startsWith('obj:')
+                ? 'json_object'
+                : '',
+          },
+  }
+  const pubsub = /** @type {any} */ ({
+    publish(
+      /** @type {string} */ channel,
+      /** @type {any} */ data,
+      /** @type {any} */ options,
+      /** @type {any} */ done,
+    ) {
+      if (channel === 'down') return queueMicrotask(() => done(errors.internal, 0, ''))
+      published.push({ channel, data: String(data), options })
+      queueMicrotask(() => done(null, 1, 'e'))
+    },
+    removeHistory: async (/** @type {string} */ channel) => {
+      published.push({ removed: channel })
+    },
+  })
+  /** @type {any} */
+  const context = {
+    rules,
+    traffic,
+    publisher: new Publisher(rules, pubsub, traffic),
+    broker: { pubsub, ready: () => true },
+    logger: { error() {} },
+  }
+  return { context, published, traffic }
+}
+
+/** @param {string} type @returns {any} defaults of its publication data mode, enabled */
+function dataModeOf(type) {
+  /** @type {any} */
+  const block = {}
+  for (const { path, default: value } of consumerTypes[type]) put(block, path, value)
+  return { ...block.publication_data_mode, enabled: true }
+}
+
+/** @param {any} payload @param {any} [more] */
+const message = (payload, { method = '', headers = {} } = {}) => ({
+  payload: typeof payload === 'string' || payload === null ? payload : Buffer.from(payload),
+  method,
+  headers: Object.assign(Object.create(null), headers),
+})
+
+t.test('commands', async t => {
+  const { context, published, traffic } = rig()
+  const runner = new MessageRunner(context, undefined)
+  const good = [
+    ['envelope', '{"method":"publish","payload":{"channel":"a","data":{"x": 1.0}}}', ''],
+    [
+      'envelope with text',
+      JSON.stringify({ method: 'publish', payload: '{"channel":"a","data":{"x": 1.0}}' }),
+      '',
+    ],
+    ['method beside', '{"channel":"a","data":{"x": 1.0}}', 'publish'],
+    ['a method beside wins', '{"method":"nothing","channel":"a","data":{"x": 1.0},"payload":{}}', 'publish'],
+    ['unknown fields', '{"channel":"a","data":{"x": 1.0},"foo":1}', 'publish'],
+  ]
+  for (const [name, payload, method] of good) {
+    t.same(await runner.run(message(Buffer.from(payload), { method })), { outcome: 'done' }, name)
+    t.equal(published.pop()?.data, '{"x": 1.0}', `${name}: bytes stay`)
+  }
+  t.equal(traffic.drain({ accepts: 0, connects: 0, deliveries: 0 }).api.publish, good.length)
+  t.same(await runner.run(message('{"channels":["a","b"],"data":1}', { method: 'broadcast' })), {
+    outcome: 'done',
+  })
+  t.same(
+    published.splice(0).map(({ channel }) => channel),
+    ['a', 'b'],
+  )
+  t.same(await runner.run(message('{"channel":"a"}', { method: 'history_remove' })), { outcome: 'done' })
+  t.same(published.splice(0), [{ removed: 'a' }])
+})
+
+t.test('bad commands are skipped, with a reason', async t => {
+  const { context, published } = rig()
+  const runner = new MessageRunner(context, undefined)
+  const bad = [
+    [null, '', 'malformed'],
+    ['', '', 'malformed'],
+    ['not JSON', '', 'malformed'],
+    ['null', '', 'malformed'],
+    ['[]', '', 'malformed'],
+    ['{}', '', 'malformed'],
+    ['{"method":1,"payload":{}}', '', 'malformed'],
+    ['{"method":"publish"}', '', 'malformed'],
+    ['{"method":"publish","payload":[]}', '', 'malformed'],
+    ['{"method":"publish","payload":"x"}', '', 'malformed'],
+    ['"{}"', 'publish', 'malformed'],
+    ['{"method":"PUBLISH","payload":{}}', '', 'unknown_method'],
+    ['{}', 'batch', 'unknown_method'],
+    ['{}', 'info', 'unknown_method'],
+    ['{}', 'rpc', 'unknown_method'],
+    ['{}', 'map_publish', 'unknown_method'],
+    ['{"channel":1,"data":1}', 'publish', 'invalid_request'],
+    ['{"channel":"a","data":1,"version":-1}', 'publish', 'invalid_request'],
+    ['{"data":1}', 'publish', 'bad_request'],
+    ['{"user":"1","label_filter":{"key":"a","cmp":"ex"}}', 'disconnect', 'bad_request'],
+    ['{"user":"","all_users":true}', 'disconnect', 'bad_request'],
+    ['{"channel":"a","user":"1","server_tags_filter":{}}', 'subscribe', 'bad_request'],
+    ['{"channel":"a","data":1,"users":["1"]}', 'publish', 'not_available'],
+    ['{"channel":"a"}', 'publish', 'bad_request'],
+    ['{"channel":"unknown:a","data":1}', 'publish', 'unknown_channel'],
+    ['{"channel":"obj:a","data":1}', 'publish', 'bad_request'],
+    ['{"channels":["a","unknown:a"],"data":1}', 'broadcast', 'unknown_channel'],
+    [Buffer.alloc(16 * 1024 * 1024 + 1), '', 'too_large'],
+  ]
+  for (const [payload, method, reason] of /** @type {any[]} */ (bad)) {
+    const result = /** @type {any} */ (await runner.run(message(payload, { method })))
+    t.equal(result.outcome, 'skipped', `${method} ${String(payload).slice(0, 40)}`)
+    t.equal(result.reason, reason, `${method} ${String(payload).slice(0, 40)}: ${result.what}`)
+  }
+  t.same(
+    published.map(({ channel }) => channel),
+    ['a'],
+    'only the good item of the broadcast',
+  )
+})
+
+t.test('an internal error is tried again, in a broadcast too', async t => {
+  const runner = new MessageRunner(rig().context, undefined)
+  const run = (/** @type {string} */ method, /** @type {object} */ request) =>
+    runner.run(message(JSON.stringify(request), { method }))
+  t.same(await run('publish', { channel: 'down', data: 1 }), { outcome: 'retry' })
+  t.same(await run('broadcast', { channels: ['a', 'down', 'unknown:a'], data: 1 }), { outcome: 'retry' })
+  const noBroker = rig().context
+  noBroker.publisher.publish = () => {
+    throw new Error('a programming error')
+  }
+  t.same(
+    await new MessageRunner(noBroker, undefined).run(
+      message('{"channel":"a","data":1}', { method: 'publish' }),
+    ),
+    {
+      outcome: 'retry',
+    },
+  )
+})
+
+t.test('publication data mode', async t => {
+  for (const [type, rows] of Object.entries(consumerTypes)) {
+    if (!rows.some(({ path }) => path === 'publication_data_mode.enabled')) continue
+    const { context, published } = rig()
+    const runner = new MessageRunner(context, dataModeOf(type))
+    const headers = {
+      'centrifugo-channels': 'a, b',
+      'centrifugo-idempotency-key': 'k',
+      'centrifugo-delta': 'True',
+      'centrifugo-version': '18446744073709551615',
+      'centrifugo-version-epoch': 'v',
+      'centrifugo-tag-color': 'red',
+      other: 'x',
+    }
+    t.same(await runner.run(message(Buffer.from('{"x": 1}'), { headers })), { outcome: 'done' }, type)
+    t.same(
+      published.map(({ channel }) => channel),
+      ['a', ' b'],
+      'names of channels are not trimmed',
+    )
+    t.match(published[0].options, {
+      idempotencyKey: 'k',
+      delta: true,
+      version: 2n ** 64n - 1n,
+      versionEpoch: 'v',
+      tags: { color: 'red' },
+    })
+  }
+})
+
+t.test('publication data mode skips what is bad', async t => {
+  const { context, published } = rig()
+  const runner = new MessageRunner(context, dataModeOf('redis_stream'))
+  const channels = 'centrifugo-channels'
+  const bad = [
+    ['1', {}, 'missing_channels'],
+    ['1', { [channels]: '' }, 'missing_channels'],
+    ['1', { 'Centrifugo-Channels': 'a' }, 'missing_channels'],
+    ['1', { [channels]: 'a', 'centrifugo-delta': 'yes' }, 'invalid_header'],
+    ['1', { [channels]: 'a', 'centrifugo-version': '-1' }, 'invalid_header'],
+    ['1', { [channels]: 'a', 'centrifugo-version': '18446744073709551616' }, 'invalid_header'],
+    ['', { [channels]: 'a' }, 'invalid_data'],
+    [null, { [channels]: 'a' }, 'invalid_data'],
+    ['hello', { [channels]: 'a' }, 'invalid_data'],
+    ['1', { [channels]: 'obj:a' }, 'bad_request'],
+    ['1', { [channels]: 'unknown:a' }, 'unknown_channel'],
+  ]
+  for (const [payload, headers, reason] of /** @type {any[]} */ (bad)) {
+    const result = /** @type {any} */ (await runner.run(message(payload, { headers })))
+    t.equal(result.reason, reason, `${payload} ${JSON.stringify(headers)}: ${result.what}`)
+  }
+  t.same(published, [])
+  t.same(await runner.run(message('hello', { headers: { [channels]: 'bin:a' } })), { outcome: 'done' })
+  t.same(await runner.run(message('1', { headers: { [channels]: 'a,down' } })), { outcome: 'retry' })
+  const off = new MessageRunner(context, {
+    ...dataModeOf('redis_stream'),
+    delta_value: '',
+    tags_value_prefix: '',
+  })
+  const headers = { [channels]: 'a', 'centrifugo-delta': 'yes', 'centrifugo-tag-x': '1' }
+  t.same(await off.run(message('1', { headers })), { outcome: 'done' }, 'an empty name switches off')
+  t.equal(published.pop()?.options.tags ?? null, null)
+})

@@ -1,0 +1,102 @@
+// Streams of a Redis Cluster, and of a Redis with sentinels: masters change, and all entries arrive.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import { Redis, Cluster as RedisCluster } from 'ioredis'
+import t from 'tap'
+import { loadConfig } from '../../../../src/config/load.js'
+import { create } from '../../../../src/backends/queues/redis/consumer.js'
+import { needsRedis, startCluster, startSentinels } from '../../../kit/servers/redis.js'
+import { makeConsumer } from './rig.js'
+
+needsRedis(t)
+
+t.setTimeout(120_000)
+
+const LOT = 20
+/** After which a lot counts as lost, ms. */
+const LOST_MS = 15_000
+/** Each is on another master of three. */
+const STREAMS = { a: 15_495, b: 3300, c: 7365 }
+
+/** @param {any} t @param {object} connection options @returns {ReturnType<typeof makeConsumer>} */
+function consumerOf(t, connection) {
+  const block = {
+    ...connection,
+    streams: Object.keys(STREAMS),
+    consumer_group: 'group',
+    visibility_timeout: '1s',
+    io_timeout: '2s',
+  }
+  const item = { name: 'orders', enabled: true, type: 'redis_stream', redis_stream: block }
+  const { config } = loadConfig({ base: { consumers: [item] } })
+  return makeConsumer(t, create, config.consumers[0].redis_stream)
+}
+
+/**
+ * Entries of one lot in each stream reach their handler.
+ * @param {ReturnType<typeof makeConsumer>} rig @param {Redis | RedisCluster} client @param {number} lot
+ */
+async function arrive(rig, client, lot) {
+  for (const key of Object.keys(STREAMS))
+    for (let i = 0; i < LOT; i++) await client.xadd(key, '*', 'payload', `${key} ${lot} ${i}`)
+  const wanted = lot * LOT * Object.keys(STREAMS).length
+  await rig.until(() => new Set(rig.messages.map(({ payload }) => payload.toString())).size === wanted)
+}
+
+t.test('a cluster', async t => {
+  const cluster = await startCluster(t)
+  const [{ host, port }] = cluster.servers
+  const client = new RedisCluster([{ host, port }])
+  t.teardown(() => client.disconnect())
+  const addresses = cluster.servers.map(server => `${server.host}:${server.port}`).join(',')
+  const rig = consumerOf(t, { cluster_address: [addresses] })
+  await rig.consumer.start()
+  await arrive(rig, client, 1)
+  t.same(rig.failures, [])
+  await cluster.failover(await cluster.masterOf(STREAMS.a))
+  await arrive(rig, client, 2)
+  const master = await cluster.masterOf(STREAMS.b)
+  await master.kill()
+  await cluster.replaced(master)
+  await arrive(rig, client, 3)
+  t.ok(rig.failures.length > 0)
+  await rig.consumer.stop()
+})
+
+t.test('sentinels', async t => {
+  const set = await startSentinels(t)
+  // An old master is named, or takes entries and loses them, until it is told: then the lot is sent again.
+  const lotArrives = async (/** @type {number} */ lot) => {
+    for (let arrived = false; !arrived; ) {
+      const { host, port } = await set.master()
+      const client = new Redis({
+        host,
+        port,
+        disableClientInfo: true,
+        maxRetriesPerRequest: 0,
+        retryStrategy: () => null,
+      })
+      client.on('error', () => {})
+      const lost = wait(LOST_MS, false, { ref: false })
+      const all = arrive(rig, client, lot).then(
+        () => true,
+        () => false,
+      )
+      arrived = await Promise.race([all, lost])
+      client.disconnect()
+    }
+  }
+  const rig = consumerOf(t, { address: set.address })
+  await rig.consumer.start()
+  await lotArrives(1)
+  t.same(rig.failures, [])
+  await set.failover()
+  await lotArrives(2)
+  const master = await set.master()
+  await set.whole()
+  await master.kill()
+  await set.replaced(master)
+  await lotArrives(3)
+  t.ok(rig.failures.length > 0)
+  await rig.consumer.stop()
+})

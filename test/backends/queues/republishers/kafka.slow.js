@@ -1,0 +1,33 @@
+// The conformance suite of republishing for Kafka, and what only Kafka has.
+
+import t from 'tap'
+import { startKafka, withoutKafka } from '../../../kit/servers/kafka.js'
+import { conformance } from './conformance.js'
+import { republication, startRepublishers, until } from './rig.js'
+
+const numbers = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => i)
+
+conformance(t, 'kafka')
+
+t.test('Kafka', { skip: withoutKafka(), timeout: 240_000 }, async t => {
+  const server = await startKafka(t)
+  await server.createTopic('out', 2)
+  const kafka = { brokers: [server.broker], topic: 'out', max_in_flight: 50 }
+  const { all, figures } = await startRepublishers(t, { type: 'kafka', kafka })
+
+  t.test('a topic that is missing: refused', async t => {
+    const lone = await startRepublishers(t, { type: 'kafka', kafka: { ...kafka, topic: 't.{channel}' } })
+    lone.all.take(republication('x y', 1))
+    for (const n of numbers(20)) lone.all.take(republication('a', n))
+    await until(() => lone.figures().refused === 21)
+    t.equal(lone.figures().up, true)
+  })
+
+  t.test('a message larger than the server takes is refused, and no other', async t => {
+    for (const n of numbers(100)) all.take(republication('a', n))
+    all.take(republication('b', 'x'.repeat(1_100_000)))
+    for (const n of numbers(100)) all.take(republication('b', n))
+    await until(() => figures().queued === 0)
+    t.match(figures(), { confirmed: 200, refused: 1, up: true })
+  })
+})

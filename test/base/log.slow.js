@@ -1,0 +1,184 @@
+// A gateway whose log cannot be written goes on serving: a full disk, a reader that is gone or stands still.
+
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { until } from '../kit/fleet.js'
+import { freePort } from '../kit/ports.js'
+import { RawClient } from '../kit/raw-client.js'
+
+const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+const { O_NONBLOCK, O_RDWR, O_WRONLY } = constants
+
+/** @param {string} url @returns {Promise<boolean>} */
+const isHealthy = url =>
+  fetch(`${url}/health`).then(
+    answer => answer.ok,
+    () => false,
+  )
+
+/**
+ * A gateway without a readable log, and proof that it serves clients and keeps its workers.
+ * @param {any} t
+ * @param {{file?: string, stdout?: number, wrapper?: string[]}} log wrapper: a command that runs the gateway
+ */
+async function start(t, { file = '', stdout, wrapper = [] }) {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const folder = mkdtempSync(join(tmpdir(), 'halley-test-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const config = join(folder, 'config.json')
+  writeFileSync(
+    config,
+    JSON.stringify({
+      workers: 2,
+      log: { level: 'debug', file },
+      http_server: { address: '127.0.0.1', port },
+      http_api: { key: 'key' },
+      health: { enabled: true },
+      prometheus: { enabled: true },
+      client: { allow_anonymous_connect_without_token: true, allowed_origins: ['*'] },
+      channel: {
+        without_namespace: { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true },
+      },
+    }),
+  )
+  const [command, ...args] = [...wrapper, process.execPath, bin, 'serve', '-c', config]
+  const child = spawn(command, args, {
+    stdio: ['ignore', stdout ?? 'ignore', 'ignore'],
+  })
+  const exited = once(child, 'exit')
+  t.teardown(() => child.kill('SIGKILL'))
+  if (stdout !== undefined) closeSync(stdout)
+  await until(() => isHealthy(url))
+
+  /** @param {string} metric @returns {Promise<number>} sum over all workers */
+  const total = async metric => {
+    const text = await (await fetch(`${url}/metrics`)).text()
+    const lines = [...text.matchAll(/^(\w+)\{.*\} (\d+)$/gm)].filter(([, name]) => name === metric)
+    if (lines.length === 0) throw new Error(`no metric ${metric}`)
+    return lines.reduce((sum, [, , count]) => sum + Number(count), 0)
+  }
+  const publish = async () => {
+    const answer = await fetch(`${url}/api/publish`, {
+      method: 'POST',
+      headers: { 'X-API-Key': 'key' },
+      body: '{"channel":"news","data":{}}',
+    })
+    return answer.json()
+  }
+  return {
+    pid: child.pid,
+    /** Clients come, are refused, get publications; lines are due in both workers. */
+    async serve() {
+      const ws = `${url.replace('http', 'ws')}/connection/websocket`
+      for (let n = 0; n < 20; n++) {
+        const { socket } = await RawClient.open(ws)
+        socket.send('{"nonsense":1}\n{')
+        await once(socket, 'close')
+      }
+      const client = await RawClient.connected(ws)
+      await client.call('subscribe', { channel: 'news' })
+      t.same(await publish(), { result: {} })
+      await client.next(message => message.push?.channel === 'news')
+      client.socket.close()
+      t.equal(await total('halley_worker_deaths_total'), 0)
+      // A busy machine may keep a worker from its samples for a moment.
+      await until(() => isHealthy(url))
+    },
+    dropped: () => total('halley_log_lines_dropped_total'),
+    /** @returns {Promise<number>} exit code */
+    async stop() {
+      child.kill('SIGTERM')
+      const [code] = await exited
+      return code
+    },
+  }
+}
+
+t.jobs = 3
+
+t.test('log.file on a full disk', async t => {
+  const gateway = await start(t, { file: '/dev/full' })
+  await gateway.serve()
+  t.equal(await gateway.stop(), 0)
+})
+
+t.test('standard output redirected to a full disk', async t => {
+  const gateway = await start(t, { stdout: openSync('/dev/full', O_WRONLY) })
+  await gateway.serve()
+  t.equal(await gateway.stop(), 0)
+})
+
+t.test('the reader of standard output is gone', async t => {
+  const path = join(t.testdir(), 'pipe')
+  execFileSync('mkfifo', [path])
+  const reader = openSync(path, O_RDWR | O_NONBLOCK)
+  const stdout = openSync(path, O_WRONLY)
+  closeSync(reader)
+  const gateway = await start(t, { stdout })
+  await gateway.serve()
+  t.equal(await gateway.stop(), 0)
+})
+
+t.test('the reader of standard output stands still, with a full pipe', async t => {
+  const path = join(t.testdir(), 'pipe')
+  execFileSync('mkfifo', [path])
+  const full = openSync(path, O_RDWR | O_NONBLOCK)
+  t.teardown(() => closeSync(full))
+  const stdout = openSync(path, O_WRONLY)
+  try {
+    for (;;) writeSync(full, 'x'.repeat(1024))
+  } catch (error) {
+    t.equal(error.code, 'EAGAIN')
+  }
+  const gateway = await start(t, { stdout })
+  await gateway.serve()
+
+  const reader = spawn('cat', [path], { stdio: ['ignore', 'pipe', 'ignore'] })
+  t.teardown(() => reader.kill('SIGKILL'))
+  let text = ''
+  reader.stdout.setEncoding('utf8').on('data', more => (text += more))
+  await until(() => text.includes('halley listens') && text.includes('client refused'))
+  t.equal(await gateway.stop(), 0)
+  await until(() => text.includes('"bye"'))
+})
+
+t.test('a disk that is full, and then has room again', async t => {
+  const disk = t.testdir()
+  // A mount in a namespace of its own ends with the gateway.
+  const mounted = 'mount -t tmpfs -o size=64k none "$0" && head -c 64k /dev/zero > "$0/filler" && exec "$@"'
+  const wrapper = ['unshare', '--mount', 'sh', '-c', mounted, disk]
+  if (spawnSync(wrapper[0], [...wrapper.slice(1), 'true']).status !== 0)
+    return t.pass('not run', { skip: 'needs the right to mount' })
+  const gateway = await start(t, { file: join(disk, 'halley.log'), wrapper })
+  const seen = `/proc/${gateway.pid}/root${disk}`
+  await gateway.serve()
+  t.equal(readFileSync(`${seen}/halley.log`, 'utf8'), '')
+
+  rmSync(`${seen}/filler`)
+  const lines = () =>
+    readFileSync(`${seen}/halley.log`, 'utf8')
+      .split('\n')
+      .slice(0, -1)
+      .map(line => JSON.parse(line))
+  // Lines that waited, of the primary and of the worker: each writes its own.
+  await until(() =>
+    ['halley listens', 'client refused'].every(text => lines().some(({ msg }) => msg === text)),
+  )
+  t.equal(await gateway.dropped(), 0)
+  t.equal(await gateway.stop(), 0)
+})

@@ -1,0 +1,162 @@
+// Calls from worker to worker.
+
+import { errors } from '../../../../src/base/errors.js'
+import { failure, Peer, upTo } from './peer.js'
+
+/** Every byte there is, which is no UTF-8. */
+const BYTES = Buffer.from(upTo(256, 0))
+
+export function calls(test) {
+  test('a call reaches the worker that it names, and its answer the caller', 3, async (t, _rig, a, b, c) => {
+    for (const [i, peer] of [a, b, c].entries())
+      peer.called = (request, answer) => answer(Buffer.concat([Buffer.from([i]), request]))
+    for (const caller of [a, b, c]) {
+      for (const [i, peer] of [a, b, c].entries()) {
+        t.same(await caller.call(peer, BYTES), Buffer.concat([Buffer.from([i]), BYTES]))
+      }
+    }
+    const large = Buffer.alloc(3_000_000, 'é')
+    t.ok((await a.call(b, large)).equals(Buffer.concat([Buffer.from([1]), large])))
+    c.called = (request, answer) => answer(`${request} да`)
+    t.equal(String(await a.call(c, 'ü')), 'ü да', 'texts are UTF-8')
+    c.called = (_request, answer) => answer('')
+    t.equal(String(await a.call(c, '')), '', 'nothing is an answer')
+  })
+
+  test('an empty node is this one', 2, async (t, _rig, a, b) => {
+    b.called = (request, answer) => answer(request)
+    t.equal(String(await a.call({ place: { node: '', worker: b.place.worker } }, 'x')), 'x')
+  })
+
+  test('answers come when they are given, in any order, each to its call', 2, async (t, _rig, a, b) => {
+    const open = []
+    b.called = (request, answer) => open.push({ text: String(request), answer })
+    const answers = upTo(100).map(n => a.call(b, `${n}`))
+    const { node, worker } = b.place
+    b.broker.control.call(node, worker, 'never answered', () => {})
+    while (open.length < 101) await new Promise(setImmediate)
+    for (const { text, answer } of open.slice(0, 100).reverse()) {
+      answer(`answer ${text}`)
+      answer('a second answer is dropped')
+    }
+    t.same(
+      (await Promise.all(answers)).map(String),
+      upTo(100).map(n => `answer ${n}`),
+    )
+  })
+
+  test('calls arrive in the order in which they were made', 2, async (t, _rig, a, b) => {
+    for (const target of [a, b]) {
+      const got = []
+      target.called = (request, answer) => {
+        got.push(Number(request))
+        answer('')
+      }
+      const { node, worker } = target.place
+      for (let n = 0; n < 1000; n++) {
+        if (n % 3 === 0) a.broker.control.call(node, worker, `${n}`, null)
+        else a.broker.control.call(node, worker, `${n}`, () => {})
+      }
+      await a.call(target, '1000')
+      t.same(got, upTo(1001, 0))
+    }
+  })
+
+  test('a call whose handler throws fails, and later ones are answered', 2, async (t, _rig, a, b) => {
+    b.called = () => {
+      throw new Error('a fault of the handler')
+    }
+    t.equal(await failure(a.call(b, 'x')), errors.internal)
+    a.broker.control.call(b.place.node, b.place.worker, 'nobody waits', null)
+    b.called = (request, answer) => answer(request)
+    t.equal(String(await a.call(b, 'y')), 'y')
+  })
+
+  test('an answer that nobody wants goes nowhere', 2, async (t, _rig, a, b) => {
+    b.called = (_request, answer) => answer('unwanted')
+    a.broker.control.call(b.place.node, b.place.worker, 'x', null)
+    b.called = (request, answer) => answer(`${request}`)
+    t.equal(String(await a.call(b, 'y')), 'y')
+  })
+
+  test('`done` is not called before the call returns', 1, async (t, _rig, a) => {
+    a.called = (_request, answer) => answer('')
+    const { node, worker } = a.place
+    for (const place of [
+      [node, worker],
+      ['nowhere', worker],
+      [node, 999],
+    ]) {
+      let returned = false
+      await new Promise(resolve => {
+        a.broker.control.call(/** @type {any} */ (place[0]), /** @type {any} */ (place[1]), 'x', () => {
+          t.ok(returned)
+          resolve(undefined)
+        })
+        returned = true
+      })
+    }
+  })
+
+  test('who is not there is not found', 1, async (t, _rig, a) => {
+    a.called = (_request, answer) => answer('here')
+    const { node, worker } = a.place
+    t.equal(await failure(a.call({ place: { node: 'nowhere', worker } }, 'x')), errors.notFound)
+    t.equal(await failure(a.call({ place: { node, worker: 999 } }, 'x')), errors.notFound)
+    a.broker.control.call('nowhere', worker, 'x', null)
+    a.broker.control.call(node, 999, 'x', null)
+    t.equal(String(await a.call(a, 'x')), 'here')
+  })
+
+  test('who ends before it answered is not found; the next in its place is', 3, async (t, rig, a, b, c) => {
+    const asked = []
+    b.called = request => asked.push(String(request))
+    c.called = (request, answer) => setTimeout(() => answer(request), 20)
+    const lost = upTo(10).map(n => failure(a.call(b, `${n}`)))
+    while (asked.length < 10) await new Promise(setImmediate)
+    const kept = upTo(10).map(n => a.call(c, `${n}`))
+    rig.cut(b.broker)
+    t.same(
+      await Promise.all(lost),
+      upTo(10).map(() => errors.notFound),
+    )
+    t.same((await Promise.all(kept)).map(Number), upTo(10), 'calls to others are not touched')
+    t.equal(await failure(a.call(b, 'late')), errors.notFound)
+
+    const next = await Peer.join(rig, b.place.worker)
+    next.called = (request, answer) => answer(`next ${request}`)
+    t.equal(String(await a.call(b, 'x')), 'next x')
+  })
+
+  test('calls made while a worker is replaced get one answer each', 2, async (t, rig, a, b) => {
+    for (let round = 0, worker = b; round < 5; round++) {
+      worker.called = (request, answer) => answer(`${round}:${request}`)
+      const results = []
+      const wrong = []
+      const cut = new Promise(resolve => setTimeout(resolve, 5)).then(() => rig.cut(worker.broker))
+      const made = upTo(200).map(async n => {
+        for (let i = 0; i < n % 7; i++) await new Promise(setImmediate)
+        const result = await a.call(b, `${n}`).then(String, error => error)
+        results.push(result)
+        if (result !== errors.notFound && !result.endsWith(`:${n}`)) wrong.push([n, result])
+      })
+      await cut
+      worker = await Peer.join(rig, b.place.worker)
+      worker.called = (request, answer) => answer(`${round}:${request}`)
+      await Promise.all(made)
+      t.equal(results.length, 200)
+      t.same(wrong, [], 'an answer is that of the call')
+    }
+  })
+
+  test('a caller out of reach is told so', 2, async (t, rig, a, b) => {
+    const asked = new Promise(resolve => {
+      b.called = () => resolve(undefined)
+    })
+    const pending = failure(a.call(b, 'x'))
+    await asked
+    rig.cut(a.broker)
+    t.equal(await pending, errors.internal)
+    t.equal(await failure(a.call(b, 'x')), errors.internal)
+  })
+}

@@ -1,0 +1,152 @@
+// Workers that read slowly, or not at all, and what the others notice of it.
+
+import t from 'tap'
+import { Link } from '../../../../src/channels/broker/embedded/link.js'
+import { connectWithin } from '../../../../src/channels/broker/embedded/loop.js'
+import { LIVE, offsets, Peer, upTo } from '../conformance/peer.js'
+import { startEmbedded } from './rig.js'
+
+const MB = 1_000_000
+const turn = () => new Promise(setImmediate)
+const payload = `"${'x'.repeat(MB)}"`
+
+/** A worker whose socket the test pauses, and counts. */
+async function joinSlow(rig) {
+  const peer = await Peer.join(rig)
+  const socket = rig.sockets.get(peer.broker)
+  let bytes = 0
+  socket.on('data', chunk => (bytes += chunk.length))
+  return {
+    peer,
+    socket,
+    /** Reads at least so many bytes, then stops. */
+    async read(count) {
+      const until = bytes + count
+      socket.resume()
+      while (bytes < until) await turn()
+      socket.pause()
+    },
+  }
+}
+
+/** Publishes of one worker, with the number of those that are answered. */
+function flood(peer, channel, count) {
+  const state = { answered: 0, all: Promise.resolve() }
+  const publishes = upTo(count).map(() => peer.publish(channel, payload, LIVE).then(() => state.answered++))
+  state.all = Promise.all(publishes).then(() => {})
+  return state
+}
+
+t.test('a worker that recovers much and does not read holds nobody up', async t => {
+  const rig = await startEmbedded(t)
+  const a = await Peer.join(rig)
+  const { peer: b, socket } = await joinSlow(rig)
+  const kept = { historySize: 60, historyTtl: 600_000 }
+  for (const _ of upTo(60)) await a.publish('large', 'x'.repeat(20_000), kept)
+  socket.pause()
+  const reads = upTo(30).map(n =>
+    n % 2
+      ? b.subscribe('large', { first: n === 1, recover: { offset: 0, epoch: '', limit: 0 } })
+      : b.history('large', {}),
+  )
+  for (const n of upTo(20)) {
+    t.match(await a.publish('elsewhere', '1', kept), { offset: n }, 'answered')
+    t.same(rig.host.tick(), [], 'nothing is stuck: no one waits for this worker')
+  }
+  t.match(await a.publish('large', '61', kept), { offset: 61 })
+  socket.resume()
+  for (const { publications } of await Promise.all(reads)) {
+    const [first] = publications
+    t.same(offsets(publications), upTo(publications.length, first.offset))
+    t.equal(publications.at(-1).offset, 61, 'those that were read later have it')
+  }
+})
+
+t.test('only those who publish to a worker that is far behind wait for it', async t => {
+  const rig = await startEmbedded(t)
+  const [a, c] = [await Peer.join(rig), await Peer.join(rig)]
+  const { peer: b, socket } = await joinSlow(rig)
+  await b.subscribe('flood')
+  socket.pause()
+  const flooding = flood(a, 'flood', 25)
+  while (flooding.answered < 17) await turn()
+  for (const n of upTo(5)) t.match(await c.publish('elsewhere', '1'), { offset: n })
+  t.ok(flooding.answered < 25, `${flooding.answered} of 25 are answered`)
+  socket.resume()
+  await flooding.all
+  await b.waitForEvents(25)
+})
+
+t.test('a worker that ends while it waits for another one leaves no trace', async t => {
+  const rig = await startEmbedded(t)
+  const [a, c] = [await Peer.join(rig), await Peer.join(rig)]
+  const { peer: b, socket } = await joinSlow(rig)
+  await a.subscribe('room', { client: 'a', info: '{"user":"a","client":"a"}', leave: true })
+  await c.subscribe('room')
+  await b.subscribe('flood')
+  socket.pause()
+  const flooding = flood(a, 'flood', 25)
+  flooding.all.catch(() => {})
+  while (flooding.answered < 17) await turn()
+  rig.cut(a.broker)
+  socket.resume()
+  t.match(await c.waitForEvents(1), [{ type: 'leave', channel: 'room' }])
+  t.match(await c.publish('elsewhere', '1'), { offset: 1 })
+})
+
+t.test('a worker that reads slowly is not stuck, one that reads nothing is', async t => {
+  const rig = await startEmbedded(t)
+  const { peer: b, socket, read } = await joinSlow(rig)
+  await b.subscribe('flood')
+  // A second worker waits until the first one has read that it is no longer alone.
+  const publishers = []
+  for (const _ of upTo(5)) publishers.push(await Peer.join(rig))
+  await publishers[0].position('flood')
+  socket.pause()
+  const floods = []
+  // Each adds a publication before it has to wait.
+  for (const publisher of publishers) {
+    floods.push(flood(publisher, 'flood', 8))
+    for (const _ of upTo(20)) await turn()
+  }
+  for (const { all } of floods) all.catch(() => {})
+  const answered = () => floods.reduce((sum, flood) => sum + flood.answered, 0)
+  while (answered() < 20) await turn()
+  for (const second of upTo(12)) {
+    await read(400_000)
+    t.same(rig.host.tick(), [], `second ${second}: it has read`)
+  }
+  t.ok(answered() < 40, 'others still wait for it')
+  let named = []
+  let seconds = 0
+  for (; named.length === 0 && seconds < 10; seconds++) {
+    for (const _ of upTo(20)) await turn()
+    named = rig.host.tick()
+  }
+  t.same(named, ['0'])
+  t.ok(seconds >= 5, 'not before five seconds')
+})
+
+t.test('without the length of the write queue nobody counts as stuck', async t => {
+  for (const _handle of [{}, null]) {
+    const link = new Link(/** @type {any} */ ({ _handle }), '0', 0, 0)
+    t.notOk(upTo(20).some(() => link.check()))
+  }
+})
+
+t.test('large answers to the embedding program stop neither it nor the worker that has made one', async t => {
+  const rig = await startEmbedded(t)
+  const within = connectWithin(rig.host, 'node-under-test', /** @type {any} */ (rig.log))
+  t.teardown(() => within.close())
+  const large = 'x'.repeat(18 * MB)
+  const worker = await rig.join({ survey: () => large })
+  const publish = (/** @type {any} */ { pubsub }, /** @type {string} */ data) =>
+    new Promise(resolve =>
+      pubsub.publish('large', data, { historySize: 1, historyTtl: 600_000, metaTtl: 600_000 }, resolve),
+    )
+  t.equal(await publish(within, large), null)
+  t.match((await within.pubsub.history('large', { limit: -1 }, 600_000)).publications, { length: 1 })
+  t.equal(await publish(within, '1'), null, 'the program is answered')
+  t.match(await within.control.survey('large', {}), { length: 1 })
+  t.equal(await publish(worker, '2'), null, 'the worker is answered')
+})

@@ -1,0 +1,39 @@
+import t from 'tap'
+import { Results } from '../../../../src/channels/broker/embedded/results.js'
+
+/** Seconds. */
+const MINUTE = 60
+
+t.test('a result is known for five minutes', async t => {
+  const results = new Results()
+  results.set('ch', 'k', 7, 'epoch', 0)
+  t.match(results.get('ch', 'k', 5 * MINUTE), { offset: 7, epoch: 'epoch' })
+  t.equal(results.get('ch', 'k', 5 * MINUTE + 1), undefined)
+  t.equal(results.get('ch', 'l', 0), undefined)
+  t.equal(results.get('c', 'hk', 0), undefined)
+})
+
+t.test('sweeping gives the memory back, and takes nothing that is still known', async t => {
+  const results = new Results()
+  for (let i = 0; i < 10; i++) results.set('ch', `k${i}`, i, '', i * MINUTE)
+  const full = results.bytes
+  results.sweep(8 * MINUTE + 1)
+  t.equal(results.get('ch', 'k3', 8 * MINUTE), undefined)
+  t.match(results.get('ch', 'k4', 8 * MINUTE), { offset: 4 })
+  t.equal(results.bytes, full * 0.6)
+  results.sweep(60 * MINUTE)
+  t.equal(results.bytes, 0)
+})
+
+t.test('the oldest goes first', async t => {
+  const results = new Results()
+  results.set('ch', 'a', 1, '', 0)
+  results.set('ch', 'b', 2, '', 1)
+  results.set('ch', 'a', 3, '', 2)
+  results.forget(results.oldest)
+  t.equal(results.get('ch', 'b', 3), undefined)
+  t.match(results.get('ch', 'a', 3), { offset: 3 })
+  results.forget(results.oldest)
+  t.equal(results.oldest, null)
+  t.equal(results.bytes, 0)
+})

@@ -1,0 +1,21 @@
+import t from 'tap'
+import { failovers } from './failover.js'
+import { needsRedis, startCluster } from '../../../kit/servers/redis.js'
+
+needsRedis(t)
+
+t.test('redis cluster', async t => {
+  // Whatever it has missed, a replica may take over. On a busy machine a master that is slow must not count as gone.
+  const cluster = await startCluster(t, {
+    timeout: 4000,
+    args: ['--cluster-replica-validity-factor', '0'],
+  })
+  await failovers(t, {
+    address: cluster.address,
+    masters: () => cluster.masters(),
+    replicaOf: async master => (await cluster.replicasOf(master))[0],
+    stepDown: master => cluster.failover(master),
+    exact: true,
+    whole: () => cluster.whole(),
+  })
+})

@@ -1,0 +1,195 @@
+// Workers of several nodes in one process: what they have to do with each other over Redis, without channels.
+
+import { RedisControl } from '../../../../src/channels/broker/redis/control.js'
+import { SingleShard } from '../../../../src/channels/broker/redis/placement.js'
+import { errors } from '../../../../src/base/errors.js'
+import { createTestLog } from '../embedded/rig.js'
+import { TcpProxy } from '../../../kit/tcp-proxy.js'
+
+/**
+ * ms; ticks are as much shorter than a second as this is shorter than a real lease. On a busy machine this process,
+ * or Redis, may stand still for a second or two, and no worker is to count as dead for it.
+ */
+const LEASE = 2500
+
+/** A worker with its own way to Redis. */
+export class Worker {
+  /** How often it may have missed orders while it was connected. */
+  stale = 0
+  /** While true, nothing of what it is sent arrives. */
+  deaf = false
+  /** @type {[string, Buffer][] | null} what it has not come to read, because it stands still */
+  #unread = null
+  #proxy
+  #shard
+  #timer
+  #joined = () => {}
+
+  /**
+   * @param {TcpProxy} proxy
+   * @param {import('../../../../src/channels/broker/contract.js').BrokerEvents} events
+   * @param {{uid: string, node: string, worker: number, lease: number, keep?: any, log: any}} options
+   */
+  constructor(proxy, events, { uid, node, worker, lease, keep, log }) {
+    this.uid = uid
+    this.place = { node, worker }
+    this.#proxy = proxy
+    this.#shard = new SingleShard(
+      /** @type {any} */ ({
+        name: uid,
+        options: { host: '127.0.0.1', port: proxy.port, connectTimeout: 5000, socketTimeout: 20_000 },
+      }),
+      'halley',
+      {
+        up: partition => this.control.up(partition),
+        down: partition => this.control.down(partition),
+        channelMessage: () => {},
+        controlMessage: (topic, message) => this.#message(topic, message),
+      },
+      log,
+    )
+    const placement = /** @type {any} */ ({ control: this.#shard.partitions[0] })
+    const onJoined = () => this.#joined()
+    const onStale = () => this.stale++
+    const parts = { placement, uid, node, worker, events, log, lease, keep, onJoined, onStale }
+    // Calls between workers of one node go through Redis, too.
+    const call = (_node, ...rest) => this.control.callNode(node, ...rest)
+    this.control = new RedisControl({ ...parts, local: /** @type {any} */ ({ call }), users: null })
+    this.#timer = setInterval(() => this.#unread || this.control.tick(), lease / 7)
+  }
+
+  /**
+   * @param {string} topic
+   * @param {Buffer} message
+   */
+  #message(topic, message) {
+    if (this.#unread) this.#unread.push([topic, Buffer.from(message)])
+    else if (!this.deaf) this.control.message(topic, message)
+  }
+
+  /** It stands still, while its connection stays. */
+  sleep() {
+    this.#unread = []
+  }
+
+  wake() {
+    const unread = this.#unread ?? []
+    this.#unread = null
+    for (const [topic, message] of unread) this.control.message(topic, message)
+  }
+
+  /** @returns {Promise<void>} when all others know it */
+  async join() {
+    this.#shard.connect()
+    await this.known()
+  }
+
+  /** @returns {Promise<void>} when it is known to others (again) */
+  async known() {
+    while (!this.control.joined) {
+      await new Promise(resolve => {
+        this.#joined = () => resolve(undefined)
+      })
+    }
+  }
+
+  /** Its connection breaks, and it gets no other one before `comeBack`. */
+  goAway() {
+    this.#proxy.refuses = true
+    this.#proxy.cut()
+  }
+
+  comeBack() {
+    this.#proxy.refuses = false
+  }
+
+  /** It ends without a word. */
+  die() {
+    clearInterval(this.#timer)
+    this.#shard.close()
+    this.#proxy.stop()
+  }
+
+  survey(op, params) {
+    return this.control.survey(op, params)
+  }
+
+  order(op, params, claim) {
+    return this.control.order(op, params, claim)
+  }
+
+  call(node, worker, request, done) {
+    this.control.call(node, worker, request, done)
+  }
+}
+
+/**
+ * @param {any} t
+ * @param {import('../../../kit/servers/redis.js').RedisServer} server
+ * @param {{lease?: number, keep?: {life: number, entries: number, bytes: number}}} [options] ms; `keep`: of orders
+ */
+export async function startControlRig(t, server, { lease = LEASE, keep = undefined } = {}) {
+  const log = createTestLog()
+  /** @type {Set<Worker>} */
+  const workers = new Set()
+  t.teardown(() => {
+    for (const worker of workers) worker.die()
+  })
+  // One server for a whole file: each test finds it empty.
+  await server.call('FLUSHALL')
+  let started = 0
+
+  return {
+    log,
+
+    /**
+     * @param {import('../../../../src/channels/broker/contract.js').BrokerEvents} events
+     * @param {string} node
+     * @param {number} worker
+     */
+    async start(events, node, worker) {
+      const proxy = await TcpProxy.start(t, server.port)
+      const uid = `uid${started++}`
+      const made = new Worker(proxy, events, {
+        uid,
+        node,
+        worker,
+        lease,
+        keep,
+        log: /** @type {any} */ (log),
+      })
+      workers.add(made)
+      await made.join()
+      return made
+    },
+
+    /**
+     * As the conformance tests want it: each worker is on a node of its own, those that replace each other on the
+     * same one.
+     */
+    async join(events, worker = started) {
+      const made = await this.start(events, `node-${worker}`, worker)
+      // Whoever has answered knows who has asked.
+      await made.survey('hello', {})
+      return /** @type {any} */ (made)
+    },
+
+    place: broker => broker.place,
+    cut: broker => broker.die(),
+    pass: () => {},
+  }
+}
+
+/**
+ * @param {Worker} from
+ * @param {{place: {node: string, worker: number}}} to
+ * @param {string | Buffer} request
+ * @returns {Promise<string>} the answer, or the message of the error
+ */
+export const outcome = (from, { place: { node, worker } }, request) =>
+  new Promise(resolve =>
+    from.call(node, worker, request, (error, answer) => resolve(error ? error.message : String(answer))),
+  )
+
+export const NOT_FOUND = errors.notFound.message
+export const INTERNAL = errors.internal.message

@@ -1,0 +1,239 @@
+// What happens seldom, each case in the order that makes it happen.
+
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { Channels } from '../../../../src/channels/broker/redis/channels.js'
+import { errors } from '../../../../src/base/errors.js'
+import { needsRedis, pause, startRedis } from '../../../kit/servers/redis.js'
+import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { failure, KEPT, offsets, Peer, texts, upTo, WANTS } from '../conformance/peer.js'
+import { startRedisRig } from './rig.js'
+
+needsRedis(t)
+
+async function start(t) {
+  const server = await startRedis(t)
+  const rig = await startRedisRig(t, { address: server.address, servers: [server] })
+  return { server, rig, peer: await Peer.join(rig), other: await Peer.join(rig) }
+}
+
+t.test('what others write to the topic of a channel does no harm', async t => {
+  const { server, peer, other } = await start(t)
+  await peer.subscribe('a')
+  for (const message of ['ping', '', 'p', 'p1', 'p1 ', 'p1 e', 'p1 e m', 'p1 e m 0', 'hello', '\0'])
+    await server.call('PUBLISH', 'halley.channel.a', message)
+  await other.publish('a', '1')
+  t.same(texts(await peer.waitForEvents(1)), ['1'])
+})
+
+t.test('who wants no position gets an answer while another subscriber waits for a history', async t => {
+  const { peer, other } = await start(t)
+  const position = await other.publish('a', '1')
+  const recover = { ...position, limit: 0 }
+  // Only so many histories are under way at once; the subscriptions are answered before.
+  const channels = upTo(100).map(n => `c${n}`)
+  const second = await new Promise(resolve => {
+    for (const channel of channels) {
+      peer.broker.pubsub.subscribe(channel, { ...WANTS, recover }, () => {
+        if (channel === 'c1') resolve(peer.subscribe('c100', { first: false, position: false }))
+      })
+    }
+  })
+  t.same(second.publications, [])
+})
+
+t.test('nobody is told to be subscribed when the first subscription has failed', async t => {
+  const { server, peer, other } = await start(t)
+  await server.call('SET', 'halley.presence.a', 'no hash')
+  const listed = { client: 'x', info: '{"user":"","client":"x"}' }
+  const both = [failure(peer.subscribe('a', listed)), failure(peer.subscribe('a', { first: false }))]
+  t.same(await Promise.all(both), [errors.internal, errors.internal])
+  await peer.subscribe('a')
+  await other.publish('a', '1')
+  await peer.waitForEvents(1)
+})
+
+t.test('a first subscription that fails late does not take the channel from those who have it', async t => {
+  const { server, peer, other } = await start(t)
+  const listed = client => ({ client, info: `{"user":"","client":"${client}"}` })
+  await peer.subscribe('a', listed('x'))
+  peer.broker.pubsub.unsubscribe('a')
+  // Presence is compared first, and only then refused.
+  await server.call('DEL', 'halley.presence.a')
+  await server.call('SET', 'halley.presence-workers.a', 'no sorted set')
+  const first = failure(peer.subscribe('a', listed('y')))
+  await peer.subscribe('a', { first: false })
+  t.equal(await first, errors.internal)
+  await other.publish('a', '1')
+  t.same(texts(await peer.waitForEvents(1)), ['1'])
+})
+
+t.test('the position of a subscriber is exact however long its presence takes', async t => {
+  const { server, peer } = await start(t)
+  const listed = client => ({ client, info: `{"user":"","client":"${client}"}` })
+  await peer.subscribe('a', listed('x'))
+  await peer.publish('a', '1')
+  await server.call('DEL', 'halley.presence.a')
+  const answered = new Promise(resolve =>
+    peer.broker.pubsub.subscribe('a', { ...WANTS, ...listed('y'), first: false }, (error, answer) =>
+      resolve({ error, answer, delivered: offsets(peer.events) }),
+    ),
+  )
+  await peer.publish('a', '2')
+  const { error, answer, delivered } = await answered
+  t.equal(error, null)
+  t.same(delivered, upTo(answer.offset))
+  t.equal((await peer.broker.presence.list('a')).size, 2)
+})
+
+t.test('who is not subscribed because Redis refuses it is told', async t => {
+  const { server, peer, other } = await start(t)
+  await server.call('ACL', 'SETUSER', 'default', 'resetchannels', '&halley.worker*')
+  t.equal(await failure(peer.subscribe('a')), errors.internal)
+  t.equal(await failure(peer.subscribe('a', { position: false })), errors.internal)
+  await server.call('ACL', 'SETUSER', 'default', 'allchannels')
+  await peer.subscribe('a')
+  await other.publish('a', '1')
+  await peer.waitForEvents(1)
+})
+
+t.test('each publication that is under way when the connection ends is told so', async t => {
+  const { peer } = await start(t)
+  const failed = new Promise(resolve => {
+    peer.broker.pubsub.publish('a', '1', { ...KEPT }, () => {
+      throw new Error('whoever wanted to know is gone')
+    })
+    peer.broker.pubsub.publish('a', '2', { ...KEPT }, resolve)
+  })
+  await new Promise(setImmediate)
+  peer.broker.close()
+  t.equal(await failed, errors.internal)
+})
+
+t.test('what was missed is delivered once when it is read twice', async t => {
+  const delivered = []
+  const reads = []
+  const partition = { up: true, connection: {} }
+  const queue = {
+    channels: new Set(),
+    open: channel => {
+      channel.subscribed = true
+    },
+    after: then => then(),
+    read: (_name, _metaTtl, _op, _maxBytes, done) => reads.push(done),
+  }
+  const events = { publication: (_channel, { offset }) => delivered.push(offset), lost: () => t.fail('lost') }
+  const channels = new Channels(
+    /** @type {any} */ (events),
+    () => /** @type {any} */ (queue),
+    /** @type {any} */ ({}),
+  )
+  const answer = offsets => ({
+    found: true,
+    complete: true,
+    offset: 3,
+    epoch: 'e',
+    batchId: 'm',
+    publications: offsets.map(offset => ({ offset })),
+  })
+  const channel = channels.open('a', /** @type {any} */ (partition))
+  channel.subscribed = true
+  channels.setPosition(channel, { ...answer([]), offset: 1 })
+  channels.catchUp(channel)
+  reads.shift()(errors.internal, null)
+  channels.down(/** @type {any} */ (partition))
+  channels.up(/** @type {any} */ (partition))
+  channels.tick()
+  for (const done of reads) done(null, answer([2, 3]))
+  t.same(delivered, [2, 3])
+  // One whose subscription is refused while its history is read.
+  channels.down(/** @type {any} */ (partition))
+  channels.up(/** @type {any} */ (partition))
+  channels.onSubscribed(channel, errors.internal)
+  channels.tick()
+  for (const done of reads.splice(0)) done(null, { ...answer([4]), offset: 4 })
+  t.same(delivered, [2, 3, 4])
+})
+
+t.test('a history that cannot be read fails, and leaves nobody waiting', async t => {
+  const { server, peer, other } = await start(t)
+  const { epoch } = await other.publish('a', '1')
+  await server.call('XADD', 'halley.stream.a', '2-0', 'd', 'x\n\x01')
+  await server.call('SET', 'halley.meta.a', `2 ${epoch} x 10`)
+  t.equal(await failure(other.history('a')), errors.internal)
+  t.equal(await failure(peer.subscribe('a', { recover: { offset: 1, epoch, limit: 0 } })), errors.internal)
+  t.match(await peer.subscribe('a'), { offset: 2, epoch })
+})
+
+t.test('a full Redis takes no publication, not even the first one of a channel', async t => {
+  const { server, other } = await start(t)
+  await other.publish('known', '1')
+  await server.call('CONFIG', 'SET', 'maxmemory', '1mb', 'maxmemory-policy', 'noeviction')
+  const channels = ['known', ...upTo(20).map(n => `new${n}`)]
+  const results = await Promise.all(channels.map(channel => failure(other.publish(channel, '2'))))
+  t.ok(results.every(result => result === errors.internal))
+  t.equal(await server.call('EXISTS', 'halley.stream.new1', 'halley.meta.new1'), 0)
+  await server.call('CONFIG', 'SET', 'maxmemory', '0')
+  t.match(await other.publish('known', '2'), { offset: 2 })
+  t.match(await other.publish('new1', '1'), { offset: 1 })
+})
+
+t.test('why Redis is still out of reach is told, once for each reason', async t => {
+  const { server, peer, rig } = await start(t)
+  const redis = new Redis({ port: server.port })
+  t.teardown(() => redis.disconnect())
+  await redis.config('SET', 'requirepass', 'new')
+  for (const id of String(await redis.client('LIST', 'TYPE', 'pubsub')).matchAll(/^id=(\d+)/gm))
+    await redis.client('KILL', 'ID', id[1])
+  const reasons = () =>
+    rig.log.lines.filter(({ msg }) => msg === 'redis is still out of reach').map(({ reason }) => reason)
+  while (reasons().length < 2) await pause(5)
+  t.match(reasons(), [/NOAUTH/, /NOAUTH/], 'by each worker')
+  const tries = () => rig.log.lines.filter(({ msg }) => msg === 'redis connection failed').length
+  for (const before = tries(); tries() < before + 4; ) await pause(5)
+  t.equal(reasons().length, 2, 'the same again is not told')
+  await redis.config('SET', 'requirepass', '')
+  while (!peer.broker.ready()) await pause(5)
+})
+
+t.test('what many channels have missed is read however little Redis holds for a reader', async t => {
+  const { server, rig, other } = await start(t)
+  const proxy = await TcpProxy.start(t, server.port)
+  const join = (events, worker) => rig.join(events, worker, `redis://127.0.0.1:${proxy.port}`)
+  const peer = await Peer.join({ ...rig, join })
+  const channels = upTo(64).map(n => `c${n}`)
+  for (const channel of channels) await peer.subscribe(channel)
+  proxy.refuses = true
+  proxy.cut()
+  for (const channel of channels)
+    for (const n of upTo(5)) await other.publish(channel, `${n}${'x'.repeat(100_000)}`)
+  await server.call('CONFIG', 'SET', 'client-output-buffer-limit', 'pubsub 1mb 0 0')
+  proxy.refuses = false
+  await peer.waitForEvents(5 * channels.length)
+  const received = Object.fromEntries(
+    channels.map(channel => [channel, offsets(peer.events.filter(event => event.channel === channel))]),
+  )
+  t.same(received, Object.fromEntries(channels.map(channel => [channel, upTo(5)])))
+})
+
+t.test(
+  'names that are only looked at leave Redis after minutes, and live subscriptions keep theirs',
+  async t => {
+    const { server, rig, peer, other } = await start(t)
+    for (const channel of ['empty', 'seen', 'used']) await peer.subscribe(channel)
+    const ttl = async channel => Number(await server.call('PTTL', `halley.meta.${channel}`))
+    t.ok((await ttl('empty')) <= 300_000 && (await ttl('empty')) > 200_000, `${await ttl('empty')}`)
+    const { epoch } = await other.publish('used', '1')
+    t.ok((await ttl('used')) > 300_000, 'a publication gives it its whole life')
+    await peer.position('used')
+    t.ok((await ttl('used')) > 300_000)
+    const seen = await peer.position('seen')
+    await rig.pass(200_000)
+    t.same(await peer.position('seen'), seen, 'a position check extends it')
+    await rig.pass(200_000)
+    t.equal(await ttl('empty'), -2, 'gone')
+    t.same(await peer.position('seen'), seen)
+    t.match(await other.publish('seen', '1'), { offset: 1, epoch: seen.epoch })
+    t.match(await peer.position('used'), { offset: 1, epoch })
+  },
+)

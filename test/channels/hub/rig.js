@@ -1,0 +1,175 @@
+// A hub with a broker that answers when the test says so, and sessions that keep what they get.
+
+import { Hub } from '../../../src/channels/hub/hub.js'
+import { Filter } from '../../../src/clients/protocol/filter.js'
+import { JsonCodec } from '../../../src/clients/protocol/json.js'
+
+export const PLAIN = {
+  position: false,
+  recover: null,
+  latest: false,
+  metaTtl: 1000,
+  client: '',
+  info: '',
+  leave: false,
+}
+export const POSITIONED = { ...PLAIN, position: true }
+
+const binaryCodec = Object.assign(new JsonCodec(), { name: 'other', binary: true })
+
+class TestSession {
+  got = []
+  topics = new Set()
+  /** channel name -> what `join` gave */
+  joined = new Map()
+  codec = new JsonCodec()
+  lost = []
+  refused = false
+  follow(topic) {
+    this.topics.add(topic)
+  }
+  unfollow(topic) {
+    this.topics.delete(topic)
+  }
+  subscription(name) {
+    return this.joined.get(name)
+  }
+  inappropriateProtocol() {
+    this.refused = true
+  }
+}
+
+/** @param {{batch?: any}} [options] of the batches of all channels */
+export function startHub({ batch = null } = {}) {
+  let now = 1000
+  /** @type {{at: number, call: () => void}[]} */
+  let timers = []
+  let rules = { batches: batch !== null, resolve: () => ({ batch }) }
+  /** Calls of the broker, in order. */
+  const calls = []
+  const sessions = []
+  /** Messages handed to the socket server. */
+  let published = 0
+  const broker = {
+    subscribe: (channel, wants, done) => calls.push({ op: 'subscribe', channel, wants, done }),
+    unsubscribe: channel => calls.push({ op: 'unsubscribe', channel }),
+    position: (channel, metaTtl, done) => calls.push({ op: 'position', channel, metaTtl, done }),
+  }
+  const fanout = {
+    publish({ topic, codec: { binary } }, data) {
+      published++
+      for (const session of sessions)
+        if (session.topics.has(topic))
+          session.got.push(binary ? `binary ${data}` : JSON.parse(String(data)).push)
+    },
+  }
+  /** Messages of batches: the pushes in each. */
+  const frames = []
+  const publishBatch = (cohort, pushes, from, to, sending) => {
+    frames.push(to - from)
+    for (let index = from; index < to; index++) {
+      sending(pushes.publications[index])
+      fanout.publish(cohort, pushes.frame(index, index + 1))
+    }
+  }
+  const hub = new Hub({
+    pubsub: /** @type {any} */ (broker),
+    fanout: { ...fanout, publishBatch },
+    clock: () => now,
+    monotonic: { now: () => now, after: (call, ms) => timers.push({ at: now + ms, call }) },
+    forEachSession: visit => {
+      for (const session of sessions) visit(session)
+    },
+  })
+
+  hub.batches.use(rules)
+
+  return {
+    hub,
+    frames,
+    /** Other options of batches, as after a reload. */
+    reload(options) {
+      rules = { batches: options !== null, resolve: () => ({ batch: options }) }
+      hub.batches.use(rules)
+    },
+    calls,
+    get published() {
+      return published
+    },
+    pass: ms => {
+      const end = now + ms
+      for (;;) {
+        const next = timers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0]
+        if (next === undefined) break
+        timers = timers.filter(timer => timer !== next)
+        now = Math.max(now, next.at)
+        next.call()
+      }
+      now = end
+    },
+    /** What the broker was called for since the last time. */
+    taken: () =>
+      calls
+        .splice(0)
+        .map(({ op, channel, wants }) => (wants?.first ? `${op} ${channel} first` : `${op} ${channel}`)),
+
+    session({ binary = false } = {}) {
+      const session = new TestSession()
+      if (binary) session.codec = binaryCodec
+      session.positionLost = name => {
+        session.lost.push(name)
+        leave(session, name)
+      }
+      sessions.push(session)
+      return session
+    },
+
+    /** Subscribes as a command does: joins when the answer comes. */
+    subscribe(
+      session,
+      name,
+      wants = PLAIN,
+      { events = false, filter = null, delta = false, received = null } = {},
+    ) {
+      hub.prepare(name, wants, (error, channel, answer) => {
+        if (error) {
+          session.got.push({ error })
+          return
+        }
+        session.got.push({ reply: name, offset: answer.offset })
+        const cohorts = hub.join(session, channel, {
+          positioned: wants.position,
+          events,
+          filter: filter && new Filter(filter),
+          delta,
+          received,
+        })
+        session.joined.set(name, { channel, ...cohorts })
+      })
+    },
+
+    unsubscribe: leave,
+
+    publish(name, data, rest = {}) {
+      const publication = {
+        data: Buffer.from(data),
+        offset: 0,
+        epoch: '',
+        info: '',
+        tags: null,
+        version: 0n,
+        json: true,
+        delta: true,
+      }
+      hub.publication(name, { ...publication, ...rest })
+    },
+  }
+
+  function leave(session, name) {
+    const { channel, cohort, events } = session.joined.get(name)
+    session.joined.delete(name)
+    hub.leave(session, channel, cohort, events)
+  }
+}
+
+export const answer = (offset = 0, epoch = '') => ({ offset, epoch, recovered: false, publications: [] })

@@ -1,0 +1,213 @@
+// Recovery while publications keep coming, over several workers: everybody gets every offset once, and in order.
+
+import { Centrifuge } from 'centrifuge'
+import WebSocket from 'ws'
+import { makeToken } from '../clients/auth/jwt.js'
+import { startGateway } from '../kit/gateway.js'
+import { randomness } from '../guarantees/account.js'
+import { RawClient } from '../kit/raw-client.js'
+
+const SECRET = 'secret'
+const PUBLISHERS = 4
+const BATCH = 8
+const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true }
+/** @param {number} total publications of each channel @param {number} workers */
+function config(total, workers) {
+  const kept = { history_size: 2 * total, history_ttl: '60s' }
+  return {
+    workers,
+    log: { level: 'info' },
+    client: {
+      allow_anonymous_connect_without_token: true,
+      recovery_max_publication_limit: 2 * total,
+      token: { hmac_secret_key: SECRET },
+    },
+    channel: {
+      namespaces: [
+        { name: 'busy', ...open, ...kept, force_recovery: true },
+        { name: 'loose', ...open, ...kept },
+        { name: 'live', ...open },
+      ],
+    },
+  }
+}
+
+/**
+ * Takes what a client gets of a channel, and notes what is not the next offset, or has another payload than for
+ * others.
+ */
+class Account {
+  offset = 0
+  epoch = ''
+  faults = []
+  #payloads
+
+  /**
+   * @param {Map<number, string>} payloads of the channel, shared by all accounts
+   * @param {number} total publications of the channel
+   */
+  constructor(payloads, total) {
+    this.#payloads = payloads
+    this.total = total
+  }
+
+  /** What a subscribe result says. */
+  subscribed({ epoch, recovered, was_recovering, offset = 0, publications = [] }) {
+    if (was_recovering && !recovered) this.faults.push(`not recovered from ${this.offset}`)
+    if (was_recovering && offset !== this.offset) this.faults.push(`${offset} echoed for ${this.offset}`)
+    if (!was_recovering) this.offset = offset
+    this.epoch = epoch
+    for (const publication of publications) this.receive(publication)
+  }
+
+  receive({ offset, data }) {
+    if (offset !== this.offset + 1) this.faults.push(`${offset} after ${this.offset}`)
+    this.offset = offset
+    const text = JSON.stringify(data)
+    if ((this.#payloads.get(offset) ?? text) !== text) this.faults.push(`${offset}: ${text}`)
+    this.#payloads.set(offset, text)
+  }
+
+  get complete() {
+    return this.offset >= this.total
+  }
+
+  get position() {
+    return this.epoch === '' ? {} : { recover: true, offset: this.offset, epoch: this.epoch }
+  }
+}
+
+/** Publishes to all channels at once, on several connections to the API. */
+async function publishAll(gateway, channels, batches) {
+  const publisher = async p => {
+    for (let b = 0; b < batches; b++) {
+      const commands = []
+      for (let i = 0; i < BATCH; i++)
+        for (const channel of channels) commands.push({ publish: { channel, data: { p, n: b * BATCH + i } } })
+      const { replies } = await gateway.api('batch', { commands, parallel: b % 2 === 0 })
+      for (const { error } of replies) if (error) throw new Error(error.message)
+    }
+  }
+  await Promise.all(Array.from({ length: PUBLISHERS }, (_, p) => publisher(p)))
+}
+
+/** A client that subscribes, reads a little, goes, and comes back until it has everything. */
+async function reconnect(gateway, channel, account, random) {
+  while (!account.complete) {
+    const client = await RawClient.connected(gateway.ws)
+    const reply = await client.subscribe(channel, account.position)
+    if (reply.error) throw new Error(JSON.stringify(reply.error))
+    account.subscribed(reply.subscribe)
+    const until = Math.min(account.total, account.offset + random(account.total / 4))
+    while (account.offset < until) account.receive((await client.push('pub')).pub)
+    leave(client, account.complete, random)
+    await client.closed
+  }
+}
+
+/** The same with server-side subscriptions, of which others need no position. */
+async function reconnectServerSide(gateway, channels, accounts, random) {
+  const token = makeToken({ sub: `u${random(1000)}`, channels: [...channels, 'loose:1', 'live:1'] }, SECRET)
+  const done = () => accounts.every(({ complete }) => complete)
+  while (!done()) {
+    const subs = Object.fromEntries(channels.map((channel, i) => [channel, accounts[i].position]))
+    const client = await RawClient.connected(gateway.ws, { token, subs })
+    for (const [i, channel] of channels.entries()) accounts[i].subscribed(client.connect.subs[channel])
+    for (let left = random(accounts[0].total / 2); left > 0 && !done(); left--) {
+      const { channel, pub } = await client.push('pub')
+      const i = channels.indexOf(channel)
+      if (i >= 0) accounts[i].receive(pub)
+      else left++
+    }
+    leave(client, done(), random)
+    await client.closed
+  }
+}
+
+function leave(client, properly, random) {
+  if (properly || random(2)) client.close()
+  else client.socket.terminate()
+}
+
+/** The real SDK, whose connections break under it. */
+function follow(gateway, channel, account, random) {
+  const sockets = new Set()
+  class Breakable extends WebSocket {
+    constructor(...args) {
+      super(...args)
+      sockets.add(this)
+      this.on('close', () => sockets.delete(this))
+    }
+  }
+  const client = new Centrifuge(gateway.ws, {
+    websocket: Breakable,
+    minReconnectDelay: 5,
+    maxReconnectDelay: 50,
+  })
+  const subscription = client.newSubscription(channel, { minResubscribeDelay: 5, maxResubscribeDelay: 50 })
+  let until = random(account.total / 4)
+  return new Promise((resolve, reject) => {
+    subscription.on('subscribed', ({ wasRecovering, recovered, streamPosition }) => {
+      if (wasRecovering && !recovered) account.faults.push('not recovered')
+      if (!wasRecovering) account.offset = streamPosition?.offset ?? 0
+    })
+    subscription.on('publication', publication => {
+      account.receive(publication)
+      if (account.complete) {
+        resolve(undefined)
+      } else if (account.offset >= until) {
+        until = account.offset + random(account.total / 4)
+        for (const socket of sockets) socket.terminate()
+      }
+    })
+    subscription.on('unsubscribed', ({ code, reason }) => reject(new Error(`${code} ${reason}`)))
+    subscription.subscribe()
+    client.connect()
+  }).finally(() => client.disconnect())
+}
+
+/**
+ * Who comes and goes while others publish gets every publication once, and in order.
+ *
+ * @param {any} t
+ * @param {'uws' | 'node'} driver
+ * @param {{batches: number, subscribers: number, workers?: number}} size batches of each publisher; clients that
+ *   subscribe, half as many with server-side subscriptions, and a third as many SDKs
+ */
+export async function recoveryUnderLoad(t, driver, { batches, subscribers, workers = 3 }) {
+  const total = PUBLISHERS * batches * BATCH
+  const gateway = await startGateway(t, { ...config(total, workers), http_server: { driver } })
+  const channels = ['busy:1', 'busy:2']
+  const payloads = channels.map(() => new Map())
+  const random = randomness(driver.length)
+  const accounts = { client: [], sdk: [], server: [] }
+  const runs = []
+  for (let i = 0; i < subscribers; i++) {
+    const account = new Account(payloads[i % 2], total)
+    accounts.client.push(account)
+    runs.push(reconnect(gateway, channels[i % 2], account, randomness(i + 1)))
+  }
+  for (let i = 0; i < subscribers / 3; i++) {
+    const account = new Account(payloads[0], total)
+    accounts.sdk.push(account)
+    runs.push(follow(gateway, channels[0], account, randomness(i + 100)))
+  }
+  for (let i = 0; i < subscribers / 2; i++) {
+    const own = channels.map((_, c) => new Account(payloads[c], total))
+    accounts.server.push(...own)
+    runs.push(reconnectServerSide(gateway, channels, own, randomness(i + 200 + random(10))))
+  }
+  await Promise.all([publishAll(gateway, [...channels, 'loose:1', 'live:1'], batches), ...runs])
+  for (const [kind, list] of Object.entries(accounts)) {
+    t.same(list.flatMap(({ faults }) => faults).slice(0, 10), [], kind)
+    t.ok(list.every(({ offset }) => offset === total))
+  }
+  for (const map of payloads) {
+    t.equal(new Set([...map.values()]).size, map.size, 'each publication is in the stream once')
+  }
+  t.same(
+    gateway.lines.filter(({ level }) => level >= 40),
+    [],
+    'nothing to complain about',
+  )
+}

@@ -1,0 +1,103 @@
+// The official SDK reads deltas. `sdk.slow.js` does more of it.
+
+import { Centrifuge } from 'centrifuge'
+import { Centrifuge as ProtobufCentrifuge } from 'centrifuge/build/protobuf'
+import t from 'tap'
+import WebSocket from 'ws'
+import { defaultDriver, skipDriver } from '../../kit/drivers.js'
+import { startGateway } from '../../kit/gateway.js'
+import { chance } from './chance.js'
+import { config, testEdits } from './sdk.js'
+
+/** @type {Record<string, import('../../kit/gateway.js').TestGateway>} */
+const gateways = {}
+await Promise.all(
+  [...new Set([defaultDriver, 'node'])].map(async driver => {
+    gateways[driver] = await startGateway(t, { ...config, workers: 1, http_server: { driver } })
+  }),
+)
+const gateway = gateways[defaultDriver]
+
+for (const driver of ['uws', 'node']) {
+  const options = { skip: skipDriver(driver) }
+  t.test(`${driver}: edits of a document`, options, t =>
+    testEdits(t, gateways[driver], 'doc', { publications: 120, seed: 100 }),
+  )
+  t.test(`${driver}: edits that are not in history`, options, t =>
+    testEdits(t, gateways[driver], 'passing', { publications: 40, seed: 100 }),
+  )
+}
+
+t.test('payloads that are no text, in Protobuf', async t => {
+  const random = chance(5)
+  const client = new ProtobufCentrifuge(gateway.ws, { websocket: WebSocket })
+  t.teardown(() => client.disconnect())
+  const subscription = client.newSubscription('bytes:1', { delta: 'fossil' })
+  const published = []
+  const got = []
+  const all = new Promise(resolve => {
+    subscription.on('publication', ({ data }) => {
+      got.push(Buffer.from(data).toString('base64'))
+      if (got.length === 100) resolve(undefined)
+    })
+    client.on('disconnected', resolve)
+  })
+  subscription.subscribe()
+  client.connect()
+  await subscription.ready()
+  let data = Buffer.from(Array.from({ length: 2000 }, () => random.below(256)))
+  for (let n = 0; n < 100; n++) {
+    data = Buffer.from(data)
+    for (let edits = random.below(5); edits > 0; edits--) data[random.below(data.length)] = random.below(256)
+    if (random.hit(0.1)) data = Buffer.concat([data.subarray(700), data.subarray(0, 700)])
+    published.push(data.toString('base64'))
+    await gateway.api('publish', { channel: 'bytes:1', b64data: published[n] })
+  }
+  await all
+  t.strictSame(got, published)
+  t.equal(subscription.deltaStats().numDeltaPayloads, 99)
+})
+
+for (const [name, Client] of [
+  ['JSON', Centrifuge],
+  ['Protobuf', ProtobufCentrifuge],
+]) {
+  t.test(
+    `${name}: the server API subscribes a client that reads deltas already, which goes on reading`,
+    async t => {
+      const channel = `doc:${name}`
+      const client = new Client(gateway.ws, { websocket: WebSocket })
+      t.teardown(() => client.disconnect())
+      const subscription = client.newSubscription(channel, { delta: 'fossil' })
+      const got = []
+      let wake = () => {}
+      subscription.on('publication', ({ offset, data }) => {
+        t.equal(name === 'JSON' ? data.n : JSON.parse(Buffer.from(data).toString()).n, offset)
+        got.push(offset)
+        wake()
+      })
+      let ended = false
+      client.on('disconnected', () => {
+        ended = true
+        wake()
+      })
+      const id = new Promise(resolve => client.on('connected', ({ client }) => resolve(client)))
+      subscription.subscribe()
+      client.connect()
+      await subscription.ready()
+      const publish = n =>
+        gateway.api('publish', { channel: channel, data: { fill: 'x'.repeat(200), n }, delta: true })
+      for (const n of [1, 2]) await publish(n)
+      await gateway.api('subscribe', { user: '', client: await id, channel: channel })
+      for (const n of [3, 4, 5]) await publish(n)
+      while (got.at(-1) !== 5 && !ended) {
+        await new Promise(resolve => {
+          wake = () => resolve(undefined)
+        })
+      }
+      t.strictSame(got, [1, 2, 3, 4, 5])
+      const { numFullPayloads, numDeltaPayloads } = subscription.deltaStats()
+      t.strictSame([numFullPayloads, numDeltaPayloads], [2, 3])
+    },
+  )
+}

@@ -1,0 +1,236 @@
+// TLS on the gateway's own ports: every transport, what is refused, and certificates renewed under load.
+
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import net from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { skipDriver } from '../../kit/drivers.js'
+import { until } from '../../kit/fleet.js'
+import { freePort, startGateway } from '../../kit/gateway.js'
+import { Certificates, handshake, request, sdk, skip } from './tls-rig.js'
+
+const bin = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
+const CLIENTS = 6
+/** Publications of each client to wait for, before and after the renewal. */
+const SOME = 5
+/** Clients publish some 50 times a second: what the history keeps outlasts any pause. */
+const PAUSE_MS = 20
+const KEPT = 5000
+/** The begin of a ClientHello: a record of 512 bytes is announced. */
+const HALF_HELLO = Buffer.from('160301020001000001fc0303', 'hex')
+const PLAIN = 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
+
+/** @param {string[]} args @param {Record<string, string>} [env] @returns {Promise<{code: number, out: string}>} */
+const halley = (args, env = {}) =>
+  new Promise(resolve =>
+    execFile(process.execPath, [bin, ...args], { env: { ...process.env, ...env } }, (error, stdout, stderr) =>
+      resolve({ code: Number(error?.code ?? 0), out: stdout + stderr }),
+    ),
+  )
+
+/** @param {number} port @param {string | Buffer} bytes @returns {Promise<string>} all that comes until the end */
+async function exchange(port, bytes) {
+  const socket = net.connect(port, '127.0.0.1')
+  let text = ''
+  socket.on('data', data => (text += data))
+  socket.on('error', () => {})
+  socket.write(bytes)
+  await once(socket, 'close')
+  return text
+}
+
+/** A client that publishes numbers and counts what it gets. */
+class Talker {
+  connects = 0
+  /** @type {Set<string>} */
+  received = new Set()
+  /** Publications with an answer. */
+  published = 0
+  #talks = true
+
+  /** @param {import('centrifuge').Centrifuge} client @param {number} name */
+  constructor(client, name) {
+    this.client = client
+    this.name = name
+    client.on('connecting', () => this.connects++)
+    const subscription = client.newSubscription('news')
+    subscription.on('publication', ({ data }) => this.received.add(`${data.by} ${data.n}`))
+    subscription.subscribe()
+    client.connect()
+    this.subscribed = subscription.ready()
+  }
+
+  async talk() {
+    while (this.#talks) {
+      try {
+        await this.client.publish('news', { by: this.name, n: this.published })
+        this.published++
+      } catch {
+        // Lost with a connection: again.
+        await this.client.ready()
+      }
+      await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+    }
+  }
+
+  end() {
+    this.#talks = false
+  }
+
+  /** @param {Talker[]} talkers @returns {boolean} whether it has all that they have published */
+  has(talkers) {
+    return talkers.every(({ name, published }) =>
+      Array.from({ length: published }, (_, n) => n).every(n => this.received.has(`${name} ${n}`)),
+    )
+  }
+}
+
+t.jobs = 2
+
+for (const driver of /** @type {const} */ (['uws', 'node'])) {
+  t.test(`a gateway with TLS on ${driver}`, { skip: skip || skipDriver(driver) }, async t => {
+    const folder = mkdtempSync(join(tmpdir(), 'halley-tls-test-'))
+    t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+    const certificates = new Certificates(folder)
+    const { ca } = certificates
+    const own = driver === 'uws'
+    const internal = own ? await freePort() : 0
+    const pair = { enabled: true, cert_pem: certificates.certFile, key_pem: certificates.keyFile }
+    const gateway = await startGateway(t, {
+      http_server: {
+        driver,
+        tls: pair,
+        internal_port: internal,
+        internal_tls: { ...pair, enabled: own, client_ca_pem: Buffer.from(ca).toString('base64') },
+      },
+      client: { insecure: true, recovery_max_publication_limit: KEPT },
+      channel: { without_namespace: { history_size: KEPT, history_ttl: '10m', force_recovery: true } },
+      sse: { enabled: true },
+      http_stream: { enabled: true },
+      uni_sse: { enabled: true },
+      admin: { password: 'admin key' },
+      stats: { socket: join(folder, 'stats.sock') },
+    })
+    const { port } = gateway
+    const url = `https://127.0.0.1:${port}`
+    const silent = exchange(port, HALF_HELLO)
+
+    t.test('addresses are https', async t => {
+      t.equal((await gateway.line(({ msg }) => msg === 'halley listens')).url, url)
+      t.same(
+        gateway.lines.filter(({ level }) => level > 30),
+        [],
+      )
+    })
+
+    t.test('TLS 1.2 and 1.3, and HTTP/1.1', async t => {
+      const version = name =>
+        handshake(port, { ca, minVersion: name, maxVersion: name, ciphers: 'DEFAULT@SECLEVEL=0' })
+      for (const name of ['TLSv1.2', 'TLSv1.3']) t.equal((await version(name)).protocol, name)
+      for (const name of ['TLSv1', 'TLSv1.1']) await t.rejects(version(name), { code: /PROTOCOL/ })
+      const { alpn } = await handshake(port, { ca, ALPNProtocols: ['h2', 'http/1.1'] })
+      t.equal(alpn, own ? false : 'http/1.1', 'uws answers no ALPN: clients speak HTTP/1.1 then')
+      await t.rejects(handshake(port, { ca: certificates.stranger.pem }), { code: /UNABLE|SELF/ })
+    })
+
+    t.test('streams and posts over https, WebSockets over wss', async t => {
+      const connect = encodeURIComponent(JSON.stringify({ id: 1, connect: {} }))
+      const sse = await request(`${url}/connection/sse?cf_connect=${connect}`, { ca, until: '"client"' })
+      t.equal(sse.status, 200)
+      const stream = { ca, method: 'POST', body: JSON.stringify({ id: 1, connect: {} }), until: '"client"' }
+      t.equal((await request(`${url}/connection/http_stream`, stream)).status, 200)
+      const client = sdk(t, port, ca)
+      const subscription = client.newSubscription('alone')
+      const got = new Promise(resolve => subscription.on('publication', resolve))
+      subscription.subscribe()
+      client.connect()
+      await subscription.ready()
+      await client.publish('alone', { secret: true })
+      t.same(/** @type {any} */ (await got).data, { secret: true })
+    })
+
+    t.test('plain HTTP gets one line, or an end', async t => {
+      const text = await exchange(port, PLAIN)
+      if (own) return t.equal(text, '')
+      t.match(text, /^HTTP\/1\.1 400 [\s\S]+\r\n\r\nthis port speaks TLS: use https:\/\/ or wss:\/\/\n$/)
+      t.match(await gateway.line(({ msg }) => msg === 'plain HTTP on a TLS port'), {
+        level: 40,
+        remote_address: '127.0.0.1',
+      })
+    })
+
+    if (own) {
+      t.test('client certificates on the internal port, and only there', async t => {
+        const inside = `https://127.0.0.1:${internal}/health`
+        t.equal((await request(inside, { ca, ...certificates.client('backend') })).status, 200)
+        const forged = certificates.client('forged', certificates.stranger)
+        for (const identity of [{}, forged]) await t.rejects(request(inside, { ca, ...identity }))
+      })
+    } else {
+      t.test('the dashboard trusts the certificate that it is given', async t => {
+        const file = certificates.authority.file
+        const once = (...more) =>
+          halley(['dashboard', url, '--once', ...more], { HALLEY_ADMIN_KEY: 'admin key' })
+        const { code, out } = await once('--ca', file)
+        t.equal(code, 0, out)
+        t.match(out, url)
+        t.match(await once(), { code: 1, out: /certificate/ })
+        t.match(await once('--ca', `${file}.none`), { code: 2, out: /--ca .+: ENOENT/ })
+      })
+    }
+
+    t.test('a renewal under load', async t => {
+      const talkers = Array.from({ length: CLIENTS }, (_, name) => new Talker(sdk(t, port, ca), name))
+      await Promise.all(talkers.map(({ subscribed }) => subscribed))
+      const talks = talkers.map(talker => talker.talk())
+      const heard = (from = 0) =>
+        until(
+          () => talkers.every(({ published }) => published >= from + SOME) && talkers[0].received.size > SOME,
+        )
+      await heard()
+
+      const serial = certificates.renew()
+      gateway.process.kill('SIGHUP')
+      const line = await gateway.line(({ msg }) => /^configuration (?:not )?reloaded$/.test(msg))
+      const changed = ['http_server.tls.cert_pem', 'http_server.tls.key_pem']
+      const listed = own ? line.new_workers : line.live
+      t.same(
+        listed.filter(key => key.startsWith('http_server.tls.')),
+        changed,
+      )
+      if (own) await gateway.line(({ msg }) => msg === 'rolling restart ended')
+      for (let i = 0; i < 8; i++) t.equal((await handshake(port, { ca })).serial, serial)
+      await heard(Math.max(...talkers.map(({ published }) => published)))
+
+      for (const talker of talkers) talker.end()
+      await Promise.all(talks)
+      await until(() => talkers.every(talker => talker.has(talkers)))
+      const connects = talkers.map(talker => talker.connects)
+      if (own) t.ok(Math.max(...connects) > 1, 'clients came back to new workers')
+      else t.same(connects, new Array(CLIENTS).fill(1), 'no connection has ended')
+      for (const { client } of talkers) client.disconnect()
+    })
+
+    t.test('a pair that does not fit changes nothing', async t => {
+      const { serial } = await handshake(port, { ca })
+      const other = certificates.client('other')
+      certificates.replace(certificates.authority.sign('gateway-next', 'DNS:localhost').pem, other.key)
+      const { code, out } = await halley(['reload', join(folder, 'stats.sock')])
+      t.equal(code, 1)
+      t.match(
+        out,
+        /^halley reload: configuration not reloaded: http_server\.tls\.key_pem: is not the key of cert_pem/,
+      )
+      t.equal((await handshake(port, { ca })).serial, serial)
+      t.equal(out.trim().split('\n').length, 1)
+    })
+
+    t.test('half a ClientHello and silence end after some seconds', async t => {
+      t.equal(await silent, '')
+    })
+  })
+}

@@ -1,0 +1,97 @@
+// Calls of handlers that a worker waits for: their bounds, and what is told when they end.
+
+import t from 'tap'
+import { HookCalls } from '../../../src/clients/session/hook-calls.js'
+import { CallFailed } from '../../../src/clients/hooks/contract.js'
+import { DisconnectedEvent, HookEvent } from '../../../src/clients/hooks/events.js'
+import { TimerWheel } from '../../../src/base/timer-wheel.js'
+
+/** As of calls.js. */
+const MAX_NOTICES = 256
+
+function setUp(limits = { max_calls: 1000, max_call_bytes: 1024 * 1024 }) {
+  /** @type {string[]} */
+  const lines = []
+  const log = /** @type {any} */ ({
+    error: (/** @type {any} */ _, /** @type {string} */ line) => lines.push(line),
+  })
+  const clock = Date.now
+  const calls = new HookCalls({ timers: new TimerWheel(100, clock), clock, log, limits: () => limits })
+  const session = /** @type {any} */ ({ extra: null, needExtra: () => (session.extra ??= { calls: null }) })
+  return { calls, session, lines }
+}
+
+/** @param {(event: any) => any} call @returns {any} */
+const handlerOf = call => ({ name: 'test hook', timeout: 0, call })
+
+/** Settled promises have told their listeners. */
+const turn = () => new Promise(resolve => setImmediate(resolve))
+
+t.test(
+  'notices that wait for a slow handler are all told, also if it answers some of them at once',
+  async t => {
+    const { calls, session } = setUp()
+    /** @type {any[]} */
+    const told = []
+    /** @type {(() => void)[]} */
+    const answers = []
+    const handler = handlerOf(event => {
+      told.push(event)
+      if (told.length <= MAX_NOTICES) return new Promise(resolve => answers.push(() => resolve(undefined)))
+    })
+    const events = Array.from({ length: MAX_NOTICES + 10 }, () => new HookEvent(session))
+    for (const event of events) calls.notify(handler, event)
+    t.equal(told.length, MAX_NOTICES)
+    answers[0]()
+    await turn()
+    t.same(told.length, events.length, 'one answer makes room for all that need no time')
+    t.ok(
+      told.every((event, at) => event === events[at]),
+      'in their order',
+    )
+  },
+)
+
+t.test('notices that wait take nothing from the calls of clients', async t => {
+  const { calls, session, lines } = setUp({ max_calls: 10, max_call_bytes: 64 * 1024 })
+  const never = handlerOf(() => new Promise(() => {}))
+  while (calls.dropped === 0)
+    calls.notify(never, new DisconnectedEvent(session, { code: 3000, reason: '' }, [], 1))
+  t.match(lines, [/notices .* were dropped/])
+  /** @type {any[]} */
+  const answered = []
+  const now = handlerOf(() => 'yes')
+  calls.ask(session, now, new HookEvent(session), (error, answer) => answered.push(error ?? answer))
+  t.same(answered, ['yes'])
+})
+
+t.test('a signal that a handler asks for after the end of its call is aborted', async t => {
+  const { calls, session } = setUp()
+  const event = new HookEvent(session)
+  calls.ask(
+    session,
+    handlerOf(() => new Promise(() => {})),
+    event,
+    () => t.fail('nobody waits'),
+  )
+  for (const call of session.extra.calls) call.abandon()
+  t.ok(event.signal.aborted)
+  t.match(event.signal.reason, { message: 'the client has left' })
+  t.notOk(calls.busy)
+})
+
+t.test('a promise that rejects with nothing is a failed call, and is logged', async t => {
+  const { calls, session, lines } = setUp()
+  for (const value of [undefined, null, 0, '', false, NaN]) {
+    const rejecting = handlerOf(() => Promise.reject(value))
+    const [error, answer] = await new Promise(resolve =>
+      calls.ask(session, rejecting, new HookEvent(session), (...settled) => resolve(settled)),
+    )
+    t.ok(error instanceof CallFailed, `${value}`)
+    t.equal(answer, null)
+    calls.notify(rejecting, new HookEvent(session))
+    await turn()
+    t.same(lines.splice(0), Array(2).fill('the test hook failed'))
+  }
+  t.notOk(calls.busy)
+})

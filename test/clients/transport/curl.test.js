@@ -1,0 +1,102 @@
+// The lines of README.md that try transports with curl do what they say there.
+
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { startGateway } from '../../kit/gateway.js'
+import { transports } from '../../guarantees/receivers.js'
+import { withoutProgram } from '../../kit/needs.js'
+import { history, open } from '../session/support.js'
+
+const README = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
+
+/** @returns {string[]} the commands of the block below "Transports" */
+function commands() {
+  const section = README.slice(README.indexOf('## Transports'))
+  const block = /```sh\n(.*?)```/s.exec(section)?.[1] ?? ''
+  return block
+    .replace(/^#.*$/gm, '')
+    .split(/\n(?=curl )/)
+    .map(command => command.trim())
+    .filter(command => command !== '')
+}
+
+/** A shell command that is running, with what it has said so far. */
+class Running {
+  text = ''
+  #wake = () => {}
+
+  /**
+   * @param {any} t ends with this test
+   * @param {string} command
+   */
+  constructor(t, command) {
+    const child = spawn('sh', ['-c', `exec ${command}`], { stdio: ['ignore', 'pipe', 'ignore'] })
+    child.stdout.on('data', chunk => {
+      this.text += chunk
+      this.#wake()
+    })
+    this.ended = new Promise(resolve =>
+      // At 'exit' the last of what it said may still be on its way.
+      child.on('close', code => {
+        this.over = true
+        this.#wake()
+        resolve(code)
+      }),
+    )
+    t.teardown(() => child.kill('SIGKILL'))
+  }
+
+  over = false
+
+  /** @param {RegExp} pattern @returns {Promise<void>} when it has said so */
+  async says(pattern) {
+    while (!pattern.test(this.text)) {
+      if (this.over) throw new Error(`ended without ${pattern}: ${this.text}`)
+      await new Promise(resolve => {
+        this.#wake = () => resolve(undefined)
+      })
+    }
+  }
+}
+
+t.test('curl', { skip: withoutProgram('curl') }, async t => {
+  const gateway = await startGateway(t, {
+    workers: 1,
+    ...transports,
+    client: { allow_anonymous_connect_without_token: true },
+    channel: { without_namespace: { ...open, ...history, force_recovery: true } },
+  })
+  const lines = commands()
+  t.equal(lines.length, 6)
+  const run = (/** @type {string} */ path) => {
+    const line = lines.find(command => command.includes(path))
+    if (!line) throw new Error(`README.md has no curl of ${path}`)
+    return new Running(t, line.replaceAll('127.0.0.1:8000', `127.0.0.1:${gateway.port}`))
+  }
+  const publish = (/** @type {number} */ n) => gateway.api('publish', { channel: 'news', data: { n } })
+
+  const stream = run('/connection/http_stream')
+  await stream.says(/"id":1,"connect":.*\n.*"id":2,"subscribe":/s)
+  const sse = run('/connection/sse')
+  await sse.says(/^data: \{"id":1,"connect":\{"client":.*"session":"[-0-9a-f]{36}","node":/m)
+  const uniSse = run('/connection/uni_sse')
+  await uniSse.says(/^data: \{"connect":.*"news":/m)
+  const uniStream = run('/connection/uni_http_stream')
+  await uniStream.says(/^\{"connect":.*"news":/m)
+  const poll = run('/connection/poll')
+  await poll.says(/^Halley-Session: .*"connect":/ims)
+  t.equal(await poll.ended, 0)
+  const uniPoll = run('/connection/uni_poll')
+  // Nothing tells from outside that a poll waits; one of the numbers finds it waiting.
+  for (let n = 1; !uniPoll.over; n++) {
+    await publish(n)
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+  t.equal(await uniPoll.ended, 0)
+  t.match(uniPoll.text, /"publications":\[\{"channel":"news","data":\{"n":\d+\},.*"cursor":"/)
+  await stream.says(/"pub":\{"data":\{"n":1\}/)
+  await uniSse.says(/"pub":\{"data":\{"n":1\}/)
+  await uniStream.says(/"pub":\{"data":\{"n":1\}/)
+  t.pass('all of them heard the news')
+})

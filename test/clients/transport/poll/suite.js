@@ -1,0 +1,465 @@
+import { slotOf } from '../../../../src/processes/primary/worker-process.js'
+import { workerOf } from '../../../../src/clients/session/ids.js'
+import { startGateway } from '../../../kit/gateway.js'
+import { PollClient } from '../../../kit/poll-client.js'
+import { RawClient } from '../../../kit/raw-client.js'
+import { until } from '../../../channels/broker/redis/waiting.js'
+import { history, open } from '../../session/support.js'
+import { post } from '../../../kit/stream-client.js'
+
+const config = (/** @type {string} */ driver, /** @type {any} */ more = {}) => ({
+  workers: more.workers ?? 2,
+  poll: { enabled: true, ...more.poll },
+  http_server: { driver },
+  client: { allow_anonymous_connect_without_token: true, ...more.client },
+  channel: {
+    without_namespace: { ...open, ...history, ...more.channel },
+    namespaces: [{ name: 'kept', ...open, ...history, force_recovery: true }],
+  },
+  rpc: { ping: { enabled: true } },
+})
+
+/**
+ * @param {any} t
+ * @param {'uws' | 'node'} driver
+ */
+export function pollSuite(t, driver) {
+  t.test('POSTs', async t => {
+    const gateway = await startGateway(t, config(driver, { client: { queue_max_size: 4_000_000 } }))
+    const endpoint = `${gateway.url}/connection/poll`
+    const publish = (/** @type {string} */ channel, /** @type {any} */ data) =>
+      gateway.api('publish', { channel, data })
+
+    t.test('a POST without a session opens one, with or without its first commands', async t => {
+      const empty = await post(endpoint, '', {})
+      t.equal(empty.status, 200)
+      t.match(empty.headers, { 'halley-seq': '0', 'halley-session': /^[\w-]{36}\./ })
+      t.match(empty.headers['cache-control'], 'no-store')
+      t.equal(empty.text, '')
+      const connected = await post(endpoint, '{"id":1,"connect":{}}\n{"id":2,"rpc":{"method":"ping"}}', {})
+      t.equal(connected.status, 200)
+      const messages = connected.text.split('\n')
+      t.equal(messages.pop(), '', 'every message ends with a line feed')
+      const [reply] = messages.map(text => JSON.parse(text))
+      t.match(reply, {
+        id: 1,
+        connect: { ping: 600, pong: true, session: /^[\w-]{36}$/, node: /^[\w-]{36}$/ },
+      })
+      t.equal(connected.headers['content-type'], 'text/plain; charset=utf-8')
+      t.not(connected.headers['halley-seq'], '0')
+    })
+
+    t.test('commands, replies and pushes: all that a WebSocket carries', async t => {
+      const client = await PollClient.connected(gateway)
+      t.match(await client.call('subscribe', { channel: 'all' }), { subscribe: { recoverable: undefined } })
+      t.match(await client.call('publish', { channel: 'all', data: { text: 'é🎈' } }), { publish: {} })
+      t.same((await client.push('pub')).pub.data, { text: 'é🎈' })
+      t.match(await client.call('presence', { channel: 'all' }), { presence: { presence: {} } })
+      t.match(await client.call('history', { channel: 'all', limit: 1 }), { history: { offset: 1 } })
+      t.match(await client.call('rpc', { method: 'ping' }), { rpc: {} })
+      t.match(await client.call('unsubscribe', { channel: 'all' }), { unsubscribe: {} })
+    })
+
+    t.test('any worker takes any POST', async t => {
+      const client = await PollClient.connected(gateway)
+      await client.call('subscribe', { channel: 'any' })
+      // Each on a connection of its own: the kernel spreads them over both workers.
+      for (let i = 1; i <= 30; i++) {
+        await client.send({ id: 1000 + i, publish: { channel: 'any', data: i } })
+        t.equal((await client.push('pub')).pub.data, i)
+      }
+      const waiting = Array.from({ length: 12 }, () => PollClient.connected(gateway))
+      for (const other of await Promise.all(waiting)) await other.call('subscribe', { channel: 'any' })
+    })
+
+    t.test('a poll waits for something to come, and is answered at once', async t => {
+      const client = await PollClient.connected(gateway)
+      await client.call('subscribe', { channel: 'wait' })
+      const polled = client.poll(30)
+      await publish('wait', 1)
+      await publish('wait', 2)
+      const first = await polled
+      t.equal(first[0].push.pub.data, 1)
+      if (first.length === 1) await client.poll()
+      t.equal((await client.push('pub')).pub.data, 1)
+      t.equal((await client.push('pub')).pub.data, 2)
+    })
+
+    t.test('what comes in one go leaves in one answer', async t => {
+      const client = await PollClient.connected(gateway)
+      const commands = Array.from({ length: 40 }, (_, i) => ({ id: 100 + i, rpc: { method: 'ping' } }))
+      await client.send(...commands)
+      t.equal((await client.poll()).length, 40)
+    })
+
+    t.test('a poll is answered empty when its time has passed, with 0 at once', async t => {
+      const client = await PollClient.connected(gateway)
+      t.same(await client.poll(0), [])
+      t.equal(client.close, null)
+      const start = performance.now()
+      t.same(await client.poll(0.3), [])
+      t.ok(performance.now() - start > 250)
+    })
+
+    t.test('an answer that was lost comes again, until it is acknowledged', async t => {
+      const client = await PollClient.connected(gateway)
+      await client.call('subscribe', { channel: 'lost' })
+      await publish('lost', 1)
+      for (let i = 0; i < 5; i++) await client.lose({ answered: true })
+      await publish('lost', 2)
+      await client.lose({ answered: true })
+      // The worker that publishes may know of the second one earlier than the session's.
+      const got = []
+      while (got.length < 2) got.push(...(await client.poll()))
+      t.match(got, [{ push: { pub: { data: 1 } } }, { push: { pub: { data: 2 } } }])
+      t.same(await client.poll(0), [], 'nothing comes twice')
+    })
+
+    t.test('what comes while nobody waits is kept, also when a poll was cut', async t => {
+      const client = await PollClient.connected(gateway)
+      await client.call('subscribe', { channel: 'cut' })
+      for (let i = 1; i <= 6; i++) {
+        await client.lose({ answered: false, timeout: 20 })
+        await publish('cut', i)
+      }
+      const got = []
+      while (got.length < 6) for (const message of await client.poll()) got.push(message.push.pub.data)
+      t.same(got, [1, 2, 3, 4, 5, 6])
+    })
+
+    t.test('a POST of commands that is repeated is taken once', async t => {
+      const client = await PollClient.connected(gateway)
+      const number = client.sent + 1
+      const body = '{"id":50,"publish":{"channel":"once","data":1}}'
+      for (let i = 0; i < 4; i++) t.equal((await client.post(`send=${number}`, body)).status, 204)
+      t.equal((await client.post(`send=${number - 1}`, body)).status, 204)
+      t.match(await client.next(({ id }) => id === 50), { publish: {} })
+      t.same(await client.poll(0), [])
+      const { result } = await gateway.api('history', { channel: 'once' })
+      t.equal(result.offset, 1)
+      const gap = await client.post(`send=${number + 2}`, body)
+      t.same([gap.status, gap.text], [409, 'send must be the previous number + 1'])
+      t.equal((await client.post(`send=${number + 1}`, body)).status, 204)
+    })
+
+    t.test('a poll may carry commands, numbered or not', async t => {
+      const client = await PollClient.connected(gateway)
+      const ping = (/** @type {number} */ id) => JSON.stringify({ id, rpc: { method: 'ping' } })
+      const plain = await client.post(`ack=${client.seq}`, ping(70))
+      t.match(JSON.parse(plain.text), { id: 70 })
+      const seq = plain.headers['halley-seq']
+      const numbered = await client.post(`ack=${seq}&send=${client.sent + 1}`, ping(71))
+      t.match(JSON.parse(numbered.text), { id: 71 })
+      const again = await client.post(
+        `ack=${numbered.headers['halley-seq']}&send=${client.sent + 1}&timeout=0`,
+        ping(71),
+      )
+      t.equal(again.text, '', 'the repeated one is a poll, but no second command')
+    })
+
+    t.test('a second poll takes over from the first', async t => {
+      const client = await PollClient.connected(gateway)
+      await client.call('subscribe', { channel: 'over' })
+      const { seq } = client
+      for (let i = 1; i <= 8; i++) {
+        const first = client.post(`ack=${client.seq}&timeout=20`)
+        // The first one is on its way before the second is made, but they may arrive in either order.
+        await client.post(`ack=${client.seq}&timeout=0.05`)
+        const second = client.post(`ack=${client.seq}&timeout=20`)
+        const older = await Promise.race([first, second])
+        t.same([older.status, older.text, older.headers['halley-seq']], [200, '', `${client.seq}`])
+        await publish('over', i)
+        const answers = await Promise.all([first, second])
+        t.equal(answers.filter(({ text }) => text !== '').length, 1)
+        client.seq++
+      }
+      t.equal(client.seq, seq + 8)
+    })
+
+    t.test('emulation posts reach the session, too', async t => {
+      const client = await PollClient.connected(gateway)
+      const { session, node } = client.connect
+      for (let id = 60; id < 66; id++) {
+        const data = JSON.stringify({ id, rpc: { method: 'ping' } })
+        t.equal((await post(`${gateway.url}/emulation`, JSON.stringify({ session, node, data }))).status, 204)
+        t.match(await client.next(message => message.id === id), { rpc: {} })
+      }
+    })
+
+    t.test('what is wrong gets a clear line, and disturbs nobody', async t => {
+      const client = await PollClient.connected(gateway)
+      const { session } = client
+      const other = session.replace(/^......../, '00000000')
+      const elsewhere = `${session.slice(0, 36)}.00000000-0000-4000-8000-000000000000`
+      /** @type {[string, number, string][]} */
+      const table = [
+        ['ack=0', 400, 'session is missing'],
+        ['send=1', 400, 'session is missing'],
+        ['close=1', 400, 'session is missing'],
+        ['session=&ack=0', 400, 'session is empty'],
+        [`session=${session}`, 400, 'ack, send or close is required'],
+        [`session=${session}&ack=`, 400, 'ack is not a whole number'],
+        [`session=${session}&ack=-1`, 400, 'ack is not a whole number'],
+        [`session=${session}&ack=1.5`, 400, 'ack is not a whole number'],
+        [`session=${session}&ack=1e3`, 400, 'ack is not a whole number'],
+        [`session=${session}&ack=99999999999999999`, 400, 'ack is not a whole number'],
+        [`session=${session}&ack=999`, 400, 'ack is higher than the last message sent'],
+        [`session=${session}&ack=0`, 409, 'ack is lower than an earlier ack'],
+        [`session=${session}&send=0`, 400, 'send is not a whole number from 1 on'],
+        [`session=${session}&send=x`, 400, 'send is not a whole number from 1 on'],
+        [`session=${session}&send=2`, 400, 'the body contains no commands'],
+        [`session=${session}&send=9`, 409, 'send must be the previous number + 1'],
+        [`session=${session}&ack=1&timeout=-1`, 400, 'timeout is not a number of seconds'],
+        [`session=${session}&ack=1&timeout=NaN`, 400, 'timeout is not a number of seconds'],
+        [`session=${session}&ack=1&close=yes`, 400, 'close must be 0 or 1'],
+        [`session=${other}&ack=0`, 404, 'unknown session'],
+        [`session=${other}&send=1`, 404, 'unknown session'],
+        [`session=${other}&close=1`, 404, 'unknown session'],
+        [`session=${elsewhere}&ack=0`, 404, 'unknown session'],
+        ['session=x&ack=0', 404, 'unknown session'],
+        [`session=${'x'.repeat(3000)}&ack=0`, 404, 'unknown session'],
+        [`session=${session.slice(0, 32)}ffff&ack=0`, 404, 'unknown session'],
+        ['session=%00%ff%&ack=0', 404, 'unknown session'],
+      ]
+      t.equal((await client.post(`ack=${client.seq}&timeout=0`)).status, 200)
+      for (const [query, status, line] of table) {
+        const answer = await post(`${endpoint}?${query}`, '', {})
+        t.same([answer.status, answer.text], [status, line], query)
+      }
+      const long = await client.post(`send=${client.sent + 1}`, 'x'.repeat(65537))
+      t.same([long.status, long.text], [413, 'the body is too long'])
+      t.equal((await post(endpoint, 'x'.repeat(65537), {})).status, 413)
+      for (const method of ['GET', 'PUT', 'DELETE']) {
+        t.equal((await post(`${endpoint}?session=${session}&ack=0`, '', {}, method)).status, 405)
+      }
+      t.match(await client.call('rpc', { method: 'ping' }), { rpc: {} }, 'the session goes on')
+    })
+
+    t.test('what is wrong within a body ends the session as on WebSocket, and the poll tells', async t => {
+      for (const body of ['x', '[]', '{"id":2,"connect":{}}', '\n']) {
+        const client = await PollClient.connected(gateway)
+        t.equal((await client.post(`send=${client.sent + 1}`, body)).status, 204)
+        t.same(await client.poll(), [{ push: { disconnect: { code: 3501, reason: 'bad request' } } }])
+        t.equal(client.close, '3501 bad request')
+      }
+      const first = await post(endpoint, '{"id":1,"subscribe":{"channel":"x"}}', {})
+      t.equal(first.headers['halley-close'], '3501 bad request')
+    })
+
+    t.test('how a session has ended is told until it is acknowledged; commands find nobody', async t => {
+      const client = await PollClient.connected(gateway)
+      await client.call('subscribe', { channel: 'end' })
+      await publish('end', 'the last')
+      t.match((await client.post(`ack=${client.seq}&timeout=20`)).text, 'the last', 'it has come')
+      const reason = 'a \r\n reason: 100% über 🎈'
+      const { client: id } = client.connect
+      await gateway.api('disconnect', { user: '', client: id, disconnect: { code: 4501, reason } })
+      const { seq } = client
+      for (let i = 0; i < 3; i++) {
+        client.seq = seq
+        await client.poll()
+        t.match(client.messages.splice(0), [
+          { push: { pub: { data: 'the last' } } },
+          { push: { disconnect: { code: 4501, reason } } },
+        ])
+        t.equal(decodeURIComponent(client.close ?? ''), `4501 ${reason}`)
+      }
+      const late = await client.post(`send=${client.sent + 1}`, '{"id":9,"rpc":{"method":"ping"}}')
+      t.same([late.status, late.text], [404, 'the session has ended'])
+    })
+
+    t.test('a client that closes leaves at once, with what it said last', async t => {
+      const client = await PollClient.connected(gateway)
+      await client.call('subscribe', { channel: 'leaving' })
+      const present = async () => (await gateway.api('presence_stats', { channel: 'leaving' })).result
+      t.equal((await present()).num_clients, 1)
+      const last = '{"id":9,"publish":{"channel":"leaving","data":"bye"}}'
+      const polled = client.post(`ack=${client.seq}&timeout=20`)
+      t.equal((await client.post(`send=${client.sent + 1}&close=1`, last)).status, 204)
+      t.ok([200, 404].includes((await polled).status), 'whether it came before or after')
+      // The worker that is asked may be quicker at the broker than the session's.
+      t.ok(await until(async () => (await present()).num_clients === 0))
+      t.ok(
+        await until(async () => (await gateway.api('history', { channel: 'leaving' })).result.offset === 1),
+      )
+      t.equal((await client.post('ack=0')).status, 404)
+      t.equal((await client.post('close=1')).status, 404)
+    })
+
+    t.test('pages of allowed origins may read the headers', async t => {
+      const headers = { Origin: 'https://app.example.com' }
+      const answer = await post(endpoint, '', headers)
+      t.equal(answer.headers['access-control-allow-origin'], 'https://app.example.com')
+      t.equal(answer.headers['access-control-expose-headers'], 'Halley-Session, Halley-Seq, Halley-Close')
+      const lost = await post(`${endpoint}?session=x&ack=0`, '', headers)
+      t.equal(lost.headers['access-control-allow-origin'], 'https://app.example.com')
+      const preflight = await post(
+        endpoint,
+        '',
+        { ...headers, 'Access-Control-Request-Headers': 'content-type' },
+        'OPTIONS',
+      )
+      t.equal(preflight.status, 204)
+      t.match(preflight.headers, {
+        'access-control-allow-methods': 'POST, OPTIONS',
+        'access-control-allow-headers': 'content-type',
+      })
+    })
+
+    t.test('a client that asks too rarely is closed with 3008, and recovers', async t => {
+      const client = await PollClient.connected(gateway)
+      const { subscribe } = await client.call('subscribe', { channel: 'kept:much' })
+      // More than fits into a queue, of both that the gateway may let grow.
+      const COUNT = 90
+      const data = 'x'.repeat(50_000)
+      await gateway.api('batch', {
+        commands: Array.from({ length: COUNT }, (_, i) => ({
+          publish: { channel: 'kept:much', data: `${i + 1} ${data}` },
+        })),
+      })
+      // All of it is there for the publisher earlier than for the session.
+      await until(
+        async () => (await gateway.api('presence_stats', { channel: 'kept:much' })).result.num_clients === 0,
+      )
+      t.same(await client.poll(), [{ push: { disconnect: { code: 3008, reason: 'slow' } } }])
+      t.equal(client.close, '3008 slow')
+
+      // All that it missed is more than a reply may have; what fits is recovered.
+      const recover = async offset => {
+        const back = await PollClient.connected(gateway)
+        const position = { recover: true, offset, epoch: subscribe.epoch }
+        return (await back.call('subscribe', { channel: 'kept:much', ...position })).subscribe
+      }
+      const refused = await recover(0)
+      t.match(refused, { was_recovering: true, offset: COUNT })
+      t.notOk(refused.recovered)
+      const back = await recover(40)
+      t.equal(back.recovered, true)
+      t.same(
+        back.publications.map(({ data }) => Number(data.split(' ')[0])),
+        Array.from({ length: 50 }, (_, i) => i + 41),
+      )
+    })
+
+    t.test('a long answer is cut, and the next poll has the rest', async t => {
+      const client = await PollClient.connected(gateway)
+      await client.call('subscribe', { channel: 'long' })
+      const data = 'y'.repeat(50_000)
+      for (let i = 1; i <= 60; i++) await publish('long', `${i} ${data}`)
+      const counts = []
+      const numbers = []
+      while (numbers.length < 60) {
+        const messages = await client.poll()
+        counts.push(messages.length)
+        numbers.push(...messages.map(({ push }) => Number(push.pub.data.split(' ')[0])))
+      }
+      t.same(
+        numbers,
+        Array.from({ length: 60 }, (_, i) => i + 1),
+      )
+      // The last ones may still be on their way to the session when the rest is asked for.
+      t.same(counts.slice(0, 2), [21, 21], 'the message that makes it 1 MiB is the last one')
+    })
+
+    t.test('a killed worker: its sessions are unknown, those of others go on', async t => {
+      const clients = await Promise.all(Array.from({ length: 9 }, () => PollClient.connected(gateway)))
+      const owner = (/** @type {PollClient} */ { session }) => slotOf(workerOf(session.slice(0, 36)))
+      const victim = owner(clients[0])
+      const { pid } = gateway.lines.findLast(
+        ({ msg, worker }) => msg === 'worker listens' && worker === victim,
+      )
+      const polls = clients.map(client =>
+        client.poll(30).then(
+          () => 'answered',
+          error => error.message,
+        ),
+      )
+      await clients[0].post(`ack=${clients[0].seq}&timeout=0.2`)
+      const again = gateway.lines.length
+      process.kill(pid, 'SIGKILL')
+      await gateway.line(line => line.msg === 'worker listens' && gateway.lines.indexOf(line) >= again)
+      for (const [i, client] of clients.entries()) {
+        if (owner(client) === victim) {
+          const { status, text } = await client.post(`ack=${client.seq}&timeout=0`)
+          t.same([status, text], [404, 'unknown session'])
+        } else {
+          t.match(await client.call('rpc', { method: 'ping' }), { rpc: {} })
+          const first = await polls[i]
+          t.ok(first === 'answered' || first.match(/hang up|reset/), first)
+        }
+      }
+    })
+  })
+
+  t.test('sessions that nobody asks for', async t => {
+    const gateway = await startGateway(
+      t,
+      config(driver, {
+        workers: 2,
+        poll: { session_timeout: '4s' },
+        client: { pong_timeout: '400ms' },
+        channel: { join_leave: true, force_push_join_leave: true },
+      }),
+    )
+    t.jobs = 2
+
+    t.test('a session that nobody asks for ends, and leaves presence', async t => {
+      const watcher = await RawClient.connected(gateway.ws)
+      t.teardown(() => watcher.socket.terminate())
+      await watcher.subscribe('room')
+      const silent = await PollClient.open(gateway)
+      const client = await PollClient.connected(gateway)
+      await client.call('subscribe', { channel: 'room' })
+      const isClient = (/** @type {any} */ { info }) => info.client === client.connect.client
+      for (;;) if (isClient((await watcher.push('join')).join)) break
+      t.same(
+        (await client.poll(5.5)).filter(({ push }) => !push?.join),
+        [],
+        'a poll that waits for longer keeps it',
+      )
+      t.ok(isClient((await watcher.push('leave')).leave))
+      t.equal((await client.post(`ack=${client.seq}`)).status, 404)
+      t.equal((await silent.post('ack=0')).status, 404, 'also of one that never said anything')
+    })
+
+    t.test('a client that leaves while its poll waits is not waited for', async t => {
+      const watcher = await RawClient.connected(gateway.ws)
+      t.teardown(() => watcher.socket.terminate())
+      await watcher.subscribe('leaving')
+      const clients = await Promise.all(Array.from({ length: 9 }, () => PollClient.connected(gateway)))
+      await Promise.all(clients.map(client => client.call('subscribe', { channel: 'leaving' })))
+      for (const client of clients) {
+        while (client.messages.splice(0).length > 0) await client.poll(0)
+      }
+      await Promise.all(clients.map(client => client.lose({ answered: false, timeout: 20 })))
+      for (const _ of clients) await watcher.push('leave')
+      t.pass('wherever the poll had come in')
+    })
+  })
+
+  t.test(`who may not open a session hears so; when the gateway stops, sessions hear so`, async t => {
+    const gateway = await startGateway(t, config(driver, { workers: 2, client: { connection_limit: 6 } }))
+    const clients = []
+    for (let i = 0; i < 6; i++) clients.push(await PollClient.connected(gateway))
+    let refused
+    // The other workers' connections are heard of with a delay.
+    do refused = await post(`${gateway.url}/connection/poll`, '', {})
+    while (refused.status === 200)
+    t.same([refused.status, refused.text], [503, 'too many connections'])
+    let waiting = true
+    const polls = Promise.all(clients.map(client => client.poll(30))).then(() => {
+      waiting = false
+    })
+    // A poll that comes late takes over in its turn, and would wait for its 30 s.
+    do {
+      for (const client of clients) t.equal((await client.post(`ack=${client.seq}&timeout=0.05`)).status, 200)
+    } while (waiting)
+    await polls
+    // Of two polls one is answered when the other one comes: that one waits.
+    const last = clients.map(client => [client.poll(30), client.poll(30)])
+    for (const both of last) await Promise.race(both)
+    gateway.process.kill('SIGTERM')
+    await Promise.all(last.flat())
+    for (const client of clients) t.equal(client.close, '3001 shutdown')
+  })
+}

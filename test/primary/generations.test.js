@@ -1,5 +1,0 @@
-import t from 'tap'
-import { defaultDriver } from '../drivers.js'
-import { testRollingRestart } from './generations-suite.js'
-
-testRollingRestart(t, defaultDriver)

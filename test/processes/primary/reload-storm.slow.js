@@ -1,0 +1,23 @@
+// Reloads while workers die. A worker may end at any point of a reload, also between its two steps.
+
+import t from 'tap'
+import { config, until } from '../../kit/fleet.js'
+import { startGateway } from '../../kit/gateway.js'
+
+/** About one in twenty of them did not end. */
+const RELOADS = 24
+const WORKERS = 2
+
+const isEnd = ({ msg }) => msg === 'configuration reloaded' || msg === 'configuration not reloaded'
+
+t.test('every reload ends, although all workers are killed at the same moment', async t => {
+  const gateway = await startGateway(t, { ...config, workers: WORKERS })
+  const ends = () => gateway.lines.filter(isEnd).length
+  for (let reload = 1; reload <= RELOADS; reload++) {
+    const pids = gateway.workerPids.slice(-WORKERS)
+    gateway.process.kill('SIGHUP')
+    for (const pid of pids) process.kill(pid, 'SIGKILL')
+    await until(() => ends() === reload && gateway.workerPids.length === WORKERS * (reload + 1))
+  }
+  t.equal(ends(), RELOADS)
+})

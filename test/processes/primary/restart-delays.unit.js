@@ -1,0 +1,49 @@
+import t from 'tap'
+import { RestartDelays } from '../../../src/processes/primary/restart-delays.js'
+
+/** @param {number} slots */
+function delays(slots) {
+  let now = 0
+  const policy = new RestartDelays(slots, () => now)
+  return {
+    /** A worker that had listened dies. */
+    died: (alone = false) => policy.next(0, alone),
+    failed: (/** @type {number} */ failures, alone = false) => policy.next(failures, alone),
+    pass: (/** @type {number} */ ms) => (now += ms),
+  }
+}
+
+t.test('workers that had listened come back at once', async t => {
+  const of64 = delays(64)
+  for (let i = 0; i < 64; i++) t.equal(of64.died(), 0, 'all at the same time')
+  const of2 = delays(2)
+  for (let i = 0; i < 100; i++) {
+    t.equal(of2.died(), 0, 'one every 4 s, for ever')
+    of2.pass(4000)
+  }
+})
+
+t.test('workers that die of their first client are no fork storm', async t => {
+  const policy = delays(2)
+  let forks = 0
+  for (let ms = 0; ms < 60_000; forks++) {
+    const spent = 300 + policy.died()
+    policy.pass(spent)
+    ms += spent
+  }
+  t.ok(forks <= 60 + 4, `${forks} in a minute`)
+  t.equal(policy.died(true) <= 500, true, 'the last one waits half a second')
+})
+
+t.test('failed starts wait longer and longer, but never the last worker that tries', async t => {
+  const policy = delays(2)
+  t.strictSame(
+    [1, 2, 3, 9, 10, 99].map(failures => policy.failed(failures)),
+    [100, 200, 400, 25_600, 30_000, 30_000],
+  )
+  t.strictSame(
+    [1, 2, 3, 9, 99].map(failures => policy.failed(failures, true)),
+    [100, 200, 400, 500, 500],
+  )
+  t.equal(policy.died(), 0, 'they take nothing from those that had listened')
+})

@@ -1,0 +1,87 @@
+// engine.memory.snapshot_file, where something goes wrong.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { publish, runs } from './snapshot-rig.js'
+
+const bin = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
+
+t.test('a snapshot that cannot be written is one error line, and the end is clean', async t => {
+  const { start, folder } = await runs(t, { workers: 1 })
+  const gateway = await start()
+  await publish(gateway, 'one')
+  await rm(folder, { recursive: true })
+  gateway.process.kill('SIGTERM')
+  t.strictSame(await gateway.exited, { code: 0, signal: null })
+  await gateway.line(({ msg }) => msg === 'bye')
+  const errors = gateway.lines.filter(({ level }) => level >= 50)
+  t.match(errors, [{ reason: /ENOENT/, msg: /^snapshot not written/ }])
+})
+
+t.test('a worker that has to be killed at the end does not keep the snapshot from being written', async t => {
+  const { start } = await runs(t, { workers: 1, shutdown: { timeout: '300ms' } })
+  const first = await start()
+  const { epoch } = await publish(first, 'one')
+  const [worker] = first.workerPids
+  process.kill(worker, 'SIGSTOP')
+  first.process.kill('SIGTERM')
+  t.strictSame(await first.exited, { code: 1, signal: null })
+  t.match(await first.line(({ msg }) => msg === 'snapshot written'), { streams: 1, publications: 1 })
+  const second = await start()
+  t.strictSame(await publish(second, 'two'), { offset: 2, epoch })
+})
+
+t.test('a start that fails keeps the snapshot for the next one', async t => {
+  const { start } = await runs(t, { workers: 1 })
+  const first = await start()
+  const { epoch } = await publish(first, 'one')
+  first.process.kill('SIGTERM')
+  await first.exited
+  const deadWorkers = 'import cluster from "node:cluster"; if (cluster.isWorker) process.exit(3)'
+  const args = [
+    '--import',
+    `data:text/javascript,${deadWorkers}`,
+    bin,
+    'serve',
+    '-c',
+    join(first.folder, 'config.json'),
+  ]
+  const failing = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  let output = ''
+  failing.stdout.on('data', data => (output += data))
+  t.strictSame(await once(failing, 'close'), [1, null])
+  t.match(output, /snapshot taken over(.|\n)*snapshot written/)
+  const second = await start()
+  t.match(await second.line(({ msg }) => msg === 'snapshot taken over'), { streams: 1, publications: 1 })
+  t.strictSame(await publish(second, 'two'), { offset: 2, epoch })
+})
+
+t.test('SIGTERM while the snapshot is being taken over writes it again', async t => {
+  const { start, file } = await runs(t)
+  const first = await start()
+  await publish(first, 'kept')
+  first.process.kill('SIGTERM')
+  t.strictSame(await first.exited, { code: 0, signal: null })
+  const before = readFileSync(file, 'latin1')
+  t.match(before, /^halley snapshot /)
+
+  const child = spawn(process.execPath, [bin, 'serve', '-c', join(first.folder, 'config.json')], {
+    stdio: 'ignore',
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  const exited = once(child, 'exit')
+  // At the moment in which the file becomes the mark of the next run.
+  while (readFileSync(file, 'latin1') === before) await new Promise(setImmediate)
+  child.kill('SIGTERM')
+  t.strictSame(await exited, [0, null])
+  t.match(readFileSync(file, 'latin1'), /^halley snapshot /)
+  const later = await start()
+  t.match(await later.api('history', { channel: 'news', limit: 1 }), {
+    result: { publications: [{ data: 'kept' }] },
+  })
+})

@@ -1,0 +1,110 @@
+// engine.memory.snapshot_file: what a gateway leaves to its next run.
+
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { Centrifuge } from 'centrifuge'
+import t from 'tap'
+import WebSocket from 'ws'
+import { silence } from '../../kit/fleet.js'
+import { RawClient } from '../../kit/raw-client.js'
+import { publish, runs } from './snapshot-rig.js'
+
+/** As many as history keeps, so that a client that has missed all of them recovers. */
+const MOST = 90
+
+t.test('a restart loses nothing: clients recover, and a repeated publish gets the same answer', async t => {
+  const { start, file, folder } = await runs(t)
+  const first = await start()
+  t.match(await first.line(({ msg }) => /^no snapshot/.test(msg)), { level: 30, file })
+
+  const got = []
+  const contexts = []
+  const sdk = new Centrifuge(first.ws, {
+    websocket: WebSocket,
+    minReconnectDelay: 20,
+    maxReconnectDelay: 100,
+  })
+  t.teardown(() => sdk.disconnect())
+  const subscription = sdk.newSubscription('news')
+  subscription.on('publication', ({ data, offset }) => got.push([data, offset]))
+  subscription.on('subscribed', context => contexts.push(context))
+  const subscribed = once(subscription, 'subscribed')
+  subscription.subscribe()
+  sdk.connect()
+  await subscribed
+  // It leaves before the end, and comes back after it.
+  const away = await RawClient.connected(first.ws)
+  const { subscribe: position } = await away.subscribe('news')
+  const { subscribe: quiet } = await away.subscribe('quiet')
+  await away.close()
+  const offsets = []
+  for (const data of ['one', 'two']) offsets.push((await publish(first, data)).offset)
+  const keyed = await publish(first, 'three', { idempotency_key: 'key' })
+  t.strictSame([...offsets, keyed.offset], [1, 2, 3])
+
+  // Publishers go on until they are refused; whatever is accepted counts.
+  const accepted = [keyed]
+  const publisher = (async () => {
+    while (accepted.length < MOST) {
+      try {
+        const result = await publish(first, `more ${accepted.length}`)
+        if (result) accepted.push(result)
+      } catch {
+        return
+      }
+    }
+  })()
+  first.process.kill('SIGTERM')
+  t.strictSame(await first.exited, { code: 0, signal: null })
+  await publisher
+  await t.rejects(publish(first, 'refused'), 'nobody accepts a publication meanwhile')
+  const written = await first.line(({ msg }) => msg === 'snapshot written')
+  t.match(written, { file, streams: 1, results: 1 })
+  // The answer to the last one may have been cut off.
+  const top = written.publications
+  const last = accepted.at(-1).offset
+  t.ok(top === last || top === last + 1, `${top} of ${last}`)
+
+  const second = await start()
+  t.match(await second.line(({ msg }) => msg === 'snapshot taken over'), { streams: 1, results: 1 })
+  while (contexts.length < 2) await once(subscription, 'subscribed')
+  t.match(contexts[1], { wasRecovering: true, recovered: true })
+  const after = await publish(second, 'after')
+  t.strictSame(after, { offset: top + 1, epoch: keyed.epoch })
+  while (got.at(-1)?.[0] !== 'after') await once(subscription, 'publication')
+  t.strictSame(
+    got.map(([, offset]) => offset),
+    Array.from({ length: top + 1 }, (_, i) => i + 1),
+    'each once and in order',
+  )
+  t.strictSame(await publish(second, 'three', { idempotency_key: 'key' }), keyed)
+
+  const back = await RawClient.connected(second.ws)
+  const again = await back.subscribe('news', {
+    recover: true,
+    offset: position.offset,
+    epoch: position.epoch,
+  })
+  t.match(again.subscribe, { recovered: true, epoch: keyed.epoch })
+  t.equal(again.subscribe.publications.length, top + 1)
+  t.match((await back.subscribe('quiet', { recover: true, offset: 0, epoch: quiet.epoch })).subscribe, {
+    recovered: true,
+    epoch: quiet.epoch,
+  })
+
+  // A crash: the old snapshot must not come back. The client may have come back to the first gateway before it ended.
+  const before = contexts.length
+  second.process.kill('SIGKILL')
+  await second.exited
+  await silence(second.port)
+  const third = await start()
+  t.match(await third.line(({ msg }) => /^no snapshot/.test(msg)), {
+    level: 40,
+    reason: /last run did not end cleanly/,
+    msg: /begin a new epoch/,
+  })
+  while (contexts.length === before) await once(subscription, 'subscribed')
+  t.match(contexts[before], { wasRecovering: true, recovered: false })
+  t.not((await publish(third, 'anew')).epoch, keyed.epoch)
+  t.strictSame(await readdir(folder), ['snapshot'])
+})

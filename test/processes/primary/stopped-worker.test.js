@@ -1,0 +1,63 @@
+// A worker that does nothing any more, without being dead.
+
+import t from 'tap'
+import { ApiLine, config, crowd, health, healthy, until } from '../../kit/fleet.js'
+import { startGateway } from '../../kit/gateway.js'
+
+t.test('a worker that is stopped, and not replaced, stops nobody else', async t => {
+  const gateway = await startGateway(t, { ...config, worker: { liveness_timeout: 0 } })
+  const clients = await crowd(gateway)
+  // Connections to the API that are there before, on one worker or the other.
+  const lines = Array.from({ length: 12 }, () => new ApiLine(gateway.url))
+  await Promise.all(lines.map(line => line.call('info', {})))
+  t.teardown(() => {
+    for (const line of lines) line.close()
+  })
+  process.kill(gateway.workerPids[0], 'SIGSTOP')
+  t.teardown(() => process.kill(gateway.workerPids[0], 'SIGCONT'))
+
+  const alive = []
+  const replies = clients.map(async client => {
+    await client.subscribe('news')
+    alive.push(client)
+  })
+  const api = await Promise.any(
+    lines.map(line => line.call('publish', { channel: 'other', data: 0 }).then(() => line)),
+  )
+  await Promise.any(replies)
+  const from = (await api.call('history', { channel: 'news' })).result.offset
+  // Who comes later may not get all of it.
+  const listening = [...alive]
+  for (let n = 1; n <= 50; n++) await api.call('publish', { channel: 'news', data: n })
+  t.equal((await api.call('history', { channel: 'news', limit: -1 })).result.publications.length, from + 50)
+  for (const client of listening) {
+    for (;;) {
+      const { pub } = await client.push('pub')
+      if (pub.data === 50) break
+    }
+  }
+  t.ok(alive.length < clients.length, `${alive.length} of ${clients.length} live on`)
+  const answer = await api.call('channels', {})
+  t.match(answer, { error: { code: 100 } }, 'who asks all workers is told that one does not answer')
+
+  process.kill(gateway.workerPids[0], 'SIGCONT')
+  await Promise.all(replies)
+  t.match((await api.call('channels', {})).result.channels, { news: { num_clients: clients.length } })
+})
+
+t.test('health tells of a silent worker before it is replaced', async t => {
+  const gateway = await startGateway(t, { ...config, worker: { liveness_timeout: 0 } })
+  await healthy(gateway)
+  const [stopped] = gateway.workerPids
+  process.kill(stopped, 'SIGSTOP')
+  t.teardown(() => process.kill(stopped, 'SIGCONT'))
+  // Connections that the stopped worker accepts get no answer.
+  await until(() =>
+    Promise.race([...Array.from({ length: 8 }, () => health(gateway)), pause()]).then(code => code === 503),
+  )
+  process.kill(stopped, 'SIGCONT')
+  await healthy(gateway)
+  t.equal(gateway.lines.filter(({ msg }) => msg === 'worker died').length, 0)
+})
+
+const pause = () => new Promise(resolve => setTimeout(resolve, 200))

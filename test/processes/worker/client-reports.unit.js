@@ -1,0 +1,49 @@
+import t from 'tap'
+import { ClientReports } from '../../../src/processes/worker/client-reports.js'
+
+const session = (/** @type {string} */ user) =>
+  /** @type {any} */ ({ id: `id of ${user}`, user, transport: { name: 'sse' } })
+
+t.test(
+  'reports go in batches, one message at a time; those beyond the bound are dropped and counted',
+  async t => {
+    /** @type {any[]} */
+    const sent = []
+    /** @type {(() => void)[]} */
+    const done = []
+    const reports = new ClientReports((message, left) => {
+      sent.push(message)
+      done.push(left)
+    })
+    t.equal(reports.observer, null, 'nobody listens')
+    reports.on = true
+    const observer = /** @type {any} */ (reports.observer)
+    observer.connected(session('anna'))
+    observer.disconnected(session('anna'), { code: 3001, reason: 'shutdown' })
+    reports.flush()
+    const about = { client: 'id of anna', user: 'anna', transport: 'sse' }
+    t.same(sent, [
+      {
+        type: 'clients',
+        dropped: 0,
+        reports: [
+          { event: 'connected', about },
+          { event: 'disconnected', about: { ...about, code: 3001, reason: 'shutdown' } },
+        ],
+      },
+    ])
+
+    for (let n = 0; n < 10_000; n++) observer.connected(session('b'.repeat(800)))
+    reports.flush()
+    t.equal(sent.length, 1, 'the first message is under way')
+    done[0]()
+    const [, { reports: kept, dropped }] = sent
+    t.equal(kept.length, 1048)
+    t.equal(kept.length + dropped, 10_000)
+    observer.connected(session('carl'))
+    done[1]()
+    t.match(sent[2], { dropped: 0, reports: [{ about: { user: 'carl' } }] })
+    done[2]()
+    t.equal(sent.length, 3, 'nothing waits')
+  },
+)

@@ -1,5 +1,0 @@
-import t from 'tap'
-import { drivers } from '../../drivers.js'
-import { pollSuite } from './suite.js'
-
-for (const driver of drivers) t.test(driver, async t => pollSuite(t, driver))
