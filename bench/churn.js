@@ -1,10 +1,10 @@
 // Clients that come, do a little of everything, and leave in every way: each could leak.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ProtobufClient } from '../test/clients/transport/protobuf-client.js'
 import { PollClient } from '../test/kit/poll-client.js'
 import { RawClient } from '../test/kit/raw-client.js'
 import { StreamClient } from '../test/kit/stream-client.js'
-import { ProtobufClient } from '../test/clients/transport/protobuf-client.js'
 import { poll } from '../test/kit/uni-poll-client.js'
 import { post } from './servers.js'
 

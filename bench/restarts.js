@@ -2,8 +2,8 @@
 // Publishers and clients are those of the tests: they record every publication. The records are compared at the end.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startRedis } from '../test/kit/servers/redis.js'
 import { Listener, Load, SdkListener } from '../test/channels/broker/redis/traffic.js'
+import { startRedis } from '../test/kit/servers/redis.js'
 import { parseFlags, UsageError } from './flags.js'
 import { printResult, rounded } from './report.js'
 import { ServerRun } from './servers.js'

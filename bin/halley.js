@@ -19,7 +19,7 @@ async function run() {
     if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EPIPE') throw error
     process.exit(0)
   })
-  const { main } = await import('../src/cli/main.js')
+  const { main } = await import('./main.js')
   const code = await main(process.argv.slice(2), {
     env: process.env,
     cwd: process.cwd(),

@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
+import { COMMAND } from '../src/base/version.js'
 import { Tokens } from '../src/clients/auth/tokens.js'
 import { DEFAULTS, initialText } from '../src/config/initial.js'
 import { loadConfig } from '../src/config/load.js'
 import { configureServer } from '../src/config/profile.js'
-import { COMMAND } from '../src/base/version.js'
 import { directory } from './config/support.js'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')

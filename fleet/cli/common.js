@@ -3,10 +3,10 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
-import { UsageError } from '../../src/cli/args.js'
-import { didYouMean } from '../../src/config/nearest.js'
 import { escapeControls } from '../../src/base/terminal-text.js'
 import { COMMAND } from '../../src/base/version.js'
+import { UsageError } from '../../src/cli/args.js'
+import { didYouMean } from '../../src/config/nearest.js'
 import { PROVIDERS } from '../providers/index.js'
 import { SETTINGS, SettingError } from '../settings.js'
 

@@ -1,7 +1,7 @@
 // `halley fleet set`, `ramp`, `restart`, `status` and `controller`: commands for a running fleet.
 
-import { UsageError } from '../../src/cli/args.js'
 import { COMMAND } from '../../src/base/version.js'
+import { UsageError } from '../../src/cli/args.js'
 import { SETTINGS } from '../settings.js'
 import {
   COMMON_HELP,

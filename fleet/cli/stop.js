@@ -1,5 +1,5 @@
-import { UsageError } from '../../src/cli/args.js'
 import { COMMAND } from '../../src/base/version.js'
+import { UsageError } from '../../src/cli/args.js'
 import {
   askYesNo,
   COMMON_HELP,

@@ -1,8 +1,8 @@
 // Launches, relaunches and stops drones.
 
 import { EventEmitter } from 'node:events'
-import { didYouMean } from '../../src/config/nearest.js'
 import { COMMAND } from '../../src/base/version.js'
+import { didYouMean } from '../../src/config/nearest.js'
 import { LaunchError, ProviderError } from '../providers/contract.js'
 import { launchConfigs, listIds, missingText, waitForDrones } from './launch.js'
 import { hostAndPort } from './links.js'

@@ -1,7 +1,7 @@
 // Figures of a run and its steps from the gateway's CSV file.
 
-import { summarize } from '../../src/pages/report/summary.js'
 import { readCsv } from '../../src/metrics/csv-reader.js'
+import { summarize } from '../../src/pages/report/summary.js'
 
 /** @typedef {import('./result.js').GatewayResult} GatewayResult */
 /** @typedef {import('./result.js').StepGateway} StepGateway */

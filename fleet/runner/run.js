@@ -9,8 +9,8 @@
 
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeFolder } from '../../src/metrics/doctor/index.js'
 import { packageVersion } from '../../src/base/version.js'
+import { makeFolder } from '../../src/metrics/doctor/index.js'
 import { FleetCsv } from '../controller/csv.js'
 import { Fleet } from '../controller/fleet.js'
 import { allowedTargets } from '../controller/launch.js'

@@ -2,7 +2,6 @@
 
 import { configCheck, configDefaults, configDoc } from './config.js'
 import { configInit } from './config-init.js'
-import { dashboard } from './dashboard.js'
 import { doctor } from './doctor.js'
 import { reload } from './reload.js'
 import { report } from './report.js'
@@ -15,7 +14,6 @@ import { subtoken, token } from './token.js'
 /** @type {readonly Command[]} */
 export const COMMANDS = Object.freeze([
   serve,
-  dashboard,
   reload,
   restart,
   report,

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { extname, resolve } from 'node:path'
+import { COMMAND } from '../base/version.js'
 import { DEFAULTS, initialText, TRANSPORTS } from '../config/initial.js'
 import { ConfigError, loadConfig } from '../config/load.js'
 import { didYouMean } from '../config/nearest.js'
-import { COMMAND } from '../base/version.js'
 import { UsageError } from './args.js'
 
 /** @import { Answers } from '../config/initial.js' */

@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { COMMAND } from '../base/version.js'
+import { loadUws } from '../clients/server/index.js'
 import {
   CONNECTIONS,
   diagnose,
@@ -10,8 +12,6 @@ import {
   WriteError,
   writeFiles,
 } from '../metrics/doctor/index.js'
-import { loadUws } from '../clients/server/index.js'
-import { COMMAND } from '../base/version.js'
 import { UsageError } from './args.js'
 
 /** @import { Command } from './command.js' */

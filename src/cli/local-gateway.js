@@ -2,8 +2,8 @@
 
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
-import { listSockets } from '../metrics/socket-path.js'
 import { COMMAND } from '../base/version.js'
+import { listSockets } from '../metrics/socket-path.js'
 import { UsageError } from './args.js'
 
 /** @import { StatsCommand } from '../metrics/schema.js' */

@@ -1,5 +1,5 @@
-import { configureServer, generateKey } from '../config/profile.js'
 import { COMMAND } from '../base/version.js'
+import { configureServer, generateKey } from '../config/profile.js'
 import { CONFIG_FLAG } from './command.js'
 
 /** @import { Command } from './command.js' */

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
+import { COMMAND } from '../base/version.js'
 import { ConfigError, loadConfig } from '../config/load.js'
 import { envName } from '../config/options.js'
 import { parseDuration } from '../config/values.js'
-import { COMMAND } from '../base/version.js'
 import { UsageError } from './args.js'
 import { CONFIG_FLAG } from './command.js'
 

@@ -1,4 +1,3 @@
-/** @import { RepublishCounts } from '../channels/broker/embedded/republishing.js' */
 /** @import { ConsumerFigures, ConsumersFigures, RepublisherFigures } from './schema.js' */
 
 /** @param {Record<string, number>} sum is changed @param {Record<string, number>} more */
@@ -19,6 +18,13 @@ function sumOf(before, now) {
     retries: before.retries + now.retries,
   }
 }
+
+/**
+ * Publications by republisher, whose bit in a route is the index.
+ * @typedef {object} RepublishCounts since the start of the gateway
+ * @property {number[]} unreached that were dropped for want of a process, or as it did not read
+ * @property {number[]} handedBefore to processes that have ended
+ */
 
 /** @typedef {Omit<RepublisherFigures, 'unreached' | 'abandoned'>} Republished what a process says itself */
 

@@ -1,8 +1,6 @@
 import { timeToMultiple } from '../base/aligned-interval.js'
 import { ProcessSampler } from './process-sample.js'
 
-/** @import { Hub } from '../channels/hub/hub.js' */
-/** @import { Sessions } from '../clients/session/sessions.js' */
 /** @import { HookStats } from './hook-stats.js' */
 /** @import { Overload } from './overload.js' */
 /** @import { Connections, WorkerSample } from './schema.js' */
@@ -18,6 +16,17 @@ function sumOf(by) {
   for (const codecs of Object.values(by)) for (const count of Object.values(codecs)) sum += count
   return sum
 }
+
+/**
+ * @typedef {object} SessionFigures of all sessions of a worker
+ * @property {number} open connections @property {number} count clients
+ * @property {number} accepts since the start @property {number} connects
+ *
+ * @typedef {object} HubFigures
+ * @property {number} subscriptions @property {Map<string, unknown>} channels
+ * @property {number} delivered since the start
+ * @property {{held: any, stats: {drain: () => any}}} batches
+ */
 
 /** @typedef {{backlog: () => {bytes: number, largest: number}}} Backlog unsent bytes: of all clients, of the largest */
 
@@ -43,8 +52,8 @@ export class WorkerSampler {
   /**
    * @param {object} parts
    * @param {number} parts.index of the worker
-   * @param {Sessions} parts.sessions
-   * @param {Hub} parts.hub
+   * @param {SessionFigures} parts.sessions
+   * @param {HubFigures} parts.hub
    * @param {Traffic} parts.traffic
    * @param {Backlog[]} parts.backlogs of the socket server and the transports
    * @param {() => number} parts.clock ms

@@ -1,9 +1,9 @@
 // Runs of the benchmarks in a tiny size.
 
 import t from 'tap'
-import { bench, countsAll, NO_FAULT, run, script, skip } from './runs.js'
 import { skipDriver } from '../kit/drivers.js'
 import { withoutPostgres } from '../kit/servers/postgres.js'
+import { bench, countsAll, NO_FAULT, run, script, skip } from './runs.js'
 
 const unavailable = 'npm installs nothing here'
 

@@ -1,10 +1,10 @@
 // The admin page itself, in a real browser, over a real gateway.
 
 import t from 'tap'
-import { freePort, startGateway } from '../kit/gateway.js'
 import { anonymous, history, open, tokenClient, user } from '../clients/session/support.js'
 import { needsChromium } from '../kit/browser/browser.js'
 import { RemotePage } from '../kit/browser/remote-page.js'
+import { freePort, startGateway } from '../kit/gateway.js'
 
 needsChromium(t)
 

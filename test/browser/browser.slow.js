@@ -5,11 +5,11 @@ import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { startGateway } from '../kit/gateway.js'
-import { transports } from '../guarantees/receivers.js'
 import { history, open } from '../clients/session/support.js'
-import { TcpProxy } from '../kit/tcp-proxy.js'
+import { transports } from '../guarantees/receivers.js'
 import { needsChromium, openPage } from '../kit/browser/browser.js'
+import { startGateway } from '../kit/gateway.js'
+import { TcpProxy } from '../kit/tcp-proxy.js'
 
 needsChromium(t)
 

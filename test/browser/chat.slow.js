@@ -8,11 +8,11 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { startExample } from '../examples/example.js'
+import { needsChromium } from '../kit/browser/browser.js'
+import { RemotePage } from '../kit/browser/remote-page.js'
 import { fetch } from '../kit/fetch.js'
 import { startGateway } from '../kit/gateway.js'
 import { freePort } from '../kit/ports.js'
-import { needsChromium } from '../kit/browser/browser.js'
-import { RemotePage } from '../kit/browser/remote-page.js'
 
 needsChromium(t)
 

@@ -5,9 +5,9 @@ import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { developmentProfile } from '../../src/config/profile.js'
-import { startGateway } from '../kit/gateway.js'
 import { needsChromium } from '../kit/browser/browser.js'
 import { RemotePage } from '../kit/browser/remote-page.js'
+import { startGateway } from '../kit/gateway.js'
 
 needsChromium(t)
 

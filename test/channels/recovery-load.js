@@ -3,8 +3,8 @@
 import { Centrifuge } from 'centrifuge'
 import WebSocket from 'ws'
 import { makeToken } from '../clients/auth/jwt.js'
-import { startGateway } from '../kit/gateway.js'
 import { randomness } from '../guarantees/account.js'
+import { startGateway } from '../kit/gateway.js'
 import { RawClient } from '../kit/raw-client.js'
 
 const SECRET = 'secret'

@@ -1,4 +1,4 @@
-import { main } from '../../src/cli/main.js'
+import { main } from '../../bin/main.js'
 
 /**
  * @param {Record<string, string>} env

@@ -1,8 +1,8 @@
 import { Centrifuge } from 'centrifuge'
 import { Centrifuge as ProtobufCentrifuge } from 'centrifuge/build/protobuf'
 import { LongPollSocket } from 'halley-gateway/client'
-import { startGateway } from '../kit/gateway.js'
 import { at, history, open, SECRET, token } from '../clients/session/support.js'
+import { startGateway } from '../kit/gateway.js'
 import { TcpProxy } from '../kit/tcp-proxy.js'
 
 const config = (/** @type {string} */ driver, /** @type {any} */ more = {}) => ({

@@ -1,9 +1,9 @@
 // What the reference server lets pass and what it refuses: insecure mode, tokens, refreshes.
 
 import t from 'tap'
+import { at, history, open, roundTrip, token, tokenClient } from '../clients/session/support.js'
 import { drivers } from '../kit/drivers.js'
 import { startGateway } from '../kit/gateway.js'
-import { at, history, open, roundTrip, token, tokenClient } from '../clients/session/support.js'
 import { codecs } from './support.js'
 
 const refused = (/** @type {number} */ code) => ({ error: { code } })

@@ -1,10 +1,10 @@
 // What the reference server does with empty payloads, versions, deltas, and pages of history.
 
 import t from 'tap'
+import { history, open, tokenClient } from '../clients/session/support.js'
 import { drivers } from '../kit/drivers.js'
 import { fetch } from '../kit/fetch.js'
 import { startGateway } from '../kit/gateway.js'
-import { history, open, tokenClient } from '../clients/session/support.js'
 import { StreamClient } from '../kit/stream-client.js'
 import { codecs } from './support.js'
 

@@ -5,9 +5,9 @@ import { once } from 'node:events'
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
+import { history, open, token, tokenClient } from '../clients/session/support.js'
 import { drivers } from '../kit/drivers.js'
 import { startGateway } from '../kit/gateway.js'
-import { history, open, token, tokenClient } from '../clients/session/support.js'
 import { codecs } from './support.js'
 
 const cache = {

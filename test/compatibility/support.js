@@ -1,7 +1,7 @@
 // Clients of both codecs with one face: what they say and hear is told in the JSON form.
 
-import { RawClient } from '../kit/raw-client.js'
 import { ProtobufClient } from '../clients/transport/protobuf-client.js'
+import { RawClient } from '../kit/raw-client.js'
 
 /** Payloads of commands are bytes in Protobuf. @param {any} fields */
 const toProtobuf = fields =>

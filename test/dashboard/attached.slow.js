@@ -4,8 +4,8 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import t from 'tap'
 import { freePort, startGateway } from '../kit/gateway.js'
-import { BIN, folder } from './support.js'
 import { eventually, needsTmux, Tmux } from '../kit/tmux.js'
+import { BIN, folder } from './support.js'
 
 needsTmux(t)
 

@@ -4,11 +4,11 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { EXIT_CODES } from '../../dashboard/exit-codes.js'
+import { EXIT_CODES } from '../../src/base/dashboard-exit.js'
 import { socketPath } from '../../src/metrics/socket-path.js'
+import { assertRestored, needsTmux, Tmux } from '../kit/tmux.js'
 import { mockSnapshots } from '../metrics/mock.js'
 import { BIN, folder, mock, open, run } from './support.js'
-import { assertRestored, needsTmux, Tmux } from '../kit/tmux.js'
 
 needsTmux(t)
 

@@ -2,9 +2,9 @@
 
 import { join } from 'node:path'
 import t from 'tap'
-import { EXIT_CODES } from '../../dashboard/exit-codes.js'
-import { folder, mock, open } from './support.js'
+import { EXIT_CODES } from '../../src/base/dashboard-exit.js'
 import { needsTmux } from '../kit/tmux.js'
+import { folder, mock, open } from './support.js'
 
 needsTmux(t)
 

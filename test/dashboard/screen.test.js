@@ -1,9 +1,9 @@
 // The real program on a real terminal; see screen.slow.js, too.
 
 import t from 'tap'
-import { EXIT_CODES } from '../../dashboard/exit-codes.js'
-import { mock, open } from './support.js'
+import { EXIT_CODES } from '../../src/base/dashboard-exit.js'
 import { assertRestored, needsTmux } from '../kit/tmux.js'
+import { mock, open } from './support.js'
 
 needsTmux(t)
 

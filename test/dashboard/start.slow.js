@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
+import { eventually, needsTmux } from '../kit/tmux.js'
 import {
   becomesHealthy,
   DASHBOARD,
@@ -12,7 +13,6 @@ import {
   pidOf,
   start,
 } from './npm-start.js'
-import { eventually, needsTmux } from '../kit/tmux.js'
 
 needsTmux(t)
 
@@ -25,7 +25,9 @@ t.test('the gateway may run on without dashboard: its log lines go on in the ter
   await tmux.until('the gateway keeps running')
   t.ok(await becomesHealthy(port))
   const shell = Number(await tmux.display('pane_pid'))
-  const worker = (await descendants(shell)).find(({ command }) => command.includes('src/processes/worker/main.js'))
+  const worker = (await descendants(shell)).find(({ command }) =>
+    command.includes('src/processes/worker/main.js'),
+  )
   process.kill(/** @type {{pid: number}} */ (worker).pid, 'SIGKILL')
   await tmux.until('worker died')
   await tmux.keys('C-c')

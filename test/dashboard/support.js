@@ -5,8 +5,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { MockGateway, recentSnapshots } from './mock-gateway.js'
 import { Tmux } from '../kit/tmux.js'
+import { MockGateway, recentSnapshots } from './mock-gateway.js'
 
 export const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 

@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import t from 'tap'
 import WebSocket from 'ws'
 import { makeToken } from '../clients/auth/jwt.js'
+import { at, forged, SECRET, token } from '../clients/session/support.js'
 import { startGateway } from '../kit/gateway.js'
 import { RawClient } from '../kit/raw-client.js'
-import { at, forged, SECRET, token } from '../clients/session/support.js'
 import { readPage } from './blocks.js'
 
 const page = readPage('docs/connect.md')

@@ -6,10 +6,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { main } from '../../bin/main.js'
 import { lockOwner } from '../../fleet/controller/folder.js'
 import { local } from '../../fleet/providers/local.js'
 import { signal } from '../../fleet/providers/processes.js'
-import { main } from '../../src/cli/main.js'
 
 const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 

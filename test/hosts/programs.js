@@ -3,8 +3,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startNode } from '../channels/broker/redis/nodes.js'
-import { SentinelSet } from '../kit/servers/sentinels.js'
 import { serverArgs, spawnRedis, until } from '../kit/servers/redis.js'
+import { SentinelSet } from '../kit/servers/sentinels.js'
 
 /** @import { Host } from './network.js' */
 

@@ -3,8 +3,15 @@
 import './enter.js'
 import t from 'tap'
 import { channels } from '../channels/broker/redis/nodes.js'
+import {
+  audit,
+  begin,
+  Listener,
+  Load,
+  SdkListener,
+  unrecoveredCounts,
+} from '../channels/broker/redis/traffic.js'
 import { pause, until } from '../kit/servers/redis.js'
-import { audit, begin, Listener, Load, SdkListener, unrecoveredCounts } from '../channels/broker/redis/traffic.js'
 import { freeze, Network } from './network.js'
 import { startNodeOn, startRedisOn } from './programs.js'
 

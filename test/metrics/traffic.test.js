@@ -2,13 +2,13 @@
 
 import t from 'tap'
 import WebSocket from 'ws'
+import { history, open } from '../clients/session/support.js'
+import { ProtobufClient } from '../clients/transport/protobuf-client.js'
 import { drivers } from '../kit/drivers.js'
 import { startGateway } from '../kit/gateway.js'
 import { PollClient } from '../kit/poll-client.js'
 import { RawClient } from '../kit/raw-client.js'
-import { history, open } from '../clients/session/support.js'
 import { StreamClient } from '../kit/stream-client.js'
-import { ProtobufClient } from '../clients/transport/protobuf-client.js'
 import { poll, query } from '../kit/uni-poll-client.js'
 import { StatsWatcher, socketPath } from './watcher.js'
 

@@ -1,7 +1,7 @@
 // Channels as backends read them: presence, history, names.
 
-import { compileGlob } from '../../config/glob.js'
 import { errors } from '../../base/errors.js'
+import { compileGlob } from '../../config/glob.js'
 import { flag, int32, object, offset, string } from './params.js'
 
 /** @import { Control, Publication } from '../../channels/broker/contract.js' */

@@ -6,8 +6,8 @@
 // A method is a row in methods.js: its fields (params.js) and a `run` that returns JSON text.
 
 import { createSecretCheck } from '../../clients/auth/secret.js'
-import { derive } from '../../config/derive.js'
 import { Call } from '../../clients/transport/calls.js'
+import { derive } from '../../config/derive.js'
 import {
   answerBadRequest,
   answerError,

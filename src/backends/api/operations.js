@@ -1,7 +1,7 @@
-import { compileGlob } from '../../config/glob.js'
 import { Disconnect, disconnects, unsubscribes } from '../../base/errors.js'
 import { expireConnection, renewInfo } from '../../clients/session/expiry.js'
 import { Plan } from '../../clients/session/plan.js'
+import { compileGlob } from '../../config/glob.js'
 import { ServerSubscribes } from './server-subscribes.js'
 
 /** @import { Session } from '../../clients/session/session.js' */

@@ -1,10 +1,16 @@
 // Reads the JSON objects of requests by a table of fields: unknown fields are ignored, `null` equals an absent field, a
 // wrong type refuses the whole request.
 
-import { didYouMean } from '../../config/nearest.js'
 import { errors, ReplyError } from '../../base/errors.js'
-import { bytesPayload, decodeBase64, NO_PAYLOAD, textPayload, toJson } from '../../clients/protocol/payload.js'
+import {
+  bytesPayload,
+  decodeBase64,
+  NO_PAYLOAD,
+  textPayload,
+  toJson,
+} from '../../clients/protocol/payload.js'
 import { isObject, rawMember, singleLine } from '../../clients/protocol/raw-json.js'
+import { didYouMean } from '../../config/nearest.js'
 
 /** @import { Payload } from '../../clients/protocol/payload.js' */
 

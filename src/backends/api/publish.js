@@ -1,7 +1,7 @@
-import { Source } from '../../config/republish.js'
 import { errors } from '../../base/errors.js'
 import { fitsFormat } from '../../clients/protocol/payload.js'
 import { singleLine } from '../../clients/protocol/raw-json.js'
+import { Source } from '../../config/republish.js'
 import { errorText } from './answers.js'
 import {
   flag,

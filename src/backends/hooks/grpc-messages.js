@@ -2,8 +2,8 @@
 // is read strictly, by our own reader (protocol/wire.js says why): a backend must not be able to harm a worker.
 
 import { isUtf8 } from 'node:buffer'
-import { Wire, WireReader, WireWriter } from '../../clients/protocol/wire.js'
 import { CallFailed } from '../../clients/hooks/contract.js'
+import { Wire, WireReader, WireWriter } from '../../clients/protocol/wire.js'
 
 /** @import { ProxyAnswer } from './proxy-answers.js' */
 

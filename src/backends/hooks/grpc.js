@@ -3,11 +3,11 @@
 
 import { createRequire } from 'node:module'
 import { createSecureContext } from 'node:tls'
-import { tlsOptions } from '../../config/pem.js'
-import { isNeverForwarded } from '../../config/proxy-rules.js'
-import { WireWriter } from '../../clients/protocol/wire.js'
 import { packageVersion } from '../../base/version.js'
 import { CallFailed } from '../../clients/hooks/contract.js'
+import { WireWriter } from '../../clients/protocol/wire.js'
+import { tlsOptions } from '../../config/pem.js'
+import { isNeverForwarded } from '../../config/proxy-rules.js'
 import { decodeAnswer, encodeRequest, METHODS } from './grpc-messages.js'
 
 /** @import { ChannelCredentials, Client, Metadata, ServiceError } from '@grpc/grpc-js' */

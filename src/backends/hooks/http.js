@@ -3,9 +3,9 @@
 import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
-import { tlsOptions } from '../../config/pem.js'
 import { packageVersion } from '../../base/version.js'
 import { CallFailed } from '../../clients/hooks/contract.js'
+import { tlsOptions } from '../../config/pem.js'
 import { decodeAnswer, encodeRequest } from './proxy-json.js'
 
 /** @import { Agent, Dispatcher } from 'undici' */

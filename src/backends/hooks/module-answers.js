@@ -1,8 +1,8 @@
 // What handlers of a module return -> answers of the contract. A wrong value is a failed call with a message that names
 // the value, so that nothing of it reaches a client.
 
-import { bytesPayload, textPayload } from '../../clients/protocol/payload.js'
 import { CallFailed, UnknownRestriction } from '../../clients/hooks/contract.js'
+import { bytesPayload, textPayload } from '../../clients/protocol/payload.js'
 
 /** @import { Payload } from '../../clients/protocol/payload.js' */
 /** @import { ConnectAnswer, Override, PublishAnswer, RefreshAnswer, RpcAnswer, SubscriptionAnswer } from '../../clients/hooks/contract.js' */

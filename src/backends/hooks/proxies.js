@@ -3,11 +3,11 @@
 // proxy-headers.js and proxy-answers.js (the meaning of answers); a transport encodes, calls and decodes.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import { isHttpEndpoint } from '../../config/proxy-rules.js'
 import { errors } from '../../base/errors.js'
-import { Breaker } from './breaker.js'
 import { CallFailed, NO_CHANNEL_HANDLERS, NO_HANDLERS } from '../../clients/hooks/contract.js'
 import { HookEvent } from '../../clients/hooks/events.js'
+import { isHttpEndpoint } from '../../config/proxy-rules.js'
+import { Breaker } from './breaker.js'
 import { GrpcChannels } from './grpc.js'
 import { HttpTransport } from './http.js'
 import { faultOf, ignoredFields, isRefresh, readAnswer, UNREADABLE } from './proxy-answers.js'

@@ -1,9 +1,15 @@
 // What a backend answers -> the answers of the contract. The same for HTTP and gRPC: their transports only decode.
 
 import { Disconnect, disconnects, ReplyError } from '../../base/errors.js'
-import { bytesPayload, decodeBase64, NO_PAYLOAD, textPayload, toJson } from '../../clients/protocol/payload.js'
-import { closeReason } from '../../clients/server/text.js'
 import { CallFailed, UnknownRestriction } from '../../clients/hooks/contract.js'
+import {
+  bytesPayload,
+  decodeBase64,
+  NO_PAYLOAD,
+  textPayload,
+  toJson,
+} from '../../clients/protocol/payload.js'
+import { closeReason } from '../../clients/server/text.js'
 
 /** @import { Payload } from '../../clients/protocol/payload.js' */
 /** @import { ConnectAnswer, Override, PublishAnswer, RefreshAnswer, RpcAnswer, SubscriptionAnswer } from '../../clients/hooks/contract.js' */

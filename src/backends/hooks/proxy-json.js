@@ -2,8 +2,8 @@
 // would not survive JSON.parse and JSON.stringify.
 
 import { isUtf8 } from 'node:buffer'
-import { isObject, rawMembers, singleLine } from '../../clients/protocol/raw-json.js'
 import { CallFailed } from '../../clients/hooks/contract.js'
+import { isObject, rawMembers, singleLine } from '../../clients/protocol/raw-json.js'
 
 /** @import { ProxyAnswer } from './proxy-answers.js' */
 

@@ -6,10 +6,10 @@
 // sink.
 
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
-import { openLifecycleStore } from '../../channels/broker/index.js'
-import { lifecycleRedis, logsLifecycle } from '../../config/lifecycle.js'
 import { disconnects } from '../../base/errors.js'
 import { LimitedLog } from '../../base/log.js'
+import { openLifecycleStore } from '../../channels/broker/index.js'
+import { lifecycleRedis, logsLifecycle } from '../../config/lifecycle.js'
 import { FileDestination } from './file.js'
 import { Journal, JournalClient, WorkerJournal } from './journal.js'
 import { Sink } from './sink.js'

@@ -1,13 +1,13 @@
 // A message becomes a call of the server API: from an envelope, from a method beside the payload, or, in publication
 // data mode, from bare data and headers. What can never succeed is skipped, with a reason.
 
+import { errors, reasonOf } from '../../base/errors.js'
+import { bytesPayload } from '../../clients/protocol/payload.js'
+import { isObject, rawMember } from '../../clients/protocol/raw-json.js'
 import { countError } from '../api/answers.js'
 import { MAX_BODY } from '../api/body-limit.js'
 import { methods } from '../api/methods.js'
 import { BadBody, explain, readObject } from '../api/params.js'
-import { errors, reasonOf } from '../../base/errors.js'
-import { bytesPayload } from '../../clients/protocol/payload.js'
-import { isObject, rawMember } from '../../clients/protocol/raw-json.js'
 
 /** @import { ApiContext } from '../api/context.js' */
 /** @import { Payload } from '../../clients/protocol/payload.js' */

@@ -13,10 +13,10 @@ import { Newcomers, Window } from './window.js'
 /** @import { Codec, Encoded } from '../../clients/protocol/contract.js' */
 /** @import { DeltaEncoder } from '../../clients/protocol/delta.js' */
 /** @import { Filter } from '../../clients/protocol/filter.js' */
-/** @import { Session } from '../../clients/session/session.js' */
 /** @import { Channel } from './channel.js' */
 /** @import { MonotonicClock } from './lanes.js' */
 /** @import { FlushReason, Item } from './window.js' */
+/** @import { Member } from './hub.js' */
 
 /** @typedef {(channel: string) => Readonly<BatchOptions> | null} BatchOptionsOf */
 
@@ -140,7 +140,7 @@ export class Batches {
 
   /**
    * A subscriber joins inside a window: the items in it are part of its reply, or older than its subscription.
-   * @param {Session} session @param {Channel} channel with a window
+   * @param {Member} session @param {Channel} channel with a window
    * @param {{positioned: boolean, events: boolean, filter: Filter | null, delta?: boolean,
    *   received?: Publication | null}} options of `Hub.join`
    * @returns {{cohort: Cohort, events: Cohort | null} | null} null: the window is empty

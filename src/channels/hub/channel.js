@@ -4,9 +4,8 @@ import { disconnects } from '../../base/errors.js'
 /** @import { Disconnect } from '../../base/errors.js' */
 /** @import { Codec } from '../../clients/protocol/contract.js' */
 /** @import { Filter } from '../../clients/protocol/filter.js' */
-/** @import { Session } from '../../clients/session/session.js' */
 /** @import { Deltas } from './deltas.js' */
-/** @import { Subscriber } from './hub.js' */
+/** @import { Member, Subscriber } from './hub.js' */
 /** @import { Window } from './window.js' */
 
 /**
@@ -16,7 +15,7 @@ import { disconnects } from '../../base/errors.js'
 export class Cohort {
   /** Members in this worker. */
   count = 0
-  /** @type {Set<Session> | null} with `delta`: members that need a full payload before any delta; null: none */
+  /** @type {Set<Member> | null} with `delta`: members that need a full payload before any delta; null: none */
   fresh = null
   /** With `delta`: members always receive full payloads. */
   full = false

@@ -3,8 +3,8 @@ import { Cohort } from './channel.js'
 /** @import { Publication } from '../broker/contract.js' */
 /** @import { Codec } from '../../clients/protocol/contract.js' */
 /** @import { DeltaEncoder } from '../../clients/protocol/delta.js' */
-/** @import { Session } from '../../clients/session/session.js' */
 /** @import { Newcomers } from './window.js' */
+/** @import { Member } from './hub.js' */
 
 /** Subscribers moved to deltas by one publication, which limits its delay. The rest receives full payloads longer. */
 const MAX_MOVES = 4096
@@ -32,7 +32,7 @@ export class Deltas {
   #baseMemory = Buffer.alloc(0)
 
   /**
-   * @param {Session} session @param {boolean} positioned relies on its position
+   * @param {Member} session @param {boolean} positioned relies on its position
    * @param {Publication | null} received last publication of the stream that it has received, null: none
    * @param {() => string} newTopic @returns {Cohort}
    */
@@ -43,7 +43,7 @@ export class Deltas {
 
   /**
    * A subscriber that joined inside a window follows like all others.
-   * @param {Session} session @param {Newcomers} from its cohort until now
+   * @param {Member} session @param {Newcomers} from its cohort until now
    * @param {Publication | null} received before the items of the window @param {() => string} newTopic
    * @returns {Cohort}
    */
@@ -53,7 +53,7 @@ export class Deltas {
   }
 
   /**
-   * @param {Session} session @param {boolean} readsDeltas @param {boolean} positioned @param {() => string} newTopic
+   * @param {Member} session @param {boolean} readsDeltas @param {boolean} positioned @param {() => string} newTopic
    */
   #place(session, readsDeltas, positioned, newTopic) {
     const { codec } = session
@@ -69,7 +69,7 @@ export class Deltas {
     return cohort
   }
 
-  /** @param {Session} session @param {Cohort} cohort */
+  /** @param {Member} session @param {Cohort} cohort */
   leave(session, cohort) {
     cohort.fresh?.delete(session)
     if (--cohort.count === 0) this.#drop(cohort)
@@ -161,7 +161,7 @@ export class Deltas {
    * @returns {number} moved sessions
    */
   #move(channel, cohort, following, most) {
-    const members = /** @type {Set<Session>} */ (cohort.fresh)
+    const members = /** @type {Set<Member>} */ (cohort.fresh)
     let moved = 0
     for (const session of members) {
       if (moved === most) return moved

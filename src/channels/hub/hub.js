@@ -5,8 +5,8 @@
 
 import { isUtf8 } from 'node:buffer'
 import { disconnects } from '../../base/errors.js'
-import { DeltaEncoder } from '../../clients/protocol/delta.js'
 import { SlicedWork } from '../../base/slices.js'
+import { DeltaEncoder } from '../../clients/protocol/delta.js'
 import { Batches, toBytes } from './batches.js'
 import { Channel, Cohort, cohortKey, filterSize, PublicationBuffer } from './channel.js'
 import { DeltaCache, Deltas } from './deltas.js'
@@ -15,16 +15,25 @@ import { Newcomers } from './window.js'
 /** @import { PubSub, Publication, SubscribeAnswer, SubscribeWants } from '../broker/contract.js' */
 /** @import { Codec } from '../../clients/protocol/contract.js' */
 /** @import { Filter } from '../../clients/protocol/filter.js' */
-/** @import { Session } from '../../clients/session/session.js' */
 /** @import { MonotonicClock } from './lanes.js' */
 /** @import { FanoutParts } from './batches.js' */
 
 /**
- * @typedef {object} Subscriber a follower of a channel; with deltas or a codec that is not binary it is a session
+ * @typedef {object} Subscriber a follower of a channel; with deltas, batches or a codec that is not binary it is a Member
  * @property {Codec} codec
  * @property {(topic: string) => void} follow joins a fan-out topic
  * @property {(topic: string) => void} unfollow
  * @property {(channel: string) => void} positionLost the stream's position is out of reach: it MUST leave the channel
+ *
+ * @typedef {object} Following what a member keeps of one subscription: the hub moves it between cohorts
+ * @property {Cohort} cohort
+ * @property {Cohort | null} events
+ *
+ * @typedef {object} MemberParts
+ * @property {(channel: string) => Following | undefined} subscription
+ * @property {() => void} inappropriateProtocol a payload cannot be carried by its codec: the connection ends
+ *
+ * @typedef {Subscriber & MemberParts} Member a session
  */
 
 /** @type {SubscribeAnswer} */
@@ -56,7 +65,7 @@ export class Hub {
   /**
    * @param {object} parts @param {PubSub} parts.pubsub
    * @param {FanoutParts} parts.fanout
-   * @param {(visit: (session: Session) => void) => void} parts.forEachSession @param {() => number} parts.clock ms
+   * @param {(visit: (session: Member) => void) => void} parts.forEachSession @param {() => number} parts.clock ms
    * @param {MonotonicClock} [parts.monotonic] of batches
    */
   constructor({ pubsub, fanout, forEachSession, clock, monotonic }) {
@@ -183,10 +192,10 @@ export class Hub {
 
   /** @param {Subscriber} session @param {Channel} channel @param {Cohort} cohort */
   #leaveCohort(session, channel, cohort) {
-    if (cohort instanceof Newcomers) return channel.window?.leave(/** @type {Session} */ (session), cohort)
+    if (cohort instanceof Newcomers) return channel.window?.leave(/** @type {Member} */ (session), cohort)
     const { deltas } = channel
     if (cohort.delta && deltas) {
-      deltas.leave(/** @type {Session} */ (session), cohort)
+      deltas.leave(/** @type {Member} */ (session), cohort)
       if (deltas.cohorts.length === 0) channel.deltas = null
       return
     }
@@ -206,12 +215,12 @@ export class Hub {
     const { positioned, events, filter, delta = false, received = null } = options
     if (positioned) (channel.positioned ??= new Set()).add(session)
     if (channel.window !== null) {
-      const joined = this.batches.join(/** @type {Session} */ (session), channel, options)
+      const joined = this.batches.join(/** @type {Member} */ (session), channel, options)
       if (joined !== null) return joined
     }
     const cohort = delta
       ? (channel.deltas ??= new Deltas()).join(
-          /** @type {Session} */ (session),
+          /** @type {Member} */ (session),
           positioned,
           received,
           this.#newTopic,
@@ -348,7 +357,7 @@ export class Hub {
 
   /** Disconnects JSON subscribers: the payload is not JSON. @param {string} name @param {Cohort} cohort */
   #disconnectJson(name, cohort) {
-    /** @type {Session[]} */
+    /** @type {Member[]} */
     const members = []
     this.#forEachSession(session => {
       if (session.subscription(name)?.cohort === cohort) members.push(session)

@@ -21,7 +21,7 @@ import { Cohort } from './channel.js'
 /** @import { Publication } from '../broker/contract.js' */
 /** @import { Codec } from '../../clients/protocol/contract.js' */
 /** @import { Filter } from '../../clients/protocol/filter.js' */
-/** @import { Session } from '../../clients/session/session.js' */
+/** @import { Member } from './hub.js' */
 
 /**
  * @typedef {object} Item
@@ -43,7 +43,7 @@ const MAX_NEWCOMER_COHORTS = 64
 
 /** Subscribers that have joined at the same place inside a window, with the same codec and filter. */
 export class Newcomers extends Cohort {
-  /** @type {Map<Session, Publication | null>} with deltas: the last publication that each one has received */
+  /** @type {Map<Member, Publication | null>} with deltas: the last publication that each one has received */
   members = new Map()
   /** With deltas: no publication of the window has been sent to them yet. */
   behind = true
@@ -182,7 +182,7 @@ export class Window {
 
   /**
    * The cohort of a subscriber that gets the items after this moment.
-   * @param {Session} session @param {Cohort} like its properties
+   * @param {Member} session @param {Cohort} like its properties
    * @param {number} offset of its position @param {Publication | null} received see `members`
    * @param {() => string} newTopic
    */
@@ -208,7 +208,7 @@ export class Window {
     return cohort
   }
 
-  /** @param {Session} session @param {Newcomers} cohort */
+  /** @param {Member} session @param {Newcomers} cohort */
   leave(session, cohort) {
     cohort.members.delete(session)
     this.#members--

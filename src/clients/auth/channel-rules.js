@@ -1,7 +1,8 @@
 // Names of channels and permissions in them (server API).
+
+import { batchOptions } from '../../channels/hub/batch-options.js'
 import { compilePattern } from '../../config/pattern.js'
 import { NO_HANDLERS } from '../hooks/contract.js'
-import { batchOptions } from '../../channels/hub/batch-options.js'
 import { RepublishRules } from './republish-rules.js'
 
 /** @import { Pattern } from '../../config/pattern.js' */

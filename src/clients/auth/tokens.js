@@ -1,8 +1,8 @@
 // The checks of connection and subscription tokens, in their order (server API).
 
+import { disconnects, errors } from '../../base/errors.js'
 import { createEndpoint } from '../../config/jwks-endpoint.js'
 import { compilePattern } from '../../config/pattern.js'
-import { disconnects, errors } from '../../base/errors.js'
 import { isObject } from '../protocol/raw-json.js'
 import { invalidToken, readConnectClaims, readParties, readSubscribeClaims } from './claims.js'
 import { Jwks } from './jwks.js'

@@ -2,7 +2,17 @@
 // from the session on demand, so an event that a handler ignores costs one small object.
 
 /** @import { Payload } from '../protocol/payload.js' */
-/** @import { Session } from '../session/session.js' */
+/** @import { Codec } from '../protocol/contract.js' */
+
+/**
+ * @typedef {object} Caller the part of a session that events read
+ * @property {string} id
+ * @property {string} user
+ * @property {{name: string}} transport
+ * @property {Codec} codec
+ * @property {{meta: string, headers: readonly string[], emulatedHeaders: Record<string, string> | null} | null} extra
+ * @property {() => string} remoteAddress
+ */
 
 /** Of a session that nothing but a waiting notice keeps, with its connection, approximately. */
 const ENDED_SESSION_BYTES = 2048
@@ -69,7 +79,7 @@ export class HookEvent {
   /** @type {CancelToken | null} */
   #token = null
 
-  /** @param {Session} session */
+  /** @param {Caller} session */
   constructor(session) {
     this.#session = session
   }
@@ -155,7 +165,7 @@ export class HookEvent {
 class DataEvent extends HookEvent {
   #payload
 
-  /** @param {Session} session @param {Payload} payload */
+  /** @param {Caller} session @param {Payload} payload */
   constructor(session, payload) {
     super(session)
     this.#payload = payload
@@ -179,9 +189,10 @@ class DataEvent extends HookEvent {
 /** A client connects. `user` is that of its token, '' without one. */
 export class ConnectEvent extends DataEvent {
   /**
-   * @param {Session} session @param {Payload} payload
+   * @param {Caller} session @param {Payload} payload
    * @param {{name?: string, version?: string, subs?: Map<string, any>}} request
-   * @param {import('../auth/tokens.js').Identity | null} identity of a good token
+   * @param {{user: string, expireAt: number, info?: string, subs: Map<string, any>} | null} identity of a good
+   *   token
    */
   constructor(session, payload, { name = '', version = '', subs }, identity) {
     super(session, payload)
@@ -205,7 +216,7 @@ export class RefreshEvent extends HookEvent {}
 
 /** What a client wants to do with a channel. */
 class ChannelEvent extends DataEvent {
-  /** @param {Session} session @param {string} channel @param {boolean} allowed @param {Payload} payload */
+  /** @param {Caller} session @param {string} channel @param {boolean} allowed @param {Payload} payload */
   constructor(session, channel, allowed, payload) {
     super(session, payload)
     this.channel = channel
@@ -222,7 +233,7 @@ export class PublishEvent extends ChannelEvent {}
 
 /** A subscription has expired. */
 export class SubRefreshEvent extends HookEvent {
-  /** @param {Session} session @param {string} channel */
+  /** @param {Caller} session @param {string} channel */
   constructor(session, channel) {
     super(session)
     this.channel = channel
@@ -231,7 +242,7 @@ export class SubRefreshEvent extends HookEvent {
 
 /** A client calls a method. */
 export class RpcEvent extends DataEvent {
-  /** @param {Session} session @param {string} method '' = none @param {Payload} payload */
+  /** @param {Caller} session @param {string} method '' = none @param {Payload} payload */
   constructor(session, method, payload) {
     super(session, payload)
     this.method = method
@@ -240,7 +251,7 @@ export class RpcEvent extends DataEvent {
 
 /** A subscription has ended, and its client is still connected. */
 export class UnsubscribedEvent extends HookEvent {
-  /** @param {Session} session @param {string} channel @param {number} code @param {string} reason */
+  /** @param {Caller} session @param {string} channel @param {number} code @param {string} reason */
   constructor(session, channel, code, reason) {
     super(session)
     this.channel = channel
@@ -253,7 +264,7 @@ export class UnsubscribedEvent extends HookEvent {
 /** A client has gone. */
 export class DisconnectedEvent extends HookEvent {
   /**
-   * @param {Session} session @param {{code: number, reason: string}} end @param {string[]} channels
+   * @param {Caller} session @param {{code: number, reason: string}} end @param {string[]} channels
    * @param {number} duration s
    */
   constructor(session, { code, reason }, channels, duration) {

@@ -1,7 +1,7 @@
 import { Disconnect, disconnects, ReplyError, unsubscribes } from '../../base/errors.js'
+import { Timer } from '../../base/timer-wheel.js'
 import { UnknownRestriction } from '../hooks/contract.js'
 import { RefreshEvent, SubRefreshEvent } from '../hooks/events.js'
-import { Timer } from '../../base/timer-wheel.js'
 import { Kind, list, NO_DETAILS } from './subscription.js'
 
 /** @import { RefreshAnswer } from '../hooks/contract.js' */

@@ -138,6 +138,11 @@ export class Heartbeat {
     if (this.enabled) this.#work.start()
   }
 
+  /** Whether slots that are due wait for the next slice. */
+  get working() {
+    return this.#work.running
+  }
+
   /** Pings or checks one slot. @returns {boolean} false: none is due */
   #step() {
     const now = this.#clock()

@@ -1,11 +1,11 @@
 // Session: one client of this worker, as the state machine of the Centrifuge protocol.
 // For: commands, replies and pushes, subscriptions, pings, expiry. Each command has a function in commands/.
-// May import auth, hub, protocol and the layers below; transports only through the contract in transport/index.js.
+// May import auth, hub, protocol and the layers below; transports only through the contract in transport.js.
 // Promises: replies have the order of the commands; nothing is sent after the close; an ended session releases all.
 
 import { Disconnect, disconnects, errors, ReplyError, reasonOf, unsubscribes } from '../../base/errors.js'
-import { CallFailed } from '../hooks/contract.js'
 import { sizeOf } from '../../metrics/traffic.js'
+import { CallFailed } from '../hooks/contract.js'
 import { exceedsLimit } from './command-queue.js'
 import { dispatch } from './commands/index.js'
 import { SessionExtra } from './extra.js'
@@ -16,7 +16,7 @@ import { add, count, find, flush, Kind, list, remove } from './subscription.js'
 /** @import { Publication } from '../../channels/broker/contract.js' */
 /** @import { Codec, Encoded } from '../protocol/contract.js' */
 /** @import { Timer } from '../../base/timer-wheel.js' */
-/** @import { Transport } from '../transport/index.js' */
+/** @import { Transport } from './transport.js' */
 /** @import { Subscription, Subscriptions } from './subscription.js' */
 
 /** Maximum publishes of one client without an answer of the broker. */

@@ -1,14 +1,15 @@
 import { disconnects } from '../../base/errors.js'
+import { sizeOf } from '../../metrics/traffic.js'
 import { parseConnectRequest } from '../protocol/json-commands.js'
 import { connectUnidirectional } from '../session/commands/index.js'
 import { Session } from '../session/session.js'
 import { State } from '../session/state.js'
-import { sizeOf } from '../../metrics/traffic.js'
 import { queryValue, requestHeaders, trustedUser } from './http-request.js'
 import { closeCode, WebSocketTransport } from './websocket.js'
 
 /** @import { Connection, Exchange, UpgradeRefusal } from '../server/contract.js' */
-/** @import { Transport, TransportParts } from './index.js' */
+/** @import { Transport } from '../session/transport.js' */
+/** @import { TransportParts } from './index.js' */
 
 /** @typedef {{user: string, headers: readonly string[] | null, request: string, token: string}} Accepted */
 

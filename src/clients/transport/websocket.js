@@ -4,7 +4,8 @@ import { Trait } from '../session/state.js'
 import { requestHeaders, trustedUser } from './http-request.js'
 
 /** @import { Connection, Exchange, UpgradeRefusal } from '../server/contract.js' */
-/** @import { Transport, TransportParts } from './index.js' */
+/** @import { Transport } from '../session/transport.js' */
+/** @import { TransportParts } from './index.js' */
 
 /**
  * @typedef {{protobuf: boolean, traits: number, user: string, headers: readonly string[] | null}} Accepted properties

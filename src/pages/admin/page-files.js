@@ -9,25 +9,25 @@ import { fillPage, serveBody, serveFile } from '../../clients/server/static-file
 /** @import { SocketServer } from '../../clients/server/contract.js' */
 
 /** Folders of src/ for browsers. */
-const FOLDERS = Object.freeze(['admin/page', 'charts'])
+const FOLDERS = Object.freeze(['pages/admin/page', 'pages/web'])
 const SERVED = Object.freeze(['.css', '.js', '.svg'])
 
 /** Files of other folders of src/. */
 const FILES = Object.freeze([
-  'demo/page/style.css',
-  'demo/page/cards.css',
-  'demo/page/icon.svg',
-  'demo/page/dom.js',
-  'stats/csv-columns.js',
-  'stats/limits.js',
+  'pages/demo/page/style.css',
+  'pages/demo/page/cards.css',
+  'pages/demo/page/icon.svg',
+  'pages/demo/page/dom.js',
+  'metrics/csv-columns.js',
+  'metrics/limits.js',
 ])
 
 const UPLOT = dirname(createRequire(import.meta.url).resolve('uplot'))
 
 /** Files from elsewhere, at the paths that the charts import. */
 const OTHERS = Object.freeze({
-  'charts/uplot.js': join(UPLOT, 'uPlot.esm.js'),
-  'charts/uplot.css': join(UPLOT, 'uPlot.min.css'),
+  'pages/web/uplot.js': join(UPLOT, 'uPlot.esm.js'),
+  'pages/web/uplot.css': join(UPLOT, 'uPlot.min.css'),
 })
 
 /** @param {string} name in src/ */
@@ -44,7 +44,7 @@ const filesOf = folder =>
  * @param {SocketServer} server not listening yet @param {string} prefix @param {string} version of the gateway
  */
 export function mountPage(server, prefix, version) {
-  const page = serveBody(fillPage(pathOf('admin/page/index.html'), { prefix, version }), '.html')
+  const page = serveBody(fillPage(pathOf('pages/admin/page/index.html'), { prefix, version }), '.html')
   server.route('*', prefix, page)
   server.route('*', `${prefix}/`, page)
   for (const name of [...FOLDERS.flatMap(filesOf), ...FILES]) {

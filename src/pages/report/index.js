@@ -6,8 +6,8 @@
 
 import { open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, extname } from 'node:path'
-import { CsvError, readCsv } from '../../metrics/csv-reader.js'
 import { packageVersion } from '../../base/version.js'
+import { CsvError, readCsv } from '../../metrics/csv-reader.js'
 import { renderPage } from './page.js'
 import { makeRun } from './run.js'
 

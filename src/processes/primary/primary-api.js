@@ -3,12 +3,12 @@ import { ApiError } from '../../backends/api/api-error.js'
 import { NodeInfo } from '../../backends/api/info.js'
 import { Publisher } from '../../backends/api/publish.js'
 import { limitCalls, runCall } from '../../backends/api/run.js'
-import { ChannelRules } from '../../clients/auth/channel-rules.js'
-import { derive } from '../../config/derive.js'
 import { LimitedLog } from '../../base/log.js'
+import { ChannelRules } from '../../clients/auth/channel-rules.js'
+import { Call } from '../../clients/transport/calls.js'
+import { derive } from '../../config/derive.js'
 import { noBatchCounts } from '../../metrics/batch-stats.js'
 import { Traffic } from '../../metrics/traffic.js'
-import { Call } from '../../clients/transport/calls.js'
 
 /** @import { Logger } from 'pino' */
 /** @import { ApiContext } from '../../backends/api/context.js' */

@@ -128,7 +128,7 @@ export class QueueProcess {
     return this.#current?.pid ?? null
   }
 
-  /** @returns {import('../../channels/broker/embedded/republishing.js').RepublishCounts} */
+  /** @returns {import('../../metrics/queue-totals.js').RepublishCounts} */
   get republishCounts() {
     return this.#parts.host.republishing.counts
   }

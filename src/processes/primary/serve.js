@@ -7,8 +7,8 @@
 // terminal-view.js  runs the dashboard of `npm start` as a child process: its failure never ends the gateway
 
 import { closeSync, openSync } from 'node:fs'
-import { isLoopback } from '../../config/profile.js'
 import { createLog, LogOutput, levelOf } from '../../base/log.js'
+import { isLoopback } from '../../config/profile.js'
 import { collector } from '../../metrics/heap-trim.js'
 import { Reload } from './reload.js'
 import { ServiceManager } from './service-manager.js'

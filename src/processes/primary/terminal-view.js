@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { EXIT_CODES } from '../../../dashboard/exit-codes.js'
+import { EXIT_CODES } from '../../base/dashboard-exit.js'
 
 /** @import { ChildProcess } from 'node:child_process' */
 /** @import { Readable } from 'node:stream' */

@@ -1,12 +1,12 @@
 // The worker processes of a gateway and the embedded broker that they share.
 
 import { randomBytes } from 'node:crypto'
+import { LifecycleLog } from '../../backends/lifecycle/index.js'
 import { BrokerHost, connectWithin } from '../../channels/broker/embedded/host.js'
 import { checkEngine } from '../../channels/broker/index.js'
-import { withChanges } from '../../config/changes.js'
-import { LifecycleLog } from '../../backends/lifecycle/index.js'
-import { defaultWorkers } from '../../metrics/control-groups.js'
 import { deriveCursorKey } from '../../clients/transport/uni-poll/cursor.js'
+import { withChanges } from '../../config/changes.js'
+import { defaultWorkers } from '../../metrics/control-groups.js'
 import { probePorts, urlOf } from './address.js'
 import { balance } from './balance.js'
 import { ConfigSwitch } from './config-switch.js'

@@ -6,27 +6,10 @@ import { workerFlags } from './worker-flags.js'
 
 /** @import { Worker } from 'node:cluster' */
 /** @import { Socket } from 'node:net' */
-/** @import { NodeIdentity } from '../../backends/api/context.js' */
-/** @import { KnownKeys } from '../../clients/auth/jwks.js' */
 /** @import { Blocks } from '../../backends/hooks/watch.js' */
 /** @import { LifecycleLog } from '../../backends/lifecycle/index.js' */
 /** @import { WorkerSample } from '../../metrics/schema.js' */
-
-/**
- * @typedef {object} WorkerStart the first message to a worker
- * @property {'start'} type
- * @property {any} config
- * @property {number} number of the process, see workerNumber()
- * @property {number} index of its slot, 0 ...
- * @property {number} workers
- * @property {NodeIdentity} node
- * @property {boolean} terminal
- * @property {boolean} quiet log lines go to the primary, not to standard output
- * @property {string} cursorKey
- * @property {KnownKeys[]} keySets
- * @property {boolean} lifecycle whether the primary reads events for the lifecycle log
- * @property {boolean} watch whether it reads which handler of the hooks module blocks the worker
- */
+/** @import { WorkerStart } from '../messages.js' */
 
 /**
  * Descriptors of a worker: standard streams, the channel of `cluster`, the bus. Then those that not every worker has.

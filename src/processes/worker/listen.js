@@ -1,7 +1,7 @@
 import v8 from 'node:v8'
-import { TLS_BLOCKS, tlsOf } from '../../config/tls-blocks.js'
 import { createServer } from '../../clients/server/index.js'
 import { Listener } from '../../clients/server/listener.js'
+import { TLS_BLOCKS, tlsOf } from '../../config/tls-blocks.js'
 import { softLimit } from '../../metrics/process-sample.js'
 
 /** @import { LimitedLog } from '../../base/log.js' */

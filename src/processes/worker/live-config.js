@@ -1,5 +1,5 @@
-import { createAuth } from '../../clients/auth/index.js'
 import { combine } from '../../backends/hooks/combine.js'
+import { createAuth } from '../../clients/auth/index.js'
 import { NO_HANDLERS } from '../../clients/hooks/contract.js'
 
 /** @import { Auth } from '../../clients/auth/index.js' */

@@ -7,32 +7,37 @@
 
 import { url as inspectorUrl } from 'node:inspector'
 import { setTimeout as wait } from 'node:timers/promises'
-import { setAlignedInterval } from '../../base/aligned-interval.js'
 import { createApi } from '../../backends/api/index.js'
 import { NodeInfo } from '../../backends/api/info.js'
 import { createOperations } from '../../backends/api/operations.js'
 import { limitCalls, runCall } from '../../backends/api/run.js'
 import { ServerApi } from '../../backends/api/server-api.js'
-import { Jwks } from '../../clients/auth/jwks.js'
-import { openBus } from '../../channels/broker/bus.js'
-import { createBroker, loadEngine } from '../../channels/broker/index.js'
-import { crash, forwardLine, runChild } from '../../base/child-process.js'
-import { disconnects } from '../../base/errors.js'
-import { HookCalls } from '../../clients/session/hook-calls.js'
 import { noticesOf } from '../../backends/hooks/combine.js'
-import { observeAll } from '../../clients/hooks/contract.js'
 import { createProxies, loadProxies } from '../../backends/hooks/lazy-proxies.js'
 import { loadHooks } from '../../backends/hooks/module.js'
-import { Hub } from '../../channels/hub/hub.js'
 import { openRecorder } from '../../backends/lifecycle/recorder.js'
+import { setAlignedInterval } from '../../base/aligned-interval.js'
+import { crash, forwardLine, runChild } from '../../base/child-process.js'
+import { disconnects } from '../../base/errors.js'
 import { createLog, LimitedLog, LogOutput, levelOf } from '../../base/log.js'
+import { TimerWheel } from '../../base/timer-wheel.js'
+import { openBus } from '../../channels/broker/bus.js'
+import { createBroker, loadEngine } from '../../channels/broker/index.js'
+import { Hub } from '../../channels/hub/hub.js'
+import { Jwks } from '../../clients/auth/jwks.js'
+import { observeAll } from '../../clients/hooks/contract.js'
 import { JsonCodec } from '../../clients/protocol/json.js'
 import { ProtobufCodec } from '../../clients/protocol/protobuf.js'
 import { UniJsonCodec } from '../../clients/protocol/uni-json.js'
 import { methods } from '../../clients/session/commands/index.js'
+import { WorkerContext } from '../../clients/session/context.js'
+import { HookCalls } from '../../clients/session/hook-calls.js'
 import { createClientIds, createSessionIds } from '../../clients/session/ids.js'
 import { ReplyBatch } from '../../clients/session/reply-batch.js'
 import { Sessions } from '../../clients/session/sessions.js'
+import { Call, Calls } from '../../clients/transport/calls.js'
+import { Fanout } from '../../clients/transport/fanout.js'
+import { loadTransports, mountTransports } from '../../clients/transport/index.js'
 import { defaultWorkers } from '../../metrics/control-groups.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from '../../metrics/heap-trim.js'
 import { HookStats } from '../../metrics/hook-stats.js'
@@ -42,20 +47,15 @@ import { Refusals } from '../../metrics/refusals.js'
 import { StatsView } from '../../metrics/stats-view.js'
 import { CounterWindow, Traffic } from '../../metrics/traffic.js'
 import { WorkerSampler } from '../../metrics/worker-sample.js'
-import { TimerWheel } from '../../base/timer-wheel.js'
-import { Call, Calls } from '../../clients/transport/calls.js'
-import { Fanout } from '../../clients/transport/fanout.js'
-import { loadTransports, mountTransports } from '../../clients/transport/index.js'
 import { ClientReports } from './client-reports.js'
 import { sendConnectionCount } from './connection-count.js'
-import { WorkerContext } from '../../clients/session/context.js'
 import { drainWorker, endHooks } from './drain.js'
 import { createListener, Servers } from './listen.js'
 import { LiveConfig } from './live-config.js'
 
 /** @import { BrokerEvents } from '../../channels/broker/contract.js' */
 /** @import { Handlers } from '../../clients/hooks/contract.js' */
-/** @import { WorkerStart } from '../primary/worker-process.js' */
+/** @import { WorkerStart } from '../messages.js' */
 
 /** Precision of the deadlines of sessions and polls. */
 const TICK_MS = 100
@@ -117,7 +117,8 @@ async function run(start) {
   const transports = await loadTransports(given)
   const demo = given.demo.enabled ? await import('../../pages/demo/index.js') : null
   const metricsPage = given.prometheus.enabled ? await import('../../metrics/prometheus/index.js') : null
-  const admin = given.admin.enabled && given.admin.password !== '' ? await import('../../pages/admin/index.js') : null
+  const admin =
+    given.admin.enabled && given.admin.password !== '' ? await import('../../pages/admin/index.js') : null
   // No `await` from here until all parts exist: the bus may deliver at any time, and a reload may have come meanwhile.
   const { config } = live.current
   servers.commit(config.http_server)

@@ -1,9 +1,9 @@
 // What the tests of the server API share: a gateway with channels of every kind, calls on fresh connections, users.
 
 import http from 'node:http'
+import { SECRET, token } from '../../clients/session/support.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { SECRET, token } from '../../clients/session/support.js'
 
 export const KEY = 'the key of the tests'
 

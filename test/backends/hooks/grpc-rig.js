@@ -2,8 +2,8 @@
 
 import { once } from 'node:events'
 import http2 from 'node:http2'
-import { loadConfig } from '../../../src/config/load.js'
 import { createProxies } from '../../../src/backends/hooks/proxies.js'
+import { loadConfig } from '../../../src/config/load.js'
 import { HookStats } from '../../../src/metrics/hook-stats.js'
 
 /** @param {import('tap').Test} t @param {object} proxy options of all proxies; `endpoint` at least */

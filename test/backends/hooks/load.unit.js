@@ -3,8 +3,8 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { combine } from '../../../src/backends/hooks/combine.js'
-import { NO_HANDLERS } from '../../../src/clients/hooks/contract.js'
 import { loadHooks, NO_MODULE } from '../../../src/backends/hooks/module.js'
+import { NO_HANDLERS } from '../../../src/clients/hooks/contract.js'
 import { HookStats } from '../../../src/metrics/hook-stats.js'
 
 const log = { error() {} }

@@ -2,10 +2,10 @@
 
 import { join } from 'node:path'
 import t from 'tap'
+import { until } from '../../channels/broker/redis/waiting.js'
 import { makeToken } from '../../clients/auth/jwt.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { until } from '../../channels/broker/redis/waiting.js'
 import { testdir } from '../../kit/testdir.js'
 import { readLog } from './book.js'
 

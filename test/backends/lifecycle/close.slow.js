@@ -3,8 +3,8 @@
 import { PassThrough } from 'node:stream'
 import { pino } from 'pino'
 import t from 'tap'
-import { loadConfig } from '../../../src/config/load.js'
 import { LifecycleLog } from '../../../src/backends/lifecycle/index.js'
+import { loadConfig } from '../../../src/config/load.js'
 import { until } from '../../channels/broker/redis/waiting.js'
 import { Endpoint } from './endpoint.js'
 

@@ -2,9 +2,9 @@
 
 import { join } from 'node:path'
 import t from 'tap'
+import { pause } from '../../channels/broker/redis/waiting.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { pause } from '../../channels/broker/redis/waiting.js'
 import { testdir } from '../../kit/testdir.js'
 import { byClient, faultsOf, readLog } from './book.js'
 import { Endpoint } from './endpoint.js'

@@ -1,8 +1,8 @@
 // Whole nodes are killed while clients come and go: other nodes log the disconnects.
 
 import t from 'tap'
-import { withoutProgram } from '../../kit/needs.js'
 import { startNode } from '../../channels/broker/redis/nodes.js'
+import { withoutProgram } from '../../kit/needs.js'
 import { startRedis, until } from '../../kit/servers/redis.js'
 import { byClient, faultsOf } from './book.js'
 import { Churn, config } from './churn.js'

@@ -2,11 +2,11 @@
 
 import { pino } from 'pino'
 import t from 'tap'
-import { openLifecycleStore } from '../../../src/channels/broker/index.js'
-import { loadConfig } from '../../../src/config/load.js'
 import { LifecycleLog } from '../../../src/backends/lifecycle/index.js'
 import { JournalClient } from '../../../src/backends/lifecycle/journal.js'
 import { Takeover } from '../../../src/backends/lifecycle/takeover.js'
+import { openLifecycleStore } from '../../../src/channels/broker/index.js'
+import { loadConfig } from '../../../src/config/load.js'
 import { withoutProgram } from '../../kit/needs.js'
 import { startRedis, until } from '../../kit/servers/redis.js'
 import { Endpoint } from './endpoint.js'

@@ -2,9 +2,9 @@
 
 import { join } from 'node:path'
 import t from 'tap'
+import { until } from '../../channels/broker/redis/waiting.js'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
-import { until } from '../../channels/broker/redis/waiting.js'
 import { testdir } from '../../kit/testdir.js'
 import { byClient, faultsOf, readLog } from './book.js'
 import { Churn, config } from './churn.js'

@@ -2,9 +2,9 @@ import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import t from 'tap'
+import { disconnects, errors } from '../../../src/base/errors.js'
 import { Jwks } from '../../../src/clients/auth/jwks.js'
 import { Tokens } from '../../../src/clients/auth/tokens.js'
-import { disconnects, errors } from '../../../src/base/errors.js'
 import { makeConfig, makeToken, NOW, thrown } from './jwt.js'
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */

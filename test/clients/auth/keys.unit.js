@@ -1,7 +1,7 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
 import t from 'tap'
-import { Tokens } from '../../../src/clients/auth/tokens.js'
 import { disconnects } from '../../../src/base/errors.js'
+import { Tokens } from '../../../src/clients/auth/tokens.js'
 import { encode, makeCertificate, makeConfig, makeToken, NOW, thrown } from './jwt.js'
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { Tokens } from '../../../src/clients/auth/tokens.js'
 import { Disconnect, disconnects, errors, ReplyError } from '../../../src/base/errors.js'
+import { Tokens } from '../../../src/clients/auth/tokens.js'
 import { encode, makeConfig, makeToken, NOW, thrown } from './jwt.js'
 
 const clock = () => NOW * 1000

@@ -13,8 +13,8 @@ import { skipDriver } from '../../kit/drivers.js'
 import { until } from '../../kit/fleet.js'
 import { freePort } from '../../kit/ports.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { open } from '../session/support.js'
 import { Watcher } from '../../kit/watcher.js'
+import { open } from '../session/support.js'
 
 const bin = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
 const LIMIT = 300

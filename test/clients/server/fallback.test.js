@@ -1,7 +1,7 @@
 // A gateway whose uWebSockets.js does not load, as on a system with another glibc: it says so where users look.
 
 import t from 'tap'
-import { main } from '../../../src/cli/main.js'
+import { main } from '../../../bin/main.js'
 import { watched } from '../../processes/primary/telemetry-rig.js'
 
 const REASON = 'uWebSockets.js is not installed: install without --omit=optional'

@@ -7,8 +7,8 @@ import https from 'node:https'
 import tls from 'node:tls'
 import { Centrifuge } from 'centrifuge'
 import WebSocket from 'ws'
-import { withoutProgram } from '../../kit/needs.js'
 import { makeAuthority } from '../../channels/broker/redis/certificates.js'
+import { withoutProgram } from '../../kit/needs.js'
 
 export const skip = withoutProgram('openssl')
 

@@ -3,6 +3,7 @@
 import t from 'tap'
 import { createOperations } from '../../../src/backends/api/operations.js'
 import { Disconnect, disconnects } from '../../../src/base/errors.js'
+import { TimerWheel } from '../../../src/base/timer-wheel.js'
 import { Hub } from '../../../src/channels/hub/hub.js'
 import { JsonCodec } from '../../../src/clients/protocol/json.js'
 import { Plan, WANTS_NOTHING } from '../../../src/clients/session/plan.js'
@@ -10,9 +11,8 @@ import { ReplyBatch } from '../../../src/clients/session/reply-batch.js'
 import { Session } from '../../../src/clients/session/session.js'
 import { Sessions } from '../../../src/clients/session/sessions.js'
 import { State } from '../../../src/clients/session/state.js'
-import { Traffic } from '../../../src/metrics/traffic.js'
-import { TimerWheel } from '../../../src/base/timer-wheel.js'
 import { Fanout } from '../../../src/clients/transport/fanout.js'
+import { Traffic } from '../../../src/metrics/traffic.js'
 
 const BATCH = { namespace: '', maxSize: 0, maxDelay: 60_000, maxBytes: 100_000, latest: false, tag: '' }
 

@@ -2,6 +2,7 @@
 // in refresh.test.js.
 
 import t from 'tap'
+import { TimerWheel } from '../../../src/base/timer-wheel.js'
 import { NO_HANDLERS } from '../../../src/clients/hooks/contract.js'
 import { JsonCodec } from '../../../src/clients/protocol/json.js'
 import { expireConnection, expireSubscription } from '../../../src/clients/session/expiry.js'
@@ -11,7 +12,6 @@ import { Sessions } from '../../../src/clients/session/sessions.js'
 import { State } from '../../../src/clients/session/state.js'
 import { Kind, NO_DETAILS, Subscription } from '../../../src/clients/session/subscription.js'
 import { Traffic } from '../../../src/metrics/traffic.js'
-import { TimerWheel } from '../../../src/base/timer-wheel.js'
 
 const NOW = 1_700_000_000
 const DELAY_MS = 25_000

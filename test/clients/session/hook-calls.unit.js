@@ -1,10 +1,10 @@
 // Calls of handlers that a worker waits for: their bounds, and what is told when they end.
 
 import t from 'tap'
-import { HookCalls } from '../../../src/clients/session/hook-calls.js'
+import { TimerWheel } from '../../../src/base/timer-wheel.js'
 import { CallFailed } from '../../../src/clients/hooks/contract.js'
 import { DisconnectedEvent, HookEvent } from '../../../src/clients/hooks/events.js'
-import { TimerWheel } from '../../../src/base/timer-wheel.js'
+import { HookCalls } from '../../../src/clients/session/hook-calls.js'
 
 /** As of calls.js. */
 const MAX_NOTICES = 256

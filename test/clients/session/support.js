@@ -1,7 +1,7 @@
 // What the tests of sessions share: tokens, and clients that say how they ended.
 
-import { makeToken } from '../auth/jwt.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { makeToken } from '../auth/jwt.js'
 
 export const SECRET = 'secret of the tests'
 

@@ -3,8 +3,8 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { startGateway } from '../../kit/gateway.js'
 import { transports } from '../../guarantees/receivers.js'
+import { startGateway } from '../../kit/gateway.js'
 import { withoutProgram } from '../../kit/needs.js'
 import { history, open } from '../session/support.js'
 

@@ -2,8 +2,8 @@
 
 import http from 'node:http'
 import t from 'tap'
-import { slotOf } from '../../../src/processes/primary/worker-process.js'
 import { workerOf } from '../../../src/clients/session/ids.js'
+import { slotOf } from '../../../src/processes/primary/worker-process.js'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
 

@@ -3,9 +3,9 @@
 
 import http from 'node:http'
 import t from 'tap'
+import { transports } from '../../guarantees/receivers.js'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
-import { transports } from '../../guarantees/receivers.js'
 
 const GOOD = 'https://app.example.com'
 const FOREIGN = [{ Origin: 'https://evil.example' }, { Origin: 'null' }]

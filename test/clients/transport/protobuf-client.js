@@ -2,8 +2,8 @@
 
 import { once } from 'node:events'
 import WebSocket from 'ws'
-import { commandFrame, repliesOf } from '../protocol/sdk-messages.js'
 import { WebSocketClient } from '../../kit/protocol-client.js'
+import { commandFrame, repliesOf } from '../protocol/sdk-messages.js'
 
 /**
  * One WebSocket connection in Protobuf.

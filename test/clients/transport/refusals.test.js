@@ -6,10 +6,10 @@ import WebSocket from 'ws'
 import { drivers } from '../../kit/drivers.js'
 import { fetch } from '../../kit/fetch.js'
 import { startGateway } from '../../kit/gateway.js'
-import { settled } from '../../metrics/prometheus/scrape.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { at, forged, token } from '../session/support.js'
 import { post } from '../../kit/stream-client.js'
+import { settled } from '../../metrics/prometheus/scrape.js'
+import { at, forged, token } from '../session/support.js'
 
 /** @param {import('../../kit/gateway.js').TestGateway} gateway @param {string} reason */
 const refused = (gateway, reason) =>

@@ -3,13 +3,13 @@
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
+import { Backend, json } from '../../backends/hooks/backend.js'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
-import { Backend, json } from '../../backends/hooks/backend.js'
 import { PollClient } from '../../kit/poll-client.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { open, token, tokenClient } from '../session/support.js'
 import { StreamClient } from '../../kit/stream-client.js'
+import { open, token, tokenClient } from '../session/support.js'
 import { ProtobufClient } from './protobuf-client.js'
 
 /** What the API and backends may say. */

@@ -8,8 +8,8 @@ import EventSource2 from 'eventsource2'
 import t from 'tap'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
-import { history, open, SECRET, token } from '../session/support.js'
 import { StreamClient } from '../../kit/stream-client.js'
+import { history, open, SECRET, token } from '../session/support.js'
 
 const config = {
   client: { token: { hmac_secret_key: SECRET } },

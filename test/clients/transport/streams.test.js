@@ -5,8 +5,8 @@ import t from 'tap'
 import WebSocket from 'ws'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
-import { history, open } from '../session/support.js'
 import { post, StreamClient } from '../../kit/stream-client.js'
+import { history, open } from '../session/support.js'
 
 const OPEN = { ...open, ...history, force_recovery: true }
 

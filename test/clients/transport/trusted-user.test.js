@@ -1,9 +1,9 @@
 // client.user_id_http_header: who the proxy in front says that a client is, on every way in.
 
 import t from 'tap'
+import { transports } from '../../guarantees/receivers.js'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
-import { transports } from '../../guarantees/receivers.js'
 import { RawClient } from '../../kit/raw-client.js'
 import { post, StreamClient } from '../../kit/stream-client.js'
 

@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto'
 import http from 'node:http'
 import t from 'tap'
-import { makeToken } from '../auth/jwt.js'
 import { startGateway } from '../../kit/gateway.js'
-import { at, forged, history, open, token, tokenClient } from '../session/support.js'
 import { poll } from '../../kit/uni-poll-client.js'
+import { makeToken } from '../auth/jwt.js'
+import { at, forged, history, open, token, tokenClient } from '../session/support.js'
 
 const closed = { ...history, allow_subscribe_for_client: false }
 const base = {

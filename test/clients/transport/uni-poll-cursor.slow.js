@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { Cursors, deriveCursorKey } from '../../../src/clients/transport/uni-poll/cursor.js'
 import { startGateway } from '../../kit/gateway.js'
-import { history, open } from '../session/support.js'
 import { poll, query } from '../../kit/uni-poll-client.js'
+import { history, open } from '../session/support.js'
 
 const key = randomBytes(32)
 const places = [

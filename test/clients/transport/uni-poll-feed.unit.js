@@ -2,14 +2,14 @@
 
 import t from 'tap'
 import { errors } from '../../../src/base/errors.js'
+import { TimerWheel } from '../../../src/base/timer-wheel.js'
 import { Hub } from '../../../src/channels/hub/hub.js'
 import { PollJsonCodec } from '../../../src/clients/protocol/uni-json.js'
-import { Traffic } from '../../../src/metrics/traffic.js'
-import { TimerWheel } from '../../../src/base/timer-wheel.js'
 import { Fanout } from '../../../src/clients/transport/fanout.js'
 import { Cursors } from '../../../src/clients/transport/uni-poll/cursor.js'
 import { StartOffset } from '../../../src/clients/transport/uni-poll/poll.js'
 import { Polls } from '../../../src/clients/transport/uni-poll/polls.js'
+import { Traffic } from '../../../src/metrics/traffic.js'
 
 const EPOCH = 'AbCdEfGh'
 const LONG = 60_000

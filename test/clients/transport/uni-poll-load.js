@@ -1,9 +1,9 @@
 // Many polls at once, and long accounts of what they got.
 
-import { startGateway } from '../../kit/gateway.js'
 import { randomness } from '../../guarantees/account.js'
-import { history, open } from '../session/support.js'
+import { startGateway } from '../../kit/gateway.js'
 import { clients, poll } from '../../kit/uni-poll-client.js'
+import { history, open } from '../session/support.js'
 
 const config = (/** @type {string} */ driver) => ({
   workers: 3,

@@ -7,8 +7,8 @@ import t from 'tap'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
 import { withoutProgram } from '../../kit/needs.js'
-import { history, open } from '../session/support.js'
 import { clients, poll, query, request } from '../../kit/uni-poll-client.js'
+import { history, open } from '../session/support.js'
 
 const docs = readFileSync(new URL('../../../docs/uni-poll.md', import.meta.url), 'utf8')
 

@@ -3,12 +3,12 @@
 import { once } from 'node:events'
 import t from 'tap'
 import WebSocket from 'ws'
+import { Backend, result } from '../../backends/hooks/backend.js'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
-import { Backend, result } from '../../backends/hooks/backend.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { at, history, open, token, tokenClient } from '../session/support.js'
 import { post, StreamClient } from '../../kit/stream-client.js'
+import { at, history, open, token, tokenClient } from '../session/support.js'
 
 const transports = /** @type {const} */ (['uni_websocket', 'uni_sse', 'uni_http_stream'])
 

@@ -11,10 +11,10 @@ import { Redis } from 'ioredis'
 import { skipFile, withoutProgram } from '../needs.js'
 import { freePort } from '../ports.js'
 
+export { pause, until } from '../../channels/broker/redis/waiting.js'
 export { freePort } from '../ports.js'
 export { startCluster } from './cluster.js'
 export { startSentinels } from './sentinels.js'
-export { pause, until } from '../../channels/broker/redis/waiting.js'
 
 const BINARY = process.env.REDIS_SERVER || 'redis-server'
 const MISSING = `${BINARY} cannot be run: the tests want a Redis server (Debian: apt-get install redis-server; REDIS_SERVER may name one)`

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { mountMetrics } from '../../../src/metrics/prometheus/index.js'
+import { Inbox, serve } from '../../clients/server/conformance/rig.js'
 import { drivers } from '../../kit/drivers.js'
 import { fetch } from '../../kit/fetch.js'
-import { Inbox, serve } from '../../clients/server/conformance/rig.js'
 import { mockSnapshots as snapshots } from '../mock.js'
 import { parse, value } from './exposition.js'
 

@@ -1,8 +1,8 @@
 // Metrics of two nodes that Redis makes one gateway: each tells of itself.
 
 import t from 'tap'
-import { RawClient } from '../../kit/raw-client.js'
 import { startNode } from '../../channels/broker/redis/nodes.js'
+import { RawClient } from '../../kit/raw-client.js'
 import { needsRedis, startRedis } from '../../kit/servers/redis.js'
 import { value } from './exposition.js'
 import { settled } from './scrape.js'

@@ -1,8 +1,8 @@
 // The admin endpoints of a real gateway: two workers, clients of every kind.
 
 import t from 'tap'
-import { freePort, startGateway } from '../../kit/gateway.js'
 import { anonymous, history, open, tokenClient, user } from '../../clients/session/support.js'
+import { freePort, startGateway } from '../../kit/gateway.js'
 import { post as httpPost } from '../../kit/stream-client.js'
 import { lines } from './rig.js'
 
@@ -65,7 +65,7 @@ async function start(t, config = {}) {
 t.test('without a key there is no admin page, and with admin.enabled off neither', async t => {
   for (const admin of [{}, { password: 'key', enabled: false }]) {
     const gateway = await startGateway(t, { admin, workers: 1 })
-    for (const path of ['/admin', '/admin/', '/admin/api/stream', '/admin/assets/admin/page/app.js']) {
+    for (const path of ['/admin', '/admin/', '/admin/api/stream', '/admin/assets/pages/admin/page/app.js']) {
       t.equal((await fetch(gateway.url + path)).status, 404, path)
     }
     const login = await fetch(`${gateway.url}/admin/api/login`, { method: 'POST', body: '{"password":""}' })

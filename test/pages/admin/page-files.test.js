@@ -35,8 +35,8 @@ t.test('the page and everything it names are served by the gateway itself, where
         seen.add(next)
       }
     }
-    t.ok(seen.has(`${prefix}/assets/charts/uplot.js`), 'modules that modules import are among them')
-    t.ok(seen.has(`${prefix}/assets/stats/csv-columns.js`))
+    t.ok(seen.has(`${prefix}/assets/pages/web/uplot.js`), 'modules that modules import are among them')
+    t.ok(seen.has(`${prefix}/assets/metrics/csv-columns.js`))
   }
 })
 
@@ -44,9 +44,9 @@ t.test('there is nothing else below it', async t => {
   const admin = await startAdmin(t)
   for (const path of [
     '/assets/',
-    '/assets/admin/page/tsconfig.json',
-    '/assets/admin/tokens.js',
-    '/assets/admin/page/..%2ftokens.js',
+    '/assets/pages/admin/page/tsconfig.json',
+    '/assets/pages/admin/tokens.js',
+    '/assets/pages/admin/page/..%2ftokens.js',
     '/api',
     '/api/',
     '/api/batch',

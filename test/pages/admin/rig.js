@@ -1,9 +1,9 @@
 // The admin endpoints of several workers in one process: real socket servers, a view and a broker of the test's own.
 
-import { mountAdmin } from '../../../src/pages/admin/index.js'
 import { NodeInfo } from '../../../src/backends/api/info.js'
 import { createServer } from '../../../src/clients/server/index.js'
 import { Calls } from '../../../src/clients/transport/calls.js'
+import { mountAdmin } from '../../../src/pages/admin/index.js'
 import { defaultDriver } from '../../kit/drivers.js'
 import { fetch } from '../../kit/fetch.js'
 import { freePort } from '../../kit/gateway.js'

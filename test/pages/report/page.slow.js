@@ -3,9 +3,9 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import t from 'tap'
+import { parseCsv } from '../../../src/metrics/csv-reader.js'
 import { renderPage } from '../../../src/pages/report/page.js'
 import { makeRun } from '../../../src/pages/report/run.js'
-import { parseCsv } from '../../../src/metrics/csv-reader.js'
 import { isOfPage, needsChromium, openPage } from '../../kit/browser/browser.js'
 import { csvText } from './rows.js'
 

@@ -1,8 +1,8 @@
 import t from 'tap'
+import { parseCsv } from '../../../src/metrics/csv-reader.js'
 import { figuresTable, headlines } from '../../../src/pages/report/figures.js'
 import { makeRun, sortedByTime } from '../../../src/pages/report/run.js'
 import { busiestRows, steadyRows, summarize } from '../../../src/pages/report/summary.js'
-import { parseCsv } from '../../../src/metrics/csv-reader.js'
 import { csvText, START } from './rows.js'
 
 /** @param {number} length @param {number} value */

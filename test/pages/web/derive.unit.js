@@ -1,8 +1,8 @@
 import t from 'tap'
+import { CSV_COLUMNS } from '../../../src/metrics/csv-columns.js'
 import { linearRange, logarithmicRange } from '../../../src/pages/web/axes.js'
 import { CHART_COLUMNS, CHARTS } from '../../../src/pages/web/definitions.js'
 import { derive, idleRows, maximum, median, movingAverage } from '../../../src/pages/web/derive.js'
-import { CSV_COLUMNS } from '../../../src/metrics/csv-columns.js'
 
 const KB = 1024
 

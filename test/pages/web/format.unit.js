@@ -1,5 +1,13 @@
 import t from 'tap'
-import { bytes, clock, duration, figures, formatTick, formatValue, short } from '../../../src/pages/web/format.js'
+import {
+  bytes,
+  clock,
+  duration,
+  figures,
+  formatTick,
+  formatValue,
+  short,
+} from '../../../src/pages/web/format.js'
 
 /** @param {string} text with narrow spaces @returns {string} with plain ones */
 const spaced = text => text.replaceAll('\u202f', ' ')

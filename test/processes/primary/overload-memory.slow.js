@@ -3,10 +3,10 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { anonymous, open, token, tokenClient } from '../../clients/session/support.js'
 import { healthy } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { anonymous, open, token, tokenClient } from '../../clients/session/support.js'
 import { OVERLOADED, RECOVERED, refusedUpgrade } from './overload-rig.js'
 
 const MB = 1024 * 1024

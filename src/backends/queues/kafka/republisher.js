@@ -2,8 +2,8 @@
 // what comes meanwhile goes with the next one; so records of a partition stay in order without an idempotent producer.
 
 import { tlsOptions } from '../../../config/pem.js'
-import { loadKafka } from './client.js'
 import { reconnectDelay } from '../republisher-contract.js'
+import { loadKafka } from './client.js'
 
 /** @import { Producer as Client } from '@platformatic/kafka' */
 /** @import { Destination, DestinationContext, Message } from '../republisher-contract.js' */

@@ -3,8 +3,8 @@
 
 import { JetStreamApiError, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect, headers as newHeaders } from '@nats-io/transport-node'
-import { connectionOptions } from './client.js'
 import { reconnectDelay } from '../republisher-contract.js'
+import { connectionOptions } from './client.js'
 
 /** @import { JetStreamClient, JetStreamManager } from '@nats-io/jetstream' */
 /** @import { NatsConnection } from '@nats-io/transport-node' */

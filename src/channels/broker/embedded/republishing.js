@@ -12,6 +12,7 @@ import { readPublication, writePublication } from './publication.js'
 /**
  * @typedef {import('../contract.js').Republication} Republication
  * @typedef {import('../contract.js').Republishing} Republishing
+ * @typedef {import('../../../metrics/queue-totals.js').RepublishCounts} RepublishCounts
  * @typedef {import('./link.js').Link} Link
  * @typedef {import('./results.js').Result} Result
  * @typedef {import('./records.js').FrameCursor} FrameCursor
@@ -102,13 +103,6 @@ export function beginPublished(link, request, offset, epoch) {
   const writer = link.writer.begin(Frame.PUBLISHED).u32(request)
   if (offset > 0) writer.f64(offset).epoch(epoch)
 }
-
-/**
- * Publications by republisher, whose bit in a route is the index.
- * @typedef {object} RepublishCounts since the start of the gateway
- * @property {number[]} unreached that were dropped for want of a process, or as it did not read
- * @property {number[]} handedBefore to processes that have ended
- */
 
 /** @param {number[]} counts @param {number} to bits of republishers */
 function countEach(counts, to) {

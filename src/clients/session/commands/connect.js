@@ -1,6 +1,6 @@
-import { identify } from '../../auth/tokens.js'
-import { bytesOf } from '../../../channels/broker/size.js'
 import { Disconnect, disconnects, errors, ReplyError, reasonOf } from '../../../base/errors.js'
+import { bytesOf } from '../../../channels/broker/size.js'
+import { identify } from '../../auth/tokens.js'
 import { CallFailed } from '../../hooks/contract.js'
 import { ConnectEvent } from '../../hooks/events.js'
 import { payloadOf, rawOf } from '../../protocol/payload.js'

@@ -1,5 +1,5 @@
-import { Source } from '../../../config/republish.js'
 import { disconnects, errors } from '../../../base/errors.js'
+import { Source } from '../../../config/republish.js'
 import { PublishEvent, RpcEvent } from '../../hooks/events.js'
 import { fitsFormat, payloadOf, rawOf } from '../../protocol/payload.js'
 import { ask } from '../ask.js'

@@ -1,13 +1,14 @@
 import { disconnects } from '../../../base/errors.js'
-import { Session } from '../../session/session.js'
 import { sizeOf } from '../../../metrics/traffic.js'
+import { Session } from '../../session/session.js'
 import { lines } from '../stream/framing.js'
 import { EndedSessions, PollQueue, QueueLimits } from './queue.js'
 
 /** @import { Codec, Encoded } from '../../protocol/contract.js' */
 /** @import { WorkerContext } from '../../session/context.js' */
 /** @import { Fanout } from '../fanout.js' */
-/** @import { Carrier, Transport } from '../index.js' */
+/** @import { Transport } from '../../session/transport.js' */
+/** @import { Carrier } from '../index.js' */
 /** @import { WaitingPoll } from './answer.js' */
 
 /** Replies of at least this length (characters) are kept as bytes outside of the JavaScript heap. */

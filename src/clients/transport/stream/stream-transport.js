@@ -6,7 +6,8 @@ import { NO_CACHE } from '../origin.js'
 /** @import { Codec, Encoded } from '../../protocol/contract.js' */
 /** @import { Exchange, StreamRoute } from '../../server/contract.js' */
 /** @import { TransportTraffic } from '../../../metrics/traffic.js' */
-/** @import { Carrier, Transport, TransportParts } from '../index.js' */
+/** @import { Transport } from '../../session/transport.js' */
+/** @import { Carrier, TransportParts } from '../index.js' */
 
 /**
  * @typedef {object} StreamClient of a request

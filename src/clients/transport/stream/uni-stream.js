@@ -1,9 +1,9 @@
 import { disconnects } from '../../../base/errors.js'
+import { sizeOf } from '../../../metrics/traffic.js'
 import { parseConnectRequest } from '../../protocol/json-commands.js'
 import { retryAfter } from '../../server/contract.js'
 import { connectUnidirectional } from '../../session/commands/index.js'
 import { Session } from '../../session/session.js'
-import { sizeOf } from '../../../metrics/traffic.js'
 import { queryValue } from '../http-request.js'
 import { StreamTransport, TEXT_HEAD } from './stream-transport.js'
 

@@ -1,6 +1,6 @@
 import { errors } from '../../../base/errors.js'
-import { WANTS_NOTHING } from '../../session/plan.js'
 import { Timer } from '../../../base/timer-wheel.js'
+import { WANTS_NOTHING } from '../../session/plan.js'
 import { StartOffset } from './poll.js'
 
 /** @import { Publication, SubscribeAnswer } from '../../../channels/broker/contract.js' */

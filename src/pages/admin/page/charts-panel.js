@@ -1,6 +1,6 @@
-import { makeCharts } from '../../web/charts.js'
-import { byId } from '../../demo/page/dom.js'
 import { CSV_COLUMNS } from '../../../metrics/csv-columns.js'
+import { byId } from '../../demo/page/dom.js'
+import { makeCharts } from '../../web/charts.js'
 import { duration } from './format.js'
 
 /** @import { Charts } from '../../web/charts.js' */

@@ -4,7 +4,9 @@ import { isPackage } from '../../../kit/needs.js'
 import { TypeRig } from './type-rig.js'
 
 /** The tests are skipped without its package. @type {any} */
-const kafka = isPackage('@platformatic/kafka') ? await import('../../../../src/backends/queues/kafka/consumer.js') : undefined
+const kafka = isPackage('@platformatic/kafka')
+  ? await import('../../../../src/backends/queues/kafka/consumer.js')
+  : undefined
 
 /** @param {string[]} brokers @param {string} topic @param {object} [more] options */
 export const optionsOf = (brokers, topic, more = {}) => ({

@@ -1,9 +1,9 @@
 import t from 'tap'
 import { Publisher } from '../../../../src/backends/api/publish.js'
-import { consumerTypes } from '../../../../src/config/options/consumers.js'
-import { put } from '../../../../src/config/values.js'
 import { MessageRunner } from '../../../../src/backends/queues/messages.js'
 import { errors } from '../../../../src/base/errors.js'
+import { consumerTypes } from '../../../../src/config/options/consumers.js'
+import { put } from '../../../../src/config/values.js'
 import { Traffic } from '../../../../src/metrics/traffic.js'
 
 /** Channels: `bin:` binary, `obj:` objects, `unknown:` none; `down` has a broker that fails. */

@@ -1,8 +1,8 @@
 // Rows of an outbox in PostgreSQL are published by a gateway, in their order, and leave the table.
 
 import t from 'tap'
-import { startGateway } from '../../../kit/gateway.js'
 import { until } from '../../../channels/broker/redis/waiting.js'
+import { startGateway } from '../../../kit/gateway.js'
 import { startPostgres, withoutPostgres } from '../../../kit/servers/postgres.js'
 
 t.test(

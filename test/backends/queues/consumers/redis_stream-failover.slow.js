@@ -3,8 +3,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { Redis, Cluster as RedisCluster } from 'ioredis'
 import t from 'tap'
-import { loadConfig } from '../../../../src/config/load.js'
 import { create } from '../../../../src/backends/queues/redis/consumer.js'
+import { loadConfig } from '../../../../src/config/load.js'
 import { needsRedis, startCluster, startSentinels } from '../../../kit/servers/redis.js'
 import { makeConsumer } from './rig.js'
 

@@ -1,10 +1,10 @@
 // Real servers of each type of republisher, and what they have got.
 
 import { loadKafka } from '../../../../src/backends/queues/kafka/client.js'
-import { startRedis } from '../../../kit/servers/redis.js'
 import { startKafka, withoutKafka } from '../../../kit/servers/kafka.js'
 import { startNats, withoutNats } from '../../../kit/servers/nats.js'
 import { startRabbit, withoutRabbit } from '../../../kit/servers/rabbitmq.js'
+import { startRedis } from '../../../kit/servers/redis.js'
 
 /**
  * @typedef {object} Stored a message in the server

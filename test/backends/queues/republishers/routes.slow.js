@@ -2,8 +2,8 @@
 
 import t from 'tap'
 import { startGateway } from '../../../kit/gateway.js'
-import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { startRabbit, withoutRabbit } from '../../../kit/servers/rabbitmq.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { childOf, join, metricsOf, openConfig } from './clients.js'
 import { until } from './rig.js'
 

@@ -1,10 +1,10 @@
 // Calls between workers of different nodes.
 
 import t from 'tap'
+import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
 import { calls } from '../conformance/calls.js'
 import { Peer, upTo } from '../conformance/peer.js'
 import { INTERNAL, NOT_FOUND, outcome, startControlRig } from './control-rig.js'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
 
 needsRedis(t)
 

@@ -4,8 +4,16 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
+import {
+  freePort,
+  needsRedis,
+  serverArgs,
+  spawnRedis,
+  startCluster,
+  startRedis,
+  until,
+} from '../../../kit/servers/redis.js'
 import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
-import { freePort, needsRedis, serverArgs, spawnRedis, startCluster, startRedis, until } from '../../../kit/servers/redis.js'
 
 needsRedis(t)
 

@@ -2,8 +2,8 @@
 
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
-import { masterOf, publish, refusal, ShardRig, send, subscribe } from './cluster-rig.js'
 import { needsRedis, startCluster, until } from '../../../kit/servers/redis.js'
+import { masterOf, publish, refusal, ShardRig, send, subscribe } from './cluster-rig.js'
 
 needsRedis(t)
 

@@ -1,9 +1,9 @@
 // The slots of channels move to other masters while everybody publishes.
 
 import t from 'tap'
+import { needsRedis, startCluster } from '../../../kit/servers/redis.js'
 import { moveSlot } from './cluster-rig.js'
 import { channels, startNode } from './nodes.js'
-import { needsRedis, startCluster } from '../../../kit/servers/redis.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
 needsRedis(t)

@@ -3,8 +3,8 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
-import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
 import { needsRedis, pause, startCluster, until } from '../../../kit/servers/redis.js'
+import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
 
 needsRedis(t)
 

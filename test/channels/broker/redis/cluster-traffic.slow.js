@@ -1,6 +1,6 @@
 import t from 'tap'
-import { failovers } from './failover.js'
 import { needsRedis, startCluster } from '../../../kit/servers/redis.js'
+import { failovers } from './failover.js'
 
 needsRedis(t)
 

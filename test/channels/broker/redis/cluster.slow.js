@@ -2,9 +2,9 @@
 
 import t from 'tap'
 import { RawClient } from '../../../kit/raw-client.js'
+import { needsRedis, startCluster } from '../../../kit/servers/redis.js'
 import { moveSlot } from './cluster-rig.js'
 import { channels, startNode } from './nodes.js'
-import { needsRedis, startCluster } from '../../../kit/servers/redis.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
 needsRedis(t)

@@ -1,10 +1,10 @@
 // Workers of several nodes in one process: what they have to do with each other over Redis, without channels.
 
+import { errors } from '../../../../src/base/errors.js'
 import { RedisControl } from '../../../../src/channels/broker/redis/control.js'
 import { SingleShard } from '../../../../src/channels/broker/redis/placement.js'
-import { errors } from '../../../../src/base/errors.js'
-import { createTestLog } from '../embedded/rig.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { createTestLog } from '../embedded/rig.js'
 
 /**
  * ms; ticks are as much shorter than a second as this is shorter than a real lease. On a busy machine this process,

@@ -2,10 +2,10 @@
 
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
+import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
 import { control } from '../conformance/control.js'
 import { failure, Peer, upTo } from '../conformance/peer.js'
 import { startControlRig } from './control-rig.js'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
 
 needsRedis(t)
 

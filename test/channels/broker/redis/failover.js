@@ -1,7 +1,7 @@
 // What clients see of a failover, whoever decides on it.
 
-import { channels, startNode } from './nodes.js'
 import { until } from '../../../kit/servers/redis.js'
+import { channels, startNode } from './nodes.js'
 import { audit, begin, Listener, Load, SdkListener, unrecoveredCounts } from './traffic.js'
 
 /** @typedef {import('../../../kit/servers/redis.js').RedisServer} RedisServer */

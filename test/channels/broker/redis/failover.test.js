@@ -3,10 +3,10 @@
 
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
-import { Pair } from './pair.js'
 import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
 import { failure, offsets, Peer, texts, upTo } from '../conformance/peer.js'
+import { Pair } from './pair.js'
 import { startRedisRig } from './rig.js'
 
 needsRedis(t)

@@ -2,9 +2,9 @@
 
 import t from 'tap'
 import { randomness } from '../../../guarantees/account.js'
+import { needsRedis, pause, startRedis, until } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
 import { channels, startNode } from './nodes.js'
-import { needsRedis, pause, startRedis, until } from '../../../kit/servers/redis.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
 needsRedis(t)

@@ -1,8 +1,8 @@
 // Workers and whole gateways die, and their clients come back elsewhere.
 
 import t from 'tap'
-import { channels, startNode } from './nodes.js'
 import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { channels, startNode } from './nodes.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
 needsRedis(t)

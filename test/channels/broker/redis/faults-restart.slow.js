@@ -1,8 +1,8 @@
 // Redis is killed and comes back with what it had, again and again, while everybody publishes.
 
 import t from 'tap'
-import { channels, startNode } from './nodes.js'
 import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
+import { channels, startNode } from './nodes.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
 needsRedis(t)

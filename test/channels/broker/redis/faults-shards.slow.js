@@ -1,8 +1,8 @@
 // Channels are spread over two servers, of which one dies.
 
 import t from 'tap'
-import { channels, startNode } from './nodes.js'
 import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
+import { channels, startNode } from './nodes.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
 needsRedis(t)

@@ -3,8 +3,8 @@
 import t from 'tap'
 import { memory } from '../../../kit/memory.js'
 import { RawClient } from '../../../kit/raw-client.js'
-import { channels, namespaces, open, startNode } from './nodes.js'
 import { needsRedis, pause, startRedis } from '../../../kit/servers/redis.js'
+import { channels, namespaces, open, startNode } from './nodes.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
 needsRedis(t)

@@ -3,9 +3,9 @@
 import t from 'tap'
 import { textOf } from '../../../guarantees/account.js'
 import { receivers, transports } from '../../../guarantees/receivers.js'
+import { needsRedis, pause, startRedis } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
 import { namespaces, startNode } from './nodes.js'
-import { needsRedis, pause, startRedis } from '../../../kit/servers/redis.js'
 
 needsRedis(t)
 

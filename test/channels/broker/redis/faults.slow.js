@@ -106,7 +106,7 @@ t.test('a channel whose history does not reach back is told to be lost, and goes
 })
 
 t.test('what is asked of a Redis that is away fails at once, and works when it is back', async t => {
-  const { server, peer, other } = await start(t, { aof: true })
+  const { server, peer, other } = await start(t, { aof: 'always' })
   await peer.subscribe('a')
   await other.publish('a', '1', KEPT)
   const pending = failure(other.publish('a', '?', KEPT))

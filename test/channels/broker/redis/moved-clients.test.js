@@ -3,12 +3,12 @@
 import t from 'tap'
 import { transports } from '../../../guarantees/receivers.js'
 import { RawClient } from '../../../kit/raw-client.js'
+import { needsRedis, until } from '../../../kit/servers/redis.js'
 import { StreamClient } from '../../../kit/stream-client.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
 import { poll } from '../../../kit/uni-poll-client.js'
 import { open, startNode } from './nodes.js'
 import { Pair } from './pair.js'
-import { needsRedis, until } from '../../../kit/servers/redis.js'
 
 needsRedis(t)
 

@@ -2,8 +2,8 @@
 
 import { makeToken } from '../../../clients/auth/jwt.js'
 import { RawClient } from '../../../kit/raw-client.js'
-import { open } from './nodes.js'
 import { until } from '../../../kit/servers/redis.js'
+import { open } from './nodes.js'
 
 /** @import { TestGateway } from '../../../kit/gateway.js' */
 

@@ -2,10 +2,10 @@
 
 import t from 'tap'
 import { freeze } from '../../../hosts/network.js'
+import { needsRedis, startCluster, startRedis, startSentinels } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
 import { startNode } from './nodes.js'
 import { config, missedOrders } from './orders.js'
-import { needsRedis, startCluster, startRedis, startSentinels } from '../../../kit/servers/redis.js'
 
 needsRedis(t)
 

@@ -2,9 +2,9 @@
 
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
+import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
 import { failure } from '../conformance/peer.js'
 import { startControlRig } from './control-rig.js'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
 
 needsRedis(t)
 

@@ -2,8 +2,8 @@
 
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { Channels } from '../../../../src/channels/broker/redis/channels.js'
 import { errors } from '../../../../src/base/errors.js'
+import { Channels } from '../../../../src/channels/broker/redis/channels.js'
 import { needsRedis, pause, startRedis } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
 import { failure, KEPT, offsets, Peer, texts, upTo, WANTS } from '../conformance/peer.js'

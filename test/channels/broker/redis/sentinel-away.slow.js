@@ -2,9 +2,9 @@
 // half a minute.
 
 import t from 'tap'
+import { needsRedis, startSentinels, until } from '../../../kit/servers/redis.js'
 import { refusal, send } from './cluster-rig.js'
 import { joinSentinels } from './sentinel-rig.js'
-import { needsRedis, startSentinels, until } from '../../../kit/servers/redis.js'
 
 needsRedis(t)
 

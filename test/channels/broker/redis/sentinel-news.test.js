@@ -3,8 +3,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import t from 'tap'
-import { joinSentinels } from './sentinel-rig.js'
 import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { joinSentinels } from './sentinel-rig.js'
 
 needsRedis(t)
 

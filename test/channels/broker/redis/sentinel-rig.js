@@ -2,9 +2,9 @@
 
 import { parseTargets } from '../../../../src/channels/broker/redis/address.js'
 import { SingleShard } from '../../../../src/channels/broker/redis/placement.js'
-import { redisConfig } from './rig.js'
-import { keepLog, send } from './cluster-rig.js'
 import { until } from '../../../kit/servers/redis.js'
+import { keepLog, send } from './cluster-rig.js'
+import { redisConfig } from './rig.js'
 
 /**
  * @param {any} t

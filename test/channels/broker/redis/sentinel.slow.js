@@ -1,9 +1,9 @@
 // The connection to a master that sentinels name.
 
 import t from 'tap'
+import { needsRedis, startSentinels, until } from '../../../kit/servers/redis.js'
 import { refusal, send } from './cluster-rig.js'
 import { joinSentinels } from './sentinel-rig.js'
-import { needsRedis, startSentinels, until } from '../../../kit/servers/redis.js'
 
 needsRedis(t)
 

@@ -1,8 +1,8 @@
 // A master that sentinels look after is killed. The `sentinel*.slow.js` do more of it.
 
 import t from 'tap'
-import { failover } from './failover.js'
 import { needsRedis, startSentinels } from '../../../kit/servers/redis.js'
+import { failover } from './failover.js'
 
 needsRedis(t)
 

@@ -7,8 +7,15 @@ import { parseTargets } from '../../../../src/channels/broker/redis/address.js'
 import { probeRedis } from '../../../../src/channels/broker/redis/probe.js'
 import { loadConfig } from '../../../../src/config/load.js'
 import { skipFile, withoutProgram } from '../../../kit/needs.js'
+import {
+  freePort,
+  needsRedis,
+  serverArgs,
+  spawnRedis,
+  startRedis,
+  until,
+} from '../../../kit/servers/redis.js'
 import { makeAuthority } from './certificates.js'
-import { freePort, needsRedis, serverArgs, spawnRedis, startRedis, until } from '../../../kit/servers/redis.js'
 
 skipFile(t, withoutProgram('openssl'))
 

@@ -12,8 +12,8 @@ import { parseTargets } from '../../../../src/channels/broker/redis/address.js'
 import { neededCommands, probeRedis } from '../../../../src/channels/broker/redis/probe.js'
 import { loadConfig } from '../../../../src/config/load.js'
 import { startGateway } from '../../../kit/gateway.js'
-import { testdir } from '../../../kit/testdir.js'
 import { freePort, startRedis, startSentinels, until, withoutRedis } from '../../../kit/servers/redis.js'
+import { testdir } from '../../../kit/testdir.js'
 
 const skip = withoutRedis()
 const bin = fileURLToPath(new URL('../../../../bin/halley.js', import.meta.url))

@@ -5,15 +5,15 @@ import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
 import { makeToken } from '../../../clients/auth/jwt.js'
+import { transports } from '../../../guarantees/receivers.js'
 import { defaultDriver } from '../../../kit/drivers.js'
 import { fetch } from '../../../kit/fetch.js'
-import { transports } from '../../../guarantees/receivers.js'
 import { PollClient } from '../../../kit/poll-client.js'
 import { RawClient } from '../../../kit/raw-client.js'
+import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
 import { post, StreamClient } from '../../../kit/stream-client.js'
 import { poll } from '../../../kit/uni-poll-client.js'
 import { open, startNode } from './nodes.js'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
 
 needsRedis(t)
 

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
+import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
 import { failure } from '../conformance/peer.js'
 import { countsOf, cutAll, keptForEver, Worker } from './presence-rig.js'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
 
 needsRedis(t)
 

@@ -4,9 +4,9 @@
 
 import { connect } from 'node:net'
 import { startGateway } from '../../../kit/gateway.js'
+import { StreamClient } from '../../../kit/stream-client.js'
 import { Random } from '../../session/fuzz/random.js'
 import { history, open, token, tokenClient, user } from '../../session/support.js'
-import { StreamClient } from '../../../kit/stream-client.js'
 import { generateRequest, Memory, QUIET } from './requests.js'
 
 const AT_ONCE = 8

@@ -1,13 +1,13 @@
 import t from 'tap'
+import { TimerWheel } from '../../../../src/base/timer-wheel.js'
 import { JsonCodec } from '../../../../src/clients/protocol/json.js'
 import { createSessionIds } from '../../../../src/clients/session/ids.js'
 import { Sessions } from '../../../../src/clients/session/sessions.js'
-import { Traffic } from '../../../../src/metrics/traffic.js'
-import { TimerWheel } from '../../../../src/base/timer-wheel.js'
 import { Calls } from '../../../../src/clients/transport/calls.js'
 import { Fanout } from '../../../../src/clients/transport/fanout.js'
 import { PollEndpoint } from '../../../../src/clients/transport/poll/endpoint.js'
 import { encodeCall } from '../../../../src/clients/transport/poll/request.js'
+import { Traffic } from '../../../../src/metrics/traffic.js'
 
 /** An endpoint whose requests and calls the test makes itself. */
 function setUp() {

@@ -1,11 +1,11 @@
-import { slotOf } from '../../../../src/processes/primary/worker-process.js'
 import { workerOf } from '../../../../src/clients/session/ids.js'
+import { slotOf } from '../../../../src/processes/primary/worker-process.js'
+import { until } from '../../../channels/broker/redis/waiting.js'
 import { startGateway } from '../../../kit/gateway.js'
 import { PollClient } from '../../../kit/poll-client.js'
 import { RawClient } from '../../../kit/raw-client.js'
-import { until } from '../../../channels/broker/redis/waiting.js'
-import { history, open } from '../../session/support.js'
 import { post } from '../../../kit/stream-client.js'
+import { history, open } from '../../session/support.js'
 
 const config = (/** @type {string} */ driver, /** @type {any} */ more = {}) => ({
   workers: more.workers ?? 2,

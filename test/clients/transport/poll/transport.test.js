@@ -1,12 +1,12 @@
 import t from 'tap'
 import { disconnects } from '../../../../src/base/errors.js'
+import { TimerWheel } from '../../../../src/base/timer-wheel.js'
 import { Cohort } from '../../../../src/channels/hub/channel.js'
 import { JsonCodec } from '../../../../src/clients/protocol/json.js'
 import { Sessions } from '../../../../src/clients/session/sessions.js'
-import { Traffic } from '../../../../src/metrics/traffic.js'
-import { TimerWheel } from '../../../../src/base/timer-wheel.js'
 import { Fanout } from '../../../../src/clients/transport/fanout.js'
 import { PollTransport } from '../../../../src/clients/transport/poll/transport.js'
+import { Traffic } from '../../../../src/metrics/traffic.js'
 
 /** The parts of a worker that the transport touches, and a count of turns of the event loop. */
 function setUp() {

@@ -1,0 +1,36 @@
+// The whole command line: the gateway's commands, the dashboard and the fleet.
+
+import { COMMAND } from '../src/base/version.js'
+import { main as run } from '../src/cli/main.js'
+
+/** @import { Io } from '../src/cli/command.js' */
+/** @import { Extension } from '../src/cli/main.js' */
+
+/** @type {readonly Extension[]} */
+const EXTENSIONS = [
+  {
+    name: 'dashboard',
+    summary: 'watch a running gateway',
+    load: async () => [(await import('../dashboard/command.js')).dashboard],
+  },
+  {
+    name: 'fleet',
+    summary: `generate load with drones, here or on EC2; repeat published runs (${COMMAND} fleet --help)`,
+    examples: [
+      'fleet run comet-million --scale 0.01',
+      'fleet start 2 --host http://127.0.0.1:8000',
+      'fleet ramp --to 10000 --over 30s',
+      'fleet status',
+      'fleet stop all',
+    ],
+    load: async () => (await import('../fleet/cli/index.js')).FLEET_COMMANDS,
+  },
+]
+
+/**
+ * Runs one command line.
+ * @param {string[]} args after the script's name
+ * @param {Io} io
+ * @returns {Promise<number | undefined>} as `main` of src/cli
+ */
+export const main = (args, io) => run(args, io, EXTENSIONS)
