@@ -4,17 +4,13 @@ import cluster from 'node:cluster'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ApiError } from './backends/api/api-error.js'
-import { createLog, LogOutput, levelOf } from './base/log.js'
 import { ConfigError, loadConfig } from './config/load.js'
 import { didYouMean } from './config/nearest.js'
 import { checkExposure, configureServer } from './config/profile.js'
 import { Gateway } from './processes/primary/gateway.js'
 import { EventSource } from './processes/primary/gateway-events.js'
+import { openLog, Primary } from './processes/primary/primary.js'
 import { PrimaryApi } from './processes/primary/primary-api.js'
-import { Reload } from './processes/primary/reload.js'
-import { Telemetry } from './processes/primary/telemetry.js'
-import { checkReload } from './processes/primary/usable.js'
-import { WorkerPool } from './processes/primary/worker-pool.js'
 
 /** @import { Logger } from 'pino' */
 
@@ -63,42 +59,20 @@ export async function createGateway(options = {}) {
   }
   /** @type {string | undefined} A reload must not change the generated key. */
   let key
-  const { config, warnings } = read()
+  const first = read()
+  const { config } = first
   key = config.http_api.key
-  const output = log ? null : new LogOutput(config.log, false)
-  output?.check()
-  const ownLog = log ?? createLog(config.log, /** @type {LogOutput} */ (output))
-  for (const warning of warnings) ownLog.warn(warning)
-  const pool = await WorkerPool.create(config, ownLog, false)
+  const { log: ownLog, output } = openLog(first, false, log)
+  const primary = await Primary.create({ config, log: ownLog, output, terminal: false, read })
+  const { pool } = primary
   const api = new PrimaryApi(pool, ownLog)
-  const events = new EventSource(message => pool.broadcast(message))
-  /** @type {Promise<void> | null} */
-  let stopped = null
-  const end = async () => {
-    events.emit('stopping')
-    telemetry.stopping()
-    await api.end()
-    await pool.stop()
-    await telemetry.close()
-    events.emit('stopped')
-  }
-  // A stats client may have stopped it.
-  const stop = () => (stopped ??= end())
-  const reloads = new Reload({
-    pool,
-    log: ownLog,
-    read,
-    check: (next, now, signal) => checkReload(next, now, ownLog, signal),
-    applied(next) {
-      if (!log) ownLog.level = levelOf(next.log)
-      telemetry.reloaded(next)
-    },
-  })
+  const events = new EventSource(message => pool.sendToAll(message))
+  pool.observers.push(events)
   const reloadOne = async (/** @type {Record<string, unknown> | undefined} */ given) => {
     const before = own
     if (given !== undefined) own = readOptions({ config: given }).base
     try {
-      const outcome = await reloads.request()
+      const outcome = await primary.reload()
       events.emit('reloaded', outcome)
       return outcome
     } catch (error) {
@@ -113,30 +87,30 @@ export async function createGateway(options = {}) {
     reloaded = outcome.catch(() => {})
     return outcome
   }
-  const onReload = file === undefined ? null : () => reload(undefined)
-  const telemetry = new Telemetry({
-    pool,
-    log: ownLog,
-    output: null,
-    onStop: stop,
-    onReload,
-    ownCounts: () => api.drainCounts(),
-  })
-  pool.observer = events.observer(pool.observer)
-  try {
-    await pool.start()
-    await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
-  } catch (error) {
-    await telemetry.close()
-    throw error
+  primary.ownCounts = () => api.drainCounts()
+  primary.onReload = async () => {
+    if (file === undefined)
+      throw new Error('the program that has started this gateway gave it its configuration')
+    return reload(undefined)
   }
+  primary.onStopping = () => {
+    events.emit('stopping')
+    return api.end()
+  }
+  primary.onStopped = () => events.emit('stopped')
+  await primary.start()
   if (developed) {
     const { url } = pool
     ownLog.info({ url, api_key: key }, 'development profile: anonymous clients, generated API key')
   }
-  /** @type {import('./backends/api/server-api.js').Send} */
-  const send = (name, text, repeatable) => api.send(name, text, repeatable)
-  return new Gateway({ pool, send, events: events.emitter, owned: events.owned, stop, reload })
+  return new Gateway({
+    pool,
+    send: (name, text, repeatable) => api.send(name, text, repeatable),
+    events: events.emitter,
+    owned: events.owned,
+    stop: () => primary.stop(),
+    reload,
+  })
 }
 
 /**

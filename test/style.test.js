@@ -28,6 +28,7 @@ const ORDER = [
   'pages/admin',
   'pages/report',
   'processes/messages.js',
+  'processes/child.js',
   'processes/queues',
   'processes/worker',
   'processes/primary',
@@ -55,11 +56,12 @@ const PACKAGES_OF_FLEET = [['@aws-sdk/client-ec2', 'fleet/providers/ec2']]
 const FLEET_ROOTS =
   /^fleet\/(?:cli\/|drone\/(?:bootstrap|main)\.js$|controller\/daemon\.js$|runner\/supervisor\.js$)/
 const ROOTS = [
-  'src/base/child-process.js',
+  'src/processes/child.js',
   'src/processes/worker/main.js',
   'src/processes/queues/main.js',
   'src/processes/primary/worker-pool.js',
   'src/processes/primary/telemetry.js',
+  'src/processes/primary/primary.js',
   'src/processes/primary/serve.js',
   'src/index.js',
 ]

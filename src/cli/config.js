@@ -2,7 +2,7 @@ import { COMMAND } from '../base/version.js'
 import { ConfigError } from '../config/load.js'
 import { configureServer } from '../config/profile.js'
 import { configReference, defaultTree } from '../config/reference.js'
-import { checkUsable } from '../processes/primary/usable.js'
+import { checkUsable } from '../processes/primary/reload.js'
 import { CONFIG_FLAG } from './command.js'
 
 /** @import { Command } from './command.js' */

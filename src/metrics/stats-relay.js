@@ -2,6 +2,7 @@ import { checkCommand, runCommand } from './stats-commands.js'
 
 /** @import { Monitor, Update } from './monitor.js' */
 /** @import { StatsActions } from './stats-commands.js' */
+/** @import { StatsAnswer } from './stats-view.js' */
 
 /**
  * @typedef {{send: (message: object, done?: (error: Error | null) => void) => unknown,
@@ -101,7 +102,11 @@ export class StatsRelay {
     }
   }
 
-  /** @param {Peer} peer @param {object} message @param {() => void} [done] */
+  /**
+   * @param {Peer} peer
+   * @param {StatsAnswer} message
+   * @param {() => void} [done]
+   */
   #send(peer, message, done) {
     if (peer.isConnected()) peer.send({ type: 'stats', ...message }, () => done?.())
   }

@@ -1,9 +1,24 @@
-/** @import { Snapshot, StatsCommand, StatsMessage } from './schema.js' */
+/** @import { Hello, Snapshot, StatsCommand, StatsMessage } from './schema.js' */
 
 /** A primary that does not answer in this time hangs, ms. */
 const TIMEOUT_MS = 5000
 /** A reload waits for all workers. */
 const RELOAD_TIMEOUT_MS = 35_000
+
+/**
+ * @typedef {object} StatsRequest of a worker
+ * @property {'latest' | 'watch' | 'unwatch' | 'command'} op
+ * @property {number} [id]
+ * @property {StatsCommand} [command]
+ *
+ * @typedef {object} StatsAnswer of the primary
+ * @property {number} [id] of the request; without it, to all watches
+ * @property {Snapshot[]} [part] of the history
+ * @property {Hello} [hello]
+ * @property {Snapshot} [snapshot]
+ * @property {string | null} [error] why a command failed
+ * @property {string} [text] one line for the caller of a command
+ */
 
 /**
  * @typedef {{resolve: (answer: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout,
@@ -44,7 +59,10 @@ export class StatsView {
   #watches = new Set()
   #timeout
 
-  /** @param {(message: object) => void} send to the primary @param {number} [timeout] ms */
+  /**
+   * @param {(message: {type: 'stats'} & StatsRequest) => void} send to the primary
+   * @param {number} [timeout] ms
+   */
   constructor(send, timeout = TIMEOUT_MS) {
     this.#send = send
     this.#timeout = timeout
@@ -120,7 +138,11 @@ export class StatsView {
     }
   }
 
-  /** @param {object} request @param {number} [timeout] ms @returns {Promise<any>} */
+  /**
+   * @param {StatsRequest} request
+   * @param {number} [timeout] ms
+   * @returns {Promise<any>}
+   */
   #request(request, timeout = this.#timeout) {
     const id = ++this.#lastId
     return new Promise((resolve, reject) => {
@@ -133,7 +155,7 @@ export class StatsView {
     })
   }
 
-  /** @param {object} message */
+  /** @param {StatsRequest} message */
   #post(message) {
     this.#send({ type: 'stats', ...message })
   }

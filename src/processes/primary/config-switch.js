@@ -1,6 +1,11 @@
+/** @import { FromChild, Message, ToChild } from '../messages.js' */
+
+/** @typedef {Message<Pick<ToChild, 'prepare' | 'commit'>>} Step */
+/** @typedef {Omit<ToChild['prepare'], 'id'>} Prepared */
+
 /**
  * @typedef {object} Member a worker process that has its configuration
- * @property {(message: object) => boolean} send false if it cannot be reached any more
+ * @property {(message: Step) => boolean} send false if it cannot be reached any more
  * @property {(reason: string) => void} kill
  * @property {string} title names it in errors
  * @property {any} config last sent to it
@@ -40,7 +45,7 @@ export class ConfigSwitch {
 
   /**
    * One at a time.
-   * @param {(member: Member) => {config: any, cursorKey: string}} prepared for each worker
+   * @param {(member: Member) => Prepared} prepared for each worker
    * @param {() => void} adopt called between the two steps; if it throws, nothing changes
    * @returns {Promise<void>} when all workers use the new configuration
    * @throws {Error} nothing has changed
@@ -51,20 +56,20 @@ export class ConfigSwitch {
     return done
   }
 
-  /** @param {(member: Member) => {config: any, cursorKey: string}} prepared @param {() => void} adopt */
+  /** @param {(member: Member) => Prepared} prepared @param {() => void} adopt */
   async #run(prepared, adopt) {
     const members = [...this.#members()]
     const configs = new Map(members.map(member => [member, prepared(member)]))
     await this.#askAll(
       members,
-      member => ({ type: 'prepare', ...configs.get(member) }),
+      (member, id) => ({ type: 'prepare', id, .../** @type {Prepared} */ (configs.get(member)) }),
       (_member, refuse) => refuse('it does not answer'),
     )
     adopt()
     for (const [member, { config }] of configs) member.config = config
     await this.#askAll(
       members,
-      () => ({ type: 'commit' }),
+      (_member, id) => ({ type: 'commit', id }),
       // It would go on with the old keys. A killed process does nothing more, even if its end is reported late.
       (member, done) => {
         member.kill('stuck: it did not switch to the new configuration')
@@ -75,7 +80,8 @@ export class ConfigSwitch {
 
   /**
    * Asks those that have not ended: the end of one between the two steps is not reported again.
-   * @param {Member[]} members @param {(member: Member) => object} message
+   * @param {Member[]} members
+   * @param {(member: Member, id: number) => Step} message
    * @param {(member: Member, done: (error: string | null) => void) => void} onLate called for a worker that does not
    *   answer in time; must call `done`
    * @returns {Promise<void>} when each has answered or ended @throws {Error} the first refusal
@@ -86,7 +92,7 @@ export class ConfigSwitch {
       members
         .filter(member => living.has(member))
         .map(async member => {
-          const error = await this.#ask(member, message(member), onLate)
+          const error = await this.#ask(member, message, onLate)
           return error === null ? null : `${member.title}: ${error}`
         }),
     )
@@ -95,7 +101,8 @@ export class ConfigSwitch {
   }
 
   /**
-   * @param {Member} member @param {object} message
+   * @param {Member} member
+   * @param {(member: Member, id: number) => Step} message
    * @param {(member: Member, done: (error: string | null) => void) => void} onLate
    * @returns {Promise<string | null>} reason of a refusal; null: it has done it, or has ended
    */
@@ -108,7 +115,7 @@ export class ConfigSwitch {
         resolve(error)
       }
       this.#waiting.set(member, { id, done })
-      if (!member.send({ ...message, id })) this.ended(member)
+      if (!member.send(message(member, id))) this.ended(member)
     })
   }
 
@@ -120,7 +127,7 @@ export class ConfigSwitch {
     waiting.done(error)
   }
 
-  /** A worker has answered. @param {Member} member @param {{id: number, error: string | null}} message */
+  /** A worker has answered. @param {Member} member @param {FromChild['switched']} message */
   onMessage(member, { id, error }) {
     this.#answer(member, id, error)
   }

@@ -1,14 +1,15 @@
 import { EventEmitter } from 'node:events'
 
 /** @import { Worker } from 'node:cluster' */
-/** @import { ClientReport } from '../worker/client-reports.js' */
+/** @import { FromWorker, Handlers, ToWorker } from '../messages.js' */
 /** @import { GatewayEvents } from './gateway.js' */
-/** @import { PoolObserver } from './pool-observer.js' */
+/** @import { PoolObserver, WorkerEnd } from './worker-pool.js' */
+/** @import { WorkerProcess } from './worker-process.js' */
 
 /** Events that workers report while the program listens to one of them. */
 const OF_CLIENTS = /** @type {const} */ (['connected', 'disconnected', 'dropped'])
 
-/** The events of a gateway object, from the parts that cause them. */
+/** The events of a gateway object, from the parts that cause them. @implements {PoolObserver} */
 export class EventSource {
   /** Listeners of the program. */
   emitter = new EventEmitter()
@@ -18,7 +19,7 @@ export class EventSource {
   #reporting = false
   #broadcast
 
-  /** @param {(message: {type: 'reports', on: boolean}) => void} broadcast to all workers */
+  /** @param {(message: {type: 'reports'} & ToWorker['reports']) => void} broadcast to all workers */
   constructor(broadcast) {
     this.#broadcast = broadcast
     const check = () => setImmediate(() => this.#checkReports())
@@ -32,7 +33,7 @@ export class EventSource {
     this.#broadcast({ type: 'reports', on: wanted })
   }
 
-  /** @param {{reports: ClientReport[], dropped: number}} message of a worker */
+  /** @param {FromWorker['clients']} message */
   #onClients({ reports, dropped }) {
     for (const { event, about } of reports) {
       if (this.emitter.listenerCount(event) > 0) queueMicrotask(() => this.emitter.emit(event, about))
@@ -48,31 +49,41 @@ export class EventSource {
     if (this.emitter.listenerCount(event) > 0) setImmediate(() => this.emitter.emit(event, ...args))
   }
 
-  /** @param {PoolObserver} next is told, too @returns {PoolObserver} */
-  observer(next) {
-    return {
-      starting: process => {
-        this.owned.add(process.worker)
-        next.starting(process)
-      },
-      listening: process => {
-        next.listening(process)
-        this.emit('worker', { state: 'listening', worker: process.index, pid: process.pid })
-      },
-      draining: process => {
-        next.draining(process)
-        this.emit('worker', { state: 'draining', worker: process.index, pid: process.pid })
-      },
-      ended: (process, end) => {
-        next.ended(process, end)
-        this.emit('worker', { state: 'ended', worker: process.index, pid: process.pid, ...end })
-      },
-      message: (process, message) => {
-        if (message.type === 'clients') this.#onClients(message)
-        // Before the first client of a new worker.
-        if (message.type === 'ready-to-listen' && this.#reporting) process.send({ type: 'reports', on: true })
-        next.message(process, message)
-      },
-    }
+  /**
+   * @param {'listening' | 'draining' | 'ended'} state
+   * @param {WorkerProcess} process
+   * @param {WorkerEnd} [end]
+   */
+  #emitWorker(state, { slot, pid }, end) {
+    this.emit('worker', { state, worker: slot, pid, ...end })
+  }
+
+  /** @type {Required<PoolObserver>['starting']} */
+  starting({ worker }) {
+    this.owned.add(worker)
+  }
+
+  /** @type {Required<PoolObserver>['listening']} */
+  listening(process) {
+    this.#emitWorker('listening', process)
+  }
+
+  /** @type {Required<PoolObserver>['draining']} */
+  draining(process) {
+    this.#emitWorker('draining', process)
+  }
+
+  /** @type {Required<PoolObserver>['ended']} */
+  ended(process, end) {
+    this.#emitWorker('ended', process, end)
+  }
+
+  /** @type {Partial<Handlers<FromWorker, [WorkerProcess]>>} */
+  messages = {
+    clients: message => this.#onClients(message),
+    // Before the first client of a new worker.
+    'ready-to-listen': (_, process) => {
+      if (this.#reporting) process.send({ type: 'reports', on: true })
+    },
   }
 }

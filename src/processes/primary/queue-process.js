@@ -2,50 +2,38 @@ import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { runningConsumers } from '../../config/consumers.js'
 import { enabledRepublishers } from '../../config/republish.js'
-import { LIVENESS_TICK_MS, Liveness } from './liveness.js'
-import { RestartDelays } from './restart-delays.js'
-import { workerFlags } from './worker-flags.js'
-import { QUEUES_SLOT, workerNumber } from './worker-process.js'
+import { receive } from '../messages.js'
+import { childFlags, Forked, QUEUES_SLOT, STDIO } from './forked.js'
+import { LIVENESS_TICK_MS } from './liveness.js'
+import { RestartDelays } from './restarts.js'
 
-/** @import { ChildProcess } from 'node:child_process' */
-/** @import { Socket } from 'node:net' */
 /** @import { BrokerHost } from '../../channels/broker/embedded/host.js' */
 /** @import { Log } from '../../base/log.js' */
 /** @import { ConfigSwitch } from './config-switch.js' */
-/** @import { QueuesStart } from '../queues/main.js' */
+/** @import { FromQueues, Handlers, Message, QueuesStart, ToQueues } from '../messages.js' */
 
 const PROGRAM = fileURLToPath(new URL('../queues/main.js', import.meta.url))
-/** Descriptors: standard streams, the channel of `fork`, the bus. */
-const STDIO = /** @type {any} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
-const BUS = 4
 /** Share of `shutdown.timeout` that consumers have to finish the messages they are handling. */
 const DRAIN_SHARE = 0.5
 /** Time that republishers have to empty their queues: at most this, and this share of `shutdown.timeout`. */
 const REPUBLISH_MS = 5000
 const REPUBLISH_SHARE = 0.2
 
-/** One generation of the queue process: the child process and its state. */
-class Generation {
+/** One generation of the queue process. @extends {Forked<ToQueues>} */
+class Generation extends Forked {
   started = false
   /** Whether it was told to finish. Then its end is expected. */
   draining = false
-  /** Reason of its end, if its exit code does not tell. */
-  reason = ''
-  startedAt = Date.now()
-  // `config` and `title` are for ConfigSwitch.
-  /** @type {any} configuration last sent to it */
-  config = null
-  title = 'queue process'
   /** @type {() => void} */
   onDrained = () => {}
 
-  /** @param {number} number @param {any} config */
-  constructor(number, config) {
-    this.number = number
-    this.child = fork(PROGRAM, [], { execArgv: workerFlags(process.execArgv), stdio: STDIO })
-    this.pid = /** @type {number} */ (this.child.pid)
-    this.name = `queues (pid ${this.pid})`
-    this.liveness = new Liveness(this.pid, config.worker)
+  /**
+   * @param {number} generation
+   * @param {any} config
+   */
+  constructor(generation, config) {
+    const child = fork(PROGRAM, [], { execArgv: childFlags(process.execArgv), stdio: [...STDIO] })
+    super(child, { slot: QUEUES_SLOT, generation, title: 'queue process', name: 'queues' }, config)
     /** @type {Promise<void>} it has finished, has ended, or was too slow */
     this.drained = new Promise(resolve => (this.onDrained = () => resolve()))
     /** @type {Promise<string>} reason of its end */
@@ -55,28 +43,9 @@ class Generation {
         resolve(this.reason || (signal ? `signal ${signal}` : `exit code ${code}`))
       })
       this.child.once('error', error => {
-        if (this.pid === undefined) resolve(error.message)
+        if (!this.forked) resolve(error.message)
       })
     })
-  }
-
-  /** @returns {Socket | undefined} undefined if it could not be forked */
-  get bus() {
-    return /** @type {any} */ (this.child.stdio?.[BUS])
-  }
-
-  /** @param {object} message @returns {boolean} false if its channel is closed */
-  send(message) {
-    if (!this.child.connected) return false
-    // Its result does not matter: false may mean that the channel is congested.
-    this.child.send(message)
-    return true
-  }
-
-  /** @param {string} reason */
-  kill(reason) {
-    this.reason ||= reason
-    this.child.kill('SIGKILL')
   }
 }
 
@@ -89,14 +58,16 @@ class Generation {
  * @property {Log} log
  */
 
+/** @typedef {{messages: Partial<Handlers<FromQueues>>, ended: () => void}} QueuesObserver */
+
 /**
  * Supervises the queue process of a node, which runs consumers and republishers. Starts it when the workers listen,
  * restarts it when it dies, and drains it before the clients are disconnected. A configuration without consumers and
  * republishers has no queue process.
  */
 export class QueueProcess {
-  /** @type {(message: any) => void} gets samples, log lines, and `ended` when the process has ended */
-  onMessage = () => {}
+  /** @type {QueuesObserver | null} */
+  observer = null
   #parts
   /** @type {Generation | null} */
   #current = null
@@ -150,59 +121,49 @@ export class QueueProcess {
    * @returns {Promise<void>} when the process has started @throws {Error} if it ends before that
    */
   #fork(first) {
-    const number = workerNumber(QUEUES_SLOT, this.#generations++)
-    const generation = new Generation(number, this.#parts.config())
+    const generation = new Generation(this.#generations++, this.#parts.config())
     this.#current = generation
-    const { bus, name } = generation
+    const { bus, name, number, child } = generation
+    const { config, facts, configSwitch, host, log } = this.#parts
     // It has no clients, so surveys leave it out.
-    if (bus) this.#parts.host.attach(bus, name, number, { surveyed: false, republishes: true })
+    if (bus) host.attach(bus, name, number, { surveyed: false, republishes: true })
     return new Promise((resolve, reject) => {
-      generation.child.on('error', error => this.#parts.log.debug({ err: error }, 'channel of queues failed'))
-      generation.child.on('message', (/** @type {any} */ message) => {
-        if (message.type === 'started') {
+      /** @type {Partial<Handlers<FromQueues>>} */
+      const handlers = {
+        ready() {
+          // A process that starts during a configuration switch would miss its outcome.
+          configSwitch().idle.then(() => {
+            generation.config = config()
+            generation.send({ type: 'start', ...facts(), config: config(), number, first })
+          })
+        },
+        started: () => {
           generation.started = true
           generation.liveness.listens()
           this.#failures = 0
           resolve()
-        }
-        this.#handle(generation, message, first)
+        },
+        failed({ message }) {
+          generation.reason = message
+        },
+        switched: message => configSwitch().onMessage(generation, message),
+        drained: () => generation.onDrained(),
+        sample: ({ debugged }) => generation.liveness.heard(debugged),
+      }
+      child.on('error', error => log.debug({ err: error }, 'channel of queues failed'))
+      child.on('message', (/** @type {Message<FromQueues>} */ message) => {
+        receive(handlers, message)
+        receive(this.observer?.messages ?? {}, message)
       })
       generation.ended.then(reason => {
-        this.#parts.configSwitch().ended(generation)
+        configSwitch().ended(generation)
         if (this.#current === generation) this.#current = null
-        this.onMessage({ type: 'ended' })
+        this.observer?.ended()
         reject(new Error(reason))
         if (this.#stopping || generation.draining || (first && !generation.started)) return
         this.#restart(generation, reason)
       })
     })
-  }
-
-  /** @param {Generation} generation @param {any} message @param {boolean} first */
-  #handle(generation, message, first) {
-    const { config, facts, configSwitch } = this.#parts
-    switch (message.type) {
-      case 'ready':
-        // A process that starts during a configuration switch would miss its outcome.
-        configSwitch().idle.then(() => {
-          generation.config = config()
-          const { number } = generation
-          generation.send({ type: 'start', ...facts(), config: config(), number, first })
-        })
-        break
-      case 'switched':
-        configSwitch().onMessage(generation, message)
-        break
-      case 'failed':
-        generation.reason = message.message
-        break
-      case 'drained':
-        generation.onDrained()
-        break
-      default:
-        if (message.type === 'sample') generation.liveness.heard(message.debugged)
-        this.onMessage(message)
-    }
   }
 
   /** @param {Generation} generation that died @param {string} reason */
@@ -285,7 +246,7 @@ export class QueueProcess {
     await last.ended
   }
 
-  /** @param {object} message */
+  /** @param {Message<ToQueues>} message */
   send(message) {
     this.#current?.send(message)
   }

@@ -1,27 +1,18 @@
-// The primary process of a gateway, started by serve.js for `halley serve` and by src/index.js for embedding
-// programs. It may import every folder but cli/ and worker/ (workers are forked, not imported); only cli/ imports it.
-// worker-pool.js    forks one worker per core, replaces dead ones, hosts the embedded broker, drains on shutdown
-// reload.js         reads the configuration again: checks it whole, then all workers switch at once (config-switch.js)
-// telemetry.js      merges the workers' samples once a second; CSV file, stats socket, log lines, GC schedule
-// service-manager.js  tells systemd when the gateway is ready, reloads, ends, and that it is alive
-// terminal-view.js  runs the dashboard of `npm start` as a child process: its failure never ends the gateway
+// The gateway of `halley serve`: signals, the terminal and systemd around primary.js.
 
 import { closeSync, openSync } from 'node:fs'
-import { createLog, LogOutput, levelOf } from '../../base/log.js'
 import { isLoopback } from '../../config/profile.js'
 import { collector } from '../../metrics/heap-trim.js'
-import { Reload } from './reload.js'
+import { openLog, Primary } from './primary.js'
 import { ServiceManager } from './service-manager.js'
-import { Telemetry } from './telemetry.js'
 import { TerminalView } from './terminal-view.js'
-import { checkReload } from './usable.js'
-import { WorkerPool } from './worker-pool.js'
 
 /** @import { Logger } from 'pino' */
+/** @import { LogOutput } from '../../base/log.js' */
+/** @import { WorkerPool } from './worker-pool.js' */
 
 /** Time for a reader of the log that is behind, at the end, ms. */
 const DRAIN_TIMEOUT_MS = 500
-const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2'])
 
 /**
  * @typedef {object} PrimaryStart
@@ -30,111 +21,75 @@ const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2']
  * @property {'development' | 'configured'} profile
  * @property {string} generatedKey of the development profile, '' if none
  * @property {string} ended the variables that ended the development profile, '' if none
- * @property {() => {config: any, warnings: string[]}} [reload] reads the configuration again
+ * @property {() => {config: any, warnings: string[]}} reload reads the configuration again
  * @property {boolean} [dashboard] show a dashboard if the standard streams are a terminal
  */
 
 /** @param {PrimaryStart} start @returns {Promise<void>} when every worker listens */
 export async function startPrimary(start) {
-  const { config: given, warnings, generatedKey, reload, dashboard = false } = start
+  const { config, generatedKey, reload: read, dashboard = false } = start
   const terminal = Boolean(process.stdout.isTTY)
-  const output = new LogOutput(given.log, terminal)
-  output.check()
-  const log = createLog(given.log, output)
-  for (const warning of warnings) log.warn(warning)
+  const opened = openLog(start, terminal)
+  const { log } = opened
+  const output = /** @type {LogOutput} */ (opened.output)
   const { env, pid } = process
-  const service = new ServiceManager({
-    env,
-    pid,
-    log,
-    healthy: () => pool.slots.some(({ current }) => current?.listening),
-  })
-  let signals = 0
-  // Until there is a pool nothing can be reloaded or replaced. A snapshot that is being taken over would be lost.
-  const { type, memory } = given.engine
+  /** @type {Primary | null} */
+  let primary = null
+  const service = new ServiceManager({ env, pid, log, healthy: () => primary?.healthy === true })
+  // A snapshot that is being taken over would be lost.
+  const { type, memory } = config.engine
   const takesOver = type === 'memory' && memory.snapshot_file !== ''
-  const early = (/** @type {string} */ signal) => {
-    if (signal === 'SIGUSR2' || (signal === 'SIGHUP' && !(terminal && terminalGone()))) return
-    if (++signals > 1 || !takesOver) process.exit(signals - 1)
-  }
-  for (const signal of SIGNALS) process.on(signal, early)
-  const pool = await WorkerPool.create(given, log, terminal)
-  /** @type {TerminalView | null} */
-  let view = null
-  const end = async () => {
-    if (++signals > 1) {
+  /** Requests to end before there is a gateway. */
+  let early = 0
+  const end = () => {
+    if (primary === null) {
+      if (++early > 1 || !takesOver) process.exit(early - 1)
+    } else if (primary.stopping) {
       log.warn('second signal: the gateway ends at once')
-      pool.kill()
+      primary.pool.kill()
       process.exit(1)
-    }
-    service.stopping()
-    telemetry.stopping()
-    // Later log lines must appear in the terminal: free it first.
-    await view?.end()
-    log.info('shutting down')
-    const clean = await pool.stop()
-    await telemetry.close()
-    if (clean) log.info('bye')
-    else log.error('shutdown.timeout has passed: the remaining workers were killed')
-    await output.drained(DRAIN_TIMEOUT_MS)
-    process.exit(clean ? 0 : 1)
+    } else primary.stop()
   }
-  /** Unlike a second signal, a second call does not kill the workers. */
-  const stop = () => {
-    if (signals === 0) end()
-  }
-  const reloads = reload
-    ? new Reload({
-        pool,
-        log,
-        read: reload,
-        check: (next, now, signal) => checkReload(next, now, log, signal),
-        service,
-        applied: config => {
-          log.level = levelOf(config.log)
-          telemetry.reloaded(config)
-        },
-      })
-    : null
-  const onReload = reloads ? () => reloads.request() : null
-  const telemetry = new Telemetry({ pool, log, output, onStop: stop, onReload })
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
   process.on('SIGUSR2', () => {
-    if (!pool.restarting) pool.rollingRestart('SIGUSR2')
+    if (primary !== null && !primary.pool.restarting) primary.pool.rollingRestart('SIGUSR2')
   })
   process.on('SIGHUP', () => {
     if (terminal && terminalGone()) {
       // Writing to a closed terminal fails. SIGHUP may arrive twice: from the kernel and from the shell.
       output.shown = false
-      return stop()
+      if (primary === null) end()
+      else primary.stop()
     }
     // It logs its failure itself.
-    reloads?.request().catch(() => {})
+    else primary?.reload().catch(() => {})
   })
 
-  // Not earlier: a signal without a listener would end the process.
-  for (const signal of SIGNALS) process.off(signal, early)
-  if (signals > 0) {
-    signals = 0
-    return end()
+  primary = await Primary.create({ config, log, output, terminal, read, service })
+  const { pool, telemetry } = primary
+  /** @type {TerminalView | null} */
+  let view = null
+  primary.onStopping = async () => {
+    service.stopping()
+    // Later log lines must appear in the terminal: free it first.
+    await view?.end()
+    log.info('shutting down')
   }
-  await pool.start()
-  await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
+  primary.onStopped = async clean => {
+    if (clean) log.info('bye')
+    else log.error('shutdown.timeout has passed: the remaining workers were killed')
+    await output.drained(DRAIN_TIMEOUT_MS)
+    process.exit(clean ? 0 : 1)
+  }
+  if (early > 0) return primary.stop()
+  await primary.start()
   announce(pool, start, log, terminal)
   service.ready()
   // Collects the garbage of the start: V8 gives memory back 8 s after a collection, here about 8 MB.
   collector()('major')
-  const { TERM } = process.env
-  if (
-    !dashboard ||
-    !terminal ||
-    TERM === 'dumb' ||
-    !process.stdin.isTTY ||
-    telemetry.socket === null ||
-    signals > 0
-  )
-    return
+  const shown = dashboard && terminal && env.TERM !== 'dumb' && process.stdin.isTTY
+  if (!shown || telemetry.socket === null || primary.stopping) return
   view = new TerminalView(
     telemetry.socket,
     { ...env, HALLEY_GENERATED_KEY: generatedKey },
@@ -142,9 +97,9 @@ export async function startPrimary(start) {
       telemetry.hold(false)
       if (terminalGone()) return
       if (fault !== '') log.error(`the dashboard failed: ${fault}; the gateway keeps running`)
-      else if (!requested && signals === 0)
+      else if (!requested && !primary.stopping)
         log.info({ url: pool.url }, 'dashboard closed; the gateway keeps running')
-      if (requested) stop()
+      if (requested) primary.stop()
     },
   )
   telemetry.hold(true)

@@ -15,8 +15,9 @@ import { StatsSocket } from '../../metrics/stats-socket.js'
 /** @import { Logger } from 'pino' */
 /** @import { LogOutput } from '../../base/log.js' */
 /** @import { Counts } from '../../metrics/schema.js' */
-/** @import { PoolObserver } from './pool-observer.js' */
-/** @import { WorkerPool } from './worker-pool.js' */
+/** @import { FromQueues, FromWorker, Handlers, ToWorker } from '../messages.js' */
+/** @import { PoolObserver, WorkerPool } from './worker-pool.js' */
+/** @import { WorkerProcess } from './worker-process.js' */
 
 /** The primary serves no clients: its event-loop ticks are measured less often than a worker's, ms. */
 const PRIMARY_RESOLUTION_MS = 50
@@ -56,10 +57,10 @@ export class Telemetry {
    * @param {object} options @param {WorkerPool} options.pool not started yet @param {Logger} options.log
    * @param {LogOutput | null} options.output null if the log belongs to the embedding program
    * @param {() => void} options.onStop called when a stats client stops the gateway
-   * @param {(() => Promise<string>) | null} [options.onReload] reloads the configuration; null: it cannot be reloaded
-   * @param {() => Counts | null} [options.ownCounts] of the primary's server API, since the last call
+   * @param {() => Promise<string>} options.onReload reloads the configuration
+   * @param {() => Counts | null} options.ownCounts of the primary's server API, since the last call
    */
-  constructor({ pool, log, output, onStop, onReload = null, ownCounts = () => null }) {
+  constructor({ pool, log, output, onStop, onReload, ownCounts }) {
     this.#pool = pool
     this.#log = log
     this.#output = output
@@ -110,16 +111,12 @@ export class Telemetry {
       gc: (/** @type {number | null} */ worker) => this.#collect(worker),
       restart: (/** @type {number | null} */ worker) => this.#restart(worker),
       stop: () => this.#onStop(),
-      reload: () => {
-        if (onReload === null)
-          throw new Error('the program that has started this gateway gave it its configuration')
-        return onReload()
-      },
+      reload: onReload,
       log: (/** @type {(line: string) => void} */ reader) => this.#readLog(reader),
     }
     this.#relay = new StatsRelay(this.#monitor, this.#actions)
-    pool.observer = this
-    pool.queues.onMessage = message => this.#ofQueues(message)
+    pool.observers.push(this)
+    pool.queues.observer = { messages: this.#ofQueues, ended: () => this.#queues.ended() }
   }
 
   /** Path of the stats socket; null if there is none. */
@@ -205,13 +202,13 @@ export class Telemetry {
 
   // Events of the worker pool
 
-  /** @type {PoolObserver['starting']} */
+  /** @type {Required<PoolObserver>['starting']} */
   starting({ slot }) {
     // The next generation starts while the current one serves clients.
     if (!this.#pool.slots[slot].current?.listening) this.#monitor.workerState(slot, 'starting')
   }
 
-  /** @type {PoolObserver['listening']} */
+  /** @type {Required<PoolObserver>['listening']} */
   listening({ slot, pid }) {
     this.#monitor.workerState(slot, 'up', false, pid)
     const text = `worker ${slot} is listening`
@@ -220,14 +217,14 @@ export class Telemetry {
     this.#pool.sendTo(slot, this.#logging)
   }
 
-  /** @type {PoolObserver['draining']} */
+  /** @type {Required<PoolObserver>['draining']} */
   draining({ slot, pid }) {
     this.#monitor.workerDrains(slot, pid)
     const text = `worker ${slot} is being replaced: the clients of the old process leave it`
     this.#monitor.event({ level: 'info', kind: 'worker_draining', text, worker: slot })
   }
 
-  /** @type {PoolObserver['ended']} */
+  /** @type {Required<PoolObserver>['ended']} */
   ended({ slot, pid, worker }, { reason, died }) {
     this.#relay.remove(worker)
     this.#monitor.processEnded(pid)
@@ -241,33 +238,22 @@ export class Telemetry {
     })
   }
 
-  /** @type {PoolObserver['message']} */
-  message({ slot, pid, worker }, message) {
-    switch (message.type) {
-      case 'ready-to-listen':
-        this.#monitor.processBegins(pid, message.rss)
-        break
-      case 'sample':
-        this.#monitor.addSample(slot, message.sample)
-        break
-      case 'redis':
-        this.#monitor.redisState(slot, message.up)
-        break
-      case 'stats':
-        this.#relay.onMessage(worker, message)
-        break
-      case 'log':
-        this.#addLine(message.line)
-    }
+  /** @type {Partial<Handlers<FromWorker, [WorkerProcess]>>} */
+  messages = {
+    'ready-to-listen': ({ rss }, { pid }) => this.#monitor.processBegins(pid, rss),
+    sample: ({ sample }, { slot }) => this.#monitor.addSample(slot, sample),
+    redis: ({ up }, { slot }) => this.#monitor.redisState(slot, up),
+    stats: (message, { worker }) => this.#relay.onMessage(worker, message),
+    log: ({ line }) => this.#addLine(line),
   }
 
-  /** A message of the queue process. @param {any} message */
-  #ofQueues({ type, sample, line }) {
-    if (type === 'log') this.#addLine(line)
-    if (type === 'ended') this.#queues.ended()
-    if (type !== 'sample') return
-    this.#monitor.lost.push(sample.counts)
-    this.#queues.update(sample.process.pid, sample, sample.counts.api_errors)
+  /** @type {Partial<Handlers<FromQueues>>} */
+  #ofQueues = {
+    log: ({ line }) => this.#addLine(line),
+    sample: ({ sample }) => {
+      this.#monitor.lost.push(sample.counts)
+      this.#queues.update(sample.process.pid, sample, sample.counts.api_errors)
+    },
   }
 
   // Commands of stats clients
@@ -298,7 +284,7 @@ export class Telemetry {
     this.#forward()
   }
 
-  /** The message that sets where workers write log lines. @returns {{type: 'log', shown: boolean, forward: boolean}} */
+  /** The message that sets where workers write log lines. @returns {{type: 'log'} & ToWorker['log']} */
   get #logging() {
     return { type: 'log', shown: !this.#held, forward: this.#held || this.#readers.size > 0 }
   }

@@ -1,36 +1,80 @@
 // The worker processes of a gateway and the embedded broker that they share.
 
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import { LifecycleLog } from '../../backends/lifecycle/index.js'
+import { packageVersion } from '../../base/version.js'
 import { BrokerHost, connectWithin } from '../../channels/broker/embedded/host.js'
 import { checkEngine } from '../../channels/broker/index.js'
 import { deriveCursorKey } from '../../clients/transport/uni-poll/cursor.js'
 import { withChanges } from '../../config/changes.js'
 import { defaultWorkers } from '../../metrics/control-groups.js'
+import { receive } from '../messages.js'
 import { probePorts, urlOf } from './address.js'
-import { balance } from './balance.js'
 import { ConfigSwitch } from './config-switch.js'
 import { KeySets } from './key-sets.js'
 import { LIVENESS_TICK_MS } from './liveness.js'
-import { newNodeIdentity } from './node-identity.js'
-import { NO_OBSERVER } from './pool-observer.js'
 import { QueueProcess } from './queue-process.js'
-import { RestartDelays } from './restart-delays.js'
-import { RollingRestart } from './rolling-restart.js'
+import { RestartDelays, RollingRestart } from './restarts.js'
 import { Slot } from './slot.js'
 import { WorkerProcess } from './worker-process.js'
 
 /** @import { Logger } from 'pino' */
 /** @import { NodeIdentity } from '../../backends/api/context.js' */
 /** @import { Log } from '../../base/log.js' */
-/** @import { PoolObserver } from './pool-observer.js' */
+/** @import { WorkerSample } from '../../metrics/schema.js' */
+/** @import { FromWorker, Handlers, Message, ToChild, ToWorker } from '../messages.js' */
+
+/**
+ * @typedef {object} WorkerEnd
+ * @property {string} reason
+ * @property {boolean} died while it served clients, or instead of beginning to
+ *
+ * @typedef {object} PoolObserver receives worker events
+ * @property {(process: WorkerProcess) => void} [starting]
+ * @property {(process: WorkerProcess) => void} [listening]
+ * @property {(process: WorkerProcess) => void} [draining] its successor listens
+ * @property {(process: WorkerProcess, end: WorkerEnd) => void} [ended]
+ * @property {Partial<Handlers<FromWorker, [WorkerProcess]>>} [messages] handled after the pool
+ */
+
+/** A worker rests above this multiple of the mean of those that accept, plus a number that is no burden for any. */
+const SHARE = 1.25
+const FEW = 64
+
+/** @param {any} config @returns {NodeIdentity} a new one for each start */
+export const newNodeIdentity = ({ http_server, node }) => ({
+  uid: randomUUID(),
+  name: node.name || `${hostname()}_${http_server.port}`,
+  version: packageVersion(),
+  startedAt: Date.now(),
+})
+
+/**
+ * Which workers leave new connections to others, of those that share a listening socket. The kernel wakes all of them
+ * for a connection, and the first one gets it. Under load that is even; at a few connections a second the same worker
+ * may win most times. A worker that refuses connections, because it is overloaded or out of descriptors, is no one
+ * to leave them to. At least one of the others accepts: none can all be above their mean.
+ *
+ * @param {(Pick<WorkerSample, 'accepting' | 'overload' | 'connections'> | null)[]} samples the last one of each worker
+ *   that lives; null: none yet
+ * @returns {boolean[]} by worker
+ */
+export function resting(samples) {
+  const counts = samples.flatMap(sample =>
+    sample?.accepting && sample.overload === null ? [sample.connections.open] : [],
+  )
+  const mean = counts.reduce((sum, count) => sum + count, 0) / counts.length
+  const limit = SHARE * mean + FEW
+  return samples.map(sample => sample !== null && sample.connections.open > limit)
+}
 
 /** Forks the workers, replaces them one by one or when they die, drains and ends them. */
 export class WorkerPool {
   /** Socket server of the workers, once one listens: uws or node, and why it is not uws although that was wanted. */
   server = { driver: '', fallback: '' }
-  /** @type {PoolObserver} set it before `start` */
-  observer = NO_OBSERVER
+  /** @type {PoolObserver[]} to be added before `start` */
+  observers = []
   /** Whether new workers start without log lines on standard output. */
   quiet = false
   /** @type {LifecycleLog | null} */
@@ -150,45 +194,43 @@ export class WorkerPool {
     if (this.#stopping) throw new Error('the gateway ends')
     const process = new WorkerProcess(slot.index, slot.generations++, this.config, this.lifecycle)
     this.#processes.add(process)
-    this.observer.starting(process)
+    for (const observer of this.observers) observer.starting?.(process)
     process.onBlocked = hook => this.#log.warn({ worker: slot.index, hook }, 'a hook blocks its worker')
     const { worker, number, bus } = process
     if (bus) this.#host.attach(bus, process.name, number)
-    worker.on('message', message => this.#onMessage(slot, process, message))
+    worker.on('message', message => this.#onMessage(process, message))
     worker.on('error', error => this.#log.debug({ err: error, worker: slot.index }, 'worker channel failed'))
     process.onEnd((code, signal) => this.#onExit(slot, process, code, signal))
     return process
   }
 
-  /** @param {Slot} slot @param {WorkerProcess} process @param {any} message */
-  #onMessage(slot, process, message) {
-    switch (message.type) {
-      case 'ready':
-        // Not in the middle of a switch, whose outcome it would miss.
-        this.#switch.idle.then(() => this.#sendStart(process))
-        break
-      case 'switched':
-        this.#switch.onMessage(process, message)
-        break
-      case 'listening':
-        this.server = message.server
-        if (this.#processes.has(process)) this.#onListening(slot, process)
-        break
-      case 'jwks':
-        this.#keySets.add(message)
-        break
-      case 'failed':
-        process.reason = message.message
-        this.#started?.(new Error(message.message))
-        break
-      case 'open':
-        process.open = message.count
-        this.#sendCounts(process)
-        break
-      default:
-        if (message.type === 'sample') process.sampled(message)
-        this.observer.message(process, message)
-    }
+  /** @type {Partial<Handlers<FromWorker, [WorkerProcess]>>} */
+  #handlers = {
+    ready: (_, process) => {
+      // Not in the middle of a switch, whose outcome it would miss.
+      this.#switch.idle.then(() => this.#sendStart(process))
+    },
+    switched: (message, process) => this.#switch.onMessage(process, message),
+    listening: ({ server }, process) => {
+      this.server = server
+      if (this.#processes.has(process)) this.#onListening(process)
+    },
+    jwks: keys => this.#keySets.add(keys),
+    failed: ({ message }, process) => {
+      process.reason = message
+      this.#started?.(new Error(message))
+    },
+    open: ({ count }, process) => {
+      process.open = count
+      this.#sendCounts(process)
+    },
+    sample: (message, process) => process.sampled(message),
+  }
+
+  /** @param {WorkerProcess} process @param {Message<FromWorker>} message */
+  #onMessage(process, message) {
+    receive(this.#handlers, message, process)
+    for (const { messages = {} } of this.observers) receive(messages, message, process)
   }
 
   /** @param {WorkerProcess} process */
@@ -204,18 +246,19 @@ export class WorkerPool {
     })
   }
 
-  /** Not after its end, when messages may still arrive. @param {Slot} slot @param {WorkerProcess} process */
-  #onListening(slot, process) {
+  /** Not after its end, when messages may still arrive. @param {WorkerProcess} process */
+  #onListening(process) {
+    const slot = this.slots[process.slot]
     process.listens()
     this.#log.debug({ worker: slot.index, pid: process.pid }, 'worker listens')
     const previous = slot.onListening(process)
     if (previous) {
-      this.observer.draining(previous)
+      for (const observer of this.observers) observer.draining?.(previous)
       previous.drain(this.config.shutdown, false)
     }
     this.#checkReadiness()
     this.#sendReadiness()
-    this.observer.listening(process)
+    for (const observer of this.observers) observer.listening?.(process)
     // It missed messages sent while it started.
     process.send({ type: 'elsewhere', count: this.#open - process.open })
     if (this.#started && this.slots.every(({ current }) => current?.listening))
@@ -225,9 +268,14 @@ export class WorkerPool {
       )
   }
 
-  /** To all workers. @param {object} message */
-  broadcast(message) {
+  /** @param {Message<ToWorker>} message */
+  sendToAll(message) {
     for (const process of this.#processes) process.send(message)
+  }
+
+  /** Sends a message to all workers and to the queue process. @param {Message<Pick<ToChild, 'gc' | 'log'>>} message */
+  broadcast(message) {
+    this.sendToAll(message)
     this.queues.send(message)
   }
 
@@ -241,7 +289,7 @@ export class WorkerPool {
 
   #sendReadiness() {
     // The admin endpoints count wrong keys in the first slot's worker.
-    this.broadcast({ type: 'workers', ready: this.#ready, first: this.slots[0].current?.number ?? 0 })
+    this.sendToAll({ type: 'workers', ready: this.#ready, first: this.slots[0].current?.number ?? 0 })
   }
 
   get #open() {
@@ -255,7 +303,7 @@ export class WorkerPool {
       if (process !== changed) process.send({ type: 'elsewhere', count: total - process.open })
   }
 
-  /** @param {number} index @param {object} message @returns {boolean} false if that worker is not running */
+  /** @param {number} index @param {Message<ToWorker>} message @returns {boolean} false if that worker is not running */
   sendTo(index, message) {
     return this.slots[index]?.current?.send(message) ?? false
   }
@@ -293,14 +341,14 @@ export class WorkerPool {
     this.#switch.ended(process)
     process.exited(reason, clean)
     if (this.#stopping) {
-      this.observer.ended(process, { reason: 'stopped', died: false })
+      for (const observer of this.observers) observer.ended?.(process, { reason: 'stopped', died: false })
       if (this.#processes.size === 0) this.#ended?.()
       return
     }
     const died = slot.onExit(process)
     this.#checkReadiness()
     this.#sendCounts(process)
-    this.observer.ended(process, { reason, died })
+    for (const observer of this.observers) observer.ended?.(process, { reason, died })
     if (draining && !clean)
       this.#log.warn({ worker: slot.index, reason }, 'worker died while its clients left')
     if (died) this.#replaceDead(slot, process, listening, reason)
@@ -330,7 +378,18 @@ export class WorkerPool {
     }
     this.queues.tick(stuck)
     this.#checkReadiness()
-    if (this.server.driver === 'node') balance([...this.#processes])
+    if (this.server.driver === 'node') this.#balance()
+  }
+
+  /** Tells workers that share a listening socket when to rest, and when to accept again. */
+  #balance() {
+    const healthy = [...this.#processes].filter(({ healthy }) => healthy)
+    const rest = resting(healthy.map(({ sample }) => sample))
+    healthy.forEach((process, at) => {
+      if (process.resting === rest[at]) return
+      process.resting = rest[at]
+      process.send({ type: 'rest', on: rest[at] })
+    })
   }
 
   /** Whether the gateway ends. */

@@ -1,21 +1,17 @@
 import cluster from 'node:cluster'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { Liveness } from './liveness.js'
-import { workerFlags } from './worker-flags.js'
+import { childFlags, Forked, STDIO } from './forked.js'
 
+/** @import { ChildProcess } from 'node:child_process' */
 /** @import { Worker } from 'node:cluster' */
-/** @import { Socket } from 'node:net' */
 /** @import { Blocks } from '../../backends/hooks/watch.js' */
 /** @import { LifecycleLog } from '../../backends/lifecycle/index.js' */
 /** @import { WorkerSample } from '../../metrics/schema.js' */
-/** @import { WorkerStart } from '../messages.js' */
+/** @import { ToWorker, WorkerStart } from '../messages.js' */
 
-/**
- * Descriptors of a worker: standard streams, the channel of `cluster`, the bus. Then those that not every worker has.
- */
-const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
-const [BUS, LIFECYCLE, WATCH] = [4, 5, 6]
+/** Descriptors that not every worker has. */
+const [LIFECYCLE, WATCH] = [5, 6]
 const PROGRAM = fileURLToPath(new URL('../worker/main.js', import.meta.url))
 
 /**
@@ -39,8 +35,7 @@ function fork(lifecycle, watched) {
   const own = {
     exec: PROGRAM,
     args: [],
-    // Each worker has its own heap, so heap flags apply unchanged.
-    execArgv: workerFlags(process.execArgv),
+    execArgv: childFlags(process.execArgv),
     stdio,
   }
   const forks = /** @type {{settings: any, schedulingPolicy: number}} */ (cluster)
@@ -53,34 +48,13 @@ function fork(lifecycle, watched) {
   }
 }
 
-/** Slots of a node: those of workers, and one. */
-const SLOTS = 1024
-/** The slot of the queue process, beyond those of workers. */
-export const QUEUES_SLOT = SLOTS - 1
-/** Generations of a slot before their numbers are used again. */
-const GENERATIONS = 2 ** 22 - 1
-
-/**
- * The number of a worker process, by which calls and session ids name it: slot and generation, 32 bits.
- * @param {number} slot @param {number} generation from 0
- */
-export function workerNumber(slot, generation) {
-  return (1 + (generation % GENERATIONS)) * SLOTS + slot
-}
-
-/** @param {number} number of a worker process @returns {number} its slot */
-export function slotOf(number) {
-  return number % SLOTS
-}
-
 /** Share of `shutdown.timeout` in which clients are let go, unless `shutdown.drain` is set. */
 const DRAIN_SHARE = 1 / 3
 /** Share of it after which a worker ends although a request is unanswered. */
 const ANSWER_SHARE = 0.8
 
-/** One generation of a worker: a process in a slot. */
-export class WorkerProcess {
-  startedAt = Date.now()
+/** One generation of a worker: a process in a slot. @extends {Forked<ToWorker>} */
+export class WorkerProcess extends Forked {
   listening = false
   /** It accepts no connections any more and lets its clients go. */
   draining = false
@@ -90,12 +64,8 @@ export class WorkerProcess {
   sample = null
   /** Whether it leaves new connections to the other workers. */
   resting = false
-  /** Reason of its end, where its exit code does not say it. */
-  reason = ''
   /** Whether it has ended as it should, after all that it had to do. */
   clean = false
-  /** @type {any} last sent to it */
-  config = null
   /** @type {(failure: string) => void} */
   #onStarted = () => {}
   #onEnded = () => {}
@@ -111,8 +81,14 @@ export class WorkerProcess {
    * @param {LifecycleLog | null} lifecycle reads its events
    */
   constructor(slot, generation, config, lifecycle) {
+    const worker = fork(lifecycle !== null, config.hooks.module !== '' && config.worker.liveness_timeout > 0)
+    super(
+      /** @type {ChildProcess} */ (worker.process),
+      { slot, generation, title: `worker ${slot}`, name: `${slot}` },
+      config,
+    )
     this.slot = slot
-    this.number = workerNumber(slot, generation)
+    this.worker = worker
     /** @type {Promise<string>} '' when it listens, or why it ended before that */
     this.started = new Promise(resolve => {
       this.#onStarted = resolve
@@ -121,14 +97,7 @@ export class WorkerProcess {
     this.ended = new Promise(resolve => {
       this.#onEnded = () => resolve()
     })
-    this.worker = fork(lifecycle !== null, config.hooks.module !== '' && config.worker.liveness_timeout > 0)
-    /** Whether there is a process: not without free descriptors, or at a limit of processes. */
-    this.forked = this.worker.process.pid !== undefined
-    this.pid = /** @type {number} */ (this.worker.process.pid)
-    /** For log lines of the broker. */
-    this.name = `${slot} (pid ${this.pid})`
-    this.liveness = new Liveness(this.pid, config.worker)
-    const events = this.#pipe(LIFECYCLE)
+    const events = this.pipe(LIFECYCLE)
     this.#logsLifecycle = events !== null
     if (events !== null)
       lifecycle?.attach(
@@ -136,7 +105,7 @@ export class WorkerProcess {
         slot,
         this.ended.then(() => this),
       )
-    const blocks = this.#pipe(WATCH)
+    const blocks = this.pipe(WATCH)
     this.#watched = blocks !== null
     if (blocks !== null) {
       const lines = createInterface({ input: blocks })
@@ -145,31 +114,11 @@ export class WorkerProcess {
     }
   }
 
-  /** @param {number} fd of the worker @returns {Socket | null} null if it has none, or could not be forked */
-  #pipe(fd) {
-    return this.forked ? /** @type {any} */ (this.worker.process.stdio?.[fd] ?? null) : null
-  }
-
   /** @param {Blocks} blocks */
   #blocked({ runs, waits }) {
     const waiting = waits.length > 0 ? `; these have not answered yet: ${waits.join(', ')}` : ''
     this.#blockedBy = runs === '' ? waiting : `; it runs the ${runs}`
     if (runs !== '' && !this.liveness.debugged) this.onBlocked(runs)
-  }
-
-  /** Index of its slot, for events. */
-  get index() {
-    return this.slot
-  }
-
-  /** Names it in errors of ConfigSwitch. */
-  get title() {
-    return `worker ${this.slot}`
-  }
-
-  /** @returns {Socket | undefined} undefined if it could not be forked */
-  get bus() {
-    return /** @type {any} */ (this.worker.process.stdio?.[BUS])
   }
 
   /** Whether it accepts connections and answers. */
@@ -220,13 +169,6 @@ export class WorkerProcess {
     })
   }
 
-  /** @param {object} message @returns {boolean} false if it cannot be reached any more */
-  send(message) {
-    if (!this.worker.isConnected()) return false
-    this.worker.send(message)
-    return true
-  }
-
   /**
    * Lets its clients go and ends it.
    * @param {{drain: number, timeout: number}} shutdown time for its clients, and for everything, ms
@@ -246,12 +188,5 @@ export class WorkerProcess {
   /** It stands still. @param {string} reason */
   stuck(reason) {
     this.kill(`stuck: ${reason}${this.#blockedBy}`)
-  }
-
-  /** @param {string} reason */
-  kill(reason) {
-    this.reason ||= reason
-    // Without a process of its own Node.js would kill the whole process group.
-    if (this.forked) this.worker.process.kill('SIGKILL')
   }
 }

@@ -1,18 +1,14 @@
 // The queue process of a node, forked by the primary (primary/queue-process.js) if a consumer or republisher is
 // enabled: it takes messages from queues and runs them as server API calls, and sends accepted publications to queues.
 // It listens to no port and serves no client. This folder assembles the process, without other logic; it may import
-// every folder but worker/, primary/ and cli/.
-// Messages of the primary: start, prepare, commit, drain (pull no more, finish what runs), end, log, gc. It ends with
-// the primary.
+// every folder but worker/, primary/ and cli/. It ends with the primary.
 
-import { url as inspectorUrl } from 'node:inspector'
 import { NodeInfo } from '../../backends/api/info.js'
 import { Publisher } from '../../backends/api/publish.js'
 import { Consumers } from '../../backends/queues/consumers.js'
 import { clusterOrigin } from '../../backends/queues/origin.js'
 import { loadRepublishers, Republishers } from '../../backends/queues/republishers.js'
-import { crash, forwardLine, runChild } from '../../base/child-process.js'
-import { createLog, LimitedLog, LogOutput, levelOf } from '../../base/log.js'
+import { LimitedLog, levelOf } from '../../base/log.js'
 import { openBus } from '../../channels/broker/bus.js'
 import { newEpoch } from '../../channels/broker/epoch.js'
 import { createBroker, loadEngine } from '../../channels/broker/index.js'
@@ -22,18 +18,11 @@ import { noBatchCounts } from '../../metrics/batch-stats.js'
 import { collector } from '../../metrics/heap-trim.js'
 import { ProcessSampler, residentMemory } from '../../metrics/process-sample.js'
 import { Traffic } from '../../metrics/traffic.js'
+import { crash, handle, openLog, runChild, send, sendSample, switchConfig } from '../child.js'
 
 /** @import { ApiContext, NodeIdentity } from '../../backends/api/context.js' */
 /** @import { BrokerEvents } from '../../channels/broker/contract.js' */
-
-/**
- * @typedef {object} QueuesStart the first message
- * @property {'start'} type @property {any} config @property {number} number of the process, as of a worker
- * @property {NodeIdentity} node
- * @property {boolean} terminal
- * @property {boolean} quiet log lines go to the primary, not to standard output
- * @property {boolean} first the gateway starts: a server out of reach ends it
- */
+/** @import { Handlers, QueuesStart, ToQueues } from '../messages.js' */
 
 /** Maximum wait for the engine, ms; then messages are tried until it is there. */
 const ENGINE_TIMEOUT_MS = 2000
@@ -54,32 +43,21 @@ const surveyed = node => op => {
 
 /** @param {QueuesStart} start */
 async function run(start) {
-  const { node, number, terminal, quiet, first } = start
+  const { node, number, first } = start
   let { config } = start
   let rules = new ChannelRules(config)
-  const output = new LogOutput(config.log, terminal)
-  output.shown = !quiet
-  if (quiet) output.forward = forwardLine
-  const fullLog = createLog(config.log, output, { process: 'queues' })
+  const { output, log: fullLog } = openLog(start, { process: 'queues' })
   const log = new LimitedLog(fullLog)
-  /** @type {{config: any, rules: ChannelRules} | null} */
-  let prepared = null
-  // Before anything is awaited: a reload must reach a process that is still starting.
-  process.on('message', (/** @type {any} */ { type, id, config: next }) => {
-    /** @type {string | null} reason of a refusal */
-    let error = null
-    if (type === 'prepare') {
-      try {
-        prepared = { config: next, rules: new ChannelRules(next) }
-      } catch (thrown) {
-        error = String(thrown?.message ?? thrown)
-      }
-    } else if (type === 'commit') {
-      if (prepared !== null) ({ config, rules } = prepared)
+  let next = { config, rules }
+  switchConfig(
+    ({ config }) => {
+      next = { config, rules: new ChannelRules(config) }
+    },
+    () => {
+      ;({ config, rules } = next)
       fullLog.level = levelOf(config.log)
-    } else return
-    process.send?.({ type: 'switched', id, error })
-  })
+    },
+  )
   const createEngine = await loadEngine(config)
   const destinations = await loadRepublishers(config)
   const { socket, read } = openBus()
@@ -118,61 +96,51 @@ async function run(start) {
   }
   const consumers = new Consumers({ config, api, node: node.uid, origin, log, clock: Date.now })
   const sampler = new ProcessSampler({ log: output })
-  const sendSample = () => {
+  const sample = () => {
     const counts = {
       ...traffic.drain({ accepts: 0, connects: 0, deliveries: 0 }),
       hooks: {},
       batches: noBatchCounts(),
     }
     const time = Date.now()
-    const sample = {
+    sendSample({
       time,
       process: sampler.sample(),
       counts,
       consumers: consumers.sample(),
       republish: republishers.figures(time),
-    }
+    })
     republishers.checkFull()
-    process.send?.({ type: 'sample', sample, debugged: inspectorUrl() !== undefined })
   }
-  setInterval(sendSample, SAMPLE_MS)
+  setInterval(sample, SAMPLE_MS)
   const collect = collector()
   let draining = false
   const drain = async () => {
     if (draining) return
     draining = true
     await consumers.stop()
-    sendSample()
-    process.send?.({ type: 'drained' })
+    sample()
+    send({ type: 'drained' })
   }
   const end = async (/** @type {number} */ within) => {
     // An answer over the bus comes after all that the workers have published.
     await new Promise(resolve => broker.local.call('', number, '', resolve))
     await republishers.stop(within)
     log.report()
-    sendSample()
+    sample()
     await broker.control.close()
     process.disconnect?.()
   }
-  process.on('message', (/** @type {any} */ message) => {
-    switch (message.type) {
-      case 'drain':
-        drain().catch(crash)
-        break
-      case 'end':
-        end(message.within).catch(crash)
-        break
-      case 'gc':
-        collect('major')
-        break
-      case 'log':
-        output.shown = message.shown
-        output.forward = message.forward ? forwardLine : null
-    }
-  })
+  /** @type {Partial<Handlers<ToQueues>>} */
+  const handlers = {
+    drain: () => drain().catch(crash),
+    end: ({ within }) => end(within).catch(crash),
+    gc: () => collect('major'),
+  }
+  handle(handlers)
   await broker.start(ENGINE_TIMEOUT_MS)
   await consumers.start(first)
-  process.send?.({ type: 'started', rss: residentMemory() })
+  send({ type: 'started', rss: residentMemory() })
 }
 
 runChild(run, { code: 0 })

@@ -6,6 +6,7 @@ import { disconnects } from '../../base/errors.js'
 /** @import { Session } from '../../clients/session/session.js' */
 /** @import { Sessions } from '../../clients/session/sessions.js' */
 /** @import { Clients } from '../../clients/transport/index.js' */
+/** @import { Drain } from '../messages.js' */
 
 /** Time between two slices, ms. */
 const SLICE_MS = 20
@@ -19,11 +20,6 @@ const LAST_REQUESTS_MS = 1000
 /** Time between two looks for unanswered requests, ms. */
 const ANSWER_TICK_MS = 10
 
-/**
- * @typedef {{over: number, within: number, stopping: boolean}} DrainMessage of the primary: time for the clients and
- *   for everything, ms; `stopping`: all workers end
- */
-
 /** @param {Session} session */
 const close = session => session.close(disconnects.shutdown)
 
@@ -31,7 +27,7 @@ const close = session => session.close(disconnects.shutdown)
  * Lets the clients of this worker go and answers requests under way. It has stopped listening.
  * @param {{servers: SocketServer[], sessions: Sessions, polls: Clients[]}} parts `polls`: clients without a session
  *   here
- * @param {DrainMessage} message
+ * @param {Drain} message
  * @returns {Promise<boolean>} whether there were clients
  */
 export async function drainWorker({ servers, sessions, polls }, { over, within, stopping }) {

@@ -1,11 +1,7 @@
-// A worker process, forked by the primary (primary/worker-pool.js). This folder assembles workers, without other logic:
-// main.js builds the parts, connects them and listens; context.js holds those that sessions, transports and API need.
-// May import every room but primary/ and cli/; demo, metrics, admin, event proxies and the Redis engine are loaded only
-// if configured.
-// Messages of the primary: start, workers, elsewhere, rest, prepare, commit, drain, stats, gc, log. A worker ends with
-// it.
+// A worker process, forked by the primary (primary/worker-pool.js), in phases: begin, load, build, mount, connect,
+// listen. This folder assembles workers, without other logic. May import every folder but primary/ and cli/; demo,
+// metrics, admin, event proxies and the Redis engine are loaded only if configured. A worker ends with its primary.
 
-import { url as inspectorUrl } from 'node:inspector'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApi } from '../../backends/api/index.js'
 import { NodeInfo } from '../../backends/api/info.js'
@@ -17,9 +13,8 @@ import { createProxies, loadProxies } from '../../backends/hooks/lazy-proxies.js
 import { loadHooks } from '../../backends/hooks/module.js'
 import { openRecorder } from '../../backends/lifecycle/recorder.js'
 import { setAlignedInterval } from '../../base/aligned-interval.js'
-import { crash, forwardLine, runChild } from '../../base/child-process.js'
 import { disconnects } from '../../base/errors.js'
-import { createLog, LimitedLog, LogOutput, levelOf } from '../../base/log.js'
+import { LimitedLog, levelOf } from '../../base/log.js'
 import { TimerWheel } from '../../base/timer-wheel.js'
 import { openBus } from '../../channels/broker/bus.js'
 import { createBroker, loadEngine } from '../../channels/broker/index.js'
@@ -47,15 +42,15 @@ import { Refusals } from '../../metrics/refusals.js'
 import { StatsView } from '../../metrics/stats-view.js'
 import { CounterWindow, Traffic } from '../../metrics/traffic.js'
 import { WorkerSampler } from '../../metrics/worker-sample.js'
-import { ClientReports } from './client-reports.js'
-import { sendConnectionCount } from './connection-count.js'
+import { crash, handle, openLog, runChild, send, sendSample, switchConfig } from '../child.js'
 import { drainWorker, endHooks } from './drain.js'
 import { createListener, Servers } from './listen.js'
 import { LiveConfig } from './live-config.js'
+import { ClientReports, sendConnectionCount } from './reports.js'
 
 /** @import { BrokerEvents } from '../../channels/broker/contract.js' */
 /** @import { Handlers } from '../../clients/hooks/contract.js' */
-/** @import { WorkerStart } from '../messages.js' */
+/** @import { Drain, Handlers as MessageHandlers, ToWorker, WorkerStart } from '../messages.js' */
 
 /** Precision of the deadlines of sessions and polls. */
 const TICK_MS = 100
@@ -70,18 +65,33 @@ const ENGINE_TIMEOUT_MS = 2000
 /** Lines of messages that may repeat for hours. */
 const ONE_A_MINUTE = Object.freeze({ lines: 1 })
 
+/**
+ * @typedef {ReturnType<typeof begin>} Begun
+ * @typedef {Begun & Awaited<ReturnType<typeof load>>} Loaded
+ * @typedef {Loaded & ReturnType<typeof build>} Built
+ * @typedef {Built & ReturnType<typeof mount>} Mounted
+ */
+
 /** @param {WorkerStart} start */
 async function run(start) {
-  const { config: given, number, index, workers, node, terminal, quiet } = start
-  const output = new LogOutput(given.log, terminal)
-  output.shown = !quiet
-  if (quiet) output.forward = forwardLine
-  const fullLog = createLog(given.log, output, { worker: index })
+  const begun = begin(start)
+  const loaded = { ...begun, ...(await load(begun)) }
+  // No `await` until the parts are connected: a reload would find a part of them.
+  const built = { ...loaded, ...build(loaded) }
+  const mounted = { ...built, ...mount(built) }
+  connect(mounted)
+  await listen(mounted)
+}
+
+/** The log and the configuration, which reloads can change from now on. @param {WorkerStart} start */
+function begin(start) {
+  const { config, index, keySets, cursorKey } = start
+  const { output, log: fullLog } = openLog(start, { worker: index })
   const log = new LimitedLog(fullLog)
   const clock = Date.now
   const jwks = new Jwks({
-    known: start.keySets,
-    onKeys: (url, keys) => process.send?.({ type: 'jwks', url, keys }),
+    known: keySets,
+    onKeys: (url, keys) => send({ type: 'jwks', url, keys }),
     onUnreachable: ({ message }, kept) =>
       log.warn({ reason: message, kept }, 'token keys could not be fetched'),
   })
@@ -93,15 +103,24 @@ async function run(start) {
     log.warn({ claim }, 'tokens have a claim that is not supported: it is ignored')
   }
   const hookStats = new HookStats()
-  const live = new LiveConfig(given, start.cursorKey, { jwks, onIgnored }, config =>
-    createProxies(config, { stats: hookStats, log, clock }),
+  const live = new LiveConfig(config, cursorKey, { jwks, onIgnored }, given =>
+    createProxies(given, { stats: hookStats, log, clock }),
   )
-  // Before anything is awaited: a reload must reach a worker that is still starting.
-  process.on('message', (/** @type {any} */ message) => switchConfig(live, message))
-  await loadProxies(given)
-  const hooks = await loadHooks(given.hooks, log, hookStats, start.watch)
+  const prepare = async (/** @type {ToWorker['prepare']} */ next) => {
+    await loadProxies(next.config)
+    live.prepare(next.config, next.cursorKey)
+  }
+  switchConfig(prepare, () => live.commit())
+  return { start, output, fullLog, log, clock, hookStats, live }
+}
+
+/** Loads the hooks and those parts of Halley that the configuration needs. @param {Begun} begun */
+async function load({ start, fullLog, log, hookStats, live }) {
+  const { config, index } = start
+  await loadProxies(config)
+  const hooks = await loadHooks(config.hooks, log, hookStats, start.watch)
   live.useHooks(hooks.handlers)
-  if (given.hooks.module !== '')
+  if (config.hooks.module !== '')
     rejected = error =>
       log.error({ err: error }, 'a promise of the hooks module was rejected, and nobody handled it')
   /** One worker says which driver is used. */
@@ -110,50 +129,37 @@ async function run(start) {
     warn: (/** @type {string} */ message) => (index === 0 ? fullLog.warn(message) : undefined),
     stranger: (/** @type {object} */ fields, /** @type {string} */ message) => log.warn(fields, message),
   }
-  const servers = await Servers.create(given.http_server, logger)
-  const { server, internal } = servers
+  const servers = await Servers.create(config.http_server, logger)
   live.onPrepare = next => servers.prepare(next.http_server)
-  const createEngine = await loadEngine(given)
-  const transports = await loadTransports(given)
-  const demo = given.demo.enabled ? await import('../../pages/demo/index.js') : null
-  const metricsPage = given.prometheus.enabled ? await import('../../metrics/prometheus/index.js') : null
-  const admin =
-    given.admin.enabled && given.admin.password !== '' ? await import('../../pages/admin/index.js') : null
-  // No `await` from here until all parts exist: the bus may deliver at any time, and a reload may have come meanwhile.
+  const createEngine = await loadEngine(config)
+  const transports = await loadTransports(config)
+  const demo = config.demo.enabled ? await import('../../pages/demo/index.js') : null
+  const metricsPage = config.prometheus.enabled ? await import('../../metrics/prometheus/index.js') : null
+  const hasAdmin = config.admin.enabled && config.admin.password !== ''
+  const admin = hasAdmin ? await import('../../pages/admin/index.js') : null
+  return { hooks, servers, createEngine, transports, demo, metricsPage, admin }
+}
+
+/** Builds what sessions, transports and the server API share. @param {Loaded} loaded */
+function build({ start, fullLog, log, clock, live, servers, createEngine }) {
+  const { number, index, workers, node } = start
+  // As it is after the reloads that came meanwhile.
   const { config } = live.current
   servers.commit(config.http_server)
   fullLog.level = levelOf(config.log)
   const { client } = config
-  const { socket, read } = openBus()
-
-  /** @type {Hub} */
-  let hub
-  /** @type {(op: string, params: any, before?: number) => any} */
-  let control
-  const calls = new Calls(log)
-  /** @type {BrokerEvents} */
-  const events = {
-    publication: (channel, publication) => hub.publication(channel, publication),
-    presence: (channel, info, joined) => hub.presence(channel, info, joined),
-    lost: (channel, offset, epoch) => hub.lost(channel, offset, epoch),
-    survey: (op, params, before) => control(op, params, before),
-    executed: then => sessions.afterVisits(then),
-    ordersLost: () =>
-      sessions.visitInSlices(sessions.everyOpen(), session => session.close(disconnects.stateInvalidated)),
-    called: (request, answer) => calls.called(request, answer),
-  }
+  const bus = openBus()
+  /** Filled by connect(). */
+  const events = /** @type {BrokerEvents} */ ({})
   const broker = createBroker(createEngine, {
-    socket,
+    socket: bus.socket,
     config,
     events,
     node: node.uid,
     worker: number,
     log: fullLog,
   })
-  read.handle = broker.receive
-
   const timers = new TimerWheel(TICK_MS, clock)
-  timers.start()
   const sessions = new Sessions({
     pingInterval: client.ping_interval,
     pongTimeout: client.pong_timeout,
@@ -163,23 +169,27 @@ async function run(start) {
   })
   const traffic = new Traffic(methods)
   const refusals = new Refusals(traffic, log)
-  const fanout = new Fanout(server, traffic, () => live.current.config)
-  hub = new Hub({ pubsub: broker.pubsub, fanout, forEachSession: visit => sessions.forEach(visit), clock })
+  const fanout = new Fanout(servers.server, traffic, () => live.current.config)
+  const hub = new Hub({
+    pubsub: broker.pubsub,
+    fanout,
+    forEachSession: visit => sessions.forEach(visit),
+    clock,
+  })
   hub.batches.use(live.current.rules)
   const metrics = new CounterWindow(() => ({
     connects: sessions.connects,
     publications_delivered: hub.delivered,
   }))
   const hookCalls = new HookCalls({ timers, clock, log, limits: () => live.current.config.hooks })
-  const reports = new ClientReports((message, done) => process.send?.(message, undefined, undefined, done))
+  const reports = new ClientReports(send)
   const recorder = openRecorder(start.lifecycle, clock)
-  /** @param {Handlers} handlers */
-  const observers = handlers =>
-    observeAll([recorder, noticesOf(handlers, hookCalls, clock), reports.observer])
+  const observers = () =>
+    observeAll([recorder, noticesOf(live.current.handlers, hookCalls, clock), reports.observer])
   const context = new WorkerContext({
     ...live.current,
     hookCalls,
-    lifecycle: observers(live.current.handlers),
+    lifecycle: observers(),
     broker,
     hub,
     codecs: { json: new JsonCodec(), protobuf: new ProtobufCodec(), uniJson: new UniJsonCodec() },
@@ -196,8 +206,6 @@ async function run(start) {
     version: `halley ${node.version}`,
     clock,
   })
-  control = createOperations(context, node)
-
   const collect = collector()
   const overload = new Overload({
     maxTick: config.overload.max_tick,
@@ -209,25 +217,32 @@ async function run(start) {
       else log.warn({ reason, ...facts }, 'overloaded: new connections are refused')
     },
   })
-  let allListening = false
-  /** Number of the worker in the first slot. */
-  let firstWorker = 0
-  const {
-    admission,
-    backlogs,
-    waiting,
-    reload: reloadTransports,
-  } = mountTransports({ transports, context, server, fanout, calls, workers, overload })
+  const calls = new Calls(log)
+  const channels = { bus, events, broker, calls, fanout, hub }
+  const clients = { timers, sessions, hookCalls, reports, recorder, observers, context }
+  return { config, ...channels, ...clients, traffic, refusals, metrics, collect, overload }
+}
+
+/** Mounts transports, server API and pages on the socket servers. @param {Built} built */
+function mount(built) {
+  const { start, log, fullLog, clock, output, hookStats, servers, transports, demo, metricsPage, admin } =
+    built
+  const { config, broker, traffic, refusals, fanout, context, calls, overload, hub, sessions } = built
+  const { server, internal } = servers
+  const { number, index, workers, node } = start
+  const mountedTransports = mountTransports({ transports, context, server, fanout, calls, workers, overload })
   // A reload replaces the rules, so the API looks them up for each call.
   const rules = { resolve: (/** @type {string} */ channel) => context.rules.resolve(channel) }
   const settings = () => context.config.http_api
   const api = createApi({ config, settings, rules, broker, node, traffic, refusals, logger: log, clock })
   api.mount(internal, calls)
-  const view = new StatsView(message => process.send?.(message))
+  const view = new StatsView(send)
   // Metrics are per node: only this node's workers are surveyed.
   const nodeInfo = new NodeInfo(node, broker.local, config.node.info_metrics_aggregate_interval, clock)
   const nodes = () => broker.control.nodes() || null
   metricsPage?.mountMetrics({ server: internal, config, view, node, nodeInfo, nodes, log })
+  /** All workers, as the primary knows them: whether each listens, and the number of the one in the first slot. */
+  const pool = { ready: false, first: 0 }
   admin?.mountAdmin({
     config,
     settings: () => context.config.admin,
@@ -238,7 +253,7 @@ async function run(start) {
     calls,
     version: node.version,
     worker: number,
-    counting: () => firstWorker,
+    counting: () => pool.first,
     clock,
   })
   const listener = createListener(config.http_server, servers, new LimitedLog(fullLog, ONE_A_MINUTE))
@@ -247,7 +262,7 @@ async function run(start) {
     sessions,
     hub,
     traffic,
-    backlogs: [server, ...backlogs],
+    backlogs: [server, ...mountedTransports.backlogs],
     clock,
     overload,
     log: output,
@@ -255,47 +270,55 @@ async function run(start) {
     hooks: hookStats,
     onError: error => log.error({ err: error }, 'sample failed'),
   })
-  const sendSample = (/** @type {any} */ sample) =>
-    process.send?.({ type: 'sample', sample, debugged: inspectorUrl() !== undefined })
-  sampler.start(sendSample)
-  let stopDemo = () => {}
-  if (demo) {
-    const operations = control
-    const { operations: own, stop } = demo.mountDemo({
-      context,
-      server,
-      version: node.version,
-      index,
-      sampler,
-    })
-    stopDemo = stop
-    control = (op, params, before) =>
-      Object.hasOwn(own, op) ? own[op](params) : operations(op, params, before)
-  }
+  const demoPage = demo?.mountDemo({ context, server, version: node.version, index, sampler })
   if (config.health.enabled) {
     internal.route('GET', config.health.handler_prefix, exchange => {
-      const healthy = allListening && broker.ready()
+      const healthy = pool.ready && broker.ready()
       exchange.reply(healthy ? 200 : 503, { 'Content-Type': 'application/json' }, '{}')
     })
   }
+  return { mountedTransports, api, view, pool, listener, sampler, demoPage }
+}
 
+/** Connects the parts with the broker, the primary, reloads and timers. @param {Mounted} mounted */
+function connect(mounted) {
+  const { start, fullLog, log, live, servers, hooks, createEngine } = mounted
+  const { config, bus, events, broker, timers, sessions, hub, metrics, hookCalls, calls } = mounted
+  const { reports, recorder, observers, context, collect } = mounted
+  const { mountedTransports, view, pool, listener, sampler, demoPage } = mounted
+  const { client } = config
+  const operations = createOperations(context, start.node)
+  const ofDemo = demoPage?.operations ?? {}
+  /** @type {BrokerEvents} */
+  const handled = {
+    publication: (channel, publication) => hub.publication(channel, publication),
+    presence: (channel, info, joined) => hub.presence(channel, info, joined),
+    lost: (channel, offset, epoch) => hub.lost(channel, offset, epoch),
+    survey: (op, params, before) =>
+      Object.hasOwn(ofDemo, op) ? ofDemo[op](params) : operations(op, params, before),
+    executed: then => sessions.afterVisits(then),
+    ordersLost: () =>
+      sessions.visitInSlices(sessions.everyOpen(), session => session.close(disconnects.stateInvalidated)),
+    called: (request, answer) => calls.called(request, answer),
+  }
+  Object.assign(events, handled)
+  bus.read.handle = broker.receive
+  calls.on(Call.ECHO, (_request, answer) => answer(''))
+
+  timers.start()
+  sampler.start(sendSample)
   const trim = new HeapTrim(collect)
   setAlignedInterval(() => context.config.gc.idle && trim.tick(), TRIM_TICK_MS)
   setInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
   sessions.heartbeat.start()
   if (createEngine !== null) {
-    let redisUp = true
+    let up = true
     setInterval(() => {
-      if (broker.ready() === redisUp) return
-      redisUp = !redisUp
-      process.send?.({ type: 'redis', up: redisUp })
+      if (broker.ready() === up) return
+      up = !up
+      send({ type: 'redis', up })
     }, READY_TICK_MS)
   }
-  const limitChanged = sendConnectionCount(
-    sessions,
-    () => context.config.client.connection_limit,
-    count => process.send?.({ type: 'open', count }),
-  )
   const positionDelay = client.channel_position_check_delay
   if (positionDelay > 0) {
     setInterval(
@@ -304,19 +327,33 @@ async function run(start) {
     )
   }
 
-  calls.on(Call.ECHO, (_request, answer) => answer(''))
+  const limitChanged = sendConnectionCount(
+    sessions,
+    () => context.config.client.connection_limit,
+    count => send({ type: 'open', count }),
+  )
+  live.onCommit = () => {
+    Object.assign(context, live.current, { lifecycle: observers() })
+    fullLog.level = levelOf(context.config.log)
+    hub.batches.use(context.rules)
+    mountedTransports.reload()
+    limitChanged()
+    servers.commit(context.config.http_server)
+  }
+
   /** Clients get what the primary had sent before it asked this worker to end: the answer comes after it. */
   const readBus = () =>
-    new Promise(resolve => broker.local.call('', number, Buffer.of(Call.ECHO), () => resolve(null)))
+    new Promise(resolve => broker.local.call('', start.number, Buffer.of(Call.ECHO), () => resolve(null)))
   let draining = false
-  const end = async (/** @type {import('./drain.js').DrainMessage} */ message) => {
+  const drain = async (/** @type {Drain} */ message) => {
     if (draining) return
     draining = true
     const until = performance.now() + message.within
     listener.stopListening()
-    stopDemo()
+    demoPage?.stop()
     await Promise.race([readBus(), wait(Math.min(message.within, BUS_WAIT_MS))])
-    const some = await drainWorker({ servers: [server, internal], sessions, polls: waiting() }, message)
+    const polls = mountedTransports.waiting()
+    const some = await drainWorker({ servers: [servers.server, servers.internal], sessions, polls }, message)
     await endHooks(hooks, () => sessions.releasing || hookCalls.busy, until)
     log.report()
     reports.flush()
@@ -327,73 +364,37 @@ async function run(start) {
     await recorder?.end()
     process.exit(0)
   }
-
-  live.onCommit = () => {
-    Object.assign(context, live.current, { lifecycle: observers(live.current.handlers) })
-    fullLog.level = levelOf(context.config.log)
-    hub.batches.use(context.rules)
-    reloadTransports()
-    limitChanged()
-    servers.commit(context.config.http_server)
+  /** @type {Partial<MessageHandlers<ToWorker>>} */
+  const handlers = {
+    drain,
+    gc: () => collect('major'),
+    stats: message => view.onMessage(message),
+    rest: ({ on }) => listener.rest(on),
+    elsewhere({ count }) {
+      mountedTransports.admission.elsewhere = count
+    },
+    workers({ ready, first }) {
+      pool.ready = ready
+      pool.first = first
+    },
+    reports({ on }) {
+      reports.on = on
+      context.lifecycle = observers()
+    },
   }
-  process.on('message', (/** @type {any} */ message) => {
-    switch (message.type) {
-      case 'workers':
-        allListening = message.ready
-        firstWorker = message.first
-        break
-      case 'elsewhere':
-        admission.elsewhere = message.count
-        break
-      case 'rest':
-        listener.rest(message.on)
-        break
-      case 'drain':
-        end(message)
-        break
-      case 'stats':
-        view.onMessage(message)
-        break
-      case 'gc':
-        collect('major')
-        break
-      case 'reports':
-        reports.on = message.on
-        context.lifecycle = observers(live.current.handlers)
-        break
-      case 'log':
-        output.shown = message.shown
-        output.forward = message.forward ? forwardLine : null
-    }
-  })
+  handle(handlers)
+}
 
+/** Waits for the engine and for the hooks module, then listens. @param {Mounted} mounted */
+async function listen({ broker, hooks, api, listener, servers: { server } }) {
   // An unreachable engine is connected later, while clients are served.
   await broker.start(ENGINE_TIMEOUT_MS)
   // A module may fetch what its handlers need before the first client.
   await hooks.started(new ServerApi(limitCalls((name, text) => runCall(name, text, api.context))))
   // Report memory before the first client: after a restart clients reconnect at once.
-  process.send?.({ type: 'ready-to-listen', rss: residentMemory() })
+  send({ type: 'ready-to-listen', rss: residentMemory() })
   await listener.listen()
-  process.send?.({ type: 'listening', server: { driver: server.name, fallback: server.fallback } })
-}
-
-/**
- * A reload, in two steps (primary/config-switch.js).
- * @param {LiveConfig} live @param {any} message
- */
-async function switchConfig(live, { type, id, config, cursorKey }) {
-  /** @type {string | null} reason of a refusal */
-  let error = null
-  if (type === 'prepare') {
-    try {
-      await loadProxies(config)
-      live.prepare(config, cursorKey)
-    } catch (thrown) {
-      error = String(thrown?.message ?? thrown)
-    }
-  } else if (type === 'commit') live.commit()
-  else return
-  process.send?.({ type: 'switched', id, error })
+  send({ type: 'listening', server: { driver: server.name, fallback: server.fallback } })
 }
 
 /** A module may leave promises behind: that ends no clients. */

@@ -3,7 +3,7 @@
 import http from 'node:http'
 import t from 'tap'
 import { workerOf } from '../../../src/clients/session/ids.js'
-import { slotOf } from '../../../src/processes/primary/worker-process.js'
+import { slotOf } from '../../../src/processes/primary/forked.js'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
 

@@ -5,8 +5,8 @@ import t from 'tap'
 import { BrokerHost } from '../../../src/channels/broker/embedded/host.js'
 import { loadConfig } from '../../../src/config/load.js'
 import { ConfigSwitch } from '../../../src/processes/primary/config-switch.js'
-import { newNodeIdentity } from '../../../src/processes/primary/node-identity.js'
 import { QueueProcess } from '../../../src/processes/primary/queue-process.js'
+import { newNodeIdentity } from '../../../src/processes/primary/worker-pool.js'
 import { quietLog } from '../../backends/queues/republishers/rig.js'
 
 /**

@@ -137,6 +137,7 @@ t.test('a worker that starts while the dashboard closes prints its log lines', a
     node: {},
     slots: [{ current: null }],
     broadcast() {},
+    observers: [],
     queues: {},
     sendTo: (/** @type {number} */ index, /** @type {object} */ message) => sent.push([index, message]),
   })

@@ -1,5 +1,5 @@
 import { workerOf } from '../../../../src/clients/session/ids.js'
-import { slotOf } from '../../../../src/processes/primary/worker-process.js'
+import { slotOf } from '../../../../src/processes/primary/forked.js'
 import { until } from '../../../channels/broker/redis/waiting.js'
 import { startGateway } from '../../../kit/gateway.js'
 import { PollClient } from '../../../kit/poll-client.js'

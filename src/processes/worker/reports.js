@@ -1,18 +1,16 @@
+// What a worker reports to the primary of its clients.
+
 /** @import { Lifecycle } from '../../clients/hooks/contract.js' */
 /** @import { Session } from '../../clients/session/session.js' */
+/** @import { Sessions } from '../../clients/session/sessions.js' */
+/** @import { ClientReport, FromWorker, Message } from '../messages.js' */
 
-/** Delay in which reports become one message, ms. */
+/** Delay in which changes become one message, ms. */
 const BATCH_MS = 20
 /** Reports that wait for the primary, bytes; further ones are dropped and counted. */
 const MAX_BYTES = 1024 * 1024
 /** Bytes of a report beside its texts, approximately. */
 const REPORT_BYTES = 200
-
-/**
- * @typedef {object} ClientReport
- * @property {'connected' | 'disconnected'} event
- * @property {{client: string, user: string, transport: string, code?: number, reason?: string}} about
- */
 
 /**
  * Reports connects and disconnects of clients to the primary, while the embedding program listens to them. One message
@@ -37,7 +35,10 @@ export class ClientReports {
     disconnected: (session, end) => this.#add('disconnected', session, end),
   }
 
-  /** @param {(message: object, done: () => void) => void} send to the primary; `done`: it has left, or cannot */
+  /**
+   * @param {(message: Message<Pick<FromWorker, 'clients'>>, done: () => void) => void} send to the primary; `done`: it
+   *   has left, or cannot
+   */
   constructor(send) {
     this.#send = send
   }
@@ -71,7 +72,11 @@ export class ClientReports {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
     if (this.#sending || (this.#waiting.length === 0 && this.#dropped === 0)) return
-    const message = { type: 'clients', reports: this.#waiting, dropped: this.#dropped }
+    const message = {
+      type: /** @type {const} */ ('clients'),
+      reports: this.#waiting,
+      dropped: this.#dropped,
+    }
     this.#waiting = []
     this.#bytes = 0
     this.#dropped = 0
@@ -81,4 +86,27 @@ export class ClientReports {
       this.flush()
     })
   }
+}
+
+/**
+ * Sends the number of open sessions after each change, for the other workers, while there is a limit. An idle worker
+ * needs no timer for it.
+ * @param {Sessions} sessions
+ * @param {() => number} limit of connections; 0 = none
+ * @param {(count: number) => void} send
+ * @returns {() => void} to be called when the limit may have changed
+ */
+export function sendConnectionCount(sessions, limit, send) {
+  let sent = 0
+  /** @type {NodeJS.Timeout | null} */
+  let timer = null
+  const sendNow = () => {
+    timer = null
+    if (sessions.open !== sent && limit() > 0) send((sent = sessions.open))
+  }
+  const changed = () => {
+    if (timer === null && limit() > 0) timer = setTimeout(sendNow, BATCH_MS)
+  }
+  sessions.onOpenChange = changed
+  return changed
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { ClientReports } from '../../../src/processes/worker/client-reports.js'
+import { ClientReports } from '../../../src/processes/worker/reports.js'
 
 const session = (/** @type {string} */ user) =>
   /** @type {any} */ ({ id: `id of ${user}`, user, transport: { name: 'sse' } })

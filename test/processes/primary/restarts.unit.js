@@ -1,5 +1,5 @@
 import t from 'tap'
-import { RestartDelays } from '../../../src/processes/primary/restart-delays.js'
+import { RestartDelays } from '../../../src/processes/primary/restarts.js'
 
 /** @param {number} slots */
 function delays(slots) {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { resting } from '../../../src/processes/primary/balance.js'
+import { resting } from '../../../src/processes/primary/worker-pool.js'
 
 /** @param {number} open @param {object} [other] */
 const sample = (open, other) => ({

@@ -1,0 +1,102 @@
+import { Liveness } from './liveness.js'
+
+/** @import { ChildProcess } from 'node:child_process' */
+/** @import { Socket } from 'node:net' */
+/** @import { Message } from '../messages.js' */
+
+/** Descriptors of a child: standard streams, the channel of `fork`, the bus. */
+export const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
+const BUS = 4
+/** Slots of a node: those of workers, and one. */
+const SLOTS = 1024
+/** The slot of the queue process, beyond those of workers. */
+export const QUEUES_SLOT = SLOTS - 1
+/** Generations of a slot before their numbers are used again. */
+const GENERATIONS = 2 ** 22 - 1
+
+/**
+ * The number of a process, by which calls and session ids name it: slot and generation, 32 bits.
+ * @param {number} slot
+ * @param {number} generation from 0
+ */
+export function numberOf(slot, generation) {
+  return (1 + (generation % GENERATIONS)) * SLOTS + slot
+}
+
+/** @param {number} number of a process @returns {number} its slot */
+export function slotOf(number) {
+  return number % SLOTS
+}
+
+/** Flags that only the program on the command line needs, with a value that may stand behind `=`. */
+const OF_PROGRAM = ['-e', '--eval', '-p', '--print', '-pe', '--input-type']
+
+/**
+ * Node.js flags for children: those of this process without a program given on the command line, which a child must
+ * not run. Each child has its own heap, so heap flags apply unchanged.
+ * @param {readonly string[]} flags `process.execArgv`
+ * @returns {string[]}
+ */
+export function childFlags(flags) {
+  const kept = []
+  for (let at = 0; at < flags.length; at++) {
+    const [name] = flags[at].split('=', 1)
+    if (!OF_PROGRAM.includes(name)) kept.push(flags[at])
+    // `-p -e CODE`: the first has no value.
+    else if (name === flags[at] && !flags[at + 1]?.startsWith('-')) at++
+  }
+  return kept
+}
+
+/**
+ * A process that the primary has forked: one generation of a worker, or of the queue process.
+ * @template Table messages to it
+ */
+export class Forked {
+  startedAt = Date.now()
+  /** Reason of its end, where its exit code does not say it. */
+  reason = ''
+  /** @type {any} configuration last sent to it */
+  config = null
+
+  /**
+   * @param {ChildProcess} child
+   * @param {{slot: number, generation: number, title: string, name: string}} names `title` in errors; `name` in log
+   *   lines of the broker
+   * @param {any} config
+   */
+  constructor(child, { slot, generation, title, name }, config) {
+    this.child = child
+    this.number = numberOf(slot, generation)
+    /** Whether there is a process: not without free descriptors, or at a limit of processes. */
+    this.forked = child.pid !== undefined
+    this.pid = /** @type {number} */ (child.pid)
+    this.title = title
+    this.name = `${name} (pid ${this.pid})`
+    this.liveness = new Liveness(this.pid, config.worker)
+  }
+
+  /** @param {number} fd of the process @returns {Socket | null} null if it has none, or could not be forked */
+  pipe(fd) {
+    return this.forked ? /** @type {any} */ (this.child.stdio?.[fd] ?? null) : null
+  }
+
+  get bus() {
+    return this.pipe(BUS)
+  }
+
+  /** @param {Message<Table>} message @returns {boolean} false if it cannot be reached any more */
+  send(message) {
+    if (!this.child.connected) return false
+    // Its result does not matter: false may mean that the channel is congested.
+    this.child.send(message)
+    return true
+  }
+
+  /** @param {string} reason */
+  kill(reason) {
+    this.reason ||= reason
+    // Without a process of its own Node.js would kill the whole process group.
+    if (this.forked) this.child.kill('SIGKILL')
+  }
+}
