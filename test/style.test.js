@@ -47,7 +47,7 @@ const OPEN_TO_DASHBOARD =
 const COMMAND_LINE = 'bin/main.js'
 /** What the fleet may know of the gateway: what is published, and what has nothing to do with it. */
 const OPEN_TO_FLEET =
-  /^(?:fleet\/|node:|src\/(?:metrics\/(?:schema|limits|tick-histogram|csv-\w+)|pages\/web\/format|cli\/(?:args|command)|config\/nearest|base\/(?:terminal-text|version|wrap))\.js$|src\/(?:pages\/report|metrics\/doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|panels\/parts)\.js$)/
+  /^(?:fleet\/|node:|src\/(?:metrics\/(?:schema|limits|tick-histogram|csv-\w+)|pages\/web\/format|cli\/(?:args|command)|config\/nearest|base\/(?:terminal-text|version))\.js$|src\/(?:pages\/report|metrics\/doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|panels\/parts)\.js$)/
 /** What is sent to the drones' machines, where there is nothing else. */
 const IN_DRONE = /^fleet\/(?:drone|link|statistics)\/|^fleet\/channel-template\.js$/
 const OPEN_TO_DRONE =

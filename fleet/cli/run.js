@@ -1,7 +1,7 @@
 import { constants } from 'node:os'
 import { resolve } from 'node:path'
+import { wrap } from '../../src/base/terminal-text.js'
 import { COMMAND } from '../../src/base/version.js'
-import { wrap } from '../../src/base/wrap.js'
 import { UsageError } from '../../src/cli/args.js'
 import { PROVIDERS } from '../providers/index.js'
 import { LIMIT_FLAGS } from '../runner/limits.js'

@@ -16,3 +16,20 @@ export const escapeControls = (text, kept = '\n\t') =>
   text.replace(ALL, char =>
     kept.includes(char) ? char : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
+
+/**
+ * Breaks a text into lines, between words.
+ * @param {string} text
+ * @param {number} width in columns
+ * @returns {string[]} lines; a longer word gets its own line
+ */
+export function wrap(text, width) {
+  const lines = ['']
+  for (const word of text.split(' ')) {
+    const last = lines[lines.length - 1]
+    if (last === '') lines[lines.length - 1] = word
+    else if (last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}

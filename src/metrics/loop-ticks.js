@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { timeToMultiple } from '../base/aligned-interval.js'
+import { timeToMultiple } from '../base/timers.js'
 import { SleepingGrid } from './sleeping-grid.js'
 import { TickHistogram } from './tick-histogram.js'
 

@@ -1,4 +1,4 @@
-import { timeToMultiple } from '../base/aligned-interval.js'
+import { timeToMultiple } from '../base/timers.js'
 import { ProcessSampler } from './process-sample.js'
 
 /** @import { HookStats } from './hook-stats.js' */

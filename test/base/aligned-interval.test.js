@@ -2,7 +2,7 @@
 
 import { once } from 'node:events'
 import t from 'tap'
-import { setAlignedInterval, timeToMultiple } from '../../src/base/aligned-interval.js'
+import { setAlignedInterval, timeToMultiple } from '../../src/base/timers.js'
 
 t.test('the next multiple that is at least a fifth of the period away', async t => {
   const waits = [

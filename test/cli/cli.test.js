@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
-import { portOwner } from '../../src/processes/primary/port-owner.js'
+import { portOwner } from '../../src/processes/primary/address.js'
 import { directory } from '../config/support.js'
 import { environment, halley } from './support.js'
 

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { ApiError } from './api-error.js'
-import { MAX_BODY } from './body-limit.js'
+import { MAX_BODY } from './wire.js'
 
 /** Largest answer: a history of 16 MB as base64, and its fields. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024

@@ -16,13 +16,12 @@ import {
   answerUnauthorized,
   answerWrongMethod,
 } from './answers.js'
-import { runBatch, runLegacy } from './batch.js'
-import { MAX_BODY } from './body-limit.js'
 import { NodeInfo } from './info.js'
 import { methods } from './methods.js'
 import { BadBody, explain, parseJson, readObject, readPayload } from './params.js'
 import { Publisher, publish, publishResult, readPublish } from './publish.js'
-import { runCall } from './run.js'
+import { runBatch, runCall, runLegacy } from './run.js'
+import { MAX_BODY } from './wire.js'
 
 /** @import { Broker } from '../../channels/broker/contract.js' */
 /** @import { Exchange, SocketServer } from '../../clients/server/contract.js' */

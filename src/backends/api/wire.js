@@ -6,6 +6,9 @@ import { ApiError, badRequest } from './api-error.js'
 
 /** @import { ApiMethod } from './server-api.js' */
 
+/** Largest body of a request, bytes: room for the largest broadcast, but not for what could stop a worker. */
+export const MAX_BODY = 16 * 1024 * 1024
+
 /** @typedef {Record<string, string | undefined>} Members JSON texts by names of the wire; undefined: absent */
 /** @typedef {Record<string, string>} Names option -> its name on the wire */
 

@@ -5,9 +5,9 @@ import { errors, reasonOf } from '../../base/errors.js'
 import { bytesPayload } from '../../clients/protocol/payload.js'
 import { isObject, rawMember } from '../../clients/protocol/raw-json.js'
 import { countError } from '../api/answers.js'
-import { MAX_BODY } from '../api/body-limit.js'
 import { methods } from '../api/methods.js'
 import { BadBody, explain, readObject } from '../api/params.js'
+import { MAX_BODY } from '../api/wire.js'
 
 /** @import { ApiContext } from '../api/context.js' */
 /** @import { Payload } from '../../clients/protocol/payload.js' */

@@ -1,13 +1,13 @@
 // Names of channels and permissions in them (server API).
 
-import { batchOptions } from '../../channels/hub/batch-options.js'
+import { batchOptions } from '../../channels/hub/window.js'
 import { compilePattern } from '../../config/pattern.js'
 import { NO_HANDLERS } from '../hooks/contract.js'
 import { RepublishRules } from './republish-rules.js'
 
 /** @import { Pattern } from '../../config/pattern.js' */
 /** @import { ChannelHandlers, Handlers } from '../hooks/contract.js' */
-/** @import { BatchOptions } from '../../channels/hub/batch-options.js' */
+/** @import { BatchOptions } from '../../channels/hub/window.js' */
 /** @import { NamespaceRoutes } from './republish-rules.js' */
 
 /**

@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs'
-import { setAlignedInterval } from '../../base/aligned-interval.js'
+import { setAlignedInterval } from '../../base/timers.js'
 
 /** @import { SocketServer } from './contract.js' */
 

@@ -2,25 +2,184 @@ import http from 'node:http'
 import https from 'node:https'
 import net from 'node:net'
 import { createSecureContext } from 'node:tls'
+import { constants, deflateRawSync } from 'node:zlib'
 import { WebSocketServer } from 'ws'
 import { ChunkMaker } from './chunk-maker.js'
 import { Backlog, retryAfter, UpgradeRefusal } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
-import { Bodies } from './node-body.js'
 import { NodeConnection, Topics } from './node-connection.js'
-import { NodeExchange } from './node-exchange.js'
-import { createHttpServer, isBare } from './node-http.js'
+import { Bodies, NodeExchange } from './node-exchange.js'
 import { NodeRequests } from './node-requests.js'
-import { TurnWrites } from './node-writes.js'
+import { addressOf } from './node-stream.js'
 import { Routes } from './routes.js'
 import { checkHeader, closeReason } from './text.js'
 import { nodeTls } from './tls.js'
-import { encodeCompressed, encodeMessage } from './websocket-frame.js'
 
 /** @import { Socket } from 'node:net' */
 /** @import { Exchange, SocketServer, WebSocketRoute } from './contract.js' */
 /** @import { NodeStream } from './node-stream.js' */
 /** @import { ServerTls } from './tls.js' */
+/** @import { ChunkMaker } from './chunk-maker.js' */
+/** @import { NodeConnection } from './node-connection.js' */
+
+const FIN = 0x80
+/** The message is compressed (RFC 7692, section 6). */
+const RSV1 = 0x40
+const TEXT = 1
+const BINARY = 2
+/** Bytes of the empty block after a flush, which the sender strips and the receiver appends. */
+const EMPTY_BLOCK = 4
+
+/**
+ * One message as one frame from server to client (RFC 6455, section 5.2), which is never masked.
+ * @param {string | Uint8Array} data
+ * @param {boolean} binary
+ * @returns {Buffer}
+ */
+export function encodeMessage(data, binary) {
+  return encode(FIN | (binary ? BINARY : TEXT), data)
+}
+
+/**
+ * Compressed without the context of earlier messages (RFC 7692, section 7.2.1); plain if that is not longer.
+ * @param {string | Uint8Array} data
+ * @param {boolean} binary
+ * @param {number} level of zlib
+ * @returns {Buffer}
+ */
+export function encodeCompressed(data, binary, level) {
+  const deflated = deflateRawSync(data, { level, finishFlush: constants.Z_SYNC_FLUSH })
+  const length = deflated.length - EMPTY_BLOCK
+  if (length >= data.length) return encodeMessage(data, binary)
+  return encode(FIN | RSV1 | (binary ? BINARY : TEXT), deflated.subarray(0, length))
+}
+
+/** @param {number} first byte of the header @param {string | Uint8Array} data */
+function encode(first, data) {
+  const text = typeof data === 'string'
+  const length = text ? Buffer.byteLength(data) : data.length
+  const start = length < 126 ? 2 : length < 65536 ? 4 : 10
+  const frame = Buffer.allocUnsafe(start + length)
+  frame[0] = first
+  if (start === 2) {
+    frame[1] = length
+  } else if (start === 4) {
+    frame[1] = 126
+    frame.writeUInt16BE(length, 2)
+  } else {
+    frame[1] = 127
+    frame.writeUInt32BE(Math.floor(length / 0x100000000), 2)
+    frame.writeUInt32BE(length >>> 0, 6)
+  }
+  if (text) frame.write(data, start)
+  else frame.set(data, start)
+  return frame
+}
+
+/**
+ * What the node server writes in one turn of the event loop. The first frame of a connection leaves at once, as most
+ * turns have one for each; later ones are corked until the end of the turn. Streams write at its end.
+ */
+export class TurnWrites {
+  #chunks
+  /** Number of this turn, among those that write. */
+  #turn = 1
+  /** Something was written in this turn. */
+  #begun = false
+  /** @type {(NodeConnection | NodeStream)[]} wait for the end of the turn */
+  #held = []
+  #end = () => this.#endTurn()
+
+  /** @param {ChunkMaker} chunks */
+  constructor(chunks) {
+    this.#chunks = chunks
+  }
+
+  /** @param {NodeConnection} connection @param {Buffer} frame */
+  write(connection, frame) {
+    const { socket } = connection
+    if (connection.held) {
+      socket.write(frame)
+      return
+    }
+    const isFirst = connection.turn !== this.#turn
+    if (isFirst) {
+      connection.turn = this.#turn
+      this.#begin()
+      socket.write(frame)
+      if (socket.writableLength === 0) return
+    }
+    connection.held = true
+    socket.cork()
+    this.hold(connection)
+    if (!isFirst) socket.write(frame)
+  }
+
+  /** Calls its `release` at the end of the turn. @param {NodeConnection | NodeStream} written */
+  hold(written) {
+    this.#held.push(written)
+    this.#begin()
+  }
+
+  #begin() {
+    if (this.#begun) return
+    this.#begun = true
+    setImmediate(this.#end)
+  }
+
+  #endTurn() {
+    this.#turn++
+    this.#begun = false
+    const held = this.#held
+    if (held.length === 0) return
+    this.#held = []
+    for (const written of held) written.release(this.#chunks)
+    this.#chunks.clear()
+  }
+}
+
+/** Timeouts of uWebSockets.js. */
+const HEADERS_TIMEOUT = 10_000
+const REQUEST_TIMEOUT = 30_000
+/** Backends keep idle connections for about a minute; a server that closes first causes errors there. */
+const KEEP_ALIVE_TIMEOUT = 75_000
+const TIMEOUTS = {
+  headersTimeout: HEADERS_TIMEOUT,
+  requestTimeout: REQUEST_TIMEOUT,
+  keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+  connectionsCheckingInterval: 5000,
+}
+
+/** @param {http.IncomingMessage} req @returns {boolean} whether it has no body */
+export const isBare = ({ headers }) =>
+  headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0'
+
+const USE_HTTPS = 'this port speaks TLS: use https:// or wss://\n'
+/** The answer to plain HTTP on a TLS port. */
+const NOT_TLS =
+  'HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n' +
+  `Content-Length: ${USE_HTTPS.length}\r\n\r\n${USE_HTTPS}`
+
+const OPTIONS = {
+  ...TIMEOUTS,
+  // Since Node.js 24.9; newer ones give `upgrade` no connection that can be given back after a body.
+  shouldUpgradeCallback: isBare,
+}
+
+/** @param {ServerTls | null} tls @param {import('./index.js').Logger} [logger] */
+export function createHttpServer(tls, logger) {
+  if (tls === null) return http.createServer(OPTIONS)
+  const options = { ...OPTIONS, handshakeTimeout: HEADERS_TIMEOUT, ALPNProtocols: ['http/1.1'] }
+  const server = https.createServer({ ...options, ...nodeTls(tls) })
+  // Before the listener of node:https, which ends the connection.
+  server.prependListener('tlsClientError', (/** @type {any} */ error, /** @type {any} */ socket) => {
+    if (error.code !== 'ERR_SSL_HTTP_REQUEST') return
+    // Node.js has no public way to the connection below TLS; without this field it ends without an answer.
+    socket._parent?.write(NOT_TLS)
+    logger?.stranger({ remote_address: addressOf(socket) }, 'plain HTTP on a TLS port')
+  })
+  return server
+}
 
 /** @typedef {any} Handle a NodeConnection */
 

@@ -1,4 +1,4 @@
-import { setAlignedInterval } from '../../base/aligned-interval.js'
+import { setAlignedInterval } from '../../base/timers.js'
 import { Backlog } from './contract.js'
 import { Routes } from './routes.js'
 import { asBytes } from './text.js'

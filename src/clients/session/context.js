@@ -9,11 +9,11 @@ import { SingleConnections } from './single-connections.js'
 /** @import { Hub } from '../../channels/hub/hub.js' */
 /** @import { Log } from '../../base/log.js' */
 /** @import { Codec } from '../protocol/contract.js' */
-/** @import { ReplyBatch } from './reply-batch.js' */
+/** @import { ReplyBatch } from './replies.js' */
 /** @import { Sessions } from './sessions.js' */
 /** @import { Refusals } from '../../metrics/refusals.js' */
 /** @import { CounterWindow, Traffic } from '../../metrics/traffic.js' */
-/** @import { TimerWheel } from '../../base/timer-wheel.js' */
+/** @import { TimerWheel } from '../../base/timers.js' */
 
 /** Maximum `ttl` sent to a client: 365 days, s. */
 const MAX_TTL = 365 * 24 * 3600

@@ -1,5 +1,5 @@
 import { Disconnect, disconnects, ReplyError, unsubscribes } from '../../base/errors.js'
-import { Timer } from '../../base/timer-wheel.js'
+import { Timer } from '../../base/timers.js'
 import { UnknownRestriction } from '../hooks/contract.js'
 import { RefreshEvent, SubRefreshEvent } from '../hooks/events.js'
 import { Kind, list, NO_DETAILS } from './subscription.js'

@@ -1,6 +1,6 @@
 import { disconnects } from '../../base/errors.js'
 
-/** @import { Subscribing } from './subscribing.js' */
+/** @import { Subscribing } from './subscription.js' */
 
 /** @typedef {{abandon: () => void}} Abandonable a call of a handler */
 

@@ -1,10 +1,10 @@
-import { Timer } from '../../base/timer-wheel.js'
+import { Timer } from '../../base/timers.js'
 import { CallFailed, isPromise, refusalOf } from '../hooks/contract.js'
 import { HookEvent } from '../hooks/events.js'
 
 /** @import { Log } from '../../base/log.js' */
 /** @import { Session } from './session.js' */
-/** @import { TimerWheel } from '../../base/timer-wheel.js' */
+/** @import { TimerWheel } from '../../base/timers.js' */
 /** @import { Handler } from '../hooks/contract.js' */
 
 /**

@@ -3,7 +3,7 @@ import { bytesOf } from '../../channels/broker/size.js'
 import { Filter } from '../protocol/filter.js'
 import { rawOf } from '../protocol/payload.js'
 import { expireSubscription } from './expiry.js'
-import { maxReplyBytes } from './large-replies.js'
+import { maxReplyBytes } from './replies.js'
 import { Kind, NO_DETAILS, Subscription } from './subscription.js'
 
 /** @import { Namespace } from '../auth/channel-rules.js' */

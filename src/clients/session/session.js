@@ -6,18 +6,36 @@
 import { Disconnect, disconnects, errors, ReplyError, reasonOf, unsubscribes } from '../../base/errors.js'
 import { sizeOf } from '../../metrics/traffic.js'
 import { CallFailed } from '../hooks/contract.js'
-import { exceedsLimit } from './command-queue.js'
 import { dispatch } from './commands/index.js'
 import { SessionExtra } from './extra.js'
 import { State, Trait } from './state.js'
-import { subscribeEnds } from './subscribing.js'
-import { add, count, find, flush, Kind, list, remove } from './subscription.js'
+import { add, count, find, flush, Kind, list, remove, subscribeEnds } from './subscription.js'
 
 /** @import { Publication } from '../../channels/broker/contract.js' */
 /** @import { Codec, Encoded } from '../protocol/contract.js' */
-/** @import { Timer } from '../../base/timer-wheel.js' */
+/** @import { Timer } from '../../base/timers.js' */
 /** @import { Transport } from './transport.js' */
 /** @import { Subscription, Subscriptions } from './subscription.js' */
+
+/** Maximum bytes of queued commands, in multiples of the longest message (`websocket.message_size_limit`). */
+const MAX_QUEUED_MESSAGES = 16
+/** Queued commands between two checks of that limit. */
+const CHECK_INTERVAL = 64
+/** Memory of a queue entry besides its command, bytes. */
+const ENTRY_OVERHEAD = 16
+
+/**
+ * Whether the commands of one client that wait for an earlier one are too many. Called after each new one.
+ * @param {any[]} queue raw commands, and postponed functions @param {Codec} codec of the client
+ * @param {{websocket: {message_size_limit: number}}} config
+ */
+export function exceedsLimit(queue, codec, { websocket }) {
+  if (queue.length % CHECK_INTERVAL !== 0) return false
+  let bytes = 0
+  for (const queued of queue)
+    bytes += (typeof queued === 'function' ? 0 : codec.size(queued)) + ENTRY_OVERHEAD
+  return bytes > websocket.message_size_limit * MAX_QUEUED_MESSAGES
+}
 
 /** Maximum publishes of one client without an answer of the broker. */
 const MAX_UNANSWERED = 1024

@@ -1,8 +1,8 @@
 import { SlicedQueue, SlicedVisits, SlicedWork } from '../../base/slices.js'
-import { Timer } from '../../base/timer-wheel.js'
+import { Timer } from '../../base/timers.js'
 import { Heartbeat } from './heartbeat.js'
 
-/** @import { TimerWheel } from '../../base/timer-wheel.js' */
+/** @import { TimerWheel } from '../../base/timers.js' */
 /** @import { Session } from './session.js' */
 
 /** Sessions opened within this time share a timer. */

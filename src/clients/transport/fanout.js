@@ -1,6 +1,5 @@
 /** @import { Publication } from '../../channels/broker/contract.js' */
-/** @import { Batch } from '../../channels/hub/batch.js' */
-/** @import { Sending } from '../../channels/hub/batches.js' */
+/** @import { Batch, Sending } from '../../channels/hub/batches.js' */
 /** @import { Cohort } from '../../channels/hub/channel.js' */
 /** @import { SocketServer } from '../server/contract.js' */
 /** @import { Traffic } from '../../metrics/traffic.js' */

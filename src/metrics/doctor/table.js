@@ -1,7 +1,6 @@
 // The findings as a table for a terminal.
 
-import { escapeControls } from '../../base/terminal-text.js'
-import { wrap as wrapPlain } from '../../base/wrap.js'
+import { escapeControls, wrap as wrapPlain } from '../../base/terminal-text.js'
 import { count } from './finding.js'
 
 /** @import { Diagnosis } from './examine.js' */

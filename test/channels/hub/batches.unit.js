@@ -1,8 +1,8 @@
 // Windows of batched channels: what the subscribers of a hub get, and when.
 
 import t from 'tap'
-import { batchOptions } from '../../../src/channels/hub/batch-options.js'
 import { filterSize } from '../../../src/channels/hub/channel.js'
+import { batchOptions } from '../../../src/channels/hub/window.js'
 import { Filter } from '../../../src/clients/protocol/filter.js'
 import { addBatchCounts, noBatchCounts } from '../../../src/metrics/batch-stats.js'
 import { answer, PLAIN, POSITIONED, startHub } from './rig.js'

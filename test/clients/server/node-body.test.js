@@ -3,8 +3,7 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import t from 'tap'
-import { Bodies, Body } from '../../../src/clients/server/node-body.js'
-import { NodeExchange } from '../../../src/clients/server/node-exchange.js'
+import { Bodies, Body, NodeExchange } from '../../../src/clients/server/node-exchange.js'
 import { RawClient } from './conformance/rig.js'
 
 const BLOCK = 16_384

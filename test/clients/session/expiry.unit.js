@@ -2,11 +2,11 @@
 // in refresh.test.js.
 
 import t from 'tap'
-import { TimerWheel } from '../../../src/base/timer-wheel.js'
+import { TimerWheel } from '../../../src/base/timers.js'
 import { NO_HANDLERS } from '../../../src/clients/hooks/contract.js'
 import { JsonCodec } from '../../../src/clients/protocol/json.js'
 import { expireConnection, expireSubscription } from '../../../src/clients/session/expiry.js'
-import { ReplyBatch } from '../../../src/clients/session/reply-batch.js'
+import { ReplyBatch } from '../../../src/clients/session/replies.js'
 import { Session } from '../../../src/clients/session/session.js'
 import { Sessions } from '../../../src/clients/session/sessions.js'
 import { State } from '../../../src/clients/session/state.js'

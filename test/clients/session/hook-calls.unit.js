@@ -1,7 +1,7 @@
 // Calls of handlers that a worker waits for: their bounds, and what is told when they end.
 
 import t from 'tap'
-import { TimerWheel } from '../../../src/base/timer-wheel.js'
+import { TimerWheel } from '../../../src/base/timers.js'
 import { CallFailed } from '../../../src/clients/hooks/contract.js'
 import { DisconnectedEvent, HookEvent } from '../../../src/clients/hooks/events.js'
 import { HookCalls } from '../../../src/clients/session/hook-calls.js'

@@ -1,7 +1,7 @@
 // Many clients of one worker leave at once, by a cut or by the server API: everybody is released, and only one time.
 
 import t from 'tap'
-import { TimerWheel } from '../../../src/base/timer-wheel.js'
+import { TimerWheel } from '../../../src/base/timers.js'
 import { Session } from '../../../src/clients/session/session.js'
 import { Sessions } from '../../../src/clients/session/sessions.js'
 import { Trait } from '../../../src/clients/session/state.js'

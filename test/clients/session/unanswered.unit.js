@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { JsonCodec } from '../../../src/clients/protocol/json.js'
-import { ReplyBatch } from '../../../src/clients/session/reply-batch.js'
+import { ReplyBatch } from '../../../src/clients/session/replies.js'
 import { Session } from '../../../src/clients/session/session.js'
 import { State } from '../../../src/clients/session/state.js'
 

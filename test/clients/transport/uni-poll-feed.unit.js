@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { errors } from '../../../src/base/errors.js'
-import { TimerWheel } from '../../../src/base/timer-wheel.js'
+import { TimerWheel } from '../../../src/base/timers.js'
 import { Hub } from '../../../src/channels/hub/hub.js'
 import { PollJsonCodec } from '../../../src/clients/protocol/uni-json.js'
 import { Fanout } from '../../../src/clients/transport/fanout.js'

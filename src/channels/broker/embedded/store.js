@@ -1,4 +1,4 @@
-import { TimerWheel } from '../../../base/timer-wheel.js'
+import { TimerWheel } from '../../../base/timers.js'
 import { newEpoch } from '../epoch.js'
 import { Channel, StoredStream } from './channel.js'
 import { historyPage, UNBOUNDED } from './pages.js'

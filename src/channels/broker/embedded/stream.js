@@ -1,4 +1,4 @@
-import { Timer } from '../../../base/timer-wheel.js'
+import { Timer } from '../../../base/timers.js'
 import { OVERHEAD } from '../size.js'
 
 /** Cost of an entry besides its bytes: the object, the string's header, the place in the list. */

@@ -1,6 +1,6 @@
 import { disconnects, errors } from '../../../base/errors.js'
 import { resumeAfter } from '../ask.js'
-import { maxReplyBytes, whenRead } from '../large-replies.js'
+import { maxReplyBytes, whenRead } from '../replies.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
 /** @import { Session } from '../session.js' */

@@ -9,10 +9,9 @@ import { SubscribeEvent } from '../../hooks/events.js'
 import { payloadOf } from '../../protocol/payload.js'
 import { ask } from '../ask.js'
 import { extendSubscription, isPast } from '../expiry.js'
-import { whenRead } from '../large-replies.js'
 import { grantOf, NO_GRANT, Plan } from '../plan.js'
-import { subscribeBegins, subscribeEnds, waitsForSubscribe } from '../subscribing.js'
-import { Kind } from '../subscription.js'
+import { whenRead } from '../replies.js'
+import { Kind, subscribeBegins, subscribeEnds, waitsForSubscribe } from '../subscription.js'
 import { withClaims } from './refresh.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */

@@ -1,4 +1,4 @@
-import { Timer } from '../../../base/timer-wheel.js'
+import { Timer } from '../../../base/timers.js'
 
 /** @import { Encoded } from '../../protocol/contract.js' */
 /** @import { Session } from '../../session/session.js' */

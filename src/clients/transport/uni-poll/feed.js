@@ -1,5 +1,5 @@
 import { errors } from '../../../base/errors.js'
-import { Timer } from '../../../base/timer-wheel.js'
+import { Timer } from '../../../base/timers.js'
 import { WANTS_NOTHING } from '../../session/plan.js'
 import { StartOffset } from './poll.js'
 

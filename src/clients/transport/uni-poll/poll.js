@@ -1,4 +1,4 @@
-import { Timer } from '../../../base/timer-wheel.js'
+import { Timer } from '../../../base/timers.js'
 
 /** @import { Exchange } from '../../server/contract.js' */
 /** @import { Entry, Feed } from './feed.js' */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { TimerWheel } from '../../../../src/base/timer-wheel.js'
+import { TimerWheel } from '../../../../src/base/timers.js'
 import { JsonCodec } from '../../../../src/clients/protocol/json.js'
 import { createSessionIds } from '../../../../src/clients/session/ids.js'
 import { Sessions } from '../../../../src/clients/session/sessions.js'

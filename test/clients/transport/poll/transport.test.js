@@ -1,6 +1,6 @@
 import t from 'tap'
 import { disconnects } from '../../../../src/base/errors.js'
-import { TimerWheel } from '../../../../src/base/timer-wheel.js'
+import { TimerWheel } from '../../../../src/base/timers.js'
 import { Cohort } from '../../../../src/channels/hub/channel.js'
 import { JsonCodec } from '../../../../src/clients/protocol/json.js'
 import { Sessions } from '../../../../src/clients/session/sessions.js'

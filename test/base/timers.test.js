@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Timer, TimerWheel } from '../../src/base/timer-wheel.js'
+import { Timer, TimerWheel } from '../../src/base/timers.js'
 import { Random } from '../clients/session/fuzz/random.js'
 
 const TICK_MS = 100
