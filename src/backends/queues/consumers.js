@@ -1,57 +1,95 @@
 // Consumers read API commands from queues, streams and tables. They run in the queue process of a node
-// (src/processes/queues/main.js). contract.js says what a consumer must do; TYPES below is the only list of the types.
-// This folder imports api and below.
+// (src/processes/queues/main.js).
 
 import { runningConsumers } from '../../config/consumers.js'
-import { backoffDelay, pause } from './backoff.js'
-import { Figures } from './figures.js'
 import { MessageRunner } from './messages.js'
+import { backoffDelay, pause } from './timing.js'
+import { loadType } from './types.js'
 
 /** @import { ApiContext } from '../api/context.js' */
 /** @import { LimitedLog } from '../../base/log.js' */
 /** @import { Consumer, ConsumerContext } from './consumer-contract.js' */
 /** @import { ConsumerFigures } from '../../metrics/schema.js' */
 
-/**
- * @typedef {{create: (context: ConsumerContext) => Consumer}} TypeModule
- * @typedef {object} Type
- * @property {string} type @property {() => Promise<TypeModule>} load
- * @property {readonly string[]} packages optional packages that it needs, as arguments of `npm install`
- */
+/** A failed message that nobody tries again for this long is no longer in work here, ms. */
+const FORGET_MS = 60_000
 
-/** @type {readonly Type[]} */
-const TYPES = Object.freeze([
-  { type: 'aws_sqs', load: () => import('./sqs/consumer.js'), packages: ['@aws-sdk/client-sqs@3'] },
-  {
-    type: 'nats_jetstream',
-    load: () => import('./nats/consumer.js'),
-    packages: ['@nats-io/transport-node@3', '@nats-io/jetstream@3'],
-  },
-  { type: 'postgresql', load: () => import('./postgresql/consumer.js'), packages: ['pg@8'] },
-  { type: 'redis_stream', load: () => import('./redis/consumer.js'), packages: [] },
-  { type: 'kafka', load: () => import('./kafka/consumer.js'), packages: ['@platformatic/kafka@2'] },
-  { type: 'rabbitmq', load: () => import('./rabbitmq/consumer.js'), packages: ['amqplib@2'] },
-])
+/** Metrics of one consumer. */
+class Figures {
+  processed = 0
+  errors = 0
+  retries = 0
+  /** @type {number | null} */
+  lag = null
+  /** @type {Map<string, number>} */
+  #skipped = new Map()
+  /** Unix ms of the messages in work. @type {Map<object, number>} */
+  #working = new Map()
+  /** Delays under way. @type {Map<object, number>} */
+  #waiting = new Map()
+  #oldest = 0
+  /** The oldest failed message, and when it failed last. */
+  #failed = { since: 0, at: 0 }
+  #clock
 
-/** @param {string} spec `@scope/name@2` @returns {string} `@scope/name` */
-const packageOf = spec => spec.replace(/(?!^)@.*$/, '')
+  /** @param {string} name @param {string} type @param {() => number} clock unix ms */
+  constructor(name, type, clock) {
+    this.name = name
+    this.type = type
+    this.#clock = clock
+  }
 
-/**
- * @param {string} name of the consumer @param {string} type @returns {Promise<TypeModule>}
- * @throws {Error} in one line if a package is not installed
- */
-async function load(name, type) {
-  const known = /** @type {Type} */ (TYPES.find(candidate => candidate.type === type))
-  try {
-    return await known.load()
-  } catch (error) {
-    // `import` has the first code; `require`, in a CommonJS package, has the second.
-    const missing =
-      ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'].includes(error.code) &&
-      known.packages.find(spec => error.message.includes(`'${packageOf(spec)}'`))
-    if (!missing) throw error
-    const needs = `needs the package ${packageOf(missing)}: npm install ${known.packages.join(' ')}`
-    throw new Error(`consumer "${name}": type ${type} ${needs}`)
+  /** @param {string} reason */
+  skipped(reason) {
+    this.#skipped.set(reason, (this.#skipped.get(reason) ?? 0) + 1)
+  }
+
+  /** @param {object} token of the try @param {number} since unix ms */
+  begins(token, since) {
+    this.#working.set(token, since)
+  }
+
+  /** @param {object} token @param {number | undefined} since @param {boolean} retry */
+  ends(token, since, retry) {
+    this.#working.delete(token)
+    if (since === undefined) return
+    const now = this.#clock()
+    this.#oldest = Math.max(this.#oldest, now - since)
+    if (retry && (this.#failed.since === 0 || since <= this.#failed.since)) this.#failed = { since, at: now }
+    else if (!retry && since === this.#failed.since) this.#failed = { since: 0, at: 0 }
+  }
+
+  /** @param {object} token @param {number} ms */
+  waits(token, ms) {
+    this.#waiting.set(token, ms)
+  }
+
+  /** @param {object} token */
+  waited(token) {
+    this.#waiting.delete(token)
+  }
+
+  /** @returns {ConsumerFigures} */
+  sample() {
+    const now = this.#clock()
+    const { name, type, processed, errors, retries, lag } = this
+    let age = this.#oldest
+    this.#oldest = 0
+    for (const since of this.#working.values()) age = Math.max(age, now - since)
+    if (this.#failed.since > 0 && now - this.#failed.at < FORGET_MS)
+      age = Math.max(age, now - this.#failed.since)
+    const backoff = Math.max(0, ...this.#waiting.values())
+    return {
+      name,
+      type,
+      processed,
+      skipped: Object.fromEntries(this.#skipped),
+      errors,
+      retries,
+      age: Math.max(0, age),
+      backoff,
+      lag,
+    }
   }
 }
 
@@ -114,7 +152,7 @@ export class Consumers {
    */
   async start(first) {
     const consumers = runningConsumers(this.#config)
-    const modules = await Promise.all(consumers.map(({ name, type }) => load(name, type)))
+    const modules = await Promise.all(consumers.map(({ name, type }) => loadType('consumer', name, type)))
     for (const [i, { name, type, own_origin: ownOrigin, [type]: options }] of consumers.entries()) {
       const figures = new Figures(name, type, this.#clock)
       this.#figures.push(figures)

@@ -1,6 +1,8 @@
 // A message becomes a call of the server API: from an envelope, from a method beside the payload, or, in publication
 // data mode, from bare data and headers. What can never succeed is skipped, with a reason.
 
+import { createHash } from 'node:crypto'
+import { hostname } from 'node:os'
 import { errors, reasonOf } from '../../base/errors.js'
 import { bytesPayload } from '../../clients/protocol/payload.js'
 import { isObject, rawMember } from '../../clients/protocol/raw-json.js'
@@ -11,7 +13,7 @@ import { MAX_BODY } from '../api/wire.js'
 
 /** @import { ApiContext } from '../api/context.js' */
 /** @import { Payload } from '../../clients/protocol/payload.js' */
-/** @import { Message } from './consumer-contract.js' */
+/** @import { Message, Outcome } from './contract.js' */
 
 /** @typedef {{outcome: 'done' | 'retry'} | {outcome: 'skipped', reason: string, what: string}} Result */
 
@@ -239,4 +241,81 @@ function tagsOf(headers, prefix) {
     .filter(name => name.startsWith(prefix))
     .map(name => [name.slice(prefix.length), headers[name]])
   return tags.length === 0 ? null : Object.fromEntries(tags)
+}
+
+/**
+ * The name of the cluster in `halley-origin`, the same on each of its nodes and after each start.
+ * @param {any} config @returns {string}
+ */
+export function clusterOrigin({ cluster_name: name, engine, node, http_server: { port } }) {
+  if (name !== '') return name
+  if (engine.type !== 'redis') return node.name || `${hostname()}_${port}`
+  const { address, cluster_address, sentinel_address, prefix } = engine.redis
+  // Addresses may hold passwords, and each node may list them in its own order.
+  const all = [...address, ...cluster_address, ...sentinel_address].sort()
+  return createHash('sha256')
+    .update(JSON.stringify([all, prefix]))
+    .digest('hex')
+    .slice(0, 16)
+}
+
+/**
+ * @param {Message} message in command mode
+ * @returns {string | null} the channel of a publication; null: another command, or a bad one
+ */
+function orderedChannel({ method, payload }) {
+  if (method !== '' && method !== 'publish') return null
+  if (payload === null) return null
+  try {
+    let request = JSON.parse(payload.toString())
+    if (method === '') {
+      if (request?.method !== 'publish') return null
+      request = request.payload
+      if (typeof request === 'string') request = JSON.parse(request)
+    }
+    return typeof request?.channel === 'string' && request.channel !== '' ? request.channel : null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Runs messages of one source in their order. Publications of different channels run at the same time. A publication of
+ * a channel that is still busy waits, and all after it with it; any other command waits for all before it.
+ * @template {Message} T
+ * @param {readonly T[]} messages
+ * @param {(message: T) => Promise<Outcome>} handle never rejects
+ * @param {() => boolean} ended asked before each message; true: no more messages begin
+ * @returns {Promise<{finished: T[], failed: boolean}>} finished: messages that are done or skipped, in their order.
+ *   failed: a message is to be tried again; after its failure no other message began
+ */
+export async function runInOrder(messages, handle, ended) {
+  /** @type {Map<string, Promise<void>>} the last publication of each channel, while it runs */
+  const running = new Map()
+  /** @type {boolean[]} */
+  const finished = new Array(messages.length).fill(false)
+  let failed = false
+  /** @param {number} index */
+  const run = async index => {
+    if ((await handle(messages[index])) === 'retry') failed = true
+    else finished[index] = true
+  }
+  for (let i = 0; i < messages.length && !failed && !ended(); i++) {
+    const channel = orderedChannel(messages[i])
+    if (channel === null) {
+      await Promise.all(running.values())
+      running.clear()
+      if (failed || ended()) break
+      await run(i)
+      continue
+    }
+    const before = running.get(channel)
+    if (before !== undefined) {
+      await before
+      if (failed || ended()) break
+    }
+    running.set(channel, run(i))
+  }
+  await Promise.all(running.values())
+  return { finished: messages.filter((_, i) => finished[i]), failed }
 }

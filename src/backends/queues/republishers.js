@@ -1,39 +1,271 @@
-// All republishers of a node, in its queue process. Rules for channels are in auth/republish-rules.js: each worker
-// decides by them, and publications come with the bits of their republishers.
+// Republishing: accepted publications go into queues of other systems (docs/republish.md), from the queue process of a node.
+// Rules for channels are in clients/auth/republish-rules.js: each worker decides by them, and publications come with the
+// bits of their republishers.
 
 import { enabledRepublishers } from '../../config/republish.js'
-import { Republisher } from './republisher.js'
+import { compileTemplate, formats, headersOf } from './body.js'
+import { loadType } from './types.js'
 
 /** @import { Republication, Republishing } from '../../channels/broker/contract.js' */
 /** @import { Log } from '../../base/log.js' */
-/** @import { Destination, DestinationContext } from './republisher-contract.js' */
+/** @import { Delivery, Destination, DestinationContext, OutgoingMessage } from './contract.js' */
 
 /** @typedef {(context: DestinationContext) => Destination} Create */
 
-/** @type {{type: string, load: () => Promise<{create: Create}>, packages: string[]}[]} */
-export const TYPES = [
-  { type: 'rabbitmq', load: () => import('./rabbitmq/republisher.js'), packages: ['amqplib@2'] },
-  { type: 'redis_stream', load: () => import('./redis/republisher.js'), packages: [] },
-  {
-    type: 'nats_jetstream',
-    load: () => import('./nats/republisher.js'),
-    packages: ['@nats-io/transport-node@3', '@nats-io/jetstream@3'],
-  },
-  { type: 'kafka', load: () => import('./kafka/republisher.js'), packages: ['@platformatic/kafka@2'] },
-]
+/** Memory of a message beside its body, approximately. */
+const MESSAGE_BYTES = 300
+/** Least time between two batches, ms: under load many messages share a write, and nobody waits longer for it. */
+const BATCH_MS = 1
+/** A queue with `block` takes what was under way when it became full, up to this many times its limits. */
+const BLOCK_ROOM = 2
 
-/** @param {string} name @param {string} type @returns {Promise<Create>} */
-async function load(name, type) {
-  const row = TYPES.find(candidate => candidate.type === type)
-  if (row === undefined) throw new Error(`republisher "${name}": unknown type ${type}`)
-  try {
-    return (await row.load()).create
-  } catch (error) {
-    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
-    const names = row.packages.map(text => text.slice(0, text.lastIndexOf('@')))
-    throw new Error(
-      `republisher "${name}": type ${type} needs the package ${names.join(' and ')}: npm install ${row.packages.join(' ')}`,
+/** Templates of each type: target, key. @type {Readonly<Record<string, [string, string]>>} */
+const TEMPLATES = {
+  rabbitmq: ['exchange', 'routing_key'],
+  redis_stream: ['stream', ''],
+  nats_jetstream: ['subject', ''],
+  kafka: ['topic', ''],
+}
+
+/**
+ * @typedef {object} Figures since the start
+ * @property {number} sent with repeats @property {number} confirmed @property {number} returned
+ * @property {number} refused @property {number} dropped by a full queue
+ */
+
+/**
+ * The queue of one destination.
+ *
+ *   add -> #waiting (oldest first) -> send -> #inFlight -> settled
+ *              ^------------- down -------------'
+ */
+export class Republisher {
+  /** @type {Figures} */
+  figures = { sent: 0, confirmed: 0, returned: 0, refused: 0, dropped: 0 }
+  bytes = 0
+  up = false
+  /** Oldest first, from #first. @type {(OutgoingMessage | null)[]} */
+  #waiting = []
+  #first = 0
+  /** In the order in which they were sent. @type {Set<OutgoingMessage>} */
+  #inFlight = new Set()
+  #options
+  #block
+  #maxInFlight
+  #log
+  #confirm
+  #format
+  #target
+  #key
+  #origin
+  #scheduled = false
+  #batchMs
+  /** Of the last batch, ms. */
+  #sentAt = -Infinity
+  #ending = false
+  #onEmpty = () => {}
+  /** @type {Destination} */
+  #destination
+
+  /**
+   * @param {any} options an entry of `republish`
+   * @param {object} parts @param {(context: DestinationContext) => Destination} parts.create
+   * @param {string} parts.origin of `halley-origin` @param {string} parts.boundary of namespaces @param {Log} parts.log
+   * @param {(number: number, confirmed: boolean) => void} parts.confirm answers a publisher that waits
+   * @param {number} [parts.batchMs] least time between two batches
+   */
+  constructor(options, { create, origin, boundary, log, confirm, batchMs = BATCH_MS }) {
+    this.#batchMs = batchMs
+    this.#options = options
+    this.#block = options[options.type]
+    this.#maxInFlight = this.#block.max_in_flight
+    this.#log = log
+    this.#confirm = confirm
+    this.#origin = origin
+    this.#format = formats[options.format]
+    const [target, key] = TEMPLATES[options.type]
+    this.#target = compileTemplate(this.#block[target], boundary)
+    this.#key = compileTemplate(key === '' ? '' : this.#block[key], boundary)
+    this.#destination = create({
+      options: this.#block,
+      name: options.name,
+      log,
+      up: () => this.#onUp(),
+      down: error => this.#onDown(error),
+      settled: (message, outcome, reason) => this.#settled(message, outcome, reason),
+    })
+  }
+
+  get name() {
+    return this.#options.name
+  }
+
+  get required() {
+    return this.#options.required
+  }
+
+  /** Messages without an outcome. */
+  get size() {
+    return this.#waiting.length - this.#first + this.#inFlight.size
+  }
+
+  /** Whether publishers get error 100. */
+  get full() {
+    const { overflow, queue_max_size: size, queue_max_bytes: bytes } = this.#options
+    return overflow === 'block' && (this.size >= size || this.bytes >= bytes)
+  }
+
+  /** @param {number} now unix ms @returns {number} ms that the oldest message has waited */
+  age(now) {
+    const oldest = this.#inFlight.values().next().value ?? this.#waiting[this.#first]
+    return oldest ? Math.max(0, now - oldest.time) : 0
+  }
+
+  start() {
+    this.#destination.start()
+  }
+
+  /** @param {Republication} republication @param {string} id */
+  add(republication, id) {
+    const { channel, publication, time } = republication
+    const { include_meta: withMeta, format, required } = this.#options
+    const body = this.#format(republication, id, withMeta)
+    /** @type {OutgoingMessage} */
+    const message = {
+      id,
+      channel,
+      body,
+      json: format !== 'data' || publication.json,
+      headers: headersOf(republication, this.#origin),
+      target: this.#target(channel),
+      key: this.#key(channel),
+      time,
+      bytes: body.length + channel.length + MESSAGE_BYTES,
+      number: required ? republication.number : 0,
+    }
+    if (!this.#makeRoom(message)) return this.#drop(message)
+    this.#waiting.push(message)
+    this.bytes += message.bytes
+    this.#schedule()
+  }
+
+  /** @param {OutgoingMessage} message @returns {boolean} false: it must be dropped */
+  #makeRoom(message) {
+    const { overflow, queue_max_size: maxSize, queue_max_bytes: maxBytes } = this.#options
+    const room = overflow === 'block' ? BLOCK_ROOM : 1
+    const fits = () => this.size < maxSize * room && this.bytes + message.bytes <= maxBytes * room
+    if (overflow !== 'drop_oldest' || message.bytes > maxBytes) return fits()
+    while (!fits()) {
+      const oldest = this.#shift() ?? this.#inFlight.values().next().value
+      if (oldest === undefined) return false
+      this.#inFlight.delete(oldest)
+      this.bytes -= oldest.bytes
+      this.#drop(oldest)
+    }
+    return true
+  }
+
+  /** @param {OutgoingMessage} message */
+  #drop(message) {
+    this.figures.dropped++
+    if (message.number !== 0) this.#confirm(message.number, false)
+    this.#log.warn({ republisher: this.name }, 'queue of a republisher is full: messages are dropped')
+  }
+
+  /** @returns {OutgoingMessage | undefined} the oldest that waits */
+  #shift() {
+    const waiting = this.#waiting
+    if (this.#first === waiting.length) return undefined
+    const message = /** @type {OutgoingMessage} */ (waiting[this.#first])
+    waiting[this.#first++] = null
+    if (this.#first === waiting.length || this.#first > 65_536) {
+      waiting.splice(0, this.#first)
+      this.#first = 0
+    }
+    return message
+  }
+
+  /** @param {number} [batchMs] */
+  #schedule(batchMs = this.#batchMs) {
+    if (this.#scheduled || !this.up) return
+    this.#scheduled = true
+    if (performance.now() - this.#sentAt >= batchMs) queueMicrotask(this.#send)
+    else setTimeout(this.#send, batchMs)
+  }
+
+  #send = () => {
+    this.#scheduled = false
+    this.#sentAt = performance.now()
+    let some = false
+    while (this.up && this.#inFlight.size < this.#maxInFlight) {
+      const message = this.#shift()
+      if (message === undefined) break
+      this.#inFlight.add(message)
+      this.figures.sent++
+      some = true
+      try {
+        this.#destination.send(message)
+      } catch (error) {
+        this.#settled(message, 'refused', error.message)
+      }
+    }
+    if (some && this.up) this.#destination.flush?.()
+  }
+
+  #onUp() {
+    if (this.up) return
+    this.up = true
+    this.#log.info({ republisher: this.name }, 'republisher connected')
+    this.#schedule()
+  }
+
+  /** @param {Error} error */
+  #onDown(error) {
+    this.#log.warn(
+      { republisher: this.name, reason: error.message || String(error) },
+      'republisher not connected',
     )
+    this.up = false
+    if (this.#inFlight.size === 0) return
+    // They come before all others, in their order.
+    this.#waiting = [...this.#inFlight, ...this.#waiting.slice(this.#first)]
+    this.#first = 0
+    this.#inFlight.clear()
+  }
+
+  /** @param {OutgoingMessage} message @param {Delivery} outcome @param {string} [reason] */
+  #settled(message, outcome, reason) {
+    if (!this.#inFlight.delete(message)) return
+    this.bytes -= message.bytes
+    this.figures[outcome]++
+    if (message.number !== 0) this.#confirm(message.number, outcome === 'confirmed')
+    if (outcome !== 'confirmed')
+      this.#log.warn(
+        { republisher: this.name, outcome, target: message.target, reason },
+        'message not taken by the queue',
+      )
+    if (this.size === 0 && this.#ending) this.#onEmpty()
+    // Something waits, and no batch is planned: there was no room for it.
+    if (this.#first < this.#waiting.length) this.#schedule(0)
+  }
+
+  /** Sends what is left, for a time. @param {number} within ms @returns {Promise<number>} messages that are lost */
+  async stop(within) {
+    this.#ending = true
+    if (this.size > 0 && within > 0) {
+      await new Promise(resolve => {
+        const late = setTimeout(resolve, within)
+        this.#onEmpty = () => {
+          clearTimeout(late)
+          resolve(undefined)
+        }
+      })
+    }
+    const lost = this.size
+    if (lost > 0) this.#log.error({ republisher: this.name, lost }, 'messages not republished before the end')
+    this.up = false
+    await this.#destination.stop()
+    return lost
   }
 }
 
@@ -43,7 +275,11 @@ async function load(name, type) {
  * @throws {Error} one line, if a package is missing
  */
 export const loadRepublishers = config =>
-  Promise.all(enabledRepublishers(config).map(({ name, type }) => load(name, type)))
+  Promise.all(
+    enabledRepublishers(config).map(
+      async ({ name, type }) => (await loadType('republisher', name, type)).create,
+    ),
+  )
 
 /** A required publication that several republishers confirm. @typedef {{open: number, confirmed: boolean}} Waiting */
 

@@ -6,7 +6,7 @@
 import { NodeInfo } from '../../backends/api/info.js'
 import { Publisher } from '../../backends/api/publish.js'
 import { Consumers } from '../../backends/queues/consumers.js'
-import { clusterOrigin } from '../../backends/queues/origin.js'
+import { clusterOrigin } from '../../backends/queues/messages.js'
 import { loadRepublishers, Republishers } from '../../backends/queues/republishers.js'
 import { LimitedLog, levelOf } from '../../base/log.js'
 import { openBus } from '../../channels/broker/bus.js'

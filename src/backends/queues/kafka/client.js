@@ -1,4 +1,6 @@
-// The client library of Kafka, an optional package, on each version of Node.js.
+// What the consumer and the republisher of Kafka share of its client library, an optional package.
+
+import { tlsOptions } from '../../../config/pem.js'
 
 /** What `Promise.withResolvers` of Node.js 22 returns. */
 function withResolvers() {
@@ -19,3 +21,23 @@ export function loadKafka() {
   builtIn.withResolvers ??= withResolvers
   return import('@platformatic/kafka')
 }
+
+/** @param {any} error of the library, which wraps others @returns {any} the innermost */
+export function causeOf(error) {
+  let found = error
+  while (found.errors?.length > 0 || found.cause instanceof Error) found = found.errors?.[0] ?? found.cause
+  return found
+}
+
+/** @param {Record<string, any>} options of the type @returns {any} options of the library for its connections */
+export const clientOptions = ({ brokers, dial_timeout, tls, sasl_mechanism, sasl_user, sasl_password }) => ({
+  clientId: 'halley',
+  bootstrapBrokers: brokers,
+  connectTimeout: dial_timeout,
+  // Every failure is ours to try again, with our back-off and all messages in their order.
+  retries: 0,
+  ...(tls.enabled && { tls: tlsOptions(tls), tlsServerName: tls.server_name || true }),
+  ...(sasl_mechanism !== '' && {
+    sasl: { mechanism: sasl_mechanism.toUpperCase(), username: sasl_user, password: sasl_password },
+  }),
+})

@@ -2,13 +2,13 @@
 // offsets are committed after their effect: every few seconds, before a partition goes to another member, and at the
 // end. The library is used for its protocol only. Its own stream of messages cannot pause one partition.
 
-import { tlsOptions } from '../../../config/pem.js'
-import { loadKafka } from './client.js'
+import { within } from '../timing.js'
+import { causeOf, clientOptions, loadKafka } from './client.js'
 import { KafkaFetcher, keyOf } from './fetcher.js'
 import { KafkaPartition } from './partition.js'
 
 /** @import { Consumer as Client } from '@platformatic/kafka' */
-/** @import { ConsumerContext } from '../consumer-contract.js' */
+/** @import { Consumer as QueueConsumer, ConsumerContext } from '../contract.js' */
 
 // Not in start(): a missing package is an error of loading this file.
 const { Consumer } = await loadKafka()
@@ -25,26 +25,6 @@ const JOIN_TIMEOUT_MS = SESSION_MS + 10_000
 const STOP_TIMEOUT_MS = 3000
 /** Time that a record in work may delay a rebalance, ms: less than the session of a member. */
 const REVOKE_TIMEOUT_MS = 15_000
-
-/**
- * @param {Promise<any> | void} work @param {number} ms
- * @returns {Promise<void>} when it has ended in whatever way, or time is over
- */
-function within(work, ms) {
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer
-  const late = new Promise(resolve => {
-    timer = setTimeout(resolve, ms)
-  })
-  return Promise.race([Promise.resolve(work).catch(() => {}), late]).then(() => clearTimeout(timer))
-}
-
-/** @param {any} error of the library, which wraps others @returns {Error} with the innermost message */
-function causeOf(error) {
-  let found = error
-  while (found.errors?.length > 0 || found.cause instanceof Error) found = found.errors?.[0] ?? found.cause
-  return found === error ? error : new Error(found.message, { cause: error })
-}
 
 class KafkaConsumer {
   /** Its member of the group. @type {Client} */
@@ -73,8 +53,8 @@ class KafkaConsumer {
   }
 
   async start() {
-    const common = this.#clientOptions()
-    const { instance_id: instance } = this.#options
+    const { instance_id: instance, consumer_group: groupId, dial_timeout: timeout } = this.#options
+    const common = { ...clientOptions(this.#options), groupId, timeout }
     this.#group = new Consumer({
       ...common,
       requestTimeout: JOIN_TIMEOUT_MS,
@@ -115,35 +95,6 @@ class KafkaConsumer {
       setInterval(() => this.#watchTopics(), TOPICS_INTERVAL_MS),
     ]
     this.#join()
-  }
-
-  #clientOptions() {
-    const {
-      brokers,
-      consumer_group: groupId,
-      dial_timeout: connectTimeout,
-      tls,
-      sasl_mechanism: sasl,
-    } = this.#options
-    return {
-      clientId: 'halley',
-      groupId,
-      bootstrapBrokers: brokers,
-      connectTimeout,
-      timeout: connectTimeout,
-      // Every failure is ours to try again, with our back-off.
-      retries: 0,
-      ...(tls.enabled ? { tls: tlsOptions(tls), tlsServerName: tls.server_name || true } : {}),
-      ...(sasl === ''
-        ? {}
-        : {
-            sasl: {
-              mechanism: sasl.toUpperCase(),
-              username: this.#options.sasl_user,
-              password: this.#options.sasl_password,
-            },
-          }),
-    }
   }
 
   /** @param {any} error */
@@ -289,15 +240,10 @@ class KafkaConsumer {
   async #close() {
     // A static member keeps its partitions: it is expected back under the same name.
     if (this.#options.instance_id !== '') this.#group.memberId = null
-    await within(this.#group.leaveGroup(true), STOP_TIMEOUT_MS)
+    await within(Promise.resolve(this.#group.leaveGroup(true)), STOP_TIMEOUT_MS)
     await within(Promise.all([this.#group.close(true), this.#reader.close(true)]), STOP_TIMEOUT_MS)
   }
 }
 
-/**
- * @param {ConsumerContext} context
- * @returns {import('../consumer-contract.js').Consumer}
- */
-export function create(context) {
-  return new KafkaConsumer(context)
-}
+/** @param {ConsumerContext} context @returns {QueueConsumer} */
+export const create = context => new KafkaConsumer(context)

@@ -2,7 +2,7 @@
 // partitions that have enough. What fails is tried again, with back-off.
 
 /** @import { Consumer as Client } from '@platformatic/kafka' */
-/** @import { ConsumerContext } from '../consumer-contract.js' */
+/** @import { ConsumerContext } from '../contract.js' */
 /** @import { KafkaPartition } from './partition.js' */
 
 const PARTITION_BYTES = 1024 * 1024

@@ -2,7 +2,7 @@
 // record that fails is tried again in place, and delays no other partition.
 
 /** @import { KafkaRecord, RecordsBatch } from '@platformatic/kafka' */
-/** @import { ConsumerContext, Message } from '../consumer-contract.js' */
+/** @import { ConsumerContext, Message } from '../contract.js' */
 
 const IS_TRANSACTIONAL = 0x10
 const IS_CONTROL = 0x20

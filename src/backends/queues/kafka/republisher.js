@@ -1,12 +1,11 @@
 // Kafka. The key of a record is its channel: a channel keeps its partition. Each topic has one request at a time, and
 // what comes meanwhile goes with the next one; so records of a partition stay in order without an idempotent producer.
 
-import { tlsOptions } from '../../../config/pem.js'
-import { reconnectDelay } from '../republisher-contract.js'
-import { loadKafka } from './client.js'
+import { reconnectDelay } from '../timing.js'
+import { causeOf, clientOptions, loadKafka } from './client.js'
 
 /** @import { Producer as Client } from '@platformatic/kafka' */
-/** @import { Destination, DestinationContext, Message } from '../republisher-contract.js' */
+/** @import { Destination, DestinationContext, OutgoingMessage } from '../contract.js' */
 
 // Not in start(): a missing package is an error of loading this file.
 const { Producer } = await loadKafka()
@@ -40,16 +39,9 @@ const MAX_MISSING = 1000
 const isUnknown = error =>
   error.apiId === 'UNKNOWN_TOPIC_OR_PARTITION' || /^Unknown topic /.test(error.message)
 
-/** @param {any} error of the library, which wraps others @returns {any} the innermost */
-function causeOf(error) {
-  let found = error
-  while (found.errors?.length > 0 || found.cause instanceof Error) found = found.errors?.[0] ?? found.cause
-  return found
-}
-
 /**
  * A topic with pending messages. `single`: how many are sent alone next.
- * @typedef {{name: string, waiting: Message[], sending: boolean, single: number}} Topic
+ * @typedef {{name: string, waiting: OutgoingMessage[], sending: boolean, single: number}} Topic
  */
 
 /** @implements {Destination} */
@@ -78,28 +70,13 @@ class KafkaDestination {
   }
 
   #create() {
-    const { brokers, dial_timeout: connectTimeout, tls, sasl_mechanism: sasl } = this.#options
     const producer = new Producer({
-      clientId: 'halley',
-      bootstrapBrokers: brokers,
-      connectTimeout,
+      ...clientOptions(this.#options),
       timeout: IO_TIMEOUT_MS,
       requestTimeout: IO_TIMEOUT_MS,
       acks: -1,
       autocreateTopics: false,
-      // Every failure is ours to try again: all messages in their order.
-      retries: 0,
       repeatOnStaleMetadata: false,
-      ...(tls.enabled ? { tls: tlsOptions(tls), tlsServerName: tls.server_name || true } : {}),
-      ...(sasl === ''
-        ? {}
-        : {
-            sasl: {
-              mechanism: sasl.toUpperCase(),
-              username: this.#options.sasl_user,
-              password: this.#options.sasl_password,
-            },
-          }),
     })
     producer.on('error', () => {})
     return producer
@@ -134,7 +111,7 @@ class KafkaDestination {
     this.#retry()
   }
 
-  /** @param {Message} message @throws {Error} if Kafka has no form for it */
+  /** @param {OutgoingMessage} message @throws {Error} if Kafka has no form for it */
   send(message) {
     const { target: name } = message
     if (!/^[\w.-]{1,249}$/.test(name) || name === '.' || name === '..')
@@ -193,7 +170,7 @@ class KafkaDestination {
     for (const message of waiting) this.#context.settled(message, 'refused', NO_TOPIC)
   }
 
-  /** @param {Topic} topic @returns {Message[]} */
+  /** @param {Topic} topic @returns {OutgoingMessage[]} */
   #nextBatch(topic) {
     const { waiting } = topic
     let count = 1
@@ -207,7 +184,7 @@ class KafkaDestination {
     return waiting.splice(0, count)
   }
 
-  /** @param {Client} producer @param {string} topic @param {Message[]} batch @returns {Promise<any>} the error, null */
+  /** @param {Client} producer @param {string} topic @param {OutgoingMessage[]} batch @returns {Promise<any>} the error, null */
   async #sendBatch(producer, topic, batch) {
     try {
       await producer.send({ messages: batch.map(message => recordOf(topic, message)) })
@@ -226,7 +203,7 @@ class KafkaDestination {
   }
 }
 
-/** @param {string} topic @param {Message} message */
+/** @param {string} topic @param {OutgoingMessage} message */
 function recordOf(topic, { channel, body, headers, id, time }) {
   const all = new Map([[Buffer.from('id'), Buffer.from(id)]])
   for (const name in headers) all.set(Buffer.from(name), Buffer.from(headers[name]))

@@ -1,4 +1,4 @@
-// What consumers and republishers tell the client library of NATS about the server, and who they are.
+// NATS connection options: servers, TLS and credentials.
 
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
@@ -6,7 +6,7 @@ import { checkServerIdentity } from 'node:tls'
 import { credsAuthenticator } from '@nats-io/transport-node'
 import { tlsOptions } from '../../../config/pem.js'
 
-/** @param {Record<string, any>} options of the type @returns {Promise<object>} who it is, for the server */
+/** @param {Record<string, any>} options of the type @returns {Promise<object>} credentials */
 async function credentials(options) {
   if (options.credentials_file !== '')
     return { authenticator: credsAuthenticator(await readFile(options.credentials_file)) }

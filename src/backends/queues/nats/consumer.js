@@ -3,11 +3,12 @@
 
 import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
+import { within } from '../timing.js'
 import { connectionOptions } from './client.js'
 
 /** @import { ConsumerMessages, JsMsg } from '@nats-io/jetstream' */
 /** @import { NatsConnection } from '@nats-io/transport-node' */
-/** @import { Consumer, ConsumerContext } from '../consumer-contract.js' */
+/** @import { Consumer, ConsumerContext } from '../contract.js' */
 
 const CONNECT_TIMEOUT_MS = 10_000
 const RECONNECT_MS = 500
@@ -73,18 +74,8 @@ class NatsConsumer {
     // At once, the server would send the first one to the pull request of this process again, where it is lost for 30
     // s.
     for (const message of this.#unbegun) message.nak(GIVE_BACK_MS)
-    await this.#flush(connection)
+    await within(connection.flush(), FLUSH_TIMEOUT_MS)
     await connection.close()
-  }
-
-  /** What was sent has arrived, unless the server is away. @param {NatsConnection} connection */
-  async #flush(connection) {
-    let timer
-    const late = new Promise(resolve => {
-      timer = setTimeout(resolve, FLUSH_TIMEOUT_MS)
-    })
-    await Promise.race([connection.flush().catch(() => {}), late])
-    clearTimeout(timer)
   }
 
   /** @param {NatsConnection} connection @returns {Promise<ConsumerMessages>} rejects without the stream */

@@ -3,12 +3,12 @@
 
 import { JetStreamApiError, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect, headers as newHeaders } from '@nats-io/transport-node'
-import { reconnectDelay } from '../republisher-contract.js'
+import { reconnectDelay } from '../timing.js'
 import { connectionOptions } from './client.js'
 
 /** @import { JetStreamClient, JetStreamManager } from '@nats-io/jetstream' */
 /** @import { NatsConnection } from '@nats-io/transport-node' */
-/** @import { Destination, DestinationContext, Message } from '../republisher-contract.js' */
+/** @import { Destination, DestinationContext, OutgoingMessage } from '../contract.js' */
 
 const CONNECT_TIMEOUT_MS = 5000
 /** A server that does not answer within this time counts as lost. */
@@ -87,7 +87,7 @@ class NatsDestination {
     this.#retry()
   }
 
-  /** @param {Message} message @throws {Error} if NATS has no form for it */
+  /** @param {OutgoingMessage} message @throws {Error} if NATS has no form for it */
   send(message) {
     const link = this.#link
     if (link === null) return
@@ -97,7 +97,7 @@ class NatsDestination {
     this.#publish(link, message, headers)
   }
 
-  /** @param {Link} link @param {Message} message @param {import('@nats-io/transport-node').MsgHdrs} headers */
+  /** @param {Link} link @param {OutgoingMessage} message @param {import('@nats-io/transport-node').MsgHdrs} headers */
   async #publish(link, message, headers) {
     try {
       await link.js.publish(message.target, message.body, {
@@ -114,7 +114,7 @@ class NatsDestination {
     this.#context.settled(message, 'confirmed')
   }
 
-  /** @param {Link} link @param {Message} message @param {Error} error */
+  /** @param {Link} link @param {OutgoingMessage} message @param {Error} error */
   async #failed(link, message, error) {
     if (this.#link !== link) return
     if (error instanceof JetStreamApiError && !PASSING.has(error.code))

@@ -3,11 +3,12 @@
 // Centrifugo too, work on a partition one at a time, and a row whose command had no effect stays.
 
 import { parseDsn } from '../../../config/postgres-dsn.js'
-import { runInOrder } from '../in-order.js'
+import { runInOrder } from '../messages.js'
+import { limited } from '../timing.js'
 import { Connections, connect } from './connections.js'
 import { TableWatch } from './watch.js'
 
-/** @import { Consumer, ConsumerContext, Message } from '../consumer-contract.js' */
+/** @import { Consumer, ConsumerContext, Message } from '../contract.js' */
 /** @import { Connection } from './connections.js' */
 /** @import { Dsn } from '../../../config/postgres-dsn.js' */
 
@@ -133,13 +134,9 @@ class PostgresConsumer {
   }
 
   async start() {
-    let timer
-    const late = new Promise((_, reject) => {
-      const text = `PostgreSQL did not answer within ${START_TIMEOUT_MS / 1000} s`
-      timer = setTimeout(() => reject(new Error(text)), START_TIMEOUT_MS)
-    })
+    const late = `PostgreSQL did not answer within ${START_TIMEOUT_MS / 1000} s`
     try {
-      const connection = /** @type {Connection} */ (await Promise.race([this.#connections.lend(), late]))
+      const connection = await limited(this.#connections.lend(), START_TIMEOUT_MS, late)
       const { outbox_table_name } = this.#options
       if (!connection.hasTable)
         this.#context.log.warn(
@@ -150,8 +147,6 @@ class PostgresConsumer {
     } catch (error) {
       await this.#connections.close()
       throw error
-    } finally {
-      clearTimeout(timer)
     }
     this.#watch.start()
     this.#loops = this.#alarms.map((_, partition) => this.#loop(partition))

@@ -1,9 +1,9 @@
 // One more connection to the database of an outbox table: it hears notifications, counts the rows that wait, and finds
 // those that no loop will ever take.
 
-import { setTimeout as wait } from 'node:timers/promises'
+import { pause } from '../timing.js'
 
-/** @import { ConsumerContext } from '../consumer-contract.js' */
+/** @import { ConsumerContext } from '../contract.js' */
 /** @import { Connection } from './connections.js' */
 
 const RECONNECT_MS = 1000
@@ -52,7 +52,7 @@ export class TableWatch {
         if (signal.aborted) return
         this.#context.failed(error)
       }
-      await wait(RECONNECT_MS, undefined, { signal }).catch(() => {})
+      await pause(RECONNECT_MS, signal)
     }
   }
 
@@ -68,7 +68,7 @@ export class TableWatch {
       await this.#listen(connection)
       while (connection.error === null && !signal.aborted) {
         await this.#check(connection)
-        await wait(CHECK_MS, undefined, { signal }).catch(() => {})
+        await pause(CHECK_MS, signal)
       }
       if (connection.error !== null) throw connection.error
     } finally {

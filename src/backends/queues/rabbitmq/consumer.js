@@ -4,9 +4,10 @@
 
 import { connect } from 'amqplib'
 import { tlsOptions } from '../../../config/pem.js'
+import { within } from '../timing.js'
 
 /** @import { Channel, ChannelModel, ConsumeMessage } from 'amqplib' */
-/** @import { ConsumerContext, Message, Outcome } from '../consumer-contract.js' */
+/** @import { Consumer, ConsumerContext, Message, Outcome } from '../contract.js' */
 
 const CONNECT_TIMEOUT_MS = 5000
 /** A server that stands still is noticed after two of them. */
@@ -67,7 +68,6 @@ class Subscription {
   #context
   model
   #channel
-
   #measured
 
   /**
@@ -208,24 +208,15 @@ class Subscription {
     this.ended.abort()
     await this.settled()
     this.#acknowledge()
-    /** @type {NodeJS.Timeout | undefined} */
-    let timer
-    const late = new Promise(resolve => {
-      timer = setTimeout(resolve, CLOSE_TIMEOUT_MS)
-    })
-    await Promise.race([this.#leave(), late])
-    clearTimeout(timer)
+    await within(this.#leave(), CLOSE_TIMEOUT_MS)
     socketOf(this.model).destroy()
   }
 
+  /** Rejects if it is closed already. */
   async #leave() {
-    try {
-      if (this.#tag !== '') await this.#channel.cancel(this.#tag)
-      await this.#channel.close()
-      await this.model.close()
-    } catch {
-      // It is closed already.
-    }
+    if (this.#tag !== '') await this.#channel.cancel(this.#tag)
+    await this.#channel.close()
+    await this.model.close()
   }
 }
 
@@ -239,7 +230,6 @@ class QueueReader {
   #queue
   #context
   #next = 0
-
   #measured
 
   /** @param {string} queue @param {ConsumerContext} context @param {(messages: number) => void} measured */
@@ -312,10 +302,7 @@ class QueueReader {
   }
 }
 
-/**
- * @param {ConsumerContext} context
- * @returns {import('../consumer-contract.js').Consumer}
- */
+/** @param {ConsumerContext} context @returns {Consumer} */
 export function create(context) {
   /** @type {Map<string, number>} */
   const lengths = new Map()

@@ -4,10 +4,10 @@
 import { once } from 'node:events'
 import { connect } from 'amqplib'
 import { tlsOptions } from '../../../config/pem.js'
-import { reconnectDelay } from '../republisher-contract.js'
+import { reconnectDelay } from '../timing.js'
 
 /** @import { ChannelModel, Channel, ConfirmChannel } from 'amqplib' */
-/** @import { Destination, DestinationContext, Message } from '../republisher-contract.js' */
+/** @import { Destination, DestinationContext, OutgoingMessage } from '../contract.js' */
 
 /** Maximum exchanges whose state is kept. */
 const MAX_EXCHANGES = 10_000
@@ -26,7 +26,7 @@ const MAX_CHECKS = 100
  * @property {'checking' | 'exists' | 'missing'} state missing: it does not exist, or cannot be used
  * @property {number} recheckAt ms on the clock of `performance`; for a missing one
  * @property {string} reason why it is missing
- * @property {Message[]} waiting until it is checked
+ * @property {OutgoingMessage[]} waiting until it is checked
  */
 
 /** @implements {Destination} */
@@ -51,7 +51,7 @@ class RabbitDestination {
   #exchanges = new Map()
   /** Ids of returned messages. The confirm of each follows. @type {Set<string>} */
   #returned = new Set()
-  /** Without confirms: messages in the write buffer of the connection. @type {Message[]} */
+  /** Without confirms: messages in the write buffer of the connection. @type {OutgoingMessage[]} */
   #undrained = []
 
   /** @param {DestinationContext} context */
@@ -134,7 +134,7 @@ class RabbitDestination {
     this.#retry()
   }
 
-  /** @param {Message} message */
+  /** @param {OutgoingMessage} message */
   send(message) {
     if (Buffer.byteLength(message.target) > MAX_NAME_BYTES || Buffer.byteLength(message.key) > MAX_NAME_BYTES)
       throw new Error('exchange or routing key is longer than 255 bytes')
@@ -147,7 +147,7 @@ class RabbitDestination {
     this.#checkExchange(message)
   }
 
-  /** Checks or declares an exchange, then sends what waits for it. @param {Message} message its first one */
+  /** Checks or declares an exchange, then sends what waits for it. @param {OutgoingMessage} message its first one */
   async #checkExchange(message) {
     const name = message.target
     /** @type {Exchange} */
@@ -206,7 +206,7 @@ class RabbitDestination {
     }
   }
 
-  /** @param {Message} message */
+  /** @param {OutgoingMessage} message */
   #tryPublish(message) {
     try {
       this.#publish(message)
@@ -215,7 +215,7 @@ class RabbitDestination {
     }
   }
 
-  /** @param {Message} message @throws {Error} if it cannot be encoded in AMQP */
+  /** @param {OutgoingMessage} message @throws {Error} if it cannot be encoded in AMQP */
   #publish(message) {
     const channel = this.#channel
     if (channel === null) return
@@ -245,7 +245,7 @@ class RabbitDestination {
     })
   }
 
-  /** @param {Channel} channel @param {Message[]} messages */
+  /** @param {Channel} channel @param {OutgoingMessage[]} messages */
   #sent(channel, messages) {
     if (this.#channel === channel) for (const message of messages) this.#context.settled(message, 'confirmed')
   }
@@ -253,7 +253,7 @@ class RabbitDestination {
   /**
    * The server has rejected a message. When a channel closes, amqplib reports all its messages without a confirm as
    * rejected too; those are not settled, so they are sent again.
-   * @param {Channel} channel @param {Message} message
+   * @param {Channel} channel @param {OutgoingMessage} message
    */
   #refused(channel, message) {
     if (this.#channel === channel) this.#context.settled(message, 'refused', 'the server rejected it')

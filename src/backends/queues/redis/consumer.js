@@ -1,13 +1,13 @@
 // Entries of Redis streams, by a consumer group. An entry without success stays pending, and is taken again after the
 // visibility timeout, by any node: later entries overtake it.
 
-import { Cluster, Redis } from 'ioredis'
-import { parseTargets } from '../../../channels/broker/redis-targets.js'
-import { backoffDelay } from '../backoff.js'
+import { once } from 'node:events'
+import { Redis } from 'ioredis'
+import { clusterConnector, parseTargets, slotOf } from '../../../channels/broker/redis-targets.js'
+import { backoffDelay, limited } from '../timing.js'
 
-/** @import { RedisOptions } from 'ioredis' */
 /** @import { Target } from '../../../channels/broker/redis/address.js' */
-/** @import { Consumer, ConsumerContext, Message } from '../consumer-contract.js' */
+/** @import { Consumer, ConsumerContext, Message } from '../contract.js' */
 
 /** Time to reach the server at the start, ms. */
 const START_TIMEOUT_MS = 5000
@@ -18,14 +18,20 @@ const MAX_CLAIM_MS = 5000
 /** Bounds of the entries that are read at once; one entry may be larger. */
 const MAX_ENTRIES = 128
 const MAX_BYTES = 4 * 1024 * 1024
+/** A node of a cluster has not run the command: it does not serve the slot. */
+const MISPLACED = /^(?:MOVED|ASK|TRYAGAIN) /
+const MAX_TRIES = 4
 
 /** @typedef {[id: Buffer, fields: Buffer[] | null]} Entry fields: names and values in turn; null: it was deleted */
 
-/** @param {Target} target @returns {Redis | Cluster} */
-function clientOf({ kind, options, nodes }) {
-  /** @type {RedisOptions} */
-  const own = {
+/** @param {Target} target @param {string} key of the stream @returns {Redis} to the server that has the stream */
+function clientOf({ kind, options, nodes = [] }, key) {
+  return new Redis({
     ...options,
+    ...(kind === 'cluster' && {
+      Connector: clusterConnector(nodes, slotOf(key), options),
+      reconnectOnError: ({ message }) => MISPLACED.test(message),
+    }),
     protocol: 2,
     lazyConnect: true,
     enableOfflineQueue: false,
@@ -34,14 +40,6 @@ function clientOf({ kind, options, nodes }) {
     maxRetriesPerRequest: 0,
     disableClientInfo: true,
     retryStrategy: tries => backoffDelay(tries),
-  }
-  if (kind !== 'cluster') return new Redis(own)
-  const clusterRetryStrategy = (/** @type {number} */ tries) => backoffDelay(tries)
-  return new Cluster(nodes ?? [], {
-    redisOptions: own,
-    lazyConnect: true,
-    enableOfflineQueue: false,
-    clusterRetryStrategy,
   })
 }
 
@@ -65,10 +63,11 @@ class Stream {
   /** @type {number | null} */
   readerId = null
 
-  /** @param {string} key @param {Redis | Cluster} reader @param {number} count */
-  constructor(key, reader, count) {
+  /** @param {string} key @param {Redis} reader blocks @param {Redis} commands does not @param {number} count */
+  constructor(key, reader, commands, count) {
     this.key = key
     this.reader = reader
+    this.commands = commands
     this.count = count
   }
 }
@@ -81,8 +80,6 @@ class RedisStreamConsumer {
   #block
   #claimEvery
   #stopping = new AbortController()
-  /** @type {Redis | Cluster | null} */
-  #commands = null
   /** @type {Stream[]} */
   #streams = []
   /** @type {Promise<void>[]} */
@@ -101,37 +98,18 @@ class RedisStreamConsumer {
     this.#claimEvery = Math.min(MAX_CLAIM_MS, context.options.visibility_timeout)
   }
 
-  /** @param {Stream | null} stream that it reads @returns {Promise<Redis | Cluster>} */
-  async #connect(stream) {
-    const client = stream?.reader ?? clientOf(this.#target)
+  /** @param {Redis} client @throws {Error} in one line, without passwords */
+  async #connect(client) {
     client.on('error', error => {
       this.#reason = error
     })
-    if (stream !== null)
-      client.on('ready', () => {
-        if (client instanceof Redis)
-          client.call('CLIENT', 'ID').then(
-            id => {
-              stream.readerId = Number(id)
-            },
-            () => {},
-          )
-      })
-    /** @type {NodeJS.Timeout | undefined} */
-    let timer
-    const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error('no answer within 5 s')), START_TIMEOUT_MS)
-    })
     try {
-      await Promise.race([client.connect().then(() => client.call('PING')), late])
+      const answer = client.connect().then(() => client.call('PING'))
+      await limited(answer, START_TIMEOUT_MS, 'no answer within 5 s')
     } catch (error) {
-      client.disconnect()
       const reason = this.#reason ?? error
       throw new Error(`cannot reach redis at ${this.#target.name}: ${reason.code ?? reason.message}`)
-    } finally {
-      clearTimeout(timer)
     }
-    return client
   }
 
   async start() {
@@ -139,12 +117,22 @@ class RedisStreamConsumer {
     this.#reason = null
     this.#streams = []
     try {
-      this.#commands = await this.#connect(null)
       for (const key of streams) {
-        const stream = new Stream(key, clientOf(this.#target), workers)
+        const reader = clientOf(this.#target, key)
+        const shared = this.#target.kind === 'cluster' ? undefined : this.#streams[0]?.commands
+        const stream = new Stream(key, reader, shared ?? clientOf(this.#target, key), workers)
         this.#streams.push(stream)
-        await this.#connect(stream)
-        await this.#createGroup(key)
+        reader.on('ready', () =>
+          reader.call('CLIENT', 'ID').then(
+            id => {
+              stream.readerId = Number(id)
+            },
+            () => {},
+          ),
+        )
+        if (shared === undefined) await this.#connect(stream.commands)
+        await this.#connect(reader)
+        await this.#createGroup(stream)
       }
     } catch (error) {
       this.#disconnect()
@@ -153,11 +141,28 @@ class RedisStreamConsumer {
     this.#loops = this.#streams.map(stream => this.#pull(stream))
   }
 
-  /** @param {string} key */
-  async #createGroup(key) {
+  /**
+   * Runs a command, again when the slot of its stream has moved to another master.
+   * @param {Redis} client @param {string} name @param {...(string | number | Buffer)} args
+   * @returns {Promise<any>} reply, texts as Buffers
+   */
+  async #call(client, name, ...args) {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await client.callBuffer(name, ...args)
+      } catch (error) {
+        if (tries === MAX_TRIES || !MISPLACED.test(error.message)) throw error
+        const late = AbortSignal.timeout(START_TIMEOUT_MS)
+        await once(client, 'ready', { signal: AbortSignal.any([this.#stopping.signal, late]) })
+      }
+    }
+  }
+
+  /** @param {Stream} stream */
+  async #createGroup({ key, commands }) {
     const { consumer_group: group } = this.#options
     try {
-      await this.#commands?.call('XGROUP', 'CREATE', key, group, '$', 'MKSTREAM')
+      await this.#call(commands, 'XGROUP', 'CREATE', key, group, '$', 'MKSTREAM')
     } catch (error) {
       if (!String(error.message).startsWith('BUSYGROUP')) throw error
     }
@@ -179,7 +184,7 @@ class RedisStreamConsumer {
         const missing = String(error.message).startsWith('NOGROUP')
         this.#context.failed(missing ? error : (this.#reason ?? error))
         this.#reason = null
-        if (missing) await this.#createGroup(stream.key).catch(() => {})
+        if (missing) await this.#createGroup(stream).catch(() => {})
         await this.#context.backoff(++tries, signal)
       }
     }
@@ -191,9 +196,7 @@ class RedisStreamConsumer {
     const { key, from, reader } = stream
     const args = ['GROUP', group, this.#context.node, 'COUNT', stream.count]
     if (from === '>') args.push('BLOCK', this.#block)
-    const reply = /** @type {any} */ (
-      await reader.callBuffer('XREADGROUP', ...[...args, 'STREAMS', key, from].map(String))
-    )
+    const reply = await this.#call(reader, 'XREADGROUP', ...args, 'STREAMS', key, from)
     /** @type {Entry[]} */
     const entries = reply?.[0]?.[1] ?? []
     if (from !== '>') stream.from = entries.length === 0 ? '>' : String(entries[entries.length - 1][0])
@@ -204,11 +207,10 @@ class RedisStreamConsumer {
   async #claim(stream) {
     const { consumer_group: group, visibility_timeout: idle } = this.#options
     const { signal } = this.#stopping
-    const commands = /** @type {Redis} */ (this.#commands)
     let cursor = '0-0'
     do {
       const args = [stream.key, group, this.#context.node, idle, cursor, 'COUNT', stream.count]
-      const reply = /** @type {any} */ (await commands.callBuffer('XAUTOCLAIM', ...args.map(String)))
+      const reply = await this.#call(stream.commands, 'XAUTOCLAIM', ...args)
       cursor = String(reply[0])
       await this.#run(stream, reply[1])
     } while (cursor !== '0-0' && !signal.aborted)
@@ -217,9 +219,9 @@ class RedisStreamConsumer {
   }
 
   /** Servers before 7.0 do not know it. @param {Stream} stream */
-  async #measureLag({ key }) {
-    const groups = /** @type {any[][]} */ (await this.#commands?.call('XINFO', 'GROUPS', key))
-    for (const fields of groups ?? []) {
+  async #measureLag({ key, commands }) {
+    const groups = /** @type {any[][]} */ (await commands.call('XINFO', 'GROUPS', key))
+    for (const fields of groups) {
       const at = (/** @type {string} */ name) => fields[fields.indexOf(name) + 1]
       if (!fields.includes('lag') || at('name') !== this.#options.consumer_group) continue
       this.#lags.set(key, Number(at('lag') ?? 0) + Number(at('pending')))
@@ -247,7 +249,7 @@ class RedisStreamConsumer {
         if (outcome === 'retry') await this.#context.backoff(++failures, this.#stopping.signal)
         else {
           failures = 0
-          const ack = /** @type {Redis} */ (this.#commands).call('XACK', stream.key, group, id)
+          const ack = this.#call(stream.commands, 'XACK', stream.key, group, id)
           ack.catch(() => {})
           acks.push(ack)
         }
@@ -284,25 +286,27 @@ class RedisStreamConsumer {
 
   async stop() {
     this.#stopping.abort()
-    for (const { readerId } of this.#streams)
-      if (readerId !== null) this.#commands?.call('CLIENT', 'UNBLOCK', String(readerId)).catch(() => {})
+    for (const { readerId, commands } of this.#streams)
+      if (readerId !== null) commands.call('CLIENT', 'UNBLOCK', String(readerId)).catch(() => {})
     await Promise.all(this.#loops)
-    for (const { key } of this.#streams) await this.#forget(key).catch(() => {})
+    for (const stream of this.#streams) await this.#forget(stream).catch(() => {})
     this.#disconnect()
   }
 
-  /** Removes this node from the group, unless it leaves entries behind. @param {string} key */
-  async #forget(key) {
+  /** Removes this node from the group, unless it leaves entries behind. @param {Stream} stream */
+  async #forget({ key, commands }) {
     const { consumer_group: group } = this.#options
     const { node } = this.#context
-    const pending = await this.#commands?.call('XPENDING', key, group, '-', '+', '1', node)
+    const pending = await commands.call('XPENDING', key, group, '-', '+', '1', node)
     if (Array.isArray(pending) && pending.length === 0)
-      await this.#commands?.call('XGROUP', 'DELCONSUMER', key, group, node)
+      await commands.call('XGROUP', 'DELCONSUMER', key, group, node)
   }
 
   #disconnect() {
-    this.#commands?.disconnect()
-    for (const { reader } of this.#streams) reader.disconnect()
+    for (const { reader, commands } of this.#streams) {
+      reader.disconnect()
+      commands.disconnect()
+    }
   }
 }
 

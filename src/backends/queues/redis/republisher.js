@@ -4,9 +4,9 @@ import { Redis } from 'ioredis'
 import { tlsOptions } from '../../../config/pem.js'
 import { redisShards } from '../../../config/redis-shards.js'
 import { redisOfBlock } from '../../../config/republish.js'
-import { reconnectDelay } from '../republisher-contract.js'
+import { reconnectDelay } from '../timing.js'
 
-/** @import { Destination, DestinationContext, Message } from '../republisher-contract.js' */
+/** @import { Destination, DestinationContext, OutgoingMessage } from '../contract.js' */
 
 const CONNECT_TIMEOUT_MS = 5000
 /** Time without an answer after which the connection counts as lost. */
@@ -23,8 +23,8 @@ class StreamDestination {
   #up = false
   /** Of the connection: replies of an earlier one count no more. */
   #generation = 0
-  /** Commands of a turn leave in one write. @type {import('node:stream').Writable | null} */
-  #corked = null
+  /** Commands of a turn leave in one write. @type {import('ioredis').ChainableCommander | null} */
+  #pipeline = null
   #failures = 0
 
   /** @param {DestinationContext} context */
@@ -65,7 +65,7 @@ class StreamDestination {
   /** @param {Error} reason */
   #down(reason) {
     this.#up = false
-    this.#corked = null
+    this.#pipeline = null
     this.#generation++
     this.#context.down(reason)
   }
@@ -74,7 +74,7 @@ class StreamDestination {
     this.#redis.connect().catch(() => {})
   }
 
-  /** @param {Message} message */
+  /** @param {OutgoingMessage} message */
   send(message) {
     const { max_length: maxLength, payload_value: payload } = this.#options
     /** @type {(string | Buffer | number)[]} */
@@ -83,19 +83,16 @@ class StreamDestination {
     args.push('*', payload, message.body, 'id', message.id)
     for (const name in message.headers) args.push(name, message.headers[name])
     const generation = this.#generation
-    if (this.#corked === null) {
-      this.#corked = this.#redis.stream
-      this.#corked?.cork()
-    }
-    this.#redis.call('XADD', args, error => this.#answered(generation, message, error ?? null))
+    this.#pipeline ??= this.#redis.pipeline()
+    this.#pipeline.call('XADD', args, error => this.#answered(generation, message, error ?? null))
   }
 
   flush() {
-    this.#corked?.uncork()
-    this.#corked = null
+    this.#pipeline?.exec()
+    this.#pipeline = null
   }
 
-  /** @param {number} generation @param {Message} message @param {Error | null} error */
+  /** @param {number} generation @param {OutgoingMessage} message @param {Error | null} error */
   #answered(generation, message, error) {
     if (generation !== this.#generation) return
     if (error === null) {

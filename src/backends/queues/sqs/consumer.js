@@ -9,7 +9,7 @@ import {
 } from '@aws-sdk/client-sqs'
 
 /** @import { Message as SqsMessage } from '@aws-sdk/client-sqs' */
-/** @import { Consumer, ConsumerContext, Message } from '../consumer-contract.js' */
+/** @import { Consumer, ConsumerContext, Message } from '../contract.js' */
 
 const START_TIMEOUT_MS = 10_000
 const CONNECT_TIMEOUT_MS = 3000

@@ -1,10 +1,6 @@
-// One connection to a Redis server. ioredis has no public way to cork its stream, to count the pending commands or to
-// fail them at once, so the private `stream`, `commandQueue` and `flushQueue` are used, and package.json pins its
-// exact version. sentinels.js overrides private methods of its SentinelConnector, scripts.js a method of its Command.
-// Check them all before a change of the version.
-
 import { Redis } from 'ioredis'
 import { errors } from '../../../base/errors.js'
+import { observed, ServerConnector } from './address.js'
 import { EncodedCommand, SCRIPTS } from './scripts.js'
 
 /**
@@ -47,8 +43,11 @@ export class Connection {
   #log
   #up = false
   #closed = false
-  /** @type {import('node:stream').Writable | null} */
-  #corked = null
+  /** @type {import('node:net').Socket | null} of the last connection */
+  #socket = null
+  #corked = false
+  /** Commands without a reply. */
+  #pending = 0
   /** @type {Set<() => void>} */
   #flushers = new Set()
   #fresh = false
@@ -82,8 +81,12 @@ export class Connection {
     this.name = name
     this.#events = events
     this.#log = log
+    const Connector = /** @type {typeof ServerConnector} */ (options.Connector ?? ServerConnector)
     this.#redis = new Redis({
       ...options,
+      Connector: observed(Connector, socket => {
+        this.#socket = socket
+      }),
       lazyConnect: true,
       enableOfflineQueue: false,
       // A repeated command might be executed twice.
@@ -113,41 +116,34 @@ export class Connection {
   }
 
   get up() {
-    return this.#up && !this.#outOfStep && this.#redis.status === 'ready'
+    return this.#up && !this.#closed && !this.#outOfStep && this.#redis.status === 'ready'
   }
 
   connect() {
     this.#redis.connect().catch(() => {})
   }
 
-  /** Ends the connection for good. */
+  /** Ends the connection for good; `down` follows. */
   close() {
-    const wasUp = this.#up
     this.#closed = true
-    this.#up = false
     this.#redis.disconnect()
-    const { flushQueue } = /** @type {any} */ (this.#redis)
-    // Callbacks fail now, not when the connection has ended.
-    flushQueue.call(this.#redis, new Error('Connection is closed.'))
-    if (wasUp) this.#events.down(this)
+    // Pending commands fail now, not when the server has closed its side.
+    this.#socket?.destroy()
   }
 
   /** Reads nothing until `resume`, or a new connection. */
   pause() {
-    const { stream } = /** @type {any} */ (this.#redis)
-    stream?.pause()
+    this.#socket?.pause()
   }
 
   resume() {
-    const { stream } = /** @type {any} */ (this.#redis)
-    stream?.resume()
+    this.#socket?.resume()
   }
 
   /** Reconnects. @param {string} reason */
   reset(reason) {
-    const { stream } = /** @type {any} */ (this.#redis)
     this.#lastError = new Error(reason)
-    stream?.destroy()
+    this.#socket?.destroy()
   }
 
   /** Switches a new connection to RESP3 and loads the scripts, before any other command. */
@@ -172,9 +168,12 @@ export class Connection {
   #lost() {
     const wasUp = this.#up
     this.#up = false
-    this.#corked = null
+    this.#corked = false
     this.#outOfStep = false
-    if (this.#closed) return
+    if (this.#closed) {
+      if (wasUp) this.#events.down(this)
+      return
+    }
     const reason = this.#lastError?.message ?? 'connection closed'
     if (wasUp || this.#attempts === 0) {
       this.#downSince ||= Date.now()
@@ -225,8 +224,8 @@ export class Connection {
       this.#flushers = new Set()
       for (const flush of flushers) flush()
     }
-    this.#corked?.uncork()
-    this.#corked = null
+    if (this.#corked) this.#socket?.uncork()
+    this.#corked = false
     this.#turns = 0
     if (this.#flushers.size > 0) this.#beginTurn()
   }
@@ -279,24 +278,29 @@ export class Connection {
   }
 
   #full() {
-    const { stream, commandQueue } = /** @type {any} */ (this.#redis)
-    return stream.writableLength > MAX_BACKLOG || commandQueue.length > MAX_COMMANDS
+    return (this.#socket?.writableLength ?? 0) > MAX_BACKLOG || this.#pending > MAX_COMMANDS
   }
 
   /** @param {string} name @param {any[]} args @param {Done} done */
   #issue(name, args, done) {
-    const { stream } = /** @type {any} */ (this.#redis)
-    if (this.#corked === null && stream) {
-      stream.cork()
-      this.#corked = stream
+    if (!this.#corked && this.#socket) {
+      this.#socket.cork()
+      this.#corked = true
       this.#beginTurn()
     }
     // ioredis reads the arguments of subscriptions itself.
     const command = name === 'evalsha' ? new EncodedCommand(name, args) : new Redis.Command(name, args)
-    // A command's promise would settle only after all other replies of the same read.
-    command.resolve = reply =>
-      this.#outOfStep ? this.#call(done, errors.internal, null) : this.#call(done, null, reply)
-    command.reject = error => this.#refused(name, error, done)
+    this.#pending++
+    // A command's promise, as that of a pipeline, would settle only after all other replies of the same read.
+    command.resolve = reply => {
+      this.#pending--
+      if (this.#outOfStep) this.#call(done, errors.internal, null)
+      else this.#call(done, null, reply)
+    }
+    command.reject = error => {
+      this.#pending--
+      this.#refused(name, error, done)
+    }
     this.#redis.sendCommand(command)
   }
 

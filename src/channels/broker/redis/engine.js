@@ -1,7 +1,7 @@
 // The Redis engine: all three parts of a broker over one or more Redis servers, sentinel sets or clusters. One in each
 // worker. Calls between workers of one node use the node's own bus, which works without Redis.
 //
-//   placement.js, cluster-shard.js    channel -> Partition -> Connection: which server, which hash slot
+//   placement.js                      channel -> Partition -> Connection: which server, which hash slot
 //   pubsub.js, channels.js, queue.js  subscriptions, publications and reads, batched; recovery after an outage
 //   presence.js, users.js             entries in Redis under the lease of this worker
 //   control.js, orders.js             registry, surveys, orders and calls, as messages to the inboxes of workers

@@ -1,8 +1,13 @@
-import { ClusterShard } from './cluster-shard.js'
+// Where the data of a channel is: Placement selects the shard and the partition, a shard the connection.
+
+import { askView, queryServer, slotOf } from './address.js'
 import { Connection } from './connection.js'
 import { dispatch, Partition } from './partition.js'
 
 /**
+ * @typedef {import('./address.js').ClusterServer} ClusterServer
+ * @typedef {import('./address.js').ClusterView} ClusterView
+ *
  * @typedef {object} ShardEvents
  * @property {(partition: Partition) => void} up its connection, maybe a new one, can be used and has no subscriptions
  * @property {(partition: Partition) => void} down pending commands have failed, subscriptions have ended
@@ -16,6 +21,19 @@ import { dispatch, Partition } from './partition.js'
  * @property {() => void} connect
  * @property {() => void} close
  */
+
+/** Interval (ms) of asking each master for its slots when nothing has changed. */
+const PERIOD = 5000
+/** Interval (ms) while a partition has no server. */
+const FIRST_WAIT = 50
+const MAX_WAIT = 1000
+/** Servers asked at once when no master answers. */
+const MAX_QUERIES = 3
+/** A master without slots that no server has named for this long (ms) is disconnected. */
+const FORGET = 10_000
+/** Shorter outages (ms), as when a slot moves, are not logged. */
+const REPORT_AFTER = 500
+const ZERO = 0x30
 
 /** One Redis server, or the master of a sentinel set. @implements {Shard} */
 export class SingleShard {
@@ -74,6 +92,404 @@ export class SingleShard {
 
   close() {
     this.#connection.close()
+  }
+}
+
+/**
+ * @typedef {object} ClusterNodeEvents
+ * @property {(node: ClusterNode) => void} lost
+ * @property {(node: ClusterNode) => void} clusterDown it accepts no commands now
+ * @property {(node: ClusterNode, slot: number) => void} refused it does not own the slot; -1: unknown slot
+ * @property {(node: ClusterNode, view: ClusterView) => void} answered its view of the cluster
+ * @property {(node: ClusterNode, topic: Buffer, message: Buffer) => void} message
+ */
+
+/** A master of a cluster that owns, or may own, a partition. */
+export class ClusterNode {
+  /** When a server last named it as the owner of a partition (ms). */
+  lastSeenAt = 0
+  /** @type {Set<Partition>} not owned any more, but it may still send messages of them */
+  unsubscribing = new Set()
+  /** @type {Set<Partition>} waiting for its last replies */
+  leaving = new Set()
+  /** Whether it reports the cluster as up. */
+  ok = false
+  /** Whether it has refused an owned slot since its last view. */
+  refusedSlot = false
+  #events
+  #asking = false
+  #again = false
+
+  /**
+   * @param {ClusterServer} server @param {import('ioredis').RedisOptions} options @param {ClusterNodeEvents} events
+   * @param {import('pino').Logger} log
+   */
+  constructor({ id, host, port }, options, events, log) {
+    this.id = id
+    this.host = host
+    this.port = port
+    this.#events = events
+    this.connection = new Connection(
+      `${host}:${port}`,
+      { ...options, host, port },
+      {
+        up: () => this.ask(),
+        down: () => this.#lost(),
+        message: (topic, message) => events.message(this, topic, message),
+        misplaced: (_line, reason) => this.#misplaced(reason),
+      },
+      log,
+    )
+    this.connection.connect()
+  }
+
+  #lost() {
+    this.ok = false
+    this.refusedSlot = false
+    this.unsubscribing.clear()
+    this.#events.lost(this)
+  }
+
+  /** @param {string} reason */
+  #misplaced(reason) {
+    // The slot is moving: wait.
+    if (/^(ASK|TRYAGAIN) /.test(reason)) return
+    if (reason.startsWith('CLUSTERDOWN ')) return this.#events.clusterDown(this)
+    this.#events.refused(this, Number(reason.match(/^MOVED (\d+) /)?.[1] ?? -1))
+  }
+
+  /** Asks for its view: only its own view decides which slots it owns. */
+  ask() {
+    this.#again = this.#asking
+    if (this.#asking || !this.connection.up) return
+    this.#asking = true
+    const { connection } = this
+    askView(
+      (name, args, done) => connection.send(name, args, done),
+      this.host,
+      (error, view) => {
+        this.#asking = false
+        if (!error && connection.up) {
+          this.ok = view.ok
+          this.#events.answered(this, view)
+        }
+        if (this.#again) this.ask()
+      },
+    )
+  }
+}
+
+/**
+ * A Redis Cluster. Its partitions are hash slots, each served over the connection to its master: one connection for
+ * each master. A partition belongs to the master that claims the slot itself; the views of other servers only select
+ * the masters to ask. So a server with an old view, or cut off from the others, does no harm.
+ *
+ *            a master says: mine                  it says: not mine; or: the cluster is down, and another one: mine
+ *   (nobody) --------------------> up at its connection ------------------------------------------------------> leaving
+ *      ^                                 | its connection is lost                                                  |
+ *      +---------------------------------+--------------------------- the pending commands are answered -----------+
+ * @implements {Shard}
+ */
+export class ClusterShard {
+  #options
+  #events
+  #log
+  /** @type {number[]} */
+  #slots
+  /** @type {(ClusterNode | null)[]} current or last master of each partition */
+  #owners
+  /** @type {Set<Partition>} waiting for the last replies of their former master */
+  #leaving = new Set()
+  /** @type {Map<string, ClusterNode>} */
+  #nodes = new Map()
+  #seeds
+  /** @type {{host: string, port: number}[]} known servers of the cluster */
+  #servers
+  #nextServer = 0
+  /** @type {Set<() => void>} */
+  #queries = new Set()
+  #queryError = ''
+  /** Whether a query has ended: before that the reason of an outage is unknown. */
+  #queried = false
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+  #dueAt = 0
+  #askedAt = 0
+  #waits = 0
+  /** Start (ms) of the current outage of a partition, 0 = none. */
+  #lostAt = 0
+  #reported = false
+  /** The master whose connection was lost last in this outage. @type {ClusterNode | null} */
+  #lostNode = null
+  #closed = false
+  #prefixLength
+  #digitsAt
+  #digits
+
+  /**
+   * @param {import('./address.js').Target} target @param {string} prefix @param {number} partitionCount
+   * @param {ShardEvents} events @param {import('pino').Logger} log
+   */
+  constructor({ name, options, nodes = [] }, prefix, partitionCount, events, log) {
+    this.name = name
+    this.#options = options
+    this.#seeds = nodes
+    this.#servers = nodes
+    this.#events = events
+    this.#log = log
+    this.#digits = String(partitionCount - 1).length
+    this.#digitsAt = Buffer.byteLength(`${prefix}.{`)
+    this.#prefixLength = this.#digitsAt + this.#digits + '}.'.length
+    const tags = Array.from({ length: partitionCount }, (_, i) => String(i).padStart(this.#digits, '0'))
+    this.partitions = tags.map(tag => new Partition(`${prefix}.{${tag}}.`, false))
+    this.#slots = tags.map(slotOf)
+    this.#owners = new Array(partitionCount).fill(null)
+  }
+
+  get up() {
+    return this.#owners.every((owner, i) => owner?.ok && this.partitions[i].up)
+  }
+
+  connect() {
+    this.#lostAt = Date.now()
+    this.#ask()
+  }
+
+  close() {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    for (const stop of this.#queries) stop()
+    for (const { connection } of this.#nodes.values()) connection.close()
+  }
+
+  /** Asks all connected masters, or some servers if there are none. */
+  #ask() {
+    this.#askedAt = Date.now()
+    this.#report()
+    this.#forget()
+    for (const node of this.#nodes.values()) node.ask()
+    if (![...this.#nodes.values()].some(({ ok }) => ok)) this.#queryServers()
+    const wait = this.up ? PERIOD : Math.min(MAX_WAIT, FIRST_WAIT * 2 ** Math.min(this.#waits++, 10))
+    this.#schedule(wait * (0.75 + Math.random() / 2))
+  }
+
+  /** @param {number} wait ms */
+  #schedule(wait) {
+    clearTimeout(this.#timer)
+    this.#dueAt = Date.now() + wait
+    this.#timer = setTimeout(() => this.#ask(), wait)
+  }
+
+  /** Asks soon, because something has changed. */
+  #askSoon() {
+    if (this.#closed) return
+    this.#waits = 0
+    const wait = Math.max(0, this.#askedAt + FIRST_WAIT - Date.now())
+    if (Date.now() + wait < this.#dueAt) this.#schedule(wait)
+  }
+
+  #queryServers() {
+    // Configured addresses stay valid when all others have changed.
+    const servers = [...this.#servers, ...this.#seeds]
+    for (let i = Math.min(MAX_QUERIES, servers.length); i > 0 && this.#queries.size < MAX_QUERIES; i--) {
+      const server = servers[this.#nextServer++ % servers.length]
+      const stop = queryServer(server, this.#options, (error, view) => {
+        this.#queries.delete(stop)
+        this.#queried = true
+        if (error) this.#queryError = `${server.host}:${server.port}: ${error.message}`
+        else if (view) this.#applyView(view)
+      })
+      this.#queries.add(stop)
+    }
+  }
+
+  /** Updates the servers and masters from a view. @param {ClusterView} view */
+  #applyView({ ranges, servers }) {
+    if (servers.length > 0) this.#servers = servers
+    for (const { first, last, master } of ranges) {
+      if (master.port > 0 && this.#slots.some(slot => first <= slot && slot <= last)) this.#addMaster(master)
+    }
+  }
+
+  /** @param {ClusterServer} server */
+  #addMaster(server) {
+    let node = this.#nodes.get(server.id)
+    if (node && !node.connection.up && (node.host !== server.host || node.port !== server.port)) {
+      this.#drop(node)
+      node = undefined
+    }
+    if (!node) {
+      node = new ClusterNode(
+        server,
+        this.#options,
+        {
+          lost: node => this.#lost(node),
+          clusterDown: () => this.#askSoon(),
+          refused: (node, slot) => this.#refused(node, slot),
+          answered: (node, view) => this.#answered(node, view),
+          message: (node, topic, message) => this.#message(node, topic, message),
+        },
+        this.#log,
+      )
+      this.#nodes.set(server.id, node)
+    }
+    node.lastSeenAt = Date.now()
+  }
+
+  /** Disconnects masters without slots. */
+  #forget() {
+    for (const node of this.#nodes.values())
+      if (Date.now() - node.lastSeenAt > FORGET && !this.#owners.includes(node)) this.#drop(node)
+  }
+
+  /** @param {ClusterNode} node */
+  #drop(node) {
+    this.#lost(node)
+    this.#nodes.delete(node.id)
+    this.#owners = this.#owners.map(owner => (owner === node ? null : owner))
+    node.connection.close()
+  }
+
+  /** @param {ClusterNode} node @param {number} slot -1 = unknown */
+  #refused(node, slot) {
+    const concerns = this.#owners.some((owner, i) => owner === node && (slot === this.#slots[i] || slot < 0))
+    // While a partition leaves the node, pending commands are refused.
+    if (concerns && (slot >= 0 || node.leaving.size === 0)) node.refusedSlot = true
+    this.#askSoon()
+  }
+
+  /** @param {ClusterNode} node @param {ClusterView} view */
+  #answered(node, view) {
+    if (this.#closed) return
+    this.#applyView(view)
+    let left = false
+    for (const [i, slot] of this.#slots.entries()) {
+      const claimed = view.ranges.some(
+        ({ first, last, master }) => first <= slot && slot <= last && master.id === node.id,
+      )
+      if (claimed && view.ok) this.#claim(i, node, view.sharded)
+      else if (!claimed && this.#owners[i] === node) {
+        left = true
+        this.#leave(i, node)
+      }
+    }
+    // The node has refused a slot that it claims again: the state of its subscriptions is unknown.
+    if (node.refusedSlot && !left) node.connection.reset('it has refused what it is in charge of')
+    node.refusedSlot = false
+    this.#report()
+  }
+
+  /** @param {number} i @param {ClusterNode} node @param {boolean} sharded */
+  #claim(i, node, sharded) {
+    const partition = this.partitions[i]
+    const owner = this.#owners[i]
+    // A master cut off from the others may not know yet that it has been replaced.
+    if (partition.connection !== null && owner !== null && owner !== node && !owner.ok) this.#leave(i, owner)
+    if (partition.connection !== null || this.#leaving.has(partition) || node.unsubscribing.has(partition))
+      return
+    this.#owners[i] = node
+    partition.sharded = sharded
+    partition.connection = node.connection
+    partition.join(error => {
+      if (!error) {
+        this.#events.up(partition)
+        this.#report()
+      } else if (node.connection.up) this.#release(partition)
+    })
+  }
+
+  /** Its connection is lost, or refuses it. @param {Partition} partition */
+  #release(partition) {
+    const wasUp = partition.branch !== null
+    partition.connection = null
+    partition.branch = null
+    this.#lostAt ||= Date.now()
+    if (wasUp) this.#events.down(partition)
+    this.#askSoon()
+  }
+
+  /** @param {number} i @param {ClusterNode} node former master */
+  #leave(i, node) {
+    const partition = this.partitions[i]
+    this.#owners[i] = null
+    this.#lostAt ||= Date.now()
+    if (partition.connection === null) return
+    const wasUp = partition.branch !== null
+    partition.connection = null
+    partition.branch = null
+    this.#leaving.add(partition)
+    node.leaving.add(partition)
+    this.#clean(partition, node)
+    node.connection.send('ping', [], () => {
+      this.#leaving.delete(partition)
+      node.leaving.delete(partition)
+      if (this.#closed) return
+      if (wasUp) this.#events.down(partition)
+      this.#askSoon()
+    })
+  }
+
+  /**
+   * Ends the subscriptions of a partition. Redis ends sharded ones itself when a slot moves, but plain ones stay, and
+   * a cluster sends publications to all its servers.
+   * @param {Partition} partition @param {ClusterNode} node
+   */
+  #clean(partition, node) {
+    const { connection } = node
+    node.unsubscribing.add(partition)
+    const cleaned = () => {
+      node.unsubscribing.delete(partition)
+      this.#askSoon()
+    }
+    const { sharded } = partition
+    const pattern = `${partition.prefix.replace(/[*?[\]\\]/g, '\\$&')}*`
+    // The topics of other subscribers among them are harmless.
+    connection.send('pubsub', [sharded ? 'shardchannels' : 'channels', pattern], (error, topics) => {
+      if (error || topics.length === 0) return cleaned()
+      connection.send(sharded ? 'sunsubscribe' : 'unsubscribe', topics, cleaned)
+    })
+  }
+
+  /** @param {ClusterNode} node */
+  #lost(node) {
+    for (const [i, partition] of this.partitions.entries()) {
+      if (this.#owners[i] !== node || partition.connection === null) continue
+      this.#lostNode = node
+      this.#release(partition)
+    }
+    this.#askSoon()
+  }
+
+  /** @param {ClusterNode} node @param {Buffer} topic @param {Buffer} message */
+  #message(node, topic, message) {
+    let i = 0
+    for (let at = this.#digitsAt; at < this.#digitsAt + this.#digits; at++) i = 10 * i + topic[at] - ZERO
+    // Messages of a former master are dropped.
+    if (this.partitions[i]?.connection === node.connection)
+      dispatch(topic, message, this.#prefixLength, this.#events)
+  }
+
+  /** Logs once that a partition is out of reach, and once that all are back. */
+  #report() {
+    if (this.#lostAt === 0) return
+    const away = Date.now() - this.#lostAt
+    if (this.up) {
+      // Of a shorter outage the log may have only that the connection of a replaced master is lost.
+      const replaced = this.#lostNode !== null && !this.#lostNode.connection.up
+      if (this.#reported || replaced)
+        this.#log.info({ redis: this.name, away_ms: away }, 'the whole redis cluster is within reach')
+      this.#lostAt = 0
+      this.#reported = false
+      this.#lostNode = null
+    } else if (!this.#reported && this.#queried && away >= REPORT_AFTER) {
+      this.#reported = true
+      const missing = this.partitions.filter(({ up }) => !up).length
+      const what = { redis: this.name, partitions: `${missing} of ${this.partitions.length}` }
+      this.#log.warn(
+        missing === this.partitions.length ? { ...what, reason: this.#queryError } : what,
+        'a part of the redis cluster is out of reach',
+      )
+    }
   }
 }
 

@@ -1,10 +1,10 @@
 // Checks every Redis once before any worker starts: faults appear in one line, not as retries of workers.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import { formatHostPort } from '../../../config/redis-address.js'
-import { parseTargets } from './address.js'
-import { askView } from './cluster-node.js'
-import { ProbeClient, Refusal, Unreachable } from './probe-client.js'
+import { formatDuration } from '../../../config/values.js'
+import { askView, observed, parseTargets, ServerConnector, sendWith } from './address.js'
 import { SCRIPTS } from './scripts.js'
 
 /**
@@ -13,7 +13,7 @@ import { SCRIPTS } from './scripts.js'
  *
  * @typedef {object} Login a server and its credentials
  * @property {string} label for messages: `redis at 127.0.0.1:6379`
- * @property {import('./probe-client.js').Where} where
+ * @property {{host?: string, port?: number, path?: string, tls?: import('node:tls').ConnectionOptions}} where
  * @property {string} user
  * @property {string} password
  * @property {string} keys prefix of the configuration's keys for user and password
@@ -33,6 +33,131 @@ class Fault extends Error {}
 
 /** Redis is loading its data; the message is the label of the server. */
 class Loading extends Error {}
+
+/** A missing answer; the message completes `cannot reach redis at ...: `. */
+class Unreachable extends Error {}
+
+/** @param {Error} error @returns {boolean} whether it is an error reply of Redis */
+const isRefusal = error => error.name === 'ReplyError'
+
+const UNTRUSTED = 'its certificate is not signed by a trusted authority (server_ca_pem)'
+const WANTS_CERTIFICATE = 'it requires a client certificate (cert_pem, key_pem)'
+
+/** @type {Readonly<Record<string, string>>} */
+const REASONS = Object.freeze({
+  ECONNREFUSED: 'connection refused',
+  ENOTFOUND: 'host not found',
+  EAI_AGAIN: 'host name cannot be resolved',
+  ETIMEDOUT: 'no answer',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'no route to the host',
+  ENOENT: 'no such socket',
+  EACCES: 'permission denied',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  CERT_NOT_YET_VALID: 'its certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  CERT_SIGNATURE_FAILURE: UNTRUSTED,
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host (server_name)',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS',
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: WANTS_CERTIFICATE,
+  ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE: WANTS_CERTIFICATE,
+  // As of OpenSSL 3.5.
+  'ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE': WANTS_CERTIFICATE,
+  ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: 'it does not trust cert_pem',
+  ERR_SSL_TLSV13_ALERT_UNKNOWN_CA: 'it does not trust cert_pem',
+})
+
+/** @param {string} message of an OpenSSL error during a write @returns {string} */
+function reasonOfAlert(message) {
+  if (/certificate required|handshake failure/.test(message)) return WANTS_CERTIFICATE
+  return /unknown ca/.test(message) ? 'it does not trust cert_pem' : 'it does not speak TLS'
+}
+
+/** A short-lived client. It never retries, and reports why the connection failed. */
+class ProbeClient {
+  #login
+  #redis
+  /** @type {import('node:net').Socket | null} */
+  #socket = null
+  /** Whether the server has accepted the connection; TLS comes after that. */
+  #accepted = false
+  /** @type {any} first error of the connection */
+  #fault = null
+
+  /** @param {Login} login */
+  constructor(login) {
+    this.#login = login
+    this.#redis = new Redis({
+      ...login.where,
+      Connector: observed(ServerConnector, socket => {
+        this.#socket = socket
+        socket.once('connect', () => {
+          this.#accepted = true
+        })
+      }),
+      // The check sends HELLO itself.
+      protocol: 2,
+      connectTimeout: login.connectTimeout,
+      commandTimeout: login.ioTimeout,
+      lazyConnect: true,
+      enableReadyCheck: false,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      disableClientInfo: true,
+      retryStrategy: null,
+    })
+    this.#redis.on('error', error => {
+      this.#fault ??= error
+    })
+  }
+
+  /** @param {Promise<any>} answer @returns {Promise<any>} @throws {Error} ReplyError, or Unreachable */
+  async #wait(answer) {
+    try {
+      return await answer
+    } catch (error) {
+      throw isRefusal(error) ? error : new Unreachable(this.#reasonOf(error))
+    }
+  }
+
+  /** Called first: resolves when commands can be sent. */
+  open() {
+    return this.#wait(this.#redis.connect())
+  }
+
+  /** @param {string} name @param {...(string | number)} args @returns {Promise<any>} the reply */
+  call(name, ...args) {
+    return this.#wait(this.#redis.call(name, ...args))
+  }
+
+  close() {
+    this.#redis.disconnect()
+    this.#socket?.destroy()
+  }
+
+  /** @param {Error} error of ioredis */
+  #reasonOf({ message }) {
+    const { where, connectTimeout, ioTimeout } = this.#login
+    if (message === 'Command timed out')
+      return `it accepts connections, but did not answer within ${formatDuration(ioTimeout)} (io_timeout)`
+    if (message.startsWith('Unknown RESP type')) return 'it is not a Redis server'
+    const { code = 'ECONNRESET', message: text } = this.#fault ?? {}
+    if (text === 'connect ETIMEDOUT') {
+      const unanswered = `no answer within ${formatDuration(connectTimeout)} (connect_timeout)`
+      return this.#accepted ? `it does not speak TLS: ${unanswered}` : unanswered
+    }
+    if (code === 'EPROTO') return reasonOfAlert(text)
+    if (code !== 'ECONNRESET' && code !== 'EPIPE') return REASONS[code] ?? text
+    return `it closed the connection without an answer (${
+      where.tls ? 'does it speak TLS, does it require a certificate?' : 'does it require TLS: rediss://?'
+    })`
+  }
+}
 
 /** @param {string} user */
 const showUser = user => (user === '' ? 'the default user' : `user ${JSON.stringify(user)}`)
@@ -55,7 +180,7 @@ function helloFault({ label, user, password, keys }, message) {
 function explain({ label, user }, error) {
   const { message } = error
   if (error instanceof Unreachable) return new Fault(`cannot reach ${label}: ${message}`)
-  if (!(error instanceof Refusal)) return error
+  if (!isRefusal(error)) return error
   if (message.startsWith('LOADING')) return new Loading(label)
   if (!message.startsWith('NOPERM')) return new Fault(`${label} refuses a command: ${message}`)
   const command = /'([^']+)' command/.exec(message)?.[1]
@@ -70,13 +195,13 @@ function explain({ label, user }, error) {
  * @throws {Loading}
  */
 async function withClient(login, use) {
-  const { where, user, password, connectTimeout, ioTimeout } = login
-  const client = new ProbeClient(where, connectTimeout, ioTimeout)
+  const { user, password } = login
+  const client = new ProbeClient(login)
   try {
     await client.open()
     const auth = user === '' && password === '' ? [] : ['AUTH', user || 'default', password]
-    await client.command('HELLO', 3, ...auth).catch(error => {
-      throw error instanceof Refusal ? new Fault(helloFault(login, error.message)) : error
+    await client.call('HELLO', 3, ...auth).catch(error => {
+      throw isRefusal(error) ? new Fault(helloFault(login, error.message)) : error
     })
     return await use(client)
   } catch (error) {
@@ -88,7 +213,7 @@ async function withClient(login, use) {
 
 /** @param {ProbeClient} client @returns {Promise<Info>} */
 async function infoOf(client) {
-  const lines = String(await client.command('INFO')).split('\r\n')
+  const lines = String(await client.call('INFO')).split('\r\n')
   const fields = lines.filter(line => line.includes(':'))
   return Object.fromEntries(
     fields.map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
@@ -123,7 +248,7 @@ async function checkKind(client, { label }, { cluster, db }) {
   if (fault !== '') throw new Fault(`${label} ${fault}`)
   if (info.loading === '1') throw new Loading(label)
   if (db === 0) return
-  await client.command('SELECT', db).catch(error => {
+  await client.call('SELECT', db).catch(error => {
     if (!/out of range/.test(error.message)) throw error
     throw new Fault(`${label} has no database ${db} (engine.redis.db)`)
   })
@@ -181,8 +306,8 @@ export function neededCommands(cluster, sharded) {
  * @throws {Error} of the client
  */
 async function refusedCommands(client, { name, cluster, sharded }) {
-  const hash = await client.command('SCRIPT', 'LOAD', QUESTION)
-  return client.command('EVALSHA', hash, 0, name, ...neededCommands(cluster, sharded))
+  const hash = await client.call('SCRIPT', 'LOAD', QUESTION)
+  return client.call('EVALSHA', hash, 0, name, ...neededCommands(cluster, sharded))
 }
 
 /**
@@ -249,8 +374,8 @@ function askSentinel(target, host) {
   const to = sentinelLogin(target, host)
   const name = String(target.options.name)
   return withClient(to, async client => {
-    const reply = await client.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name).catch(error => {
-      const strange = error instanceof Refusal && /unknown command/i.test(error.message)
+    const reply = await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name).catch(error => {
+      const strange = isRefusal(error) && /unknown command/i.test(error.message)
       throw strange
         ? new Fault(`redis at ${formatHostPort(host)} is not a sentinel: use the address redis://`)
         : error
@@ -268,21 +393,14 @@ async function checkSentinels(target, prefix) {
   await checkServer(to, target.options.db ?? 0, { name: `${prefix}.probe`, cluster: false, sharded: false })
 }
 
-/** @param {Target} target @param {HostPort} host @returns {Promise<import('./cluster-node.js').ClusterView>} */
+/** @param {Target} target @param {HostPort} host @returns {Promise<import('./address.js').ClusterView>} */
 function askNode(target, host) {
   const to = login(target, host, `redis at ${formatHostPort(host)}`)
   return withClient(to, async client => {
     await checkKind(client, to, { cluster: true, db: 0 })
-    return new Promise((resolve, reject) => {
-      /** @type {Parameters<typeof askView>[0]} */
-      const send = (name, args, done) => {
-        client.command(name, ...args).then(
-          reply => done(null, reply),
-          error => done(error, null),
-        )
-      }
-      askView(send, host.host, (error, view) => (error ? reject(error) : resolve(view)))
-    })
+    return new Promise((resolve, reject) =>
+      askView(sendWith(client), host.host, (error, view) => (error ? reject(error) : resolve(view))),
+    )
   })
 }
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { backoffDelay } from '../../../../src/backends/queues/backoff.js'
+import { backoffDelay } from '../../../../src/backends/queues/timing.js'
 
 t.test('delays double, with some spread, up to 5 s', async t => {
   t.same(

@@ -15,13 +15,13 @@ export class TypeRig {
   lag = -1
   /** Calls under way at the same time, at most. */
   concurrent = 0
-  /** @type {(call: Call) => Promise<import('../../../../src/backends/queues/consumer-contract.js').Outcome> | import('../../../../src/backends/queues/consumer-contract.js').Outcome} */
+  /** @type {(call: Call) => Promise<import('../../../../src/backends/queues/contract.js').Outcome> | import('../../../../src/backends/queues/contract.js').Outcome} */
   answer = () => 'done'
   #running = 0
   #changes = new EventEmitter().setMaxListeners(0)
 
   /**
-   * @param {{create: (context: any) => import('../../../../src/backends/queues/consumer-contract.js').Consumer}} type
+   * @param {{create: (context: any) => import('../../../../src/backends/queues/contract.js').Consumer}} type
    * @param {any} options type block, complete
    */
   constructor(type, options) {
@@ -45,7 +45,7 @@ export class TypeRig {
     })
   }
 
-  /** @param {import('../../../../src/backends/queues/consumer-contract.js').Message} message @param {number} [since] */
+  /** @param {import('../../../../src/backends/queues/contract.js').Message} message @param {number} [since] */
   async #handle({ payload, method, headers }, since) {
     this.concurrent = Math.max(this.concurrent, ++this.#running)
     const call = {

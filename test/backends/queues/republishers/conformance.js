@@ -1,4 +1,4 @@
-// What every destination of republishing does, against a real server: the contract of src/backends/queues/republisher-contract.js.
+// What every destination of republishing does, against a real server: the contract of src/backends/queues/contract.js.
 
 import { DESTINATIONS } from './destinations.js'
 import { republication, startRepublishers, until } from './rig.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Republisher } from '../../../../src/backends/queues/republisher.js'
+import { Republisher } from '../../../../src/backends/queues/republishers.js'
 import { entry, FakeDestination, quietLog, republication, turn } from './rig.js'
 
 /** @param {any} [of] options */

@@ -2,7 +2,7 @@
 
 import { loadRepublishers, Republishers } from '../../../../src/backends/queues/republishers.js'
 
-/** @import { Destination, DestinationContext, Message } from '../../../../src/backends/queues/republisher-contract.js' */
+/** @import { Destination, DestinationContext, OutgoingMessage } from '../../../../src/backends/queues/contract.js' */
 
 /** Counts and drops lines. */
 export const quietLog = () => {
@@ -136,7 +136,7 @@ export async function until(condition) {
 
 /** A destination that does what the test says. */
 export class FakeDestination {
-  /** @type {Message[]} sent, without an outcome */
+  /** @type {OutgoingMessage[]} sent, without an outcome */
   sent = []
   started = false
   /** @param {DestinationContext} context */
@@ -148,7 +148,7 @@ export class FakeDestination {
     this.started = true
   }
 
-  /** @param {Message} message */
+  /** @param {OutgoingMessage} message */
   send(message) {
     this.sent.push(message)
   }

@@ -1,7 +1,7 @@
 // A shard of a cluster that keeps books, and what a test does to a cluster.
 
 import pino from 'pino'
-import { ClusterShard } from '../../../../src/channels/broker/redis/cluster-shard.js'
+import { ClusterShard } from '../../../../src/channels/broker/redis/placement.js'
 import { until } from '../../../kit/servers/redis.js'
 
 /** @typedef {import('../../../../src/channels/broker/redis/partition.js').Partition} Partition */
