@@ -8,7 +8,7 @@ import { loadType } from './types.js'
 
 /** @import { ApiContext } from '../api/context.js' */
 /** @import { LimitedLog } from '../../base/log.js' */
-/** @import { Consumer, ConsumerContext } from './consumer-contract.js' */
+/** @import { Consumer, ConsumerContext } from './contract.js' */
 /** @import { ConsumerFigures } from '../../metrics/schema.js' */
 
 /** A failed message that nobody tries again for this long is no longer in work here, ms. */

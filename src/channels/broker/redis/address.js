@@ -99,7 +99,7 @@ export const observed = (Connector, opened) =>
 
 /** Asks servers in turn where the master is, until one of them knows. */
 class LookupConnector extends ServerConnector {
-  /** @type {HostPort[]} asked in this order */
+  /** Asked in this order. @type {HostPort[]} */
   servers = []
   /** Subject of the error message when no server knows. */
   label = ''
@@ -152,6 +152,7 @@ export class SentinelConnector extends LookupConnector {
   /** @param {any} options */
   constructor(options) {
     super(options)
+    /** @type {HostPort[]} */
     this.servers = options.sentinels
   }
 
@@ -221,11 +222,11 @@ export class SentinelConnector extends LookupConnector {
   async #learn(client) {
     const replies = /** @type {string[][]} */ (await client.call('SENTINEL', 'SENTINELS', this.options.name))
     for (const fields of replies) {
-      const valueOf = (/** @type {string} */ name) => fields[fields.indexOf(name) + 1]
-      const [host, port] = [valueOf('ip'), Number(valueOf('port'))]
-      if (valueOf('flags').includes('disconnected')) continue
-      if (!this.servers.some(known => known.host === host && known.port === port))
-        this.servers = [...this.servers, { host, port }]
+      const field = (/** @type {string} */ name) => fields[fields.indexOf(name) + 1]
+      const host = field('ip')
+      const port = Number(field('port'))
+      const known = this.servers.some(server => server.host === host && server.port === port)
+      if (!known && !field('flags').includes('disconnected')) this.servers = [...this.servers, { host, port }]
     }
   }
 

