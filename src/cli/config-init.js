@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { extname, resolve } from 'node:path'
 import { COMMAND } from '../base/version.js'
-import { DEFAULTS, initialText, TRANSPORTS } from '../config/initial.js'
+import { TRANSPORTS } from '../config/check.js'
+import { DEFAULTS, initialText } from '../config/initial.js'
 import { ConfigError, loadConfig } from '../config/load.js'
 import { didYouMean } from '../config/nearest.js'
 import { UsageError } from './args.js'
@@ -40,7 +41,7 @@ function readOrigins(text) {
 /** @param {string} text @returns {string[]} @throws {InvalidAnswer} */
 function readTransports(text) {
   const names = listOf(text).filter(name => name !== 'websocket' && name !== 'none')
-  const wrong = names.find(name => !TRANSPORTS.includes(name))
+  const wrong = names.find(name => !TRANSPORTS.some(known => known === name))
   if (wrong !== undefined)
     throw new InvalidAnswer(
       `is not a transport${didYouMean(wrong, [...TRANSPORTS])} (${TRANSPORTS.join(', ')})`,

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { options } from './options.js'
 import { get, put } from './values.js'
 
-/** @import { Config } from './load.js' */
+/** @import { Config } from './options.js' */
 /** @import { Change, Option } from './options/make.js' */
 
 /** @param {Option} option @param {any} from @param {any} to values @returns {Change} */
@@ -41,5 +41,5 @@ export function withChanges(from, to, kinds) {
     const [before, after] = [get(from, option.path), get(to, option.path)]
     put(config, option.path, kinds.includes(changeOf(option, before, after)) ? after : before)
   }
-  return config
+  return /** @type {Config} */ (config)
 }

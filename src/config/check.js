@@ -1,18 +1,19 @@
 // Rules over several keys, and over values that a type alone cannot judge, for the complete configuration.
 
 import { existsSync } from 'node:fs'
-import { checkProxies } from './check-proxies.js'
-import { checkConsumers } from './consumers.js'
+import { checkConsumers, checkRedisTls } from './consumers.js'
 import { createEndpoint } from './jwks-endpoint.js'
 import { checkLifecycle } from './lifecycle.js'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
 import { compilePattern } from './pattern.js'
-import { readPublicKey, tlsFaults } from './pem.js'
+import { readPublicKey } from './pem.js'
+import { checkProxies } from './proxies.js'
 import { redisShards } from './redis-shards.js'
 import { checkRepublish } from './republish.js'
 import { formatDuration, show } from './values.js'
 
 /** @import { Refuse, Report } from './error.js' */
+/** @import { ChannelOptions, Config, RedisOptions } from './options.js' */
 
 /** @param {string} key @param {string} pattern @param {Refuse} refuse */
 function checkPattern(key, pattern, refuse) {
@@ -34,10 +35,10 @@ function checkPem(key, pem, type, refuse) {
   }
 }
 
-/** @param {string} path of the block @param {Record<string, any>} token @param {Refuse} refuse */
+/** @param {string} path of the block @param {Config['client']['token']} token @param {Refuse} refuse */
 function checkToken(path, token, refuse) {
-  for (const claim of ['audience', 'issuer']) {
-    const pattern = `${claim}_regex`
+  for (const claim of /** @type {const} */ (['audience', 'issuer'])) {
+    const pattern = /** @type {const} */ (`${claim}_regex`)
     if (token[claim] !== '' && token[pattern] !== '') {
       refuse(
         [`${path}.${claim}`, `${path}.${pattern}`],
@@ -59,7 +60,7 @@ function checkToken(path, token, refuse) {
   }
 }
 
-/** @param {string} path of the options @param {Record<string, any>} options @param {Report} report */
+/** @param {string} path of the options @param {ChannelOptions} options @param {Report} report */
 function checkBatches(path, options, report) {
   const { batch_max_size: size, batch_max_delay: delay, batch_flush_latest: latest } = options
   const latestKey = `${path}.batch_flush_latest`
@@ -85,7 +86,7 @@ function checkBatches(path, options, report) {
 }
 
 /**
- * @param {string} path of the options @param {Record<string, any>} options @param {number} globalMetaTtl ms
+ * @param {string} path of the options @param {ChannelOptions} options @param {number} globalMetaTtl ms
  * @param {Report} report
  */
 function checkChannelOptions(path, options, globalMetaTtl, report) {
@@ -125,18 +126,17 @@ function checkChannelOptions(path, options, globalMetaTtl, report) {
   checkPattern(`${path}.channel_regex`, options.channel_regex, refuse)
 }
 
-/** @param {Record<string, any>} config @param {Refuse} refuse */
+/** @param {Config} config @param {Refuse} refuse */
 function checkPersonalChannel(config, refuse) {
   const block = 'client.subscribe_to_user_personal_channel'
   const personal = config.client.subscribe_to_user_personal_channel
   if (!personal.enabled) return
   const key = `${block}.personal_channel_namespace`
   const name = personal.personal_channel_namespace
-  /** @type {Record<string, any> | undefined} */
   const options =
     name === ''
       ? config.channel.without_namespace
-      : config.channel.namespaces.find((/** @type {{name: string}} */ namespace) => namespace.name === name)
+      : config.channel.namespaces.find(namespace => namespace.name === name)
   if (options === undefined) refuse([key, NAMESPACES], `there is no namespace ${show(name)}`)
   else if (personal.single_connection && !options.presence) {
     const where = name === '' ? 'channel.without_namespace' : `namespace ${show(name)}`
@@ -162,7 +162,7 @@ function reasonFault(reason) {
   }
 }
 
-/** @param {Record<string, any>} client @param {Refuse} refuse */
+/** @param {Config['client']} client @param {Refuse} refuse */
 function checkReasons(client, refuse) {
   const key = 'client.connect_code_to_unidirectional_disconnect.transforms'
   for (const { code, to } of client.connect_code_to_unidirectional_disconnect.transforms) {
@@ -171,39 +171,49 @@ function checkReasons(client, refuse) {
   }
 }
 
-/** All but the WebSocket, the only one that is on by default. */
-const transports = ['http_stream', 'sse', 'poll', 'uni_websocket', 'uni_sse', 'uni_http_stream', 'uni_poll']
+/** Transports that a configuration enables one by one; WebSocket is always on. */
+export const TRANSPORTS = Object.freeze(
+  /** @type {const} */ ([
+    'http_stream',
+    'sse',
+    'poll',
+    'uni_websocket',
+    'uni_sse',
+    'uni_http_stream',
+    'uni_poll',
+  ]),
+)
 
-/** @param {Record<string, any>} config @param {Refuse} refuse */
+/** @param {Config} config @param {Refuse} refuse */
 function checkPaths(config, refuse) {
   const { admin, http_server: server } = config
-  const forClients = [
-    ['websocket', !config.websocket.disabled],
-    ...transports.map(block => [block, config[block].enabled]),
-    ['emulation', config.http_stream.enabled || config.sse.enabled || config.poll.enabled],
-  ]
-  const internal = [
-    ['http_api', !config.http_api.disabled],
-    ['health', config.health.enabled],
-    ['admin', admin.enabled && admin.password !== ''],
-    ['prometheus', config.prometheus.enabled],
-  ]
+  /** @typedef {{handler_prefix: string}} Block */
+  const forClients = /** @type {[string, Block, boolean][]} */ ([
+    ['websocket', config.websocket, !config.websocket.disabled],
+    ...TRANSPORTS.map(name => [name, config[name], config[name].enabled]),
+    ['emulation', config.emulation, config.http_stream.enabled || config.sse.enabled || config.poll.enabled],
+  ])
+  const internal = /** @type {[string, Block, boolean][]} */ ([
+    ['http_api', config.http_api, !config.http_api.disabled],
+    ['health', config.health, config.health.enabled],
+    ['admin', admin, admin.enabled && admin.password !== ''],
+    ['prometheus', config.prometheus, config.prometheus.enabled],
+  ])
   const ports = server.internal_port === 0 ? [[...forClients, ...internal]] : [forClients, internal]
   for (const blocks of ports) {
     /** @type {Map<string, string>} */
     const taken = new Map()
-    for (const [block, on] of blocks) {
+    for (const [name, { handler_prefix: path }, on] of blocks) {
       if (!on) continue
-      const path = config[String(block)].handler_prefix
       const other = taken.get(path)
-      const key = `${block}.handler_prefix`
+      const key = `${name}.handler_prefix`
       if (other !== undefined) refuse([key, other], `${show(path)} is also the path of ${other}`)
       taken.set(path, key)
     }
   }
 }
 
-/** @param {Record<string, any>} config @param {Refuse} refuse */
+/** @param {Config} config @param {Refuse} refuse */
 function checkPorts({ http_server: server }, refuse) {
   if (server.internal_port !== 0 && server.internal_port === server.port) {
     refuse(
@@ -217,7 +227,7 @@ const REDIS = 'engine.redis'
 
 /**
  * Checks the options of the Redis engine without connecting.
- * @param {Readonly<Record<string, any>>} redis `engine.redis` @param {Report} report
+ * @param {RedisOptions} redis @param {Report} report
  */
 function checkRedis(redis, report) {
   const keys = ['address', 'cluster_address', 'sentinel_address', 'sentinel_master_name', 'db']
@@ -238,17 +248,10 @@ function checkRedis(redis, report) {
       `${show(redis.client_name)} contains a space or a character outside ASCII`,
     )
   }
-  const sentinels = shards.some(({ kind, sentinel_tls: tls }) => kind === 'sentinel' && tls)
-  for (const [block, used] of [
-    ['tls', redis.tls.enabled || shards.some(({ tls }) => tls)],
-    ['sentinel_tls', redis.sentinel_tls.enabled || sentinels],
-  ]) {
-    if (!used) continue
-    for (const [key, fault] of tlsFaults(redis[block])) report.refuse([`${REDIS}.${block}.${key}`], fault)
-  }
+  checkRedisTls(REDIS, redis, shards, report)
 }
 
-/** @param {Record<string, any>} config complete @param {Report} report */
+/** @param {Config} config @param {Report} report */
 export function checkRules(config, report) {
   const refuse = report.refuse
   const { client, channel } = config

@@ -1,20 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { COMMAND } from '../base/version.js'
-import { MIN_BYTES } from './secrets.js'
+import { TRANSPORTS } from './check.js'
+import { MIN_BYTES } from './profile.js'
 
 /** @returns {string} 64 hex digits */
 const randomSecret = () => randomBytes(MIN_BYTES).toString('hex')
-
-/** Transports that a configuration enables one by one; WebSocket is always on. */
-export const TRANSPORTS = Object.freeze([
-  'http_stream',
-  'sse',
-  'poll',
-  'uni_websocket',
-  'uni_sse',
-  'uni_http_stream',
-  'uni_poll',
-])
 
 /**
  * What a first configuration depends on.

@@ -4,6 +4,8 @@
 
 import { show } from './values.js'
 
+/** @import { Config } from './options.js' */
+
 /** @param {string} pattern @param {string} name @returns {string | undefined} body of the group, if there is one */
 function groupBody(pattern, name) {
   const open = new RegExp(`\\(\\?P?<${name}>`).exec(pattern)
@@ -43,7 +45,7 @@ function staysInPlace(value, decodes = MAX_DECODES) {
 
 /**
  * @param {string} endpoint may contain `{{name}}`
- * @param {Record<string, any>} token its block of settings: patterns, and whether the safety check is skipped
+ * @param {Partial<Config['client']['token']>} token its patterns, and whether the safety check is skipped
  * @returns {(groups: Record<string, string>) => string | undefined} undefined: the token leaves a part empty,
  *   or its value could change another part of the address
  * @throws {Error} if no token could fill the address safely; the message follows the key

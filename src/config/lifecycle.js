@@ -1,21 +1,22 @@
 // Rules for the options of the lifecycle log.
 
-import { tlsFaults } from './pem.js'
+import { checkTls } from './pem.js'
 import { redisShards } from './redis-shards.js'
 
 /** @import { Report } from './error.js' */
+/** @import { Config, RedisOptions } from './options.js' */
 
 const BLOCK = 'lifecycle.redis'
 
-/** @param {Readonly<Record<string, any>>} config @returns {boolean} whether the lifecycle log has a sink */
+/** @param {Config} config @returns {boolean} whether the lifecycle log has a sink */
 export function logsLifecycle({ lifecycle: { file, webhook, redis } }) {
   return file.path !== '' || webhook.url !== '' || redis.stream
 }
 
 /**
  * The Redis of the lifecycle log.
- * @param {Readonly<Record<string, any>>} config
- * @returns {Readonly<Record<string, any>> | null} of the form of `engine.redis`; null: there is none
+ * @param {Pick<Config, 'engine' | 'lifecycle'>} config
+ * @returns {RedisOptions | null} null: there is none
  */
 export function lifecycleRedis({ engine, lifecycle: { redis } }) {
   if (redis.address === '') return engine.type === 'redis' ? engine.redis : null
@@ -42,7 +43,10 @@ function secretFault(secret) {
   return /^whsec_[\w+/-]+={0,2}$/.test(secret) ? '' : 'has no base64 after whsec_'
 }
 
-/** @param {Readonly<Record<string, any>>} config complete @param {Report} report */
+/**
+ * @param {Config} config
+ * @param {Report} report
+ */
 export function checkLifecycle(config, report) {
   const { webhook, redis } = config.lifecycle
   if (webhook.url !== '') {
@@ -57,8 +61,7 @@ export function checkLifecycle(config, report) {
       `true needs ${BLOCK}.address or engine.type redis`,
     )
   if (redis.address === '') return
-  const own = /** @type {Record<string, any>} */ (lifecycleRedis(config))
+  const own = /** @type {RedisOptions} */ (lifecycleRedis(config))
   const shards = redisShards(own, (_key, text) => report.refuse([`${BLOCK}.address`], text))
-  if (!shards.some(({ tls }) => tls)) return
-  for (const [key, fault] of tlsFaults(own.tls)) report.refuse([`engine.redis.tls.${key}`], fault)
+  if (shards.some(({ tls }) => tls)) checkTls('engine.redis.tls', own.tls, report)
 }

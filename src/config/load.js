@@ -11,13 +11,14 @@ import { ConfigError, Report } from './error.js'
 import { readConfigFile } from './file.js'
 import { memberLists, optionOfVariable, rootKeys } from './keys.js'
 import { options } from './options.js'
+import { readServerTls } from './pem.js'
 import { readText, readValue } from './read.js'
-import { readServerTls } from './server-tls.js'
 import { get, parseDuration, put, show } from './values.js'
 
 export { ConfigError }
 
 /** @import { MemberList } from './keys.js' */
+/** @import { Config } from './options.js' */
 /** @import { Option } from './options/make.js' */
 
 const UNSUPPORTED = 'Centrifugo key that Halley does not support yet; it is ignored'
@@ -267,8 +268,6 @@ function deepFreeze(value) {
   return value
 }
 
-/** @typedef {Readonly<Record<string, any>>} Config nested by sections; durations in ms; every key present */
-
 /**
  * Reads the configuration from defaults, `base`, file, environment and flags; later ones win.
  * @param {object} [sources]
@@ -290,8 +289,9 @@ export function loadConfig({ file, env = {}, flags = {}, cwd = process.cwd(), ba
   draft.applyEnv(env)
   draft.applyFlags(flags, FLAGS)
   readServerTls(draft.config.http_server, draft.report)
-  checkRules(draft.config, draft.report)
+  const config = /** @type {Config} */ (draft.config)
+  checkRules(config, draft.report)
   const { faults, warnings } = draft.report
   if (faults.length > 0) throw new ConfigError(faults, warnings)
-  return { config: deepFreeze(draft.config), warnings }
+  return { config: deepFreeze(config), warnings }
 }

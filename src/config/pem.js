@@ -2,9 +2,14 @@
 
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
 
 /** @import { KeyObject } from 'node:crypto' */
 /** @import { ConnectionOptions } from 'node:tls' */
+/** @import { Report } from './error.js' */
+/** @import { ClientTls, Config } from './options.js' */
+
+/** @typedef {Config['http_server']['tls']} ServerTls */
 
 const BEGIN = '-----BEGIN '
 const BASE64 = /^[A-Za-z0-9+/\s]+={0,2}\s*$/
@@ -55,11 +60,14 @@ export function privateKey(pem) {
   }
 }
 
-/** @param {Readonly<Record<string, any>>} tls a TLS block @returns {[string, string][]} keys with their faults */
+/**
+ * @param {ClientTls} tls
+ * @returns {[string, string][]} keys with their faults
+ */
 export function tlsFaults(tls) {
   /** @type {[string, string][]} */
   const faults = []
-  /** @template T @param {string} key @param {(pem: string) => T} parse @returns {T | null} */
+  /** @template T @param {'server_ca_pem' | 'cert_pem' | 'key_pem'} key @param {(pem: string) => T} parse @returns {T | null} */
   const read = (key, parse) => {
     if (tls[key] === '') return null
     try {
@@ -79,7 +87,17 @@ export function tlsFaults(tls) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} tls a TLS block @returns {ConnectionOptions}
+ * @param {string} path of the block
+ * @param {ClientTls} tls
+ * @param {Report} report
+ */
+export function checkTls(path, tls, report) {
+  for (const [key, fault] of tlsFaults(tls)) report.refuse([`${path}.${key}`], fault)
+}
+
+/**
+ * @param {ClientTls} tls
+ * @returns {ConnectionOptions}
  * @throws {Error} naming a key of the block
  */
 export function tlsOptions(tls) {
@@ -116,4 +134,89 @@ export function readPublicKey(pem, type) {
   if (type === 'ec' && !CURVES.includes(details?.namedCurve ?? ''))
     throw new Error(`is a key on the curve ${details?.namedCurve}, not on one of ${CURVES.join(', ')}`)
   return key
+}
+
+/** The TLS blocks of `http_server`, for the primary and its workers. */
+export const TLS_BLOCKS = /** @type {const} */ (['tls', 'internal_tls'])
+
+/**
+ * @param {Config['http_server']} server
+ * @returns {{clients: ServerTls | null, internal: ServerTls | null}} TLS block of each port; null: plain HTTP
+ */
+export function tlsOf({ tls, internal_tls: internal }) {
+  const clients = tls.enabled ? tls : null
+  return { clients, internal: internal.enabled ? internal : clients }
+}
+
+/**
+ * TLS is switched on and off by a new start, so until then a port keeps the certificate that it has.
+ * @param {Config} next of a reload
+ * @param {Config} now
+ * @returns {Config} `next`
+ */
+export function withTlsOf(next, now) {
+  const server = { ...next.http_server }
+  for (const block of TLS_BLOCKS) {
+    const { enabled } = server[block]
+    if (enabled !== now.http_server[block].enabled) server[block] = { ...now.http_server[block], enabled }
+  }
+  return { ...next, http_server: server }
+}
+
+/**
+ * Replaces the values of the TLS blocks in use by the PEM text that they stand for: in the primary, when the
+ * configuration is loaded. So all workers have the same pair, also one that starts while the files are being replaced.
+ * @param {Record<string, any>} server `http_server` of a configuration in the making
+ * @param {Report} report
+ */
+export function readServerTls(server, report) {
+  for (const block of TLS_BLOCKS) if (server[block].enabled) readBlock(server, block, report)
+  if (server.internal_tls.enabled && server.internal_port === 0)
+    report.warn('http_server.internal_tls.enabled', 'has no effect: http_server.internal_port is 0')
+}
+
+/**
+ * @param {Record<string, any>} server
+ * @param {string} block
+ * @param {Report} report
+ */
+function readBlock(server, block, report) {
+  const tls = server[block]
+  const path = `http_server.${block}`
+  let faults = 0
+  const refuse = (/** @type {string} */ key, /** @type {string} */ text) => {
+    faults++
+    report.refuse([`${path}.${key}`], text)
+  }
+  /** @template T @param {string} key @param {(pem: string) => T} parse @returns {T | null} */
+  const read = (key, parse) => {
+    try {
+      tls[key] = readPem(tls[key])
+      return parse(tls[key])
+    } catch (error) {
+      refuse(key, error.message)
+      return null
+    }
+  }
+  for (const key of ['cert_pem', 'key_pem']) if (tls[key] === '') refuse(key, `is empty; ${path} needs it`)
+  if (faults > 0) return
+  const cert = read('cert_pem', certificate)
+  const key = read('key_pem', privateKey)
+  if (tls.client_ca_pem !== '') read('client_ca_pem', certificate)
+  if (cert !== null && key !== null && !cert.checkPrivateKey(key))
+    refuse('key_pem', 'is not the key of cert_pem')
+  if (block === 'tls' && tls.client_ca_pem !== '' && server.driver === 'uws')
+    refuse('client_ca_pem', 'needs http_server.driver auto or node: uws cannot require client certificates')
+  if (cert === null || faults > 0) return
+  try {
+    createSecureContext({ cert: tls.cert_pem, key: tls.key_pem, ca: tls.client_ca_pem || undefined })
+  } catch (error) {
+    // OpenSSL refuses short keys and old digests.
+    return refuse('cert_pem', `cannot be used: ${error.message}`)
+  }
+  const now = Date.now()
+  if (Date.parse(cert.validTo) < now)
+    report.warn(`${path}.cert_pem`, `the certificate has expired: ${cert.validTo}`)
+  if (Date.parse(cert.validFrom) > now)
+    report.warn(`${path}.cert_pem`, `the certificate is not valid yet, but from ${cert.validFrom}`)
 }

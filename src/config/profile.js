@@ -1,8 +1,11 @@
-import { randomBytes } from 'node:crypto'
-import { ConfigError, loadConfig } from './load.js'
-import { secretFaults, secretWarnings } from './secrets.js'
+// What a gateway serves with: the development profile, and what a gateway that others can reach must have: secrets that
+// are no text of the documentation, no word that everybody tries, and long.
 
-/** @import { Config } from './load.js' */
+import { randomBytes } from 'node:crypto'
+import { COMMAND } from '../base/version.js'
+import { ConfigError, loadConfig } from './load.js'
+
+/** @import { Config } from './options.js' */
 /** @typedef {'development' | 'configured'} Profile */
 
 /** Permissions of all clients in the development profile. */
@@ -23,6 +26,69 @@ const OPEN = Object.freeze({
   allowed_delta_types: ['fossil'],
   delta_publish: true,
 })
+
+/** RFC 7518, section 3.2: an HS256 key has at least the 32 bytes of the hash. API and admin keys get the same bound. */
+export const MIN_BYTES = 32
+
+/** Of the documentation, as small letters and digits: `change me: a long random text`. */
+const PLACEHOLDER = /^change(me|this)|random(text|key|string|bytes)$/
+
+/** Words in the place of a secret, as small letters and digits: `secret`, `API_KEY`, `<your-password>`. */
+const WORD = /^(the|my|your|some|super|top|test)?(api|admin|hmac|token|jwt)?(secret|password|key)+\d{0,4}$/
+
+/** Token keys that Halley itself uses; with a JWKS these are ignored. */
+const TOKEN_KEYS = /** @type {const} */ (['hmac_secret_key', 'hmac_previous_secret_key'])
+
+/**
+ * @param {Config} config
+ * @returns {[key: string, secret: string][]} the secrets in use that clients, backends or admins can try
+ */
+function secretsOf({ client, http_api: api, admin, uni_poll, lifecycle }) {
+  /** @type {[string, string][]} */
+  const secrets = []
+  for (const block of /** @type {const} */ (['token', 'subscription_token'])) {
+    const token = client[block]
+    if (token.jwks_public_endpoint !== '' || ('enabled' in token && !token.enabled)) continue
+    for (const name of TOKEN_KEYS) secrets.push([`client.${block}.${name}`, token[name]])
+  }
+  if (!api.disabled && !api.insecure) {
+    secrets.push(['http_api.key', api.key], ['http_api.previous_key', api.previous_key])
+  }
+  if (admin.enabled && admin.password !== '') {
+    secrets.push(['admin.password', admin.password], ['admin.secret', admin.secret])
+  }
+  if (uni_poll.enabled) secrets.push(['uni_poll.cursor_secret_key', uni_poll.cursor_secret_key])
+  if (lifecycle.webhook.url !== '') secrets.push(['lifecycle.webhook.secret', lifecycle.webhook.secret])
+  return secrets.filter(([, secret]) => secret !== '')
+}
+
+/**
+ * @param {Config} config
+ * @param {boolean} exposed whether others than this machine can connect: then words are refused, too
+ * @returns {string[]} a line for each secret that must be replaced, starting with its key
+ */
+function secretFaults(config, exposed) {
+  return secretsOf(config)
+    .filter(([, secret]) => {
+      const letters = secret.toLowerCase().replace(/[^a-z\d]/g, '')
+      return PLACEHOLDER.test(letters) || (exposed && WORD.test(letters))
+    })
+    .map(
+      ([key]) =>
+        `${key}: everybody knows this text; replace it by a random one (${COMMAND} config init makes them)`,
+    )
+}
+
+/** @param {Config} config @returns {string[]} a line for each secret that is short, starting with its key */
+function secretWarnings(config) {
+  return secretsOf(config)
+    .filter(([, secret]) => Buffer.byteLength(secret) < MIN_BYTES)
+    .map(([key, secret]) => {
+      const bytes = Buffer.byteLength(secret)
+      const size = bytes === 1 ? '1 byte' : `${bytes} bytes`
+      return `${key}: is only ${size} long; use ${MIN_BYTES} random bytes (${COMMAND} config init makes them)`
+    })
+}
 
 /** @param {string} address `http_server.address`; '' is all interfaces */
 export function isLoopback(address) {
@@ -159,10 +225,8 @@ function endedBy(file, env, address) {
  */
 function withNamespaces(config, base) {
   const { namespaces } = config.channel
-  const names = new Set(namespaces.map((/** @type {{name: string}} */ { name }) => name))
-  const missing = loadConfig({ base }).config.channel.namespaces.filter(
-    (/** @type {{name: string}} */ { name }) => !names.has(name),
-  )
+  const names = new Set(namespaces.map(({ name }) => name))
+  const missing = loadConfig({ base }).config.channel.namespaces.filter(({ name }) => !names.has(name))
   if (missing.length === 0) return config
   const all = Object.freeze([...namespaces, ...missing])
   return Object.freeze({ ...config, channel: Object.freeze({ ...config.channel, namespaces: all }) })

@@ -1,14 +1,9 @@
-// Reads the value of an option from a file, a variable or a flag. ajv checks types and ranges with the schema in the
-// option's row. This file parses durations (Go's form) and values given as text, and writes the error messages.
-// Loading ajv is half of what the configuration costs at the start, so plain valid values are accepted without it.
+// Reads the value of an option from a file, a variable or a flag: parses durations (Go's form) and values given as text,
+// and checks type and range with the schema in the option's row.
 
-import { createRequire } from 'node:module'
 import { formatDuration, parseDuration, show } from './values.js'
 
-/** @import { Option } from './options/make.js' */
-/** @import { Ajv, ErrorObject, ValidateFunction } from 'ajv' */
-
-const require = createRequire(import.meta.url)
+/** @import { Option, Schema } from './options/make.js' */
 
 /** An invalid value. The message follows the key: `http_server.port: "x" is not a whole number`. */
 class ValueError extends Error {
@@ -19,104 +14,69 @@ class ValueError extends Error {
   }
 }
 
-/** @type {Ajv | undefined} */
-let ajv
-/** Validators by their schema: most options share one. @type {Map<string, ValidateFunction>} */
-const validators = new Map()
-
-/** @param {Option} option @returns {ValidateFunction} */
-function validatorOf({ schema }) {
-  const key = JSON.stringify(schema)
-  let validate = validators.get(key)
-  if (validate === undefined) {
-    // Loaded on first use, in the primary only: it takes 70 ms and 8 MB.
-    const { Ajv } = /** @type {typeof import('ajv')} */ (require('ajv'))
-    ajv ??= new Ajv({ verbose: true, useDefaults: true, meta: false, validateSchema: false, strict: false })
-    validate = ajv.compile(schema)
-    validators.set(key, validate)
-  }
-  return validate
-}
-
-/** Keywords that `isPlain` knows. */
-const PLAIN = new Set(['type', 'enum', 'minimum', 'maximum', 'minLength', 'minItems', 'pattern', 'items'])
-
 /**
- * @param {Record<string, any>} schema @param {unknown} value
- * @returns {boolean} whether the value is valid beyond doubt; false: ajv decides, and names the fault
+ * Checks a value, and gives the objects in it their defaults.
+ * @param {Schema} schema
+ * @param {any} value
+ * @param {Option} option for the message
+ * @param {string} [at] place in the value
+ * @throws {ValueError}
  */
-export function isPlain(schema, value) {
-  if (!Object.keys(schema).every(keyword => PLAIN.has(keyword))) return false
-  const { type, minimum = -Infinity, maximum = Infinity, minLength = 0, minItems = 0 } = schema
+function check(schema, value, option, at = '') {
+  const { type, enum: allowed, minimum = -Infinity, maximum = Infinity, minLength = 0, minItems = 0 } = schema
+  const shown = option.secret && value !== null ? 'the value' : show(value)
+  /** @param {boolean} wrong @param {string} message */
+  const refuse = (wrong, message) => {
+    if (wrong) throw new ValueError(message, at)
+  }
   switch (type) {
     case 'boolean':
-      return typeof value === 'boolean'
-    case 'integer':
-      return Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum
-    case 'string':
-      return (
-        typeof value === 'string' &&
-        // ajv counts characters, of which each has at most two units.
-        value.length >= 2 * minLength - 1 &&
-        (schema.enum === undefined || schema.enum.includes(value)) &&
-        (schema.pattern === undefined || new RegExp(schema.pattern, 'u').test(value))
-      )
-    case 'array':
-      return (
-        Array.isArray(value) &&
-        value.length >= minItems &&
-        // A copy: `every` skips the holes of a sparse array.
-        [...value].every(entry => schema.items === undefined || isPlain(schema.items, entry))
-      )
-  }
-  return false
-}
-
-/**
- * @param {string} type the required type, as in JSON schema
- * @param {unknown} value
- * @param {string} shown `value` in messages
- * @returns {string} message
- */
-function typeFault(type, value, shown) {
-  if (type === 'boolean') return `${shown} is not true or false`
-  if (type === 'object') return `${shown} is not an object with keys`
-  if (type === 'array')
-    return `${shown} is not a list${typeof value === 'string' ? `; write [${shown}]` : ''}`
-  if (type === 'integer') {
-    const digits = typeof value === 'string' && /^-?\d+$/.test(value)
-    return `${shown} is ${digits ? 'text, not a number; write it without quotes' : 'not a whole number'}`
-  }
-  return `${shown} is ${typeof value === 'number' ? 'a number, not text; write it in quotes' : 'not text'}`
-}
-
-/** @param {ErrorObject} error @param {Option} option @returns {string} message */
-function faultOf(error, option) {
-  const { keyword, params, data } = error
-  const shown = option.secret && data !== null ? 'the value' : show(data)
-  const format = option.type === 'duration' ? formatDuration : String
-  switch (keyword) {
-    case 'minimum':
-    case 'maximum': {
-      const bound = `at ${keyword === 'minimum' ? 'least' : 'most'} ${format(params.limit)}`
-      return `${format(/** @type {number} */ (data))} is out of range, it must be ${bound}`
+      return refuse(typeof value !== 'boolean', `${shown} is not true or false`)
+    case 'integer': {
+      const digits = typeof value === 'string' && /^-?\d+$/.test(value)
+      const fault = digits ? 'text, not a number; write it without quotes' : 'not a whole number'
+      refuse(!Number.isInteger(value), `${shown} is ${fault}`)
+      const format = option.type === 'duration' ? formatDuration : String
+      const range = `${format(value)} is out of range, it must be at`
+      refuse(value < minimum, `${range} least ${format(minimum)}`)
+      return refuse(value > maximum, `${range} most ${format(maximum)}`)
     }
-    case 'enum':
-      return `${shown} is not one of ${params.allowedValues.map(show).join(', ')}`
-    case 'pattern':
-      return `${shown} is not a path like "/api" (a leading slash, none at the end)`
-    case 'minItems':
-      return 'the list is empty'
-    case 'minLength':
-      return 'is empty'
-    case 'required':
-      return `${params.missingProperty} is missing`
-    case 'additionalProperties':
-      return `unknown key ${show(params.additionalProperty)}`
-    default:
-      return option.single && !error.instancePath
-        ? `${shown} is not text or a list`
-        : typeFault(params.type, data, shown)
+    case 'string': {
+      const fault = typeof value === 'number' ? 'a number, not text; write it in quotes' : 'not text'
+      refuse(typeof value !== 'string', `${shown} is ${fault}`)
+      refuse(value.length < minLength, 'is empty')
+      refuse(allowed?.includes(value) === false, `${shown} is not one of ${allowed?.map(show).join(', ')}`)
+      return refuse(
+        schema.pattern !== undefined && !new RegExp(schema.pattern, 'u').test(value),
+        `${shown} is not a path like "/api" (a leading slash, none at the end)`,
+      )
+    }
+    case 'array': {
+      const hint = typeof value === 'string' ? `; write [${shown}]` : ''
+      const fault = option.single && at === '' ? 'is not text or a list' : `is not a list${hint}`
+      refuse(!Array.isArray(value), `${shown} ${fault}`)
+      refuse(value.length < minItems, 'the list is empty')
+      const { items } = schema
+      if (items !== undefined)
+        for (const [i, entry] of value.entries()) check(items, entry, option, `${at}[${i}]`)
+      return
+    }
+    case 'object': {
+      refuse(
+        typeof value !== 'object' || value === null || Array.isArray(value),
+        `${shown} is not an object with keys`,
+      )
+      const { properties = {}, values } = schema
+      for (const [name, { default: given }] of Object.entries(properties)) {
+        if (value[name] === undefined) value[name] = structuredClone(given)
+        refuse(value[name] === undefined, `${name} is missing`)
+      }
+      for (const [name, below] of Object.entries(value)) {
+        const wanted = values ?? (Object.hasOwn(properties, name) ? properties[name] : undefined)
+        if (wanted === undefined) refuse(true, `unknown key ${show(name)}`)
+        else check(wanted, below, option, `${at}.${name}`)
+      }
+    }
   }
 }
 
@@ -146,12 +106,13 @@ export function readValue(option, given) {
   if (typeof value === 'string' && Object.hasOwn(unsupported, value)) {
     throw new ValueError(`${show(value)}: ${unsupported[value]}`)
   }
-  if (isPlain(option.schema, value)) return value
-  const validate = validatorOf(option)
-  if (validate(value)) return value
-  const [error] = /** @type {ErrorObject[]} */ (validate.errors)
-  const at = oneString ? '' : error.instancePath.replace(/\/(\d+)/g, '[$1]').replaceAll('/', '.')
-  throw new ValueError(faultOf(error, option), at)
+  try {
+    check(option.schema, value, option)
+  } catch (error) {
+    // A single text has no place in a list.
+    throw oneString ? new ValueError(error.message) : error
+  }
+  return value
 }
 
 /** The words of Go's strconv.ParseBool. @type {Readonly<Record<string, boolean>>} */

@@ -2,7 +2,10 @@
 
 import { formatHostPort, parseRedisAddress, parseRedisHosts } from './redis-address.js'
 
+/** @import { RedisOptions } from './options.js' */
 /** @import { HostPort, RedisAddress } from './redis-address.js' */
+
+/** @typedef {Omit<RedisOptions, 'prefix' | 'presence_ttl' | 'sharded_pub_sub_partitions'>} RedisConnection */
 
 /**
  * @typedef {object} RedisShard one deployment of Redis
@@ -28,8 +31,8 @@ import { formatHostPort, parseRedisAddress, parseRedisHosts } from './redis-addr
 const BLOCK = 'engine.redis'
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis`
- * @returns {{option: string, parse: (text: string) => RedisAddress}} the list in effect
+ * @param {RedisConnection} redis
+ * @returns {{option: 'address' | 'cluster_address' | 'sentinel_address', parse: (text: string) => RedisAddress}} the list in effect
  */
 function listOf(redis) {
   if (redis.cluster_address.length > 0)
@@ -56,7 +59,7 @@ function nameOf({ kind, hosts, path, sentinel_master_name: master }) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis` @param {string} key @param {RedisAddress} address
+ * @param {RedisConnection} redis @param {string} key @param {RedisAddress} address
  * @returns {RedisShard}
  * @throws {Error} for an invalid combination
  */
@@ -88,14 +91,13 @@ function shardOf(redis, key, { kind, hosts, path, own, unsupported }) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis`
+ * @param {RedisConnection} redis
  * @param {(key: string, text: string) => void} fault called for each unusable address, which is left out
  * @param {string} [block] path of `redis`
  * @returns {RedisShard[]}
  */
 export function redisShards(redis, fault, block = BLOCK) {
   const { option, parse } = listOf(redis)
-  /** @type {string[]} */
   const list = redis[option]
   /** @type {RedisShard[]} */
   const shards = []

@@ -1,11 +1,13 @@
 // Rules for the options of republishing.
 
 import { compileGlob } from './glob.js'
-import { tlsFaults } from './pem.js'
+import { checkTls } from './pem.js'
 import { redisShards } from './redis-shards.js'
 import { show } from './values.js'
 
 /** @import { Report } from './error.js' */
+/** @import { Config, RepublishOptions } from './options.js' */
+/** @import { RedisConnection } from './redis-shards.js' */
 
 const LIST = 'republish'
 /** Each has a bit of a 32-bit number. */
@@ -15,14 +17,16 @@ export const SOURCES = Object.freeze(['client', 'api', 'consumer'])
 export const Source = Object.freeze({ CLIENT: 0, API: 1, CONSUMER: 2 })
 const FIELDS = ['channel', 'namespace']
 
-/** @param {Readonly<Record<string, any>>} config @returns {readonly any[]} the enabled ones; an index is a bit */
-export const enabledRepublishers = config =>
-  (config.republish ?? []).filter((/** @type {any} */ one) => one.enabled)
+/**
+ * @param {Pick<Config, 'republish'>} config
+ * @returns {readonly RepublishOptions[]} the enabled ones; an index is a bit
+ */
+export const enabledRepublishers = config => config.republish.filter(one => one.enabled)
 
 /**
  * The Redis of a destination.
- * @param {any} block `redis_stream`
- * @returns {Record<string, any>} of the form of `engine.redis`
+ * @param {RepublishOptions['redis_stream']} block
+ * @returns {RedisConnection}
  */
 export const redisOfBlock = ({ address, user, password, db, tls }) => ({
   address: [address],
@@ -31,11 +35,15 @@ export const redisOfBlock = ({ address, user, password, db, tls }) => ({
   sentinel_master_name: '',
   sentinel_user: '',
   sentinel_password: '',
-  sentinel_tls: { enabled: false },
+  sentinel_tls: tls,
   user,
   password,
   db,
   tls,
+  // Unused: the republisher has its own.
+  client_name: '',
+  connect_timeout: 0,
+  io_timeout: 0,
 })
 
 /** @param {string} text @returns {string} the fault, '' if there is none */
@@ -44,7 +52,7 @@ export function templateFault(text) {
   return unknown === undefined ? '' : `${show(text)}: ${unknown[0]} is not {channel} or {namespace}`
 }
 
-/** Templates and addresses, by type. @type {Record<string, {required: string[], templates: string[]}>} */
+/** Templates and addresses, by type. */
 const RULES = {
   rabbitmq: { required: ['urls'], templates: ['exchange', 'routing_key'] },
   redis_stream: { required: ['address', 'stream'], templates: ['stream'] },
@@ -52,33 +60,41 @@ const RULES = {
   kafka: { required: ['brokers', 'topic'], templates: ['topic'] },
 }
 
-/** @param {string} path @param {any} one @param {Report} report */
+/**
+ * @param {string} path
+ * @param {RepublishOptions} one
+ * @param {Report} report
+ */
 function checkDestination(path, one, report) {
-  const rules = RULES[one.type]
-  const block = one[one.type]
-  const key = (/** @type {string} */ name) => `${path}.${one.type}.${name}`
-  for (const name of rules.required)
+  const type = /** @type {keyof typeof RULES} */ (one.type)
+  const { required, templates } = RULES[type]
+  const block = /** @type {Readonly<Record<string, any>>} */ (one[type])
+  const { kafka, rabbitmq, redis_stream: redis } = one
+  const key = (/** @type {string} */ name) => `${path}.${type}.${name}`
+  for (const name of required)
     if (block[name].length === 0) report.refuse([key(name)], 'is empty; it is required')
-  for (const name of rules.templates) {
+  for (const name of templates) {
     const fault = templateFault(block[name])
     if (fault !== '') report.refuse([key(name)], fault)
   }
-  if (one.type === 'redis_stream' && block.address !== '')
-    redisShards(redisOfBlock(block), (_key, text) => report.refuse([key('address')], text))
-  if (one.type === 'rabbitmq') {
-    for (const url of block.urls)
+  if (type === 'redis_stream' && redis.address !== '')
+    redisShards(redisOfBlock(redis), (_key, text) => report.refuse([key('address')], text))
+  if (type === 'rabbitmq') {
+    for (const url of rabbitmq.urls)
       if (!/^amqps?:\/\/[^\s]+$/.test(url)) report.refuse([key('urls')], 'is not an address like amqp://host')
-    if (one.required && !block.confirm)
+    if (one.required && !rabbitmq.confirm)
       report.refuse([key('confirm'), `${path}.required`], 'false cannot be combined with required')
   }
-  if (one.type === 'kafka' && block.sasl_mechanism !== '')
-    for (const name of ['sasl_user', 'sasl_password'])
-      if (block[name] === '') report.refuse([key(name)], 'is empty; sasl_mechanism needs it')
-  if (block.tls.enabled)
-    for (const [name, fault] of tlsFaults(block.tls)) report.refuse([key(`tls.${name}`)], fault)
+  if (type === 'kafka' && kafka.sasl_mechanism !== '')
+    for (const name of /** @type {const} */ (['sasl_user', 'sasl_password']))
+      if (kafka[name] === '') report.refuse([key(name)], 'is empty; sasl_mechanism needs it')
+  if (one[type].tls.enabled) checkTls(key('tls'), one[type].tls, report)
 }
 
-/** @param {Readonly<Record<string, any>>} config complete @param {Report} report */
+/**
+ * @param {Config} config
+ * @param {Report} report
+ */
 export function checkRepublish(config, report) {
   if (enabledRepublishers(config).length > MAX_ENABLED)
     report.refuse([LIST], `has more than ${MAX_ENABLED} enabled entries`)
@@ -95,7 +111,7 @@ export function checkRepublish(config, report) {
       if (compileGlob(glob) === undefined)
         report.refuse([`${path}.channels`], `${show(glob)} is not a pattern`)
     for (const name of one.namespaces) {
-      if (!config.channel.namespaces.some((/** @type {any} */ namespace) => namespace.name === name))
+      if (!config.channel.namespaces.some(namespace => namespace.name === name))
         report.refuse([`${path}.namespaces`, 'channel.namespaces'], `there is no namespace ${show(name)}`)
     }
     for (const source of one.sources)

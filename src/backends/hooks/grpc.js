@@ -7,9 +7,10 @@ import { packageVersion } from '../../base/version.js'
 import { CallFailed } from '../../clients/hooks/contract.js'
 import { WireWriter } from '../../clients/protocol/wire.js'
 import { tlsOptions } from '../../config/pem.js'
-import { isNeverForwarded } from '../../config/proxy-rules.js'
+import { isNeverForwarded } from '../../config/proxies.js'
 import { decodeAnswer, encodeRequest, METHODS } from './grpc-messages.js'
 
+/** @import { ClientTls, ProxyOptions } from '../../config/options.js' */
 /** @import { ChannelCredentials, Client, Metadata, ServiceError } from '@grpc/grpc-js' */
 /** @import { CancelToken } from '../../clients/hooks/events.js' */
 /** @import { ProxyAnswer } from './proxy-answers.js' */
@@ -56,7 +57,7 @@ function targetOf(endpoint) {
   return `dns:${endpoint.replace(/^grpc:\/\//i, '')}`
 }
 
-/** @param {Grpc} grpc @param {Readonly<Record<string, any>>} tls @returns {ChannelCredentials} @throws {Error} */
+/** @param {Grpc} grpc @param {ClientTls} tls @returns {ChannelCredentials} @throws {Error} */
 function credentialsOf({ credentials }, tls) {
   if (!tls.enabled) return credentials.createInsecure()
   const { ca, cert, key, rejectUnauthorized } = tlsOptions(tls)
@@ -172,7 +173,7 @@ class Channel {
   #connection
   users = 0
 
-  /** @param {Grpc} grpc @param {Readonly<Record<string, any>>} options of a proxy @throws {Error} */
+  /** @param {Grpc} grpc @param {ProxyOptions} options of a proxy @throws {Error} */
   constructor(grpc, { endpoint, grpc: { tls, compression }, max_response_size }) {
     this.grpc = grpc
     const credentials = credentialsOf(grpc, tls)
@@ -217,7 +218,7 @@ export class GrpcChannels {
   #all = new Map()
 
   /**
-   * @param {Readonly<Record<string, any>>} options of a proxy @returns {GrpcTransport}
+   * @param {ProxyOptions} options of a proxy @returns {GrpcTransport}
    * @throws {Error} naming a key, or the package that is missing
    */
   transport(options) {
@@ -242,7 +243,7 @@ class GrpcTransport {
   /** Metadata of most calls: proxies that forward no headers of clients always pass the same map. */
   #last
 
-  /** @param {Channel} channel @param {Readonly<Record<string, any>>} options of the proxy */
+  /** @param {Channel} channel @param {ProxyOptions} options of the proxy */
   constructor(channel, { timeout, grpc: { credentials_key: key, credentials_value: value } }) {
     this.#channel = channel
     this.#timeout = timeout || 1000

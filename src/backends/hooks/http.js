@@ -8,6 +8,7 @@ import { CallFailed } from '../../clients/hooks/contract.js'
 import { tlsOptions } from '../../config/pem.js'
 import { decodeAnswer, encodeRequest } from './proxy-json.js'
 
+/** @import { ProxyOptions } from '../../config/options.js' */
 /** @import { Agent, Dispatcher } from 'undici' */
 /** @import { CancelToken } from '../../clients/hooks/events.js' */
 /** @import { ProxyAnswer } from './proxy-answers.js' */
@@ -49,7 +50,7 @@ export class HttpTransport {
   /** Lines of the headers of most calls: proxies that forward no headers of clients always pass the same map. */
   #last = { headers: new Map(), lines: /** @type {string[]} */ ([]) }
 
-  /** @param {Readonly<Record<string, any>>} options of the proxy @throws {Error} naming a key of its TLS block */
+  /** @param {ProxyOptions} options of the proxy @throws {Error} naming a key of its TLS block */
   constructor({ endpoint, timeout, http, max_response_size }) {
     // Loaded on first use: gateways without proxies save 10 MB a worker.
     const { Agent } = /** @type {typeof import('undici')} */ (require('undici'))
@@ -239,7 +240,7 @@ function redirectOf(location, from) {
   return target.hostname === source.hostname && target.protocol === 'https:' ? target : null
 }
 
-/** @param {any} transform of the configuration @returns {ProxyAnswer} as if the backend had sent it */
+/** @param {ProxyOptions['http']['status_to_code_transforms'][number]} transform @returns {ProxyAnswer} as if the backend had sent it */
 function transformed({ to_error: error, to_disconnect: disconnect }) {
   if (disconnect.code > 0) return { result: null, error: null, disconnect }
   return { result: null, error, disconnect: null }

@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { errors } from '../../base/errors.js'
 import { CallFailed, NO_CHANNEL_HANDLERS, NO_HANDLERS } from '../../clients/hooks/contract.js'
 import { HookEvent } from '../../clients/hooks/events.js'
-import { isHttpEndpoint } from '../../config/proxy-rules.js'
+import { isHttpEndpoint } from '../../config/proxies.js'
 import { Breaker } from './breaker.js'
 import { GrpcChannels } from './grpc.js'
 import { HttpTransport } from './http.js'
@@ -14,6 +14,7 @@ import { faultOf, ignoredFields, isRefresh, readAnswer, UNREADABLE } from './pro
 import { HeaderLists } from './proxy-headers.js'
 import { requests } from './proxy-requests.js'
 
+/** @import { ChannelOptions, Config, ProxyOptions } from '../../config/options.js' */
 /** @import { LimitedLog } from '../../base/log.js' */
 /** @import { HookSeries, HookStats } from '../../metrics/hook-stats.js' */
 /** @import { ChannelHandlers, Handler, Handlers } from '../../clients/hooks/contract.js' */
@@ -60,7 +61,7 @@ class Backend {
   #handlers = new Map()
 
   /**
-   * @param {string} name `default` for a block @param {Record<string, any>} options @param {Parts} parts
+   * @param {string} name `default` for a block @param {ProxyOptions} options @param {Parts} parts
    * @param {GrpcChannels} channels of all backends
    * @throws {Error} naming a key
    */
@@ -269,14 +270,14 @@ class Backends {
   #config
   #parts
 
-  /** @param {any} config @param {Parts} parts */
+  /** @param {Config} config @param {Parts} parts */
   constructor(config, parts) {
     this.#config = config
     this.#parts = parts
   }
 
   /**
-   * @param {string} event @param {string} block path of its block @param {any} options of the block
+   * @param {string} event @param {string} block path of its block @param {ProxyOptions} options of the block
    * @param {string} name of an entry of `proxies`; '' and `default`: the block
    * @returns {ProxyHandler}
    */
@@ -285,9 +286,8 @@ class Backends {
     const key = own ? block : `proxies ${name}`
     let backend = this.#all.get(key)
     if (backend === undefined) {
-      const given = own
-        ? options
-        : this.#config.proxies.find((/** @type {any} */ proxy) => proxy.name === name)
+      const named = this.#config.proxies.find(proxy => proxy.name === name)
+      const given = own ? options : /** @type {ProxyOptions} */ (named)
       try {
         backend = new Backend(own ? 'default' : name, given, this.#parts, this.#channels)
       } catch (error) {
@@ -313,16 +313,16 @@ class Backends {
 }
 
 /**
- * @param {any} rpc section of the configuration @param {Backends} backends
+ * @param {Config['rpc']} rpc section of the configuration @param {Backends} backends
  * @returns {Handlers['rpc']}
  */
 function rpcHandlers({ proxy, without_namespace, namespaces, namespace_boundary: boundary }, backends) {
-  /** @type {(options: any) => ProxyHandler | null} */
+  /** @type {(options: Config['rpc']['without_namespace']) => ProxyHandler | null} */
   const of = ({ proxy_enabled, proxy_name }) =>
     proxy_enabled ? backends.handler('rpc', 'rpc.proxy', proxy, proxy_name) : null
   const bare = of(without_namespace)
   /** @type {Map<string, ProxyHandler | null>} */
-  const named = new Map(namespaces.map((/** @type {any} */ namespace) => [namespace.name, of(namespace)]))
+  const named = new Map(namespaces.map(namespace => [namespace.name, of(namespace)]))
   if (bare === null && [...named.values()].every(handler => handler === null)) return null
   return method => {
     const end = boundary === '' ? -1 : method.indexOf(boundary)
@@ -335,7 +335,7 @@ function rpcHandlers({ proxy, without_namespace, namespaces, namespace_boundary:
 
 /**
  * The handlers of all proxies that a configuration uses.
- * @param {any} config @param {Parts} parts
+ * @param {Config} config @param {Parts} parts
  * @returns {Handlers} NO_HANDLERS if it uses none
  * @throws {Error} naming a key
  */
@@ -349,13 +349,13 @@ export function createProxies(config, parts) {
   }
 }
 
-/** @param {any} config @param {Backends} backends @returns {Handlers} @throws {Error} naming a key */
+/** @param {Config} config @param {Backends} backends @returns {Handlers} @throws {Error} naming a key */
 function handlersOf(config, backends) {
   const { proxy: blocks } = config.client
-  /** @type {(event: string) => any} */
+  /** @type {(event: 'connect' | 'refresh' | 'disconnected' | 'unsubscribed') => any} */
   const client = event =>
     blocks[event].enabled ? backends.handler(event, `client.proxy.${event}`, blocks[event], '') : null
-  /** @type {(event: 'subscribe' | 'publish' | 'sub_refresh', options: any) => any} */
+  /** @type {(event: 'subscribe' | 'publish' | 'sub_refresh', options: ChannelOptions) => any} */
   const channel = (event, options) =>
     options[`${event}_proxy_enabled`]
       ? backends.handler(

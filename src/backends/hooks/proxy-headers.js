@@ -1,7 +1,7 @@
 // The headers (of gRPC: metadata) that a backend gets: fixed ones, emulated ones of the client, real ones of its
 // request.
 
-import { isNeverForwarded } from '../../config/proxy-rules.js'
+import { isNeverForwarded } from '../../config/proxies.js'
 
 /** @import { HookEvent } from '../../clients/hooks/events.js' */
 

@@ -6,6 +6,7 @@ import { MessageRunner } from './messages.js'
 import { backoffDelay, pause } from './timing.js'
 import { loadType } from './types.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { ApiContext } from '../api/context.js' */
 /** @import { LimitedLog } from '../../base/log.js' */
 /** @import { Consumer, ConsumerContext } from './contract.js' */
@@ -130,7 +131,7 @@ export class Consumers {
   #stopping = new AbortController()
 
   /**
-   * @param {object} parts @param {any} parts.config @param {ApiContext} parts.api
+   * @param {object} parts @param {Config} parts.config @param {ApiContext} parts.api
    * @param {string} parts.node uid of the node
    * @param {string} [parts.origin] this cluster in `halley-origin`: consumers skip its messages
    * @param {LimitedLog} parts.log @param {() => number} parts.clock unix ms

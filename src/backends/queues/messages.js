@@ -126,7 +126,7 @@ export class MessageRunner {
 
   /**
    * @param {ApiContext} context
-   * @param {Record<string, any> | undefined} mode `publication_data_mode` of the consumer; undefined: it has none
+   * @param {Readonly<Record<string, any>> | undefined} mode `publication_data_mode` of the consumer; undefined: it has none
    * @param {string} [origin] of messages that this cluster has republished, which are skipped; '': they are not
    */
   constructor(context, mode, origin = '') {

@@ -6,6 +6,7 @@ import { enabledRepublishers } from '../../config/republish.js'
 import { compileTemplate, formats, headersOf } from './body.js'
 import { loadType } from './types.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Republication, Republishing } from '../../channels/broker/contract.js' */
 /** @import { Log } from '../../base/log.js' */
 /** @import { Delivery, Destination, DestinationContext, OutgoingMessage } from './contract.js' */
@@ -270,7 +271,7 @@ export class Republisher {
 }
 
 /**
- * @param {any} config
+ * @param {Config} config
  * @returns {Promise<Create[]>} of each enabled republisher
  * @throws {Error} one line, if a package is missing
  */
@@ -293,7 +294,7 @@ export class Republishers {
   #waiting = new Map()
 
   /**
-   * @param {any} config @param {Create[]} creates from `loadRepublishers`
+   * @param {Config} config @param {Create[]} creates from `loadRepublishers`
    * @param {object} parts @param {string} parts.origin @param {string} parts.ids prefix of message ids
    * @param {Republishing} parts.republishing @param {Log} parts.log
    */

@@ -3,7 +3,7 @@ import { bool, duration, int, live, string, strings } from './make.js'
 /** 100 years, in ms: more than anyone needs, and far below the largest exact integer. */
 const TTL_MAX = 100 * 365 * 86400 * 1000
 
-const FORMATS = ['', 'json', 'json_object', 'binary']
+const FORMATS = /** @type {const} */ (['', 'json', 'json_object', 'binary'])
 const UNSUPPORTED_TYPE = 'this subscription type is not supported yet; only stream channels are'
 
 /** Description of the option that selects a proxy. @param {string} event */
@@ -44,9 +44,7 @@ export const channelOptions = live([
     'force_recovery_mode',
     '',
     'Empty or `stream`: recover all missed publications. `cache`: recover only the newest one.',
-    {
-      values: ['', 'stream', 'cache'],
-    },
+    { values: ['', 'stream', 'cache'] },
   ),
   bool(
     'auto_cache_recover',
@@ -141,10 +139,7 @@ export const globalChannelOptions = live([
     'channel.history_meta_ttl',
     '720h',
     'Time that offset and epoch of a stream are kept after their last use.',
-    {
-      min: 1000,
-      max: TTL_MAX,
-    },
+    { min: 1000, max: TTL_MAX },
   ),
   int('channel.max_length', 255, 'Maximum length of a channel name that a client may subscribe to.', {
     unit: 'bytes',

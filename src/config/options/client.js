@@ -1,23 +1,22 @@
 import { bool, duration, int, live, string, strings, transforms } from './make.js'
 
-/** @param {string} block `client.token` or `client.subscription_token` */
+/**
+ * @template {string} B
+ * @param {B} block `client.token` or `client.subscription_token`
+ */
 const tokenOptions = block => [
   string(`${block}.hmac_secret_key`, '', 'Secret for HS256, HS384 and HS512.', { secret: true }),
   string(
     `${block}.hmac_previous_secret_key`,
     '',
     'Secret before the last rotation, tried when the first one fails.',
-    {
-      secret: true,
-    },
+    { secret: true },
   ),
   int(
     `${block}.hmac_previous_secret_key_valid_until`,
     0,
     'Time after which the previous secret is no longer tried. 0: it is always tried.',
-    {
-      unit: 'unix seconds',
-    },
+    { unit: 'unix seconds' },
   ),
   string(`${block}.rsa_public_key`, '', 'RSA public key or certificate in PEM, for RS256, RS384 and RS512.'),
   string(
@@ -86,17 +85,13 @@ export const clientOptions = live([
     'client.expired_close_delay',
     '25s',
     'Time a client has to refresh an expired connection before close 3005.',
-    {
-      min: 0,
-    },
+    { min: 0 },
   ),
   duration(
     'client.expired_sub_close_delay',
     '25s',
     'Time a client has to refresh an expired subscription before it ends.',
-    {
-      min: 0,
-    },
+    { min: 0 },
   ),
   duration(
     'client.stale_close_delay',

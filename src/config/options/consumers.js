@@ -1,28 +1,43 @@
 // Options of consumers: those of each item of the list, and the block of each type.
 
-import { bool, duration, int, named, newStart, objects, oneOrMore, string, strings } from './make.js'
-import { redisOptions } from './redis.js'
-import { clientTls } from './tls.js'
-
-/** @import { Option, Row } from './make.js' */
+import {
+  bool,
+  clientTls,
+  duration,
+  int,
+  named,
+  newStart,
+  objects,
+  oneOrMore,
+  string,
+  strings,
+  under,
+} from './make.js'
+import { redisConnection } from './redis.js'
 
 /**
  * Publication data mode.
- * @param {string} noun what carries the fields: `header`, `value`, `attribute` @param {string} places where, for the docs
- * @returns {Row[]}
+ * @template {string} N
+ * @param {N} noun what carries the fields: `header`, `value`, `attribute`
+ * @param {string} places where, for the docs
  */
 export const dataMode = (noun, places) => {
-  const path = (/** @type {string} */ key) => `publication_data_mode.${key}`
-  const field = (/** @type {string} */ key, /** @type {string} */ what) =>
+  const block = 'publication_data_mode'
+  /**
+   * @template {string} K
+   * @param {K} key
+   * @param {string} what
+   */
+  const field = (key, what) =>
     string(
-      path(`${key}_${noun}`),
+      `${block}.${key}_${noun}`,
       `centrifugo-${key.replaceAll('_', '-')}`,
       `Name of the ${what} among the ${places}. Empty: off.`,
     )
   return [
-    bool(path('enabled'), `The payload is the data of a publication; the ${places} say the rest.`),
+    bool(`${block}.enabled`, `The payload is the data of a publication; the ${places} say the rest.`),
     string(
-      path(`channels_${noun}`),
+      `${block}.channels_${noun}`,
       'centrifugo-channels',
       `Name of the channels among the ${places}, separated by commas without spaces.`,
     ),
@@ -31,45 +46,46 @@ export const dataMode = (noun, places) => {
     field('version', 'version'),
     field('version_epoch', 'epoch of the version'),
     string(
-      path(`tags_${noun}_prefix`),
+      `${block}.tags_${noun}_prefix`,
       'centrifugo-tag-',
       'Begin of the names of tags. The rest of a name is that of the tag. Empty: off.',
     ),
   ]
 }
 
-/** Options of `engine.redis` that a connection of a consumer or republisher has too. */
-const CONNECTION = [
-  'cluster_address',
-  'sentinel_address',
-  'sentinel_master_name',
-  'user',
-  'password',
-  'db',
-  'client_name',
-  'sentinel_user',
-  'sentinel_password',
-  'connect_timeout',
-  'io_timeout',
+/** Of consumers and republishers. */
+export const natsConnection = [
+  string('url', 'nats://127.0.0.1:4222', 'Where the server is.', { secret: true }),
+  string('credentials_file', '', 'File with the credentials of a user. Wins over the others.', {
+    file: true,
+  }),
+  string('username', '', 'User. Wins over `token`.'),
+  string('password', '', 'Password of the user.', { secret: true }),
+  string('token', '', 'Token.', { secret: true }),
+  ...clientTls('tls', 'Use TLS.', 'the server', 'address'),
 ]
 
-/** @returns {Row[]} connection to one Redis, its paths relative to a block */
-export function redisConnection() {
-  const block = 'engine.redis.'
-  const rows = redisOptions.map(({ change, ...row }) => ({ ...row, path: row.path.slice(block.length) }))
-  return [
-    oneOrMore(
-      'address',
-      '',
-      'Address of the one Redis, in the forms of `engine.redis.address`. Required, unless it is a cluster or has sentinels.',
-      { secret: true },
-    ),
-    ...rows.filter(({ path }) => CONNECTION.includes(path) || /^(?:sentinel_)?tls\./.test(path)),
-  ]
-}
+/** Of consumers and republishers. */
+export const kafkaConnection = [
+  strings('brokers', 'Brokers to begin with, as `host:port`. Required.'),
+  duration('dial_timeout', '3s', 'Maximum time to connect to a broker.', { min: 10 }),
+  ...clientTls('tls', 'Connect to the brokers with TLS.', 'the brokers', 'address'),
+  string('sasl_mechanism', '', 'SASL mechanism. Empty: none.', {
+    values: ['', 'plain', 'scram-sha-256', 'scram-sha-512'],
+    unsupported: { 'aws-msk-iam': 'the Kafka client of Halley has no AWS MSK IAM; use scram-sha-512' },
+  }),
+  string('sasl_user', '', 'User of SASL.'),
+  string('sasl_password', '', 'Password of SASL.', { secret: true }),
+]
 
 const redisStream = [
-  ...redisConnection(),
+  oneOrMore(
+    'address',
+    '',
+    'Address of the one Redis, in the forms of `engine.redis.address`. Required, unless it is a cluster or has sentinels.',
+    { secret: true },
+  ),
+  ...redisConnection,
   strings('streams', 'Keys of the streams, without any prefix. Required.'),
   string('consumer_group', '', 'Name of the consumer group, which is made if it is missing. Required.'),
   duration('visibility_timeout', '30s', 'An entry without success is taken again after this time.', {
@@ -86,7 +102,7 @@ const redisStream = [
 ]
 
 const kafka = [
-  strings('brokers', 'Brokers to begin with, as `host:port`. Required.'),
+  ...kafkaConnection,
   strings('topics', 'Topics. Required. A missing one is waited for.'),
   string('consumer_group', '', 'Consumer group. A new one begins at the earliest record. Required.'),
   int(
@@ -107,16 +123,6 @@ const kafka = [
     'A partition with that many waiting records is paused. -1: it is paused as long as any record waits.',
     { min: -1 },
   ),
-  duration('dial_timeout', '3s', 'Maximum time to connect to a broker.', { min: 10 }),
-  ...clientTls('tls', 'Connect to the brokers with TLS.', 'the brokers', 'address'),
-  string('sasl_mechanism', '', 'SASL mechanism. Empty: none.', {
-    values: ['', 'plain', 'scram-sha-256', 'scram-sha-512'],
-    unsupported: {
-      'aws-msk-iam': 'the Kafka client of Halley has no AWS MSK IAM; use scram-sha-512',
-    },
-  }),
-  string('sasl_user', '', 'User of SASL.'),
-  string('sasl_password', '', 'Password of SASL.', { secret: true }),
   string('assume_role_arn', '', 'For `aws-msk-iam`, which is not supported: must be empty.'),
   string(
     'instance_id',
@@ -168,7 +174,6 @@ const rabbitmq = [
   ...dataMode('header', 'headers'),
 ]
 
-/** @type {readonly Row[]} */
 const postgresql = [
   string(
     'dsn',
@@ -207,16 +212,8 @@ const postgresql = [
   ),
 ]
 
-/** @type {readonly Row[]} */
 const natsJetstream = [
-  string('url', 'nats://127.0.0.1:4222', 'Where the server is.', { secret: true }),
-  string('credentials_file', '', 'File with the credentials of a user. Wins over the others.', {
-    file: true,
-  }),
-  string('username', '', 'User. Wins over `token`.'),
-  string('password', '', 'Password of the user.', { secret: true }),
-  string('token', '', 'Token.', { secret: true }),
-  ...clientTls('tls', 'Use TLS.', 'the server', 'address'),
+  ...natsConnection,
   string('stream_name', '', 'Name of the stream. Required.'),
   string('durable_consumer_name', '', 'Name of the durable consumer, which the nodes share. Required.'),
   strings('subjects', 'Subjects of the stream. Empty: all. More than one needs NATS 2.10.'),
@@ -239,7 +236,6 @@ const natsJetstream = [
   ...dataMode('header', 'headers'),
 ]
 
-/** @type {readonly Row[]} */
 const awsSqs = [
   strings('queues', 'URLs of the queues. Required.'),
   string('region', '', 'Region. Empty: that of the environment or of the profile.'),
@@ -271,20 +267,20 @@ const awsSqs = [
   ...dataMode('attribute', 'attributes of the message'),
 ]
 
-/** Type -> rows of its block, relative to it. @type {Readonly<Record<string, readonly Row[]>>} */
-export const consumerTypes = Object.freeze({
+/** Type -> rows of its block. */
+export const consumerTypes = {
   aws_sqs: awsSqs,
   nats_jetstream: natsJetstream,
   postgresql,
   redis_stream: redisStream,
   kafka,
   rabbitmq,
-})
+}
 
 /** Types of Centrifugo that Halley does not support yet: a warning, and the consumer does not run. */
 export const unsupportedConsumerTypes = ['azure_service_bus', 'google_pub_sub']
 
-/** Of each item of `consumers`. @type {readonly Option[]} */
+/** Of each item of `consumers`. */
 export const consumerMembers = newStart([
   bool('enabled', 'Run it. The options of its type are checked only then.'),
   string(
@@ -298,9 +294,12 @@ export const consumerMembers = newStart([
     'own_origin',
     'Take messages that this cluster has republished, too. Off: they are skipped, so a queue that leads back makes no loop. Halley only.',
   ),
-  ...Object.entries(consumerTypes).flatMap(([type, rows]) =>
-    rows.map(row => ({ ...row, path: `${type}.${row.path}` })),
-  ),
+  ...under('aws_sqs', awsSqs),
+  ...under('nats_jetstream', natsJetstream),
+  ...under('postgresql', postgresql),
+  ...under('redis_stream', redisStream),
+  ...under('kafka', kafka),
+  ...under('rabbitmq', rabbitmq),
 ])
 
 export const consumerOptions = newStart([

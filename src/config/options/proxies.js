@@ -1,20 +1,10 @@
-import { bool, duration, int, live, map, named, objects, optional, string, strings } from './make.js'
-import { clientTls } from './tls.js'
+import { bool, clientTls, duration, int, live, map, named, objects, string, strings, under } from './make.js'
 
-/** @import { Option, Row } from './make.js' */
-
-/** Of a reply error and of a disconnect: a code that fits, in ASCII, into a close frame. */
-const TO_ERROR = {
-  code: { type: 'integer', minimum: 0, maximum: 4294967295, default: 0 },
-  message: { type: 'string', default: '' },
-  temporary: { type: 'boolean', default: false },
-}
-const TO_DISCONNECT = {
-  code: { type: 'integer', minimum: 0, maximum: 4999, default: 0 },
-  reason: { type: 'string', default: '' },
-}
-
-/** @param {string} block `http.tls` or `grpc.tls` @param {string} enabled its doc */
+/**
+ * @template {string} B
+ * @param {B} block `http.tls` or `grpc.tls`
+ * @param {string} enabled its doc
+ */
 const tlsOptions = (block, enabled) => [
   ...clientTls(block, enabled, 'the backend', 'endpoint'),
   string(`${block}.client_ca_pem`, '', 'For compatibility only: a client has no use for it.'),
@@ -53,8 +43,23 @@ export const proxyMembers = live([
       'The first one for a status counts.',
     {
       status_code: { type: 'integer', minimum: 100, maximum: 599 },
-      to_error: optional(TO_ERROR),
-      to_disconnect: optional(TO_DISCONNECT),
+      to_error: {
+        type: 'object',
+        default: {},
+        properties: {
+          code: { type: 'integer', minimum: 0, maximum: 4294967295, default: 0 },
+          message: { type: 'string', default: '' },
+          temporary: { type: 'boolean', default: false },
+        },
+      },
+      to_disconnect: {
+        type: 'object',
+        default: {},
+        properties: {
+          code: { type: 'integer', minimum: 0, maximum: 4999, default: 0 },
+          reason: { type: 'string', default: '' },
+        },
+      },
     },
   ),
   ...tlsOptions(
@@ -96,15 +101,21 @@ export const proxyMembers = live([
   }),
 ])
 
-/** @param {string} block @param {readonly Row[]} [own] */
-const proxyBlock = (block, own = []) => [
-  ...own,
-  ...proxyMembers.map(option => ({ ...option, path: `${block}.${option.path}`, block })),
-]
+/**
+ * @template {string} B
+ * @param {B} block
+ */
+const proxyBlock = block => under(block, proxyMembers, { block })
 
-/** @param {string} event @param {string} doc */
-const clientProxy = (event, doc) =>
-  proxyBlock(`client.proxy.${event}`, [bool(`client.proxy.${event}.enabled`, doc)])
+/**
+ * @template {string} E
+ * @param {E} event
+ * @param {string} doc
+ */
+const clientProxy = (event, doc) => [
+  bool(`client.proxy.${event}.enabled`, doc),
+  ...proxyBlock(`client.proxy.${event}`),
+]
 
 /** Of an rpc namespace, and of the methods without one. */
 const rpcMembers = live([
@@ -112,7 +123,6 @@ const rpcMembers = live([
   string('proxy_name', 'default', 'An entry of `proxies`; `default` or empty: the block `rpc.proxy`.'),
 ])
 
-/** @type {readonly Option[]} */
 export const proxyOptions = live([
   ...clientProxy('connect', 'Ask the backend when a client connects without a token.'),
   ...clientProxy('refresh', 'Ask the backend when a connection expires; clients no longer refresh.'),
@@ -125,7 +135,7 @@ export const proxyOptions = live([
   ...proxyBlock('channel.proxy.publish'),
   ...proxyBlock('channel.proxy.sub_refresh'),
   ...proxyBlock('rpc.proxy'),
-  ...rpcMembers.map(option => ({ ...option, path: `rpc.without_namespace.${option.path}` })),
+  ...under('rpc.without_namespace', rpcMembers),
   named(
     'rpc.namespaces',
     'Namespaces of methods: objects with a `name` (two or more of `-a-zA-Z0-9_.`), `proxy_enabled` and `proxy_name`.',

@@ -1,9 +1,10 @@
-import { duration, int, newWorkers, oneOrMore, string, strings } from './make.js'
-import { clientTls } from './tls.js'
+import { clientTls, duration, int, newWorkers, oneOrMore, string, strings, under } from './make.js'
 
 /**
- * @param {string} block `engine.redis.tls` or `engine.redis.sentinel_tls`
- * @param {string} peers servers that it is about @param {string} scheme of addresses that switch it on
+ * @template {string} B
+ * @param {B} block `tls` or `sentinel_tls`
+ * @param {string} peers servers that it is about
+ * @param {string} scheme of addresses that switch it on
  */
 const tlsOptions = (block, peers, scheme) =>
   clientTls(
@@ -12,6 +13,33 @@ const tlsOptions = (block, peers, scheme) =>
     peers,
     'address',
   )
+
+/** Connection to Redis, without its address; of the engine, and of consumers. */
+export const redisConnection = [
+  strings(
+    'cluster_address',
+    'Redis Clusters, one an entry, with their nodes as `host:port,host:port`. Overrides address.',
+  ),
+  strings(
+    'sentinel_address',
+    'Sets of sentinels, one an entry, as `host:port,host:port`. Overrides address.',
+  ),
+  string(
+    'sentinel_master_name',
+    '',
+    'Name of the master that the sentinels monitor, unless the address has it.',
+  ),
+  string('user', '', 'ACL user. Empty: the default user.'),
+  string('password', '', 'Password. Empty: none.', { secret: true }),
+  int('db', 0, 'Database number. Redis pub/sub ignores it: gateways on one server need different prefixes.'),
+  string('client_name', '', 'Name of the connections in `CLIENT LIST`. Empty: none.'),
+  string('sentinel_user', '', 'ACL user of the sentinels. Empty: the default user.'),
+  string('sentinel_password', '', 'Password of the sentinels. Empty: none.', { secret: true }),
+  duration('connect_timeout', '1s', 'Maximum time to connect.'),
+  duration('io_timeout', '4s', 'A server that does not answer within this time is considered down.'),
+  ...tlsOptions('tls', 'Redis', 'rediss'),
+  ...tlsOptions('sentinel_tls', 'sentinels', 'rediss+sentinel'),
+]
 
 export const redisOptions = newWorkers([
   oneOrMore(
@@ -24,47 +52,17 @@ export const redisOptions = newWorkers([
       '`tls_enabled`, `sentinel_user`, `sentinel_password`, `sentinel_tls_enabled`.',
     { secret: true },
   ),
-  strings(
-    'engine.redis.cluster_address',
-    'Redis Clusters, one an entry, with their nodes as `host:port,host:port`. Overrides address.',
-  ),
-  strings(
-    'engine.redis.sentinel_address',
-    'Sets of sentinels, one an entry, as `host:port,host:port`. Overrides address.',
-  ),
-  string(
-    'engine.redis.sentinel_master_name',
-    '',
-    'Name of the master that the sentinels monitor, unless the address has it.',
-  ),
-  string('engine.redis.user', '', 'ACL user. Empty: the default user.'),
-  string('engine.redis.password', '', 'Password. Empty: none.', { secret: true }),
-  int(
-    'engine.redis.db',
-    0,
-    'Database number. Redis pub/sub ignores it: gateways on one server need different prefixes.',
-  ),
-  string('engine.redis.client_name', '', 'Name of the connections in `CLIENT LIST`. Empty: none.'),
-  string('engine.redis.sentinel_user', '', 'ACL user of the sentinels. Empty: the default user.'),
-  string('engine.redis.sentinel_password', '', 'Password of the sentinels. Empty: none.', { secret: true }),
+  ...under('engine.redis', redisConnection),
   string(
     'engine.redis.prefix',
     'halley',
     'Prefix of all keys and pub/sub topics. Nodes with the same prefix form one cluster. Do not use `centrifugo`: its key layout differs.',
   ),
-  duration('engine.redis.connect_timeout', '1s', 'Maximum time to connect.'),
-  duration(
-    'engine.redis.io_timeout',
-    '4s',
-    'A server that does not answer within this time is considered down.',
-  ),
   duration(
     'engine.redis.presence_ttl',
     '60s',
     'Time after which the clients of a dead node leave presence.',
-    {
-      min: 1000,
-    },
+    { min: 1000 },
   ),
   int(
     'engine.redis.sharded_pub_sub_partitions',
@@ -73,6 +71,4 @@ export const redisOptions = newWorkers([
       'used whenever the servers support it.',
     { min: 1, max: 16384 },
   ),
-  ...tlsOptions('engine.redis.tls', 'Redis', 'rediss'),
-  ...tlsOptions('engine.redis.sentinel_tls', 'sentinels', 'rediss+sentinel'),
 ])

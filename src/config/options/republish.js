@@ -1,81 +1,57 @@
-import { bool, duration, int, named, newStart, oneOrMore, string, strings } from './make.js'
-import { clientTls } from './tls.js'
+import { kafkaConnection, natsConnection } from './consumers.js'
+import { bool, clientTls, duration, int, named, newStart, oneOrMore, string, strings, under } from './make.js'
 
-/** Of a destination. @param {string} block */
-const tls = block => clientTls(`${block}.tls`, 'Use TLS.', 'the server', 'address')
+const tls = clientTls('tls', 'Use TLS.', 'the server', 'address')
 
 const TEMPLATE = '`{channel}` and `{namespace}` are replaced.'
 
 const rabbitmq = [
   strings(
-    'rabbitmq.urls',
+    'urls',
     'Servers, `amqp://user:password@host:port` or `amqps://`; the next one is tried when one fails.',
-    {
-      secret: true,
-    },
+    { secret: true },
   ),
-  ...tls('rabbitmq'),
-  string('rabbitmq.vhost', '', 'Virtual host. Empty: that of the address.'),
-  string('rabbitmq.exchange', '{channel}', `Exchange. ${TEMPLATE}`),
-  string('rabbitmq.exchange_type', 'fanout', 'Type of the exchange, for `declare`.', {
+  ...tls,
+  string('vhost', '', 'Virtual host. Empty: that of the address.'),
+  string('exchange', '{channel}', `Exchange. ${TEMPLATE}`),
+  string('exchange_type', 'fanout', 'Type of the exchange, for `declare`.', {
     values: ['fanout', 'direct', 'topic', 'headers'],
   }),
-  bool('rabbitmq.declare', 'Declare exchanges, durable ones. Off: an exchange must exist.'),
-  string('rabbitmq.routing_key', '', `Routing key. ${TEMPLATE}`),
-  bool('rabbitmq.persistent', 'Messages survive a restart of the server in durable queues.', true),
-  bool('rabbitmq.mandatory', 'A message that no queue takes is returned, and counted. Needs `confirm`.'),
-  bool('rabbitmq.confirm', 'Wait for the confirm of each message. Off: written is sent.', true),
-  int('rabbitmq.max_in_flight', 1000, 'Messages without a confirm.', { min: 1, max: 100_000 }),
+  bool('declare', 'Declare exchanges, durable ones. Off: an exchange must exist.'),
+  string('routing_key', '', `Routing key. ${TEMPLATE}`),
+  bool('persistent', 'Messages survive a restart of the server in durable queues.', true),
+  bool('mandatory', 'A message that no queue takes is returned, and counted. Needs `confirm`.'),
+  bool('confirm', 'Wait for the confirm of each message. Off: written is sent.', true),
+  int('max_in_flight', 1000, 'Messages without a confirm.', { min: 1, max: 100_000 }),
 ]
 
 const redisStream = [
-  string('redis_stream.address', '', 'Redis, in a form of `engine.redis.address`.', { secret: true }),
-  string('redis_stream.user', '', 'User of Redis.'),
-  string('redis_stream.password', '', 'Password of Redis.', { secret: true }),
-  int('redis_stream.db', 0, 'Database of Redis.', { max: 15 }),
-  ...tls('redis_stream'),
-  string('redis_stream.stream', 'halley.republish', `Key of the stream. ${TEMPLATE}`),
+  string('address', '', 'Redis, in a form of `engine.redis.address`.', { secret: true }),
+  string('user', '', 'User of Redis.'),
+  string('password', '', 'Password of Redis.', { secret: true }),
+  int('db', 0, 'Database of Redis.', { max: 15 }),
+  ...tls,
+  string('stream', 'halley.republish', `Key of the stream. ${TEMPLATE}`),
   int(
-    'redis_stream.max_length',
+    'max_length',
     1_000_000,
     'Length at which the oldest entries of a stream are removed, about. 0: never.',
-    {
-      unit: 'entries',
-    },
+    { unit: 'entries' },
   ),
-  string('redis_stream.payload_value', 'payload', 'Field of the body.'),
-  int('redis_stream.max_in_flight', 1000, 'Entries without an answer.', { min: 1, max: 100_000 }),
+  string('payload_value', 'payload', 'Field of the body.'),
+  int('max_in_flight', 1000, 'Entries without an answer.', { min: 1, max: 100_000 }),
 ]
 
 const natsJetstream = [
-  string('nats_jetstream.url', 'nats://127.0.0.1:4222', 'Where the server is.', { secret: true }),
-  string(
-    'nats_jetstream.credentials_file',
-    '',
-    'File with the credentials of a user. Wins over the others.',
-    {
-      file: true,
-    },
-  ),
-  string('nats_jetstream.username', '', 'User. Wins over `token`.'),
-  string('nats_jetstream.password', '', 'Password of the user.', { secret: true }),
-  string('nats_jetstream.token', '', 'Token.', { secret: true }),
-  ...tls('nats_jetstream'),
-  string('nats_jetstream.subject', '', `Subject, which a stream must have. ${TEMPLATE} Required.`),
-  int('nats_jetstream.max_in_flight', 1000, 'Messages without an answer.', { min: 1, max: 100_000 }),
+  ...natsConnection,
+  string('subject', '', `Subject, which a stream must have. ${TEMPLATE} Required.`),
+  int('max_in_flight', 1000, 'Messages without an answer.', { min: 1, max: 100_000 }),
 ]
 
 const kafka = [
-  strings('kafka.brokers', 'Brokers to begin with, as `host:port`. Required.'),
-  string('kafka.topic', '', `Topic, which must exist. ${TEMPLATE} Required.`),
-  duration('kafka.dial_timeout', '3s', 'Maximum time to connect to a broker.', { min: 10 }),
-  ...tls('kafka'),
-  string('kafka.sasl_mechanism', '', 'SASL mechanism. Empty: none.', {
-    values: ['', 'plain', 'scram-sha-256', 'scram-sha-512'],
-  }),
-  string('kafka.sasl_user', '', 'User of SASL.'),
-  string('kafka.sasl_password', '', 'Password of SASL.', { secret: true }),
-  int('kafka.max_in_flight', 1000, 'Messages without an answer.', { min: 1, max: 100_000 }),
+  ...kafkaConnection,
+  string('topic', '', `Topic, which must exist. ${TEMPLATE} Required.`),
+  int('max_in_flight', 1000, 'Messages without an answer.', { min: 1, max: 100_000 }),
 ]
 
 /** Blocks of the destinations, by `type`. */
@@ -94,35 +70,27 @@ const members = newStart([
     'format',
     'halley',
     'Body of a message: `halley`, `carotene`, or `data` (the publication as it is).',
-    {
-      values: ['halley', 'carotene', 'data'],
-    },
+    { values: ['halley', 'carotene', 'data'] },
   ),
   int('queue_max_size', 10_000, 'Maximum messages that wait.', { unit: 'messages', min: 1, max: 10_000_000 }),
   int(
     'queue_max_bytes',
     16 * 1024 * 1024,
     'Maximum memory of messages that wait: bodies, and 300 bytes for each.',
-    {
-      unit: 'bytes',
-      min: 65_536,
-      max: 4_294_967_296,
-    },
+    { unit: 'bytes', min: 65_536, max: 4_294_967_296 },
   ),
   string(
     'overflow',
     'drop_oldest',
     'With a full queue: `drop_oldest` or `drop_new` message, or `block`: the publisher gets error 100.',
-    {
-      values: ['drop_oldest', 'drop_new', 'block'],
-    },
+    { values: ['drop_oldest', 'drop_new', 'block'] },
   ),
   bool('required', 'The reply to a publish waits for the confirm; without one it is error 100.'),
   duration('required_timeout', '5s', 'Maximum wait of `required`.', { max: 300_000 }),
-  ...rabbitmq,
-  ...redisStream,
-  ...natsJetstream,
-  ...kafka,
+  ...under('rabbitmq', rabbitmq),
+  ...under('redis_stream', redisStream),
+  ...under('nats_jetstream', natsJetstream),
+  ...under('kafka', kafka),
 ])
 
 /** Republishing (docs/republish.md). */

@@ -3,17 +3,28 @@ import { bool, duration, int, newWorkers, string, transforms } from './make.js'
 const BODY = { unit: 'bytes', min: 1, max: 1073741823 }
 const HALLEY_ONLY = 'Halley only.'
 
-/** @param {string} block @param {string} what @param {string} path */
+/**
+ * @template {string} B
+ * @param {B} block
+ * @param {string} what
+ * @param {string} path
+ */
 const endpoint = (block, what, path) => [
   bool(`${block}.enabled`, `Serve ${what}.`),
   string(`${block}.handler_prefix`, path, 'Path of the endpoint.', { prefix: true }),
 ]
 
-/** @param {string} block */
+/**
+ * @template {string} B
+ * @param {B} block
+ */
 const bodyLimit = block =>
   int(`${block}.max_request_body_size`, 65536, 'Maximum size of a request body; larger ones get 413.', BODY)
 
-/** @param {string} block */
+/**
+ * @template {string} B
+ * @param {B} block
+ */
 const httpResponses = block => [
   bool(
     `${block}.connect_code_to_http_response.enabled`,
@@ -52,10 +63,7 @@ export const transportOptions = newWorkers([
     'websocket.compression_level',
     1,
     'Compression level of the `node` driver, 1 to 9. `uws` has a fixed one.',
-    {
-      min: 1,
-      max: 9,
-    },
+    { min: 1, max: 9 },
   ),
 
   ...endpoint(
@@ -72,9 +80,7 @@ export const transportOptions = newWorkers([
     '/connection/poll',
   ),
   bodyLimit('poll'),
-  duration('poll.timeout', '25s', `Maximum time a poll waits for data. ${HALLEY_ONLY}`, {
-    max: 300_000,
-  }),
+  duration('poll.timeout', '25s', `Maximum time a poll waits for data. ${HALLEY_ONLY}`, { max: 300_000 }),
   duration(
     'poll.session_timeout',
     '30s',
@@ -92,9 +98,7 @@ export const transportOptions = newWorkers([
     'emulation.handler_prefix',
     '/emulation',
     'Path to which clients of HTTP streaming and SSE post their commands.',
-    {
-      prefix: true,
-    },
+    { prefix: true },
   ),
   bodyLimit('emulation'),
 
@@ -127,17 +131,13 @@ export const transportOptions = newWorkers([
     'uni_poll.timeout',
     '25s',
     `Time a poll waits for data if its request has no timeout. ${HALLEY_ONLY}`,
-    {
-      max: 300_000,
-    },
+    { max: 300_000 },
   ),
   duration(
     'uni_poll.max_timeout',
     '60s',
     `Maximum timeout of a poll; longer ones are shortened. ${HALLEY_ONLY}`,
-    {
-      max: 300_000,
-    },
+    { max: 300_000 },
   ),
   string(
     'uni_poll.cursor_secret_key',

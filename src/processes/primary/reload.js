@@ -3,10 +3,10 @@ import { checkEngine } from '../../channels/broker/index.js'
 import { checkDriver } from '../../clients/server/index.js'
 import { changesBetween, withChanges } from '../../config/changes.js'
 import { ConfigError } from '../../config/error.js'
-import { withTlsOf } from '../../config/tls-blocks.js'
+import { withTlsOf } from '../../config/pem.js'
 
 /** @import { Logger } from 'pino' */
-/** @import { Config } from '../../config/load.js' */
+/** @import { Config } from '../../config/options.js' */
 /** @import { Change } from '../../config/options/make.js' */
 
 /** Time for the check of a new configuration, ms. */

@@ -1,12 +1,16 @@
 import v8 from 'node:v8'
 import { createServer } from '../../clients/server/index.js'
 import { Listener } from '../../clients/server/listener.js'
-import { TLS_BLOCKS, tlsOf } from '../../config/tls-blocks.js'
+import { TLS_BLOCKS, tlsOf } from '../../config/pem.js'
 import { softLimit } from '../../metrics/process-sample.js'
 
+/** @import { Config } from '../../config/options.js' */
+/** @import { ServerTls } from '../../config/pem.js' */
 /** @import { LimitedLog } from '../../base/log.js' */
 /** @import { SocketServer } from '../../clients/server/contract.js' */
 /** @import { Logger } from '../../clients/server/index.js' */
+
+/** @typedef {Config['http_server']} HttpServer */
 
 /** The socket servers of a worker, and their certificates. A reload has two steps, see live-config.js. */
 export class Servers {
@@ -17,11 +21,11 @@ export class Servers {
   #tls
   /** What was prepared, and for which options. @type {(() => void)[]} */
   #prepared = []
-  /** @type {any} */
+  /** @type {HttpServer | null} */
   #next = null
 
   /**
-   * @param {any} options `http_server` of the configuration @param {Logger} logger
+   * @param {HttpServer} options `http_server` of the configuration @param {Logger} logger
    * @returns {Promise<Servers>}
    * @throws {Error} one line
    */
@@ -40,21 +44,21 @@ export class Servers {
     )
   }
 
-  /** @param {SocketServer} server @param {SocketServer} internal @param {any} options `http_server` */
+  /** @param {SocketServer} server @param {SocketServer} internal @param {HttpServer} options `http_server` */
   constructor(server, internal, options) {
     this.server = server
     this.internal = internal
     this.#tls = options
   }
 
-  /** @param {any} options `http_server` of another configuration @throws {Error} nothing has changed */
+  /** @param {HttpServer} options `http_server` of another configuration @throws {Error} nothing has changed */
   prepare(options) {
     this.#next = null
     this.#prepared = this.#renewals(options)
     this.#next = options
   }
 
-  /** @param {any} options @returns {(() => void)[]} steps that use its certificates @throws {Error} */
+  /** @param {HttpServer} options @returns {(() => void)[]} steps that use its certificates @throws {Error} */
   #renewals(options) {
     if (TLS_BLOCKS.every(block => samePair(options[block], this.#tls[block]))) return []
     const { clients, internal } = tlsOf(options)
@@ -67,7 +71,7 @@ export class Servers {
 
   /**
    * Uses what was prepared. A worker that is still starting may have missed that.
-   * @param {any} options `http_server` as it is now @throws {Error}
+   * @param {HttpServer} options `http_server` as it is now @throws {Error}
    */
   commit(options) {
     if (this.#next !== options) this.prepare(options)
@@ -75,12 +79,12 @@ export class Servers {
   }
 }
 
-/** @param {any} a @param {any} b TLS blocks */
+/** @param {ServerTls} a @param {ServerTls} b */
 const samePair = (a, b) =>
   a.cert_pem === b.cert_pem && a.key_pem === b.key_pem && a.client_ca_pem === b.client_ca_pem
 
 /**
- * @param {any} options `http_server` of the configuration @param {Servers} servers @param {LimitedLog} log
+ * @param {HttpServer} options `http_server` of the configuration @param {Servers} servers @param {LimitedLog} log
  */
 export function createListener({ address, port, internal_address, internal_port }, servers, log) {
   const { server, internal } = servers

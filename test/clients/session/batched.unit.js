@@ -12,6 +12,7 @@ import { Session } from '../../../src/clients/session/session.js'
 import { Sessions } from '../../../src/clients/session/sessions.js'
 import { State } from '../../../src/clients/session/state.js'
 import { Fanout } from '../../../src/clients/transport/fanout.js'
+import { loadConfig } from '../../../src/config/load.js'
 import { Traffic } from '../../../src/metrics/traffic.js'
 
 const BATCH = { namespace: '', maxSize: 0, maxDelay: 60_000, maxBytes: 100_000, latest: false, tag: '' }
@@ -38,7 +39,7 @@ function setUp() {
   }
   const hub = new Hub({
     pubsub,
-    fanout: new Fanout({ publish() {} }, traffic),
+    fanout: new Fanout({ publish() {} }, traffic, () => loadConfig().config),
     clock,
     forEachSession: visit => sessions.forEach(visit),
   })

@@ -9,6 +9,7 @@ import { Fanout } from '../../../src/clients/transport/fanout.js'
 import { Cursors } from '../../../src/clients/transport/uni-poll/cursor.js'
 import { StartOffset } from '../../../src/clients/transport/uni-poll/poll.js'
 import { Polls } from '../../../src/clients/transport/uni-poll/polls.js'
+import { loadConfig } from '../../../src/config/load.js'
 import { Traffic } from '../../../src/metrics/traffic.js'
 
 const EPOCH = 'AbCdEfGh'
@@ -74,7 +75,7 @@ function start() {
       new Promise((resolve, reject) => calls.push({ op: 'history', channel, filter, resolve, reject })),
   }
   const traffic = new Traffic([])
-  const fanout = new Fanout({ publish() {} }, traffic)
+  const fanout = new Fanout({ publish() {} }, traffic, () => loadConfig().config)
   const clock = () => now
   const hub = new Hub({ pubsub: /** @type {any} */ (broker), fanout, clock, forEachSession() {} })
   const codec = new PollJsonCodec()

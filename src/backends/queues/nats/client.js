@@ -6,7 +6,11 @@ import { checkServerIdentity } from 'node:tls'
 import { credsAuthenticator } from '@nats-io/transport-node'
 import { tlsOptions } from '../../../config/pem.js'
 
-/** @param {Record<string, any>} options of the type @returns {Promise<object>} credentials */
+/** @import { ConsumerOptions, RepublishOptions } from '../../../config/options.js' */
+
+/** @typedef {ConsumerOptions['nats_jetstream'] | RepublishOptions['nats_jetstream']} NatsOptions */
+
+/** @param {NatsOptions} options of the type @returns {Promise<object>} credentials */
 async function credentials(options) {
   if (options.credentials_file !== '')
     return { authenticator: credsAuthenticator(await readFile(options.credentials_file)) }
@@ -17,7 +21,7 @@ async function credentials(options) {
 /** @param {string} url with or without a scheme @returns {string} host, IPv6 without brackets */
 const hostOf = url => new URL(url.includes('://') ? url : `nats://${url}`).hostname.replace(/^\[|\]$/g, '')
 
-/** @param {Record<string, any>} options of the type @returns {object} */
+/** @param {NatsOptions} options of the type @returns {object} */
 function secure({ tls, url }) {
   const options = tlsOptions(tls)
   const host = hostOf(url)
@@ -31,7 +35,7 @@ function secure({ tls, url }) {
 }
 
 /**
- * @param {Record<string, any>} options of the type
+ * @param {NatsOptions} options of the type
  * @returns {Promise<object>} options of the library for its connection
  */
 export const connectionOptions = async options => ({

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tlsOptions } from '../../../config/pem.js'
 
+/** @import { ClientTls } from '../../../config/options.js' */
 /** @import { Dsn } from '../../../config/postgres-dsn.js' */
 
 /** An optional peer, without types. @type {any} */
@@ -76,7 +77,7 @@ export class Connection {
 }
 
 /**
- * @param {Dsn} dsn @param {Record<string, any>} tls the block of the consumer
+ * @param {Dsn} dsn @param {ClientTls} tls the block of the consumer
  * @returns {Promise<Connection>}
  */
 export async function connect(dsn, tls) {

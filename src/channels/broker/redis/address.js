@@ -12,8 +12,9 @@ import { AbstractConnector, Redis } from 'ioredis'
 import { tlsOptions } from '../../../config/pem.js'
 import { redisShards } from '../../../config/redis-shards.js'
 
+/** @import { RedisConnection, RedisShard } from '../../../config/redis-shards.js' */
+
 /**
- * @typedef {import('../../../config/redis-shards.js').RedisShard} RedisShard
  * @typedef {import('../../../config/redis-address.js').HostPort} HostPort
  * @typedef {import('./connection.js').Done} Done
  * @typedef {import('node:net').Socket} Socket
@@ -404,7 +405,7 @@ function readServer([endpoint, port, id, names], asked) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis` @param {'tls' | 'sentinel_tls'} tls
+ * @param {RedisConnection} redis `engine.redis` @param {'tls' | 'sentinel_tls'} tls
  * @param {string} block
  */
 function secure(redis, tls, block) {
@@ -416,7 +417,7 @@ function secure(redis, tls, block) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis`
+ * @param {RedisConnection} redis `engine.redis`
  * @param {RedisShard} shard @param {string} block @returns {import('ioredis').RedisOptions}
  */
 function sentinelOptions(redis, shard, block) {
@@ -441,7 +442,7 @@ function serverOptions({ path, hosts }) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis` @param {RedisShard} shard @param {string} block
+ * @param {RedisConnection} redis `engine.redis` @param {RedisShard} shard @param {string} block
  * @returns {Target}
  */
 function targetOf(redis, shard, block) {
@@ -468,7 +469,7 @@ function targetOf(redis, shard, block) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration, or a block with its keys
+ * @param {RedisConnection} redis `engine.redis` of the configuration, or a block with its keys
  * @param {string} [block] path of `redis`
  * @returns {Target[]} one for each shard, in the order of the configuration
  * @throws {Error} one line that names the key, without passwords

@@ -6,6 +6,7 @@ import { replyTo } from './partition.js'
 import { Placement } from './placement.js'
 import { lifecycleAppend, lifecycleBeat, lifecycleChange, lifecycleLeave, lifecycleTake } from './scripts.js'
 
+/** @import { RedisOptions } from '../../../config/options.js' */
 /** @import { Logger } from 'pino' */
 /** @import { Partition } from './partition.js' */
 /** @import { Script } from './scripts.js' */
@@ -19,7 +20,7 @@ const PROBE_MS = 1000
 
 /**
  * @typedef {object} StoreParts
- * @property {Readonly<Record<string, any>>} redis of the form of `engine.redis`
+ * @property {RedisOptions} redis of the form of `engine.redis`
  * @property {string} node id
  * @property {(up: boolean) => void} onChange whether Redis is within reach
  * @property {Logger} log

@@ -7,6 +7,8 @@ import { formatDuration } from '../../../config/values.js'
 import { askView, observed, parseTargets, ServerConnector, sendWith } from './address.js'
 import { SCRIPTS } from './scripts.js'
 
+/** @import { RedisOptions } from '../../../config/options.js' */
+
 /**
  * @typedef {import('./address.js').Target} Target
  * @typedef {import('../../../config/redis-address.js').HostPort} HostPort
@@ -431,7 +433,7 @@ function checkTarget(target, prefix) {
 
 /**
  * Resolves when every configured Redis can be used; waits for servers that are loading their data.
- * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @param {RedisOptions} redis `engine.redis` of the configuration
  * @param {import('pino').Logger} log @param {AbortSignal} [signal] ends the wait
  * @returns {Promise<void>}
  * @throws {Error} one line that states the fault, without passwords

@@ -7,6 +7,7 @@ import { Calls } from '../../../../src/clients/transport/calls.js'
 import { Fanout } from '../../../../src/clients/transport/fanout.js'
 import { PollEndpoint } from '../../../../src/clients/transport/poll/endpoint.js'
 import { encodeCall } from '../../../../src/clients/transport/poll/request.js'
+import { loadConfig } from '../../../../src/config/load.js'
 import { Traffic } from '../../../../src/metrics/traffic.js'
 
 /** An endpoint whose requests and calls the test makes itself. */
@@ -43,7 +44,7 @@ function setUp() {
     },
     headers: (_exchange, head) => head,
   }
-  const fanout = new Fanout({ publish: () => {} }, traffic)
+  const fanout = new Fanout({ publish: () => {} }, traffic, () => loadConfig().config)
   const admission = { admits: () => true }
   const parts = { context, server: {}, fanout, cors, admission, calls }
   new PollEndpoint(/** @type {any} */ (parts)).mount()

@@ -6,6 +6,7 @@ import { JsonCodec } from '../../../../src/clients/protocol/json.js'
 import { Sessions } from '../../../../src/clients/session/sessions.js'
 import { Fanout } from '../../../../src/clients/transport/fanout.js'
 import { PollTransport } from '../../../../src/clients/transport/poll/transport.js'
+import { loadConfig } from '../../../../src/config/load.js'
 import { Traffic } from '../../../../src/metrics/traffic.js'
 
 /** The parts of a worker that the transport touches, and a count of turns of the event loop. */
@@ -16,7 +17,7 @@ function setUp() {
   const timers = new TimerWheel(100, clock)
   const sessions = new Sessions({ pingInterval: 0, pongTimeout: 0, staleDelay: 0, timers, clock })
   const traffic = new Traffic([])
-  const fanout = new Fanout({ publish: () => {} }, traffic)
+  const fanout = new Fanout({ publish: () => {} }, traffic, () => loadConfig().config)
   const context = {
     config: {
       poll: { session_timeout: 30_000, replies_max_size: 64_000_000 },

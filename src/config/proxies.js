@@ -1,19 +1,31 @@
-// Rules of event proxies: where each of them goes, and which blocks and names exist.
+// Rules of event proxies: where each of them goes, and which blocks and names exist. Workers load this file, too, so it
+// does not import the table of options.
 
 import { createRequire } from 'node:module'
-import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
-import { tlsFaults } from './pem.js'
-import { isHttpEndpoint, isNeverForwarded } from './proxy-rules.js'
+import { checkTls } from './pem.js'
 import { get, show } from './values.js'
 
-/** @import { Refuse, Report } from './error.js' */
+/** @import { Report } from './error.js' */
+/** @import { ChannelOptions, Config, ProxyOptions } from './options.js' */
+
+/** Headers that a proxy sets itself, or that belong to one connection only (RFC 9110, section 7.6.1). */
+const NEVER_FORWARDED = new Set([
+  ...['host', 'connection', 'upgrade', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'expect'],
+  ...['content-length', 'content-type', 'accept-encoding'],
+])
+
+/** @param {string} name of a client's header, in lower case @returns {boolean} */
+export const isNeverForwarded = name => NEVER_FORWARDED.has(name) || name.startsWith('proxy-')
+
+/** @param {string} endpoint of a proxy @returns {boolean} false: gRPC */
+export const isHttpEndpoint = endpoint => /^https?:\/\//i.test(endpoint)
 
 /** Blocks with a key `enabled`. */
 const CLIENT_PROXIES = Object.freeze(
   ['connect', 'refresh', 'disconnected', 'unsubscribed'].map(event => `client.proxy.${event}`),
 )
 /** Events with channel options `<event>_proxy_enabled` and `<event>_proxy_name`. */
-const CHANNEL_EVENTS = Object.freeze(['subscribe', 'publish', 'sub_refresh'])
+const CHANNEL_EVENTS = /** @type {const} */ (['subscribe', 'publish', 'sub_refresh'])
 /** Name of the blocks among the proxies. */
 const DEFAULT = 'default'
 
@@ -57,7 +69,7 @@ function endpointFault(endpoint) {
 /** @param {string} text of an error or a disconnect */
 const textFault = text => (/^[ -~]{0,123}$/.test(text) ? '' : 'is longer than 123 bytes or not ASCII')
 
-/** @param {any} transform @returns {string} the fault, '' if there is none */
+/** @param {ProxyOptions['http']['status_to_code_transforms'][number]} transform @returns {string} the fault, '' if there is none */
 function transformFault({ to_error: error, to_disconnect: disconnect }) {
   if (error.code > 0 === disconnect.code > 0)
     return 'needs either to_error.code or to_disconnect.code above 0'
@@ -79,7 +91,8 @@ function checkMetadata(key, entries, report) {
 }
 
 /**
- * @param {string} path of the block @param {Record<string, any>} proxy
+ * @param {string} path of the block
+ * @param {ProxyOptions} proxy
  * @param {boolean} used whether an endpoint is needed @param {string[]} needs keys that use it @param {Report} report
  */
 function checkProxy(path, proxy, used, needs, report) {
@@ -93,7 +106,7 @@ function checkProxy(path, proxy, used, needs, report) {
   } else if (used) {
     refuse([endpoint, ...needs], needs.length > 0 ? `is empty, and ${needs[0]} is true` : 'is empty')
   }
-  for (const key of ['http_headers', 'emulated_headers']) {
+  for (const key of /** @type {const} */ (['http_headers', 'emulated_headers'])) {
     for (const name of proxy[key]) {
       if (!TOKEN.test(name)) refuse([`${path}.${key}`], `${show(name)} is not the name of a header`)
       else if (isNeverForwarded(name.toLowerCase()))
@@ -115,35 +128,42 @@ function checkProxy(path, proxy, used, needs, report) {
   }
   const { tls } = isHttpEndpoint(proxy.endpoint) ? proxy.http : proxy.grpc
   const block = `${path}.${isHttpEndpoint(proxy.endpoint) ? 'http' : 'grpc'}.tls`
-  if (used && tls.enabled) for (const [key, fault] of tlsFaults(tls)) refuse([`${block}.${key}`], fault)
+  if (used && tls.enabled) checkTls(block, tls, report)
 }
 
-/** @param {Record<string, any>} config complete @param {Report} report */
+/**
+ * @param {Config} config
+ * @param {Report} report
+ */
 export function checkProxies(config, report) {
-  const names = new Set(config.proxies.map((/** @type {{name: string}} */ { name }) => name))
+  const names = new Set(config.proxies.map(({ name }) => name))
   /** Blocks -> keys that use them. @type {Map<string, string[]>} */
   const users = new Map()
   /** @type {(block: string, key: string) => void} */
   const use = (block, key) => void users.set(block, [...(users.get(block) ?? []), key])
 
   for (const block of CLIENT_PROXIES) if (get(config, block).enabled) use(block, `${block}.enabled`)
-  /** @type {(block: string, options: any, enabled: string, name: string, path: string) => void} */
-  const named = (block, options, enabled, name, path) => {
-    if (options[name] !== '' && options[name] !== DEFAULT) {
-      if (!names.has(options[name]))
-        report.refuse([`${path}.${name}`, 'proxies'], `there is no proxy ${show(options[name])}`)
-    } else if (options[enabled]) use(block, `${path}.${enabled}`)
+  /** @type {(block: string, name: string, on: boolean, path: string, event: string) => void} */
+  const named = (block, name, on, path, event) => {
+    if (name !== '' && name !== DEFAULT) {
+      if (!names.has(name))
+        report.refuse([`${path}.${event}proxy_name`, 'proxies'], `there is no proxy ${show(name)}`)
+    } else if (on) use(block, `${path}.${event}proxy_enabled`)
   }
-  /** @type {(options: any, path: string) => void} */
+  /** @type {(options: ChannelOptions, path: string) => void} */
   const channel = (options, path) => {
-    for (const event of CHANNEL_EVENTS)
-      named(`channel.proxy.${event}`, options, `${event}_proxy_enabled`, `${event}_proxy_name`, path)
+    for (const event of CHANNEL_EVENTS) {
+      const name = options[/** @type {const} */ (`${event}_proxy_name`)]
+      const on = options[/** @type {const} */ (`${event}_proxy_enabled`)]
+      named(`channel.proxy.${event}`, name, on, path, `${event}_`)
+    }
   }
-  channel(config.channel.without_namespace, WITHOUT_NAMESPACE)
-  for (const [i, options] of config.channel.namespaces.entries()) channel(options, `${NAMESPACES}[${i}]`)
-  named('rpc.proxy', config.rpc.without_namespace, 'proxy_enabled', 'proxy_name', 'rpc.without_namespace')
-  for (const [i, options] of config.rpc.namespaces.entries())
-    named('rpc.proxy', options, 'proxy_enabled', 'proxy_name', `rpc.namespaces[${i}]`)
+  channel(config.channel.without_namespace, 'channel.without_namespace')
+  for (const [i, options] of config.channel.namespaces.entries()) channel(options, `channel.namespaces[${i}]`)
+  /** @type {(options: Config['rpc']['without_namespace'], path: string) => void} */
+  const rpc = ({ proxy_name: name, proxy_enabled: on }, path) => named('rpc.proxy', name, on, path, '')
+  rpc(config.rpc.without_namespace, 'rpc.without_namespace')
+  for (const [i, options] of config.rpc.namespaces.entries()) rpc(options, `rpc.namespaces[${i}]`)
 
   const blocks = [...CLIENT_PROXIES, ...CHANNEL_EVENTS.map(event => `channel.proxy.${event}`), 'rpc.proxy']
   for (const block of blocks) {
