@@ -1,5 +1,6 @@
 // What methods of the server API act on, and the contract of a method.
 
+/** @import { ChannelOptions } from '../../config/options.js' */
 /** @import { NamespaceRoutes } from '../../clients/auth/republish-rules.js' */
 /** @import { Broker } from '../../channels/broker/contract.js' */
 /** @import { Traffic } from '../../metrics/traffic.js' */
@@ -9,7 +10,7 @@
 
 /**
  * @typedef {object} Namespace the part that the API reads
- * @property {any} options the channel options
+ * @property {ChannelOptions} options the channel options
  * @property {boolean} historyOn
  * @property {number} metaTtl ms
  * @property {NamespaceRoutes | null} republish

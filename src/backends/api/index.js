@@ -23,6 +23,7 @@ import { Publisher, publish, publishResult, readPublish } from './publish.js'
 import { runBatch, runCall, runLegacy } from './run.js'
 import { MAX_BODY } from './wire.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Broker } from '../../channels/broker/contract.js' */
 /** @import { Exchange, SocketServer } from '../../clients/server/contract.js' */
 /** @import { Refusals } from '../../metrics/refusals.js' */
@@ -102,8 +103,8 @@ const handleLegacy = (body, exchange, _transport, context) =>
 
 /**
  * @param {object} parts
- * @param {any} parts.config at the start
- * @param {() => any} parts.settings its block `http_api`, as it is now
+ * @param {Config} parts.config at the start
+ * @param {() => Config['http_api']} parts.settings its block `http_api`, as it is now
  * @param {ApiContext['rules']} parts.rules
  * @param {Broker} parts.broker
  * @param {NodeIdentity} parts.node

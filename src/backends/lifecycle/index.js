@@ -17,6 +17,7 @@ import { StreamDestination } from './stream.js'
 import { Takeover } from './takeover.js'
 import { WebhookDestination } from './webhook.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Logger } from 'pino' */
 /** @import { Readable } from 'node:stream' */
 /** @import { NodeIdentity } from '../api/context.js' */
@@ -55,7 +56,7 @@ export class LifecycleLog {
   #closed = false
 
   /**
-   * @param {any} config @param {NodeIdentity} node @param {Logger} log @param {() => number} clock unix ms
+   * @param {Config} config @param {NodeIdentity} node @param {Logger} log @param {() => number} clock unix ms
    */
   constructor({ lifecycle }, node, log, clock) {
     this.#node = node
@@ -67,7 +68,7 @@ export class LifecycleLog {
 
   /**
    * Opens the log, and begins it with a record of the start.
-   * @param {any} config @param {NodeIdentity} node @param {Logger} log @param {() => number} [clock] unix ms
+   * @param {Config} config @param {NodeIdentity} node @param {Logger} log @param {() => number} [clock] unix ms
    * @returns {Promise<LifecycleLog | null>} null: no sink is configured
    */
   static async open(config, node, log, clock = Date.now) {
@@ -77,7 +78,7 @@ export class LifecycleLog {
     return lifecycle
   }
 
-  /** @param {any} config @param {Logger} log */
+  /** @param {Config} config @param {Logger} log */
   async #open(config, log) {
     const { file, webhook, redis, queue_max_bytes } = config.lifecycle
     const server = lifecycleRedis(config)

@@ -5,6 +5,8 @@
 import { LimitedLog } from '../../base/log.js'
 import { LocalBroker } from './embedded/client.js'
 
+/** @import { Config } from '../../config/options.js' */
+
 /**
  * @typedef {import('./contract.js').Engine} Engine
  * @typedef {import('./contract.js').EngineParts} EngineParts
@@ -27,14 +29,14 @@ const ENGINES = {
 
 /**
  * Checks that the servers of the configured engine can be used.
- * @param {any} config @param {import('pino').Logger} log
+ * @param {Config} config @param {import('pino').Logger} log
  * @param {AbortSignal} [signal] ends the wait for servers that are loading their data
  * @returns {Promise<void>}
  * @throws {Error} one line that states the fault, without passwords
  */
 export const checkEngine = (config, log, signal) => ENGINES[config.engine.type].check(config, log, signal)
 
-/** @param {any} config @returns {Promise<CreateEngine | null>} null: the node's own broker is the only one */
+/** @param {Config} config @returns {Promise<CreateEngine | null>} null: the node's own broker is the only one */
 export const loadEngine = config => ENGINES[config.engine.type].load()
 
 /**

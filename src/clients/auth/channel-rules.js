@@ -5,6 +5,7 @@ import { compilePattern } from '../../config/pattern.js'
 import { NO_HANDLERS } from '../hooks/contract.js'
 import { RepublishRules } from './republish-rules.js'
 
+/** @import { ChannelOptions, Config } from '../../config/options.js' */
 /** @import { Pattern } from '../../config/pattern.js' */
 /** @import { ChannelHandlers, Handlers } from '../hooks/contract.js' */
 /** @import { BatchOptions } from '../../channels/hub/window.js' */
@@ -13,7 +14,7 @@ import { RepublishRules } from './republish-rules.js'
 /**
  * @typedef {object} Namespace options of its channels; made once per namespace
  * @property {string} name '' for channels without namespace
- * @property {any} options frozen options of the configuration
+ * @property {ChannelOptions} options frozen options of the configuration
  * @property {boolean} historyOn
  * @property {number} metaTtl ms, own or global
  * @property {'' | 'json' | 'json_object' | 'binary'} dataFormat own or global
@@ -24,7 +25,7 @@ import { RepublishRules } from './republish-rules.js'
  */
 
 /**
- * @param {string} name @param {any} options @param {any} config @param {ChannelHandlers} handlers
+ * @param {string} name @param {ChannelOptions} options @param {Config} config @param {ChannelHandlers} handlers
  * @param {NamespaceRoutes | null} republish
  * @returns {Namespace}
  */
@@ -73,7 +74,7 @@ export class ChannelRules {
   republishesMeta
 
   /**
-   * @param {any} config of `loadConfig()` @param {Handlers} [handlers] of hooks
+   * @param {Config} config of `loadConfig()` @param {Handlers} [handlers] of hooks
    * @throws {Error} naming an invalid channel_regex
    */
   constructor(config, handlers = NO_HANDLERS) {
@@ -85,7 +86,7 @@ export class ChannelRules {
     this.#insecure = Boolean(client.insecure)
     const republish = new RepublishRules(config)
     this.republishesMeta = republish.withMeta
-    const create = (/** @type {string} */ name, /** @type {any} */ options) => {
+    const create = (/** @type {string} */ name, /** @type {ChannelOptions} */ options) => {
       const start = name === '' ? '' : name + this.#boundary
       const routes = republish.of(name, [start, this.#privatePrefix + start])
       return createNamespace(name, options, config, handlers.channel(name, options), routes)

@@ -7,13 +7,14 @@
 import { ChannelRules } from './channel-rules.js'
 import { Tokens } from './tokens.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Handlers } from '../hooks/contract.js' */
 /** @import { TokensOptions } from './tokens.js' */
 
 /** @typedef {{rules: ChannelRules, tokens: Tokens}} Auth what one configuration allows; a reload makes a new one */
 
 /**
- * @param {any} config of `loadConfig()` @param {TokensOptions} [options] `jwks`: keys that are known already
+ * @param {Config} config of `loadConfig()` @param {TokensOptions} [options] `jwks`: keys that are known already
  * @param {Handlers} [handlers] of hooks
  * @returns {Auth}
  * @throws {Error} naming the invalid option

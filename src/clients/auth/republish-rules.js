@@ -1,6 +1,7 @@
 import { compileGlob } from '../../config/glob.js'
 import { enabledRepublishers, SOURCES } from '../../config/republish.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Route } from '../../channels/broker/contract.js' */
 
 /** Channels whose republishers are remembered, and the longest name of one. */
@@ -18,7 +19,7 @@ export class RepublishRules {
   /** @type {Map<number, Route | null>} by bits of republishers and source */
   #routes = new Map()
 
-  /** @param {any} config */
+  /** @param {Config} config */
   constructor(config) {
     this.#republishers = enabledRepublishers(config)
     this.#globs = this.#republishers.map(({ channels }) =>

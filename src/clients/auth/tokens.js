@@ -8,6 +8,7 @@ import { invalidToken, readConnectClaims, readParties, readSubscribeClaims } fro
 import { Jwks } from './jwks.js'
 import { StaticKeys } from './keys.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Pattern } from '../../config/pattern.js' */
 /** @import { CommonClaims, Override, SubOptions } from './claims.js' */
 /** @import { JwksOptions } from './jwks.js' */
@@ -279,7 +280,7 @@ export class Tokens {
   #subscribe
 
   /**
-   * @param {any} config of `loadConfig()` @param {TokensOptions} [options]
+   * @param {Config} config of `loadConfig()` @param {TokensOptions} [options]
    * @throws {Error} naming the invalid option
    */
   constructor({ client }, options = {}) {
@@ -335,7 +336,7 @@ const NO_SUBS = new Map()
 /**
  * The ways to authenticate, in their order (server API).
  * @param {object} parts
- * @param {any} parts.client the `client` block
+ * @param {Config['client']} parts.client the `client` block
  * @param {Tokens} parts.tokens @param {string | undefined} token
  * @param {string} trusted user of the trusted header, '' = none
  * @returns {Identity | Promise<Identity>}

@@ -5,6 +5,7 @@
 
 import { Disconnect, ReplyError } from '../../base/errors.js'
 
+/** @import { ChannelOptions } from '../../config/options.js' */
 /** @import { Payload } from '../protocol/payload.js' */
 /** @import { ConnectEvent, DisconnectedEvent, HookEvent, PublishEvent, RefreshEvent, RpcEvent, SubRefreshEvent,
  *   SubscribeEvent, UnsubscribedEvent } from './events.js' */
@@ -88,7 +89,7 @@ import { Disconnect, ReplyError } from '../../base/errors.js'
  * @property {Handler<ConnectEvent, ConnectAnswer> | null} connect
  * @property {boolean} connectWithToken whether `connect` is also asked for a client with a good token
  * @property {Handler<RefreshEvent, RefreshAnswer> | null} refresh
- * @property {(namespace: string, options: any) => ChannelHandlers} channel options of the namespace, frozen; called
+ * @property {(namespace: string, options: ChannelOptions) => ChannelHandlers} channel options of the namespace, frozen; called
  *   once for each namespace of a configuration
  * @property {((method: string) => Handler<RpcEvent, RpcAnswer> | null) | null} rpc null: an unknown method. Throws
  *   errors.methodNotFound or errors.notAvailable

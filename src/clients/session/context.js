@@ -1,6 +1,7 @@
 import { NO_HANDLERS } from '../hooks/contract.js'
 import { SingleConnections } from './single-connections.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { ChannelRules } from '../auth/channel-rules.js' */
 /** @import { Tokens } from '../auth/tokens.js' */
 /** @import { Broker } from '../../channels/broker/contract.js' */
@@ -23,7 +24,7 @@ const MAX_TTL = 365 * 24 * 3600
 /** The parts of one worker, for rooms that need several of them. Only a reload changes it, see live-config.js. */
 export class WorkerContext {
   /**
-   * @param {object} parts @param {any} parts.config frozen @param {string} parts.cursorKey base64
+   * @param {object} parts @param {Config} parts.config frozen @param {string} parts.cursorKey base64
    * @param {ChannelRules} parts.rules
    * @param {Handlers} parts.handlers of hooks @param {HookCalls} parts.hookCalls
    * @param {Lifecycle | null} parts.lifecycle null: nobody observes sessions

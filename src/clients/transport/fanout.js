@@ -1,6 +1,7 @@
 /** @import { Publication } from '../../channels/broker/contract.js' */
 /** @import { Batch, Sending } from '../../channels/hub/batches.js' */
 /** @import { Cohort } from '../../channels/hub/channel.js' */
+/** @import { Config } from '../../config/options.js' */
 /** @import { SocketServer } from '../server/contract.js' */
 /** @import { Traffic } from '../../metrics/traffic.js' */
 /** @import { Carrier } from './index.js' */
@@ -10,12 +11,6 @@
  * @property {Carrier} carrier
  * @property {Set<any>} members
  */
-
-/** For a fan-out outside of a gateway. */
-const DEFAULTS = Object.freeze({
-  client: { max_messages_in_frame: 16 },
-  uni_websocket: { join_push_messages: false },
-})
 
 /** Fan-out from the hub. The socket server publishes to WebSockets; members of other transports are listed here. */
 export class Fanout {
@@ -28,9 +23,9 @@ export class Fanout {
 
   /**
    * @param {Pick<SocketServer, 'publish'>} server @param {Traffic} traffic
-   * @param {() => any} [config] the current one
+   * @param {() => Config} config the current one
    */
-  constructor(server, traffic, config = () => DEFAULTS) {
+  constructor(server, traffic, config) {
     this.#server = server
     this.#config = config
     this.#webSocket = traffic.of('websocket')

@@ -8,6 +8,7 @@ import { derive } from '../../config/derive.js'
 import { Admission } from './admission.js'
 import { Cors, createOriginCheck } from './origin.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Publication } from '../../channels/broker/contract.js' */
 /** @import { Disconnect } from '../../base/errors.js' */
 /** @import { Encoded } from '../protocol/contract.js' */
@@ -34,7 +35,7 @@ import { Cors, createOriginCheck } from './origin.js'
 
 /**
  * The table of transports. Only those that are on are loaded: the rest takes a tenth of a worker's start.
- * @type {readonly {enabled: (config: any) => boolean, load: () => Promise<TransportClass>}[]}
+ * @type {readonly {enabled: (config: Config) => boolean, load: () => Promise<TransportClass>}[]}
  */
 const table = Object.freeze([
   {
@@ -72,7 +73,7 @@ const table = Object.freeze([
   },
 ])
 
-/** @param {any} config @returns {Promise<TransportClass[]>} those that it enables */
+/** @param {Config} config @returns {Promise<TransportClass[]>} those that it enables */
 export const loadTransports = config =>
   Promise.all(table.filter(({ enabled }) => enabled(config)).map(({ load }) => load()))
 

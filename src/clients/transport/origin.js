@@ -43,7 +43,7 @@ const LOOPBACK_ORIGIN =
 
 /**
  * Which pages may connect (client protocol).
- * @param {string[]} allowed origins, globs or `loopback`; empty: only requests without an Origin header pass
+ * @param {readonly string[]} allowed origins, globs or `loopback`; empty: only requests without an Origin header pass
  * @returns {(origin: string) => boolean} for the header's value, '' if absent
  */
 export function createOriginCheck(allowed) {

@@ -15,6 +15,7 @@ import { processes } from './processes.js'
 import { republishers } from './republishers.js'
 import { workers as workerFamilies } from './workers.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Exchange, SocketServer } from '../../clients/server/contract.js' */
 /** @import { Snapshot } from '../schema.js' */
 
@@ -125,7 +126,7 @@ class Scrape {
 /**
  * Serves the metrics at `prometheus.handler_prefix`.
  * @param {object} parts @param {SocketServer} parts.server not listening yet
- * @param {any} parts.config @param {{latest: () => Promise<Snapshot>}} parts.view of the whole node
+ * @param {Config} parts.config @param {{latest: () => Promise<Snapshot>}} parts.view of the whole node
  * @param {{uid: string}} parts.node
  * @param {{read: () => Promise<string>}} [parts.nodeInfo] counts users and channels of this node
  * @param {() => number | null} [parts.nodes] number of nodes, for engines with several

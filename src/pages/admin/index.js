@@ -16,6 +16,7 @@ import { mountPage } from './page-files.js'
 import { StatsStream } from './stats-stream.js'
 import { AdminTokens } from './tokens.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { ApiContext, Method } from '../../backends/api/context.js' */
 /** @import { Broker } from '../../channels/broker/contract.js' */
 /** @import { Exchange, SocketServer } from '../../clients/server/contract.js' */
@@ -28,7 +29,7 @@ import { AdminTokens } from './tokens.js'
  *   second, until the returned function is called
  * @property {(command: StatsCommand) => Promise<string | undefined>} command rejects with the reason
  * @typedef {object} AdminParts
- * @property {any} config at the start
+ * @property {Config} config at the start
  * @property {() => any} [settings] its block `admin`, as it is now; default: as at the start
  * @property {SocketServer} server not listening yet
  * @property {StatsView} view
@@ -79,7 +80,7 @@ class Admin {
   #guard
   #stream
 
-  /** @param {AdminParts & {settings: () => any, clock: () => number, sleep: (ms: number) => Promise<unknown>}} parts */
+  /** @param {AdminParts & {settings: () => Config['admin'], clock: () => number, sleep: (ms: number) => Promise<unknown>}} parts */
   constructor({ settings, server, view, context, broker, calls, worker, counting, clock, sleep }) {
     this.#view = view
     this.#context = context

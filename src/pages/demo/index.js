@@ -11,6 +11,9 @@ import { fileURLToPath } from 'node:url'
 import { fillPage, serveBody, serveFile } from '../../clients/server/static-files.js'
 import { OPERATION, VitalsFeed } from './feed.js'
 
+/** @import { TRANSPORTS } from '../../config/check.js' */
+/** @import { Config } from '../../config/options.js' */
+
 const ASSETS = '/demo/'
 
 const FILES = Object.freeze([
@@ -66,11 +69,12 @@ function docPages() {
 
 /**
  * Fills in the addresses of the endpoints; not the API key, which every visitor could read.
- * @param {any} config @param {string} version @param {string[]} docs paths of pages
+ * @param {Config} config @param {string} version @param {string[]} docs paths of pages
  */
 function renderPage(config, version, docs) {
   const { websocket, emulation, http_api: api, admin } = config
-  const path = (/** @type {string} */ block) => (config[block].enabled ? config[block].handler_prefix : '')
+  const path = (/** @type {(typeof TRANSPORTS)[number]} */ block) =>
+    config[block].enabled ? config[block].handler_prefix : ''
   /** @type {Record<string, string>} '' if switched off */
   const values = {
     version,

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { createServer } from 'node:net'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { AddressInfo } from 'node:net' */
 
 /** Time for the search, ms: a process may have a million open files. */
@@ -89,7 +90,7 @@ export async function probe(address, port, key = 'http_server.port') {
 
 /**
  * Checks the ports of a gateway.
- * @param {any} server `http_server` of the configuration @returns {Promise<number>} the public one @throws {Error}
+ * @param {Config['http_server']} server `http_server` of the configuration @returns {Promise<number>} the public one @throws {Error}
  */
 export async function probePorts({ address, port, internal_address, internal_port }) {
   const found = await probe(address, port)

@@ -12,6 +12,7 @@ import { socketPath } from '../../metrics/socket-path.js'
 import { StatsRelay } from '../../metrics/stats-relay.js'
 import { StatsSocket } from '../../metrics/stats-socket.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Logger } from 'pino' */
 /** @import { LogOutput } from '../../base/log.js' */
 /** @import { Counts } from '../../metrics/schema.js' */
@@ -38,7 +39,7 @@ export class Telemetry {
   #relay
   #actions
   #facts
-  /** What was used last of the configuration. @type {{stats: any, gc: any}} */
+  /** What was used last of the configuration. @type {Pick<Config, 'stats' | 'gc'>} */
   #settings
   /** @type {CsvWriter | null} */
   #csv = null
@@ -172,7 +173,7 @@ export class Telemetry {
         : null
   }
 
-  /** The configuration was reloaded. @param {any} config */
+  /** The configuration was reloaded. @param {Config} config */
   reloaded({ stats, gc, client }) {
     if (!isDeepStrictEqual(stats.csv, this.#settings.stats.csv)) {
       const before = this.#csv

@@ -19,6 +19,7 @@ import { RestartDelays, RollingRestart } from './restarts.js'
 import { Slot } from './slot.js'
 import { WorkerProcess } from './worker-process.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Logger } from 'pino' */
 /** @import { NodeIdentity } from '../../backends/api/context.js' */
 /** @import { Log } from '../../base/log.js' */
@@ -104,7 +105,7 @@ export class WorkerPool {
   /** @type {((error?: Error) => void) | null} */
   #started = null
 
-  /** @param {any} config @param {Logger} log @param {boolean} terminal */
+  /** @param {Config} config @param {Logger} log @param {boolean} terminal */
   constructor(config, log, terminal) {
     this.config = config
     this.#log = log

@@ -2,11 +2,12 @@ import { combine } from '../../backends/hooks/combine.js'
 import { createAuth } from '../../clients/auth/index.js'
 import { NO_HANDLERS } from '../../clients/hooks/contract.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Auth } from '../../clients/auth/index.js' */
 /** @import { TokensOptions } from '../../clients/auth/tokens.js' */
 /** @import { Handlers } from '../../clients/hooks/contract.js' */
 
-/** @typedef {Auth & {config: any, cursorKey: string, handlers: Handlers}} Current `config` is frozen */
+/** @typedef {Auth & {config: Config, cursorKey: string, handlers: Handlers}} Current `config` is frozen */
 
 /**
  * The configuration of a worker, and the parts that it builds from it. A reload has two steps, so that all workers
@@ -21,14 +22,14 @@ export class LiveConfig {
   /** Of the application's module. @type {Handlers} */
   #hooks = NO_HANDLERS
   #createProxies
-  /** Called before a switch: what others prepare for it; throws if they cannot. @type {(config: any) => void} */
+  /** Called before a switch: what others prepare for it; throws if they cannot. @type {(config: Config) => void} */
   onPrepare = () => {}
   /** Called after a switch. */
   onCommit = () => {}
 
   /**
-   * @param {any} config @param {string} cursorKey base64 @param {TokensOptions} tokens
-   * @param {(config: any) => Handlers} createProxies
+   * @param {Config} config @param {string} cursorKey base64 @param {TokensOptions} tokens
+   * @param {(config: Config) => Handlers} createProxies
    * @throws {Error} names a wrong option
    */
   constructor(config, cursorKey, tokens, createProxies) {
@@ -37,7 +38,7 @@ export class LiveConfig {
     this.current = this.#make(config, cursorKey)
   }
 
-  /** @param {any} config @param {string} cursorKey @returns {Current} @throws {Error} */
+  /** @param {Config} config @param {string} cursorKey @returns {Current} @throws {Error} */
   #make(config, cursorKey) {
     const proxies = this.#createProxies(config)
     try {
@@ -58,7 +59,7 @@ export class LiveConfig {
     if (this.#next !== null) this.prepare(this.#next.config, this.#next.cursorKey)
   }
 
-  /** @param {any} config @param {string} cursorKey @throws {Error} naming the invalid option; nothing has changed */
+  /** @param {Config} config @param {string} cursorKey @throws {Error} naming the invalid option; nothing has changed */
   prepare(config, cursorKey) {
     this.#next?.handlers.close()
     this.#next = null

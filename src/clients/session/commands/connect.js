@@ -11,6 +11,7 @@ import { maxReplyBytes } from '../replies.js'
 import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
 
+/** @import { Config } from '../../../config/options.js' */
 /** @import { Identity } from '../../auth/tokens.js' */
 /** @import { ConnectAnswer, Handlers } from '../../hooks/contract.js' */
 /** @import { Channel, PublicationBuffer } from '../../../channels/hub/channel.js' */
@@ -283,7 +284,7 @@ const DISCONNECTS = new Map([
 /**
  * How a failed connect closes the connection of a one-way client.
  * @param {Error & {code?: number}} error
- * @param {{enabled: boolean, transforms: {code: number, to: {code: number, reason: string}}[]}} overrides
+ * @param {Config['client']['connect_code_to_unidirectional_disconnect']} overrides
  *   client.connect_code_to_unidirectional_disconnect
  * @returns {Disconnect}
  */

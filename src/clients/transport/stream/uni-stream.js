@@ -7,6 +7,7 @@ import { Session } from '../../session/session.js'
 import { queryValue } from '../http-request.js'
 import { StreamTransport, TEXT_HEAD } from './stream-transport.js'
 
+/** @import { Config } from '../../../config/options.js' */
 /** @import { Disconnect } from '../../../base/errors.js' */
 /** @import { Encoded } from '../../protocol/contract.js' */
 /** @import { Exchange, Stream } from '../../server/contract.js' */
@@ -44,7 +45,7 @@ export class UniStreamTransport extends StreamTransport {
   /** @type {Readonly<Record<string, string>>} of the answer */
   head = TEXT_HEAD
 
-  /** @returns {{enabled: boolean, transforms: {code: number, to: {status_code: number, body: string}}[]}} */
+  /** @returns {Config['uni_sse']['connect_code_to_http_response']} */
   get responses() {
     return { enabled: false, transforms: [] }
   }

@@ -1,6 +1,8 @@
 import { createHmac, hkdfSync } from 'node:crypto'
 import { createSecretCheck } from '../../auth/secret.js'
 
+/** @import { Config } from '../../../config/options.js' */
+
 /** @typedef {{offset: number, epoch: string}} Position */
 
 const VERSION = 1
@@ -138,7 +140,7 @@ const PURPOSE = 'halley uni_poll cursor'
 
 /**
  * Derives the key that signs cursors. Nodes with the same configuration get the same key.
- * @param {any} config of `loadConfig()`
+ * @param {Config} config of `loadConfig()`
  * @param {string} random used if no secret is configured
  * @returns {string} base64 of 32 bytes
  */
