@@ -4,8 +4,6 @@
 // Promise: every worker sees the publications of a channel in the same order; presence is the only state for each
 // connection. test/channels/broker/conformance.js states the contract as tests for every engine.
 
-/** @import { Config } from '../../config/options.js' */
-
 /**
  * @typedef {object} Publication
  * @property {Buffer} data payload; for JSON applications JSON text without line feeds
@@ -220,7 +218,7 @@
  * @property {(worker: number) => void} workerGone the worker of this node with this number has ended
  *
  * @typedef {object} EngineParts
- * @property {Config} config the whole configuration, checked
+ * @property {any} config the whole configuration, checked
  * @property {Control} local control of this node's own workers
  * @property {BrokerEvents} events
  * @property {string} node id of this node
