@@ -1,4 +1,5 @@
 // The configuration of a gateway: one table of options (options.js), read from defaults, a file, variables and flags.
+// The type `Config` is derived from that table, so `npm run lint` finds a misspelt option.
 // It imports nothing from other folders of src/. The primary and the commands load it; workers use single files of it.
 // It promises: a deeply frozen tree with every key and durations in ms, or a ConfigError with every fault at once.
 // A value passes file.js -> Draft (which key) -> read.js (type and range) -> check.js (rules over several keys).

@@ -6,7 +6,6 @@ import { expireSubscription } from './expiry.js'
 import { maxReplyBytes } from './replies.js'
 import { Kind, NO_DETAILS, Subscription } from './subscription.js'
 
-/** @import { ChannelOptions } from '../../config/options.js' */
 /** @import { Namespace } from '../auth/channel-rules.js' */
 /** @import { Publication, SubscribeAnswer, SubscribeWants } from '../../channels/broker/contract.js' */
 /** @import { SubscriptionAnswer } from '../hooks/contract.js' */
@@ -65,7 +64,8 @@ export class Plan {
     const { options, historyOn } = namespace
     const { rules } = session.context
     const { override } = grant
-    const on = (/** @type {keyof ChannelOptions} */ name) => override?.[name] ?? options[name]
+    /** @param {'presence' | 'join_leave' | `force_${'recovery' | 'positioning' | 'push_join_leave'}`} name */
+    const on = name => override?.[name] ?? options[name]
     const readsHistory = rules.mayReadHistory(namespace, session.user, true)
     const flags = grant.ignoreFlags ? NO_FLAGS : request
     const recovery =
