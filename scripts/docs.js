@@ -7,6 +7,7 @@ import { parse } from 'yaml'
 import { configReference } from '../src/config/reference.js'
 import { apiPage } from './api-page.js'
 import { withKeys } from './centrifugo-keys.js'
+import { csvPage, metricsPage, statsPage } from './metrics-tables.js'
 
 /** @param {string} name @returns {URL} of a file in docs/ */
 const file = name => new URL(`../docs/${name}`, import.meta.url)
@@ -19,6 +20,9 @@ export const PAGES = {
   'api.md': () => apiPage(parse(read('openapi.yaml'))),
   'centrifugo.md': () => withKeys(read('centrifugo.md')),
   'config.md': configReference,
+  'csv.md': () => csvPage(read('csv.md')),
+  'metrics.md': () => metricsPage(read('metrics.md')),
+  'stats.md': () => statsPage(read('stats.md')),
 }
 
 const program = process.argv[1]

@@ -1,9 +1,8 @@
 // Figures of batched channels: flushes, their items, and publications that newer ones have replaced.
 
-/** @import { BatchCounts } from './schema.js' */
+import { BATCH_BOUNDS } from './table.js'
 
-/** Upper bounds of the counted items of a flush. */
-export const BATCH_BOUNDS = Object.freeze([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])
+/** @import { BatchCounts } from './schema.js' */
 
 /** @returns {BatchCounts} */
 export const noBatchCounts = () => ({
@@ -13,19 +12,6 @@ export const noBatchCounts = () => ({
   // A namespace may be called `constructor`.
   conflated: Object.create(null),
 })
-
-/** @param {Record<string, number>} sum is changed @param {Record<string, number>} more */
-function addNamed(sum, more) {
-  for (const name of Object.keys(more)) sum[name] = (sum[name] ?? 0) + more[name]
-}
-
-/** @param {BatchCounts} sum is changed @param {BatchCounts} more */
-export function addBatchCounts(sum, { items, within, flushes, conflated }) {
-  sum.items += items
-  for (let i = 0; i < within.length; i++) sum.within[i] += within[i]
-  addNamed(sum.flushes, flushes)
-  addNamed(sum.conflated, conflated)
-}
 
 /** Figures of one worker. */
 export class BatchStats {

@@ -1,6 +1,7 @@
 // The recent past of a gateway, in the primary.
 
-import { noBatchCounts } from './batch-stats.js'
+import { emptyCounts } from './merge.js'
+import { COUNTS } from './table.js'
 
 /** @import { Counts, GatewayEvent, ProcessSample, Snapshot, WorkerView } from './schema.js' */
 
@@ -16,19 +17,13 @@ const thinProcess = sample => ({
   memory: { ...sample.memory, spaces: {} },
 })
 
+/** Counts by name. @type {Set<string>} */
+const NAMED = new Set(Object.keys(COUNTS).flatMap(path => (path.includes('<') ? path.split('.')[0] : [])))
+
 /** @param {Counts} counts @returns {Counts} without names */
 const thinCounts = counts => ({
   ...counts,
-  transports: {},
-  commands: {},
-  errors: {},
-  closes: {},
-  unsubscribes: {},
-  api: {},
-  api_errors: {},
-  refusals: {},
-  hooks: {},
-  batches: noBatchCounts(),
+  ...Object.fromEntries(Object.entries(emptyCounts()).filter(([name]) => NAMED.has(name))),
 })
 
 /** @param {Snapshot} snapshot @returns {Snapshot} without its largest fields (see Hello in schema.js) */

@@ -1,31 +1,12 @@
 // Figures of hooks and proxies: calls, their duration and failures, for each protocol, event and name. Their number is
 // that of handlers in the configuration.
 
-/** @import { HookCounts, HookState } from './schema.js' */
+import { DURATION_BOUNDS } from './table.js'
 
-/** Upper bounds of the counted durations, ms: those of Centrifugo, and two for modules in process. */
-export const DURATION_BOUNDS = Object.freeze([0.1, 1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000])
+/** @import { HookCounts, HookState } from './schema.js' */
 
 /** @returns {HookCounts} */
 export const noHookCounts = () => ({ calls: 0, time: 0, within: DURATION_BOUNDS.map(() => 0), failures: {} })
-
-/** @param {Record<string, HookCounts>} sum is changed @param {Record<string, HookCounts>} more */
-export function addHookCounts(sum, more) {
-  for (const name of Object.keys(more)) {
-    const own = (sum[name] ??= noHookCounts())
-    const { calls, time, within, failures } = more[name]
-    own.calls += calls
-    own.time = Math.round((own.time + time) * 1000) / 1000
-    for (let i = 0; i < within.length; i++) own.within[i] += within[i]
-    for (const kind of Object.keys(failures)) own.failures[kind] = (own.failures[kind] ?? 0) + failures[kind]
-  }
-}
-
-/** Protocol, event and name as one name. @param {string} protocol @param {string} event @param {string} name */
-const keyOf = (protocol, event, name) => `${protocol} ${event} ${name}`
-
-/** @param {string} key @returns {string[]} protocol, event, name; none of them has a space */
-export const partsOf = key => key.split(' ')
 
 /** Figures of one handler. */
 export class HookSeries {
@@ -109,7 +90,8 @@ export class HookStats {
    * @returns {HookSeries} the only one of these names; to be closed
    */
   open(protocol, event, name, isDown = () => false) {
-    const key = keyOf(protocol, event, name)
+    // None of them has a space.
+    const key = `${protocol} ${event} ${name}`
     let series = this.#series.get(key)
     if (series === undefined) this.#series.set(key, (series = new HookSeries()))
     return series.open(isDown)

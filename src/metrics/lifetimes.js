@@ -1,13 +1,11 @@
 // Counters since the start of the node, by worker slot. They only grow and the primary keeps them, so a scrape at any
 // time, answered by any worker, misses nothing.
 
-import { GC_KINDS, noGc } from './figures.js'
+import { noGc } from './merge.js'
+import { GC_KINDS, TICK_BOUNDS } from './table.js'
 import { waitOf } from './tick-histogram.js'
 
 /** @import { Flow, Lifetime, Lifetimes as All, MachineSample, ProcessSample, WorkerSample } from './schema.js' */
-
-/** Upper bounds of the counted ticks, ms. */
-export const TICK_BOUNDS = Object.freeze([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])
 
 /** @returns {Lifetime} */
 const newLifetime = () => ({

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { cpus, freemem, loadavg, totalmem } from 'node:os'
-import { tenThousandths } from './figures.js'
 import { MemoryLimit } from './memory-limit.js'
+import { tenThousandths } from './merge.js'
 import {
   parseCpu,
   parseFiles,

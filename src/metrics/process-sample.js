@@ -3,8 +3,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { constants, PerformanceObserver, performance } from 'node:perf_hooks'
 import v8 from 'node:v8'
-import { noGc, tenThousandths } from './figures.js'
 import { LoopTicks } from './loop-ticks.js'
+import { noGc, tenThousandths } from './merge.js'
 import { wholeMicroseconds } from './tick-histogram.js'
 
 /** @import { GcKinds, ProcessSample } from './schema.js' */

@@ -1,23 +1,21 @@
+import { add } from './merge.js'
+
 /** @import { ConsumerFigures, ConsumersFigures, RepublisherFigures } from './schema.js' */
 
-/** @param {Record<string, number>} sum is changed @param {Record<string, number>} more */
-function add(sum, more) {
-  for (const name of Object.keys(more)) sum[name] = (sum[name] ?? 0) + more[name]
+/**
+ * @template {Record<string, any>} T
+ * @param {T | undefined} before of ended processes @param {T} now @param {readonly (keyof T)[]} counts that are added
+ * @returns {T}
+ */
+function withCounts(before, now, counts) {
+  if (before === undefined) return now
+  const sum = { ...now }
+  for (const name of counts) sum[name] = add(structuredClone(before[name]), now[name])
+  return sum
 }
 
-/** @param {ConsumerFigures | undefined} before @param {ConsumerFigures} now @returns {ConsumerFigures} */
-function sumOf(before, now) {
-  if (before === undefined) return now
-  const skipped = { ...before.skipped }
-  add(skipped, now.skipped)
-  return {
-    ...now,
-    skipped,
-    processed: before.processed + now.processed,
-    errors: before.errors + now.errors,
-    retries: before.retries + now.retries,
-  }
-}
+const CONSUMED = /** @type {const} */ (['processed', 'skipped', 'errors', 'retries'])
+const REPUBLISHED = /** @type {const} */ (['sent', 'confirmed', 'returned', 'refused', 'dropped'])
 
 /**
  * Publications by republisher, whose bit in a route is the index.
@@ -27,19 +25,6 @@ function sumOf(before, now) {
  */
 
 /** @typedef {Omit<RepublisherFigures, 'unreached' | 'abandoned'>} Republished what a process says itself */
-
-/** @param {Republished | undefined} before @param {Republished} now @returns {Republished} */
-function republishedBy(before, now) {
-  if (before === undefined) return now
-  return {
-    ...now,
-    sent: before.sent + now.sent,
-    confirmed: before.confirmed + now.confirmed,
-    returned: before.returned + now.returned,
-    refused: before.refused + now.refused,
-    dropped: before.dropped + now.dropped,
-  }
-}
 
 /** @template {{name: string}} T @param {T[]} list @returns {Map<string, T>} */
 const byName = list => new Map(list.map(one => [one.name, one]))
@@ -103,11 +88,13 @@ export class QueueTotals {
   }
 
   get #allConsumers() {
-    return this.#consumers.map(one => sumOf(this.#before.consumers.get(one.name), one))
+    return this.#consumers.map(one => withCounts(this.#before.consumers.get(one.name), one, CONSUMED))
   }
 
   get #allRepublishers() {
-    return this.#republishers.map(one => republishedBy(this.#before.republishers.get(one.name), one))
+    return this.#republishers.map(one =>
+      withCounts(this.#before.republishers.get(one.name), one, REPUBLISHED),
+    )
   }
 
   /** @returns {ConsumersFigures | null} null: there are no consumers */

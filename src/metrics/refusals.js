@@ -5,13 +5,16 @@
 /** Characters of a channel in a log line: a refused name may be as long as a message. */
 const MAX_CHANNEL = 255
 
+/** Protocol codes end here; applications may use any number above, and each would be a label of a metric. */
+const CODES_END = 5000
+
 /** Counts and logs clients that are turned away. A proxy's clients have the address of the proxy. */
 export class Refusals {
   #traffic
   #log
 
   /**
-   * @param {Pick<Traffic, 'refusals' | 'errors'>} traffic
+   * @param {Pick<Traffic, 'add'>} traffic
    * @param {{info: (fields: () => object, message: string, key: string) => void}} log LimitedLog
    */
   constructor(traffic, log) {
@@ -24,7 +27,7 @@ export class Refusals {
    * @param {Client} client @param {object} [fields] of the log line
    */
   add(reason, client, fields) {
-    this.#traffic.refusals.add(reason)
+    this.#traffic.add('refusals', reason)
     const line = () => ({ reason, address: client.remoteAddress(), ...fields })
     this.#log.info(line, 'client refused', `client refused: ${reason}`)
   }
@@ -37,7 +40,7 @@ export class Refusals {
    * @param {string} [channel] of the command, where it is known
    */
   command({ code }, reason, client, channel) {
-    this.#traffic.errors.add(code)
+    this.#traffic.add('errors', code < CODES_END ? code : 'other')
     if (!client.connected || reason === 'application') return
     const line = () => ({
       code,

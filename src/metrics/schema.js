@@ -1,181 +1,129 @@
-// The schema of snapshots, one a second, for the dashboard, the CSV file, Prometheus and the admin page; docs/stats.md
-// describes it for users. New fields keep the version; a changed meaning raises it.
-// Units: times in ms, sizes in bytes, shares from 0 to 1 (of one core for a process, of all cores for the machine).
-// Counts over the interval are those since the previous sample; everything else is the current state.
+// The shape of snapshots, one a second, for the dashboard, the CSV file, Prometheus and the admin page. table.js describes
+// the fields, docs/stats.md lists them for users. New fields keep the version; a changed meaning raises it.
 
 export const SCHEMA_VERSION = 1
 
 /** What a snapshot has of parts that are not there. */
 export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers: null, republishers: null })
 
+/** @typedef {Record<string, number>} ByName names that did not occur are absent */
+
 /**
- * Waits for the event loop in ms, measured on a 10 ms grid (primary: 50 ms). `buckets` is the histogram, for merging:
- * index, count, index, count ... (see tick-histogram.js); percentiles are never averaged.
+ * Event-loop delay. `buckets` is the histogram, for merging: index, count, index, count ... (see tick-histogram.js);
+ * percentiles are never averaged.
  * @typedef {{count: number, min: number, avg: number, p50: number, p90: number, p99: number, max: number,
  *   buckets: number[]}} Ticks
  */
 
-/** @typedef {{count: number, pause: number}} GcKind over the interval; pause: ms */
+/** @typedef {{count: number, pause: number}} GcKind */
 /** @typedef {{minor: GcKind, major: GcKind, incremental: GcKind, weak: GcKind}} GcKinds */
+/** @typedef {{user: number, system: number}} Cpu */
 
 /**
  * The primary or a worker.
  * @typedef {object} ProcessSample
  * @property {number} pid
- * @property {number} uptime ms
- * @property {{user: number, system: number}} cpu shares of one core, over the interval
- * @property {{utilization: number, ticks: Ticks}} loop utilization: share of the interval in which the loop was busy
+ * @property {number} uptime
+ * @property {Cpu} cpu
+ * @property {{utilization: number, ticks: Ticks}} loop
  * @property {ProcessMemory} memory
  * @property {GcKinds} gc
- * @property {{open: number | null, limit: number | null}} files open descriptors and the soft limit; null if unknown
- * @property {{dropped: number, error: string | null}} log lines dropped since the start of the process, and why lines
- *   cannot be written now; null: they can
+ * @property {{open: number | null, limit: number | null}} files
+ * @property {{dropped: number, error: string | null}} log
+ *
+ * @typedef {{rss: number, heap_used: number, heap_total: number, external: number, array_buffers: number}} Memory
+ * @typedef {Memory & {heap_limit: number, spaces: Record<string, {used: number, total: number}>}} ProcessMemory
  */
 
-/**
- * @typedef {object} ProcessMemory
- * @property {number} rss
- * @property {number} heap_used
- * @property {number} heap_total committed
- * @property {number} heap_limit
- * @property {number} external includes array_buffers
- * @property {number} array_buffers
- * @property {Record<string, {used: number, total: number}>} spaces heap spaces, by V8's names without `_space`: new,
- *   old, code, large_object ...
- */
-
-/** @typedef {{messages: number, bytes: number}} Flow over the interval; bytes: payloads without framing */
-
+/** @typedef {{messages: number, bytes: number}} Flow */
 /** @typedef {{connects: number, in: Flow, out: Flow}} TransportCounts */
 
 /**
- * Events of a worker over the interval, by name and code. Names that did not occur are absent.
- * @typedef {object} Counts
- * @property {number} accepts opened connections
- * @property {number} connects clients that completed the protocol's connect
- * @property {Flow} in from clients; messages are commands and pongs
- * @property {Flow} out to clients; messages are replies, pushes (each one of a shared frame) and pings
- * @property {Record<string, TransportCounts>} transports by transport: websocket, http_stream, sse, poll,
- *   uni_websocket, uni_sse, uni_http_stream, uni_poll
- * @property {number} publishes publications accepted from clients and the server API
- * @property {number} deliveries publications delivered, one per subscriber
- * @property {Record<string, number>} commands of clients, by method
- * @property {Record<string, number>} errors error replies, by code
- * @property {Record<string, number>} closes ended connections, by the close code of either side (1000, 1001, 1005,
- *   1006 ...); `0` for an HTTP client that left
- * @property {Record<string, number>} unsubscribes by the gateway, by code
- * @property {{recovered: number, failed: number}} recoveries subscriptions that requested recovery, by result
- * @property {Record<string, number>} api calls of the server API, by method
- * @property {Record<string, number>} api_errors by code
- * @property {Record<string, number>} refusals clients turned away, by reason (docs/errors.md)
- * @property {Record<string, HookCounts>} hooks by protocol, event and name, separated by spaces
- * @property {BatchCounts} batches
+ * Counters of the table: a number, or numbers by name.
+ * @typedef {keyof typeof import('./table.js').COUNTERS} CounterPath
+ * @typedef {CounterPath extends infer P ? P extends `${infer Name}.<${string}` ? Name : never : never} NamedCounter
+ * @typedef {Exclude<CounterPath, `${string}.<${string}`>} PlainCounter
  */
 
 /**
- * Flushes of batched channels over the interval (docs/batching.md).
- * @typedef {object} BatchCounts
- * @property {number} items publications, joins and leaves of all flushes
- * @property {number[]} within flushes with at most each of BATCH_BOUNDS items (batch-stats.js)
- * @property {Record<string, number>} flushes by reason
- * @property {Record<string, number>} conflated publications that a newer one has replaced, by namespace
+ * Events of a worker over the interval.
+ * @typedef {Record<PlainCounter, number> & Record<NamedCounter, ByName> & {in: Flow, out: Flow,
+ *   transports: Record<string, TransportCounts>, recoveries: {recovered: number, failed: number},
+ *   hooks: Record<string, HookCounts>, batches: BatchCounts}} Counts
+ *
+ * @typedef {{items: number, within: number[], flushes: ByName, conflated: ByName}} BatchCounts
+ * @typedef {{calls: number, time: number, within: number[], failures: ByName}} HookCounts
  */
 
-/**
- * Calls of one hook or proxy over the interval.
- * @typedef {object} HookCounts
- * @property {number} calls that have ended
- * @property {number} time of all of them, ms
- * @property {number[]} within calls that took at most each of DURATION_BOUNDS (hook-stats.js)
- * @property {Record<string, number>} failures by kind (docs/proxies.md)
- */
-
-/** @typedef {{inflight: number, down: number}} HookState calls under way; workers for which the backend is down */
+/** @typedef {{inflight: number, down: number}} HookState */
+/** @typedef {{open: number, connected: number, by: Record<string, ByName>}} Connections */
 
 /**
- * @typedef {object} Connections
- * @property {number} open transports, connected or not
- * @property {number} connected clients
- * @property {Record<string, Record<string, number>>} by connected clients, by transport and codec (json, protobuf)
+ * What is merged of the samples of workers.
+ * @typedef {object} State
+ * @property {Connections} connections
+ * @property {number} subscriptions
+ * @property {number} channels
+ * @property {number} windows
+ * @property {{bytes: number, largest: number}} outbox
+ * @property {Record<string, HookState>} hooks every one of the configuration
+ * @property {Counts} counts
  */
 
 /**
  * A worker's message to the primary, once a second.
- * @typedef {ProcessSample & {index: number, time: number, interval: number, connections: Connections,
- *   subscriptions: number, channels: number, windows: number, outbox: {bytes: number, largest: number},
- *   accepting: boolean, overload: 'event_loop' | 'memory' | null, hooks: Record<string, HookState>,
- *   counts: Counts}} WorkerSample
- *   `time`: unix ms; `interval`: ms since its previous sample; `channels`: with subscribers in this worker;
- *   `windows`: of batched channels, with items; `outbox`: unsent bytes, of all clients and of the one with the most;
- *   `accepting`: false while too few descriptors are free; `overload`: why it refuses new connections; `hooks`: as in
- *   `counts`, every one of the configuration
+ * @typedef {ProcessSample & State & {index: number, time: number, interval: number, accepting: boolean,
+ *   overload: 'event_loop' | 'memory' | null}} WorkerSample
  */
 
 /**
  * A worker slot in a snapshot; it is present in every state.
  * @typedef {object} WorkerView
  * @property {number} index
- * @property {'starting' | 'up' | 'silent' | 'down'} state silent: no sample for more than 1.5 s
- * @property {number} age ms since the last sample; 0 if there was none
- * @property {number} deaths since the start of the gateway
- * @property {number} [draining] earlier processes that let their clients go; `sample` includes them
+ * @property {'starting' | 'up' | 'silent' | 'down'} state
+ * @property {number} age
+ * @property {number} deaths
+ * @property {number} [draining]
  * @property {WorkerSample | null} sample the last one; null while starting or down, and before the first
  */
 
 /**
- * All workers together; `cpu` and `memory` include the primary.
- * @typedef {object} Totals
- * @property {number} workers up
- * @property {{user: number, system: number}} cpu shares of one core
- * @property {{rss: number, heap_used: number, heap_total: number, external: number, native: number,
- *   kernel: number | null}} memory native: rss without heap_total; kernel: kernel memory of open connections (see
- *   socket-memory.js), null on systems other than Linux
- * @property {{utilization: number, ticks: Ticks}} loop of the workers: utilization of the busiest; merged ticks
- * @property {GcKinds} gc of the workers
- * @property {Connections} connections
- * @property {number} subscriptions
- * @property {number} channels with subscribers; one with subscribers in several workers counts once with the memory
- *   engine, once per worker with Redis
- * @property {number} windows of batched channels, with items
- * @property {{bytes: number, largest: number}} outbox
- * @property {Record<string, HookState>} hooks every one of the configuration
- * @property {Counts} counts of samples received since the previous snapshot
+ * All workers together; `cpu` and `memory` include the primary. `counts`: of samples received since the previous
+ * snapshot.
+ * @typedef {State & {workers: number, cpu: Cpu, memory: Memory & {native: number, kernel: number | null},
+ *   loop: {utilization: number, ticks: Ticks}, gc: GcKinds}} Totals
  */
+
+/** @typedef {{rx_bytes: number, tx_bytes: number, rx_packets: number, tx_packets: number}} Network */
+/** @typedef {Cpu & {idle: number, iowait: number, steal: number}} MachineCpu */
 
 /**
  * @typedef {object} MachineSample from /proc of Linux; fields are null elsewhere
  * @property {number} cores
- * @property {{user: number, system: number, idle: number, iowait: number, steal: number} | null} cpu shares of all
- *   cores over the interval; nice counts as user, interrupts as system
- * @property {{total: number, used: number, free: number, available: number, caches: number, slab: number | null}}
- *   memory bytes; `used`: total without free and caches (page cache, buffers, reclaimable slab)
- * @property {number[] | null} load over 1, 5 and 15 minutes
+ * @property {MachineCpu | null} cpu
+ * @property {{total: number, used: number, free: number, available: number, caches: number, slab: number | null}} memory
+ * @property {number[] | null} load
  * @property {{used: number, tcp: {inuse: number, orphan: number, time_wait: number, alloc: number, memory: number}} |
- *   null} sockets memory in bytes
- * @property {{rx_bytes: number, tx_bytes: number, rx_packets: number, tx_packets: number,
- *   interfaces: Record<string, {rx_bytes: number, tx_bytes: number, rx_packets: number, tx_packets: number}>} | null}
- *   network per second; sums cover interfaces with a device; without any, all but loopback; loopback if these are idle
- * @property {{overflows: number, drops: number} | null} listen connections refused by listen queues, over the interval
- * @property {{open: number, limit: number} | null} files of the whole machine
+ *   null} sockets
+ * @property {(Network & {interfaces: Record<string, Network>}) | null} network
+ * @property {{overflows: number, drops: number} | null} listen
+ * @property {{open: number, limit: number} | null} files
  */
 
 /**
- * @typedef {object} Capacity memory of a connection, and the room left
- * @property {number | null} bytes_per_connection user-space memory above the idle gateway, per connection; null below
- *   1,000 connections
- * @property {number | null} kernel_per_connection kernel memory of a connection: socket and queued bytes; null below
- *   1,000 connections and on systems other than Linux
- * @property {number | null} fits estimate of further connections; null if unknown
- * @property {'memory' | 'files' | 'connection_limit' | null} bound the resource that ends first
+ * @typedef {object} Capacity
+ * @property {number | null} bytes_per_connection
+ * @property {number | null} kernel_per_connection
+ * @property {number | null} fits
+ * @property {'memory' | 'files' | 'connection_limit' | null} bound
  */
 
 /**
  * Counters since the start of the gateway for a process slot: they survive the death of the process and only grow.
  * @typedef {object} Lifetime
- * @property {{user: number, system: number}} cpu ms
- * @property {number} active ms in which the loop was busy
- * @property {{count: number, sum: number, within: number[]}} ticks sum: ms; within: ticks up to each of TICK_BOUNDS
- *   (see lifetimes.js)
+ * @property {Cpu} cpu ms
+ * @property {number} active
+ * @property {{count: number, sum: number, within: number[]}} ticks
  * @property {GcKinds} gc
  * @property {Flow} in of a worker; zero for the primary
  * @property {Flow} out
@@ -186,18 +134,15 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  * @typedef {object} Lifetimes
  * @property {Lifetime} primary
  * @property {Lifetime[]} workers by index
- * @property {{cpu: {user: number, system: number, idle: number, iowait: number, steal: number} | null,
- *   network: {rx_bytes: number, tx_bytes: number, rx_packets: number, tx_packets: number} | null,
- *   listen: {overflows: number, drops: number} | null}} machine `cpu`: ms of all cores together
+ * @property {{cpu: MachineCpu | null, network: Network | null, listen: {overflows: number, drops: number} | null}}
+ *   machine `cpu`: ms
  */
 
 /**
  * @typedef {object} GatewayEvent
  * @property {number} time unix ms
  * @property {'info' | 'warn' | 'error'} level
- * @property {'started' | 'worker_started' | 'worker_died' | 'worker_silent' | 'worker_draining' | 'reloaded' |
- *   'slow_clients' | 'overload' | 'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv' | 'proxy'
- *   | 'log' | 'files' | 'driver'} kind
+ * @property {keyof typeof import('./table.js').EVENTS} kind
  * @property {string} text one readable line
  * @property {number | null} worker index
  */
@@ -206,66 +151,43 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  * @typedef {object} NodeFacts
  * @property {string} id
  * @property {string} name
- * @property {string} version of Halley
- * @property {string} url it listens on
- * @property {number} pid of the primary
- * @property {number} started_at unix ms
- * @property {string} engine memory or redis
- * @property {string} driver uws or node
- * @property {string} driver_fallback why it is node although uws was wanted, with the cure; empty if it was not
- * @property {string} node_version v20.20.0
- * @property {number} workers configured
+ * @property {string} version
+ * @property {string} url
+ * @property {number} pid
+ * @property {number} started_at
+ * @property {string} engine
+ * @property {string} driver
+ * @property {string} driver_fallback
+ * @property {string} node_version
+ * @property {number} workers
  */
 
 /**
- * The lifecycle log (docs/lifecycle.md). Counts are those since the start of the gateway.
+ * The lifecycle log (docs/lifecycle.md), consumers (docs/consumers.md) and republishers (docs/republish.md). Counts are
+ * those since the start of the gateway.
  * @typedef {object} LifecycleFigures
- * @property {{clients: number, bytes: number, refused: number}} journal of connected clients; `refused`: clients and
- *   subscriptions that found it full
- * @property {number} worker_dropped events that workers have dropped
- * @property {number} taken_over disconnects of dead nodes that this node has logged
- * @property {Record<string, {written: number, dropped: Record<string, number>, queue_bytes: number, failing: boolean}>}
- *   sinks by name: file, webhook, redis; `dropped`: records, by reason
- */
-
-/**
- * A consumer (docs/consumers.md). Counts are those since the start of the gateway.
- * @typedef {object} ConsumerFigures
- * @property {string} name @property {string} type
- * @property {number} processed messages, skipped ones included
- * @property {Record<string, number>} skipped by reason
- * @property {number} errors failed tries, and failures of the source
- * @property {number} retries failed tries of messages that are tried again
- * @property {number} age ms, of the oldest message in work; 0: none, or unknown
- * @property {number} backoff ms before the next try of what fails; 0: nothing fails
- * @property {number | null} lag messages that wait at the source; null: unknown
+ * @property {{clients: number, bytes: number, refused: number}} journal
+ * @property {number} worker_dropped
+ * @property {number} taken_over
+ * @property {Record<string, {written: number, dropped: ByName, queue_bytes: number, failing: boolean}>} sinks
  *
- * A republisher (docs/republish.md). Counts are those since the start of the gateway.
- * @typedef {object} RepublisherFigures
- * @property {string} name
- * @property {number} sent messages, with repeats @property {number} confirmed
- * @property {number} returned by the queue: nobody takes them @property {number} refused by the queue
- * @property {number} dropped by its own full queue
- * @property {number} unreached publications that the primary has dropped: there was no queue process for long, or it did
- *   not read
- * @property {number} abandoned publications that were in queue processes that ended without a word of them: at most so many
- *   are lost
- * @property {number} queued messages without an outcome @property {number} queued_bytes
- * @property {number} age ms, of the oldest of these; 0: none
- * @property {boolean} up whether it is connected
+ * @typedef {{name: string, type: string, processed: number, skipped: ByName, errors: number, retries: number,
+ *   age: number, backoff: number, lag: number | null}} ConsumerFigures
+ * @typedef {{list: ConsumerFigures[], api_errors: ByName}} ConsumersFigures
  *
- * @typedef {{list: ConsumerFigures[], api_errors: Record<string, number>}} ConsumersFigures `api_errors`: of their calls,
- *   by code
+ * @typedef {{name: string, sent: number, confirmed: number, returned: number, refused: number, dropped: number,
+ *   unreached: number, abandoned: number, queued: number, queued_bytes: number, age: number, up: boolean}}
+ *   RepublisherFigures
  */
 
 /**
  * One node, one second.
  * @typedef {object} Snapshot
- * @property {number} version of the schema
- * @property {number} seq from 1, since the start of the gateway
- * @property {number} time unix ms
- * @property {number} interval ms since the previous snapshot
- * @property {number} [collect] ms from the full second until everything was read and merged
+ * @property {number} version
+ * @property {number} seq
+ * @property {number} time
+ * @property {number} interval
+ * @property {number} [collect]
  * @property {NodeFacts} node
  * @property {ProcessSample} primary
  * @property {WorkerView[]} workers by index
@@ -276,9 +198,9 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  * @property {Capacity} capacity
  * @property {GatewayEvent[]} events since the previous snapshot
  * @property {{file: string, bytes: number, max_bytes: number, rotations: number, error: string | null} | null} csv
- * @property {LifecycleFigures | null} lifecycle null: no lifecycle log
- * @property {ConsumersFigures | null} consumers null: no consumers
- * @property {RepublisherFigures[] | null} republishers null: none
+ * @property {LifecycleFigures | null} lifecycle
+ * @property {ConsumersFigures | null} consumers
+ * @property {RepublisherFigures[] | null} republishers
  */
 
 // The stats stream: one JSON text a line, over the gateway's Unix socket and over HTTP (admin). The gateway writes

@@ -1,4 +1,6 @@
-/** @import { Connections, Counts, Flow, TransportCounts } from './schema.js' */
+import { add, emptyCounts } from './merge.js'
+
+/** @import { Connections, Counts, NamedCounter, TransportCounts } from './schema.js' */
 
 /** @param {string | Uint8Array} message @returns {number} bytes */
 export const sizeOf = message => (typeof message === 'string' ? Buffer.byteLength(message) : message.length)
@@ -63,37 +65,6 @@ export class TransportTraffic {
   }
 }
 
-/** Counts by name or code, for events rarer than messages. */
-class Tally {
-  /** @type {Map<string | number, number>} */
-  #counts = new Map()
-
-  /** @param {string | number} name */
-  add(name) {
-    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
-  }
-
-  /** @returns {Record<string, number>} since the last drain */
-  drain() {
-    const counts = Object.fromEntries(this.#counts)
-    this.#counts.clear()
-    return counts
-  }
-}
-
-/**
- * Codes of the protocols end below; beyond, an application may use any number, and each would be a label of a metric.
- */
-const CODES_END = 5000
-
-/** Counts by code. */
-class CodeTally extends Tally {
-  /** @param {number} code */
-  add(code) {
-    super.add(code < CODES_END ? code : 'other')
-  }
-}
-
 class Counter {
   count = 0
 }
@@ -102,22 +73,10 @@ class Counter {
 
 /** Counts of one worker. */
 export class Traffic {
-  publishes = 0
-  /** Subscriptions that requested recovery, by success. */
-  recovered = 0
-  unrecovered = 0
+  /** Since the last drain; a new object after it, so do not keep a reference. */
+  counts = emptyCounts()
   /** Client commands, by index of the method. */
   commands
-  /** Error replies, by code; `other`: 5000 and more. */
-  errors = new CodeTally()
-  /** Closed connections, by code. */
-  closes = new Tally()
-  /** Subscriptions ended by the server, by code. */
-  unsubscribes = new Tally()
-  /** Errors of the server API, by code. */
-  apiErrors = new Tally()
-  /** Clients turned away, by reason. */
-  refusals = new Tally()
   #methods
   /** @type {Map<string, TransportTraffic>} */
   #transports = new Map()
@@ -146,6 +105,12 @@ export class Traffic {
     return counter
   }
 
+  /** @param {NamedCounter} counter @param {string | number} name few: each is a label of a metric */
+  add(counter, name) {
+    const counts = this.counts[counter]
+    counts[name] = (counts[name] ?? 0) + 1
+  }
+
   /** @returns {Connections['by']} connected clients now */
   connections() {
     /** @type {Record<string, Record<string, number>>} */
@@ -159,59 +124,27 @@ export class Traffic {
     return by
   }
 
-  /** @param {Totals} totals @returns {Omit<Counts, 'hooks' | 'batches'>} since the last drain */
-  drain(totals) {
-    /** @type {Counts['transports']} */
-    const transports = {}
-    const into = { messages: 0, bytes: 0 }
-    const out = { messages: 0, bytes: 0 }
+  /** @param {Totals} [totals] @returns {Counts} since the last drain */
+  drain(totals = { accepts: 0, connects: 0, deliveries: 0 }) {
+    const { counts } = this
+    this.counts = emptyCounts()
     for (const [name, traffic] of this.#transports) {
       const flows = traffic.drain()
       if (flows === null) continue
-      transports[name] = flows
-      into.messages += flows.in.messages
-      into.bytes += flows.in.bytes
-      out.messages += flows.out.messages
-      out.bytes += flows.out.bytes
+      counts.transports[name] = flows
+      add(counts.in, flows.in)
+      add(counts.out, flows.out)
     }
     const before = this.#before
     this.#before = totals
-    const { publishes, recovered, unrecovered } = this
-    this.publishes = this.recovered = this.unrecovered = 0
-    return {
-      accepts: totals.accepts - before.accepts,
-      connects: totals.connects - before.connects,
-      in: into,
-      out,
-      transports,
-      publishes,
-      deliveries: totals.deliveries - before.deliveries,
-      commands: this.#drainCommands(),
-      errors: this.errors.drain(),
-      closes: this.closes.drain(),
-      unsubscribes: this.unsubscribes.drain(),
-      recoveries: { recovered, failed: unrecovered },
-      api: this.#drainApi(),
-      api_errors: this.apiErrors.drain(),
-      refusals: this.refusals.drain(),
-    }
-  }
-
-  #drainCommands() {
-    /** @type {Record<string, number>} */
-    const counts = {}
-    for (let i = 0; i < this.#methods.length; i++) {
-      if (this.commands[i] > 0) counts[this.#methods[i]] = this.commands[i]
-    }
+    counts.accepts = totals.accepts - before.accepts
+    counts.connects = totals.connects - before.connects
+    counts.deliveries = totals.deliveries - before.deliveries
+    for (const [i, method] of this.#methods.entries())
+      if (this.commands[i] > 0) counts.commands[method] = this.commands[i]
     this.commands.fill(0)
-    return counts
-  }
-
-  #drainApi() {
-    /** @type {Record<string, number>} */
-    const counts = {}
     for (const [method, counter] of this.#api) {
-      if (counter.count > 0) counts[method] = counter.count
+      if (counter.count > 0) counts.api[method] = counter.count
       counter.count = 0
     }
     return counts

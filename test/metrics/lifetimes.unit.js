@@ -1,5 +1,6 @@
 import t from 'tap'
-import { Lifetimes, TICK_BOUNDS } from '../../src/metrics/lifetimes.js'
+import { Lifetimes } from '../../src/metrics/lifetimes.js'
+import { TICK_BOUNDS } from '../../src/metrics/table.js'
 import { TickHistogram } from '../../src/metrics/tick-histogram.js'
 import { mockSnapshots } from './mock.js'
 

@@ -1,10 +1,10 @@
 // A gateway's snapshots without a gateway: plausible, complete by src/metrics/schema.js, and the same for the same
 // options.
 
-import { BATCH_BOUNDS, noBatchCounts } from '../../src/metrics/batch-stats.js'
-import { DURATION_BOUNDS } from '../../src/metrics/hook-stats.js'
+import { noBatchCounts } from '../../src/metrics/batch-stats.js'
 import { Lifetimes } from '../../src/metrics/lifetimes.js'
 import { SCHEMA_VERSION } from '../../src/metrics/schema.js'
+import { BATCH_BOUNDS, DURATION_BOUNDS } from '../../src/metrics/table.js'
 import { TickHistogram } from '../../src/metrics/tick-histogram.js'
 
 /** @typedef {import('../../src/metrics/schema.js').Snapshot} Snapshot */
@@ -265,6 +265,7 @@ function totalsOf(views, primary) {
       heap_used: sum(s => s.memory.heap_used),
       heap_total: sum(s => s.memory.heap_total),
       external: sum(s => s.memory.external),
+      array_buffers: sum(s => s.memory.array_buffers),
       native: sum(s => s.memory.rss - s.memory.heap_total),
       kernel: connections.open * KERNEL,
     },

@@ -29,9 +29,9 @@ t.test('counts are those since the sample before; names that did not occur are a
   traffic.of('sse').sent(1, 20)
   traffic.of('poll')
   traffic.commands[1] += 2
-  traffic.errors.add(103)
-  traffic.closes.add(1006)
-  traffic.closes.add(1006)
+  traffic.add('errors', 103)
+  traffic.add('closes', 1006)
+  traffic.add('closes', 1006)
   traffic.api('publish').count++
   traffic.api('info')
   const first = sampler.sample()

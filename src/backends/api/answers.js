@@ -26,7 +26,7 @@ const render = ({ code, message }) => `{"code":${code},"message":${JSON.stringif
 export function countError(error, { broker, logger, traffic }) {
   const internal = publicError(error, logger)
   const known = internal === errors.internal && !broker.ready() ? errors.brokerUnavailable : internal
-  traffic.apiErrors.add(known.code)
+  traffic.add('api_errors', known.code)
   return known
 }
 

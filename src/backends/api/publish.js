@@ -71,7 +71,7 @@ export class Publisher {
     const namespace = this.#rules.resolve(channel)
     if (namespace === undefined) return done(errors.unknownChannel, 0, '')
     if (!fitsFormat(payload, namespace.dataFormat)) return done(errors.badRequest, 0, '')
-    this.#traffic.publishes++
+    this.#traffic.counts.publishes++
     const { republish } = namespace
     const route = republish ? republish.route(channel, this.#source) : null
     this.#pubsub.publish(channel, payload.data, this.#options(namespace, payload, params, route), done)

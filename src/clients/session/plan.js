@@ -188,8 +188,8 @@ export class Plan {
     if (this.wasRecovering) {
       const { traffic } = this.session.context
       result.was_recovering = true
-      if (result.recovered) traffic.recovered++
-      else traffic.unrecovered++
+      if (result.recovered) traffic.counts.recoveries.recovered++
+      else traffic.counts.recoveries.failed++
     }
     if (this.grant.data) result.data = this.grant.data
     if (this.kind & Kind.REFRESHED_BY_CLIENT) {

@@ -334,7 +334,7 @@ export class Session {
   unsubscribe(subscription, { code, reason }) {
     const { name } = subscription.channel
     this.removeSubscription(subscription)
-    this.context.traffic.unsubscribes.add(code)
+    this.context.traffic.add('unsubscribes', code)
     this.context.lifecycle?.unsubscribed(this, name, code, reason)
     this.send(this.codec.unsubscribed(name, code, reason))
   }
@@ -398,7 +398,7 @@ export class Session {
     this.state = State.CLOSED
     const { sessions, traffic, timers, broker } = this.context
     if (this.expiry !== null) timers.cancel(this.expiry)
-    traffic.closes.add(code)
+    traffic.add('closes', code)
     this.queue = null
     // Not in `release`: the user may come back before, and would be refused for good.
     if (this.traits & Trait.USER_CLAIMED) broker.control.releaseUser(this.user)

@@ -1,39 +1,13 @@
-// The metrics of a node for Prometheus, at `prometheus.handler_prefix` of every worker. family.js defines a metric
-// family; the tables below hold them; exposition.js writes them as text. A new metric is one row, and one line in
-// docs/metrics.md. May import stats/ and the server's contract. Promises: names and labels of Centrifugo keep their
-// meaning; a slow or hanging worker delays no scrape; scrapes within half a second share a result.
+// The metrics of a node for Prometheus, at `prometheus.handler_prefix` of every worker. families.js has the metrics;
+// exposition.js writes them as text. Promises: names and labels of Centrifugo keep their meaning; a slow or hanging
+// worker delays no scrape; scrapes within half a second share a result.
 
-import { batches } from './batches.js'
-import { centrifugo } from './centrifugo.js'
-import { centrifugoConsumers, consumers } from './consumers.js'
 import { CONTENT_TYPE, expose } from './exposition.js'
-import { centrifugoProxies, hooks } from './hooks.js'
-import { lifecycle } from './lifecycle.js'
-import { machine } from './machine.js'
-import { node as nodeFamilies } from './node.js'
-import { processes } from './processes.js'
-import { republishers } from './republishers.js'
-import { workers as workerFamilies } from './workers.js'
+import { families } from './families.js'
 
 /** @import { Config } from '../../config/options.js' */
 /** @import { Exchange, SocketServer } from '../../clients/server/contract.js' */
 /** @import { Snapshot } from '../schema.js' */
-
-/** All families, in the order of the output. docs/metrics.md lists the same; a test compares both. */
-export const families = Object.freeze([
-  ...centrifugo,
-  ...centrifugoProxies,
-  ...centrifugoConsumers,
-  ...nodeFamilies,
-  ...hooks,
-  ...batches,
-  ...lifecycle,
-  ...consumers,
-  ...republishers,
-  ...workerFamilies,
-  ...processes,
-  ...machine,
-])
 
 /** Time limit for the primary's snapshot, ms. */
 const SNAPSHOT_TIMEOUT_MS = 2000

@@ -20,6 +20,7 @@ const FILES = Object.freeze([
   'pages/demo/page/dom.js',
   'metrics/csv-columns.js',
   'metrics/limits.js',
+  'metrics/table.js',
 ])
 
 const UPLOT = dirname(createRequire(import.meta.url).resolve('uplot'))

@@ -7,7 +7,6 @@ import { LimitedLog } from '../../base/log.js'
 import { ChannelRules } from '../../clients/auth/channel-rules.js'
 import { Call } from '../../clients/transport/calls.js'
 import { derive } from '../../config/derive.js'
-import { noBatchCounts } from '../../metrics/batch-stats.js'
 import { Traffic } from '../../metrics/traffic.js'
 
 /** @import { Logger } from 'pino' */
@@ -123,12 +122,7 @@ export class PrimaryApi {
 
   /** Counts since the last time; null: workers run the calls, and count them. @returns {Counts | null} */
   drainCounts() {
-    if (this.#context === null) return null
-    return {
-      ...this.#context.traffic.drain({ accepts: 0, connects: 0, deliveries: 0 }),
-      hooks: {},
-      batches: noBatchCounts(),
-    }
+    return this.#context === null ? null : this.#context.traffic.drain()
   }
 
   /** Answers the calls under way and refuses later ones. */

@@ -14,7 +14,6 @@ import { newEpoch } from '../../channels/broker/epoch.js'
 import { createBroker, loadEngine } from '../../channels/broker/index.js'
 import { ChannelRules } from '../../clients/auth/channel-rules.js'
 import { Source } from '../../config/republish.js'
-import { noBatchCounts } from '../../metrics/batch-stats.js'
 import { collector } from '../../metrics/heap-trim.js'
 import { ProcessSampler, residentMemory } from '../../metrics/process-sample.js'
 import { Traffic } from '../../metrics/traffic.js'
@@ -97,11 +96,7 @@ async function run(start) {
   const consumers = new Consumers({ config, api, node: node.uid, origin, log, clock: Date.now })
   const sampler = new ProcessSampler({ log: output })
   const sample = () => {
-    const counts = {
-      ...traffic.drain({ accepts: 0, connects: 0, deliveries: 0 }),
-      hooks: {},
-      batches: noBatchCounts(),
-    }
+    const counts = traffic.drain()
     const time = Date.now()
     sendSample({
       time,

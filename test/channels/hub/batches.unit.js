@@ -4,7 +4,8 @@ import t from 'tap'
 import { filterSize } from '../../../src/channels/hub/channel.js'
 import { batchOptions } from '../../../src/channels/hub/window.js'
 import { Filter } from '../../../src/clients/protocol/filter.js'
-import { addBatchCounts, noBatchCounts } from '../../../src/metrics/batch-stats.js'
+import { noBatchCounts } from '../../../src/metrics/batch-stats.js'
+import { add } from '../../../src/metrics/merge.js'
 import { answer, PLAIN, POSITIONED, startHub } from './rig.js'
 
 const EPOCH = 'abcd'
@@ -290,7 +291,7 @@ t.test('conflated publications are counted for a namespace of any name', async t
     rig.publish()
     rig.publish()
     const sum = noBatchCounts()
-    addBatchCounts(sum, JSON.parse(JSON.stringify(rig.stats())))
+    add(sum, JSON.parse(JSON.stringify(rig.stats())))
     t.same(Object.entries(sum.conflated), [[namespace, 1]])
   }
 })

@@ -27,7 +27,7 @@ for (const [name, meanwhile, kinds] of [
         hub: rig.hub,
         rules: { mayReadHistory: () => false },
         config: { client: { recovery_max_publication_limit: 300 } },
-        traffic: { recovered: 0, unrecovered: 0 },
+        traffic: { counts: { recoveries: { recovered: 0, failed: 0 } } },
       },
       addSubscription: subscription => session.joined.set('x', subscription),
     })

@@ -81,7 +81,7 @@ t.test('however many leave at once, none of them counts for client.user_connecti
   /** @type {string[]} */
   const released = []
   const control = { releaseUser: (/** @type {string} */ user) => released.push(user) }
-  const context = { sessions, timers, traffic: { closes: { add: () => {} } }, broker: { control } }
+  const context = { sessions, timers, traffic: { add() {} }, broker: { control } }
   const crowd = Array.from({ length: COUNT }, (_, i) => {
     const session = new Session(
       /** @type {any} */ ({ context }),

@@ -20,7 +20,7 @@ t.test('the end of another command lets no more publications pass', async t => {
     config: { client: { concurrency: 2 }, rpc: { ping: {} }, websocket: { message_size_limit: 65536 } },
     replies: new ReplyBatch(),
     rules: { resolve: () => namespace, checkName: () => true, mayPublish: () => true },
-    traffic: { commands: [], publishes: 0 },
+    traffic: { commands: [], counts: { publishes: 0 } },
     handlers: { rpc: () => ({}) },
     hookCalls: {
       ask(

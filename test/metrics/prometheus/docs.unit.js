@@ -1,47 +1,14 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
-import { families } from '../../../src/metrics/prometheus/index.js'
+import { families } from '../../../src/metrics/prometheus/families.js'
 import { check } from './promql.js'
 
 const page = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8')
 const byName = new Map(families.map(family => [family.name, family]))
 
-/** @returns {string[][]} the rows of all tables */
-function rows() {
-  return page
-    .split('\n')
-    .filter(line => line.startsWith('| `'))
-    .map(line =>
-      line
-        .split('|')
-        .slice(1, -1)
-        .map(cell => cell.trim()),
-    )
-}
-
 /** @param {string} name of a section */
 const section = name => page.split(`\n## ${name}\n`)[1].split('\n## ')[0]
-
-t.test('docs/metrics.md lists every metric as it is, and no other', async t => {
-  const listed = rows().map(([name, type, labels, meaning]) => [
-    name.replaceAll('`', ''),
-    type,
-    labels.replaceAll('`', ''),
-    meaning,
-  ])
-  const there = families.map(({ name, type, labels, help }) => [name, type, labels.join(', '), help])
-  t.same(listed, there)
-})
-
-t.test("docs/metrics.md says which names are Centrifugo's", async t => {
-  const own = section("With Centrifugo's names")
-    .split('\n')
-    .filter(line => line.startsWith('| `'))
-  t.ok(own.length > 0)
-  t.equal(own.length, families.filter(({ name }) => name.startsWith('centrifugo_')).length)
-  for (const line of own) t.match(line, /^\| `centrifugo_/)
-})
 
 t.test('alerts look at metrics and labels that are there, and say what they see', async t => {
   const [, text] = /```yaml\n([\s\S]*?)```/.exec(section('Alerts')) ?? []

@@ -2,7 +2,7 @@ import t from 'tap'
 import { disconnects } from '../../../src/base/errors.js'
 import { Lifetimes } from '../../../src/metrics/lifetimes.js'
 import { expose } from '../../../src/metrics/prometheus/exposition.js'
-import { families } from '../../../src/metrics/prometheus/index.js'
+import { families } from '../../../src/metrics/prometheus/families.js'
 import { TickHistogram } from '../../../src/metrics/tick-histogram.js'
 import { mockSnapshots as snapshots } from '../mock.js'
 import { parse, value } from './exposition.js'
@@ -13,12 +13,12 @@ import { parse, value } from './exposition.js'
  * @param {Snapshot} snapshot
  * @param {object} [facts]
  */
-const scrape = async (snapshot, facts) =>
-  parse(await expose(families, { snapshot, users: null, channels: null, nodes: 1, ...facts }))
+const scrape = (snapshot, facts) =>
+  parse(expose(families, { snapshot, users: null, channels: null, nodes: 1, ...facts }))
 
 t.test('the answer is the text format, with each family once and as it is described', async t => {
   const all = snapshots({ workers: 8, seconds: 20, csv: true })
-  const got = await scrape(all[19], { users: 7, channels: 9 })
+  const got = scrape(all[19], { users: 7, channels: 9 })
   const described = new Map(families.map(family => [family.name, family]))
   t.equal(described.size, families.length, 'names are used once')
   for (const { name, type, help, samples } of got.values()) {
@@ -43,7 +43,7 @@ t.test('names say what they are: of whom, in base units, what only grows', async
 t.test('figures are those of the snapshot', async t => {
   const snapshot = /** @type {Snapshot} */ (snapshots({ workers: 3, seconds: 30, csv: true }).at(-1))
   const { totals, counters, machine, capacity, lifetimes } = snapshot
-  const got = await scrape(snapshot, { users: 12 })
+  const got = scrape(snapshot, { users: 12 })
   /** @type {[name: string, labels: Record<string, string>, expected: number | null | undefined][]} */
   const figures = [
     ['centrifugo_node_num_clients', {}, totals.connections.connected],
@@ -118,7 +118,7 @@ t.test('a long tick is in the buckets of its worker above it, and in no other wo
     lifetimes.addWorker(sample)
   }
   snapshot.lifetimes = lifetimes.read()
-  const got = await scrape(snapshot)
+  const got = scrape(snapshot)
   const within = (/** @type {string} */ worker, /** @type {string} */ le) =>
     value(got, 'halley_event_loop_delay_seconds_bucket', { worker, le })
   t.same(
@@ -141,7 +141,7 @@ t.test('counters never fall, and nothing is counted twice, when a worker dies', 
   /** @type {string[]} */
   const fallen = []
   for (const snapshot of all) {
-    for (const { type, samples } of (await scrape(snapshot)).values()) {
+    for (const { type, samples } of scrape(snapshot).values()) {
       if (type === 'gauge') continue
       for (const { name, labels, value } of samples) {
         const id = name + JSON.stringify(labels)
@@ -151,14 +151,14 @@ t.test('counters never fall, and nothing is counted twice, when a worker dies', 
     }
   }
   t.same(fallen, [])
-  const last = await scrape(all[39])
+  const last = scrape(all[39])
   t.equal(value(last, 'halley_worker_deaths_total', { worker: '1' }), 1)
   t.equal(value(last, 'halley_worker_messages_sent_total'), all[39].counters.out.messages)
 })
 
 t.test('a worker that is down has no figures of now, but is said to be down', async t => {
   const all = snapshots({ workers: 2, seconds: 20, down: 1 })
-  const got = await scrape(all[10])
+  const got = scrape(all[10])
   t.equal(value(got, 'halley_worker_up', { worker: '0' }), 1)
   t.equal(value(got, 'halley_worker_up', { worker: '1' }), 0)
   t.ok(value(got, 'halley_worker_sample_age_seconds', { worker: '1' }) >= 1)
@@ -168,7 +168,7 @@ t.test('a worker that is down has no figures of now, but is said to be down', as
 
 t.test('a silent worker is not up', async t => {
   const all = snapshots({ workers: 2, seconds: 20, silent: 0 })
-  const got = await scrape(all[19])
+  const got = scrape(all[19])
   t.equal(value(got, 'halley_worker_up', { worker: '0' }), 0)
   t.ok(value(got, 'halley_worker_sample_age_seconds', { worker: '0' }) > 1.5)
 })
@@ -176,7 +176,7 @@ t.test('a silent worker is not up', async t => {
 t.test('what is not known is left out', async t => {
   const [snapshot] = snapshots({ seconds: 1, connections: 10, elsewhere: true, engine: 'redis' })
   snapshot.primary.files = { open: null, limit: null }
-  const got = await scrape(snapshot, { nodes: null })
+  const got = scrape(snapshot, { nodes: null })
   for (const name of [
     'centrifugo_node_num_users',
     'centrifugo_node_num_channels',
@@ -197,7 +197,7 @@ t.test('what is not known is left out', async t => {
 
 t.test('with Redis, channels are those that were counted', async t => {
   const [snapshot] = snapshots({ seconds: 1, engine: 'redis' })
-  const got = await scrape(snapshot, { channels: 3, nodes: 2 })
+  const got = scrape(snapshot, { channels: 3, nodes: 2 })
   t.equal(value(got, 'centrifugo_node_num_channels'), 3)
   t.equal(value(got, 'centrifugo_node_num_nodes'), 2)
 })
@@ -205,7 +205,7 @@ t.test('with Redis, channels are those that were counted', async t => {
 t.test('closes of clients are no disconnects by the server', async t => {
   const [snapshot] = snapshots({ seconds: 1 })
   snapshot.counters.closes = { 0: 1, 1000: 2, 1006: 3, [disconnects.noPong.code]: 4, 4321: 5 }
-  const got = await scrape(snapshot)
+  const got = scrape(snapshot)
   const { samples } = /** @type {any} */ (got.get('centrifugo_client_num_server_disconnects'))
   t.same(
     samples.map((/** @type {any} */ { labels, value }) => [labels.code, value]),
@@ -220,7 +220,7 @@ t.test('closes of clients are no disconnects by the server', async t => {
 t.test('names with every kind of character come through', async t => {
   const [snapshot] = snapshots({ seconds: 1 })
   snapshot.node.name = 'a "node"\\with\nlines, {braces} and ünïcode'
-  const got = await scrape(snapshot)
+  const got = scrape(snapshot)
   t.equal(value(got, 'halley_node_info', { name: snapshot.node.name }), 1)
 })
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { families } from '../../../src/metrics/prometheus/index.js'
+import { families } from '../../../src/metrics/prometheus/families.js'
 import { check } from './promql.js'
 
 const board = JSON.parse(readFileSync(new URL('../../../docs/grafana.json', import.meta.url), 'utf8'))

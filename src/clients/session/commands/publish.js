@@ -39,7 +39,7 @@ export function publish(session, id, { channel, data }) {
 function send(session, id, channel, { options, metaTtl, historyOn, republish }, payload, answer) {
   const { broker, traffic } = session.context
   session.publishSent()
-  traffic.publishes++
+  traffic.counts.publishes++
   const { tags, idempotencyKey, version, versionEpoch } = answer
   const withHistory = historyOn && !answer.skipHistory
   broker.pubsub.publish(

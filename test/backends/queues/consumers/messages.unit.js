@@ -85,7 +85,7 @@ t.test('commands', async t => {
     t.same(await runner.run(message(Buffer.from(payload), { method })), { outcome: 'done' }, name)
     t.equal(published.pop()?.data, '{"x": 1.0}', `${name}: bytes stay`)
   }
-  t.equal(traffic.drain({ accepts: 0, connects: 0, deliveries: 0 }).api.publish, good.length)
+  t.equal(traffic.drain().api.publish, good.length)
   t.same(await runner.run(message('{"channels":["a","b"],"data":1}', { method: 'broadcast' })), {
     outcome: 'done',
   })
