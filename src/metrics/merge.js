@@ -61,9 +61,6 @@ export function add(sum, more) {
   return sum
 }
 
-/** @param {Counts} sum is changed @param {Counts} counts @returns {Counts} the sum */
-export const addCounts = (sum, counts) => add(sum, counts)
-
 /** @param {Ticks[]} all @returns {Ticks} */
 function mergeTicks(all) {
   const histogram = new TickHistogram()

@@ -11,7 +11,7 @@
 import { CapacityEstimator } from './capacity.js'
 import { EventLog, History } from './history.js'
 import { Lifetimes } from './lifetimes.js'
-import { addCounts, emptyCounts, mergeTotals } from './merge.js'
+import { add, emptyCounts, mergeTotals } from './merge.js'
 import { NO_OUTPUTS, SCHEMA_VERSION } from './schema.js'
 import { RedisOutage, WorkerState } from './worker-state.js'
 
@@ -269,7 +269,7 @@ export class Monitor {
     const channels = this.#channels()
     const kernel = this.#sockets.read()
     const totals = mergeTotals({ views, fresh, primary, lost: this.lost, channels, kernel })
-    addCounts(this.#counters, totals.counts)
+    add(this.#counters, totals.counts)
     this.lost = []
     this.#warn(totals.counts, machine, fresh)
     this.#checkLogs([primary, ...fresh])
@@ -285,7 +285,7 @@ export class Monitor {
       primary,
       workers: views,
       totals,
-      counters: addCounts(emptyCounts(), this.#counters),
+      counters: add(emptyCounts(), this.#counters),
       lifetimes: this.#lifetimes.read(),
       machine,
       capacity: this.#capacity.measure(primary, processes, machine, kernel),

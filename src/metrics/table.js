@@ -131,9 +131,7 @@ const SNAPSHOT = {
   }),
   'lifecycle.worker_dropped': counter(
     'Events that workers have dropped because the primary did not read them.',
-    {
-      prometheus: 'halley_lifecycle_worker_dropped_total',
-    },
+    { prometheus: 'halley_lifecycle_worker_dropped_total' },
   ),
   'lifecycle.taken_over': counter('Disconnects of dead nodes that this node has logged.', {
     prometheus: 'halley_lifecycle_taken_over_total',
@@ -162,10 +160,7 @@ const SNAPSHOT = {
   }),
   'consumers.list[].skipped.<reason>': counter(
     'Bad messages, which are not tried again, by reason (docs/consumers.md).',
-    {
-      csv: [85, 'consumers_skipped_total'],
-      prometheus: 'halley_consumers_skipped_total',
-    },
+    { csv: [85, 'consumers_skipped_total'], prometheus: 'halley_consumers_skipped_total' },
   ),
   'consumers.list[].errors': counter('Failed tries of messages, and failures of the source.', {
     csv: [86, 'consumers_errors_total'],
@@ -214,9 +209,7 @@ const SNAPSHOT = {
     unit: 'ms',
     prometheus: 'halley_republish_age_seconds',
   }),
-  'republishers[].up': gauge('1 while a republisher is connected.', {
-    prometheus: 'halley_republish_up',
-  }),
+  'republishers[].up': gauge('1 while a republisher is connected.', { prometheus: 'halley_republish_up' }),
 }
 
 /**
@@ -520,9 +513,7 @@ export const COUNTS = {
   'hooks.<hook>.within[]': counter(`Calls that took at most ${list(DURATION_BOUNDS)} ms.`),
   'hooks.<hook>.failures.<reason>': counter(
     'Failed calls of hooks and event proxies, by reason (docs/proxies.md).',
-    {
-      prometheus: 'halley_hook_failures_total',
-    },
+    { prometheus: 'halley_hook_failures_total' },
   ),
   'batches.items': counter('Publications, joins and leaves in all flushes of batched channels.'),
   'batches.within[]': counter(`Flushes with at most ${list(BATCH_BOUNDS)} items.`),

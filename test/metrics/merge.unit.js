@@ -1,5 +1,5 @@
 import t from 'tap'
-import { addCounts, emptyCounts, foldSamples, mergeTotals } from '../../src/metrics/merge.js'
+import { add, emptyCounts, foldSamples, mergeTotals } from '../../src/metrics/merge.js'
 import { TickHistogram } from '../../src/metrics/tick-histogram.js'
 import { mockSnapshots } from './mock.js'
 
@@ -85,7 +85,7 @@ t.test('what a worker told before it ended counts', async t => {
 t.test('adding changes nothing but the sum', async t => {
   const [first, second] = samplesOf(2).map(({ counts }) => counts)
   const before = structuredClone([first, second])
-  const sum = addCounts(addCounts(emptyCounts(), first), second)
+  const sum = add(add(emptyCounts(), first), second)
   t.same([first, second], before)
   t.equal(sum.in.messages, first.in.messages + second.in.messages)
   t.equal(
