@@ -4,13 +4,13 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import WebSocket from 'ws'
+import { figuresOf } from '../fleet/runner/figures.js'
+import { cpuOf } from '../fleet/runner/proc.js'
+import { rounded } from '../fleet/runner/table.js'
 import { parseFlags } from './flags.js'
-import { cpuOf } from './proc.js'
-import { prefixedOutput, rounded } from './report.js'
-import { SCENARIOS } from './scenarios.js'
 import { checkCapacity, post, VariantsRun } from './servers.js'
 
-/** @typedef {import('./servers.js').Server} Server */
+/** @typedef {import('./servers.js').Gateway} Server */
 /** @typedef {typeof DEFAULTS & {json: boolean}} BatchingOptions */
 /** @typedef {Record<string, string | boolean>} Batching options of the namespace */
 
@@ -74,10 +74,16 @@ export class Run extends VariantsRun {
   /** @param {Batching} batching @returns {Promise<Record<string, number>>} */
   async #flow(batching) {
     const { clients, rate, seconds, workers } = this.options
-    const server = await this.spawn({ workers, config: { channel: { without_namespace: batching } } })
-    const deployment = { ...server.endpoints, redis: null, cpu: () => cpuOf(server.pid) }
-    const sizes = { conns: clients, channels: 1, rate, size: SIZE, publishers: 1, seconds, loaders: 0 }
-    return SCENARIOS.big.run(/** @type {any} */ (deployment), sizes, prefixedOutput(this.io, 'batching'))
+    const config = { channel: { without_namespace: batching } }
+    const settings = {
+      n: clients,
+      channels: [CHANNEL],
+      publish_channels: [CHANNEL],
+      publish_rate: rate,
+      publish_size: SIZE,
+    }
+    const { steps } = await this.runScenario('batching', { workers, config }, { settings, seconds })
+    return figuresOf(steps[0])
   }
 
   /** @param {Batching} batching @returns {Promise<Record<string, number>>} */

@@ -4,12 +4,12 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import WebSocket from 'ws'
+import { cpuOf } from '../fleet/runner/proc.js'
+import { rounded, roundedMs } from '../fleet/runner/table.js'
 import { startKafka, withoutKafka } from '../test/kit/servers/kafka.js'
 import { startPostgres, withoutPostgres } from '../test/kit/servers/postgres.js'
 import { startRabbit, withoutRabbit } from '../test/kit/servers/rabbitmq.js'
 import { parseFlags, UsageError } from './flags.js'
-import { cpuOf } from './proc.js'
-import { rounded, roundedMs } from './report.js'
 import { VariantsRun } from './servers.js'
 
 const DEFAULTS = { subscribers: 100, rate: 5000, seconds: 8, single: 300, messages: 50_000, runs: 3 }

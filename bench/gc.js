@@ -2,15 +2,15 @@
 // 20 s, then a share of them leaves at once. There is a run for each set of V8 flags. Each writes a CSV file; a report
 // compares them.
 
-import { mkdir, rm } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { copyFile, mkdir, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { rounded, table } from '../fleet/runner/table.js'
 import { readCsv } from '../src/metrics/csv-reader.js'
 import { writeReport } from '../src/pages/report/index.js'
 import { parseFlags, UsageError } from './flags.js'
-import { Load } from './load.js'
-import { prefixedOutput, rounded, table } from './report.js'
-import { checkCapacity, ServerRun } from './servers.js'
+import { endpointsOf, Load } from './load.js'
+import { checkCapacity, prefixedOutput, ServerRun } from './servers.js'
 
 /**
  * @typedef {object} Variant
@@ -118,21 +118,20 @@ export class Run extends ServerRun {
     try {
       const server = await this.spawn({
         workers,
-        transport: 'uni_http_stream',
-        flags,
+        flags: flags ?? undefined,
         config: {
           client: { ping_interval: `${ping}s`, pong_timeout: `${Math.max(1, ping - 1)}s` },
           gc: { idle, interval: periodic ? `${interval}s` : '0s' },
-          stats: { socket: 'none', csv: { file: resolve(file) } },
         },
       })
       const sizes = { conns, channels: conns, rate: 0, size: 64, publishers: 1, loaders: 1, seconds: hold }
-      const load = new Load(server.endpoints, sizes, show)
+      const load = new Load(endpointsOf(server, 'uni_http_stream'), sizes, show)
       this.ends.push(() => load.stop())
       const connected = await load.connect()
       await this.#wait(hold, `${connected.ready.toLocaleString('en')} clients`, show)
       const left = await load.leave(leave / 100)
       await this.#wait(settle, `${left.toLocaleString('en')} clients have left`, show)
+      await copyFile(join(dirname(server.file), 'gateway.csv'), file)
       const figures = await readFigures(file, hold, settle)
       return {
         clients: connected.ready,

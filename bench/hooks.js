@@ -5,9 +5,9 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import WebSocket from 'ws'
+import { cpuOf } from '../fleet/runner/proc.js'
+import { rounded } from '../fleet/runner/table.js'
 import { parseFlags } from './flags.js'
-import { cpuOf } from './proc.js'
-import { rounded } from './report.js'
 import { VariantsRun } from './servers.js'
 
 /** Source of each variant's hooks module: none, a handler that returns, one that reads `data`, one that replaces it. */
@@ -65,7 +65,7 @@ export class Run extends VariantsRun {
   }
 }
 
-/** @param {import('./servers.js').Server} server @returns {Promise<WebSocket>} connected */
+/** @param {import('./servers.js').Gateway} server @returns {Promise<WebSocket>} connected */
 async function connect(server) {
   const socket = new WebSocket(`${server.url.replace('http', 'ws')}/connection/websocket`, {
     perMessageDeflate: false,

@@ -1,10 +1,10 @@
 // Looks for leaks: sessions over every transport start and end; heap and resident memory of each process must not grow.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { rounded } from '../fleet/runner/table.js'
 import { CHURN_CONFIG, Churn } from './churn.js'
 import { parseFlags, UsageError } from './flags.js'
-import { printResult, rounded } from './report.js'
-import { ServerRun } from './servers.js'
+import { printResult, ServerRun } from './servers.js'
 
 /** @typedef {import('../src/metrics/schema.js').Snapshot} Snapshot */
 
@@ -167,7 +167,7 @@ export class Run extends ServerRun {
     const churn = new Churn({ url: server.url, ws, api: server.api }, { visitors, rate })
     const trends = new MemoryTrends()
     const began = Date.now()
-    for (let passed = 0; server.runs && passed < minutes * 60; passed = (Date.now() - began) / 1000) {
+    for (let passed = 0; !server.hasEnded && passed < minutes * 60; passed = (Date.now() - began) / 1000) {
       await sleep(window * 1000)
       trends.addWindow(
         watcher.received.splice(0).map(({ snapshot }) => snapshot),
@@ -178,7 +178,7 @@ export class Run extends ServerRun {
     }
     const seconds = (Date.now() - began) / 1000
     await churn.stop()
-    if (!server.runs) throw new Error(`the gateway ended after ${Math.round(seconds)} s`)
+    if (server.hasEnded) throw new Error(`the gateway ended after ${Math.round(seconds)} s`)
     progress('')
     const { figures, growing } = trends.result()
     for (const fault of churn.faults) warning(`leak: a session failed: ${fault}`)

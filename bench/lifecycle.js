@@ -5,9 +5,9 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import WebSocket from 'ws'
+import { cpuOf, processTree, rssOf } from '../fleet/runner/proc.js'
+import { rounded } from '../fleet/runner/table.js'
 import { parseFlags } from './flags.js'
-import { cpuOf, processTree, rssOf } from './proc.js'
-import { rounded } from './report.js'
 import { checkCapacity, VariantsRun } from './servers.js'
 
 /** File of the log of each variant; '' = none. */

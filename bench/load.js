@@ -1,19 +1,19 @@
-// The load generator: processes with the drone's engine (fleet/drone/engine), some with clients, one that publishes.
+// The load generator: processes of a drone (fleet/drone), some with clients, one that publishes.
 
 import { fork } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { EngineProcess } from '../fleet/drone/engine-process.js'
+import { cpuOf, openFilesLimit } from '../fleet/runner/proc.js'
 import { addCounters, zeroCounters } from '../fleet/statistics/counters.js'
 import { Distribution } from '../fleet/statistics/distribution.js'
-import { cpuOf, openFilesLimit } from './proc.js'
 
 /**
  * @typedef {import('../fleet/schema.js').Settings} Settings
  * @typedef {{process: EngineProcess, settings: Settings}} Member
  */
 
-const ENGINE = fileURLToPath(new URL('engine.js', import.meta.url))
+const ENGINE = fileURLToPath(new URL('../fleet/drone/main.js', import.meta.url))
 const FLAGS = ['--max-semi-space-size=32', '--expose-gc']
 /** Open files of a process beside its connections. */
 const OWN_FILES = 200
@@ -35,6 +35,18 @@ const PUBLISH_PATIENCE = 60_000
 const LEAD = 300
 
 /**
+ * @typedef {object} Sizes
+ * @property {number} conns clients
+ * @property {number} channels 0: one for each client
+ * @property {number} rate publications per second; 0: as many as are answered
+ * @property {number} size bytes of each payload
+ * @property {number} publishers connections that publish
+ * @property {number} seconds measured
+ * @property {number} loaders processes with clients; 0: as many as open files require
+ * @property {number} [subscriptions] of each client, each to its own channel
+ * @typedef {object} Show output during a run
+ * @property {(text: string) => void} progress current step; the next one replaces it
+ * @property {(text: string) => void} warning a line that stays
  * @typedef {object} Endpoints
  * @property {Target[]} targets clients are distributed over them
  * @property {import('./servers.js').Api[]} apis publishers are distributed over them
@@ -42,6 +54,12 @@ const LEAD = 300
  * @property {string} url
  * @property {string} transport
  */
+
+/** @param {import('./servers.js').Gateway} server @param {string} [transport] @returns {Endpoints} */
+export const endpointsOf = ({ url, api }, transport = 'websocket') => ({
+  targets: [{ url, transport }],
+  apis: [api],
+})
 
 /** @param {number} total @param {number} parts @returns {{first: number, count: number}[]} even shares of `total` */
 const spread = (total, parts) =>
@@ -60,8 +78,8 @@ export class Load {
   #publisher = null
 
   /**
-   * @param {Endpoints} endpoints @param {import('./scenarios.js').Sizes} sizes
-   * @param {import('./scenarios.js').Show} show
+   * @param {Endpoints} endpoints @param {import('./load.js').Sizes} sizes
+   * @param {import('./load.js').Show} show
    */
   constructor(endpoints, sizes, show) {
     this.#endpoints = endpoints
@@ -115,7 +133,7 @@ export class Load {
       subscribe: this.#sizes.subscriptions ? 'later' : 'with',
     }
     const process = new EngineProcess(
-      () => fork(ENGINE, { execArgv: FLAGS, serialization: 'advanced' }),
+      () => fork(ENGINE, ['--engine'], { execArgv: FLAGS, serialization: 'advanced' }),
       launch,
     )
     const member = { process, settings }
@@ -247,14 +265,14 @@ export class Load {
         channels: [],
         publishFrom,
         publish: {
-          via: 'api',
+          via: 'single',
           channels: `ch{0..${this.channels - 1}}`,
           order: 'sequential',
-          rate: rate || Infinity,
+          rate: rate || 1,
+          flat: rate === 0,
           size,
           part: 0,
           parts: 1,
-          single: true,
           lanes,
         },
       }),

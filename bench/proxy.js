@@ -6,12 +6,12 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Agent } from 'undici'
 import WebSocket from 'ws'
+import { cpuOf } from '../fleet/runner/proc.js'
+import { medians, rounded, roundedMs } from '../fleet/runner/table.js'
 import { parseFlags } from './flags.js'
-import { cpuOf } from './proc.js'
-import { medians, printResult, rounded, roundedMs } from './report.js'
-import { checkCapacity, ServerRun } from './servers.js'
+import { checkCapacity, printResult, ServerRun } from './servers.js'
 
-/** @typedef {import('./servers.js').Server} Server */
+/** @typedef {import('./servers.js').Gateway} Server */
 
 const DEFAULTS = { conns: 2000, workers: 1, delay: 5, connections: 128, rounds: 5 }
 /** Publications of the witness, ms between two. */

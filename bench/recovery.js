@@ -3,14 +3,13 @@
 
 import { fork } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startRedis } from '../test/kit/servers/redis.js'
+import { processTree, rssOf } from '../fleet/runner/proc.js'
+import { rounded, roundedMs } from '../fleet/runner/table.js'
 import { parseFlags, UsageError } from './flags.js'
 import { messageFrom } from './messages.js'
-import { processTree, rssOf } from './proc.js'
-import { printResult, rounded, roundedMs } from './report.js'
-import { checkCapacity, post, ServerRun } from './servers.js'
+import { checkCapacity, post, printResult, ServerRun } from './servers.js'
 
-/** @typedef {import('./servers.js').Server} Server */
+/** @typedef {import('./servers.js').Gateway} Server */
 /** @typedef {import('./recovery-clients.js').Totals} Totals */
 
 const RECOVERED_CHANNEL = 'history'
@@ -81,11 +80,7 @@ export class Run extends ServerRun {
 
   async #start() {
     const { publications, queue, workers, engine, driver } = this.options
-    let redis = null
-    if (engine === 'redis') {
-      const own = await startRedis({ teardown: (/** @type {() => void} */ end) => this.ends.push(end) })
-      redis = { address: own.address }
-    }
+    const redis = engine === 'redis' ? { address: await this.startRedis() } : undefined
     const without_namespace = { history_size: publications + 1, history_ttl: '600s', force_recovery: true }
     return await this.spawn({
       workers,

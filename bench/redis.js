@@ -1,12 +1,8 @@
-// The Redis of a benchmark run: starts one or uses a running one, reads its figures, ends the gateways' connections.
+// The Redis of a measurement: its figures, and the end of the gateways' connections.
 
 import { Cluster, Redis } from 'ioredis'
 import { parseTargets } from '../src/channels/broker/redis/address.js'
 import { loadConfig } from '../src/config/load.js'
-import { startRedis } from '../test/kit/servers/redis.js'
-
-/** Name of the gateways' connections in CLIENT LIST. */
-const CLIENT_NAME = 'halley-bench'
 
 /**
  * @param {string} text reply of INFO, of several servers one after another @param {string} name of a field
@@ -37,38 +33,30 @@ function connectionTo({ options, nodes }) {
 
 /** The Redis that the gateways of a run share. Figures are sums over all masters. */
 export class SharedRedis {
-  #addresses
+  #clientName
   /** @type {(Redis | Cluster)[]} */
   #connections
-  #cleanups
   #lastError = ''
 
   /**
-   * @param {string[]} addresses of a running Redis; empty: starts one without persistence
+   * @param {string[]} addresses of a running Redis @param {string} clientName of the gateways' connections
    * @returns {Promise<SharedRedis>} when it answers
    * @throws {Error} when it does not
    */
-  static async open(addresses) {
-    /** @type {(() => Promise<void>)[]} */
-    const cleanups = []
-    const teardown = (/** @type {() => Promise<void>} */ cleanup) => cleanups.push(cleanup)
-    const redis = new SharedRedis(
-      addresses.length > 0 ? addresses : [(await startRedis({ teardown })).address],
-      cleanups,
-    )
+  static async open(addresses, clientName) {
+    const redis = new SharedRedis(addresses, clientName)
     try {
       await redis.cpu()
       return redis
     } catch (error) {
-      await redis.stop()
+      redis.stop()
       throw new Error(`redis does not answer: ${redis.#lastError || error.message}`)
     }
   }
 
-  /** @param {string[]} addresses @param {(() => Promise<void>)[]} cleanups what `stop` calls */
-  constructor(addresses, cleanups) {
-    this.#addresses = addresses
-    this.#cleanups = cleanups
+  /** @param {string[]} addresses @param {string} clientName */
+  constructor(addresses, clientName) {
+    this.#clientName = clientName
     const { config } = loadConfig({ base: { engine: { type: 'redis', redis: { address: addresses } } } })
     this.#connections = parseTargets(config.engine.redis).map(connectionTo)
     for (const connection of this.#connections) {
@@ -76,11 +64,6 @@ export class SharedRedis {
         this.#lastError = message
       })
     }
-  }
-
-  /** Value of `engine.redis` for a gateway. */
-  get config() {
-    return { address: this.#addresses, client_name: CLIENT_NAME }
   }
 
   /** @returns {Promise<Redis[]>} */
@@ -121,16 +104,15 @@ export class SharedRedis {
   async killGatewayConnections() {
     for (const master of await this.#masters()) {
       const lines = String(await master.client('LIST')).split('\n')
-      const gateways = lines.filter(line => line.includes(` name=${CLIENT_NAME} `))
+      const gateways = lines.filter(line => line.includes(` name=${this.#clientName} `))
       await Promise.all(
         gateways.map(line => master.client('KILL', 'ID', /** @type {any} */ (line.match(/^id=(\d+)/))[1])),
       )
     }
   }
 
-  /** Disconnects, and ends the Redis if `open` started it. */
-  async stop() {
+  /** Disconnects. */
+  stop() {
     for (const connection of this.#connections) connection.disconnect()
-    for (const cleanup of this.#cleanups) await cleanup()
   }
 }

@@ -4,10 +4,10 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import WebSocket from 'ws'
+import { cpuOf, descendantRunning } from '../fleet/runner/proc.js'
+import { ratios, rounded, roundedMs } from '../fleet/runner/table.js'
 import { DESTINATIONS } from '../test/backends/queues/republishers/destinations.js'
 import { parseFlags, UsageError, wholeNumber } from './flags.js'
-import { cpuOf, descendantRunning } from './proc.js'
-import { ratios, rounded, roundedMs } from './report.js'
 import { VariantsRun } from './servers.js'
 
 const DEFAULTS = { clients: 200, channels: 100, seconds: 5, runs: 5 }

@@ -1,218 +1,70 @@
-import { spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+// Gateways of the measurements, and what starts and ends them.
+
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { local } from '../fleet/providers/local.js'
+import { GatewayProcess } from '../fleet/runner/gateway-process.js'
+import { RedisProcess } from '../fleet/runner/processes.js'
+import { runScenario } from '../fleet/runner/run.js'
+import { medians, table } from '../fleet/runner/table.js'
+import { capacityOf } from '../fleet/targets/index.js'
 import { UsageError } from './flags.js'
-import { NCHAN_PUBLISH } from './peers/nchan.js'
-import { openFilesLimit, processTree } from './proc.js'
-import { medians, table } from './report.js'
 import { Watcher } from './watcher.js'
 
 /**
- * @typedef {'halley' | 'uws' | 'ws' | import('./peers/index.js').PeerKind} ServerKind
- * @typedef {object} Command
- * @property {string} program
- * @property {string[]} args
- * @typedef {object} Api where to publish
- * @property {string} url
- * @property {string} key
- * @typedef {object} ServerOptions of Halley, except for `env`; controls are one process each with WebSocket clients
- * @property {Record<string, string | undefined>} env
+ * @typedef {GatewayProcess} Gateway
+ * @typedef {GatewayProcess['api']} Api where to publish
+ * @typedef {object} Io
+ * @property {(text: string) => void} print to standard output
+ * @property {(text: string) => void} progress a line that replaces the last one; '' clears it
+ * @property {(text: string) => void} warning a line that stays
+ * @typedef {object} GatewayOptions
  * @property {number} workers
  * @property {string} [driver] default auto
- * @property {string} [transport] of clients, one of TRANSPORTS; default websocket
- * @property {object | null} [redis] `engine.redis`; default null: the embedded engine
+ * @property {object} [redis] `engine.redis`; none: the embedded engine
  * @property {number} [history] publications of each channel kept for recovery; default 0
  * @property {number} [subscriptions] minimum limit of a client; default 1
- * @property {string[] | null} [flags] of Node.js, instead of those of `npm start`
- * @property {Record<string, any>} [config] blocks that extend or override those of a run
+ * @property {string[]} [flags] of Node.js, instead of those of `npm start`
+ * @property {Record<string, any>} [config] blocks that extend or override those of a measurement
  */
 
-const HOST = '127.0.0.1'
-const API_KEY = 'key'
-
-/** Transports of clients of other servers than Halley: see engine.js. @type {Record<string, string>} */
-const TRANSPORTS = {
-  uws: 'uni_bare',
-  ws: 'uni_bare',
-  nchan: 'uni_bare',
-  'socket.io': 'uni_socket_io',
-  centrifuge: 'websocket',
-}
-
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** Open files of a process itself: code, pipes, the publishers' connections. */
-const OWN_FILES = 500
-/** ms for a server to start on a busy machine; an early end is noticed at once. */
-const START_PATIENCE = 120_000
-const STOP_PATIENCE = 15_000
 /** Halley's defaults. */
 const CHANNEL_LIMIT = 128
 const RECOVERY_LIMIT = 300
 
-/** @param {ServerKind} kind @param {number} workers @returns {number} maximum connections on this machine */
-export const capacityOf = (kind, workers) =>
-  (openFilesLimit() - OWN_FILES) * (kind === 'halley' || kind === 'nchan' ? Math.max(1, workers) : 1)
-
-/** @param {number} conns clients of Halley @param {number} workers @throws {UsageError} too many for this machine */
+/** @param {number} conns clients @param {number} workers @throws {UsageError} too many for this machine */
 export function checkCapacity(conns, workers) {
   if (conns > capacityOf('halley', workers))
     throw new UsageError(`the limit of open files leaves ${workers} workers no room for ${conns} clients`)
 }
 
-/** @returns {Promise<number>} */
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, HOST, () => {
-      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-      server.close(() => resolve(port))
-    })
-  })
-}
-
-/** A server in its own process, on a free port. */
-export class Server {
-  #folder
-  #transport
-  #command
-  #env
-  /** @type {import('node:child_process').ChildProcess} */
-  #process = /** @type {any} */ (null)
-  /** @type {Promise<unknown>} */
-  #exited = Promise.resolve()
-
-  /**
-   * Starts one; `answers` resolves when it is ready.
-   * @param {ServerKind} kind @param {ServerOptions} options @returns {Promise<Server>}
-   */
-  static async spawn(kind, options) {
-    const port = await freePort()
-    const folder = await mkdtemp(join(tmpdir(), 'halley-bench-'))
-    const command = await commandOf(kind, folder, port, options)
-    return new Server(kind, port, folder, command, options)
+/**
+ * @param {Omit<GatewayOptions, 'workers' | 'redis' | 'flags'>} options
+ * @returns {Record<string, any>} a configuration with everything that a measurement may need
+ */
+function configOf({ driver = 'auto', history = 0, subscriptions = 1, config: more = {} }) {
+  return {
+    uni_poll: { enabled: true },
+    uni_sse: { enabled: true },
+    uni_http_stream: { enabled: true },
+    channel: {
+      ...(history > 0 && {
+        without_namespace: { history_size: history, history_ttl: '60s', force_recovery: true },
+      }),
+      namespaces: [{ name: 'kept', history_size: 10, history_ttl: '60s' }],
+    },
+    log: { level: 'error' },
+    ...more,
+    http_server: { driver, ...more.http_server },
+    client: {
+      insecure: true,
+      allowed_origins: ['*'],
+      channel_limit: Math.max(CHANNEL_LIMIT, subscriptions),
+      recovery_max_publication_limit: Math.max(RECOVERY_LIMIT, history),
+      ...more.client,
+    },
   }
-
-  /**
-   * @param {ServerKind} kind @param {number} port @param {string} folder for its log
-   * @param {Command} command @param {ServerOptions} options
-   */
-  constructor(kind, port, folder, command, { env, transport = 'websocket' }) {
-    this.#transport = transport
-    this.kind = kind
-    this.port = port
-    this.#folder = folder
-    this.#command = command
-    // HALLEY_... variables would override the file, and the run would differ from its printed configuration.
-    this.#env = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('HALLEY_')))
-    this.#start()
-  }
-
-  #start() {
-    const log = openSync(join(this.#folder, 'log'), 'a')
-    this.#process = spawn(this.#command.program, this.#command.args, {
-      cwd: ROOT,
-      env: this.#env,
-      stdio: ['ignore', log, log],
-    })
-    closeSync(log)
-    this.#exited = new Promise(resolve => this.#process.once('exit', resolve))
-  }
-
-  /** SIGTERM, and a new start on the same port with the same configuration. Resolves when it answers. */
-  async restart() {
-    this.#process.kill('SIGTERM')
-    await this.#exited
-    this.#start()
-    await this.answers()
-  }
-
-  /** @returns {number} */
-  get pid() {
-    return /** @type {number} */ (this.#process.pid)
-  }
-
-  /** Halley's configuration file. */
-  get configFile() {
-    return join(this.#folder, 'config.json')
-  }
-
-  get url() {
-    return `http://${HOST}:${this.port}`
-  }
-
-  /** @returns {import('./load.js').Target} of its clients */
-  get target() {
-    return { url: this.url, transport: TRANSPORTS[this.kind] ?? this.#transport }
-  }
-
-  /** @returns {Api} of its publishers */
-  get api() {
-    return { url: this.kind === 'nchan' ? `${this.url}${NCHAN_PUBLISH}` : this.url, key: API_KEY }
-  }
-
-  /** @returns {import('./load.js').Endpoints} */
-  get endpoints() {
-    return { targets: [this.target], apis: [this.api] }
-  }
-
-  /**
-   * @param {(server: Server) => Promise<boolean>} [ready] whether it answers; without it, `/health` of plain HTTP says so
-   * @returns {Promise<void>} when it answers @throws {Error} with its last log lines
-   */
-  async answers(ready = isHealthy) {
-    const patience = Date.now() + START_PATIENCE
-    while (Date.now() < patience) {
-      if (!this.runs) throw new Error(`${this.kind} ended at once: ${this.#logTail()}`)
-      if (await ready(this)) return
-      await sleep(50)
-    }
-    throw new Error(`${this.kind} does not answer: ${this.#logTail()}`)
-  }
-
-  #logTail() {
-    return readFileSync(join(this.#folder, 'log'), 'utf8').trim().split('\n').slice(-3).join('\n')
-  }
-
-  get runs() {
-    return this.#process.exitCode === null && this.#process.signalCode === null
-  }
-
-  /** SIGKILL for all its processes. Resolves when it has ended. */
-  async kill() {
-    for (const pid of processTree(this.pid)) {
-      try {
-        process.kill(pid, 'SIGKILL')
-      } catch {
-        // A worker that ended with its primary.
-      }
-    }
-    await this.#exited
-    await this.stop()
-  }
-
-  /** Ends it, by force if necessary. */
-  async stop() {
-    if (this.runs) {
-      this.#process.kill('SIGTERM')
-      const force = setTimeout(() => this.#process.kill('SIGKILL'), STOP_PATIENCE)
-      await this.#exited
-      clearTimeout(force)
-    }
-    await rm(this.#folder, { recursive: true, force: true })
-  }
-}
-
-/** @param {Server} server @returns {Promise<boolean>} */
-async function isHealthy({ port }) {
-  const answer = await fetch(`http://${HOST}:${port}/health`).catch(() => null)
-  await answer?.arrayBuffer()
-  return answer?.ok ?? false
 }
 
 /** A program against servers of its own. @template O its options */
@@ -220,30 +72,73 @@ export class ServerRun {
   /** Each ends something that was started. @type {(() => unknown)[]} */
   ends = []
 
-  /** @param {O} options @param {import('./bench.js').Io} io */
+  /** @param {O} options @param {Io} io */
   constructor(options, io) {
     this.options = options
     this.io = io
   }
 
   /**
-   * @param {Omit<ServerOptions, 'env'>} options @param {(server: Server) => Promise<boolean>} [ready] as `answers`
-   * @returns {Promise<Server>} a Halley that answers
+   * @param {GatewayOptions} options
+   * @param {(server: Gateway) => Promise<boolean>} [isReady] whether its workers answer; default: `/health` does
+   * @returns {Promise<Gateway>} that answers
    */
-  async spawn(options, ready) {
-    const server = await Server.spawn('halley', { ...options, env: this.io.env })
+  async spawn({ workers, redis, flags, ...options }, isReady) {
+    const plan = { workers, nodeFlags: flags, config: configOf(options) }
+    const server = await GatewayProcess.start({ plan, out: await this.folder(), redis, isReady })
     this.ends.push(() => server.stop())
-    await server.answers(ready)
     return server
   }
 
-  /** @param {Omit<ServerOptions, 'env'>} options @returns {Promise<{server: Server, watcher: Watcher}>} as `spawn` */
+  /** @param {GatewayOptions} options @returns {Promise<{server: Gateway, watcher: Watcher}>} as `spawn` */
   async spawnWatched(options) {
-    const socket = join(tmpdir(), `halley-bench-${process.pid}.sock`)
-    const server = await this.spawn({ ...options, config: { ...options.config, stats: { socket } } })
-    const watcher = new Watcher(socket)
+    const server = await this.spawn(options)
+    const watcher = new Watcher(server.socket)
     this.ends.push(() => watcher.end())
     return { server, watcher }
+  }
+
+  /**
+   * Runs a scenario of one step with a gateway and drones, as `halley fleet run` does.
+   * @param {string} name @param {GatewayOptions} gateway @param {Partial<import('../fleet/scenarios/contract.js').Step>
+   *   & Pick<import('../fleet/scenarios/contract.js').Step, 'settings' | 'seconds'>} step
+   * @returns {Promise<import('../fleet/runner/result.js').RunResult>} @throws {Error} it did not go to its end
+   */
+  async runScenario(name, { workers, flags, ...gateway }, step) {
+    const abort = new AbortController()
+    this.ends.push(() => abort.abort())
+    const { progress, warning } = this.io
+    const text = `${step.settings.n} connections`
+    const { result, failure } = await runScenario({
+      scenario: {
+        ...{ name, summary: name, source: '', machine: '', load: text, scaled: '', published: [] },
+        plan: () => ({
+          drones: 1,
+          gateway: { workers, nodeFlags: flags, config: configOf(gateway) },
+          steps: [{ name, ramp: 0, settle: 1, ...step }],
+          size: { connections: step.settings.n ?? 0, text },
+          differs: [],
+        }),
+      },
+      scale: 1,
+      out: await this.folder(),
+      provider: local,
+      single: true,
+      signal: abort.signal,
+      progress: line => progress(`${name}: ${line}`),
+      log: () => {},
+    })
+    if (failure !== '') throw new Error(failure)
+    for (const note of result.notes) warning(note)
+    return result
+  }
+
+  /** @returns {Promise<string>} address of a Redis that keeps nothing */
+  async startRedis() {
+    const redis = new RedisProcess(await this.folder(), 'none')
+    this.ends.push(() => redis.stop())
+    await redis.start()
+    return redis.address
   }
 
   /** @returns {Promise<string>} a new folder, removed by `stop` */
@@ -293,63 +188,24 @@ export class VariantsRun extends ServerRun {
 }
 
 /**
- * @param {ServerKind} kind @param {string} folder for its files @param {number} port @param {ServerOptions} options
- * @returns {Promise<Command>} how it is started
+ * Output of one part of a measurement: its name precedes each text.
+ * @param {Io} io @param {string} name @returns {import('./load.js').Show}
  */
-async function commandOf(kind, folder, port, options) {
-  const node = (/** @type {string[]} */ ...args) => ({ program: process.execPath, args })
-  if (kind === 'halley') return node(...(await halleyCommand(folder, port, options)))
-  if (kind === 'uws' || kind === 'ws') return node('bench/controls.js', kind, String(port))
-  const { peerCommand } = await import('./peers/index.js')
-  return peerCommand(kind, { folder, host: HOST, port, key: API_KEY, workers: options.workers })
-}
+export const prefixedOutput = ({ progress, warning }, name) => ({
+  progress: text => progress(`${name}: ${text}`),
+  warning: text => warning(`${name}: ${text}`),
+})
 
 /**
- * @param {string} folder for the configuration
- * @param {number} port @param {ServerOptions} options
- * @returns {Promise<string[]>} arguments of node: those of `npm start`, so that the measured server is the usual one
+ * Prints one result as a table, or as a line of JSON.
+ * @param {Io} io @param {boolean} json
+ * @param {{scenario: string, [field: string]: string | number}} labels of the line @param {string} column of the table
+ * @param {Record<string, number>} result
  */
-async function halleyCommand(
-  folder,
-  port,
-  { workers, driver = 'auto', redis = null, history = 0, subscriptions = 1, flags = null, config: more = {} },
-) {
-  const file = join(folder, 'config.json')
-  const config = {
-    workers,
-    http_server: { address: HOST, port, driver, ...more.http_server },
-    client: {
-      insecure: true,
-      allowed_origins: ['*'],
-      channel_limit: Math.max(CHANNEL_LIMIT, subscriptions),
-      recovery_max_publication_limit: Math.max(RECOVERY_LIMIT, history),
-      ...more.client,
-    },
-    ...(redis && { engine: { type: 'redis', redis } }),
-    http_api: { key: API_KEY },
-    uni_poll: { enabled: true },
-    uni_sse: { enabled: true },
-    uni_http_stream: { enabled: true },
-    channel: {
-      ...(history > 0 && {
-        without_namespace: { history_size: history, history_ttl: '60s', force_recovery: true },
-      }),
-      namespaces: [{ name: 'kept', history_size: 10, history_ttl: '60s' }],
-    },
-    health: { enabled: true },
-    log: { level: 'error' },
-    // Load generators share the processors, and some scenarios ask for more than a worker can do.
-    overload: { max_tick: '0s' },
-    ...Object.fromEntries(
-      Object.entries(more).filter(([block]) => !['client', 'http_server'].includes(block)),
-    ),
-  }
-  await writeFile(file, JSON.stringify(config))
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  const [, ...start] = scripts.start.split(' ')
-  const program = start.findIndex((/** @type {string} */ word) => !word.startsWith('-'))
-  return [...(flags ?? start.slice(0, program)), ...start.slice(program), '-c', file, '--no-dashboard']
-}
+export const printResult = ({ print }, json, labels, column, result) =>
+  print(
+    `${json ? JSON.stringify({ ...labels, ...result }) : table(labels.scenario, [{ name: column, result }])}\n`,
+  )
 
 /**
  * Calls the server API. @param {Api} api @param {string} method @param {string} body JSON

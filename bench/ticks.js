@@ -1,10 +1,10 @@
 // Event-loop delay of workers: with many idle clients, and while all of them disconnect at once.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { rounded } from '../fleet/runner/table.js'
 import { parseFlags } from './flags.js'
-import { Load } from './load.js'
-import { printResult, rounded } from './report.js'
-import { checkCapacity, ServerRun } from './servers.js'
+import { endpointsOf, Load } from './load.js'
+import { checkCapacity, printResult, ServerRun } from './servers.js'
 import { tickMax } from './watcher.js'
 
 /** @typedef {import('./watcher.js').Snapshot} Snapshot */
@@ -61,7 +61,7 @@ export class Run extends ServerRun {
       config: { client },
     })
     const sizes = { conns, channels: 0, rate: 0, size: 64, publishers: 0, loaders: 0, seconds, subscriptions }
-    const load = new Load(server.endpoints, sizes, show)
+    const load = new Load(endpointsOf(server), sizes, show)
     this.ends.push(() => load.stop())
     const { ready, failed } = await load.connect()
     const { subscribed } = await load.subscribe()

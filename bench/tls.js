@@ -9,12 +9,12 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import WebSocket from 'ws'
+import { cpuOf } from '../fleet/runner/proc.js'
+import { rounded } from '../fleet/runner/table.js'
 import { parseFlags } from './flags.js'
-import { cpuOf, memoryOf } from './proc.js'
-import { rounded } from './report.js'
 import { VariantsRun } from './servers.js'
 
-/** @typedef {import('./servers.js').Server} Server */
+/** @typedef {import('./servers.js').Gateway} Server */
 /** @typedef {typeof DEFAULTS & {driver: string, json: boolean}} TlsOptions */
 
 const DEFAULTS = { clients: 2000, publications: 200, runs: 3 }
@@ -61,7 +61,6 @@ export class Run extends VariantsRun {
   async #measure({ driver, encrypted }) {
     const { clients, publications } = this.options
     const folder = await this.folder()
-    const socket = join(folder, 'stats.sock')
     const tls = encrypted ? { enabled: true, ...(await certificate(folder)) } : null
     const open = (/** @type {Server} */ { port }) =>
       connected(`${encrypted ? 'wss' : 'ws'}://127.0.0.1:${port}/connection/websocket`, tls?.cert_pem)
@@ -70,7 +69,7 @@ export class Run extends VariantsRun {
         workers: 1,
         driver,
         // The clients answer no pings.
-        config: { stats: { socket }, client: { ping_interval: '1h' }, ...(tls && { http_server: { tls } }) },
+        config: { client: { ping_interval: '1h' }, ...(tls && { http_server: { tls } }) },
       },
       async server => {
         const socket = await open(server).catch(() => null)
@@ -79,11 +78,11 @@ export class Run extends VariantsRun {
       },
     )
     const first = await crowd(clients, () => open(server))
-    const memory = await settled(server.pid, socket)
+    const memory = await settled(server)
     const cpu = cpuOf(server.pid)
     const second = await crowd(clients, () => open(server))
     const connects = cpuOf(server.pid) - cpu
-    const idle = (await settled(server.pid, socket)) - memory
+    const idle = (await settled(server)) - memory
     const sockets = [...first, ...second]
     // Until V8 has compiled what counts.
     await deliver(sockets, Math.ceil(publications / 5))
@@ -139,14 +138,14 @@ async function crowd(count, open) {
 
 /**
  * Memory after garbage collections, the least of some readings.
- * @param {number} pid of the gateway @param {string} socket its stats socket @returns {Promise<number>} bytes
+ * @param {Server} server @returns {Promise<number>} bytes
  */
-async function settled(pid, socket) {
+async function settled(server) {
   let least = Infinity
   for (let i = 0; i < READINGS; i++) {
-    await collect(socket)
+    await collect(server.socket)
     await sleep(1000)
-    least = Math.min(least, memoryOf(pid))
+    least = Math.min(least, server.memory())
   }
   return least
 }

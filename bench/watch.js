@@ -3,11 +3,11 @@
 
 import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { cpuOf, processTree } from '../fleet/runner/proc.js'
+import { rounded } from '../fleet/runner/table.js'
 import { parseFlags, UsageError } from './flags.js'
-import { Load } from './load.js'
-import { cpuOf, processTree } from './proc.js'
-import { printResult, rounded } from './report.js'
-import { checkCapacity, ServerRun } from './servers.js'
+import { endpointsOf, Load } from './load.js'
+import { checkCapacity, printResult, ServerRun } from './servers.js'
 import { tickMax } from './watcher.js'
 
 /** @typedef {import('./watcher.js').Watcher} Watcher */
@@ -54,7 +54,7 @@ export class Run extends ServerRun {
     const show = { progress: (/** @type {string} */ text) => progress(`watch: ${text}`), warning }
     const { server, watcher } = await this.spawnWatched({ workers })
     const sizes = { conns, channels, rate, size: 200, publishers: 4, loaders: 1, seconds }
-    const load = new Load(server.endpoints, sizes, show)
+    const load = new Load(endpointsOf(server), sizes, show)
     this.ends.push(() => load.stop())
     const { ready } = await load.connect()
     show.progress(`${rate} publishes a second for ${seconds} s`)

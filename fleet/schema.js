@@ -4,8 +4,10 @@
 /**
  * Transport of a drone's connections. Two-way: websocket (Centrifuge JSON), http_stream and sse (with emulation),
  * long_poll (Halley's docs/long-poll.md). One-way: uni_websocket, uni_http_stream, uni_sse.
- * @typedef {'websocket' | 'http_stream' | 'sse' | 'long_poll' | 'uni_websocket' | 'uni_http_stream' | 'uni_sse'}
- *   Transport
+ * Of a run: protobuf (Centrifuge Protobuf over WebSocket, without recovery), and for other servers uni_bare (a
+ * WebSocket that its path subscribes, `/?ch=CHANNEL`) and uni_socket_io.
+ * @typedef {'websocket' | 'http_stream' | 'sse' | 'long_poll' | 'uni_websocket' | 'uni_http_stream' | 'uni_sse' |
+ *   'protobuf' | 'uni_bare' | 'uni_socket_io'} Transport
  */
 
 /**
@@ -33,7 +35,10 @@
  * @property {string[]} publish_channels templates with a range, `s{1..1200000}`; several are shared out among
  *   the publishers, as many publishers and messages to each
  * @property {'random' | 'sequential'} publish_order of the channels
- * @property {'api' | 'client'} publish_via over the server API (`/api/batch`), or as a client's publish commands
+ * @property {'api' | 'single' | 'nchan' | 'client'} publish_via in batches over the server API (`/api/batch`), each
+ *   message in a request of its own (`/api/publish`; nchan's publisher), or as a client's publish commands
+ * @property {boolean} publish_flat the next message as soon as one is confirmed, whatever the rate
+ * @property {number} publish_lanes requests that a publisher has under way at once; 0: 4 batches, or 32 single ones
  * @property {number} publishers maximum drones that publish: the first ones of the fleet
  */
 
@@ -62,7 +67,7 @@
  * @property {number} publishFrom when the publishers of the fleet begin; 0: nobody publishes. A subscription that was
  *   there before misses a message that never came; one that came later cannot know
  * @typedef {object} Publish
- * @property {'api' | 'client'} via
+ * @property {FleetSettings['publish_via']} via
  * @property {string} channels channel template
  * @property {'random' | 'sequential'} order
  * @property {number} rate of this drone
@@ -70,9 +75,8 @@
  * @property {number} part this publisher has the channels whose index mod `parts` is `part`: each channel has one
  *   publisher, and its messages one sequence from 1
  * @property {number} parts
- * @property {boolean} [single] each message is a request of its own (`/api/publish`), from this machine: the
- *   benchmarks' publishers. Their `rate` may be Infinity: the next one as soon as one is answered
- * @property {number} [lanes] requests under way at once
+ * @property {boolean} [flat] see `publish_flat`
+ * @property {number} [lanes] see `publish_lanes`
  */
 
 /**

@@ -153,8 +153,20 @@ export const SETTINGS = Object.freeze([
   {
     name: 'publish_via',
     default: 'api',
-    parse: oneOf(['api', 'client']),
-    doc: 'api: server API, needs --api-key; client: publish commands of a client',
+    parse: oneOf(['api', 'single', 'client']),
+    doc: 'api: batches over the server API, needs --api-key; single: a request per message; client: publish commands',
+  },
+  {
+    name: 'publish_flat',
+    default: false,
+    parse: bool,
+    doc: 'publish the next message as soon as one is confirmed; the rate only switches publishing on',
+  },
+  {
+    name: 'publish_lanes',
+    default: 0,
+    parse: integer(0, 10_000),
+    doc: 'requests that a publisher has under way at once; 0: 4 batches, or 32 single ones',
   },
   { name: 'publishers', default: 1, parse: integer(1, 10_000), doc: 'drones that publish' },
 ])

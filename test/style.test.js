@@ -48,11 +48,17 @@ const COMMAND_LINE = 'bin/main.js'
 /** What the fleet may know of the gateway: what is published, and what has nothing to do with it. */
 const OPEN_TO_FLEET =
   /^(?:fleet\/|node:|src\/(?:metrics\/(?:schema|limits|tick-histogram|csv-\w+)|pages\/web\/format|cli\/(?:args|command)|config\/nearest|base\/(?:terminal-text|version))\.js$|src\/(?:pages\/report|metrics\/doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|panels\/parts)\.js$)/
+/** Servers on the bare libraries, to compare a gateway with. */
+const CONTROLS = 'fleet/targets/controls.js'
 /** What is sent to the drones' machines, where there is nothing else. */
 const IN_DRONE = /^fleet\/(?:drone|link|statistics)\/|^fleet\/channel-template\.js$/
 const OPEN_TO_DRONE =
   /^(?:fleet\/(?:drone|link|statistics)\/|fleet\/channel-template\.js$|node:|src\/(?:metrics\/tick-histogram|base\/(?:terminal-text|version))\.js$)/
-const PACKAGES_OF_FLEET = [['@aws-sdk/client-ec2', 'fleet/providers/ec2']]
+const PACKAGES_OF_FLEET = [
+  ['@aws-sdk/client-ec2', 'fleet/providers/ec2'],
+  ['ws', CONTROLS],
+  ['uWebSockets.js', CONTROLS],
+]
 const FLEET_ROOTS =
   /^fleet\/(?:cli\/|drone\/(?:bootstrap|main)\.js$|controller\/daemon\.js$|runner\/supervisor\.js$)/
 const ROOTS = [
@@ -193,7 +199,8 @@ t.test('drivers are named only where the parts are put together', async t => {
     if (target === 'src/clients/server/uws.js' || target === 'src/clients/server/node.js')
       return file !== 'src/clients/server/index.js'
     if (/^src\/clients\/server\/(?:uws|node)/.test(target)) return !file.startsWith('src/clients/server/')
-    if (target === 'ws' || target === 'uWebSockets.js') return outside('src/clients/server/')
+    if (target === 'ws' || target === 'uWebSockets.js')
+      return outside('src/clients/server/') && file !== CONTROLS
     // A worker knows no engine; the primary keeps the state of the node's own broker.
     if (target === 'src/channels/broker/embedded/host.js') return outside('src/channels/broker/')
     return /^src\/channels\/broker\/\w+\//.test(target) && !file.startsWith('src/channels/broker/')

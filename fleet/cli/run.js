@@ -3,8 +3,11 @@ import { resolve } from 'node:path'
 import { wrap } from '../../src/base/terminal-text.js'
 import { COMMAND } from '../../src/base/version.js'
 import { UsageError } from '../../src/cli/args.js'
+import { didYouMean } from '../../src/config/nearest.js'
 import { PROVIDERS } from '../providers/index.js'
 import { LIMIT_FLAGS } from '../runner/limits.js'
+import { TRANSPORTS } from '../settings.js'
+import { CONTROLS, isControl } from '../targets/index.js'
 import {
   askYesNo,
   fleetCommand,
@@ -24,6 +27,9 @@ import {
 /** ms between two lines of progress when stderr is not a terminal. */
 const PROGRESS_INTERVAL = 5000
 const MAX_SCALE = 100
+const controlLines = Object.entries(CONTROLS)
+  .map(([name, { summary }]) => `      ${name.padEnd(28)}${summary}`)
+  .join('\n')
 const HELP = `Usage: ${COMMAND} fleet run SCENARIO [flags]
 
 Runs a scenario: starts a gateway and drones, measures, writes a report, and stops everything that it started. Most
@@ -37,15 +43,35 @@ scenarios repeat a published run.
       --set NAME=VALUE            setting of all steps (see ${COMMAND} fleet set --help); can be repeated
       --dry-run                   print the plan, and start nothing
 
+      --step NAME[,NAME...]       only these steps: names or numbers, from 1
+      --faults KIND[,KIND...]     only these disturbances of the scenario: kill-worker, cut, ...
+      --rounds N                  have them N times in the measured time
+      --runs N                    repeat the run; figures are medians (default 1; 3 with --against)
+      --json                      a line of JSON for each step of each run, and for medians and ratios
+
 Server:
-      --target URL[,URL...]       load this server instead of starting a gateway; it must speak the Centrifuge protocol.
+      --server SERVER             what is loaded: halley (default), or a control (below)
+      --against SERVER[,...]      run these in turn with it, and print ratios. Can be repeated
+      --target URL[,URL...]       load this server instead of starting one; it must speak the Centrifuge protocol.
                                   Connections are spread over all URLs
       --api-key KEY               API key of the target, for publishing; default: HALLEY_FLEET_API_KEY
       --token-secret KEY          HMAC secret of the target, if connections need tokens (--set user=u{own}); default:
                                   HALLEY_FLEET_TOKEN_SECRET
-      --workers N                 workers of the gateway
-      --redis                     use the Redis engine, with a Redis that the run starts (and, in chaos, stops and
-                                  restarts)
+      --workers N                 workers of each gateway
+      --engine ENGINE             memory (default) or redis, with a Redis that the run starts (and, in chaos, stops and
+                                  kills)
+      --redis                     the same as --engine redis
+      --redis-address ADDRESS     a running Redis, as in engine.redis.address; several times: shards
+      --nodes N                   gateways that share the Redis; connections and publishers are spread over them
+      --driver DRIVER             socket server of the gateway: auto (default), uws or node
+      --transport TRANSPORT       of the connections: ${TRANSPORTS.join(', ')},
+                                  protobuf (over WebSocket)
+      --history                   all channels keep 10 publications for 60 s, and all subscriptions recover
+
+Controls get the same load: single requests for publishing, WebSocket, no history.
+${controlLines}
+      embedded                    one gateway with the memory engine and as many workers as all --nodes
+      "cmd: PROGRAM {port} {key}" any server that speaks the Centrifuge protocol
 
 Drones:
       --provider NAME             local (default) or ec2
@@ -70,7 +96,8 @@ Limits (exit status 1 if one is broken):
 Examples:
   ${COMMAND} fleet run comet-million --scale 0.01
   ${COMMAND} fleet run fan-100 --scale 0.05 --max-p99 200ms --no-loss
-  ${COMMAND} fleet run chaos --redis --scale 0.1 --no-loss
+  ${COMMAND} fleet run fan-100 --step 1 --set n=5000 --seconds 10 --against uws,ws
+  ${COMMAND} fleet run chaos --redis --nodes 2 --scale 0.1 --no-loss
   ${COMMAND} fleet run one-to-one --scale 0.001 --target http://10.0.0.5:8000 --api-key KEY
 `
 
@@ -86,7 +113,20 @@ const FLAGS = {
   'api-key': { type: 'string' },
   'token-secret': { type: 'string' },
   workers: { type: 'string' },
+  step: { type: 'string' },
+  faults: { type: 'string' },
+  rounds: { type: 'string' },
+  runs: { type: 'string' },
+  json: { type: 'boolean' },
+  server: { type: 'string' },
+  against: { type: 'string', multiple: true },
+  engine: { type: 'string' },
   redis: { type: 'boolean' },
+  'redis-address': { type: 'string', multiple: true },
+  nodes: { type: 'string' },
+  driver: { type: 'string' },
+  transport: { type: 'string' },
+  history: { type: 'boolean' },
   provider: { type: 'string' },
   drones: { type: 'string' },
   bind: { type: 'string' },
@@ -158,6 +198,49 @@ function targetOf(text) {
 const countOf = (flags, name) =>
   flags[name] === undefined ? undefined : parseCount(flags[name], `--${name}`)
 
+/**
+ * @param {Record<string, any>} flags @param {string} name @param {readonly string[]} known
+ * @returns {string | undefined} @throws {UsageError}
+ */
+function wordOf(flags, name, known) {
+  const value = flags[name]
+  if (value !== undefined && !known.includes(value))
+    throw new UsageError(`--${name}: "${value}" is not one of ${known.join(', ')}`)
+  return value
+}
+
+/** @param {string | undefined} text @returns {string[] | undefined} */
+const listOf = text => text?.split(',').filter(Boolean)
+
+/**
+ * @param {Record<string, any>} flags
+ * @returns {string[]} the loaded server, and those that it is compared with @throws {UsageError}
+ */
+function serversOf({ server = 'halley', against = [], target }) {
+  const others = against.flatMap((/** @type {string} */ text) =>
+    text.startsWith('cmd:') ? [text] : listOf(text),
+  )
+  const servers = [server, ...others]
+  for (const name of servers) {
+    if (isControl(name) || ['halley', 'embedded'].includes(name)) continue
+    const known = ['halley', 'embedded', ...Object.keys(CONTROLS)]
+    throw new UsageError(
+      `unknown server "${name}"${didYouMean(name, known)}: use ${known.join(', ')} or "cmd: ..."`,
+    )
+  }
+  if (target !== undefined && (others.length > 0 || server !== 'halley'))
+    throw new UsageError('--target cannot be combined with --server or --against')
+  return servers
+}
+
+/** @param {Record<string, any>} flags @returns {boolean} whether the engine is Redis @throws {UsageError} */
+function usesRedis(flags) {
+  const engine = wordOf(flags, 'engine', ['memory', 'redis'])
+  const redis = engine === 'redis' || flags.redis === true || flags['redis-address'] !== undefined
+  if (redis && engine === 'memory') throw new UsageError('--redis cannot be combined with --engine memory')
+  return redis
+}
+
 /** @param {string} name @throws {UsageError} */
 async function scenarioOf(name) {
   const { findScenario, UnknownScenarioError } = await import('../scenarios/index.js')
@@ -175,13 +258,25 @@ async function parseOptions({ env, cwd }, flags) {
   if (name === undefined) throw new UsageError('no scenario given (--list shows all)')
   const scenario = await scenarioOf(name)
   const providerName = flags.provider ?? 'local'
+  const servers = serversOf(flags)
   const time = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-')
   return {
     scenario,
     scale: scaleOf(flags.scale),
     out: resolve(cwd, flags.out ?? `fleet-runs/${name}-${time}`),
     target: targetOf(flags.target),
-    redis: flags.redis === true,
+    redis: usesRedis(flags),
+    redisAddresses: flags['redis-address'],
+    nodes: countOf(flags, 'nodes'),
+    driver: wordOf(flags, 'driver', ['auto', 'uws', 'node']),
+    transport: /** @type {any} */ (wordOf(flags, 'transport', [...TRANSPORTS, 'protobuf'])),
+    history: flags.history === true,
+    servers,
+    runs: countOf(flags, 'runs') ?? (servers.length > 1 ? 3 : 1),
+    steps: listOf(flags.step),
+    faults: listOf(flags.faults),
+    rounds: countOf(flags, 'rounds'),
+    json: flags.json === true,
     drones: countOf(flags, 'drones'),
     workers: countOf(flags, 'workers'),
     seconds: flags.seconds === undefined ? undefined : Math.max(1, parseSeconds(flags.seconds, '--seconds')),
@@ -202,7 +297,6 @@ const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
 /** @param {Io} io @param {Options} options @param {boolean} yes @param {Progress} progress */
 async function run(io, options, yes, progress) {
-  const { runScenario } = await import('../runner/run.js')
   const abort = new AbortController()
   const onSignal = (/** @type {NodeJS.Signals} */ signal) => {
     // A second signal ends at once; without the runner, the processes that it started end by themselves.
@@ -213,26 +307,80 @@ async function run(io, options, yes, progress) {
   for (const signal of SIGNALS) process.on(signal, onSignal)
   let shownAt = 0
   try {
-    const { result, failure } = await runScenario({
+    const run = {
       ...options,
       signal: abort.signal,
-      log: text => progress.line(text),
-      progress(text) {
+      log: (/** @type {string} */ text) => progress.line(text),
+      progress(/** @type {string} */ text) {
         if (!process.stderr.isTTY && Date.now() - shownAt < PROGRESS_INTERVAL) return
         shownAt = Date.now()
         progress.show(text)
       },
-      confirm: plan => confirmCost(plan, yes, progress),
-    })
-    progress.clear()
-    return await conclude(io, result, failure, options.out)
+      confirm: (/** @type {import('../providers/contract.js').LaunchPlan} */ plan) =>
+        confirmCost(plan, yes, progress),
+    }
+    return await (options.servers.length * options.runs > 1
+      ? runMany(io, run, progress)
+      : runOnce(io, run, progress))
   } finally {
     for (const signal of SIGNALS) process.off(signal, onSignal)
   }
 }
 
+/** @typedef {Options & Pick<import('../runner/run.js').RunOptions, 'signal' | 'log' | 'progress'>} Started */
+
+/** @param {Io} io @param {Started} options @param {Progress} progress @returns {Promise<number>} exit status */
+async function runOnce(io, options, progress) {
+  const { runScenario } = await import('../runner/run.js')
+  const [server] = options.servers
+  const { result, failure } = await runScenario({ ...options, server })
+  progress.clear()
+  if (options.json) await jsonLines(io, server, 1, result)
+  return await conclude(io, result, failure, options.json ? '' : options.out)
+}
+
+/** @param {Io} io @param {Started} options @param {Progress} progress @returns {Promise<number>} exit status */
+async function runMany(io, options, progress) {
+  const { compare, comparisonText, runSeries, writeSeries } = await import('../runner/series.js')
+  const { servers, runs, scenario, out, json } = options
+  let code = 0
+  let waiting = Promise.resolve()
+  const made = await runSeries(options, servers, runs, ({ server, run, result, failure }) => {
+    progress.clear()
+    waiting = waiting.then(async () => {
+      if (json) await jsonLines(io, server, run, result)
+      code = Math.max(code, await conclude(io, result, failure, ''))
+    })
+  })
+  await waiting
+  progress.clear()
+  const comparisons = compare(made)
+  await writeSeries(out, scenario.name, made, comparisons)
+  if (json)
+    for (const { step, medians, ratios, runs: count } of comparisons) {
+      for (const { name: server, result } of medians)
+        io.stdout(
+          `${JSON.stringify({ scenario: scenario.name, server, step, median_of: count, ...result })}\n`,
+        )
+      for (const { name, result } of ratios)
+        io.stdout(
+          `${JSON.stringify({ scenario: scenario.name, server: servers[0], step, ratio_to: name.slice('ratio to '.length), ...result })}\n`,
+        )
+    }
+  else io.stdout(`${comparisonText(scenario.name, comparisons)}\n${out}/report.html\n${out}/table.md\n`)
+  return made.length < servers.length * runs ? 1 : code
+}
+
+/** @param {Io} io @param {string} server @param {number} run @param {import('../runner/result.js').RunResult} result */
+async function jsonLines({ stdout }, server, run, { scenario, steps }) {
+  const { figuresOf } = await import('../runner/figures.js')
+  for (const step of steps)
+    stdout(`${JSON.stringify({ scenario, server, run, step: step.name, ...figuresOf(step) })}\n`)
+}
+
 /**
- * @param {Io} io @param {import('../runner/result.js').RunResult} result @param {string} failure @param {string} out
+ * @param {Io} io @param {import('../runner/result.js').RunResult} result @param {string} failure
+ * @param {string} out folder of the report; '': nothing is printed to standard output
  * @returns {Promise<number>} exit status
  */
 async function conclude({ stdout, stderr }, result, failure, out) {
@@ -240,10 +388,12 @@ async function conclude({ stdout, stderr }, result, failure, out) {
   const { verdictOf } = await import('../runner/summary.js')
   const { title, lines } = verdictOf(result)
   const broken = result.limits.filter(limit => limit.broken)
-  for (const limit of result.limits) stdout(`${limit.broken ? 'broken' : 'holds '}  ${limitText(limit)}\n`)
-  // Lines about limits begin with their flags; they are printed above.
-  stdout(`${title}. ${lines.filter(line => !line.startsWith('--')).join(' ')}\n`)
-  stdout(`${out}/report.html\n`)
+  if (out !== '') {
+    for (const limit of result.limits) stdout(`${limit.broken ? 'broken' : 'holds '}  ${limitText(limit)}\n`)
+    // Lines about limits begin with their flags; they are printed above.
+    stdout(`${title}. ${lines.filter(line => !line.startsWith('--')).join(' ')}\n`)
+    stdout(`${out}/report.html\n`)
+  }
   if (failure !== '') stderr(`halley: ${failure}\n`)
   if (broken.length > 0)
     stderr(`halley: ${broken.length === 1 ? 'a limit is' : `${broken.length} limits are`} broken\n`)
@@ -253,9 +403,12 @@ async function conclude({ stdout, stderr }, result, failure, out) {
 /** @param {Io} io @param {Options} options */
 async function dryRun({ stdout }, options) {
   const { dryLaunch, planLines, planRun } = await import('../runner/plan.js')
-  const plan = await planRun({ ...options, local: options.providerName === 'local' })
+  const server = options.servers[0]
+  const plan = await planRun({ ...options, server, local: options.providerName === 'local' })
   const launch = await dryLaunch(plan, options)
-  stdout(`${[...planLines(options.scenario, plan, options), ...launch, 'nothing was started'].join('\n')}\n`)
+  stdout(
+    `${[...planLines(options.scenario, plan, { ...options, server }), ...launch, 'nothing was started'].join('\n')}\n`,
+  )
 }
 
 /** @param {import('../providers/contract.js').LaunchPlan} plan @param {boolean} yes @param {Progress} progress */

@@ -129,13 +129,12 @@ function serveEngine(launch, send, collect, end) {
 /**
  * Turns a forked process into an engine process.
  * @param {NodeJS.Process} own
- * @param {Partial<ConstructorParameters<typeof Engine>[0]>} [more] options that cannot be serialized
  */
-export function runEngine(own, more = {}) {
+export function runEngine(own) {
   const end = () => own.exit()
   const send = (/** @type {object} */ message, then = () => {}) => own.send?.(message, then)
   own.once('message', (/** @type {any} */ launch) => {
-    const serve = serveEngine({ ...launch, ...more }, send, () => globalThis.gc?.(), end)
+    const serve = serveEngine(launch, send, () => globalThis.gc?.(), end)
     own.on('message', message => serve(/** @type {any} */ (message)))
   })
   // Nothing may load a target without the parent.

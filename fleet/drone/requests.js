@@ -6,14 +6,21 @@ import { Dialer } from './transport/dialer.js'
 
 const texts = listOf(text())
 
+/** @param {import('../link/shape.js').Shape} each @returns {import('../link/shape.js').Shape} */
+const optional = each => (value, field) => {
+  if (value !== undefined) each(value, field)
+}
+
 const publish = object({
-  via: oneOf('api', 'client'),
+  via: oneOf('api', 'single', 'nchan', 'client'),
   channels: text(1000, 1),
   order: oneOf('random', 'sequential'),
   rate: number(),
   size: whole(0, 1e6),
   part: whole(),
   parts: whole(1),
+  flat: optional(flag),
+  lanes: optional(whole(0, 10_000)),
 })
 
 /** @type {Record<string, import('../link/shape.js').Shape>} */

@@ -7,19 +7,20 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { replaceFile } from '../files.js'
-import { freePort, SupervisedProcess } from './processes.js'
+import { isHealthy, messageOf, ServerProcess, startServer } from './processes.js'
 import { RunError } from './target.js'
 
 /** @typedef {import('../scenarios/contract.js').GatewayPlan} GatewayPlan */
 
+/** Of all gateways that this process starts: publishers have one key for all nodes. */
+const API_KEY = randomBytes(16).toString('hex')
 const HALLEY = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 /** Those of `npm start`; reasons in docs/gc.md. */
 const NODE_FLAGS = Object.freeze(['--expose-gc', '--max-semi-space-size=2'])
-/** ms for a gateway to start, and to end with many connections. */
+/** ms for a gateway to start again, and to end with many connections. */
 const START_TIMEOUT = 60_000
 const STOP_TIMEOUT = 30_000
 const PAUSE = 100
-const TRIES = 3
 /** ms for the primary to replace a worker that stands still; then it goes on. */
 const FROZEN = 15_000
 /** ms for a worker to listen after another one was killed. */
@@ -36,15 +37,12 @@ const WARNING = /^[^{]|"level":(?:[456]0|"(?:warn|error|fatal)")/
  * The gateway of a run: `halley serve` on a free loopback port. Its configuration, log and CSV file are in the run's
  * folder.
  */
-export class GatewayProcess {
-  url = ''
-  apiKey = randomBytes(16).toString('hex')
-  /** @type {SupervisedProcess} */
-  #process
-  #command
+export class GatewayProcess extends ServerProcess {
+  /** Path of its configuration file. */
+  file
+  /** Path of its stats socket. */
+  socket
   #folder
-  #file
-  #socket
   /** `restart` is under way: a process may end. */
   #isExpected = false
   /** @type {(how: {code: number | null, signal: string | null}) => void} */
@@ -63,77 +61,57 @@ export class GatewayProcess {
   #areUp = false
 
   /**
-   * @param {ConstructorParameters<typeof SupervisedProcess>[0]} command @param {string} folder for its socket
-   * @param {string} file configuration
+   * @param {ConstructorParameters<typeof ServerProcess>[0] & {folder: string, file: string, hasMemoryEngine: boolean}}
+   *   options `folder`: for its socket; `file`: its configuration
    */
-  constructor(command, folder, file) {
-    this.#command = command
+  constructor({ folder, file, hasMemoryEngine, ...options }) {
+    super(options)
+    this.hasMemoryEngine = hasMemoryEngine
     this.#folder = folder
-    this.#file = file
-    this.#socket = join(folder, 's')
-    this.#process = this.#spawn()
+    this.file = file
+    this.socket = join(folder, 's')
+    this.#observe()
   }
 
-  #spawn() {
-    const child = new SupervisedProcess(this.#command)
-    child.ended.then(how => {
+  #observe() {
+    this.process.ended.then(how => {
       if (!this.#isExpected && !how.asked) this.#onLost(how)
     })
-    return child
   }
 
   /**
    * @param {object} options @param {GatewayPlan} options.plan
    * @param {string} options.out folder
-   * @param {string} [options.redis] address of the Redis that is its engine
+   * @param {string} [options.name] of its files in the folder
+   * @param {object} [options.redis] `engine.redis`; none: the memory engine
+   * @param {(gateway: GatewayProcess) => Promise<boolean>} [options.isReady] whether its workers answer; default:
+   *   `/health` does
    * @returns {Promise<GatewayProcess>} that answers
    * @throws {RunError} with what its log says
    */
-  static async start({ plan, out, redis }) {
-    for (let attempt = 1; ; attempt++) {
+  static start({ plan, out, name = 'gateway', redis, isReady = isHealthy }) {
+    return startServer(async port => {
+      const apiKey = API_KEY
       const folder = await mkdtemp(join(tmpdir(), 'halley-run-'))
-      const port = await freePort()
-      const apiKey = randomBytes(16).toString('hex')
-      const config = configOf({ plan, out, redis, port, apiKey, folder })
-      const file = join(out, 'gateway.json')
+      const csv = join(out, `${name}.csv`)
+      const file = join(out, `${name}.json`)
+      const config = configOf({ plan, csv, redis, port, apiKey, folder })
       await writeFile(file, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 })
-      const command = {
-        log: join(out, 'gateway.log'),
-        command: process.execPath,
-        args: [...(plan.nodeFlags ?? NODE_FLAGS), HALLEY, 'serve', '-c', file, '--no-dashboard'],
-        stopTimeout: STOP_TIMEOUT,
-      }
-      const gateway = new GatewayProcess(command, folder, file)
-      gateway.url = `http://127.0.0.1:${port}`
-      gateway.apiKey = apiKey
-      try {
-        await gateway.#comeUp()
-        return gateway
-      } catch (error) {
-        await gateway.stop()
-        // Another process took the port in between.
-        if (attempt >= TRIES || !/EADDRINUSE|in use/.test(error.message)) throw error
-      }
-    }
-  }
-
-  async #comeUp() {
-    await this.#process.started
-    const end = Date.now() + START_TIMEOUT
-    while (!(await this.#isHealthy()) || !(await this.#follow())) {
-      if (this.#process.hasEnded || Date.now() > end) {
-        const last = (await this.#process.lastLines()).map(messageOf).slice(-2).join('; ')
-        throw new RunError(`the gateway did not start: ${last || 'its log is empty'}`)
-      }
-      await sleep(PAUSE)
-    }
-  }
-
-  /** @returns {Promise<boolean>} whether a worker answers */
-  async #isHealthy() {
-    const answer = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(5000) }).catch(() => null)
-    await answer?.body?.cancel()
-    return answer?.ok ?? false
+      return new GatewayProcess({
+        name: 'gateway',
+        port,
+        apiKey,
+        folder,
+        file,
+        hasMemoryEngine: redis === undefined,
+        log: join(out, `${name}.log`),
+        command: {
+          command: process.execPath,
+          args: [...(plan.nodeFlags ?? NODE_FLAGS), HALLEY, 'serve', '-c', file, '--no-dashboard'],
+        },
+        isReady: async gateway => (await isReady(gateway)) && (await gateway.#follow()),
+      })
+    })
   }
 
   /**
@@ -142,7 +120,7 @@ export class GatewayProcess {
    */
   #follow() {
     return new Promise(resolve => {
-      const socket = connect(this.#socket)
+      const socket = connect(this.socket)
       this.#watch = socket
       const lines = createInterface({ input: socket })
       // The readline interface re-emits the errors of its input.
@@ -161,10 +139,6 @@ export class GatewayProcess {
         resolve(true)
       })
     })
-  }
-
-  get pid() {
-    return this.#process.pid
   }
 
   /**
@@ -231,7 +205,7 @@ export class GatewayProcess {
 
   /** @returns {Promise<boolean>} whether a rolling restart has begun, by the log, and has not ended */
   async #isRestarting() {
-    const last = (await this.#process.lastLines()).map(messageOf).findLast(text => RESTART_STATE.test(text))
+    const last = (await this.process.lastLines()).map(messageOf).findLast(text => RESTART_STATE.test(text))
     return last === RESTART_BEGINS
   }
 
@@ -242,10 +216,10 @@ export class GatewayProcess {
 
   /** A reload of a changed key that takes new workers. @returns {Promise<number>} s */
   async reload() {
-    const config = JSON.parse(await readFile(this.#file, 'utf8'))
+    const config = JSON.parse(await readFile(this.file, 'utf8'))
     const { message_size_limit = 65_536 } = config.websocket ?? {}
     config.websocket = { ...config.websocket, message_size_limit: message_size_limit + 1 }
-    await replaceFile(this.#file, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 })
+    await replaceFile(this.file, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 })
     return await this.#replaceWorkers('SIGHUP')
   }
 
@@ -266,7 +240,7 @@ export class GatewayProcess {
    * @throws {RunError} it does not start, or did not end
    */
   async restart(name) {
-    const old = this.#process
+    const old = this.process
     const began = Date.now()
     this.#isExpected = true
     this.#watch?.destroy()
@@ -285,11 +259,12 @@ export class GatewayProcess {
   /** @param {number} until Unix ms */
   async #startAgain(until) {
     for (;;) {
-      this.#process = this.#spawn()
+      this.process = this.spawn()
+      this.#observe()
       try {
-        return await this.#comeUp()
+        return await this.comeUp()
       } catch (error) {
-        await this.#process.stop()
+        await this.process.stop()
         // Workers of a killed primary hold the port for a moment.
         if (Date.now() > until || !/EADDRINUSE|in use/.test(error.message)) throw error
         await sleep(PAUSE)
@@ -299,15 +274,15 @@ export class GatewayProcess {
 
   /** @returns {Promise<string>} its last warning; '': none */
   async lastWarning() {
-    const warnings = (await this.#process.lastLines()).filter(line => WARNING.test(line))
+    const warnings = (await this.process.lastLines()).filter(line => WARNING.test(line))
     return warnings.map(messageOf).at(-1) ?? ''
   }
 
-  /** @returns {Promise<void>} when it has ended */
+  /** @override @returns {Promise<void>} when it has ended */
   async stop() {
     this.#thaw()
     this.#watch?.destroy()
-    await this.#process.stop()
+    await super.stop()
     await rm(this.#folder, { recursive: true, force: true })
   }
 }
@@ -340,27 +315,24 @@ async function inTime(work, ms, fault) {
 }
 
 /**
- * @param {{plan: GatewayPlan, out: string, redis?: string, port: number, apiKey: string, folder: string}} options
+ * @param {{plan: GatewayPlan, csv: string, redis?: object, port: number, apiKey: string, folder: string}} options
  * @returns {any} a configuration file
  */
-function configOf({ plan, out, redis, port, apiKey, folder }) {
+function configOf({ plan, csv, redis, port, apiKey, folder }) {
+  const { http_server, stats, ...config } = /** @type {any} */ (plan.config)
   const memory = plan.snapshot ? { memory: { snapshot_file: join(folder, 'snapshot') } } : {}
   return {
-    ...plan.config,
-    workers: plan.workers,
-    http_server: { .../** @type {any} */ (plan.config).http_server, address: '127.0.0.1', port },
-    http_api: { key: apiKey },
-    health: { enabled: true },
     // Local drones share the processors: the run measures what the gateway does, not whom it refuses.
     overload: { max_tick: '0s' },
-    stats: { socket: join(folder, 's'), csv: { file: join(out, 'gateway.csv') } },
-    engine:
-      redis === undefined ? { type: 'memory', ...memory } : { type: 'redis', redis: { address: redis } },
+    health: { enabled: true },
+    ...config,
+    workers: plan.workers,
+    http_server: { ...http_server, address: '127.0.0.1', port },
+    http_api: { key: apiKey },
+    stats: { ...stats, socket: join(folder, 's'), csv: { file: csv } },
+    engine: redis === undefined ? { type: 'memory', ...memory } : { type: 'redis', redis },
   }
 }
-
-/** @param {string} line of the log @returns {string} its message */
-const messageOf = line => String(parse(line)?.msg ?? line)
 
 /** @param {string} line @returns {any} null: incomplete, because the gateway was killed while it wrote */
 function parse(line) {

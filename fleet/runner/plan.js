@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { Fleet } from '../controller/fleet.js'
 import { allowedTargets } from '../controller/launch.js'
 import { loopbackAddresses, SOURCE_PORTS } from '../scenarios/sizing.js'
+import { controlOf, isControl } from '../targets/index.js'
 import { isLoopback, RunError } from './target.js'
 
 /** @typedef {import('../scenarios/contract.js').Scenario} Scenario */
@@ -14,25 +15,36 @@ import { isLoopback, RunError } from './target.js'
 /** @typedef {import('./run.js').RunOptions} RunOptions */
 
 /**
- * @typedef {Pick<RunOptions, 'scenario' | 'scale' | 'drones' | 'workers' | 'seconds'> & Required<Pick<RunOptions,
- *   'target' | 'redis' | 'overrides'>> & {local: boolean}} PlanRequest `local`: drones run on this machine
+ * @typedef {Pick<RunOptions, 'scenario' | 'scale' | 'drones' | 'workers' | 'seconds' | 'steps' | 'faults' | 'rounds' | 'server' |
+ *   'nodes' | 'driver' | 'transport' | 'history' | 'single'> & Required<Pick<RunOptions, 'target' | 'redis' |
+ *   'overrides'>> & {local: boolean}} PlanRequest `local`: drones run on this machine
  */
 
+/** Publications that each channel keeps with `--history`. */
+const HISTORY = Object.freeze({ history_size: 10, history_ttl: '60s', force_recovery: true })
+/** Blocks of the configuration that enable a transport. @type {Record<string, string>} */
+const TRANSPORT_BLOCKS = { long_poll: 'poll' }
+/** Disturbances that need nothing of the server. */
+const ANY_SERVER = ['cut', 'leave']
+
 /** @param {PlanRequest} request @returns {Promise<RunPlan>} @throws {RunError} */
-export async function planRun({ scenario, scale, target, local, redis, seconds, overrides, ...counts }) {
+export async function planRun(request) {
+  const { scenario, scale, target, local, redis, seconds, overrides, server = 'halley', nodes = 1 } = request
   const own = target.length === 0
   if (own && !local) throw new RunError('remote drones cannot reach a gateway on loopback: use --target')
   if (redis && !own) throw new RunError('--redis cannot be combined with --target')
+  if (nodes > 1 && !redis) throw new RunError('--nodes needs --engine redis')
+  const control = isControl(server) ? controlOf(server) : null
   const plan = scenario.plan({
     scale,
     cores: availableParallelism(),
     files: await filesLimit(),
-    target: !own,
+    target: !own || control !== null,
     local,
     redis,
     seconds,
   })
-  const steps = plan.steps.map(step => shaped(step, seconds, overrides))
+  const steps = chosenSteps(plan.steps, request.steps).map(step => shaped(step, request, control))
   // One source address has about 28,000 ports for one port of a target.
   const most = Math.max(...steps.map(({ settings }) => settings.n ?? 0))
   const loopback = own || target.every(isLoopback)
@@ -41,25 +53,97 @@ export async function planRun({ scenario, scale, target, local, redis, seconds, 
       settings.addresses = loopbackAddresses(most)
       if (settings.addresses.length > 0) settings.ports ??= SOURCE_PORTS
     }
+  const workers = request.workers ?? plan.gateway.workers
+  // One gateway with as many workers as all nodes: a control for Redis.
+  const embedded = server === 'embedded'
   return {
     ...plan,
-    drones: counts.drones ?? plan.drones,
-    gateway: { ...plan.gateway, workers: counts.workers ?? plan.gateway.workers },
+    drones: request.drones ?? plan.drones,
+    gateway: {
+      ...plan.gateway,
+      config: configOf(plan.gateway.config, request),
+      workers: embedded ? workers * nodes : workers,
+      nodes: embedded ? 1 : nodes,
+      redis: plan.gateway.redis && !embedded,
+    },
     steps,
   }
 }
 
+/** @param {any} config of the scenario @param {PlanRequest} request @returns {object} */
+function configOf(config, { transport, driver, history }) {
+  const { channel = {} } = config
+  const kept = history ? HISTORY : {}
+  return {
+    ...config,
+    ...(driver !== undefined && { http_server: { ...config.http_server, driver } }),
+    ...(transport !== undefined &&
+      !['websocket', 'protobuf'].includes(transport) && {
+        [TRANSPORT_BLOCKS[transport] ?? transport]: { enabled: true },
+      }),
+    channel: {
+      ...channel,
+      without_namespace: { ...channel.without_namespace, ...kept },
+      ...(channel.namespaces && {
+        namespaces: channel.namespaces.map((/** @type {object} */ one) => ({ ...one, ...kept })),
+      }),
+    },
+  }
+}
+
+/** @param {Step[]} steps @param {string[]} [names] names or numbers, from 1 @returns {Step[]} @throws {RunError} */
+function chosenSteps(steps, names) {
+  if (names === undefined) return steps
+  return names.map(name => {
+    const step = steps.find((each, i) => each.name === name || String(i + 1) === name)
+    if (step === undefined)
+      throw new RunError(
+        `there is no step "${name}"; the steps are ${steps.map((each, i) => `${i + 1} (${each.name})`).join(', ')}`,
+      )
+    return step
+  })
+}
+
+/** @typedef {import('../scenarios/contract.js').Step} Step */
+
 /**
- * @param {import('../scenarios/contract.js').Step} step @param {number | undefined} seconds
- * @param {PlanRequest['overrides']} overrides @returns {import('../scenarios/contract.js').Step}
+ * @param {Step} step @param {PlanRequest} request
+ * @param {import('../targets/index.js').Control | null} control null: a gateway is loaded
+ * @returns {Step} @throws {RunError} the server cannot have this load
  */
-function shaped(step, seconds, overrides) {
-  const settings = { ...step.settings, ...overrides }
+function shaped(
+  step,
+  { server, seconds, overrides, transport, history, single, faults, rounds = 1 },
+  control,
+) {
+  const settings = {
+    ...step.settings,
+    ...(transport !== undefined && { transport }),
+    ...(history && { recover: true }),
+    ...(single && { publish_via: /** @type {const} */ ('single') }),
+    ...overrides,
+    ...(control && { publish_via: control.via, recover: false }),
+    ...(control && control.transport !== 'websocket' && { transport: control.transport }),
+  }
+  if (control && settings.transport === 'uni_bare' && (settings.channels?.length ?? 0) > 1)
+    throw new RunError(`${server} cannot run this scenario: a connection has several channels`)
+  if (settings.transport === 'protobuf' && settings.recover)
+    throw new RunError('the transport protobuf of the drones does not recover subscriptions')
+  // What stopped has to start again.
+  const kept = faults && [...faults, ...(faults.some(kind => kind.endsWith('-redis')) ? ['start-redis'] : [])]
+  const once = step.disturbances?.filter(
+    ({ kind }) => (kept?.includes(kind) ?? true) && (!control || ANY_SERVER.includes(kind)),
+  )
+  const disturbances =
+    once &&
+    Array.from({ length: rounds }, (_, round) =>
+      once.map(each => ({ ...each, at: (round * step.seconds + each.at) / rounds })),
+    ).flat()
   const { rate = 0, n = 0 } = settings
   // Another rate or number of connections changes the ramp, if there is one.
   const hasOwnRamp = step.ramp > 0 && (overrides.rate !== undefined || overrides.n !== undefined)
   const ramp = !hasOwnRamp ? step.ramp : rate > 0 ? n / rate : 0
-  if (seconds === undefined) return { ...step, settings, ramp }
+  if (seconds === undefined) return { ...step, settings, ramp, disturbances }
   const factor = seconds / step.seconds
   return {
     ...step,
@@ -68,17 +152,18 @@ function shaped(step, seconds, overrides) {
     seconds,
     settle: Math.min(step.settle, seconds),
     // Disturbances keep their relative time.
-    disturbances: step.disturbances?.map(disturbance => ({ ...disturbance, at: disturbance.at * factor })),
+    disturbances: disturbances?.map(disturbance => ({ ...disturbance, at: disturbance.at * factor })),
   }
 }
 
 /**
- * @param {Scenario} scenario @param {RunPlan} plan @param {{target: string[], scale: number}} options
+ * @param {Scenario} scenario @param {RunPlan} plan @param {{target: string[], scale: number, server?: string}} options
  * @returns {string[]} lines to print
  */
-export function planLines({ name, summary }, { gateway, size, steps }, { target, scale }) {
+export function planLines({ name, summary }, { gateway, size, steps }, { target, scale, server = 'halley' }) {
   const lines = [`${name}: ${summary}`, `scale ${scale}: ${size.text}`]
   if (target.length > 0) lines.push(`target ${target.join(', ')}`)
+  else if (isControl(server)) lines.push(`${server} on a free port of 127.0.0.1`)
   else
     lines.push(
       `gateway on a free port of 127.0.0.1, ${gateway.workers} ${gateway.workers === 1 ? 'worker' : 'workers'}${gateway.redis ? ', with a Redis of its own' : ''}: ${JSON.stringify(gateway.config)}`,

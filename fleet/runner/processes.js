@@ -6,7 +6,9 @@ import { mkdir, stat } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { cpuOf, memoryOf } from './proc.js'
 import { RunError } from './target.js'
 
 /**
@@ -127,26 +129,147 @@ function killQuietly(pid) {
   }
 }
 
+/** ms between two checks whether a server answers. */
+const PAUSE = 50
+/** ms for a server to start on a busy machine, and to end with many connections. */
+const START_TIMEOUT = 60_000
+const STOP_TIMEOUT = 30_000
+
+/** @typedef {{command: string, args: string[]}} Command */
+
+/** A server under load: a process on a port of the loopback interface. */
+export class ServerProcess {
+  #name
+  #options
+  #isReady
+  /** @type {SupervisedProcess} */
+  process
+
+  /**
+   * @param {object} options @param {string} options.name for errors @param {number} options.port
+   * @param {Command} options.command @param {string} options.log file
+   * @param {string} [options.apiKey]
+   * @param {(server: any) => Promise<boolean>} [options.isReady] whether it answers; default: `/health` does
+   */
+  constructor({ name, port, command, log, apiKey = '', isReady = isHealthy }) {
+    this.#name = name
+    this.port = port
+    this.url = `http://127.0.0.1:${port}`
+    this.apiKey = apiKey
+    this.#isReady = isReady
+    this.#options = { ...command, log, stopTimeout: STOP_TIMEOUT }
+    this.process = this.spawn()
+  }
+
+  /** @returns {SupervisedProcess} that is starting */
+  spawn() {
+    return new SupervisedProcess(this.#options)
+  }
+
+  /** @returns {Promise<void>} when it answers @throws {RunError} with its last log lines */
+  async comeUp() {
+    await this.process.started.catch(() => {})
+    const end = Date.now() + START_TIMEOUT
+    while (!(await this.#isReady(this))) {
+      if (this.process.hasEnded || Date.now() > end) {
+        const last = (await this.process.lastLines()).map(messageOf).slice(-2).join('; ')
+        throw new RunError(`the ${this.#name} did not start: ${last || 'its log is empty'}`)
+      }
+      await sleep(PAUSE)
+    }
+  }
+
+  get pid() {
+    return this.process.pid
+  }
+
+  get hasEnded() {
+    return this.process.hasEnded
+  }
+
+  /** Where to publish. */
+  get api() {
+    return { url: this.url, key: this.apiKey }
+  }
+
+  /** @returns {number} s of processor time of all its processes */
+  cpu() {
+    return cpuOf(this.pid)
+  }
+
+  /** @returns {number} bytes of user space of all its processes */
+  memory() {
+    return memoryOf(this.pid)
+  }
+
+  /** @returns {Promise<void>} when it has ended */
+  async stop() {
+    await this.process.stop()
+  }
+}
+
+/** @param {{url: string}} server @returns {Promise<boolean>} */
+export async function isHealthy({ url }) {
+  const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(5000) }).catch(() => null)
+  await answer?.body?.cancel()
+  return answer?.ok ?? false
+}
+
+/** @param {string} line of a log @returns {string} its message */
+export function messageOf(line) {
+  try {
+    return String(JSON.parse(line).msg ?? line)
+  } catch {
+    // Plain text, or incomplete because the process was killed while it wrote.
+    return line
+  }
+}
+
+/**
+ * Starts a server on a free port, again if another process takes the port in between.
+ * @template {ServerProcess} T
+ * @param {(port: number) => Promise<T>} create @returns {Promise<T>} that answers @throws {RunError}
+ */
+export async function startServer(create) {
+  for (let attempt = 1; ; attempt++) {
+    const server = await create(await freePort())
+    try {
+      await server.comeUp()
+      return server
+    } catch (error) {
+      await server.stop()
+      if (attempt >= TRIES || !/EADDRINUSE|in use/.test(error.message)) throw error
+    }
+  }
+}
+
+const TRIES = 3
+
 const REDIS = 'redis-server'
 /** ms for it to start or to end. */
 const REDIS_TIMEOUT = 10_000
-const PAUSE = 50
 
-/**
- * A Redis server for a run, on a free loopback port. It writes to disk after each command, so that a stop loses
- * nothing.
- */
+/** A Redis server for a run, on a free loopback port. With persistence a stop loses nothing. */
 export class RedisProcess {
   #dir
+  #persistence
   /** @type {SupervisedProcess | null} */
   #process = null
   /** Resolves when the stopped one has released its port. @type {Promise<void>} */
   #stopped = Promise.resolve()
 
-  /** @param {string} dir folder for its data */
-  constructor(dir) {
+  /**
+   * @param {string} dir folder for its data
+   * @param {'always' | 'everysec' | 'none'} [persistence] fsync of its append-only file; `none`: it has no file
+   */
+  constructor(dir, persistence = 'everysec') {
     this.#dir = dir
+    this.#persistence = persistence
     this.port = 0
+  }
+
+  get pid() {
+    return this.#process?.pid ?? 0
   }
 
   get address() {
@@ -160,7 +283,8 @@ export class RedisProcess {
     await mkdir(this.#dir, { recursive: true })
     this.port ||= await freePort()
     const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.#dir]
-    args.push('--appendonly', 'yes', '--appendfsync', 'everysec', '--save', '')
+    args.push('--save', '')
+    if (this.#persistence !== 'none') args.push('--appendonly', 'yes', '--appendfsync', this.#persistence)
     const child = new SupervisedProcess({
       log: join(this.#dir, 'redis.log'),
       command: REDIS,
@@ -184,8 +308,14 @@ export class RedisProcess {
         const lines = await child.lastLines()
         throw new RunError(`Redis did not start: ${lines.at(-1) ?? 'its log is empty'}`)
       }
-      await new Promise(resolve => setTimeout(resolve, PAUSE))
+      await sleep(PAUSE)
     }
+  }
+
+  /** Kills it with SIGKILL. @returns {Promise<void>} when it has ended; its data stays */
+  async kill() {
+    if (this.#process !== null) killQuietly(this.#process.pid)
+    await this.stop()
   }
 
   /** @returns {Promise<void>} when it has ended; its data stays */

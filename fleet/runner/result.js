@@ -20,6 +20,7 @@ export const RESULT_SCHEMA = 1
  * @property {boolean} partial it was interrupted
  * @property {number} scale
  * @property {string} load in words
+ * @property {string} server `halley`, `embedded`, the name of a control, or `target`
  * @property {string} target URLs
  * @property {boolean} ownGateway it was started for the run
  * @property {string} provider
@@ -65,7 +66,8 @@ export const RESULT_SCHEMA = 1
  * @property {Accounting} accounting
  * @property {{error: number, against: 'gateway' | 'none' | 'same machine'}} clock bound of the clocks' error, ms
  * @property {DroneResult[]} drones
- * @property {StepGateway | null} gateway
+ * @property {StepGateway | null} gateway from its CSV file
+ * @property {StepServer | null} server from /proc; null: the run has not started it
  * @property {{at: number, text: string, left: boolean, forgotten: number}[]} disturbances `at`: s from the beginning of
  *   the measurement; `left`: connections left on request, which disturbs no other; `forgotten`: subscriptions whose
  *   history was destroyed, so that the gateway must report them as not recovered
@@ -95,6 +97,12 @@ export const RESULT_SCHEMA = 1
  * @property {number} bytesPerConnection user space, beyond a process without connections; 0: too few to measure
  * @property {number} p99 ms
  * @property {number} clockError ms
+ * @typedef {object} StepServer all processes of the server
+ * @property {number} cpu % of a core, without Redis
+ * @property {number | null} redisCpu % of a core; null: the run has not started one
+ * @property {number | null} connectCpu us of processor time for each connection opened in the ramp
+ * @property {number | null} connection bytes of user space for each connection; null: not an idle step
+ * @property {number | null} base bytes of user space before the first connection
  * @typedef {object} StepGateway means over the measured seconds
  * @property {number} cpu
  * @property {number} cpuPeak
@@ -300,6 +308,7 @@ export function measured({ name, first, last, least, ramp, connect, partial, rec
     clock: clockOf(last),
     drones: droneResults(first, last),
     gateway: null,
+    server: null,
     disturbances: [],
   }
 }

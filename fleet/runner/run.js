@@ -1,9 +1,11 @@
 // Runs a scenario from its start to its report. runScenario is the folder's interface.
 //
-//   plan.js -> gateway-process.js, processes.js (supervisor.js) -> step-run.js, snapshots.js, target.js -> result.js,
-//   limits.js, gateway-figures.js -> page.js, page-tables.js, summary.js
+//   plan.js -> servers.js: gateway-process.js, ../targets/, processes.js (supervisor.js), proc.js -> step-run.js,
+//   snapshots.js, target.js -> result.js, limits.js, gateway-figures.js, figures.js -> page.js, page-tables.js,
+//   summary.js
+//   series.js: several runs, of several servers in turn -> table.js
 //
-// May import: controller/, scenarios/, statistics/, src/pages/report and src/pages/web; never drone/ or cli/.
+// May import: controller/, scenarios/, statistics/, targets/, src/pages/report and src/pages/web; never drone/ or cli/.
 // Promises: everything a run started ends with it, even if the runner is killed; measurements before a failure are
 // kept; every message is accounted for.
 
@@ -16,13 +18,13 @@ import { Fleet } from '../controller/fleet.js'
 import { allowedTargets } from '../controller/launch.js'
 import { reasonOf, writeWhole } from '../files.js'
 import { zeroCounters } from '../statistics/counters.js'
+import { isControl } from '../targets/index.js'
 import { gatewayFigures } from './gateway-figures.js'
-import { GatewayProcess } from './gateway-process.js'
 import { checkLimits } from './limits.js'
 import { makePage } from './page.js'
 import { machineFacts, planRun } from './plan.js'
-import { RedisProcess } from './processes.js'
 import { accountingSum, RESULT_SCHEMA } from './result.js'
+import { Servers } from './servers.js'
 import { Interrupted, Snapshots } from './snapshots.js'
 import { StepRun } from './step-run.js'
 import { stepText } from './summary.js'
@@ -55,7 +57,17 @@ const EVENTS = 200
  * @property {import('../providers/contract.js').Provider} provider
  * @property {Record<string, any>} [flags] of the provider
  * @property {string[]} [target] base URLs; empty: a gateway is started for the run
- * @property {boolean} [redis]
+ * @property {string} [server] loaded instead of a gateway: `halley` (default), `embedded`, or a control (targets/)
+ * @property {boolean} [redis] Redis is the engine
+ * @property {string[]} [redisAddresses] of a running Redis; empty: one is started for the run
+ * @property {number} [nodes] gateways that share the Redis; default: 1
+ * @property {string} [driver] socket server of the gateway
+ * @property {import('../schema.js').Transport} [transport] of the connections; default: the scenario's
+ * @property {boolean} [history] all channels keep publications, and all subscriptions recover
+ * @property {boolean} [single] each message is a request of its own, as for the controls
+ * @property {string[]} [steps] names or numbers of the steps to run; default: all
+ * @property {string[]} [faults] kinds of the disturbances to keep; default: all
+ * @property {number} [rounds] how often they happen; default: 1
  * @property {number} [drones] default: the scenario's
  * @property {number} [workers] of the gateway; default: the scenario's
  * @property {number} [seconds] measured in each step; default: the scenario's
@@ -101,11 +113,8 @@ class Run {
 
   /** @returns {Promise<{result: RunResult, failure: string}>} */
   async make() {
-    const { out, target, scenario, scale, provider, redis = false } = this.#options
-    const { drones, workers, seconds, overrides, log } = this.#options
-    const local = provider.name === 'local'
-    const request = { scenario, scale, target, local, redis, drones, workers, seconds, overrides }
-    const plan = await planRun(request)
+    const { out, target, scenario, provider, redis = false, log } = this.#options
+    const plan = await planRun({ ...this.#options, local: provider.name === 'local', redis })
     for (const url of target) await checkReachable(url)
     await makeFolder(out).catch(error => {
       throw new RunError(`${out}: cannot be created: ${reasonOf(error)}`)
@@ -136,23 +145,25 @@ class Run {
   /** @param {RunPlan} plan */
   async #play(plan) {
     const { target, out, progress, signal, log } = this.#options
-    const own = target.length === 0
-    const redis = own && plan.gateway.redis ? await this.#startRedis() : null
-    const gateway = own ? await this.#startGateway(plan, redis) : null
-    const targets = gateway === null ? target : [gateway.url]
-    const apiKey = gateway?.apiKey ?? this.#options.apiKey
+    const servers = target.length === 0 ? await this.#startServers(plan) : null
+    const targets = servers?.urls ?? target
+    const apiKey = servers?.apiKey ?? this.#options.apiKey
     const fleet = await this.#launch(plan, targets, apiKey)
     await fleet.set({ host: targets })
     const csv = await FleetCsv.open(join(out, 'fleet.csv'), { onFault: log })
     const onSnapshot = (/** @type {import('../schema.js').FleetSnapshot} */ snapshot) => csv.write(snapshot)
     fleet.on('snapshot', onSnapshot)
     this.#cleanups.push(() => csv.close())
-    const snapshots = new Snapshots(fleet, signal, gateway === null ? forever() : died(gateway))
+    const snapshots = new Snapshots(fleet, signal, servers?.lost() ?? forever())
     const note = (/** @type {string} */ text) => {
       this.#notes.push(text)
       this.#options.log(text)
     }
-    const context = { fleet, snapshots, target: targets.join(', '), gateway, redis, progress, note }
+    const context = { fleet, snapshots, target: targets.join(', '), servers, progress, note }
+    if (plan.steps.some(({ settings }) => !settings.publish_rate)) {
+      progress('memory settles after the start')
+      await snapshots.race(servers?.measureBase() ?? Promise.resolve())
+    }
     for (const step of plan.steps) await this.#playStep(context, step)
   }
 
@@ -180,28 +191,17 @@ class Run {
     }
   }
 
-  async #startRedis() {
-    const redis = new RedisProcess(join(this.#options.out, 'redis'))
+  /** @param {RunPlan} plan */
+  async #startServers(plan) {
+    const { out, server = 'halley', redisAddresses = [], progress, log } = this.#options
+    const servers = new Servers({ plan, out, server, redisAddresses, progress })
     this.#cleanups.push(async () => {
-      await redis.stop()
-      await rm(join(this.#options.out, 'redis'), { recursive: true, force: true })
+      progress('stopping the server')
+      await servers.stop()
     })
-    this.#options.progress('starting Redis')
-    await redis.start()
-    return redis
-  }
-
-  /** @param {RunPlan} plan @param {RedisProcess | null} redis */
-  async #startGateway({ gateway: plan }, redis) {
-    const { out, progress, log } = this.#options
-    progress('starting the gateway')
-    const gateway = await GatewayProcess.start({ plan, out, redis: redis?.address })
-    this.#cleanups.push(async () => {
-      progress('stopping the gateway')
-      await gateway.stop()
-    })
-    log(`gateway on ${gateway.url}, ${plan.workers} ${plan.workers === 1 ? 'worker' : 'workers'}`)
-    return gateway
+    await servers.start()
+    log(servers.text)
+    return servers
   }
 
   /** @param {RunPlan} plan @param {string[]} targets @param {string | undefined} apiKey */
@@ -256,8 +256,10 @@ class Run {
 
   /** @param {RunPlan} plan @param {boolean} partial @returns {Promise<RunResult>} */
   async #result(plan, partial) {
-    const { scenario, scale, target, out, provider, overrides, limits } = this.#options
-    const figures = target.length === 0 ? await gatewayFigures(join(out, 'gateway.csv'), this.#steps) : null
+    const { scenario, scale, target, out, provider, overrides, limits, server = 'halley' } = this.#options
+    const own = target.length === 0
+    const isGateway = own && !isControl(server)
+    const figures = isGateway ? await gatewayFigures(join(out, 'gateway.csv'), this.#steps) : null
     for (const [index, step] of this.#steps.entries()) step.gateway = figures?.steps[index] ?? null
     const { source, machine, load, scaled, published } = scenario
     /** @type {RunResult} */
@@ -271,13 +273,14 @@ class Run {
       partial,
       scale,
       load: plan.size.text,
+      server: own ? server : 'target',
       target: target.join(', '),
-      ownGateway: target.length === 0,
+      ownGateway: own,
       provider: provider.name,
       versions: { halley: packageVersion(), node: process.version, drones: [...this.#nodes] },
       machine: await machineFacts(),
       overrides,
-      plan: target.length === 0 ? plan.gateway : null,
+      plan: isGateway ? plan.gateway : null,
       published: source === '' ? null : { source, machine, load, scaled },
       comparison: [],
       differs: plan.differs,
@@ -310,10 +313,3 @@ class Run {
 
 /** @returns {Promise<never>} */
 const forever = () => new Promise(() => {})
-
-/** @param {GatewayProcess} gateway @returns {Promise<never>} rejects at an unexpected end */
-async function died(gateway) {
-  const { code, signal } = await gateway.lost
-  const words = await gateway.lastWarning()
-  throw new RunError(`the gateway ended (${signal ?? `exit status ${code}`})${words ? `: ${words}` : ''}`)
-}

@@ -33,8 +33,7 @@ const TURNS_MOST = 120
  * @property {import('../controller/fleet.js').Fleet} fleet
  * @property {import('./snapshots.js').Snapshots} snapshots
  * @property {string} target
- * @property {import('./gateway-process.js').GatewayProcess | null} gateway
- * @property {import('./processes.js').RedisProcess | null} redis
+ * @property {import('./servers.js').Servers | null} servers null: they are not the run's
  * @property {(text: string) => void} progress
  * @property {(text: string) => void} note records a deviation from the plan
  */
@@ -73,11 +72,14 @@ export class StepRun {
     const { fleet, snapshots } = this.#context
     const { n = 0, publish_rate = 0, churn = 0, ...rest } = this.#step.settings
     const { recover = false } = rest
+    const { servers } = this.#context
     this.#wanted = n
     const calm = { publish_rate: 0, churn: 0 }
     await snapshots.race(fleet.set({ ...rest, ...calm }))
     fleet.resetStatistics()
+    const cpuBefore = servers?.cpu() ?? 0
     const ramp = await this.#open(n)
+    const connectCpu = (servers?.cpu() ?? 0) - cpuBefore
     const { connect } = snapshots.last
     const refusal = new RefusalCheck(this.#context.target, snapshots.last)
     await snapshots.race(fleet.set({ publish_rate, churn }))
@@ -86,6 +88,7 @@ export class StepRun {
     const first = await snapshots.next()
     let least = first.gauges.open
     let last = first
+    const usage = servers && new Usage(servers)
     const keep = (/** @type {boolean} */ partial) => {
       this.result = measured({
         name: this.#step.name,
@@ -99,10 +102,12 @@ export class StepRun {
         publishRate: publish_rate,
       })
       this.result.disturbances = this.#disturbed
+      this.result.server = usage?.result(this.result, connectCpu) ?? null
     }
     try {
       last = await snapshots.until((snapshot, seconds) => {
         last = snapshot
+        if (publish_rate === 0 && this.#wanted === n) usage?.readMemory()
         if (this.#wanted === n) least = Math.min(least, snapshot.gauges.open)
         refusal.checkMessages(snapshot)
         refusal.checkRecovery(snapshot)
@@ -200,7 +205,7 @@ export class StepRun {
    * @returns {Promise<{text: string, forgotten?: number}>} what was done; subscriptions whose history it destroyed
    */
   async #carryOut({ kind, share = 1, over = 0 }) {
-    const { fleet, gateway, redis } = this.#context
+    const { fleet, servers } = this.#context
     switch (kind) {
       case 'cut':
         return {
@@ -215,15 +220,22 @@ export class StepRun {
         return { text: `${count(leaving)} connections left ${how} (${percent(share * 100)})` }
       }
       case 'stop-redis':
-        await redis?.stop()
+        await servers?.redis?.stop()
         return { text: 'Redis stopped' }
+      case 'kill-redis':
+        await servers?.redis?.kill()
+        return { text: 'Redis killed with SIGKILL' }
       case 'start-redis':
-        await redis?.start()
+        await servers?.redis?.start()
         return { text: 'Redis started again' }
       default: {
-        if (gateway === null) throw new Error('the gateway is not ours')
+        const gateways = servers?.gateways ?? []
+        if (gateways.length === 0) throw new Error('the gateway is not ours')
         const subscriptions = this.#wanted * (this.#step.settings.channels?.length ?? 0)
-        return await disturbGateway(gateway, kind, this.#worker++, redis === null ? subscriptions : 0)
+        const index = this.#worker++
+        const gateway = gateways[index % gateways.length]
+        const worker = Math.floor(index / gateways.length)
+        return await disturbGateway(gateway, kind, worker, gateway.hasMemoryEngine ? subscriptions : 0)
       }
     }
   }
@@ -306,6 +318,42 @@ export class StepRun {
       if (error instanceof Interrupted) throw error
       note(`${this.#step.name}: the books could not be compared: ${error.message}.`)
       return null
+    }
+  }
+}
+
+/** Processor time and memory of the servers during a measurement. */
+class Usage {
+  #servers
+  #began = performance.now()
+  #cpu
+  #redisCpu
+  /** @type {number | null} */
+  #memory = null
+
+  /** @param {import('./servers.js').Servers} servers */
+  constructor(servers) {
+    this.#servers = servers
+    this.#cpu = servers.cpu()
+    this.#redisCpu = servers.redisCpu()
+  }
+
+  readMemory() {
+    this.#memory = Math.min(this.#memory ?? Infinity, this.#servers.memory())
+  }
+
+  /** @param {StepResult} step @param {number} connectCpu s @returns {NonNullable<StepResult['server']>} */
+  result({ connections: { open }, ramp: { opened } }, connectCpu) {
+    const { base } = this.#servers
+    const seconds = (performance.now() - this.#began) / 1000
+    const redisCpu = this.#servers.redisCpu()
+    return {
+      cpu: ((this.#servers.cpu() - this.#cpu) / seconds) * 100,
+      redisCpu:
+        redisCpu === null || this.#redisCpu === null ? null : ((redisCpu - this.#redisCpu) / seconds) * 100,
+      connectCpu: opened > 0 ? (connectCpu / opened) * 1e6 : null,
+      connection: this.#memory === null || base === null || open === 0 ? null : (this.#memory - base) / open,
+      base,
     }
   }
 }

@@ -24,7 +24,9 @@ const DISTURBANCES = Object.freeze([
 /** @type {readonly import('./contract.js').Disturbance[]} */
 const REDIS = Object.freeze([
   { at: 20, kind: 'stop-redis' },
-  { at: 26, kind: 'start-redis' },
+  { at: 24, kind: 'start-redis' },
+  { at: 26, kind: 'kill-redis' },
+  { at: 26.2, kind: 'start-redis' },
 ])
 
 /** @type {import('./contract.js').Scenario} */
@@ -34,7 +36,7 @@ export const chaos = {
     'workers killed, frozen and replaced, the gateway killed, connections cut, Redis stopped: every message accounted for',
   source: '',
   machine: '',
-  load: '10,000 WebSocket connections on 100 channels with history and recovery, one message/s of 256 bytes to each; a worker killed with SIGKILL, another one stopped with SIGSTOP, a reload that needs new workers, a rolling restart, the gateway ended with SIGTERM and started again from its snapshot, and killed and started again, 30 % and then all connections cut; with --redis, Redis stopped for 6 s',
+  load: '10,000 WebSocket connections on 100 channels with history and recovery, one message/s of 256 bytes to each; a worker killed with SIGKILL, another one stopped with SIGSTOP, a reload that needs new workers, a rolling restart, the gateway ended with SIGTERM and started again from its snapshot, and killed and started again, 30 % and then all connections cut; with --redis, Redis stopped for 4 s, and killed with SIGKILL',
   scaled: 'connections; channels, messages and disturbances stay',
   plan(options) {
     const connections = scaled(CONNECTIONS, options.scale)

@@ -25,10 +25,10 @@
  * @typedef {object} Disturbance what happens while it is measured
  * @property {number} at s from the beginning of the measurement
  * @property {'kill-worker' | 'freeze-worker' | 'restart-workers' | 'reload' | 'restart-gateway' | 'kill-gateway' |
- *   'cut' | 'leave' | 'stop-redis' | 'start-redis'} kind `freeze-worker`: SIGSTOP, until the gateway has replaced it;
+ *   'cut' | 'leave' | 'stop-redis' | 'kill-redis' | 'start-redis'} kind `freeze-worker`: SIGSTOP, until the gateway has replaced it;
  *   `restart-workers`: a rolling restart; `reload`: of a key that takes new workers; `restart-gateway`: SIGTERM and a
  *   new start, with a snapshot; `kill-gateway`: SIGKILL of its primary, and a new start; `cut`: by the network;
- *   `leave`: for good
+ *   `leave`: for good; `kill-redis`: SIGKILL
  * @property {number} [share] of the connections, for `cut` and `leave`
  * @property {number} [over] s, for `leave`; left out: at once
  * @typedef {object} GatewayPlan the gateway that a run starts when it has no target
@@ -36,6 +36,7 @@
  * @property {object} config as in a configuration file; the runner adds address, port, key and what watching needs
  * @property {string[]} [nodeFlags] of Node.js; left out: those of `npm start`
  * @property {boolean} [redis] starts a Redis, and uses it as the engine
+ * @property {number} [nodes] gateways that share the Redis; left out: one
  * @property {boolean} [snapshot] the memory engine keeps its channels over a clean end
  * @typedef {object} RunPlan
  * @property {number} drones

@@ -3,39 +3,34 @@ import { createServer } from 'node:http'
 import t from 'tap'
 import { WebSocketServer } from 'ws'
 import { Reader } from '../../bench/batching.js'
+import { parseOptions as parseChannelsOptions } from '../../bench/channels.js'
 import { grows, MemoryTrends, parseOptions as parseLeakOptions, trendOf } from '../../bench/leak.js'
 import { Load } from '../../bench/load.js'
-import { HELP, parseOptions } from '../../bench/options.js'
+import { parseOptions as parsePollOptions } from '../../bench/poll.js'
 import { parseOptions as parseRecoveryOptions } from '../../bench/recovery.js'
-import { compareRecords, parseOptions as parseRestartOptions } from '../../bench/restarts.js'
 import { parseOptions as parseTlsOptions } from '../../bench/tls.js'
 import { run, script, skip } from './runs.js'
 
 t.test('a wrong command line is refused with one clear line', async t => {
-  /** @type {[string, RegExp][]} */
-  const cases = [
-    ['fam', /no scenario "fam"; there are memory, fan, one2one, big, poll/],
-    ['fan --conns=many', /--conns is a whole number from 1, not "many"/],
-    ['fan --size=10', /--size is a whole number from 64/],
-    ['fan --server=nginx', /a server is one of halley, uws, ws, embedded, [^"]*centrifuge, not "nginx"/],
-    ['poll --against=socket.io', /poll is not for socket.io/],
-    ['fan --nodes=2', /--nodes and --redis want --engine redis/],
-    ['channels --against=uws', /channels is for Halley only, not for uws/],
-    ['fan --speed=9', /Unknown option '--speed'/],
-  ]
-  for (const [args, message] of cases) t.throws(() => parseOptions(args.split(' ')), { message })
-  t.throws(() => parseRestartOptions(['--kill=all']), { message: /--kill is redis or node, not "all"/ })
+  t.throws(() => parsePollOptions(['--conns=many']), {
+    message: /--conns is a whole number from 1, not "many"/,
+  })
+  t.throws(() => parsePollOptions(['--against=nginx']), {
+    message: /--against is uws, ws or both, not "nginx"/,
+  })
+  t.throws(() => parsePollOptions(['--speed=9']), { message: /Unknown option '--speed'/ })
+  t.throws(() => parseChannelsOptions(['--nodes=2']), { message: /--nodes and --redis want --engine redis/ })
   t.throws(() => parseRecoveryOptions(['--engine=tape']), {
     message: /--engine is memory or redis, not "tape"/,
   })
   t.throws(() => parseTlsOptions(['--driver=ws']), { message: /--driver is auto, uws or node, not "ws"/ })
   t.same(parseTlsOptions(['--driver=both']), parseTlsOptions([]), 'a default may be given')
-  await t.rejects(run(process.execPath, [script, 'fam']), { code: 2, stderr: /^bench: no scenario "fam"/ })
+  await t.rejects(run(process.execPath, [script, 'fam']), { code: 2, stderr: /unknown scenario "fam"/ })
 })
 
-t.test('--help names every scenario', async t => {
-  t.equal(parseOptions(['--help']), null)
-  t.match(HELP, /memory .*\n.*fan .*\n.*one2one .*\n.*big .*\n.*poll .*\n.*latency .*\n.*channels /)
+t.test('--help names every measurement', async t => {
+  const { stdout } = await run(process.execPath, [script, '--help'])
+  t.match(stdout, / poll .*\n.* channels .*\n.* recovery .*\n.* gc .*\n.* watch .*\n.* leak /)
 })
 
 t.test('leak: a significant trend above the tolerated growth is growth', async t => {
@@ -62,37 +57,6 @@ t.test('leak: a significant trend above the tolerated growth is growth', async t
   t.same(growing, ['worker_0 heap'], 'the minimum of each window counts')
   t.throws(() => parseLeakOptions(['--minutes=9']), { message: /--minutes is at least 10/ })
   t.throws(() => parseLeakOptions(['--minutes=10', '--window=60']), { message: /--window is too long/ })
-})
-
-t.test('the comparison tells of what is missing, repeated and out of order', async t => {
-  const positions = Object.entries({ 'e:1': 'a', 'e:2': 'b', 'e:3': 'c' })
-  const load = {
-    acks: 3,
-    acknowledged: new Map([['c', new Map(positions)]]),
-    errors: new Map([[100, 2]]),
-    unanswered: 1,
-    faults: [],
-  }
-  const got = new Map(Object.entries({ 'e:1': 'a', 'e:2': 'x', 'e:4': 'd' }))
-  const client = {
-    faults: ['c: 1 (a) after 2 of e', 'c: a twice', 'c: error 108'],
-    returns: 1,
-    tracks: new Map([['c', { channel: 'c', got, unrecovered: 0 }]]),
-  }
-  const compared = compareRecords(/** @type {any} */ (load), [/** @type {any} */ (client)])
-  t.match(compared.figures, {
-    acknowledged: 3,
-    refused: 2,
-    expected: 3,
-    delivered: 1,
-    delivered_unacknowledged: 2,
-    missing: 1,
-    repeated: 1,
-    out_of_order: 1,
-    other_faults: 2,
-  })
-  t.equal(compared.publications, 6)
-  t.equal(compared.faults.length, 5)
 })
 
 /** A bare server that answers publishes in bursts: what is due waits for lanes that are free. */

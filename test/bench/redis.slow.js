@@ -1,21 +1,16 @@
-// The benchmarks of the Redis engine, in a tiny size.
+// The benchmark of the Redis engine, in a tiny size.
 
 import t from 'tap'
-import { bench, countsAll, run, script, skip } from './runs.js'
-
-// Each run has two gateways and a Redis.
-t.jobs = 2
-
-countsAll(t, [
-  ['fan --channels=10 --rate=200 --engine=redis --nodes=2 --history', 5],
-  ['latency --engine=redis --nodes=2', 5],
-])
+import { linesOf, run, script, skip } from './runs.js'
 
 t.test(
   'channels: all subscriptions are there, and again when Redis has cut the connections',
   { skip },
   async t => {
-    const [result] = await bench('channels --engine=redis --nodes=2 --subscriptions=3 --history')
+    const load = ['--conns=50', '--subscriptions=3', '--seconds=1']
+    const flags = ['--engine=redis', '--nodes=2', '--workers=1', '--history=1', ...load, '--json']
+    const { stdout } = await run(process.execPath, [script, 'channels', ...flags])
+    const [result] = linesOf(stdout)
     t.match(result, {
       connections: 50,
       failed: 0,
@@ -31,32 +26,3 @@ t.test(
     t.ok(result.delivering_ms >= result.resubscribed_ms)
   },
 )
-
-for (const kill of ['redis', 'node']) {
-  t.test(
-    `restarts: ${kill} is killed, and the books tell what came of each publication`,
-    { skip },
-    async t => {
-      const small = '--rounds=1 --every=300 --rate=200 --clients=4 --channels=4 --subscriptions=2 --workers=1'
-      const { stdout } = await run(process.execPath, [
-        script,
-        'restarts',
-        `--kill=${kill}`,
-        ...small.split(' '),
-        '--json',
-      ])
-      const result = JSON.parse(stdout)
-      t.match(result, {
-        kills: 1,
-        missing: 0,
-        repeated: 0,
-        out_of_order: 0,
-        other_faults: 0,
-        told_of_gaps: 0,
-      })
-      t.ok(result.acknowledged > 0)
-      t.equal(result.delivered, result.acknowledged * 2)
-      t.equal(result.clients_that_returned, kill === 'redis' ? 0 : 2)
-    },
-  )
-}

@@ -102,7 +102,7 @@ t.test('a drone shares its connections out among processes, and they add up', as
     t.match(await refused({ backoff: null }), /settings\.backoff is null: it must be an object/)
     t.match(
       await refused({ publish: {} }),
-      /settings\.publish\.via is missing: it must be one of api, client/,
+      /settings\.publish\.via is missing: it must be one of api, single, nchan, client/,
     )
     t.match(await refused({ transport: 'toString' }), /transport/)
     t.match(await refused({ ports: '9-1' }), /ports/)

@@ -49,6 +49,7 @@ export const step = more => ({
     },
   ],
   gateway: null,
+  server: null,
   disturbances: [],
   ...more,
 })

@@ -122,7 +122,10 @@ t.test('chaos disturbs what it may', async t => {
   const restarts = ['reload', 'restart-workers', 'restart-gateway', 'kill-gateway']
   const own = ['kill-worker', 'cut', 'freeze-worker', ...restarts, 'cut']
   t.same(kinds({}), own)
-  t.same(kinds({ redis: true }), own.toSpliced(3, 0, 'stop-redis', 'start-redis'))
+  t.same(
+    kinds({ redis: true }),
+    own.toSpliced(3, 0, 'stop-redis', 'start-redis', 'kill-redis', 'start-redis'),
+  )
   t.same(kinds({ target: true }), ['cut', 'cut'], 'the workers of others are left alone')
 })
 
@@ -157,10 +160,47 @@ t.test('what somebody says stands above the scenario', async t => {
   t.same(large.steps[0].settings.addresses, ['127.0.1.1-127.0.1.4'], 'one address has not enough ports')
   t.equal(large.steps[0].settings.ports, '20000-65000', 'the kernel would look long for one')
   await t.rejects(planRun({ ...request, scenario, local: false, overrides: {} }), /use --target/)
+  const some = await planRun({ ...request, scenario, overrides: {}, faults: ['cut'], rounds: 2, seconds: 60 })
+  t.same(
+    some.steps[0].disturbances?.map(({ at, kind }) => [kind, at]),
+    [
+      ['cut', 4.5],
+      ['cut', 27],
+      ['cut', 34.5],
+      ['cut', 57],
+    ],
+  )
   await t.rejects(
     planRun({ ...request, scenario, redis: true, target: ['http://h:1'], overrides: {} }),
     /--redis cannot be combined with --target/,
   )
+})
+
+t.test('a run of controls: the same load, as far as they can have it', async t => {
+  const request = { target: [], local: true, redis: false, scale: 0.01, overrides: {} }
+  const fan = { ...request, scenario: findScenario('fan-100') }
+  const planOf = async (/** @type {object} */ more) => (await planRun({ ...fan, ...more })).steps[0].settings
+  t.match(await planOf({ server: 'uws' }), { transport: 'uni_bare', publish_via: 'single', n: 240 })
+  t.match(await planOf({ server: 'nchan' }), { transport: 'uni_bare', publish_via: 'nchan' })
+  t.match(await planOf({ server: 'socket.io' }), { transport: 'uni_socket_io', publish_via: 'single' })
+  t.match(await planOf({ single: true, transport: 'sse' }), { transport: 'sse', publish_via: 'single' })
+  t.equal((await planRun({ ...fan, steps: ['2'] })).steps[0].name, '48,000 published')
+  await t.rejects(
+    planRun({ ...fan, steps: ['9'] }),
+    /there is no step "9"; the steps are 1 \(24,000 published\)/,
+  )
+  await t.rejects(planRun({ ...fan, nodes: 2 }), /--nodes needs --engine redis/)
+  const groups = { ...request, scenario: findScenario('personal-and-group'), server: 'ws' }
+  await t.rejects(planRun(groups), /ws cannot run this scenario: a connection has several channels/)
+  const redis = { ...fan, redis: true, nodes: 2, workers: 1, history: true, driver: 'node' }
+  const { gateway, steps } = await planRun(redis)
+  t.match(gateway, { nodes: 2, workers: 1, redis: true })
+  t.match(gateway.config, {
+    http_server: { driver: 'node' },
+    channel: { without_namespace: { history_size: 10, force_recovery: true } },
+  })
+  t.equal(steps[0].settings.recover, true)
+  t.match((await planRun({ ...redis, server: 'embedded' })).gateway, { nodes: 1, workers: 2, redis: false })
 })
 
 t.test('fleet run --list breaks lines between words, within the width of the terminal', async t => {

@@ -35,7 +35,17 @@ const MAX_PUBLISHERS = 8
 /** Settings whose change reopens all connections. */
 const DIAL_SETTINGS = ['targets', 'transport', 'first', 'channels', 'recover', 'user', 'addresses', 'ports']
 /** Settings whose change starts a new publisher, with sequences from 1; others change the current one. */
-const PUBLISHER_SETTINGS = ['via', 'channels', 'part', 'parts', 'publishFrom', 'targets', 'user']
+const PUBLISHER_SETTINGS = [
+  'via',
+  'flat',
+  'lanes',
+  'channels',
+  'part',
+  'parts',
+  'publishFrom',
+  'targets',
+  'user',
+]
 
 /**
  * Holds connections, checks what they receive, and publishes, as its settings specify. engine-process.js calls `apply`,
@@ -79,8 +89,6 @@ export class Engine {
    * @param {number} options.machine number of the drone, the `m` of payloads
    * @param {'after' | 'with' | 'later'} [options.subscribe] two-way connections request their subscriptions after the
    *   connect reply (default), in one frame with the connect request, or when `subscribe` is called
-   * @param {import('../transport/dialer.js').DialerOptions['transports']} [options.transports] more transports
-   * @param {import('./lane.js').SingleRequest} [options.singleRequest] of servers with an API of their own
    */
   constructor(options) {
     this.options = options
@@ -120,8 +128,8 @@ export class Engine {
    * @param {import('../transport/dialer.js').Listener} listener
    */
   dialer(settings, transport, listener) {
-    const { allow, transports } = this.options
-    return new Dialer({ ...settings, transport, allow, transports }, listener, this.#counters)
+    const { allow } = this.options
+    return new Dialer({ ...settings, transport, allow }, listener, this.#counters)
   }
 
   /** @param {Settings} settings */

@@ -11,8 +11,6 @@ import { makePayload } from './payload.js'
  * @property {number} sequence 0: none yet
  * @property {boolean} again it was sent before, and may have been published
  * @typedef {{code: number, message?: string, temporary?: boolean} | undefined} Fault error of a reply; undefined: none
- * @typedef {(target: import('../transport/target.js').Target, text: string, headers: string) => Buffer} SingleRequest
- *   POST of one publication: `text` is its JSON, `headers` are lines with CRLF
  */
 
 /** Maximum messages in the queue of a lane. */
@@ -24,8 +22,8 @@ const ENVELOPE = 25
 /** ms before the next attempt; doubles with each failure, with jitter. */
 const BACKOFF_MIN = 100
 const BACKOFF_MAX = 5000
-/** @type {SingleRequest} */
-const publishRequest = (target, text, headers) => target.post('/api/publish', text, headers)
+/** Path of nchan's publisher, in the configuration that a run writes: the channel is in the query. */
+const NCHAN_PUBLISH = '/pub'
 
 /** Temporary errors of the server API, which has no `temporary` field: internal error, too many requests. */
 const TEMPORARY_CODES = [100, 111]
@@ -97,12 +95,19 @@ export class Lane {
     const { settings, targets, engine } = this.#publisher
     const texts = this.#takeBatch()
     const target = targets[(this.#number + this.#failures) % targets.length]
-    if (settings.publish.via === 'api') {
-      const key = `X-API-Key: ${engine.options.apiKey}\r\n`
-      const { singleRequest = publishRequest } = engine.options
-      this.#request = settings.publish.single
-        ? singleRequest(target, texts[0], key)
-        : target.post('/api/batch', `{"commands":[${texts.map(text => `{"publish":${text}}`)}]}`, key)
+    const { via } = settings.publish
+    if (via !== 'client') {
+      const headers = `X-API-Key: ${engine.options.apiKey}\r\n${via === 'nchan' ? 'Accept: text/json\r\n' : ''}`
+      if (via === 'api')
+        this.#request = target.post(
+          '/api/batch',
+          `{"commands":[${texts.map(text => `{"publish":${text}}`)}]}`,
+          headers,
+        )
+      else {
+        const path = via === 'nchan' ? `${NCHAN_PUBLISH}?ch=${JSON.parse(texts[0]).channel}` : '/api/publish'
+        this.#request = target.post(path, texts[0], headers)
+      }
       target.posts.push(this)
     } else {
       this.#commands = texts.map((text, n) => `{"id":${n + 2},"publish":${text}}`).join('\n')
@@ -121,7 +126,7 @@ export class Lane {
     const m = engine.options.machine
     const o = Math.round(engine.clock.state.offset * 1000)
     const texts = []
-    const most = Math.min(settings.publish.single ? 1 : Infinity, this.#queue.length)
+    const most = this.#publisher.isSingle ? Math.min(1, this.#queue.length) : this.#queue.length
     for (let bytes = 0; texts.length < most; ) {
       const message = this.#queue[texts.length]
       const { place, again } = message
@@ -150,7 +155,7 @@ export class Lane {
     try {
       const answer = JSON.parse(text)
       const succeeded = status >= 200 && status < 300
-      const replies = this.#publisher.settings.publish.single && succeeded ? [answer] : answer.replies
+      const replies = this.#publisher.isSingle && succeeded ? [answer] : answer.replies
       faults = replies.map((/** @type {any} */ reply) => reply.error)
     } catch {}
     // After close(), no batch is in flight.

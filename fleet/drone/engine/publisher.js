@@ -8,8 +8,9 @@ import { packSequences, startNumber } from './payload.js'
 /** @typedef {import('../../schema.js').Settings & {publish: Publish}} Settings with a publisher */
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
-/** Batches under way at once. */
+/** Batches, and single requests, under way at once. */
 const LANES = 4
+const SINGLE_LANES = 32
 /** Messages per second above which messages are collected for 2 ms, to limit the number of requests. */
 const FAST = 1000
 /** ms between two readings of the gateway's time: no other connection of a publisher learns it. */
@@ -47,7 +48,14 @@ export class Publisher {
     this.settings = settings
     this.start = startNumber(begin)
     this.template = parseTemplate(publish.channels)
-    this.#lanes = Array.from({ length: publish.lanes ?? LANES }, (_, n) => new Lane(this, n))
+    /** Each message is a request of its own. */
+    this.isSingle = publish.via === 'single' || publish.via === 'nchan'
+    const lanes = publish.lanes || (this.isSingle ? SINGLE_LANES : LANES)
+    // A lane without a channel would have nothing to publish.
+    const length = publish.flat
+      ? Math.min(lanes, this.template.span || this.template.count(settings.total))
+      : lanes
+    this.#lanes = Array.from({ length }, (_, n) => new Lane(this, n))
     this.#dialer = engine.dialer(settings, 'websocket', this)
     this.targets = targets.map(url => new Target(this.#dialer, url))
     // Publishers start staggered, so that all messages together are evenly spaced.
@@ -65,7 +73,7 @@ export class Publisher {
     this.sequences = new Uint32Array(Math.max(before.length, Math.ceil(places)))
     this.sequences.set(before)
     // Overdue messages stay due; the next ones follow at the new rate.
-    if (this.#due > now && publish.rate < Infinity)
+    if (this.#due > now && !publish.flat)
       this.#due = now + (this.#due - now) * (this.settings.publish.rate / publish.rate)
     this.settings = settings
     this.pump()
@@ -73,18 +81,18 @@ export class Publisher {
 
   /** Queues due messages as far as lanes have room, and sends them. */
   pump() {
-    const { rate, order, single } = this.settings.publish
+    const { rate, order, flat } = this.settings.publish
     const lanes = this.#lanes.length
     const now = this.engine.clock.now()
     if (!this.end && this.sequences.length > 0) {
-      // A bench publisher is on the gateway's machine: same clock.
-      if (!single && now - this.#clockRequested > CLOCK_INTERVAL) {
+      // Other servers do not send their time.
+      if (!this.isSingle && now - this.#clockRequested > CLOCK_INTERVAL) {
         this.#clockRequested = now
         this.#clockConnection?.close()
         this.#clockConnection = this.dial(lanes)
       }
       const places = this.sequences.length
-      if (rate === Infinity && this.#due <= now) {
+      if (flat && this.#due <= now) {
         for (const lane of this.#lanes) if (lane.idle) lane.add(lane.nextPlace(places, lanes), now)
       } else
         while (this.#due <= now) {
@@ -101,7 +109,7 @@ export class Publisher {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(
       () => this.pump(),
-      rate > FAST ? (single ? 1 : 2) : Math.min(IDLE, this.#due - now),
+      rate > FAST ? (this.isSingle ? 1 : 2) : Math.min(IDLE, this.#due - now),
     )
   }
 
@@ -145,10 +153,10 @@ export class Publisher {
   /** @param {number} left ms */
   async #drain(left) {
     const { clock, figures } = this.engine
-    const { rate } = this.settings.publish
+    const { rate, flat } = this.settings.publish
     // The timer may be late: messages that became due since it was set are sent.
     this.pump()
-    const behind = rate === Infinity ? 0 : Math.ceil(((clock.now() - this.#due) * rate) / 1000)
+    const behind = flat ? 0 : Math.ceil(((clock.now() - this.#due) * rate) / 1000)
     // The lanes are full. Messages that became due since pump() do not count.
     if (behind > rate / 20 + 1) {
       figures.counters.unpublished += behind

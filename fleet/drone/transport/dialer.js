@@ -1,30 +1,36 @@
 // Opens connections to the targets over any transport, and passes what they receive to one listener.
 //
 //   wire.js -> http.js -> connection.js -> websocket.js, stream.js   socket, HTTP responses, messages, transports
+//   protobuf.js, peers.js     the same protocol in Protobuf; servers with another protocol
 //   target.js, addresses.js   a server and its POSTs; source addresses and ports
 //
 // May import: Node.js only. Promises: it connects to allowed targets only; `closed` comes once for each `dial`; all
 // that a target sends is bounded; an idle connection costs one wire and one socket.
 
 import { parseAddresses, Sources } from './addresses.js'
+import { BareConnection, SocketIoConnection } from './peers.js'
+import { ProtobufConnection } from './protobuf.js'
 import { LongPollConnection, SseConnection, StreamConnection } from './stream.js'
 import { Target } from './target.js'
 import { WebSocketConnection } from './websocket.js'
 
 const READ_SIZE = 65_536
 
-/** @type {Map<string, typeof WebSocketConnection | typeof StreamConnection>} */
+/** @type {Map<string, any>} */
 const CONNECTIONS = new Map(
-  /** @type {any} */ ([
-    ['websocket', WebSocketConnection],
-    ['http_stream', StreamConnection],
-    ['sse', SseConnection],
-    ['long_poll', LongPollConnection],
-  ]),
+  Object.entries({
+    websocket: WebSocketConnection,
+    http_stream: StreamConnection,
+    sse: SseConnection,
+    long_poll: LongPollConnection,
+    uni_websocket: WebSocketConnection,
+    uni_http_stream: StreamConnection,
+    uni_sse: SseConnection,
+    protobuf: ProtobufConnection,
+    uni_bare: BareConnection,
+    uni_socket_io: SocketIoConnection,
+  }),
 )
-
-/** @type {string[]} */
-const TRANSPORTS = [...CONNECTIONS.keys(), 'uni_websocket', 'uni_http_stream', 'uni_sse']
 
 /**
  * @typedef {import('./connection.js').Connection} Connection
@@ -40,7 +46,6 @@ const TRANSPORTS = [...CONNECTIONS.keys(), 'uni_websocket', 'uni_http_stream', '
  * @property {string[]} allow `host` or `host:port`; no other target is ever connected to
  * @property {import('../../schema.js').Transport} transport
  * @property {string[]} addresses ranges of local addresses, `127.0.1.1-127.0.1.50`; none: the kernel's choice
- * @property {Record<string, any>} [transports] classes of more transports, by name
  * @property {string} ports range of source ports on each of them, `1024-65535`; '': the kernel's choice
  */
 
@@ -62,7 +67,7 @@ export class Dialer {
    * @throws {Error} one line: a target that is not allowed, an invalid range
    */
   constructor(
-    { targets, allow, transport, addresses, ports, transports = {} },
+    { targets, allow, transport, addresses, ports },
     listener,
     bytes = { bytesIn: 0, bytesOut: 0 },
   ) {
@@ -70,10 +75,9 @@ export class Dialer {
     this.bytes = bytes
     this.oneWay = transport.startsWith('uni_')
     this.path = `/connection/${transport.replace('long_', '')}`
-    const Connection = Object.hasOwn(transports, transport)
-      ? transports[transport]
-      : TRANSPORTS.includes(transport) && CONNECTIONS.get(transport.replace('uni_', ''))
-    if (!Connection) throw new Error(`unknown transport "${transport}"; use one of ${TRANSPORTS.join(', ')}`)
+    const Connection = CONNECTIONS.get(transport)
+    if (!Connection)
+      throw new Error(`unknown transport "${transport}"; use one of ${[...CONNECTIONS.keys()].join(', ')}`)
     if (targets.length === 0) throw new Error('targets is empty: at least one is required')
     this.#Connection = Connection
     const from = parseAddresses(addresses)

@@ -1,6 +1,6 @@
 // Bare libraries under the same load: results are ratios of one run on one machine.
 //
-//   node bench/controls.js uws|ws PORT
+//   node fleet/targets/controls.js uws|ws PORT
 //
 // One process. A WebSocket at any path; ?ch=NAME subscribes it. POST /api/publish {"channel", "data"} sends the same
 // push as Halley. GET /connection/uni_poll?channel=NAME waits for the next one. No protocol, no history, no key.

@@ -1,6 +1,6 @@
 // A Socket.IO server under the load of the others: one process, WebSocket only, rooms as channels.
 //
-//   node bench/peers/socket-io.js PORT FOLDER     FOLDER has it installed
+//   node fleet/targets/socket-io.js PORT FOLDER     FOLDER has it installed
 //
 // ?ch=NAME of a client is its room. POST /api/publish {"channel", "data"} emits the event `p` with that to the room.
 

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openFilesLimit } from '../proc.js'
+import { openFilesLimit } from '../runner/proc.js'
 
 /** Where distributions put modules of nginx. */
 const MODULES = [
@@ -13,8 +13,8 @@ const MODULES = [
   '/usr/local/lib/nginx/modules/ngx_nchan_module.so',
 ]
 
-/** Path of publishers: the channel is in the query, and the body is the message. */
-export const NCHAN_PUBLISH = '/pub'
+/** Path of publishers, as in drone/engine/lane.js: the channel is in the query, and the body is the message. */
+const NCHAN_PUBLISH = '/pub'
 
 /** @returns {{module: string, version: string} | null} null: it is not installed */
 export function findNchan() {
@@ -32,10 +32,10 @@ export function findNchan() {
 /**
  * Writes its configuration. Messages are sent on and not kept, as by the others.
  * @param {string} module path
- * @param {{folder: string, host: string, port: number, workers: number}} options
- * @returns {Promise<import('../servers.js').Command>}
+ * @param {import('./index.js').ControlOptions} options
+ * @returns {Promise<import('./index.js').Command>}
  */
-export async function nchanCommand(module, { folder, host, port, workers }) {
+export async function nchanCommand(module, { folder, port, workers }) {
   const files = openFilesLimit()
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     name => `  ${name}_temp_path ${join(folder, name)};`,
@@ -56,7 +56,7 @@ ${temporary.join('\n')}
   keepalive_requests 1000000000;
   nchan_shared_memory_size 256M;
   server {
-    listen ${host}:${port} backlog=4096;
+    listen 127.0.0.1:${port} backlog=4096;
     location = /health {
       return 200 '{}';
     }
@@ -75,5 +75,5 @@ ${temporary.join('\n')}
 `
   const file = join(folder, 'nginx.conf')
   await writeFile(file, config)
-  return { program: 'nginx', args: ['-p', folder, '-e', join(folder, 'error.log'), '-c', file] }
+  return { command: 'nginx', args: ['-p', folder, '-e', join(folder, 'error.log'), '-c', file] }
 }

@@ -1,32 +1,12 @@
 // Rounds, compares and tabulates figures.
 
-/** @typedef {import('./scenarios.js').Result} Result */
+/** @typedef {Record<string, number>} Result figures by name; a name ends with its unit, if it has one */
 
 /** @param {number} value @param {number} digits */
 export const rounded = (value, digits) => Number(value.toFixed(digits))
 
 /** Rounds a latency. @param {number} ms */
 export const roundedMs = ms => rounded(ms, 2)
-
-/**
- * Output of one part of a run: its name precedes each text.
- * @param {import('./bench.js').Io} io @param {string} name @returns {import('./scenarios.js').Show}
- */
-export const prefixedOutput = ({ progress, warning }, name) => ({
-  progress: text => progress(`${name}: ${text}`),
-  warning: text => warning(`${name}: ${text}`),
-})
-
-/**
- * Prints one result as a table, or as a line of JSON.
- * @param {import('./bench.js').Io} io @param {boolean} json
- * @param {{scenario: string, [field: string]: string | number}} labels of the line @param {string} column of the table
- * @param {Result} result
- */
-export const printResult = ({ print }, json, labels, column, result) =>
-  print(
-    `${json ? JSON.stringify({ ...labels, ...result }) : table(labels.scenario, [{ name: column, result }])}\n`,
-  )
 
 /** @param {number[]} values at least one @returns {number} */
 function median(values) {
@@ -37,7 +17,9 @@ function median(values) {
 
 /** @param {Result[]} results of several runs @returns {Result} each figure's median */
 export const medians = results =>
-  Object.fromEntries(Object.keys(results[0]).map(name => [name, median(results.map(result => result[name]))]))
+  Object.fromEntries(
+    Object.keys(results[0]).map(name => [name, median(results.map(result => result[name] ?? 0))]),
+  )
 
 /** @param {Result} result @param {Result} control @returns {Result} result / control, where the control is not 0 */
 export const ratios = (result, control) =>
@@ -68,4 +50,18 @@ export function table(title, columns) {
     [head.padEnd(widths[0]), ...figures.map((figure, i) => figure.padStart(widths[i + 1]))].join('  '),
   )
   return `${[lines[0], widths.map(width => '-'.repeat(width)).join('  '), ...lines.slice(1)].join('\n')}\n`
+}
+
+/**
+ * The same in Markdown.
+ * @param {string} title @param {{name: string, result: Result}[]} columns @returns {string} ends with a line feed
+ */
+export function markdownTable(title, columns) {
+  const row = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |\n`
+  const names = Object.keys(columns[0].result)
+  return [
+    row([title, ...columns.map(({ name }) => name)]),
+    row(['---', ...columns.map(() => '---:')]),
+    ...names.map(name => row([`\`${name}\``, ...columns.map(({ result }) => formatted(result[name]))])),
+  ].join('')
 }
