@@ -15,6 +15,7 @@
  * @typedef {object} FleetSettings
  * @property {string[]} host base URLs of the target, `http://127.0.0.1:8000`; connection i goes to the (i mod
  *   length)th
+ * @property {string[]} publish_host base URLs for publishing; empty: those of `host`
  * @property {Transport} transport
  * @property {number} n connections of all drones
  * @property {number} concurrency maximum connections that one drone opens at once
@@ -75,6 +76,7 @@
  * @property {number} part this publisher has the channels whose index mod `parts` is `part`: each channel has one
  *   publisher, and its messages one sequence from 1
  * @property {number} parts
+ * @property {string[]} [targets] see `publish_host`
  * @property {boolean} [flat] see `publish_flat`
  * @property {number} [lanes] see `publish_lanes`
  */

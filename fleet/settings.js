@@ -137,6 +137,12 @@ export const SETTINGS = Object.freeze([
     doc: 'maximum delay before a reconnect, ms',
   },
   { name: 'publish_rate', default: 0, parse: number(0, 1e7), doc: 'messages published per second; 0: none' },
+  {
+    name: 'publish_host',
+    default: [],
+    parse: urls,
+    doc: 'base URLs for publishing; default: those of host',
+  },
   { name: 'publish_size', default: 512, parse: integer(96, 1e6), doc: 'bytes of a message' },
   {
     name: 'publish_channels',

@@ -107,6 +107,7 @@ function publishersOf({ publishers, publish_channels: templates, ...settings }, 
       order: settings.publish_order,
       rate: settings.publish_rate / Math.min(all, templates.length) / parts,
       size: settings.publish_size,
+      ...(settings.publish_host?.length > 0 && { targets: settings.publish_host }),
       ...(settings.publish_flat && { flat: true }),
       ...(settings.publish_lanes > 0 && { lanes: settings.publish_lanes }),
       part: Math.floor(i / templates.length),
@@ -116,7 +117,14 @@ function publishersOf({ publishers, publish_channels: templates, ...settings }, 
 }
 
 /** Settings whose change restarts publishers, with sequences from 1. @type {readonly (keyof FleetSettings)[]} */
-const PUBLISHING = ['publish_channels', 'publish_via', 'publish_flat', 'publish_lanes', 'publishers']
+const PUBLISHING = [
+  'publish_channels',
+  'publish_host',
+  'publish_via',
+  'publish_flat',
+  'publish_lanes',
+  'publishers',
+]
 
 /**
  * @param {FleetSettings} before @param {FleetSettings} after @returns {boolean} whether publishing begins with `after`

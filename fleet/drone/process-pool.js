@@ -65,7 +65,14 @@ export class ProcessPool {
     if (settings.publish) publisher ??= this.#add('publisher')
     await Promise.all([
       ...applied,
-      publisher?.apply({ ...settings, connections: 0, churn: 0, ports: '', addresses: [] }),
+      publisher?.apply({
+        ...settings,
+        targets: settings.publish?.targets ?? settings.targets,
+        connections: 0,
+        churn: 0,
+        ports: '',
+        addresses: [],
+      }),
     ])
   }
 

@@ -19,6 +19,7 @@ const publish = object({
   size: whole(0, 1e6),
   part: whole(),
   parts: whole(1),
+  targets: optional(texts),
   flat: optional(flag),
   lanes: optional(whole(0, 10_000)),
 })
@@ -75,5 +76,8 @@ export function checkRequest(message, allow, capacity) {
   for (const template of [...channels, user, publish?.channels]) if (template) parseTemplate(template)
   // The constructor checks targets, addresses and ports, and opens no connection.
   if (targets.length > 0 || connections > 0 || publish)
-    new Dialer({ ...settings, allow }, /** @type {any} */ ({}))
+    new Dialer(
+      { ...settings, targets: [...targets, ...(publish?.targets ?? [])], allow },
+      /** @type {any} */ ({}),
+    )
 }

@@ -72,10 +72,13 @@ export class StepRun {
     const { fleet, snapshots } = this.#context
     const { n = 0, publish_rate = 0, churn = 0, ...rest } = this.#step.settings
     const { recover = false } = rest
+    const urls = this.#context.servers?.urls ?? []
+    const across =
+      this.#step.across && urls.length > 1 ? { host: urls.slice(-1), publish_host: urls.slice(0, 1) } : {}
     const { servers } = this.#context
     this.#wanted = n
     const calm = { publish_rate: 0, churn: 0 }
-    await snapshots.race(fleet.set({ ...rest, ...calm }))
+    await snapshots.race(fleet.set({ ...rest, ...across, ...calm }))
     fleet.resetStatistics()
     const cpuBefore = servers?.cpu() ?? 0
     const ramp = await this.#open(n)

@@ -21,6 +21,7 @@
  * @property {number} ramp s over which `n` is reached; 0: the drones get all of `n` at once, and open them at `rate`
  * @property {number} settle s before it is measured
  * @property {number} seconds that are measured
+ * @property {boolean} [across] connections go to the last node of the run, messages to the first one
  * @property {Disturbance[]} [disturbances]
  * @typedef {object} Disturbance what happens while it is measured
  * @property {number} at s from the beginning of the measurement

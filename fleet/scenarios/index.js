@@ -5,6 +5,7 @@ import { churn } from './churn.js'
 import { cometMillion } from './comet-million.js'
 import { fan100 } from './fan-100.js'
 import { ladder } from './ladder.js'
+import { latency } from './latency.js'
 import { oneToOne } from './one-to-one.js'
 import { personalAndGroup } from './personal-and-group.js'
 
@@ -18,6 +19,7 @@ export const SCENARIOS = Object.freeze([
   bigChannel,
   personalAndGroup,
   ladder,
+  latency,
   churn,
   chaos,
 ])
