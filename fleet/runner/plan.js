@@ -129,11 +129,13 @@ function shaped(
     throw new RunError(`${server} cannot run this scenario: a connection has several channels`)
   if (settings.transport === 'protobuf' && settings.recover)
     throw new RunError('the transport protobuf of the drones does not recover subscriptions')
-  // What stopped has to start again.
-  const kept = faults && [...faults, ...(faults.some(kind => kind.endsWith('-redis')) ? ['start-redis'] : [])]
-  const once = step.disturbances?.filter(
-    ({ kind }) => (kept?.includes(kind) ?? true) && (!control || ANY_SERVER.includes(kind)),
-  )
+  // `start-redis` belongs to what stopped it, which comes before it.
+  let redis = ''
+  const once = step.disturbances?.filter(({ kind }) => {
+    if (kind === 'stop-redis' || kind === 'kill-redis') redis = kind
+    const cause = kind === 'start-redis' ? redis : kind
+    return (faults?.includes(cause) ?? true) && (!control || ANY_SERVER.includes(kind))
+  })
   const disturbances =
     once &&
     Array.from({ length: rounds }, (_, round) =>

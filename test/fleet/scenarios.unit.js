@@ -146,6 +146,11 @@ t.test('what somebody says stands above the scenario', async t => {
     [0.4, 0.9, 1.4, 2.8, 3.2, 3.6, 4.5, 5.4],
     'in the same part of the time',
   )
+  const redis = await planRun({ ...request, scenario, overrides: {}, redis: true, faults: ['kill-redis'] })
+  t.same(
+    redis.steps[0].disturbances?.map(({ kind }) => kind),
+    ['kill-redis', 'start-redis'],
+  )
   const lines = planLines(scenario, run, { target: [], scale: 0.01 })
   t.match(
     lines.join('\n'),
