@@ -1,4 +1,4 @@
-import { bytes, count, ms, percent, quantity, whole } from './format.js'
+import { ms, quantity, share, short, shortBytes, tick, whole } from '../src/base/format.js'
 
 /** @import { Point, WorkerPoint } from './picture.js' */
 
@@ -12,7 +12,7 @@ const DELAY = {
   title: 'event-loop delay, ms',
   short: 'delay, ms',
   scale: 'log',
-  format: value => (value < 1 ? value.toString() : count(value)),
+  format: tick,
   figure: ms,
   series: [
     { label: 'max', style: 'series4', value: ({ max }) => max },
@@ -25,8 +25,8 @@ const MESSAGES = {
   title: 'messages a second',
   short: 'messages/s',
   scale: 'linear',
-  format: count,
-  figure: count,
+  format: short,
+  figure: short,
   series: [
     { label: 'out', style: 'series2', value: ({ out }) => out },
     { label: 'in', style: 'series1', value: point => point.in },
@@ -38,7 +38,7 @@ export const CHARTS = [
   {
     title: 'connections',
     scale: 'linear',
-    format: count,
+    format: short,
     series: [{ label: 'clients', style: 'series1', value: ({ connections }) => connections }],
     figure: quantity,
   },
@@ -48,20 +48,20 @@ export const CHARTS = [
     title: 'memory',
     scale: 'linear',
     stacked: true,
-    format: bytes,
+    format: shortBytes,
     binary: true,
     series: [
       { label: 'heap', style: 'series1', value: ({ heap }) => heap },
       { label: 'native', style: 'series2', value: ({ native }) => native },
       { label: 'kernel', style: 'series3', value: ({ kernel }) => kernel },
     ],
-    figure: bytes,
+    figure: shortBytes,
   },
   {
     title: 'bytes a connection',
     scale: 'linear',
     stacked: true,
-    format: bytes,
+    format: shortBytes,
     binary: true,
     series: [
       { label: 'user space', style: 'series1', value: ({ bytesPerConnection }) => bytesPerConnection },
@@ -74,9 +74,9 @@ export const CHARTS = [
   {
     title: 'CPU, of one core',
     scale: 'linear',
-    format: percent,
+    format: share,
     series: [{ label: 'all processes', style: 'series1', value: ({ cpu }) => cpu }],
-    figure: percent,
+    figure: share,
   },
 ]
 
@@ -86,18 +86,18 @@ export const WORKER_CHARTS = [
   {
     title: 'heap',
     scale: 'linear',
-    format: bytes,
+    format: shortBytes,
     binary: true,
     series: [
       { label: 'total', style: 'series2', value: ({ total }) => total },
       { label: 'used', style: 'series1', value: ({ used }) => used },
     ],
-    figure: bytes,
+    figure: shortBytes,
   },
   {
     title: 'connections',
     scale: 'linear',
-    format: count,
+    format: short,
     series: [{ label: 'clients', style: 'series1', value: ({ clients }) => clients }],
     figure: quantity,
   },

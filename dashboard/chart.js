@@ -1,3 +1,4 @@
+import { tick } from '../src/base/format.js'
 import { LOWER_BLOCKS, pattern } from './chart/bars.js'
 import { Canvas } from './chart/canvas.js'
 import { means, resample } from './chart/resample.js'
@@ -50,7 +51,7 @@ const HEIGHT_WITH_TIME_LINE = 9
  * @param {ChartOptions} options @returns {Line[]} `height` lines of `width` columns
  */
 export function chart(options) {
-  const { series, width, height, unicode = true, format = compact, step = 1, labelWidth = 0 } = options
+  const { series, width, height, unicode = true, format = tick, step = 1, labelWidth = 0 } = options
   const length = Math.max(1, ...series.map(({ values }) => values.length))
   const span = options.span ?? length * step
   const withLegend = (options.legend ?? series.some(({ label }) => label !== undefined)) && height > 3
@@ -251,17 +252,4 @@ function timeAxis(span, columns, indent, rows, unicode) {
   const corner = unicode ? '└' : '+'
   if (rows > 1) lines.unshift([[`${' '.repeat(indent)}${corner}${line.join('')}`, 'border']])
   return lines
-}
-
-/** @param {number} value @returns {string} default text of an axis label: 1.5k, 20M ... */
-function compact(value) {
-  const size = Math.abs(value)
-  for (const [unit, letter] of /** @type {[number, string][]} */ ([
-    [1e9, 'G'],
-    [1e6, 'M'],
-    [1e3, 'k'],
-  ])) {
-    if (size >= unit) return `${Number((value / unit).toPrecision(3))}${letter}`
-  }
-  return `${Number(value.toPrecision(3))}`
 }

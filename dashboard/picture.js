@@ -1,6 +1,6 @@
 // The snapshots of the gateway as the screen needs them: points for the charts, sorted workers.
 
-import { gcPause, perSecond, totalCpu } from './format.js'
+import { gcPause, perSecond, totalCpu } from './health.js'
 import { STALE_AFTER, shown, sortRows, withPoint } from './view/state.js'
 
 /** @import { Snapshot, WorkerSample, WorkerView } from '../src/metrics/schema.js' */

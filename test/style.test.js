@@ -24,6 +24,7 @@ const ORDER = [
   'backends/queues',
   'metrics/prometheus',
   'pages/web',
+  'pages/files.js',
   'pages/demo',
   'pages/admin',
   'pages/report',
@@ -42,12 +43,12 @@ const BLESSED = 'dashboard/terminal/terminal.js'
 const LOADS_BLESSED = ['dashboard/command.js', 'fleet/status/index.js']
 /** What the dashboard may know of the gateway. */
 const OPEN_TO_DASHBOARD =
-  /^(?:dashboard\/|blessed$|node:|src\/(?:base\/(?:terminal-text|dashboard-exit|version)|metrics\/(?:schema|limits)|cli\/(?:args|command|local-gateway))\.js$)/
+  /^(?:dashboard\/|blessed$|node:|src\/(?:base\/(?:format|terminal-text|dashboard-exit|version)|metrics\/(?:schema|limits)|cli\/(?:args|command|local-gateway))\.js$)/
 /** It composes the command line. */
 const COMMAND_LINE = 'bin/main.js'
 /** What the fleet may know of the gateway: what is published, and what has nothing to do with it. */
 const OPEN_TO_FLEET =
-  /^(?:fleet\/|node:|src\/(?:metrics\/(?:schema|limits|tick-histogram|csv-\w+)|pages\/web\/format|cli\/(?:args|command)|config\/nearest|base\/(?:terminal-text|version))\.js$|src\/(?:pages\/report|metrics\/doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|panels\/parts)\.js$)/
+  /^(?:fleet\/|node:|src\/(?:metrics\/(?:schema|limits|tick-histogram|csv-\w+)|cli\/(?:args|command)|config\/nearest|base\/(?:format|terminal-text|version))\.js$|src\/(?:pages\/report|metrics\/doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|health|panels\/parts)\.js$)/
 /** Servers on the bare libraries, to compare a gateway with. */
 const CONTROLS = 'fleet/targets/controls.js'
 /** What is sent to the drones' machines, where there is nothing else. */

@@ -1,19 +1,7 @@
+import { bytes, duration, ms, quantity, share, short, shortBytes, whole } from '../../src/base/format.js'
 import { bar } from '../chart.js'
 import { WORKER_CHARTS } from '../chart-definitions.js'
-import {
-  bytes,
-  count,
-  duration,
-  health,
-  healthSpan,
-  ms,
-  percent,
-  perSecond,
-  quantity,
-  size,
-  totalCpu,
-  whole,
-} from '../format.js'
+import { health, healthSpan, perSecond, totalCpu } from '../health.js'
 import { workerAt } from '../picture.js'
 import { pad } from '../terminal/line.js'
 import { chartBlock, chartGrid } from '../view/charts.js'
@@ -92,7 +80,7 @@ function blocksOf(sample, state, width) {
       `delay ${name}`,
       limit === null ? `${ms(value)} ms` : healthSpan(`${ms(value)} ms`, health(value, limit), look.colors),
     )
-  const rate = (/** @type {number} */ value) => `${count(perSecond(value, interval))}/s`
+  const rate = (/** @type {number} */ value) => `${short(perSecond(value, interval))}/s`
   const named = (/** @type {string} */ name, /** @type {Record<string, number>} */ figures) => [
     blockTitle(name),
     ...Object.entries(figures)
@@ -102,7 +90,7 @@ function blocksOf(sample, state, width) {
   return [
     [
       blockTitle('event loop'),
-      row('busy', healthSpan(percent(loop.utilization), health(loop.utilization, 'loop'), look.colors)),
+      row('busy', healthSpan(share(loop.utilization), health(loop.utilization, 'loop'), look.colors)),
       tick('avg', loop.ticks.avg, 'tickAvg'),
       tick('p50', loop.ticks.p50, null),
       tick('p90', loop.ticks.p90, 'tickP90'),
@@ -111,20 +99,20 @@ function blocksOf(sample, state, width) {
     ],
     [
       blockTitle('process'),
-      row('cpu', healthSpan(percent(totalCpu(cpu)), health(totalCpu(cpu), 'cpu'), look.colors)),
-      row('user, system', `${percent(cpu.user)} ${percent(cpu.system)}`),
-      row('rss', size(memory.rss)),
-      row('external', size(memory.external)),
-      row('array buffers', size(memory.array_buffers)),
-      row('files', `${count(files.open)}/${count(files.limit)}`),
-      row('outbox', size(outbox.bytes)),
-      row('largest', healthSpan(size(outbox.largest), health(outbox.largest, 'outbox'), look.colors)),
+      row('cpu', healthSpan(share(totalCpu(cpu)), health(totalCpu(cpu), 'cpu'), look.colors)),
+      row('user, system', `${share(cpu.user)} ${share(cpu.system)}`),
+      row('rss', bytes(memory.rss)),
+      row('external', bytes(memory.external)),
+      row('array buffers', bytes(memory.array_buffers)),
+      row('files', `${short(files.open)}/${short(files.limit)}`),
+      row('outbox', bytes(outbox.bytes)),
+      row('largest', healthSpan(bytes(outbox.largest), health(outbox.largest, 'outbox'), look.colors)),
     ],
     [
       blockTitle('heap'),
-      row('used', size(memory.heap_used)),
-      row('total', size(memory.heap_total)),
-      row('limit', size(memory.heap_limit)),
+      row('used', bytes(memory.heap_used)),
+      row('total', bytes(memory.heap_total)),
+      row('limit', bytes(memory.heap_limit)),
       ...spaces(memory.spaces, width, look.unicode),
     ],
     [
@@ -139,12 +127,12 @@ function blocksOf(sample, state, width) {
       ...Object.entries(counts.transports).map(([transport, flow]) =>
         row(
           transport,
-          `${count(perSecond(flow.in.messages, interval))} ${count(perSecond(flow.out.messages, interval)).padStart(6)}`,
+          `${short(perSecond(flow.in.messages, interval))} ${short(perSecond(flow.out.messages, interval)).padStart(6)}`,
         ),
       ),
       row(
         'bytes',
-        `${bytes(perSecond(counts.in.bytes, interval))} ${bytes(perSecond(counts.out.bytes, interval)).padStart(6)}`,
+        `${shortBytes(perSecond(counts.in.bytes, interval))} ${shortBytes(perSecond(counts.out.bytes, interval)).padStart(6)}`,
       ),
       row('publications', rate(counts.publishes)),
       row('deliveries', rate(counts.deliveries)),
@@ -173,11 +161,14 @@ function spaces(spaces, width, unicode) {
     .sort(([, a], [, b]) => b.total - a.total)
     .map(([name, { used, total }]) => {
       /** @type {Line} */
-      const share = room >= 6 ? [...bar(used / total, room, unicode, 'series1'), [' ', '']] : []
+      const drawn = room >= 6 ? [...bar(used / total, room, unicode, 'series1'), [' ', '']] : []
       return [
         ...pad([[name.replaceAll('_', ' '), 'label']], 13, 'left', '…'),
-        ...share,
-        [`${bytes(used)}/${bytes(total)}`.padStart(width - 13 - (share.length > 0 ? room + 1 : 0)), 'value'],
+        ...drawn,
+        [
+          `${shortBytes(used)}/${shortBytes(total)}`.padStart(width - 13 - (drawn.length > 0 ? room + 1 : 0)),
+          'value',
+        ],
       ]
     })
 }
@@ -191,7 +182,7 @@ function clients({ connections, subscriptions, channels, counts, interval }, row
     blockTitle('clients'),
     row('connected', quantity(connections.connected)),
     row('open', quantity(connections.open)),
-    row('new', `${count(perSecond(counts.accepts, interval))}/s`),
+    row('new', `${short(perSecond(counts.accepts, interval))}/s`),
     ...by.sort((a, b) => b.value - a.value).map(({ name, value }) => row(name, quantity(value))),
     row('subscriptions', quantity(subscriptions)),
     row('channels', quantity(channels)),
@@ -210,11 +201,11 @@ function hooks({ hooks: states = {}, counts, interval }, row) {
       const average = calls === 0 ? '' : ` ${ms(time / calls)} ms`
       /** @type {Line[]} */
       const lines = [
-        row(name, down > 0 ? ['down', 'bad'] : `${count(perSecond(calls, interval))}/s${average}`),
+        row(name, down > 0 ? ['down', 'bad'] : `${short(perSecond(calls, interval))}/s${average}`),
       ]
       if (inflight > 0) lines.push(row('  under way', whole(inflight)))
       for (const [kind, times] of Object.entries(failures))
-        lines.push(row(`  failed: ${kind}`, [`${count(perSecond(times, interval))}/s`, 'warn']))
+        lines.push(row(`  failed: ${kind}`, [`${short(perSecond(times, interval))}/s`, 'warn']))
       return lines
     }),
   ]

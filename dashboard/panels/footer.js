@@ -1,4 +1,4 @@
-import { percent, quantity, size, whole } from '../format.js'
+import { bytes, quantity, share, whole } from '../../src/base/format.js'
 import { footerOf, withQuestion } from '../view/panels.js'
 import { named } from '../view/parts.js'
 import { shown } from '../view/state.js'
@@ -16,7 +16,7 @@ export const csv = {
   draw(state) {
     const { csv } = /** @type {Snapshot} */ (shown(state).snapshot)
     if (!csv) return []
-    const { file, bytes, max_bytes: most, rotations, error } = csv
+    const { file, bytes: written, max_bytes: most, rotations, error } = csv
     if (error !== null)
       return [
         [
@@ -25,12 +25,12 @@ export const csv = {
           [`  ${error}`, 'bad'],
         ],
       ]
-    const full = most > 0 ? [[` of ${size(most)} (${percent(bytes / most)})`, 'label']] : []
+    const full = most > 0 ? [[` of ${bytes(most)} (${share(written / most)})`, 'label']] : []
     return [
       [
         [' csv  ', 'header'],
         [file, 'value'],
-        [`  ${size(bytes)}`, 'value'],
+        [`  ${bytes(written)}`, 'value'],
         .../** @type {Line} */ (full),
         ['  ', ''],
         ...named('rotations', whole(rotations)),

@@ -1,5 +1,6 @@
+import { bytes, clock, duration, quantity, share, short, whole } from '../../src/base/format.js'
 import { stackedBar } from '../chart.js'
-import { clock, count, duration, health, healthSpan, percent, quantity, size, whole } from '../format.js'
+import { health, healthSpan } from '../health.js'
 import { lineWidth, sideBySide } from '../terminal/line.js'
 import { fitItems, justified, named, wrapped } from '../view/parts.js'
 import { shown } from '../view/state.js'
@@ -80,8 +81,8 @@ function titleLine({ node, time, primary }, width) {
   const right = [
     [
       [`primary ${node.pid} `, 'label'],
-      [percent(primary.cpu.user + primary.cpu.system), 'value'],
-      [` ${size(primary.memory.rss)}`, 'value'],
+      [share(primary.cpu.user + primary.cpu.system), 'value'],
+      [` ${bytes(primary.memory.rss)}`, 'value'],
     ],
     [[`${node.driver}, node ${node.node_version.replace(/^v/, '')}`, 'label']],
     [[`${node.engine} engine`, 'label']],
@@ -122,15 +123,11 @@ function cpuLine({ machine }, width, look) {
   ]
   /** @type {Line[]} */
   const items = [
-    [healthSpan(percent(all).padStart(4), health(all, 'machine'), look.colors)],
-    named('user', percent(cpu?.user).padStart(3), 'series1'),
-    named('sys', percent(cpu?.system).padStart(3), 'series2'),
-    named(
-      'steal',
-      healthSpan(percent(cpu?.steal).padStart(2), health(steal, 'steal'), look.colors),
-      'series5',
-    ),
-    named('idle', percent(cpu?.idle).padStart(4)),
+    [healthSpan(share(all).padStart(4), health(all, 'machine'), look.colors)],
+    named('user', share(cpu?.user).padStart(3), 'series1'),
+    named('sys', share(cpu?.system).padStart(3), 'series2'),
+    named('steal', healthSpan(share(cpu?.steal).padStart(2), health(steal, 'steal'), look.colors), 'series5'),
+    named('idle', share(cpu?.idle).padStart(4)),
     load === null
       ? []
       : named(
@@ -158,11 +155,11 @@ function memoryLine({ machine, totals }, width, look) {
   ]
   const full = health(1 - available / total, 'full')
   const items = [
-    named('gateway', size(gateway), 'series1'),
-    named('others', size(others), 'series2'),
-    named('caches', size(caches), 'series3'),
-    named('free', healthSpan(size(free), full, look.colors)),
-    named('of', size(total)),
+    named('gateway', bytes(gateway), 'series1'),
+    named('others', bytes(others), 'series2'),
+    named('caches', bytes(caches), 'series3'),
+    named('free', healthSpan(bytes(free), full, look.colors)),
+    named('of', bytes(total)),
   ]
   return withBar('mem', parts, items, width, look)
 }
@@ -173,16 +170,16 @@ function networkLine({ machine, interval }, width, look) {
   const overflows = listen === null ? null : (listen.overflows * 1000) / interval
   const lost = health(overflows, 'overflows')
   const items = [
-    named('in', `${size(network?.rx_bytes)}/s`),
-    named('out', `${size(network?.tx_bytes)}/s`),
+    named('in', `${bytes(network?.rx_bytes)}/s`),
+    named('out', `${bytes(network?.tx_bytes)}/s`),
     named('sockets', quantity(sockets?.used)),
-    named('tcp', size(sockets?.tcp.memory)),
+    named('tcp', bytes(sockets?.tcp.memory)),
     named(
       'overflows',
-      lost === 'good' ? count(overflows) : healthSpan(`${count(overflows)}/s`, lost, look.colors),
+      lost === 'good' ? short(overflows) : healthSpan(`${short(overflows)}/s`, lost, look.colors),
     ),
     sockets === null ? [] : named('time-wait', quantity(sockets.tcp.time_wait)),
-    network === null ? [] : named('packets', `${count(network.rx_packets)} ${count(network.tx_packets)}`),
+    network === null ? [] : named('packets', `${short(network.rx_packets)} ${short(network.tx_packets)}`),
   ]
   return [[' net  ', 'header'], ...fitItems(items, width - 6)]
 }
@@ -207,13 +204,13 @@ function capacityLine({ capacity, machine, workers, primary }, width, look) {
     each === null || each <= 0
       ? []
       : [
-          [size(each), 'value'],
+          [bytes(each), 'value'],
           [' each', 'label'],
           ...(kernel === null || kernel <= 0
             ? []
             : /** @type {Line} */ ([
                 [' + ', 'label'],
-                [size(kernel), 'value'],
+                [bytes(kernel), 'value'],
                 [' kernel', 'label'],
               ])),
         ]
@@ -229,7 +226,7 @@ function capacityLine({ capacity, machine, workers, primary }, width, look) {
 
 /** @param {{open: number, limit: number}} files of the machine; many systems set the largest number as limit */
 const filesOf = ({ open, limit }) =>
-  limit > Number.MAX_SAFE_INTEGER ? `${count(open)} files` : `${count(open)}/${count(limit)} files`
+  limit > Number.MAX_SAFE_INTEGER ? `${short(open)} files` : `${short(open)}/${short(limit)} files`
 
 /**
  * Open files of the process nearest to its limit.
@@ -240,7 +237,7 @@ function filesItem(processes, look) {
   const most = Math.max(...shares)
   if (most < 0) return []
   const { open, limit } = processes[shares.indexOf(most)].files
-  return named('files', healthSpan(`${count(open)}/${count(limit)}`, health(most, 'full'), look.colors))
+  return named('files', healthSpan(`${short(open)}/${short(limit)}`, health(most, 'full'), look.colors))
 }
 
 /** @param {number} value @returns {string} an estimate, rounded down to two digits */

@@ -1,5 +1,6 @@
+import { bytes, ms, share } from '../../src/base/format.js'
 import { LIMITS } from '../../src/metrics/limits.js'
-import { healthMark, ms, percent, size } from '../format.js'
+import { healthMark } from '../health.js'
 import { helpOf } from '../view/panels.js'
 
 /** @import { Panel, State } from '../state.js' */
@@ -17,13 +18,13 @@ const HEALTH = [
   ['delay avg', 'tickAvg', value => `${ms(value)} ms`],
   ['delay p90', 'tickP90', value => `${ms(value)} ms`],
   ['delay max', 'tickMax', value => `${ms(value)} ms`],
-  ['loop', 'loop', percent],
-  ['worker cpu', 'cpu', percent],
+  ['loop', 'loop', share],
+  ['worker cpu', 'cpu', share],
   ['gc a second', 'gc', value => `${ms(value)} ms`],
-  ['machine cpu', 'machine', percent],
-  ['steal', 'steal', percent],
-  ['memory, files', 'full', percent],
-  ['outbox', 'outbox', size],
+  ['machine cpu', 'machine', share],
+  ['steal', 'steal', share],
+  ['memory, files', 'full', share],
+  ['outbox', 'outbox', bytes],
 ]
 
 /** @type {readonly [name: string, text: string][]} */

@@ -1,4 +1,4 @@
-import { clock } from '../format.js'
+import { clock } from '../../src/base/format.js'
 import { eventListOf, newestEvents } from '../view/panels.js'
 import { rule } from '../view/parts.js'
 import { shown } from '../view/state.js'

@@ -1,4 +1,4 @@
-import { bytes, count, ms, whole } from '../format.js'
+import { ms, short, shortBytes, whole } from '../../src/base/format.js'
 import { clip, pad, tableRow } from '../terminal/line.js'
 import { fitItems, named, rule } from '../view/parts.js'
 import { shown } from '../view/state.js'
@@ -29,16 +29,16 @@ const alarm = value => (value > 0 ? 'warn' : 'value')
 /** @type {readonly Column<ConsumerFigures>[]} */
 const CONSUMERS = [
   { title: 'type', width: 14, rank: 5, text: ({ type }) => type },
-  { title: 'processed', width: 9, rank: 0, text: ({ processed }) => count(processed) },
+  { title: 'processed', width: 9, rank: 0, text: ({ processed }) => short(processed) },
   {
     title: 'skipped',
     width: 7,
     rank: 0,
-    text: ({ skipped }) => count(sum(skipped)),
+    text: ({ skipped }) => short(sum(skipped)),
     style: ({ skipped }) => alarm(sum(skipped)),
   },
-  { title: 'errors', width: 6, rank: 0, text: ({ errors }) => count(errors) },
-  { title: 'retries', width: 7, rank: 4, text: ({ retries }) => count(retries) },
+  { title: 'errors', width: 6, rank: 0, text: ({ errors }) => short(errors) },
+  { title: 'retries', width: 7, rank: 4, text: ({ retries }) => short(retries) },
   { title: 'age, ms', width: 7, rank: 1, text: one => age(one.age) },
   {
     title: 'back-off',
@@ -47,7 +47,7 @@ const CONSUMERS = [
     text: ({ backoff }) => age(backoff),
     style: ({ backoff }) => alarm(backoff),
   },
-  { title: 'lag', width: 5, rank: 0, text: ({ lag }) => count(lag) },
+  { title: 'lag', width: 5, rank: 0, text: ({ lag }) => short(lag) },
 ]
 
 /** @type {readonly Column<RepublisherFigures>[]} */
@@ -59,31 +59,31 @@ const REPUBLISHERS = [
     text: ({ up }) => (up ? 'up' : 'down'),
     style: one => stateStyle(one),
   },
-  { title: 'sent', width: 5, rank: 2, text: ({ sent }) => count(sent) },
-  { title: 'confirmed', width: 9, rank: 0, text: ({ confirmed }) => count(confirmed) },
+  { title: 'sent', width: 5, rank: 2, text: ({ sent }) => short(sent) },
+  { title: 'confirmed', width: 9, rank: 0, text: ({ confirmed }) => short(confirmed) },
   {
     title: 'returned',
     width: 8,
     rank: 4,
-    text: ({ returned }) => count(returned),
+    text: ({ returned }) => short(returned),
     style: one => alarm(one.returned),
   },
   {
     title: 'refused',
     width: 7,
     rank: 3,
-    text: ({ refused }) => count(refused),
+    text: ({ refused }) => short(refused),
     style: one => alarm(one.refused),
   },
   {
     title: 'dropped',
     width: 7,
     rank: 0,
-    text: ({ dropped }) => count(dropped),
+    text: ({ dropped }) => short(dropped),
     style: one => alarm(one.dropped),
   },
-  { title: 'queue', width: 5, rank: 0, text: ({ queued }) => count(queued) },
-  { title: 'bytes', width: 5, rank: 5, text: one => bytes(one.queued_bytes) },
+  { title: 'queue', width: 5, rank: 0, text: ({ queued }) => short(queued) },
+  { title: 'bytes', width: 5, rank: 5, text: one => shortBytes(one.queued_bytes) },
   { title: 'age, ms', width: 7, rank: 1, text: one => age(one.age) },
 ]
 
@@ -142,8 +142,8 @@ function summary({ consumers, republishers }, width) {
     const known = consumers.filter(({ lag }) => lag !== null)
     items.push(
       [[`consumers ${consumers.length}`, 'header']],
-      named('skipped', [count(skipped), alarm(skipped)]),
-      named('lag', count(known.length === 0 ? null : total(({ lag }) => lag, known))),
+      named('skipped', [short(skipped), alarm(skipped)]),
+      named('lag', short(known.length === 0 ? null : total(({ lag }) => lag, known))),
     )
   }
   if (republishers.length > 0) {
@@ -152,8 +152,8 @@ function summary({ consumers, republishers }, width) {
     items.push(
       [[`republishers ${republishers.length}`, 'header']],
       down > 0 ? [[`${down} down`, 'bad']] : [],
-      named('queue', count(total(({ queued }) => queued, republishers))),
-      named('dropped', [count(dropped), alarm(dropped)]),
+      named('queue', short(total(({ queued }) => queued, republishers))),
+      named('dropped', [short(dropped), alarm(dropped)]),
     )
   }
   return [[' ', ''], ...fitItems(items, width - 1)]

@@ -1,4 +1,4 @@
-import { duration } from '../format.js'
+import { duration } from '../../src/base/format.js'
 import { isStale } from '../picture.js'
 import { statusOf, waitingOf } from '../view/panels.js'
 

@@ -1,16 +1,5 @@
-import {
-  bytes,
-  count,
-  duration,
-  gcPause,
-  health,
-  healthSpan,
-  ms,
-  percent,
-  perSecond,
-  quantity,
-  totalCpu,
-} from '../format.js'
+import { duration, ms, quantity, share, short, shortBytes } from '../../src/base/format.js'
+import { gcPause, health, healthSpan, perSecond, totalCpu } from '../health.js'
 import { choose } from '../view/table.js'
 
 /** @import { Snapshot, WorkerSample, WorkerView } from '../../src/metrics/schema.js' */
@@ -123,13 +112,13 @@ const delay = (name, limit) =>
 
 /** @param {number} used @param {number} total @returns {string} in the unit of the total: 12.3/45.6M */
 function usedOf(used, total) {
-  const whole = bytes(total)
-  const part = bytes(used)
+  const whole = shortBytes(total)
+  const part = shortBytes(used)
   return `${part.at(-1) === whole.at(-1) ? part.slice(0, -1) : part}/${whole}`
 }
 
-const messages = { group: 'msg/s', width: 5, format: count }
-const share = { width: 4, rank: 1, format: percent }
+const messages = { group: 'msg/s', width: 5, format: short }
+const shareColumn = { width: 4, rank: 1, format: share }
 
 /** @type {readonly Column[]} in the order of the screen */
 const COLUMNS = [
@@ -150,8 +139,14 @@ const COLUMNS = [
     cell: (_, { deaths }) => `${deaths}`,
     total: ({ workers }) => `${workers.reduce((sum, { deaths }) => sum + deaths, 0)}`,
   }),
-  figure({ name: 'cpu', ...share, limit: 'cpu', totalHealth: false, value: ({ cpu }) => totalCpu(cpu) }),
-  figure({ name: 'rss', width: 5, rank: 2, format: bytes, value: ({ memory }) => memory.rss }),
+  figure({
+    name: 'cpu',
+    ...shareColumn,
+    limit: 'cpu',
+    totalHealth: false,
+    value: ({ cpu }) => totalCpu(cpu),
+  }),
+  figure({ name: 'rss', width: 5, rank: 2, format: shortBytes, value: ({ memory }) => memory.rss }),
   figure({
     name: 'clients',
     width: 7,
@@ -164,7 +159,7 @@ const COLUMNS = [
     title: 'new/s',
     width: 5,
     rank: 9,
-    format: count,
+    format: short,
     value: ({ counts }, interval) => perSecond(counts.accepts, interval),
   }),
   figure({
@@ -196,7 +191,7 @@ const COLUMNS = [
     total: ({ totals: { memory } }, { colors }) =>
       valueLine(alignToMarked(usedOf(memory.heap_used, memory.heap_total), colors)),
   },
-  figure({ name: 'loop', ...share, limit: 'loop', value: ({ loop }) => loop.utilization }),
+  figure({ name: 'loop', ...shareColumn, limit: 'loop', value: ({ loop }) => loop.utilization }),
   delay('avg', 'tickAvg'),
   delay('p90', 'tickP90'),
   delay('max', 'tickMax'),
@@ -218,7 +213,7 @@ const COLUMNS = [
     group: 'out',
     width: 7,
     rank: 10,
-    format: bytes,
+    format: shortBytes,
     value: ({ counts }, interval) => perSecond(counts.out.bytes, interval),
   }),
   figure({
@@ -231,13 +226,13 @@ const COLUMNS = [
     format: ms,
     value: ({ gc }, interval) => perSecond(gcPause(gc), interval),
   }),
-  figure({ name: 'outbox', width: 6, rank: 4, format: bytes, value: ({ outbox }) => outbox.bytes }),
+  figure({ name: 'outbox', width: 6, rank: 4, format: shortBytes, value: ({ outbox }) => outbox.bytes }),
   figure({
     name: 'largest',
     width: 7,
     rank: 8,
     limit: 'outbox',
-    format: bytes,
+    format: shortBytes,
     value: ({ outbox }) => outbox.largest,
   }),
 ]

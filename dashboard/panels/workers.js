@@ -1,5 +1,5 @@
+import { duration, quantity, whole } from '../../src/base/format.js'
 import { sparkline } from '../chart.js'
-import { duration, quantity, whole } from '../format.js'
 import { orderedWorkers, workerAt } from '../picture.js'
 import { tableRow } from '../terminal/line.js'
 import { shown } from '../view/state.js'

@@ -1,6 +1,7 @@
 // Panels shared by the dashboard and `halley fleet status`; the parameters are the differences.
 
-import { clock, healthMark } from '../format.js'
+import { clock } from '../../src/base/format.js'
+import { healthMark } from '../health.js'
 import { clip, clipText, lineWidth, pad, sideBySide, visibleWidth } from '../terminal/line.js'
 import { BACK, centred, rule, scrolled, wrapped } from './parts.js'
 import { shown } from './state.js'
@@ -55,7 +56,7 @@ export const waitingOf = (title, message) => ({
 /** @type {Line} */
 const NO_EVENTS = [[' no events yet', 'label']]
 
-/** @type {Record<string, {text: string, health: import('../format.js').Health}>} */
+/** @type {Record<string, {text: string, health: import('../health.js').Health}>} */
 const LEVELS = { warn: { text: 'warn', health: 'warn' }, error: { text: 'bad', health: 'bad' } }
 
 /** @param {Event} event @param {{colors: boolean}} look @returns {Line} */

@@ -1,4 +1,4 @@
-import { whole } from '../format.js'
+import { whole } from '../../src/base/format.js'
 import { clip, pad, tableRow, withStyle } from '../terminal/line.js'
 
 /** @import { Align, Line } from '../terminal/line.js' */

@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { COMMAND } from '../../src/base/version.js'
 import { UsageError } from '../../src/cli/args.js'
-import { bytes } from '../../src/pages/web/format.js'
+import { bytes } from '../../src/base/format.js'
 
 /** @type {import('../../src/cli/command.js').Command} */
 export const fleetReport = {

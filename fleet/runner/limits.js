@@ -1,7 +1,7 @@
 // Limits of the command line: `--max-p99 200ms`. A run that breaks one ends with exit status 1.
 
+import { bytes, count, milliseconds } from '../../src/base/format.js'
 import { UsageError } from '../../src/cli/args.js'
-import { bytes, count, milliseconds } from '../../src/pages/web/format.js'
 import { losses } from './result.js'
 
 /** @typedef {import('./result.js').RunResult} RunResult */

@@ -1,19 +1,17 @@
 // The tables of a run's page. Several runs stand side by side: a column or a group of rows each.
 
-import { bytes, count, formatValue, milliseconds, percent } from '../../src/pages/web/format.js'
+import { bytes, count, formatValue, milliseconds, percent, UNKNOWN } from '../../src/base/format.js'
 
 /** @typedef {import('./result.js').RunResult} RunResult */
 /** @typedef {import('./result.js').StepResult} StepResult */
 /** @typedef {import('../../src/pages/report/sections.js').Table} Table */
 /** @typedef {{label: string, result: RunResult}} Shown */
 
-const NOTHING = '–'
-
 /** @param {number} value */
 const rate = value => formatValue(value < 100 ? Number(value.toPrecision(3)) : Math.round(value), 'count_s')
 
 /** @param {StepResult} step @param {(latency: import('./result.js').Latency) => number} figure */
-const ms = ({ latency }, figure) => (latency.count === 0 ? NOTHING : milliseconds(figure(latency)))
+const ms = ({ latency }, figure) => (latency.count === 0 ? UNKNOWN : milliseconds(figure(latency)))
 
 /** @template T @typedef {readonly [title: string, cell: (item: T) => string][]} Columns */
 
@@ -82,7 +80,7 @@ export function comparisonTable(runs) {
           ...result.comparison.map(({ label, value, note }, at) => ({
             label,
             hint: note,
-            cells: [value, ...runs.map(({ result: { comparison } }) => comparison[at]?.ours || NOTHING)],
+            cells: [value, ...runs.map(({ result: { comparison } }) => comparison[at]?.ours || UNKNOWN)],
           })),
         ],
       },
@@ -115,8 +113,8 @@ const STEP_COLUMNS = [
   ['Mean', step => ms(step, ({ mean }) => mean)],
   ['p99', step => ms(step, ({ p99 }) => p99)],
   ['Longest', step => ms(step, ({ max }) => max)],
-  ['Lost', ({ accounting: { expected, lost } }) => (expected > 0 ? count(lost) : NOTHING)],
-  ['CPU, gateway', ({ gateway }) => (gateway === null ? NOTHING : percent(gateway.cpu))],
+  ['Lost', ({ accounting: { expected, lost } }) => (expected > 0 ? count(lost) : UNKNOWN)],
+  ['CPU, gateway', ({ gateway }) => (gateway === null ? UNKNOWN : percent(gateway.cpu))],
   ['CPU, drones', ({ drones }) => percent(drones.reduce((sum, { cpu }) => sum + cpu, 0))],
 ]
 
@@ -129,7 +127,7 @@ export const stepsTable = runs => ({
 
 /** @param {StepResult} step @param {'mean90' | 'mean95'} which */
 const interval = ({ latency }, which) =>
-  latency.count === 0 ? NOTHING : `${milliseconds(latency[which].low)} – ${milliseconds(latency[which].high)}`
+  latency.count === 0 ? UNKNOWN : `${milliseconds(latency[which].low)} – ${milliseconds(latency[which].high)}`
 
 /** @type {Columns<StepResult>} */
 const LATENCY_COLUMNS = [
@@ -218,9 +216,9 @@ const DRONE_COLUMNS = [
   ['Processes', ({ processes }) => count(processes)],
   ['CPU', ({ cpu }) => percent(cpu)],
   ['Memory', ({ memory }) => bytes(memory)],
-  ['Memory per connection', ({ bytesPerConnection: own }) => (own > 0 ? bytes(own) : NOTHING)],
-  ['p99', ({ p99 }) => (p99 > 0 ? milliseconds(p99) : NOTHING)],
-  ['Clock off by at most', ({ clockError }) => (clockError > 0 ? milliseconds(clockError) : NOTHING)],
+  ['Memory per connection', ({ bytesPerConnection: own }) => (own > 0 ? bytes(own) : UNKNOWN)],
+  ['p99', ({ p99 }) => (p99 > 0 ? milliseconds(p99) : UNKNOWN)],
+  ['Clock off by at most', ({ clockError }) => (clockError > 0 ? milliseconds(clockError) : UNKNOWN)],
 ]
 
 /** @param {Shown[]} runs @returns {Table} of the last step */
@@ -241,7 +239,7 @@ export const dronesTable = runs => ({
 const ofGateway =
   cell =>
   ({ gateway }) =>
-    gateway === null ? NOTHING : cell(gateway)
+    gateway === null ? UNKNOWN : cell(gateway)
 
 /** @type {Columns<StepResult>} */
 const GATEWAY_COLUMNS = [
@@ -302,7 +300,7 @@ export function systemTable(runs) {
           },
           ...names.map(name => ({
             label: name,
-            cells: runs.map(({ result }) => result.machine.kernel[name] ?? NOTHING),
+            cells: runs.map(({ result }) => result.machine.kernel[name] ?? UNKNOWN),
           })),
         ],
       },

@@ -1,10 +1,10 @@
 // The page of one run, or of several side by side.
 
+import { count, milliseconds, percent } from '../../src/base/format.js'
 import { packageVersion } from '../../src/base/version.js'
 import { waitOf } from '../../src/metrics/tick-histogram.js'
 import { readRuns } from '../../src/pages/report/index.js'
 import { renderPage } from '../../src/pages/report/page.js'
-import { count, milliseconds, percent } from '../../src/pages/web/format.js'
 import {
   accountingTable,
   comparisonTable,

@@ -1,4 +1,4 @@
-import { count, percent } from '../../src/pages/web/format.js'
+import { count, percent } from '../../src/base/format.js'
 import { parseTemplate } from '../channel-template.js'
 import { disturbGateway } from './disturb.js'
 import { RampWatch } from './ramp-watch.js'

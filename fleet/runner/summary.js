@@ -1,6 +1,6 @@
 // A run in a few words, during and after it.
 
-import { count, duration, milliseconds } from '../../src/pages/web/format.js'
+import { count, elapsed, milliseconds } from '../../src/base/format.js'
 import { Distribution } from '../statistics/distribution.js'
 import { areCalm, forgottenIn, losses } from './result.js'
 
@@ -106,7 +106,7 @@ export function factsOf({ started, ended, scale, machine, versions, provider, ta
   const date = new Date(started).toISOString().slice(0, 16).replace('T', ' ')
   const { cores, memory, cpu, system } = machine
   return [
-    `${date} UTC, ${duration((ended - started) / 1000)}`,
+    `${date} UTC, ${elapsed((ended - started) / 1000)}`,
     `scale ${scale}`,
     ownGateway ? `${plan?.workers} ${plan?.workers === 1 ? 'worker' : 'workers'}` : `target ${target}`,
     `drones: ${provider}`,

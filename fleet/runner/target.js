@@ -1,7 +1,7 @@
 // The target of a run: whether it is reachable, and why it refuses connections, subscriptions or messages.
 
 import { connect } from 'node:net'
-import { count } from '../../src/pages/web/format.js'
+import { count } from '../../src/base/format.js'
 
 /** ms */
 const CONNECT_TIMEOUT = 5000

@@ -1,4 +1,4 @@
-import { count } from '../../src/pages/web/format.js'
+import { count } from '../../src/base/format.js'
 import { connectionsText, dronesFor, gatewayFor, openingRate, scaled, workersFor } from './sizing.js'
 
 const CONNECTIONS = 10_000

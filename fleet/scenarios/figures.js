@@ -1,6 +1,6 @@
 // Figures of a RunResult for comparison with published ones, as text. '': unknown.
 
-import { bytes, count, formatValue, milliseconds, percent } from '../../src/pages/web/format.js'
+import { bytes, count, formatValue, milliseconds, percent, UNKNOWN } from '../../src/base/format.js'
 
 /** @typedef {import('../runner/result.js').RunResult} RunResult */
 /** @typedef {import('../runner/result.js').StepResult} StepResult */
@@ -40,7 +40,7 @@ const figuresOf = pick => ({
     const latency = latencyIn(pick(result))
     if (latency === null) return ''
     const { mean, deviation, max } = latency
-    return `${milliseconds(mean)} mean, ${known(milliseconds, deviation) || '–'} standard deviation, ${milliseconds(max)} max`
+    return `${milliseconds(mean)} mean, ${known(milliseconds, deviation) || UNKNOWN} standard deviation, ${milliseconds(max)} max`
   },
   /** Average and longest tick. */
   ticks(result) {

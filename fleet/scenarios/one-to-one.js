@@ -1,4 +1,4 @@
-import { count } from '../../src/pages/web/format.js'
+import { count } from '../../src/base/format.js'
 import * as ours from './figures.js'
 import { commonDifferences, connectionsText, dronesFor, gatewayFor, openingRate, scaled } from './sizing.js'
 

@@ -1,6 +1,6 @@
 // The size of a run on the machine that it is planned on.
 
-import { count } from '../../src/pages/web/format.js'
+import { count } from '../../src/base/format.js'
 
 /** @typedef {import('./contract.js').PlanOptions} PlanOptions */
 /** @typedef {import('./contract.js').GatewayPlan} GatewayPlan */

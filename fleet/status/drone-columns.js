@@ -1,6 +1,6 @@
-import { bytes, count, duration, health, healthSpan, percent, quantity } from '../../dashboard/format.js'
+import { health, healthSpan } from '../../dashboard/health.js'
 import { choose } from '../../dashboard/view/table.js'
-import { clockText, fine } from './format.js'
+import { duration, ms, quantity, share, short, shortBytes, UNKNOWN } from '../../src/base/format.js'
 
 /**
  * @typedef {import('../../dashboard/terminal/line.js').Line} Line
@@ -23,6 +23,13 @@ import { clockText, fine } from './format.js'
 
 /** Maximum width of a left-aligned column. */
 const MAX_WIDTH = 22
+
+/**
+ * @param {import('../schema.js').Clock} clock
+ * @returns {string} `+0.31±0.12`; `-` where the target does not tell its time
+ */
+export const clockText = ({ offset, error, against }) =>
+  against === 'none' ? UNKNOWN : `${offset < 0 ? '-' : '+'}${ms(Math.abs(offset))}±${ms(error)}`
 
 /** @type {Record<DroneRow['state'], string>} */
 export const STATE_STYLES = { up: 'good', launching: 'label', restarting: 'warn', silent: 'bad', gone: 'bad' }
@@ -59,8 +66,8 @@ const messages = (name, rate, rank) =>
     group: 'msg/s',
     width: 5,
     rank,
-    text: ({ rates }) => count(rates[rate]),
-    total: ({ rates }) => count(rates[rate]),
+    text: ({ rates }) => short(rates[rate]),
+    total: ({ rates }) => short(rates[rate]),
   })
 
 /**
@@ -69,16 +76,16 @@ const messages = (name, rate, rank) =>
  * @returns {Column}
  */
 const counter = (name, rank, style) => ({
-  ...column({ name, width: 6, rank, text: ({ sample }) => count(sample?.counters[name] ?? 0) }),
+  ...column({ name, width: 6, rank, text: ({ sample }) => short(sample?.counters[name] ?? 0) }),
   cell: ({ sample }, { colors }) => counterCell(sample?.counters[name] ?? 0, style, colors),
   total: ({ counters }, _, { colors }) => counterCell(counters[name], style, colors),
 })
 
 /** @param {number} value @param {'warn' | 'bad'} style @param {boolean} colors @returns {Line} */
-const counterCell = (value, style, colors) => [healthSpan(count(value), value > 0 ? style : 'good', colors)]
+const counterCell = (value, style, colors) => [healthSpan(short(value), value > 0 ? style : 'good', colors)]
 
 /** @param {number} cores in use @returns {string} 950% of a core; from 10 cores on, 12× */
-const coresText = cores => (cores < 10 ? percent(cores) : `${count(cores)}×`)
+const coresText = cores => (cores < 10 ? share(cores) : `${short(cores)}×`)
 
 /** In the order of the screen. @type {readonly Column[]} */
 const COLUMNS = [
@@ -117,25 +124,25 @@ const COLUMNS = [
     group: 'in',
     width: 7,
     rank: 9,
-    text: ({ rates }) => bytes(rates.bytesIn),
-    total: ({ rates }) => bytes(rates.bytesIn),
+    text: ({ rates }) => shortBytes(rates.bytesIn),
+    total: ({ rates }) => shortBytes(rates.bytesIn),
   }),
   column({
     name: 'p99',
     group: 'ms',
     width: 5,
     rank: 0,
-    text: ({ p99 }) => (p99 > 0 ? fine(p99) : '-'),
-    total: (_, p99) => fine(p99),
+    text: ({ p99 }) => (p99 > 0 ? ms(p99) : '-'),
+    total: (_, p99) => ms(p99),
   }),
   column({
     name: 'cpu',
     width: 5,
     rank: 0,
-    text: ({ cpu }) => percent(cpu),
+    text: ({ cpu }) => share(cpu),
     cell: ({ cpu, facts, sample }, { colors }) => {
-      const share = cpu / Math.max(1, facts?.cores ?? sample?.machine?.cores ?? 1)
-      return [healthSpan(percent(cpu), health(share, 'machine'), colors)]
+      const used = cpu / Math.max(1, facts?.cores ?? sample?.machine?.cores ?? 1)
+      return [healthSpan(share(cpu), health(used, 'machine'), colors)]
     },
     total: ({ drones }) => coresText(drones.reduce((sum, { cpu }) => sum + cpu, 0)),
   }),
@@ -144,10 +151,10 @@ const COLUMNS = [
     group: 'memory',
     width: 6,
     rank: 2,
-    text: ({ bytesPerConnection }) => (bytesPerConnection > 0 ? bytes(bytesPerConnection) : '-'),
+    text: ({ bytesPerConnection }) => (bytesPerConnection > 0 ? shortBytes(bytesPerConnection) : '-'),
     total: ({ drones }) => {
       const each = meanBytesPerConnection(drones)
-      return each > 0 ? bytes(each) : '-'
+      return each > 0 ? shortBytes(each) : '-'
     },
   }),
   column({
@@ -155,8 +162,8 @@ const COLUMNS = [
     group: 'memory',
     width: 5,
     rank: 8,
-    text: row => bytes(rssOf(row)),
-    total: ({ drones }) => bytes(drones.reduce((sum, row) => sum + rssOf(row), 0)),
+    text: row => shortBytes(rssOf(row)),
+    total: ({ drones }) => shortBytes(drones.reduce((sum, row) => sum + rssOf(row), 0)),
   }),
   column({
     name: 'clock',

@@ -1,7 +1,7 @@
 import { LOWER_BLOCKS } from '../../dashboard/chart/bars.js'
 import { pad, visibleWidth } from '../../dashboard/terminal/line.js'
+import { ms, tick } from '../../src/base/format.js'
 import { waitOf } from '../../src/metrics/tick-histogram.js'
-import { fine } from './format.js'
 
 /**
  * @typedef {import('../../dashboard/terminal/line.js').Line} Line
@@ -105,8 +105,7 @@ function axis(low, high, width, place, unicode, marks) {
 }
 
 /** @param {number} value ms */
-const valueText = value =>
-  value >= 1000 ? `${value / 1000} s` : `${value < 1 ? fine(value).replace(/0+$/, '') : value}`
+const valueText = value => (value >= 1000 ? `${value / 1000} s` : tick(value))
 
 /**
  * @param {string[]} cells @param {number} at @param {string} text

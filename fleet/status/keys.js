@@ -1,6 +1,6 @@
-import { whole } from '../../dashboard/format.js'
 import { commonKeys, toggleView } from '../../dashboard/view/keys.js'
 import { shown, withNotice } from '../../dashboard/view/state.js'
+import { whole } from '../../src/base/format.js'
 import { COMMAND } from '../../src/base/version.js'
 import { SETTINGS, SettingError } from '../settings.js'
 import { CHARTS } from './panels/charts.js'

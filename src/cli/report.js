@@ -1,7 +1,7 @@
 import { join, parse } from 'node:path'
+import { bytes } from '../base/format.js'
 import { COMMAND } from '../base/version.js'
 import { mayReplace, ReportError, writeReport } from '../pages/report/index.js'
-import { bytes } from '../pages/web/format.js'
 import { UsageError } from './args.js'
 
 /** @import { Command } from './command.js' */

@@ -233,7 +233,7 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     await page.click('confirm-yes')
     // A browser repeats a request whose connection ended with its worker: the gateway accepts it as done.
     await page.until(shows('workers-result', 'worker 0 restarts'))
-    await page.until(`!['–', '${before}'].includes(${pid})`)
+    await page.until(`!['-', '${before}'].includes(${pid})`)
     await page.until(shows('link-state', 'live'))
     await page.click('gc-all')
     await page.click('confirm-yes')

@@ -115,7 +115,7 @@ t.test('a logarithmic scale has labels at decades, or between them where there i
       .filter(label => label !== '')
       .reverse()
   t.strictSame(labels(1, 100_000, 7), ['1', '100', '10k'])
-  t.strictSame(labels(1, 1000, 7), ['1', '10', '100', '1k'])
+  t.strictSame(labels(1, 1000, 7), ['1', '10', '100', '1,000'])
   t.strictSame(labels(0.1, 500, 7), ['0.1', '1', '10', '100'])
   t.strictSame(labels(12, 80, 7), ['10', '20', '50', '100'])
   t.strictSame(labels(11, 12, 7), ['10', '20', '50', '100'], 'at least a decade')

@@ -1,6 +1,7 @@
-import { healthSpan, quantity } from '../../../dashboard/format.js'
+import { healthSpan } from '../../../dashboard/health.js'
 import { lineWidth } from '../../../dashboard/terminal/line.js'
 import { shown } from '../../../dashboard/view/state.js'
+import { quantity } from '../../../src/base/format.js'
 
 /**
  * @typedef {import('../../../dashboard/terminal/line.js').Line} Line

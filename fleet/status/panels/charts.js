@@ -1,10 +1,9 @@
-import { count, quantity } from '../../../dashboard/format.js'
 import { pad } from '../../../dashboard/terminal/line.js'
 import { chartBlock, chartsOf } from '../../../dashboard/view/charts.js'
 import { rule } from '../../../dashboard/view/parts.js'
 import { shown } from '../../../dashboard/view/state.js'
+import { ms, quantity, short, tick } from '../../../src/base/format.js'
 import { Distribution } from '../../statistics/distribution.js'
-import { fine } from '../format.js'
 import { histogram } from '../histogram.js'
 import { spanOf } from '../picture.js'
 
@@ -20,7 +19,7 @@ export const CHARTS = [
   {
     title: 'connections',
     scale: 'linear',
-    format: count,
+    format: short,
     series: [
       { label: 'wanted', style: 'series3', value: ({ wanted }) => wanted },
       { label: 'open', style: 'series1', value: ({ open }) => open },
@@ -32,24 +31,24 @@ export const CHARTS = [
     title: 'messages a second',
     short: 'messages/s',
     scale: 'linear',
-    format: count,
+    format: short,
     series: [
       { label: 'published', style: 'series2', value: ({ published }) => published },
       { label: 'received', style: 'series1', value: ({ received }) => received },
     ],
-    figure: count,
+    figure: short,
   },
   {
     title: 'latency of 5 s, ms',
     short: 'last 5 s, ms',
     scale: 'log',
-    format: value => (value < 1 ? value.toString() : count(value)),
+    format: tick,
     series: [
       { label: 'max', style: 'series4', value: ({ max }) => max },
       { label: 'p99', style: 'series1', value: ({ p99 }) => p99 },
       { label: 'p50', style: 'series3', value: ({ p50 }) => p50 },
     ],
-    figure: fine,
+    figure: ms,
   },
 ]
 
@@ -99,6 +98,6 @@ function histogramBlock(state, width, height, more) {
   if (wire.count === 0) return [head, pad([[' nothing received yet', 'label']], width)]
   const distribution = Distribution.from(wire)
   const marks = [50, 90, 99].map(p => ({ label: `p${p}`, at: distribution.percentile(p) }))
-  const wide = width >= 70 ? marks.map(({ label, at }) => ({ label: `${label} ${fine(at)}`, at })) : marks
+  const wide = width >= 70 ? marks.map(({ label, at }) => ({ label: `${label} ${ms(at)}`, at })) : marks
   return [head, ...histogram(wire, width, height - 1, state.look.unicode, wide)]
 }

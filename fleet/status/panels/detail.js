@@ -1,4 +1,3 @@
-import { count, duration, percent, quantity, size, whole } from '../../../dashboard/format.js'
 import { tableRow } from '../../../dashboard/terminal/line.js'
 import {
   BACK,
@@ -10,8 +9,8 @@ import {
   rule,
 } from '../../../dashboard/view/parts.js'
 import { shown } from '../../../dashboard/view/state.js'
-import { STATE_STYLES } from '../drone-columns.js'
-import { clockText, fine } from '../format.js'
+import { bytes, duration, ms, quantity, share, short, whole } from '../../../src/base/format.js'
+import { clockText, STATE_STYLES } from '../drone-columns.js'
 import { ACCOUNTS } from './accounting.js'
 
 /**
@@ -85,16 +84,16 @@ function blocksOf(row, sample, before, own, look) {
       own('open', quantity(gauges.open)),
       own('wanted', quantity(gauges.wanted)),
       own('opening', quantity(gauges.opening)),
-      own('memory of each', row.bytesPerConnection > 0 ? size(row.bytesPerConnection) : 'too few to say'),
+      own('memory of each', row.bytesPerConnection > 0 ? bytes(row.bytesPerConnection) : 'too few to say'),
       ...all('opened', 'reconnects', 'closed', 'failed', 'ended', 'refused', 'pings'),
     ],
     [
       blockTitle('messages'),
-      own('received', `${count(row.rates.received)}/s`),
-      own('published', `${count(row.rates.published)}/s`),
-      own('in', `${size(row.rates.bytesIn)}/s`),
-      own('out', `${size(row.rates.bytesOut)}/s`),
-      own('p99 of 5 s', row.p99 > 0 ? `${fine(row.p99)} ms` : '-'),
+      own('received', `${short(row.rates.received)}/s`),
+      own('published', `${short(row.rates.published)}/s`),
+      own('in', `${bytes(row.rates.bytesIn)}/s`),
+      own('out', `${bytes(row.rates.bytesOut)}/s`),
+      own('p99 of 5 s', row.p99 > 0 ? `${ms(row.p99)} ms` : '-'),
       ...all('received', 'published', 'unpublished'),
     ],
     [
@@ -103,7 +102,7 @@ function blocksOf(row, sample, before, own, look) {
     ],
     [
       blockTitle('drone'),
-      own('cpu', percent(row.cpu)),
+      own('cpu', share(row.cpu)),
       own('clock, ms', clockText(clock)),
       own('restarts', [whole(row.restarts), row.restarts > 0 ? 'warn' : 'value']),
       own('processes that died', [whole(sample.deaths), sample.deaths > 0 ? 'warn' : 'value']),
@@ -131,13 +130,13 @@ function machineBlock({ machine, at }, before, own) {
   const busy = rate('cpuBusy')
   return [
     blockTitle('machine'),
-    own('cpu', busy === null ? '-' : percent(busy / 1000 / machine.cores)),
+    own('cpu', busy === null ? '-' : share(busy / 1000 / machine.cores)),
     own('cores', whole(machine.cores)),
-    own('memory', size(machine.memory)),
-    own('free', size(machine.memoryFree)),
-    own('network in', `${size(rate('netIn'))}/s`),
-    own('network out', `${size(rate('netOut'))}/s`),
-    own('TCP memory', size(machine.tcpMemory)),
+    own('memory', bytes(machine.memory)),
+    own('free', bytes(machine.memoryFree)),
+    own('network in', `${bytes(rate('netIn'))}/s`),
+    own('network out', `${bytes(rate('netOut'))}/s`),
+    own('TCP memory', bytes(machine.tcpMemory)),
     own('sockets', quantity(machine.sockets)),
     own('time-wait', quantity(machine.timeWait)),
   ]
@@ -165,10 +164,10 @@ const PROCESS_COLUMNS = [
   ['pid', 8, ({ pid }) => `${pid}`],
   ['connections', 12, ({ connections }) => quantity(connections)],
   ['cpu time', 9, ({ cpu }) => duration(cpu)],
-  ['rss', 8, ({ rss }) => size(rss)],
-  ['private', 8, process => size(process.private)],
-  ['base', 8, ({ base }) => size(base)],
-  ['each', 8, ({ connections: n, base, private: own }) => (n >= 100 ? size((own - base) / n) : '-')],
+  ['rss', 8, ({ rss }) => bytes(rss)],
+  ['private', 8, process => bytes(process.private)],
+  ['base', 8, ({ base }) => bytes(base)],
+  ['each', 8, ({ connections: n, base, private: own }) => (n >= 100 ? bytes((own - base) / n) : '-')],
 ]
 
 /** @param {DroneSample} sample @param {number} width @returns {Line[]} */

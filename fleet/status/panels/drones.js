@@ -1,7 +1,7 @@
-import { count, duration, quantity, whole } from '../../../dashboard/format.js'
 import { pad, tableRow } from '../../../dashboard/terminal/line.js'
 import { shown } from '../../../dashboard/view/state.js'
 import { FRAME_ROWS, table } from '../../../dashboard/view/table.js'
+import { duration, quantity, short, whole } from '../../../src/base/format.js'
 import { chosenColumns, STATE_STYLES } from '../drone-columns.js'
 import { orderedDrones } from '../picture.js'
 
@@ -69,7 +69,7 @@ export const drones = {
 function absentLine({ id, state, where, handle, sample, restarts }, indent) {
   const last =
     sample === null ? '' : `, last ${quantity(sample.gauges.open)} connections, up ${duration(sample.up)}`
-  const again = restarts === 0 ? '' : `, ${count(restarts)} restarts`
+  const again = restarts === 0 ? '' : `, ${short(restarts)} restarts`
   const what = ABOUT[state] ?? state
   return [
     ...pad([[id, 'value']], indent),

@@ -1,9 +1,9 @@
 import { bar } from '../../../dashboard/chart.js'
-import { percent, quantity } from '../../../dashboard/format.js'
 import { clip, pad, sideBySide } from '../../../dashboard/terminal/line.js'
 import { eventListOf, newestEvents } from '../../../dashboard/view/panels.js'
 import { BACK, fitItems, rule, scrolled } from '../../../dashboard/view/parts.js'
 import { shown } from '../../../dashboard/view/state.js'
+import { quantity, share } from '../../../src/base/format.js'
 
 /**
  * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
@@ -103,7 +103,7 @@ function faultRows(state, width) {
     [' ', ''],
     ...pad([[name, 'value']], kind, 'left', '…'),
     [quantity(times).padStart(9), 'warn'],
-    [` ${percent(times / all).padStart(4)} `, 'label'],
+    [` ${share(times / all).padStart(4)} `, 'label'],
     ...bar(times / all, size, state.look.unicode, 'warn'),
   ])
 }

@@ -1,6 +1,6 @@
-import { quantity, whole } from '../../../dashboard/format.js'
 import { footerOf, withQuestion } from '../../../dashboard/view/panels.js'
 import { shown } from '../../../dashboard/view/state.js'
+import { quantity, whole } from '../../../src/base/format.js'
 
 /**
  * @typedef {import('../../../dashboard/terminal/line.js').Line} Line

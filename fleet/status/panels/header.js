@@ -1,8 +1,8 @@
 import { bar } from '../../../dashboard/chart.js'
-import { bytes, clock, count, duration, quantity, whole } from '../../../dashboard/format.js'
 import { lineWidth } from '../../../dashboard/terminal/line.js'
 import { fitItems, justified, named } from '../../../dashboard/view/parts.js'
 import { shown } from '../../../dashboard/view/state.js'
+import { clock, duration, quantity, short, shortBytes, whole } from '../../../src/base/format.js'
 import { openedRate } from '../picture.js'
 
 /**
@@ -81,8 +81,8 @@ function progressLine({ gauges, settings, ramp, scenario, rates, time }, rate, w
     eta,
     ...step,
     named('opening', quantity(gauges.opening)),
-    named('failed/s', [count(rates.failed), rates.failed > 0 ? 'warn' : 'value']),
-    named('ended/s', [count(rates.ended), rates.ended > 0 ? 'warn' : 'value']),
+    named('failed/s', [short(rates.failed), rates.failed > 0 ? 'warn' : 'value']),
+    named('ended/s', [short(rates.ended), rates.ended > 0 ? 'warn' : 'value']),
   ])
   return [
     [' open  ', 'header'],
@@ -96,16 +96,16 @@ function progressLine({ gauges, settings, ramp, scenario, rates, time }, rate, w
 function ratesLine({ rates, counters, drones, settings }, width) {
   const up = drones.filter(({ state }) => state === 'up').length
   const items = [
-    named('received', `${count(rates.received)}/s`),
-    named('published', `${count(rates.published)}/s`),
-    named('opened', `${count(rates.opened)}/s`),
-    named('in', `${bytes(rates.bytesIn)}/s`),
-    named('out', `${bytes(rates.bytesOut)}/s`),
-    settings.publish_rate > 0 ? named('publish rate', `${count(settings.publish_rate)}/s`) : [],
+    named('received', `${short(rates.received)}/s`),
+    named('published', `${short(rates.published)}/s`),
+    named('opened', `${short(rates.opened)}/s`),
+    named('in', `${shortBytes(rates.bytesIn)}/s`),
+    named('out', `${shortBytes(rates.bytesOut)}/s`),
+    settings.publish_rate > 0 ? named('publish rate', `${short(settings.publish_rate)}/s`) : [],
     named('drones', `${whole(up)}/${whole(drones.length)}`),
     named('total opened', quantity(counters.opened)),
     named('reconnects', quantity(counters.reconnects)),
-    named('pings', count(counters.pings)),
+    named('pings', short(counters.pings)),
   ]
   return [[' rates ', 'header'], ...fitItems(items, width - 8)]
 }

@@ -1,9 +1,8 @@
-import { count } from '../../../dashboard/format.js'
 import { tableRow } from '../../../dashboard/terminal/line.js'
 import { shown } from '../../../dashboard/view/state.js'
 import { fitting } from '../../../dashboard/view/table.js'
+import { ms, short } from '../../../src/base/format.js'
 import { Distribution } from '../../statistics/distribution.js'
-import { fine } from '../format.js'
 
 /**
  * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
@@ -20,26 +19,26 @@ import { fine } from '../format.js'
 function interval(distribution, level) {
   if (distribution.count < 2) return '-'
   const { low, high } = distribution.confidence(level)
-  return `${fine(low)} - ${fine(high)}`
+  return `${ms(low)} - ${ms(high)}`
 }
 
 /** @param {number} p @param {string} title @param {number} rank @returns {Column} */
-const percentile = (p, title, rank) => ({ title, width: 5, rank, cell: d => fine(d.percentile(p)) })
+const percentile = (p, title, rank) => ({ title, width: 5, rank, cell: d => ms(d.percentile(p)) })
 
 /** @type {readonly Column[]} */
 const COLUMNS = [
-  { title: 'count', width: 5, rank: 0, cell: d => count(d.count) },
-  { title: 'mean', width: 5, rank: 0, cell: d => fine(d.mean) },
+  { title: 'count', width: 5, rank: 0, cell: d => short(d.count) },
+  { title: 'mean', width: 5, rank: 0, cell: d => ms(d.mean) },
   { title: '95 % of the mean', width: 16, rank: 3, cell: d => interval(d, 0.95) },
   { title: '90 % of the mean', width: 16, rank: 5, cell: d => interval(d, 0.9) },
-  { title: 'sd', width: 5, rank: 1, cell: d => fine(d.deviation) },
-  { title: 'min', width: 5, rank: 2, cell: d => fine(d.min) },
+  { title: 'sd', width: 5, rank: 1, cell: d => ms(d.deviation) },
+  { title: 'min', width: 5, rank: 2, cell: d => ms(d.min) },
   percentile(50, 'p50', 0),
   percentile(90, 'p90', 2),
   percentile(95, 'p95', 4),
   percentile(99, 'p99', 0),
   percentile(99.9, 'p99.9', 4),
-  { title: 'max', width: 5, rank: 0, cell: d => fine(d.max) },
+  { title: 'max', width: 5, rank: 0, cell: d => ms(d.max) },
 ]
 
 /** Columns of the names. */

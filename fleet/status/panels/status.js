@@ -1,5 +1,5 @@
-import { duration } from '../../../dashboard/format.js'
 import { statusOf, waitingOf } from '../../../dashboard/view/panels.js'
+import { duration } from '../../../src/base/format.js'
 import { isStale } from '../picture.js'
 
 /** Why the figures are old. @type {import('../state.js').Panel} */

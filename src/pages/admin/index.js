@@ -6,13 +6,15 @@
 // over all workers of the node (login-guard.js). Endpoints: docs/admin.md.
 
 import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { publicError } from '../../backends/api/answers.js'
 import { BadBody, parseJson, readObject } from '../../backends/api/params.js'
+import { fillPage, serveBody } from '../../clients/server/static-files.js'
 import { isOwnPage } from '../../clients/transport/origin.js'
+import { servePageFiles } from '../files.js'
 import { replyError, replyJson } from './answers.js'
 import { LoginGuard } from './login-guard.js'
 import { methods } from './methods.js'
-import { mountPage } from './page-files.js'
 import { StatsStream } from './stats-stream.js'
 import { AdminTokens } from './tokens.js'
 
@@ -194,5 +196,9 @@ export function mountAdmin({ clock = Date.now, sleep = setTimeout, ...parts }) {
   route('GET', 'stream', exchange => admin.stream(exchange))
   route('POST', 'command', exchange => admin.command(exchange))
   for (const [name, method] of methods) route('POST', name, admin.method(method))
-  mountPage(server, prefix, version)
+  const html = fileURLToPath(new URL('./page/index.html', import.meta.url))
+  const page = serveBody(fillPage(html, { prefix, version }), '.html')
+  server.route('*', prefix, page)
+  server.route('*', `${prefix}/`, page)
+  servePageFiles(server, `${prefix}/assets`, 'pages/admin/page')
 }

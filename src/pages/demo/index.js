@@ -9,53 +9,16 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fillPage, serveBody, serveFile } from '../../clients/server/static-files.js'
+import { servePageFiles } from '../files.js'
 import { OPERATION, VitalsFeed } from './feed.js'
 
 /** @import { TRANSPORTS } from '../../config/check.js' */
 /** @import { Config } from '../../config/options.js' */
 
-const ASSETS = '/demo/'
-
-const FILES = Object.freeze([
-  'style.css',
-  'cards.css',
-  'panels.css',
-  'ways.css',
-  'icon.svg',
-  'app.js',
-  'channel.js',
-  'chart.js',
-  'connection.js',
-  'cursors.js',
-  'dom.js',
-  'listener.js',
-  'meter.js',
-  'people.js',
-  'recovery.js',
-  'room.js',
-  'sky.js',
-  'snippets.js',
-  'status.js',
-  'terminal.js',
-  'transport-switch.js',
-  'transports.js',
-  'vitals.js',
-])
-
-/** @param {string} name */
-const pathOf = name => fileURLToPath(new URL(`./page/${name}`, import.meta.url))
+const ASSETS = '/demo'
 
 /** The package exports only its main file; the folder is found from it. */
 const SDK = join(dirname(createRequire(import.meta.url).resolve('centrifuge')), '..', 'dist')
-
-/** The SDK as a script, which pages of other origins may load, too. */
-const SCRIPT = 'centrifuge.js'
-
-/** Files outside of page/. The SDK's Protobuf build works without `eval`. */
-const OTHERS = Object.freeze({
-  'centrifuge.protobuf.js': join(SDK, 'centrifuge.protobuf.js'),
-  'long-poll-socket.js': fileURLToPath(new URL('../../../client/long-poll-socket.js', import.meta.url)),
-})
 
 /** @param {string} path in the package */
 const packaged = path => fileURLToPath(new URL(`../../../${path}`, import.meta.url))
@@ -92,10 +55,10 @@ function renderPage(config, version, docs) {
       admin.enabled && admin.password !== '' && config.http_server.internal_port === 0
         ? admin.handler_prefix
         : '',
-    readme: docs.includes('README.md') ? `${ASSETS}README.md` : '',
-    docs: docs.includes('docs/README.md') ? `${ASSETS}docs/README.md` : '',
+    readme: docs.includes('README.md') ? `${ASSETS}/README.md` : '',
+    docs: docs.includes('docs/README.md') ? `${ASSETS}/docs/README.md` : '',
   }
-  return fillPage(pathOf('index.html'), values)
+  return fillPage(packaged('src/pages/demo/page/index.html'), values)
 }
 
 /**
@@ -111,11 +74,14 @@ function renderPage(config, version, docs) {
 export function mountDemo({ context, server, version, index, sampler }) {
   const docs = docPages()
   server.route('*', '/', serveBody(renderPage(context.config, version, docs), '.html'))
-  for (const path of docs) server.route('*', `${ASSETS}${path}`, serveFile(packaged(path)))
+  for (const path of docs) server.route('*', `${ASSETS}/${path}`, serveFile(packaged(path)))
+  // Pages of other origins may load the SDK, too. Its Protobuf build works without `eval`.
   const shared = { 'Cross-Origin-Resource-Policy': 'cross-origin' }
-  server.route('*', `${ASSETS}${SCRIPT}`, serveFile(join(SDK, SCRIPT), shared))
-  for (const name of FILES) server.route('*', `${ASSETS}${name}`, serveFile(pathOf(name)))
-  for (const [name, file] of Object.entries(OTHERS)) server.route('*', `${ASSETS}${name}`, serveFile(file))
+  server.route('*', `${ASSETS}/centrifuge.js`, serveFile(join(SDK, 'centrifuge.js'), shared))
+  servePageFiles(server, ASSETS, 'pages/demo/page', {
+    'centrifuge.protobuf.js': join(SDK, 'centrifuge.protobuf.js'),
+    'pages/demo/page/long-poll-socket.js': packaged('client/long-poll-socket.js'),
+  })
   const feed = new VitalsFeed(context, sampler)
   if (index === 0) feed.start()
   return { operations: { [OPERATION]: params => feed.answer(params) }, stop: () => feed.stop() }

@@ -1,8 +1,8 @@
 // The tables of a report: their figures and labels.
 
-import { bytes, duration, formatValue } from '../web/format.js'
+import { bytes, elapsed, formatValue, UNKNOWN } from '../../base/format.js'
 
-/** @import { Unit } from '../web/format.js' */
+/** @import { Unit } from '../../base/format.js' */
 /** @import { Run } from './run.js' */
 /** @import { Table } from './sections.js' */
 /** @import { Summary } from './summary.js' */
@@ -41,7 +41,7 @@ const FIGURES = Object.freeze([
   {
     title: 'The run',
     figures: [
-      { label: 'Duration', text: ({ seconds }) => duration(seconds) },
+      { label: 'Duration', text: ({ seconds }) => elapsed(seconds) },
       peak('Connections', 'count', 'connections'),
       figure('Connections opened', 'count', ({ sums }) => sums.accepts),
       figure('Messages out', 'count', ({ sums }) => sums.messages_out),
@@ -72,7 +72,7 @@ const FIGURES = Object.freeze([
         label: 'Taken over',
         hint: 'medians of these seconds',
         text: ({ stretch }) =>
-          `${duration(stretch.seconds)}${stretch.kind === 'busiest' ? ', the busiest' : ''}`,
+          `${elapsed(stretch.seconds)}${stretch.kind === 'busiest' ? ', the busiest' : ''}`,
       },
       steady('Connections', 'count', 'connections'),
       steady('Messages out', 'count_s', 'messages_out_s'),
@@ -90,7 +90,7 @@ const FIGURES = Object.freeze([
   {
     title: 'Memory of a connection',
     figures: [
-      { label: 'Not known', text: ({ connection }) => connection.unknown || '–' },
+      { label: 'Not known', text: ({ connection }) => connection.unknown || UNKNOWN },
       figure('JS heap', 'bytes', ({ connection }) => connection.heap),
       figure('Native', 'bytes', ({ connection }) => connection.native),
       figure('User space', 'bytes', ({ connection }) => connection.user, 'JS heap and native'),
@@ -120,7 +120,7 @@ export function figuresTable(runs) {
     title,
     rows: figures
       .map(({ label, hint, text }) => ({ label, hint, cells: runs.map(({ summary }) => text(summary)) }))
-      .filter(({ cells }) => cells.some(cell => cell !== '–')),
+      .filter(({ cells }) => cells.some(cell => cell !== UNKNOWN)),
   }))
   return {
     title: 'Figures',

@@ -1,7 +1,7 @@
 // Summary of a run: peaks, medians of its steady state, bytes of a connection. Pure functions over columns.
 
+import { count } from '../../base/format.js'
 import { derive, ENOUGH, idleRows, isKnown, maximum, median } from '../web/derive.js'
-import { count } from '../web/format.js'
 
 /** @import { Columns, Values } from '../web/derive.js' */
 

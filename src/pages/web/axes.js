@@ -1,8 +1,8 @@
 // Ends and marks of axes.
 
-import { duration, formatTick } from './format.js'
+import { elapsed as elapsedTime, formatTick } from '../../base/format.js'
 
-/** @import { Unit } from './format.js' */
+/** @import { Unit } from '../../base/format.js' */
 
 /** @typedef {[number, number]} Range */
 
@@ -76,7 +76,7 @@ export function timeAxis({ color, font, elapsed }) {
   return {
     ...axis,
     incrs: TIME_STEPS,
-    values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(duration),
+    values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(elapsedTime),
   }
 }
 

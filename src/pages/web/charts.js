@@ -1,4 +1,4 @@
-// Charts for browsers over uPlot, for reports and the admin page. Runs in a browser and may import only this
+// Charts for browsers over uPlot, for reports, the admin page and the demo. Runs in a browser and may import only this
 // folder. definitions.js is the table of charts: a row adds one. derive.js computes columns that the CSV lacks;
 // plot.js draws one chart (axes.js, legend.js). The page passes columns and an element.
 

@@ -1,6 +1,6 @@
-// The table of charts for reports and the admin page.
+// The table of charts for reports and the admin page. The demo page has its own.
 
-/** @import { Unit } from './format.js' */
+/** @import { Unit } from '../../base/format.js' */
 
 /**
  * @typedef {object} SeriesDefinition
@@ -9,6 +9,7 @@
  * @property {string} color custom property `--chart-COLOR`
  * @property {'line' | 'dots' | 'dashes'} [stroke]
  * @property {boolean} [right] uses the right axis
+ * @property {boolean} [area] filled with the custom property `--chart-COLOR-area`
  * @property {boolean} [peaks] draw the maximum of a bucket of rows instead of the average
  *
  * @typedef {object} ChartDefinition
@@ -21,6 +22,8 @@
  * @property {boolean} [logarithmic]
  * @property {boolean} [smooth] a moving average over faint values
  * @property {boolean} [wide] full width
+ * @property {boolean} [plain] only the plot, without axes, for a place that shows title and value itself
+ * @property {number} [least] lowest upper end of the left axis
  * @property {SeriesDefinition[]} series
  */
 

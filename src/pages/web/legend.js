@@ -1,6 +1,6 @@
-import { clock, duration, formatValue } from './format.js'
+import { clock, elapsed, formatValue } from '../../base/format.js'
 
-/** @import { Unit } from './format.js' */
+/** @import { Unit } from '../../base/format.js' */
 
 /**
  * @typedef {object} LegendItem
@@ -57,6 +57,6 @@ export class Legend {
     for (const [index, value] of this.#values.entries()) {
       value.textContent = formatValue(values[index], this.#items[index].unit)
     }
-    this.time.textContent = moment === null ? word : `${duration(moment.elapsed)} · ${clock(moment.time)}`
+    this.time.textContent = moment === null ? word : `${elapsed(moment.elapsed)} · ${clock(moment.time)}`
   }
 }

@@ -60,8 +60,8 @@ export class Plot {
     this.#definition = definition
     this.#color = options.color
     this.#options = options
-    const { id, title, note, series, unit, right, stacked } = definition
-    this.element = make('figure', `chart${definition.wide ? ' wide' : ''}`)
+    const { id, title, note, series, unit, right, stacked, wide, plain } = definition
+    this.element = make('figure', `chart${wide ? ' wide' : ''}${plain ? ' plain' : ''}`)
     this.element.dataset.chart = id
     const caption = make('figcaption', 'chart-head')
     this.#legend = new Legend(
@@ -75,7 +75,7 @@ export class Plot {
     )
     caption.append(make('h3', 'chart-title', title), make('p', 'chart-note', note), this.#legend.time)
     this.#place = make('div', 'chart-plot')
-    this.element.append(caption, this.#legend.element, this.#place)
+    this.element.append(...(plain ? [] : [caption, this.#legend.element]), this.#place)
   }
 
   /** @param {PlotData} data */
@@ -140,6 +140,7 @@ export class Plot {
       const line = lines[index]
       const stroke = () => this.#color(definition.color)
       const base = { ...strokeOf(definition), scale: definition.right ? 'right' : 'left', stroke }
+      if (definition.area) Object.assign(base, { fill: () => this.#color(`${definition.color}-area`) })
       if (stacks[index]) {
         const fill = () => this.#color(`${definition.color}-area`)
         const member = add(stacks[index], { ...base, width: 1.25, fill })
@@ -201,14 +202,14 @@ export class Plot {
 
   /** @param {any[]} series @param {any[]} bands @returns {any} */
   #uplotOptions(series, bands) {
-    const { unit, right, logarithmic } = this.#definition
+    const { unit, right, logarithmic, plain, least = 0 } = this.#definition
     const { elapsed, sync, most } = this.#options
     const color = this.#color
     const style = { color, font: FONT }
     const range =
       (/** @type {'left' | 'right'} */ side) =>
       (/** @type {any} */ _, /** @type {number} */ _least, /** @type {number} */ highest) => {
-        const end = most?.[side] ?? highest
+        const end = most?.[side] ?? Math.max(highest ?? 0, side === 'left' ? least : 0)
         if (logarithmic && side === 'left') return logarithmicRange(end)
         return linearRange(end, side === 'left' ? unit : (right ?? unit))
       }
@@ -219,18 +220,21 @@ export class Plot {
       bands,
       legend: { show: false },
       // Half of the last time's label.
-      padding: [10, right ? 0 : 24, 0, 0],
+      padding: plain ? [8, 8, 1, 0] : [10, right ? 0 : 24, 0, 0],
       scales: {
         x: { time: !elapsed, range: this.#timeRange() },
         left: { range: range('left'), ...(logarithmic && { distr: 3 }) },
         ...(right && { right: { range: range('right') } }),
       },
-      axes: [
-        timeAxis({ ...style, elapsed }),
-        valueAxis({ ...style, unit, right: false, logarithmic: logarithmic === true }),
-        ...(right ? [valueAxis({ ...style, unit: right, right: true, logarithmic: false })] : []),
-      ],
+      axes: plain
+        ? [{ show: false }, { scale: 'left', show: false }]
+        : [
+            timeAxis({ ...style, elapsed }),
+            valueAxis({ ...style, unit, right: false, logarithmic: logarithmic === true }),
+            ...(right ? [valueAxis({ ...style, unit: right, right: true, logarithmic: false })] : []),
+          ],
       cursor: {
+        show: !plain,
         y: false,
         sync: { key: sync, scales: ['x', null], setSeries: false },
         points: { size: 7, width: 1.5, fill: () => color('ground') },
@@ -240,13 +244,17 @@ export class Plot {
     }
   }
 
-  /** The whole axis for the whole data, else the part shown. */
+  /** The whole axis for the whole data, else the part shown. Live data ends at the right. */
   #timeRange() {
-    const { span = 0 } = this.#options
+    const { span = 0, live } = this.#options
     return (/** @type {uPlot} */ plot, /** @type {number} */ from, /** @type {number} */ to) => {
       const x = plot.data[0]
       const whole = x.length === 0 || (from === x[0] && to === x[x.length - 1])
-      return whole ? [from ?? 0, Math.max(to ?? 1, (from ?? 0) + Math.max(span, 1))] : [from, to]
+      if (!whole) return [from, to]
+      const least = Math.max(span, 1)
+      return live && span > 0
+        ? [Math.min(from ?? 0, (to ?? 0) - least), to ?? 0]
+        : [from ?? 0, Math.max(to ?? 1, (from ?? 0) + least)]
     }
   }
 

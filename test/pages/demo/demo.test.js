@@ -81,7 +81,7 @@ for (const driver of drivers) {
       t.match(html, 'data-api="/api"')
       t.notMatch(html, /\{\{|"key"/, 'all places are filled, and not with the API key')
       const named = [...html.matchAll(/(?:src|href)="([^"#]+)"/g)].map(match => match[1])
-      const later = ['/demo/centrifuge.protobuf.js', '/demo/long-poll-socket.js']
+      const later = ['/demo/centrifuge.protobuf.js', '/demo/pages/demo/page/long-poll-socket.js']
       const links = ['/', '/admin', '/demo/README.md', '/demo/docs/README.md', '']
       const queue = [...new Set([...named, ...later])].filter(path => !links.includes(path))
       t.ok(queue.length >= 5)
@@ -93,20 +93,20 @@ for (const driver of drivers) {
       }
       const seen = new Set(queue)
       for (const path of queue) {
-        t.match(path, /^\/demo\/[\w.-]+$/, 'nothing comes from elsewhere')
+        t.match(path, /^\/demo\/[\w./-]+$/, 'nothing comes from elsewhere')
         const answer = await fetch(gateway.url + path)
         t.equal(answer.status, 200, path)
         t.equal(answer.headers.get('content-type'), types[path.slice(path.lastIndexOf('.') + 1)], path)
         t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
         const body = await answer.text()
-        for (const [, imported] of body.matchAll(/^import .* from '\.\/([\w.-]+)'$/gm)) {
-          const next = `/demo/${imported}`
+        for (const [, imported] of body.matchAll(/^import\b[^'";]*'(\.[^']+)'$/gm)) {
+          const next = new URL(imported, gateway.url + path).pathname
           if (!seen.has(next)) queue.push(next)
           seen.add(next)
         }
       }
-      t.ok(seen.has('/demo/sky.js'), 'modules that modules import are among them')
-      t.ok(seen.has('/demo/transports.js'))
+      t.ok(seen.has('/demo/pages/demo/page/sky.js'), 'modules that modules import are among them')
+      t.ok(seen.has('/demo/pages/web/uplot.js'))
     })
 
     t.test('the policy of the page allows its own scripts, styles and connections only', async t => {
@@ -120,7 +120,7 @@ for (const driver of drivers) {
     })
 
     t.test('both builds of the SDK and the long-poll socket run under that policy', async t => {
-      for (const name of ['centrifuge.js', 'centrifuge.protobuf.js', 'long-poll-socket.js']) {
+      for (const name of ['centrifuge.js', 'centrifuge.protobuf.js', 'pages/demo/page/long-poll-socket.js']) {
         const script = await (await fetch(`${gateway.url}/demo/${name}`)).text()
         t.notMatch(script, /\beval\(|\bnew Function\b/, `${name} makes no code from strings`)
       }
@@ -141,7 +141,7 @@ for (const driver of drivers) {
       const policy = async (/** @type {string} */ path) =>
         (await fetch(gateway.url + path)).headers.get('cross-origin-resource-policy')
       t.equal(await policy('/demo/centrifuge.js'), 'cross-origin')
-      t.equal(await policy('/demo/app.js'), 'same-origin')
+      t.equal(await policy('/demo/pages/demo/page/app.js'), 'same-origin')
     })
 
     t.test('the page offers what the gateway has open, and nothing else', async t => {
@@ -176,7 +176,13 @@ for (const driver of drivers) {
       t.equal(head.status, 200)
       t.equal(await head.text(), '')
       t.equal((await fetch(`${gateway.url}/`, { method: 'POST', body: 'x' })).status, 405)
-      for (const path of ['/demo/', '/demo/docs/', '/demo/package.json', '/demo/..%2findex.js', '/other']) {
+      for (const path of [
+        '/demo/',
+        '/demo/docs/',
+        '/demo/pages/demo/index.js',
+        '/demo/..%2findex.js',
+        '/other',
+      ]) {
         t.equal((await fetch(gateway.url + path)).status, 404, path)
       }
     })
@@ -239,5 +245,5 @@ for (const driver of drivers) {
 t.test('without demo.enabled there is no page', async t => {
   const gateway = await startGateway(t, { workers: 1 })
   t.equal((await fetch(`${gateway.url}/`)).status, 404)
-  t.equal((await fetch(`${gateway.url}/demo/app.js`)).status, 404)
+  t.equal((await fetch(`${gateway.url}/demo/pages/demo/page/app.js`)).status, 404)
 })

@@ -1,6 +1,6 @@
 // Connects the parts of the page: session, stats stream, views.
 
-import { byId, inputById } from '../../demo/page/dom.js'
+import { byId, inputById } from '../../web/dom.js'
 import { Channels } from './channels.js'
 import { ChartsPanel } from './charts-panel.js'
 import { Events } from './events.js'

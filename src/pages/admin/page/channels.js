@@ -1,5 +1,5 @@
-import { byId, inputById, make, plural, smallButton } from '../../demo/page/dom.js'
-import { whole } from './format.js'
+import { plural, whole } from '../../../base/format.js'
+import { byId, inputById, make, smallButton } from '../../web/dom.js'
 import { reason } from './session.js'
 import { Table } from './table.js'
 

@@ -1,7 +1,7 @@
+import { duration } from '../../../base/format.js'
 import { CSV_COLUMNS } from '../../../metrics/csv-columns.js'
-import { byId } from '../../demo/page/dom.js'
 import { makeCharts } from '../../web/charts.js'
-import { duration } from './format.js'
+import { byId } from '../../web/dom.js'
 
 /** @import { Charts } from '../../web/charts.js' */
 /** @import { Snapshot } from '../../../metrics/schema.js' */

@@ -1,4 +1,4 @@
-import { byId } from '../../demo/page/dom.js'
+import { byId } from '../../web/dom.js'
 
 const dialog = /** @type {HTMLDialogElement} */ (byId('confirm'))
 

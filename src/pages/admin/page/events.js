@@ -1,4 +1,4 @@
-import { byId, make } from '../../demo/page/dom.js'
+import { byId, make } from '../../web/dom.js'
 
 /** @import { GatewayEvent } from '../../../metrics/schema.js' */
 

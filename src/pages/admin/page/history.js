@@ -1,4 +1,5 @@
-import { byId, inputById, make, plural } from '../../demo/page/dom.js'
+import { plural } from '../../../base/format.js'
+import { byId, inputById, make } from '../../web/dom.js'
 import { reason } from './session.js'
 
 /** @import { Session } from './session.js' */

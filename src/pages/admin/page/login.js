@@ -1,4 +1,4 @@
-import { byId, inputById } from '../../demo/page/dom.js'
+import { byId, inputById } from '../../web/dom.js'
 import { reason } from './session.js'
 
 /** @import { Session } from './session.js' */

@@ -1,5 +1,5 @@
-import { byId, plural } from '../../demo/page/dom.js'
-import { duration, short, whole } from './format.js'
+import { duration, plural, short, whole } from '../../../base/format.js'
+import { byId } from '../../web/dom.js'
 import { reason } from './session.js'
 import { Table } from './table.js'
 

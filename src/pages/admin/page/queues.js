@@ -1,5 +1,5 @@
-import { byId, plural } from '../../demo/page/dom.js'
-import { bytes, ms, NOTHING, short } from './format.js'
+import { bytes, ms, plural, short, UNKNOWN } from '../../../base/format.js'
+import { byId } from '../../web/dom.js'
 import { Table } from './table.js'
 
 /** @import { ConsumerFigures, RepublisherFigures, Snapshot } from '../../../metrics/schema.js' */
@@ -28,13 +28,13 @@ const figure = (label, hint, value, text = short, alarm = '') => ({
   value: row => value(row) ?? -1,
   text: row => {
     const figure = value(row)
-    return figure === null ? NOTHING : text(figure)
+    return figure === null ? UNKNOWN : text(figure)
   },
   tone: row => ((value(row) ?? 0) > 0 ? alarm : ''),
 })
 
 /** @param {number} time ms @returns {string} nothing for 0 */
-const time = time => (time === 0 ? NOTHING : ms(time))
+const time = time => (time === 0 ? UNKNOWN : ms(time))
 
 /** @type {TableColumn<ConsumerFigures>[]} */
 const CONSUMERS = [

@@ -1,4 +1,4 @@
-import { make } from '../../demo/page/dom.js'
+import { make } from '../../web/dom.js'
 
 /**
  * @template R

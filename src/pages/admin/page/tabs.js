@@ -1,4 +1,4 @@
-import { byId } from '../../demo/page/dom.js'
+import { byId } from '../../web/dom.js'
 
 /** @typedef {'live' | 'channels' | 'users' | 'nodes'} View */
 

@@ -1,4 +1,5 @@
-import { byId, inputById, make, plural, smallButton } from '../../demo/page/dom.js'
+import { plural } from '../../../base/format.js'
+import { byId, inputById, make, smallButton } from '../../web/dom.js'
 import { confirm } from './confirm.js'
 import { reason } from './session.js'
 import { Table } from './table.js'

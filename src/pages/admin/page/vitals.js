@@ -1,5 +1,6 @@
-import { byId, make } from '../../demo/page/dom.js'
-import { alarmBy, bytes, duration, healthBy, ms, percent, short, whole } from './format.js'
+import { bytes, duration, milliseconds, share, short, UNKNOWN, whole } from '../../../base/format.js'
+import { byId, make } from '../../web/dom.js'
+import { alarmBy, healthBy } from './health.js'
 
 /** @import { Snapshot } from '../../../metrics/schema.js' */
 
@@ -42,25 +43,25 @@ const TILES = [
   },
   {
     label: 'Event-loop delay, p90',
-    value: ({ totals }) => `${ms(totals.loop.ticks.p90)} ms`,
+    value: ({ totals }) => milliseconds(totals.loop.ticks.p90),
     note: ({ totals }) =>
-      `longest ${ms(totals.loop.ticks.max)} ms · busiest loop ${percent(totals.loop.utilization)}`,
+      `longest ${milliseconds(totals.loop.ticks.max)} · busiest loop ${share(totals.loop.utilization)}`,
     tone: ({ totals }) => tickHealth(totals.loop.ticks.p90),
   },
   {
     label: 'Gateway memory',
     value: ({ totals }) => bytes(totals.memory.rss),
     note: ({ totals }) =>
-      `heap ${bytes(totals.memory.heap_used)} · CPU ${percent(totals.cpu.user + totals.cpu.system)} of a core`,
+      `heap ${bytes(totals.memory.heap_used)} · CPU ${share(totals.cpu.user + totals.cpu.system)} of a core`,
   },
   {
     label: 'Machine CPU',
-    value: ({ machine }) => percent(busyCpu(machine)),
+    value: ({ machine }) => share(busyCpu(machine)),
     note: ({ machine: { cores, load, cpu } }) =>
       [
         `${cores} cores`,
         load && `load ${load[0].toFixed(1)}`,
-        cpu && cpu.steal >= 0.005 && `${percent(cpu.steal)} stolen`,
+        cpu && cpu.steal >= 0.005 && `${share(cpu.steal)} stolen`,
       ]
         .filter(Boolean)
         .join(' · '),
@@ -68,7 +69,7 @@ const TILES = [
   },
   {
     label: 'Machine memory',
-    value: ({ machine }) => percent(machine.memory.used / machine.memory.total),
+    value: ({ machine }) => share(machine.memory.used / machine.memory.total),
     note: ({ machine: { memory } }) => `${bytes(memory.available)} available of ${bytes(memory.total)}`,
     tone: ({ machine: { memory } }) => machineAlarm(1 - memory.available / memory.total),
   },
@@ -80,7 +81,7 @@ export class Vitals {
 
   constructor() {
     this.#tiles = TILES.map(tile => {
-      const value = make('p', 'value', '–')
+      const value = make('p', 'value', UNKNOWN)
       const note = make('p', 'note', '\u00a0')
       byId('vitals').append(make('article', 'card tile', make('h2', '', tile.label), value, note))
       return { tile, value, note }

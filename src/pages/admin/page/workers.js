@@ -1,6 +1,7 @@
-import { byId, make, smallButton } from '../../demo/page/dom.js'
+import { bytes, ms, share, short, UNKNOWN, whole } from '../../../base/format.js'
+import { byId, make, smallButton } from '../../web/dom.js'
 import { confirm } from './confirm.js'
-import { alarmBy, bytes, healthBy, ms, NOTHING, percent, short, whole } from './format.js'
+import { alarmBy, healthBy } from './health.js'
 import { Refusal, reason } from './session.js'
 import { Table } from './table.js'
 
@@ -18,7 +19,7 @@ const figure = (label, hint, value, text, tone) => ({
   label,
   hint,
   value: ({ sample }) => (sample === null ? -1 : value(sample)),
-  text: ({ sample }) => (sample === null ? NOTHING : text(value(sample))),
+  text: ({ sample }) => (sample === null ? UNKNOWN : text(value(sample))),
   tone: ({ sample }) => (sample === null || !tone ? '' : tone(value(sample))),
 })
 
@@ -46,7 +47,7 @@ const COLUMNS = [
     tone: view => TONES[stateOf(view)],
   },
   figure('PID', 'process id', ({ pid }) => pid, String),
-  figure('CPU', 'of one core', ({ cpu }) => cpu.user + cpu.system, percent, alarmBy('cpu')),
+  figure('CPU', 'of one core', ({ cpu }) => cpu.user + cpu.system, share, alarmBy('cpu')),
   figure('RSS', 'resident memory', ({ memory }) => memory.rss, bytes),
   figure('Heap', 'JavaScript heap in use', ({ memory }) => memory.heap_used, bytes),
   figure('Clients', 'connected', ({ connections }) => connections.connected, whole),
@@ -63,7 +64,7 @@ const COLUMNS = [
     'Busy',
     'share of time in which the event loop was active',
     ({ loop }) => loop.utilization,
-    percent,
+    share,
     alarmBy('loop'),
   ),
   figure('In /s', 'messages from clients', s => (s.counts.in.messages * 1000) / s.interval, short),

@@ -1,15 +1,11 @@
 // Composes the page: one connection, three channels.
 
+import { showCommands } from './commands.js'
 import { Connection } from './connection.js'
-import { Cursors } from './cursors.js'
-import { Listener } from './listener.js'
-import { Self } from './people.js'
 import { Recovery } from './recovery.js'
-import { Room } from './room.js'
-import { showSnippets } from './snippets.js'
-import { showStatus } from './status.js'
-import { showCommands } from './terminal.js'
-import { TransportSwitch } from './transport-switch.js'
+import { Room, Self } from './room.js'
+import { Cursors } from './sky.js'
+import { offerTransports, showStatus } from './status.js'
 import { VitalsPanel } from './vitals.js'
 
 const connection = new Connection()
@@ -17,11 +13,8 @@ const self = new Self()
 const recovery = new Recovery()
 const cursors = new Cursors(connection, self)
 
-new Listener()
 showCommands()
-showSnippets()
 showStatus(connection, recovery)
 new VitalsPanel(connection, recovery)
 new Room(connection, recovery, self, left => cursors.remove(left))
-connection.on('connected', ({ client: id }) => cursors.connected(id))
-new TransportSwitch(connection, recovery)
+offerTransports(connection, recovery)

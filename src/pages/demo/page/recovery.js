@@ -1,17 +1,16 @@
-import { byId, make, plural } from './dom.js'
+import { plural, whole } from '../../../base/format.js'
+import { byId, make } from '../../web/dom.js'
 
 const CELLS = 60
 
-/** Counts recovered publications of all watched channels. */
+/** Counts and reports the recovered publications of all watched channels. */
 export class Recovery {
-  #live = 0
-  #recovered = 0
-  /** Of the current reconnect. */
+  #totals = { live: 0, recovered: 0 }
+  /** Recovered by the current reconnect. */
   #batch = 0
   #announced = false
-  /** Time of the disconnect. */
+  /** Unix ms of the disconnect. 0: connected */
   #leftAt = 0
-  #isBack = true
   /** The new transport, until its channels are subscribed. */
   #newTransport = ''
 
@@ -20,7 +19,7 @@ export class Recovery {
   }
 
   /**
-   * @param {import('./channel.js').Channel} channel
+   * @param {ReturnType<import('./connection.js').Connection['channel']>} channel
    * @param {(data: any, recovered: boolean, publication: import('centrifuge').PublicationContext) => void} take
    */
   watch(channel, take) {
@@ -36,14 +35,17 @@ export class Recovery {
       this.#announce()
     })
     channel.on('publication', publication => {
-      this.#count(recovering)
+      const kind = recovering ? 'recovered' : 'live'
+      this.#totals[kind]++
+      if (recovering) this.#batch++
+      byId(`${kind}-total`).textContent = whole(this.#totals[kind])
+      this.#cell(kind)
       take(publication.data, recovering, publication)
     })
   }
 
   left() {
-    if (this.#isBack) this.#leftAt = Date.now()
-    this.#isBack = false
+    this.#leftAt ||= Date.now()
   }
 
   /** @param {string} transport the new one, if it was changed while connected */
@@ -51,22 +53,10 @@ export class Recovery {
     this.#newTransport = transport
   }
 
-  /** @param {boolean} recovered */
-  #count(recovered) {
-    if (recovered) {
-      this.#recovered++
-      this.#batch++
-    } else this.#live++
-    this.#cell(recovered ? 'recovered' : 'live')
-    byId('live-total').textContent = this.#live.toLocaleString('en')
-    byId('recovered-total').textContent = this.#recovered.toLocaleString('en')
-  }
-
   /** @param {string} kind */
   #cell(kind) {
-    const strip = byId('strip')
-    strip.firstElementChild?.remove()
-    strip.append(make('li', kind))
+    byId('strip').firstElementChild?.remove()
+    byId('strip').append(make('li', kind))
   }
 
   /** Reports once for all channels: they recover within one turn. */
@@ -74,33 +64,33 @@ export class Recovery {
     if (this.#announced) return
     this.#announced = true
     setTimeout(() => {
-      byId('recovery-text').textContent = this.#summary()
-      this.#newTransport = ''
+      this.#back(this.#summary())
       this.#announced = false
       this.#batch = 0
-      this.#isBack = true
     }, 300)
   }
 
+  /** @param {string} text */
+  #back(text) {
+    byId('recovery-text').textContent = text
+    this.#newTransport = ''
+    this.#leftAt = 0
+  }
+
   #summary() {
+    const messages = `${plural(this.#batch, 'missed message')} recovered, in order, each once.`
+    if (this.#newTransport !== '')
+      return `Now over ${this.#newTransport}${this.#batch === 0 ? ', and nothing was missed on the way.' : `: ${messages}`}`
+    if (this.#batch === 0) return 'Back again. Nothing had been published meanwhile.'
     const seconds = Math.max(1, Math.round((Date.now() - this.#leftAt) / 1000))
-    const messages = plural(this.#batch, 'missed message')
-    if (this.#newTransport !== '') {
-      return this.#batch === 0
-        ? `Now over ${this.#newTransport}, and nothing was missed on the way.`
-        : `Now over ${this.#newTransport}: ${messages} recovered, in order, each once.`
-    }
-    return this.#batch === 0
-      ? 'Back again. Nothing had been published meanwhile.'
-      : `Away for ${plural(seconds, 'second')}: ${messages} recovered, in order, each once.`
+    return `Away for ${plural(seconds, 'second')}: ${messages}`
   }
 
   /** @param {string} channel */
   #lost(channel) {
-    this.#isBack = true
-    this.#newTransport = ''
     this.#cell('lost')
-    byId('recovery-text').textContent =
-      `Away too long: the history of ${channel} no longer reaches back, and the gateway said so (recovered: false).`
+    this.#back(
+      `Away too long: the history of ${channel} no longer reaches back, and the gateway said so (recovered: false).`,
+    )
   }
 }

@@ -1,5 +1,4 @@
-import { byId, inputById, make } from './dom.js'
-import { readPerson } from './people.js'
+import { byId, inputById, make } from '../../web/dom.js'
 
 const CHANNEL = 'demo:room'
 /** Messages shown at first. */
@@ -10,10 +9,55 @@ const MAX_LINES = 200
 const MAX_TEXT = 500
 /** Pixels from the end of the log within which it scrolls along. */
 const NEAR_END = 60
-/** Elements that show the number of clients. */
-const COUNTS = ['room-count', 'sky-count']
+const NAMES =
+  'Encke Biela Faye Donati Tempel Borrelly Wild Holmes Hyakutake Lovejoy McNaught Kohoutek Bennett Ikeya Seki Olbers Tuttle Wirtanen Giacobini Brorsen Austin Levy Kowal Machholz'.split(
+    ' ',
+  )
+const HUES = [8, 32, 48, 95, 152, 190, 214, 262, 292, 330]
+const MAX_NAME = 24
+const KEY = 'halley-demo-self'
 
 const timeFormat = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' })
+
+/** @typedef {{name: string, hue: number}} Person hue in degrees */
+
+/** @template T @param {readonly T[]} list */
+const randomOf = list => list[Math.floor(Math.random() * list.length)]
+
+/** @param {unknown} name */
+const cleanName = name => (typeof name === 'string' ? name.trim().slice(0, MAX_NAME) : '')
+
+/** @param {any} data @returns {Person} */
+export function readPerson(data) {
+  const hue = Number.isFinite(data?.hue) ? ((data.hue % 360) + 360) % 360 : 200
+  return { name: cleanName(data?.name) || 'somebody', hue }
+}
+
+/** The person at this tab, with the name and colour of a comet, kept in its session storage across reloads. */
+export class Self {
+  name = randomOf(NAMES)
+  hue = randomOf(HUES)
+
+  constructor() {
+    try {
+      const kept = JSON.parse(sessionStorage.getItem(KEY) ?? 'null')
+      if (Number.isFinite(kept?.hue)) this.hue = kept.hue
+      this.rename(kept?.name)
+    } catch {
+      // Without storage, every reload is a new person.
+    }
+  }
+
+  /** @param {unknown} name '' changes nothing */
+  rename(name) {
+    this.name = cleanName(name) || this.name
+    try {
+      sessionStorage.setItem(KEY, JSON.stringify(this))
+    } catch {
+      // The name lasts until the next reload.
+    }
+  }
+}
 
 /** The chat, with presence. */
 export class Room {
@@ -24,12 +68,13 @@ export class Room {
   #ownClient = ''
   /** @type {Set<string>} client ids */
   #present = new Set()
-  /** @type {(client: string) => void} */
   #onLeave
 
   /**
-   * @param {import('./connection.js').Connection} connection @param {import('./recovery.js').Recovery} recovery
-   * @param {import('./people.js').Self} self @param {(client: string) => void} onLeave a client has left
+   * @param {import('./connection.js').Connection} connection
+   * @param {import('./recovery.js').Recovery} recovery
+   * @param {Self} self
+   * @param {(client: string) => void} onLeave a client has left
    */
   constructor(connection, recovery, self, onLeave) {
     this.#self = self
@@ -41,36 +86,30 @@ export class Room {
       this.#ownClient = id
     })
     channel.on('subscribed', ({ recovered }) => this.#subscribed(recovered))
-    channel.on('subscribing', () => this.#showCount('–'))
+    channel.on('subscribing', () => this.#showCount('-'))
     channel.on('join', ({ info }) => this.#joined(info.client))
     channel.on('leave', ({ info }) => this.#left(info.client))
-    this.#listen()
-  }
-
-  #listen() {
-    const form = /** @type {HTMLFormElement} */ (byId('room-form'))
-    const name = inputById('room-name')
-    const text = inputById('room-text')
-    name.value = this.#self.name
+    const [name, text] = [inputById('room-name'), inputById('room-text')]
+    name.value = self.name
     name.addEventListener('change', () => {
-      this.#self.rename(name.value)
-      name.value = this.#self.name
+      self.rename(name.value)
+      name.value = self.name
     })
-    form.addEventListener('submit', event => {
+    byId('room-form').addEventListener('submit', event => {
       event.preventDefault()
-      const said = text.value.trim()
-      if (said) this.#say(said, text)
+      if (text.value.trim()) this.#say(text)
     })
   }
 
-  /** @param {string} said @param {HTMLInputElement} field cleared when sent */
-  async #say(said, field) {
+  /** @param {HTMLInputElement} field cleared when sent */
+  async #say(field) {
     const { name, hue } = this.#self
+    const text = field.value.trim()
     field.value = ''
     try {
-      await this.#channel.publish({ text: said, name, hue, time: Date.now() })
+      await this.#channel.publish({ text, name, hue, time: Date.now() })
     } catch (error) {
-      field.value = said
+      field.value = text
       this.#note(`Not sent: ${/** @type {any} */ (error).message ?? 'no connection'}`)
     }
   }
@@ -83,7 +122,7 @@ export class Room {
         recovered ? [] : this.#channel.last(HISTORY),
       ])
       this.#present = new Set(Object.keys(clients))
-      this.#showPresent()
+      this.#showCount()
       if (recovered) return
       this.#log.replaceChildren()
       for (const publication of publications) this.#message(publication, false)
@@ -93,20 +132,15 @@ export class Room {
     }
   }
 
-  #showPresent() {
-    this.#showCount(String(this.#present.size))
-  }
-
-  /** @param {string} count */
-  #showCount(count) {
-    for (const id of COUNTS) byId(id).textContent = count
+  #showCount(count = `${this.#present.size}`) {
+    for (const id of ['room-count', 'sky-count']) byId(id).textContent = count
   }
 
   /** @param {string} client */
   #joined(client) {
     if (this.#present.has(client)) return
     this.#present.add(client)
-    this.#showPresent()
+    this.#showCount()
     if (client !== this.#ownClient) this.#note('A tab joined')
   }
 
@@ -114,21 +148,17 @@ export class Room {
   #left(client) {
     this.#onLeave(client)
     if (!this.#present.delete(client)) return
-    this.#showPresent()
+    this.#showCount()
     this.#note('A tab left')
   }
 
   /** @param {{data: any, info?: import('centrifuge').ClientInfo}} publication @param {boolean} recovered */
   #message({ data, info }, recovered) {
-    const line = make('li', 'message')
-    if (info) {
-      const { name, hue } = readPerson(data)
-      const who = make('span', 'who', name)
-      who.style.setProperty('--hue', String(hue))
-      line.append(who)
-    } else line.append(make('span', 'who api', 'server API'))
+    const { name, hue } = readPerson(data)
+    const who = info ? make('span', 'who', name) : make('span', 'who api', 'server API')
+    who.style.setProperty('--hue', `${hue}`)
     const text = typeof data?.text === 'string' ? data.text : JSON.stringify(data)
-    line.append(text.slice(0, MAX_TEXT))
+    const line = make('li', 'message', who, text.slice(0, MAX_TEXT))
     if (Number.isFinite(data?.time)) line.append(make('span', 'when', timeFormat.format(data.time)))
     if (recovered) line.append(make('span', 'tag', 'recovered'))
     this.#append(line)

@@ -1,7 +1,12 @@
-import { byId, canvasById, fitCanvas, wantsMotion } from './dom.js'
+import { byId } from '../../web/dom.js'
+import { readPerson } from './room.js'
 
-/** @import { Person } from './people.js' */
+/** @import { Person, Self } from './room.js' */
 
+const CHANNEL = 'pointers:sky'
+const INTERVAL_MS = 50
+/** Of the arrow keys: width and height of the sky are 1. @type {Record<string, [number, number]>} */
+const STEPS = { ArrowLeft: [-0.025, 0], ArrowRight: [0.025, 0], ArrowUp: [0, -0.025], ArrowDown: [0, 0.025] }
 const TAIL_MS = 1100
 const FLARE_MS = 900
 const STARS = 130
@@ -14,37 +19,42 @@ const MAX_POINTS = 120
  * @property {number[]} flares start times
  */
 
-/** A constant number between 0 and 1 for each `n`: the stars of one sky. */
-const fixed = (/** @type {number} */ n) => {
+const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)')
+
+/** @param {number} value */
+const clamp = value => Math.min(1, Math.max(0, value))
+/** @param {number} value */
+const rounded = value => Math.round(value * 1e4) / 1e4
+
+/** A constant number between 0 and 1 for each `n`: the stars of one sky. @param {number} n */
+const fixed = n => {
   const x = Math.sin(n * 127.1) * 43758.5453
   return x - Math.floor(x)
 }
 
 /** Draws comets while they move. */
-export class Sky {
-  #canvas = canvasById('sky-canvas')
+class Sky {
+  #canvas = /** @type {HTMLCanvasElement} */ (byId('sky-canvas'))
+  #context = /** @type {CanvasRenderingContext2D} */ (this.#canvas.getContext('2d'))
   /** @type {Map<string, Comet>} '' is one's own */
   #comets = new Map()
   #frame = 0
+  #width = 0
+  #height = 0
 
   constructor() {
     new ResizeObserver(() => this.#wake()).observe(this.#canvas)
   }
 
-  /** @param {string} id @param {Person} person @param {number} x 0-1 @param {number} y 0-1 */
-  move(id, person, x, y) {
+  /** @param {string} id @param {Person} person @param {number} x 0-1 @param {number} y 0-1 @param {boolean} flares */
+  move(id, { name, hue }, x, y, flares) {
     byId('sky-hint').hidden ||= this.#comets.size > 1
-    let comet = this.#comets.get(id)
-    if (!comet) this.#comets.set(id, (comet = { person, tail: [], flares: [] }))
-    comet.person = { name: person.name, hue: person.hue }
+    const comet = this.#comets.get(id) ?? { person: { name, hue }, tail: [], flares: [] }
+    this.#comets.set(id, comet)
+    comet.person = { name, hue }
     comet.tail.push({ x, y, at: performance.now() })
     if (comet.tail.length > MAX_POINTS) comet.tail.shift()
-    this.#wake()
-  }
-
-  /** @param {string} id */
-  flare(id) {
-    this.#comets.get(id)?.flares.push(performance.now())
+    if (flares) comet.flares.push(performance.now())
     this.#wake()
   }
 
@@ -65,38 +75,44 @@ export class Sky {
   #draw() {
     this.#frame = 0
     const now = performance.now()
-    const { context, width, height } = fitCanvas(this.#canvas)
-    this.#stars(context, width, height)
-    let moving = false
+    this.#stars()
     for (const [id, comet] of this.#comets) {
       while (comet.tail.length > 1 && now - comet.tail[0].at > TAIL_MS) comet.tail.shift()
       comet.flares = comet.flares.filter(at => now - at < FLARE_MS)
-      moving ||= comet.tail.length > 1 || comet.flares.length > 0
-      this.#comet(context, width, height, comet, id === '', now)
+      if (comet.tail.length > 1 || comet.flares.length > 0) this.#wake()
+      this.#comet(comet, id === '', now)
     }
-    if (moving) this.#wake()
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {number} width @param {number} height */
-  #stars(context, width, height) {
+  /** Clears the canvas, as sharp as the screen. */
+  #stars() {
+    const [canvas, context, ratio] = [this.#canvas, this.#context, devicePixelRatio || 1]
+    this.#width = canvas.clientWidth
+    this.#height = canvas.clientHeight
+    canvas.width = Math.round(this.#width * ratio)
+    canvas.height = Math.round(this.#height * ratio)
+    context.setTransform(ratio, 0, 0, ratio, 0, 0)
     context.fillStyle = '#fff'
     for (let n = 1; n <= STARS; n++) {
       context.globalAlpha = 0.12 + 0.55 * fixed(n + 0.7) ** 3
-      context.beginPath()
-      context.arc(fixed(n) * width, fixed(n + 0.3) * height, 0.4 + fixed(n + 0.5) ** 4 * 1.1, 0, 2 * Math.PI)
+      const [x, y] = [fixed(n) * this.#width, fixed(n + 0.3) * this.#height]
+      this.#circle(x, y, 0.4 + fixed(n + 0.5) ** 4 * 1.1)
       context.fill()
     }
     context.globalAlpha = 1
   }
 
-  /**
-   * @param {CanvasRenderingContext2D} context @param {number} width @param {number} height @param {Comet} comet
-   * @param {boolean} own @param {number} now
-   */
-  #comet(context, width, height, { person, tail, flares }, own, now) {
+  /** @param {number} x @param {number} y @param {number} radius */
+  #circle(x, y, radius) {
+    this.#context.beginPath()
+    this.#context.arc(x, y, radius, 0, 2 * Math.PI)
+  }
+
+  /** @param {Comet} comet @param {boolean} own @param {number} now */
+  #comet({ person, tail, flares }, own, now) {
+    const [context, width, height] = [this.#context, this.#width, this.#height]
     const hue = `${person.hue} 90%`
-    context.lineCap = 'butt'
-    for (let n = 1; wantsMotion() && n < tail.length; n++) {
+    for (let n = 1; !reducedMotion.matches && n < tail.length; n++) {
       const strength = Math.max(0, 1 - (now - tail[n].at) / TAIL_MS)
       context.beginPath()
       context.moveTo(tail[n - 1].x * width, tail[n - 1].y * height)
@@ -109,8 +125,7 @@ export class Sky {
     const [x, y] = [head.x * width, head.y * height]
     for (const at of flares) {
       const share = (now - at) / FLARE_MS
-      context.beginPath()
-      context.arc(x, y, 8 + 62 * (1 - (1 - share) ** 3), 0, 2 * Math.PI)
+      this.#circle(x, y, 8 + 62 * (1 - (1 - share) ** 3))
       context.strokeStyle = `hsl(${hue} 80% / ${(1 - share) * 0.8})`
       context.lineWidth = 2.5 * (1 - share)
       context.stroke()
@@ -122,19 +137,86 @@ export class Sky {
     glow.addColorStop(1, `hsl(${hue} 60% / 0)`)
     context.fillStyle = glow
     context.fillRect(x - 20, y - 20, 40, 40)
-    this.#name(context, own ? `${person.name} (you)` : person.name, x, y, width, hue)
-  }
 
-  /**
-   * @param {CanvasRenderingContext2D} context @param {string} text @param {number} x @param {number} y
-   * @param {number} width @param {string} hue
-   */
-  #name(context, text, x, y, width, hue) {
+    const name = own ? `${person.name} (you)` : person.name
     context.font = '600 12px system-ui, sans-serif'
-    const before = x + 24 + context.measureText(text).width > width
+    const before = x + 24 + context.measureText(name).width > width
     context.textAlign = before ? 'right' : 'left'
     context.textBaseline = 'middle'
     context.fillStyle = `hsl(${hue} 86%)`
-    context.fillText(text, before ? x - 14 : x + 14, Math.max(10, y + 12))
+    context.fillText(name, before ? x - 14 : x + 14, Math.max(10, y + 12))
+  }
+}
+
+/** All pointers on one sky. No history: only the newest position counts. */
+export class Cursors {
+  #sky = new Sky()
+  #self
+  #connection
+  #channel
+  #ownId = ''
+  #place = { x: 0.5, y: 0.5 }
+  #flares = false
+  #timer = 0
+  #sentAt = 0
+
+  /** @param {import('./connection.js').Connection} connection @param {Self} self */
+  constructor(connection, self) {
+    this.#connection = connection
+    this.#self = self
+    this.#channel = connection.channel(CHANNEL)
+    this.#channel.on('publication', ({ data, info }) => this.#receive(data, info?.client))
+    this.#channel.on('subscribing', () => this.#sky.clear())
+    connection.on('connected', ({ client: id }) => {
+      this.#ownId = id
+    })
+    const stage = byId('sky')
+    stage.addEventListener('pointermove', event => {
+      const { left, top, width, height } = stage.getBoundingClientRect()
+      this.#move((event.clientX - left) / width, (event.clientY - top) / height)
+    })
+    stage.addEventListener('pointerdown', event => {
+      if (!(event.target instanceof HTMLAnchorElement)) this.#move(this.#place.x, this.#place.y, true)
+    })
+    stage.addEventListener('keydown', event => {
+      const flares = event.key === 'Enter' || event.key === ' '
+      const [x, y] = STEPS[event.key] ?? [0, 0]
+      if (event.target !== stage || !(flares || event.key in STEPS)) return
+      this.#move(this.#place.x + x, this.#place.y + y, flares)
+      event.preventDefault()
+    })
+  }
+
+  /** @param {string} client */
+  remove(client) {
+    this.#sky.remove(client)
+  }
+
+  /** @param {number} x 0-1 @param {number} y 0-1 @param {boolean} [flares] */
+  #move(x, y, flares = false) {
+    this.#place = { x: rounded(clamp(x)), y: rounded(clamp(y)) }
+    this.#flares ||= flares
+    this.#sky.move('', this.#self, this.#place.x, this.#place.y, flares)
+    // At most every INTERVAL_MS, the last place always.
+    this.#timer ||= window.setTimeout(
+      () => this.#send(),
+      Math.max(0, this.#sentAt + INTERVAL_MS - performance.now()),
+    )
+  }
+
+  #send() {
+    this.#timer = 0
+    this.#sentAt = performance.now()
+    if (this.#connection.state !== 'connected' || this.#channel.state !== 'subscribed') return
+    const { name, hue } = this.#self
+    const message = { ...this.#place, name, hue, ...(this.#flares && { flare: true }) }
+    this.#flares = false
+    this.#channel.publish(message).catch(() => {})
+  }
+
+  /** @param {any} data @param {string | undefined} from undefined: the server API */
+  #receive(data, from = 'server') {
+    if (from === this.#ownId || !Number.isFinite(data?.x) || !Number.isFinite(data.y)) return
+    this.#sky.move(from, readPerson(data), clamp(data.x), clamp(data.y), Boolean(data.flare))
   }
 }

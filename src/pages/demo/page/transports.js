@@ -1,10 +1,9 @@
 // The transports of this page. The gateway writes the enabled ones into the page.
 
-import { make } from './dom.js'
+import { make } from '../../web/dom.js'
 
-/** @import { Meter } from './meter.js' */
-
-/** @typedef {typeof import('centrifuge').Centrifuge} Sdk */
+/** @typedef {{count: number, bytes: number}} Traffic received frames, events, chunks or responses */
+/** @typedef {(traffic: Traffic) => import('centrifuge').Centrifuge} MakeClient counts what its client receives */
 
 /**
  * @typedef {object} Transport
@@ -14,7 +13,7 @@ import { make } from './dom.js'
  * @property {string} how how it works, one line
  * @property {string} unit of received data, plural
  * @property {string} endpoint path; '' if disabled
- * @property {() => Promise<(meter: Meter) => import('centrifuge').Centrifuge>} load loads its code once
+ * @property {() => Promise<MakeClient>} load loads its code
  */
 
 const { host, origin, protocol } = location
@@ -26,30 +25,49 @@ const {
   emulation = '',
 } = document.documentElement.dataset
 const socketOrigin = `${protocol === 'https:' ? 'wss' : 'ws'}://${host}`
-const emulationEndpoint = origin + emulation
+const encoder = new TextEncoder()
 
-/**
- * Caches a load, but not a failure: it is retried.
- * @template T
- * @param {() => Promise<T>} load @returns {() => Promise<T>}
- */
-function once(load) {
-  /** @type {Promise<T> | undefined} */
-  let loading
-  return () => {
-    loading ??= load().catch(error => {
-      loading = undefined
-      throw error
-    })
-    return loading
-  }
+/** @param {Traffic} traffic @param {unknown} data */
+function add(traffic, data) {
+  traffic.count++
+  if (typeof data === 'string') traffic.bytes += encoder.encode(data).length
+  else if (data instanceof ArrayBuffer || data instanceof Uint8Array) traffic.bytes += data.byteLength
 }
 
-const loadJsonSdk = async () => globalThis.Centrifuge
+/**
+ * @template {new (...args: any[]) => EventTarget} Source a WebSocket, an EventSource, or a class of that shape
+ * @param {Source} Source
+ * @param {Traffic} traffic
+ * @returns {Source} counts its messages
+ */
+const counted = (Source, traffic) =>
+  class extends Source {
+    /** @param {any[]} args */
+    constructor(...args) {
+      super(...args)
+      this.addEventListener('message', (/** @type {any} */ { data }) => add(traffic, data))
+    }
+  }
 
-// Both builds of the SDK use the same global name.
-const loadProtobufSdk = once(async () => {
-  const json = globalThis.Centrifuge
+/** @param {Traffic} traffic @returns {typeof fetch} counts the chunks of its responses */
+const countedFetch = traffic => async (url, options) => {
+  const response = await fetch(url, options)
+  const { body, status, headers } = response
+  // In some browsers a response without content has a body but cannot be constructed with one.
+  if (!body || status !== 200) return response
+  const count = new TransformStream({
+    transform(chunk, controller) {
+      add(traffic, chunk)
+      controller.enqueue(chunk)
+    },
+  })
+  return new Response(body.pipeThrough(count), { status, headers })
+}
+
+const jsonSdk = globalThis.Centrifuge
+
+/** Both builds of the SDK use the same global name. */
+async function loadProtobufSdk() {
   const script = /** @type {HTMLScriptElement} */ (make('script'))
   script.src = '/demo/centrifuge.protobuf.js'
   try {
@@ -60,22 +78,36 @@ const loadProtobufSdk = once(async () => {
     })
     return globalThis.Centrifuge
   } finally {
-    globalThis.Centrifuge = json
+    globalThis.Centrifuge = jsonSdk
     script.remove()
   }
-})
-
-const loadPollSocket = once(async () => (await import('./long-poll-socket.js')).LongPollSocket)
-
-/** @param {() => Promise<Sdk>} loadSdk */
-const overWebSocket = loadSdk => async () => {
-  const Sdk = await loadSdk()
-  return (/** @type {Meter} */ meter) =>
-    new Sdk(socketOrigin + websocket, { websocket: meter.counted(WebSocket) })
 }
 
+/**
+ * @param {string} path
+ * @param {typeof jsonSdk} Sdk
+ * @param {any} [Socket]
+ * @returns {MakeClient}
+ */
+const overSocket =
+  (path, Sdk, Socket = WebSocket) =>
+  traffic =>
+    new Sdk(socketOrigin + path, { websocket: counted(Socket, traffic) })
+
+/**
+ * @param {'http_stream' | 'sse'} transport
+ * @param {string} path
+ * @returns {MakeClient} sends over the emulation endpoint
+ */
+const overHttp = (transport, path) => traffic =>
+  new jsonSdk([{ transport, endpoint: origin + path }], {
+    emulationEndpoint: origin + emulation,
+    fetch: countedFetch(traffic),
+    eventsource: counted(EventSource, traffic),
+  })
+
 /** @type {readonly Transport[]} */
-const all = Object.freeze([
+const all = [
   {
     id: 'websocket',
     name: 'WebSocket',
@@ -83,7 +115,7 @@ const all = Object.freeze([
     how: 'One socket, both ways.',
     unit: 'Frames',
     endpoint: websocket,
-    load: overWebSocket(loadJsonSdk),
+    load: async () => overSocket(websocket, jsonSdk),
   },
   {
     id: 'protobuf',
@@ -92,7 +124,7 @@ const all = Object.freeze([
     how: 'The same in binary frames.',
     unit: 'Frames',
     endpoint: websocket,
-    load: overWebSocket(loadProtobufSdk),
+    load: async () => overSocket(websocket, await loadProtobufSdk()),
   },
   {
     id: 'http-stream',
@@ -101,11 +133,7 @@ const all = Object.freeze([
     how: 'An endless response, and POSTs.',
     unit: 'Chunks',
     endpoint: httpStream,
-    load: async () => meter =>
-      new Centrifuge([{ transport: 'http_stream', endpoint: origin + httpStream }], {
-        emulationEndpoint,
-        fetch: meter.fetch,
-      }),
+    load: async () => overHttp('http_stream', httpStream),
   },
   {
     id: 'sse',
@@ -114,11 +142,7 @@ const all = Object.freeze([
     how: 'An EventSource, and POSTs.',
     unit: 'Events',
     endpoint: sse,
-    load: async () => meter =>
-      new Centrifuge([{ transport: 'sse', endpoint: origin + sse }], {
-        emulationEndpoint,
-        eventsource: meter.counted(EventSource),
-      }),
+    load: async () => overHttp('sse', sse),
   },
   {
     id: 'poll',
@@ -127,12 +151,9 @@ const all = Object.freeze([
     how: 'Plain requests, where nothing else gets through.',
     unit: 'Answers',
     endpoint: poll,
-    load: async () => {
-      const LongPollSocket = await loadPollSocket()
-      return meter => new Centrifuge(socketOrigin + poll, { websocket: meter.counted(LongPollSocket) })
-    },
+    load: async () => overSocket(poll, jsonSdk, (await import('./long-poll-socket.js')).LongPollSocket),
   },
-])
+]
 
 /** Enabled transports. */
 export const transports = all.filter(({ endpoint }) => endpoint !== '')

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { fetch } from '../../kit/fetch.js'
-import { startAdmin } from './rig.js'
+import { fetch } from '../kit/fetch.js'
+import { startAdmin } from './admin/rig.js'
 
 const TYPES = {
   css: 'text/css; charset=utf-8',
@@ -47,6 +47,7 @@ t.test('there is nothing else below it', async t => {
     '/assets/pages/admin/page/tsconfig.json',
     '/assets/pages/admin/tokens.js',
     '/assets/pages/admin/page/..%2ftokens.js',
+    '/assets/pages/files.js',
     '/api',
     '/api/',
     '/api/batch',
