@@ -1,3 +1,4 @@
+import { whole } from '../../base/format.js'
 import { ANY_NUMBER } from './recipes.js'
 
 /** @import { Setting, Wanted } from './recipes.js' */
@@ -23,16 +24,7 @@ import { ANY_NUMBER } from './recipes.js'
  */
 
 /** @param {number} value */
-export const count = value => (Number.isFinite(value) ? value.toLocaleString('en') : 'no limit')
-
-const SIZES = ['bytes', 'KB', 'MB', 'GB', 'TB']
-
-/** @param {number} value bytes @returns {string} 1.5 GB */
-export function bytes(value) {
-  const step = Math.min(SIZES.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, value)) / 10)))
-  const number = value / 1024 ** step
-  return `${number >= 100 || step === 0 ? Math.round(number) : number.toFixed(1).replace('.0', '')} ${SIZES[step]}`
-}
+export const count = value => (Number.isFinite(value) ? whole(value) : 'no limit')
 
 /** As text: JavaScript cannot represent the kernel's largest number. @param {number} value @returns {string} */
 const settingText = value => (value > Number.MAX_SAFE_INTEGER ? ANY_NUMBER : String(value))

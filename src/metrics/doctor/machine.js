@@ -1,8 +1,9 @@
 // Checks of memory and processors. Figures are from docs/performance.md and docs/gc.md; those of another machine
 // are estimates.
 
+import { bytes } from '../../base/format.js'
 import { SOCKET_BYTES } from '../socket-memory.js'
-import { bytes, count, finding } from './finding.js'
+import { count, finding } from './finding.js'
 import { DRONE_PROCESS } from './recipes.js'
 
 /** @import { Facts } from './facts.js' */

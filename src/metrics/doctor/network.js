@@ -1,6 +1,7 @@
 // Checks of the kernel's network settings: buffers, queues, ports, connection tracking.
 
-import { bytes, checkMinimum, count, finding } from './finding.js'
+import { bytes } from '../../base/format.js'
+import { checkMinimum, count, finding } from './finding.js'
 import {
   backlogPackets,
   burst,
