@@ -1,6 +1,6 @@
 // A scenario repeats a published run or a run of our own: data that runner/ executes. A new one is a file and a row in
 // scenarios/index.js; sizing.js scales a run to the machine, figures.js compares a result with published figures.
-// May import: src/pages/web and the files of this folder; nothing that starts anything.
+// May import: src/base/format.js and the files of this folder; nothing that starts anything.
 // Promises: planning has no side effect; `differs` says all that differs from the published run.
 
 /**

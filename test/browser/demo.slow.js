@@ -90,7 +90,7 @@ t.test('the transport that was chosen survives a reload', async t => {
 t.test('the page fits a window and a phone, and its links lead somewhere', async t => {
   const gateway = await startDemo(t)
   const page = await RemotePage.open(t, gateway.url)
-  await page.until(`${shows('link-state', 'connected')} && document.querySelector('#workers tr') !== null`)
+  await page.until(`${shows('link-state', 'connected')} && document.querySelector('#workers td') !== null`)
   for (const width of [390, 1280]) t.ok(await page.fits(width), `${width} pixels wide`)
   const links = await page.evaluate(
     `[...document.querySelectorAll('.links a')].filter(link => link.offsetParent !== null).map(link => link.href)`,

@@ -1,4 +1,5 @@
 import { clock, elapsed, formatValue } from '../../base/format.js'
+import { make } from './dom.js'
 
 /** @import { Unit } from '../../base/format.js' */
 
@@ -9,14 +10,6 @@ import { clock, elapsed, formatValue } from '../../base/format.js'
  * @property {'line' | 'dots' | 'dashes' | 'area'} look
  * @property {Unit} unit
  */
-
-/** @param {string} name @param {string} className @param {string} [text] */
-export function make(name, className, text = '') {
-  const element = document.createElement(name)
-  element.className = className
-  element.textContent = text
-  return element
-}
 
 /** Labels of the lines with their values, under the cursor or at rest. A click hides a line. */
 export class Legend {

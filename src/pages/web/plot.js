@@ -1,6 +1,7 @@
 import { linearRange, logarithmicRange, timeAxis, valueAxis } from './axes.js'
 import { isKnown, maximum, movingAverage } from './derive.js'
-import { Legend, make } from './legend.js'
+import { make } from './dom.js'
+import { Legend } from './legend.js'
 import uPlot from './uplot.js'
 
 /** @import { ChartDefinition, SeriesDefinition } from './definitions.js' */

@@ -1,7 +1,7 @@
 import { plural, whole } from '../../../base/format.js'
 import { byId, inputById, make, smallButton } from '../../web/dom.js'
+import { Table } from '../../web/table.js'
 import { reason } from './session.js'
-import { Table } from './table.js'
 
 /** @import { Session } from './session.js' */
 

@@ -1,7 +1,7 @@
 import { duration, plural, short, whole } from '../../../base/format.js'
 import { byId } from '../../web/dom.js'
+import { Table } from '../../web/table.js'
 import { reason } from './session.js'
-import { Table } from './table.js'
 
 /** @import { Session } from './session.js' */
 

@@ -1,9 +1,9 @@
 import { bytes, ms, plural, short, UNKNOWN } from '../../../base/format.js'
 import { byId } from '../../web/dom.js'
-import { Table } from './table.js'
+import { Table } from '../../web/table.js'
 
 /** @import { ConsumerFigures, RepublisherFigures, Snapshot } from '../../../metrics/schema.js' */
-/** @import { TableColumn } from './table.js' */
+/** @import { TableColumn } from '../../web/table.js' */
 
 /** @param {Record<string, number>} counts */
 const sum = counts => Object.values(counts).reduce((total, count) => total + count, 0)

@@ -1,8 +1,8 @@
 import { plural } from '../../../base/format.js'
 import { byId, inputById, make, smallButton } from '../../web/dom.js'
+import { Table } from '../../web/table.js'
 import { confirm } from './confirm.js'
 import { reason } from './session.js'
-import { Table } from './table.js'
 
 /** @import { Connection } from '../../../backends/api/operations.js' */
 /** @import { Session } from './session.js' */

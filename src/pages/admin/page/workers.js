@@ -1,13 +1,13 @@
 import { bytes, ms, share, short, UNKNOWN, whole } from '../../../base/format.js'
 import { byId, make, smallButton } from '../../web/dom.js'
+import { Table } from '../../web/table.js'
 import { confirm } from './confirm.js'
 import { alarmBy, healthBy } from './health.js'
 import { Refusal, reason } from './session.js'
-import { Table } from './table.js'
 
 /** @import { WorkerSample, WorkerView } from '../../../metrics/schema.js' */
 /** @import { Session } from './session.js' */
-/** @import { TableColumn } from './table.js' */
+/** @import { TableColumn } from '../../web/table.js' */
 
 /**
  * A column of figures that are empty without a sample.

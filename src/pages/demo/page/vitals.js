@@ -1,6 +1,7 @@
 import { bytes, count, milliseconds, plural, share, short, UNKNOWN, whole } from '../../../base/format.js'
 import { makeCharts } from '../../web/charts.js'
 import { byId, make } from '../../web/dom.js'
+import { Table } from '../../web/table.js'
 
 /** @import { ChartDefinition } from '../../web/definitions.js' */
 
@@ -108,6 +109,16 @@ const TILES = [
   },
 ]
 
+/** @type {import('../../web/table.js').TableColumn<Worker>[]} */
+const COLUMNS = [
+  { label: 'Worker', value: ({ worker }) => worker },
+  { label: 'Process', value: ({ pid }) => pid },
+  { label: 'Connections', value: one => one.connections, text: one => whole(one.connections) },
+  { label: 'Messages/s', value: ({ messages }) => messages, text: ({ messages }) => short(messages) },
+  { label: 'Memory', value: ({ memory }) => memory, text: ({ memory }) => bytes(memory) },
+  { label: 'Longest delay', value: ({ delay }) => delay.max, text: ({ delay }) => milliseconds(delay.max) },
+]
+
 /** Line, area of recovered samples over it, and the average of the delay. @param {Tile} tile @returns {ChartDefinition} */
 const chartOf = ({ id, title, unit, least }) => ({
   id,
@@ -127,8 +138,9 @@ const chartOf = ({ id, title, unit, least }) => ({
 export class VitalsPanel {
   /** @type {{vitals: Vitals, recovered: boolean}[]} oldest first */
   #samples = []
-  /** @type {Map<number, number>} worker -> process id */
-  #pids = new Map()
+  #workers = new Table(byId('workers'), 'Workers', COLUMNS, {
+    key: ({ worker, pid }) => `${worker} ${pid}`,
+  })
   /** @type {import('../../web/charts.js').Charts[]} made with the first sample, by tile */
   #charts = []
   #tiles = TILES.map(({ id, title }) => {
@@ -167,7 +179,9 @@ export class VitalsPanel {
     const { vitals } = this.#samples[this.#samples.length - 1]
     this.#samples = this.#samples.filter(sample => sample.vitals.time >= vitals.time - WINDOW_MS)
     this.#draw(vitals)
-    if (added.includes(vitals)) this.#list(vitals)
+    this.#workers.show(vitals.workers)
+    const hint = make('code', '', `kill -9 ${vitals.workers[vitals.workers.length - 1].pid}`)
+    byId('kill-hint').replaceChildren('Try ', hint, ': it is replaced, and nothing is missed.')
   }
 
   /** @param {Vitals} newest */
@@ -208,27 +222,5 @@ export class VitalsPanel {
       }
     }
     return columns
-  }
-
-  /** @param {Vitals} vitals */
-  #list(vitals) {
-    const top = Math.max(5, longest(vitals))
-    const rows = vitals.workers.map(({ worker, pid, connections, messages, memory, delay }) => {
-      const before = this.#pids.get(worker)
-      this.#pids.set(worker, pid)
-      const bar = make('b')
-      bar.style.setProperty('--share', `${delay.max / top}`)
-      const meter = make('div', 'meter', make('i', '', bar), make('span', '', milliseconds(delay.max)))
-      const cells = [`${worker}`, `${pid}`, whole(connections), short(messages), bytes(memory)]
-      return make(
-        'tr',
-        before !== undefined && before !== pid ? 'fresh' : '',
-        ...cells.map(text => make('td', '', text)),
-        make('td', 'wide', meter),
-      )
-    })
-    byId('workers').replaceChildren(...rows)
-    const hint = make('code', '', `kill -9 ${vitals.workers[vitals.workers.length - 1].pid}`)
-    byId('kill-hint').replaceChildren('Try ', hint, ': it is replaced, and nothing is missed.')
   }
 }

@@ -1,4 +1,4 @@
-import { make } from '../../web/dom.js'
+import { make } from './dom.js'
 
 /**
  * @template R
