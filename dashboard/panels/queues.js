@@ -26,69 +26,59 @@ const age = time => (time === 0 ? '-' : ms(time))
 /** @param {number} value @returns {string} style of what should be 0 */
 const alarm = value => (value > 0 ? 'warn' : 'value')
 
+/**
+ * @template Row
+ * @param {string} title @param {number} width @param {number} rank @param {Column<Row>['text']} text
+ * @param {Column<Row>['style']} [style] @returns {Column<Row>}
+ */
+const column = (title, width, rank, text, style) => ({ title, width, rank, text, style })
+
+/** @param {(row: any) => number} value that should be 0 @param {string} title @param {number} rank */
+const fault = (value, title, rank) =>
+  column(
+    title,
+    title.length,
+    rank,
+    row => short(value(row)),
+    row => alarm(value(row)),
+  )
+
 /** @type {readonly Column<ConsumerFigures>[]} */
 const CONSUMERS = [
-  { title: 'type', width: 14, rank: 5, text: ({ type }) => type },
-  { title: 'processed', width: 9, rank: 0, text: ({ processed }) => short(processed) },
-  {
-    title: 'skipped',
-    width: 7,
-    rank: 0,
-    text: ({ skipped }) => short(sum(skipped)),
-    style: ({ skipped }) => alarm(sum(skipped)),
-  },
-  { title: 'errors', width: 6, rank: 0, text: ({ errors }) => short(errors) },
-  { title: 'retries', width: 7, rank: 4, text: ({ retries }) => short(retries) },
-  { title: 'age, ms', width: 7, rank: 1, text: one => age(one.age) },
-  {
-    title: 'back-off',
-    width: 8,
-    rank: 2,
-    text: ({ backoff }) => age(backoff),
-    style: ({ backoff }) => alarm(backoff),
-  },
-  { title: 'lag', width: 5, rank: 0, text: ({ lag }) => short(lag) },
+  column('type', 14, 5, ({ type }) => type),
+  column('processed', 9, 0, ({ processed }) => short(processed)),
+  fault(({ skipped }) => sum(skipped), 'skipped', 0),
+  column('errors', 6, 0, ({ errors }) => short(errors)),
+  column('retries', 7, 4, ({ retries }) => short(retries)),
+  column('age, ms', 7, 1, one => age(one.age)),
+  column(
+    'back-off',
+    8,
+    2,
+    ({ backoff }) => age(backoff),
+    ({ backoff }) => alarm(backoff),
+  ),
+  column('lag', 5, 0, ({ lag }) => short(lag)),
 ]
 
 /** @type {readonly Column<RepublisherFigures>[]} */
 const REPUBLISHERS = [
-  {
-    title: 'state',
-    width: 5,
-    rank: 3,
-    text: ({ up }) => (up ? 'up' : 'down'),
-    style: one => stateStyle(one),
-  },
-  { title: 'sent', width: 5, rank: 2, text: ({ sent }) => short(sent) },
-  { title: 'confirmed', width: 9, rank: 0, text: ({ confirmed }) => short(confirmed) },
-  {
-    title: 'returned',
-    width: 8,
-    rank: 4,
-    text: ({ returned }) => short(returned),
-    style: one => alarm(one.returned),
-  },
-  {
-    title: 'refused',
-    width: 7,
-    rank: 3,
-    text: ({ refused }) => short(refused),
-    style: one => alarm(one.refused),
-  },
-  {
-    title: 'dropped',
-    width: 7,
-    rank: 0,
-    text: ({ dropped }) => short(dropped),
-    style: one => alarm(one.dropped),
-  },
-  { title: 'queue', width: 5, rank: 0, text: ({ queued }) => short(queued) },
-  { title: 'bytes', width: 5, rank: 5, text: one => shortBytes(one.queued_bytes) },
-  { title: 'age, ms', width: 7, rank: 1, text: one => age(one.age) },
+  column(
+    'state',
+    5,
+    3,
+    ({ up }) => (up ? 'up' : 'down'),
+    ({ up }) => (up ? 'value' : 'bad'),
+  ),
+  column('sent', 5, 2, ({ sent }) => short(sent)),
+  column('confirmed', 9, 0, ({ confirmed }) => short(confirmed)),
+  fault(({ returned }) => returned, 'returned', 4),
+  fault(({ refused }) => refused, 'refused', 3),
+  fault(({ dropped }) => dropped, 'dropped', 0),
+  column('queue', 5, 0, ({ queued }) => short(queued)),
+  column('bytes', 5, 5, one => shortBytes(one.queued_bytes)),
+  column('age, ms', 7, 1, one => age(one.age)),
 ]
-
-/** @param {RepublisherFigures} one */
-const stateStyle = ({ up }) => (up ? 'value' : 'bad')
 
 /** Columns of a name. */
 const NAME = { least: 13, most: 28 }

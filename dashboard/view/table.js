@@ -24,14 +24,17 @@ import { clip, pad, tableRow, withStyle } from '../terminal/line.js'
 
 /**
  * @template Row
+ * @template {Column} C
  * @typedef {object} Table
  * @property {string} title
- * @property {Chosen<Column>} chosen
+ * @property {Chosen<C>} chosen
  * @property {string} sort name of the sort column
  * @property {Row[]} rows
  * @property {(row: Row) => boolean} isSelected
- * @property {(row: Row) => Line} line
- * @property {Line} total
+ * @property {(row: Row, indent: number) => Line | null} absent in place of the cells of a row without figures;
+ *   indent: columns of the first cell and the gap
+ * @property {(column: C, row: Row) => Line} cell
+ * @property {(column: C) => Line} total
  * @property {{title: string, width: number, line: (row: Row) => Line} | null} [tail] a picture behind the columns
  */
 
@@ -73,10 +76,12 @@ export function choose(columns, width) {
 /**
  * A scrolling table: the selected row is always visible, in the middle if possible, as one bar from edge to edge.
  * @template Row
- * @param {Table<Row>} table @param {number} width @param {number} height rows, including FRAME_ROWS
+ * @template {Column} C
+ * @param {Table<Row, C>} parts @param {number} width @param {number} height rows, including FRAME_ROWS
  * @returns {Line[]}
  */
-export function table({ title, chosen, sort, rows, isSelected, line, total, tail = null }, width, height) {
+export function table(parts, width, height) {
+  const { title, chosen, sort, rows, isSelected, absent, cell, total, tail = null } = parts
   const { list, layout, gap } = chosen
   const room = Math.max(1, height - FRAME_ROWS)
   const from = Math.max(0, Math.min(rows.length - room, rows.findIndex(isSelected) - Math.floor(room / 2)))
@@ -85,22 +90,27 @@ export function table({ title, chosen, sort, rows, isSelected, line, total, tail
   const before = width - (tail?.width ?? 0)
   const withTail = (/** @type {Line} */ own, /** @type {Line} */ end) =>
     tail === null ? own : [...pad(own, before), ...pad(end, tail.width)]
-  const titles = list.map(
-    ({ name, title }) => /** @type {Line} */ ([[title, name === sort ? 'key' : 'label']]),
-  )
+  const cells = (/** @type {(column: C) => Line} */ cellOf) => tableRow(list.map(cellOf), layout, gap)
   return [
     groupLine(`${title}${part}`, chosen, width),
-    withTail(marked(' ', tableRow(titles, layout, gap)), [[tail?.title ?? '', 'label']]),
+    withTail(
+      marked(
+        ' ',
+        cells(({ name, title }) => [[title, name === sort ? 'key' : 'label']]),
+      ),
+      [[tail?.title ?? '', 'label']],
+    ),
     ...seen.map(row => {
       const selected = isSelected(row)
-      const own = marked(selected ? '▸' : ' ', line(row))
+      const line = absent(row, layout[0].width + gap) ?? cells(column => cell(column, row))
+      const own = marked(selected ? '▸' : ' ', line)
       const all = withTail(
         tail === null ? clip(own, width, '…') : clip(own, before - 1, '…'),
         tail?.line(row) ?? [],
       )
       return selected ? bar(all, width) : all
     }),
-    withStyle(marked(' ', total), 'header'),
+    withStyle(marked(' ', cells(total)), 'header'),
   ]
 }
 

@@ -1,3 +1,4 @@
+import { bytes, duration, ms, quantity, share, short, whole } from '../../../src/base/format.js'
 import { tableRow } from '../../../dashboard/terminal/line.js'
 import {
   BACK,
@@ -9,9 +10,9 @@ import {
   rule,
 } from '../../../dashboard/view/parts.js'
 import { shown } from '../../../dashboard/view/state.js'
-import { bytes, duration, ms, quantity, share, short, whole } from '../../../src/base/format.js'
-import { clockText, STATE_STYLES } from '../drone-columns.js'
+
 import { ACCOUNTS } from './accounting.js'
+import { clockText, STATE_STYLES } from './drones.js'
 
 /**
  * @typedef {import('../../../dashboard/terminal/line.js').Line} Line

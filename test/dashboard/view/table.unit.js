@@ -26,12 +26,10 @@ function drawn({ selected = -1, tail = false } = {}) {
       sort: 'in',
       rows,
       isSelected: id => id === selected,
-      line: id => [
-        [`${id}`.padEnd(6), 'value'],
-        ['12', 'bad'],
-        ['34', 'good'],
-      ],
-      total: [['all', 'value']],
+      absent: () => null,
+      cell: ({ name }, id) =>
+        name === 'id' ? [[`${id}`, 'value']] : [name === 'in' ? ['12', 'bad'] : ['34', 'good']],
+      total: ({ name }) => [[name === 'id' ? 'all' : '', 'value']],
       tail: tail ? { title: 'trend', width: 8, line: () => [['▁▂▃', 'series4']] } : null,
     },
     40,
