@@ -47,6 +47,27 @@ export const finding = (group, id, rest) => ({
 })
 
 /**
+ * Checks a kernel setting of one number.
+ * @param {Finding['group']} group @param {string} key of sysctl @param {import('./facts.js').Facts} facts
+ * @param {{should: string, why: string, what: string, fits: (has: number) => boolean, value: number, is?: (has: number)
+ *   => string}} check what: the comment in the file; value: to set if the current one does not fit
+ * @returns {Finding}
+ */
+export function checkValue(group, key, { settings }, { should, why, what, fits, value, is = String }) {
+  const has = settings[key]?.[0]
+  if (has === undefined) return finding(group, key, { should, why, status: 'cannot tell' })
+  const changes = !fits(has)
+  return finding(group, key, {
+    is: is(has),
+    should,
+    why,
+    status: changes ? 'tight' : 'ok',
+    setting: { key, value: String(changes ? value : has), why: what },
+    changes,
+  })
+}
+
+/**
  * Checks a kernel setting against a minimum.
  * @param {Finding['group']} group @param {string} key of sysctl
  * @param {import('./facts.js').Facts} facts @param {number[]} need

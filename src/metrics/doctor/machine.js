@@ -3,7 +3,7 @@
 
 import { bytes } from '../../base/format.js'
 import { SOCKET_BYTES } from '../socket-memory.js'
-import { count, finding } from './finding.js'
+import { checkValue, count, finding } from './finding.js'
 import { DRONE_PROCESS } from './recipes.js'
 
 /** @import { Facts } from './facts.js' */
@@ -40,8 +40,8 @@ function memory(facts, { connections, role, workers }) {
 }
 
 /** @param {Facts} facts @returns {Finding[]} */
-function paging({ swap, hugePages, settings }) {
-  const maps = settings['vm.max_map_count']
+function paging(facts) {
+  const { swap, hugePages } = facts
   return [
     finding('memory', 'swap', {
       is:
@@ -56,17 +56,13 @@ function paging({ swap, hugePages, settings }) {
       why: 'with always, heaps grow by 2 MB at a time and do not shrink',
       status: hugePages === null ? 'cannot tell' : hugePages === 'always' ? 'tight' : 'ok',
     }),
-    finding('memory', 'vm.max_map_count', {
-      is: maps ? maps.map(count).join(' ') : '?',
+    checkValue('memory', 'vm.max_map_count', facts, {
+      is: count,
       should: count(65_530),
       why: 'memory mappings of one process: a few thousand are usual, a connection needs none',
-      status: maps ? (maps[0] >= 65_530 ? 'ok' : 'tight') : 'cannot tell',
-      setting: {
-        key: 'vm.max_map_count',
-        value: String(Math.max(maps?.[0] ?? 0, 65_530)),
-        why: 'memory mappings of one process',
-      },
-      changes: maps != null && maps[0] < 65_530,
+      what: 'memory mappings of one process',
+      fits: has => has >= 65_530,
+      value: 65_530,
     }),
   ]
 }

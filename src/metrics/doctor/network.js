@@ -1,7 +1,7 @@
 // Checks of the kernel's network settings: buffers, queues, ports, connection tracking.
 
 import { bytes } from '../../base/format.js'
-import { checkMinimum, count, finding } from './finding.js'
+import { checkMinimum, checkValue, count, finding } from './finding.js'
 import {
   backlogPackets,
   burst,
@@ -85,38 +85,21 @@ function queues(facts, { rate, workers }) {
     why: 'half-open connections of a listener; further ones get SYN cookies or are dropped',
     what: 'half-open connections of one listener',
   })
-  const cookies = facts.settings['net.ipv4.tcp_syncookies']?.[0]
-  const cookie = finding('network', 'net.ipv4.tcp_syncookies', {
-    is: cookies === undefined ? '?' : String(cookies),
+  const cookie = checkValue('network', 'net.ipv4.tcp_syncookies', facts, {
     should: '1',
     why: 'with SYN cookies, clients can connect while a queue is full',
-    status: cookies === undefined ? 'cannot tell' : cookies > 0 ? 'ok' : 'tight',
-    setting: {
-      key: 'net.ipv4.tcp_syncookies',
-      value: String(cookies || 1),
-      why: 'SYN cookies: a full queue refuses no client',
-    },
-    changes: cookies === 0,
+    what: 'SYN cookies: a full queue refuses no client',
+    fits: has => has > 0,
+    value: 1,
   })
-  return [accept, opening, cookie, migration(facts), overflows(facts)]
-}
-
-/** @param {Facts} facts @returns {Finding} */
-function migration({ settings }) {
-  const id = 'net.ipv4.tcp_migrate_req'
-  const should = '1'
-  const why =
-    'with uWebSockets.js, 1 moves the handshakes in the queues of a replaced worker to other workers; with 0 they are reset (Linux 5.14 or newer)'
-  const has = settings[id]?.[0]
-  if (has === undefined) return finding('network', id, { should, why, status: 'cannot tell' })
-  return finding('network', id, {
-    is: String(has),
-    should,
-    why,
-    status: has > 0 ? 'ok' : 'tight',
-    setting: { key: id, value: String(has || 1), why: MIGRATION },
-    changes: has === 0,
+  const migration = checkValue('network', 'net.ipv4.tcp_migrate_req', facts, {
+    should: '1',
+    why: 'with uWebSockets.js, 1 moves the handshakes in the queues of a replaced worker to other workers; with 0 they are reset (Linux 5.14 or newer)',
+    what: MIGRATION,
+    fits: has => has > 0,
+    value: 1,
   })
+  return [accept, opening, cookie, migration, overflows(facts)]
 }
 
 /** @param {Facts} facts @returns {Finding} */
@@ -135,11 +118,11 @@ function overflows({ listen }) {
   })
 }
 
-/** @param {Facts} facts @param {Aim} aim @returns {Finding[]} */
+/** @param {Facts} facts @param {Aim} aim @returns {Finding} */
 function backlog(facts, { rate }) {
   const { packets: seen } = facts
   const dropped = seen !== null && seen.dropped > seen.packets * DROPS
-  const queue = checkMinimum('network', 'net.core.netdev_max_backlog', facts, [backlogPackets(rate)], {
+  return checkMinimum('network', 'net.core.netdev_max_backlog', facts, [backlogPackets(rate)], {
     why: `packets queued for one core: four for each of ${count(rate / 2)} connections${
       seen === null
         ? ''
@@ -147,7 +130,6 @@ function backlog(facts, { rate }) {
     }`,
     what: 'packets queued for one core',
   })
-  return [queue]
 }
 
 /** @param {Facts} facts @param {Aim} aim @returns {Finding} */
@@ -213,16 +195,14 @@ function ports(facts, { connections, addresses: asked }) {
 
 /** @param {Facts} facts @param {number} addresses @returns {Finding[]} */
 function reuse(facts, addresses) {
-  const id = 'net.ipv4.tcp_tw_reuse'
-  const has = facts.settings[id]?.[0]
   const words = ['0: never', '1: always', '2: on loopback only']
-  const reused = finding('network', id, {
-    is: has === undefined ? '?' : (words[has] ?? String(has)),
+  const reused = checkValue('network', 'net.ipv4.tcp_tw_reuse', facts, {
+    is: has => words[has] ?? String(has),
     should: '1: always',
     why: 'the port of a closed connection can be used again after a second instead of a minute (tcp_tw_recycle no longer exists)',
-    status: has === undefined ? 'cannot tell' : has === 1 ? 'ok' : 'tight',
-    setting: { key: id, value: '1', why: 'reuse ports of closed connections after a second' },
-    changes: has !== undefined && has !== 1,
+    what: 'reuse ports of closed connections after a second',
+    fits: has => has === 1,
+    value: 1,
   })
   const range = facts.settings['net.ipv4.ip_local_port_range']
   const { timeWait } = facts
@@ -232,7 +212,11 @@ function reuse(facts, addresses) {
     should: half === null ? '' : `below ${count(half)}`,
     why: 'ports of connections closed within the last minute: at most half of all ports',
     status:
-      timeWait === null || half === null ? 'cannot tell' : timeWait > half && has !== 1 ? 'tight' : 'ok',
+      timeWait === null || half === null
+        ? 'cannot tell'
+        : timeWait > half && reused.status !== 'ok'
+          ? 'tight'
+          : 'ok',
   })
   return [reused, waiting]
 }
@@ -241,6 +225,6 @@ function reuse(facts, addresses) {
 export const checkNetwork = (facts, aim) => [
   ...buffers(facts, aim),
   ...(aim.role === 'server' ? queues(facts, aim) : ports(facts, aim)),
-  ...backlog(facts, aim),
+  backlog(facts, aim),
   conntrack(facts, aim),
 ]

@@ -33,28 +33,25 @@ async function doctor(...args) {
 /** @param {import('./machines.js').Tree} tree */
 const machine = (t, tree) => t.testdir(folders(tree, target => t.fixture('symlink', target)))
 
-t.test(
-  'exit status: 0 when the number can be reached, 1 when not, with what stands in the way and how many can',
-  async t => {
-    const root = machine(t, ec2())
-    const good = await doctor('--root', root, '-n', '500k')
-    t.equal(good.code, 0)
-    t.match(good.out, /^500,000 connections \(server\) can be reached with 8 workers; maximum:/m)
-    const bad = await doctor('--root', root, '--connections', '1m')
-    t.equal(bad.code, 1)
-    t.equal(bad.err, '')
-    t.match(
-      bad.out,
-      /cannot be reached: net\.ipv4\.tcp_mem\. The maximum\s+now is about 748,000, with 8 workers\.\n\nTo change the settings: --print sysctl, or --write DIR\.\n$/,
-    )
-    const drone = await doctor('--root', root, '-n', '60000', '--role', 'drone')
-    t.equal(drone.code, 1)
-    t.match(drone.out, /ip_local_port_range.*about\s+28,200/s)
-    t.equal((await doctor('--root', root, '-n', '60000', '--role', 'drone', '--addresses', '3')).code, 0)
-  },
-)
+t.test('exits with 0 if the number can be reached, else with 1, the obstacles and the maximum', async t => {
+  const root = machine(t, ec2())
+  const good = await doctor('--root', root, '-n', '500k')
+  t.equal(good.code, 0)
+  t.match(good.out, /^500,000 connections \(server\) can be reached with 8 workers; maximum:/m)
+  const bad = await doctor('--root', root, '--connections', '1m')
+  t.equal(bad.code, 1)
+  t.equal(bad.err, '')
+  t.match(
+    bad.out,
+    /cannot be reached: net\.ipv4\.tcp_mem\. The maximum\s+now is about 748,000, with 8 workers\.\n\nTo change the settings: --print sysctl, or --write DIR\.\n$/,
+  )
+  const drone = await doctor('--root', root, '-n', '60000', '--role', 'drone')
+  t.equal(drone.code, 1)
+  t.match(drone.out, /ip_local_port_range.*about\s+28,200/s)
+  t.equal((await doctor('--root', root, '-n', '60000', '--role', 'drone', '--addresses', '3')).code, 0)
+})
 
-t.test('the last line names the number of workers where the default is too low', async t => {
+t.test('the last line names the number of workers if the default is too low', async t => {
   const tree = ec2()
   const limits = tree['proc/self/limits'].replace(/1048576 /, '20000   ')
   const root = machine(t, { ...tree, 'proc/self/limits': limits })
@@ -71,14 +68,14 @@ t.test('the last line names the number of workers where the default is too low',
   )
 })
 
-t.test('without a number it says which one it takes', async t => {
+t.test('without a number it names the default', async t => {
   t.match(
     (await doctor('--root', machine(t, ec2()))).out,
     /^halley doctor: 100,000 connections \(no --connections given\)/,
   )
 })
 
-t.test('a command line that cannot be understood is 2, and one line', async t => {
+t.test('an invalid command line is one line and exit code 2', async t => {
   const root = machine(t, ec2())
   for (const args of [
     ['-n', '0'],
@@ -117,7 +114,7 @@ t.test('prints one line without /proc, where nothing is mounted on it, and outsi
   })
 })
 
-t.test('the table fits 80 columns, has colours only when asked for, and a mark for each line', async t => {
+t.test('the table fits 80 columns, with optional colours and a mark on each line', async t => {
   for (const tree of [ec2(), container(), old(), garbled()]) {
     const facts = readFacts(machine(t, tree))
     for (const role of /** @type {const} */ (['server', 'drone'])) {
@@ -134,7 +131,7 @@ t.test('the table fits 80 columns, has colours only when asked for, and a mark f
   }
 })
 
-t.test('names and values of the machine do not act on the terminal', async t => {
+t.test('names and values of the machine cannot control the terminal', async t => {
   const diagnosis = diagnose(readFacts(machine(t, ec2())), { connections: 100_000, role: 'server' })
   const [finding] = diagnosis.findings
   Object.assign(finding, { id: 'a\x9b31m', is: 'b\x1b[31m', should: 'c\u202e', why: 'd\x7f' })
@@ -145,7 +142,7 @@ t.test('names and values of the machine do not act on the terminal', async t => 
     t.ok(text.includes(escaped), escaped)
 })
 
-t.test('--json tells programs the same', async t => {
+t.test('--json prints the same data', async t => {
   const { code, out } = await doctor('--root', machine(t, ec2()), '-n', '1m', '--json')
   t.equal(code, 1)
   const told = JSON.parse(out)
@@ -178,7 +175,7 @@ t.test('--json tells programs the same', async t => {
   }
 })
 
-t.test('--print gives a file and nothing else', async t => {
+t.test('--print prints only the file', async t => {
   const root = machine(t, old())
   const print = async (/** @type {string} */ name, /** @type {string[]} */ ...more) => {
     const { code, out, err } = await doctor('--root', root, '-n', '200k', '--print', name, ...more)
@@ -194,7 +191,7 @@ t.test('--print gives a file and nothing else', async t => {
   t.equal(fine.out, '# no change needed\n')
 })
 
-t.test('--write puts the files where they belong, and takes nothing away that it wrote before', async t => {
+t.test('--write writes the files and keeps earlier settings', async t => {
   const root = machine(t, old())
   const to = join(root, 'out')
   const { code, out } = await doctor('--root', root, '-n', '200k', '--write', to)
@@ -213,7 +210,7 @@ t.test('--write puts the files where they belong, and takes nothing away that it
   t.same(readdirSync(join(to, 'etc/sysctl.d')), ['90-halley.conf'], 'no draft is left')
 })
 
-t.test('nothing to change: no file', async t => {
+t.test('no file is written if nothing changes', async t => {
   const root = machine(t, ec2())
   for (const [file, text] of [
     ['core/netdev_max_backlog', '16384'],
@@ -228,7 +225,7 @@ t.test('nothing to change: no file', async t => {
   t.notOk(existsSync(join(root, 'out')))
 })
 
-t.test('what cannot be written is one line, and 1', async t => {
+t.test('a file that cannot be written is one line and exit code 1', async t => {
   const root = machine(t, ec2())
   writeFileSync(join(root, 'file'), '')
   const { code, err } = await doctor('--root', root, '-n', '1000', '--write', join(root, 'file'))
@@ -244,7 +241,7 @@ t.test('what cannot be written is one line, and 1', async t => {
 })
 
 t.test(
-  'this machine is examined, and what is printed for it is of settings that it has',
+  'checks this machine and prints only settings that it has',
   { skip: unless(process.platform === 'linux', 'the settings are those of Linux') },
   async t => {
     const { code, out } = await new Promise(resolve => {

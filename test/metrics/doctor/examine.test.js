@@ -27,7 +27,7 @@ t.before(() => {
  */
 const look = (facts, asked, id) => examine(facts, asked).find(found => found.id === id)
 
-t.test('a fresh server is near a million: what is too low is named, and how far it reaches', async t => {
+t.test('a fresh server: names what is too low for a million, and the maximum', async t => {
   const { largest, obstacles, findings } = diagnose(MACHINES.ec2, { connections: 1_000_000 })
   t.same(obstacles, ['net.ipv4.tcp_mem'])
   t.equal(largest, 2 * 374_472, 'half a page for each')
@@ -42,7 +42,7 @@ t.test('a fresh server is near a million: what is too low is named, and how far 
   }
 })
 
-t.test('what was written makes the number possible', async t => {
+t.test('the written settings make the number possible', async t => {
   for (const asked of [
     { connections: 1_000_000 },
     { connections: 60_000, role: /** @type {const} */ ('drone') },
@@ -64,7 +64,7 @@ t.test('what was written makes the number possible', async t => {
   }
 })
 
-t.test('files of one process: the boundary, and how many workers do it instead', async t => {
+t.test('files of one process: the limit, and the number of workers that avoids it', async t => {
   const few = { ...MACHINES.ec2, cores: 2, files: { soft: 1024, hard: 20_000 } }
   const nofile = (/** @type {any} */ asked) => look(few, asked, 'nofile')
   t.match(nofile({ connections: 19_000, workers: 1 }), { status: 'ok', reach: 19_000 })
@@ -112,7 +112,7 @@ t.test('ports of a drone are counted for each of its addresses', async t => {
   )
 })
 
-t.test('handshakes survive a replaced worker where the kernel moves them', async t => {
+t.test('checks whether the kernel moves handshakes of a replaced worker', async t => {
   const key = 'net.ipv4.tcp_migrate_req'
   t.match(look(MACHINES.ec2, {}, key), {
     is: '0',
@@ -127,7 +127,7 @@ t.test('handshakes survive a replaced worker where the kernel moves them', async
   t.match(recipes({ connections: 1000, role: 'server' }).sysctl, /^-net\.ipv4\.tcp_migrate_req = 1$/m)
 })
 
-t.test('an old machine: each fault is seen', async t => {
+t.test('an old machine: every fault is found', async t => {
   const { findings, obstacles } = diagnose(MACHINES.old, { connections: 100_000 })
   const status = Object.fromEntries(findings.map(found => [found.id, found.status]))
   t.match(status, {
@@ -168,7 +168,7 @@ t.test('conntrack: a table in use bounds connections, one that is only loaded do
   t.match(look(MACHINES.ec2, { connections: 1e6 }, key), { status: 'ok', is: 'not loaded', setting: null })
 })
 
-t.test('one core for all queues is seen', async t => {
+t.test('one core for all queues is found', async t => {
   t.match(look(MACHINES.crowded, {}, 'interrupts of ens5'), {
     status: 'tight',
     is: '8 on 1 core',
@@ -176,33 +176,27 @@ t.test('one core for all queues is seen', async t => {
   })
 })
 
-t.test(
-  'in a container: what belongs to the host cannot be told, and memory is that of the group',
-  async t => {
-    const { findings, notes, largest } = diagnose(MACHINES.container, { connections: 200_000 })
-    for (const id of [
-      'fs.nr_open',
-      'fs.file-max',
-      'net.ipv4.tcp_mem',
-      'net.core.netdev_max_backlog',
-      'net.netfilter.nf_conntrack_max',
-    ])
-      t.match(
-        findings.find(found => found.id === id),
-        { status: 'cannot tell', is: '?' },
-        id,
-      )
+t.test('in a container, host settings are unknown and memory is limited by the group', async t => {
+  const { findings, notes, largest } = diagnose(MACHINES.container, { connections: 200_000 })
+  for (const id of [
+    'fs.nr_open',
+    'fs.file-max',
+    'net.ipv4.tcp_mem',
+    'net.core.netdev_max_backlog',
+    'net.netfilter.nf_conntrack_max',
+  ])
     t.match(
-      findings.find(({ id }) => id === 'memory'),
-      { status: 'too low', is: '932 MB of 1 GB (limit)' },
+      findings.find(found => found.id === id),
+      { status: 'cannot tell', is: '?' },
+      id,
     )
-    t.ok(
-      largest !== null && largest < 150_000 && largest > 100_000,
-      `${largest}: with two workers, not eight`,
-    )
-    t.match(notes.join(' '), /container \(Kubernetes\).*read-only/s)
-  },
-)
+  t.match(
+    findings.find(({ id }) => id === 'memory'),
+    { status: 'too low', is: '932 MB of 1 GB (limit)' },
+  )
+  t.ok(largest !== null && largest < 150_000 && largest > 100_000, `${largest}: with two workers, not eight`)
+  t.match(notes.join(' '), /container \(Kubernetes\).*read-only/s)
+})
 
 t.test("a machine that tells nothing stands in nobody's way", async t => {
   const { findings, largest, obstacles } = diagnose(MACHINES.garbled, { connections: 1e6, role: 'drone' })
@@ -212,70 +206,64 @@ t.test("a machine that tells nothing stands in nobody's way", async t => {
   t.same(known, ['net.netfilter.nf_conntrack_max'], 'it is not loaded')
 })
 
-t.test(
-  'whatever is asked of whatever machine: no setting is lowered, and too low is what does not reach',
-  async t => {
-    for (const facts of Object.values(MACHINES)) {
-      for (const role of /** @type {const} */ (['server', 'drone'])) {
-        for (const connections of [1, 1000, 65_535, 100_000, 1_048_576, 12_000_000, 1e9]) {
-          for (const rate of [1, 100_000]) {
-            for (const { id, status, reach, setting, changes } of examine(facts, {
-              connections,
-              role,
-              rate,
-            })) {
-              if (
-                status !== 'cannot tell' &&
-                (reach !== null && reach < connections) !== (status === 'too low')
-              )
-                t.fail(`${id} is ${status} and reaches ${reach} of ${connections}`)
-              if (setting === null) continue
-              const has = facts.settings[setting.key] ?? []
-              const value = setting.value.split(' ').map(Number)
-              if (!setting.value.match(/^[\d ]+$/)) t.fail(`${id}: ${setting.value}`)
-              if (status === 'ok' && changes && id !== 'net.ipv4.ip_local_port_range' && id !== 'fs.nr_open')
-                t.fail(`${id} is fine, and to be changed`)
-              const lowered = has.some((number, i) => value[i] < number)
-              if (lowered && !['net.ipv4.ip_local_port_range', 'net.ipv4.tcp_tw_reuse'].includes(id))
-                t.fail(`${id}: ${has} becomes ${value}`)
-            }
+t.test('no setting is ever lowered, and "too low" means that the number is not reached', async t => {
+  for (const facts of Object.values(MACHINES)) {
+    for (const role of /** @type {const} */ (['server', 'drone'])) {
+      for (const connections of [1, 1000, 65_535, 100_000, 1_048_576, 12_000_000, 1e9]) {
+        for (const rate of [1, 100_000]) {
+          for (const { id, status, reach, setting, changes } of examine(facts, {
+            connections,
+            role,
+            rate,
+          })) {
+            if (
+              status !== 'cannot tell' &&
+              (reach !== null && reach < connections) !== (status === 'too low')
+            )
+              t.fail(`${id} is ${status} and reaches ${reach} of ${connections}`)
+            if (setting === null) continue
+            const has = facts.settings[setting.key] ?? []
+            const value = setting.value.split(' ').map(Number)
+            if (!setting.value.match(/^[\d ]+$/)) t.fail(`${id}: ${setting.value}`)
+            if (status === 'ok' && changes && id !== 'net.ipv4.ip_local_port_range' && id !== 'fs.nr_open')
+              t.fail(`${id} is fine, and to be changed`)
+            const lowered = has.some((number, i) => value[i] < number)
+            if (lowered && !['net.ipv4.ip_local_port_range', 'net.ipv4.tcp_tw_reuse'].includes(id))
+              t.fail(`${id}: ${has} becomes ${value}`)
           }
         }
       }
     }
-    t.pass('all of them')
-  },
-)
+  }
+  t.pass('all of them')
+})
 
-t.test('memory of TCP: a page for each, and half of the machine at most', async t => {
+t.test('TCP memory: one page per connection, at most half of the machine', async t => {
   t.same(tcpMemory(1_000_000), [500_000, 1_000_000, 2_000_000])
   t.same(tcpMemory(1_000_000, { page: 16_384 }), [500_000, 1_000_000, 2_000_000])
   const memory = 4 * 1024 ** 3
   t.same(tcpMemory(1_000_000, { memory }), [131_072, 262_144, 524_288])
 })
 
-t.test(
-  'recipes for a machine that is yet to be: nothing in them is below what kernels come with',
-  async t => {
-    const drone = recipes({ connections: 25_000, role: 'drone', memory: 1024 ** 3 })
-    t.equal(drone.nofile, 65_536)
-    t.match(drone.sysctl, /^net\.ipv4\.ip_local_port_range = 1024 65535$/m)
-    t.match(drone.sysctl, /^net\.ipv4\.tcp_tw_reuse = 1$/m)
-    t.match(drone.sysctl, /^-net\.netfilter\.nf_conntrack_max = 262144$/m, 'no fault where it is not loaded')
-    t.match(drone.sysctl, /^net\.ipv4\.tcp_mem = 12500 25000 50000$/m)
-    t.notMatch(drone.sysctl, /nr_open/)
-    t.match(drone.limits, /^\* hard nofile 65536\n/m)
-    t.match(drone.service, /^LimitNOFILE=65536$/m)
-    t.notMatch(recipes({ connections: 25_000, role: 'drone' }).sysctl, /tcp_mem/, 'memory is not known')
-    t.notMatch(
-      recipes({ connections: 25_000, role: 'drone', memory: 64 * 1024 ** 3 }).sysctl,
-      /tcp_mem/,
-      'it has more by itself',
-    )
-    t.notMatch(recipes({ connections: 1, role: 'drone', comments: false }).sysctl, /#|\n\n/)
-    const big = recipes({ connections: 12_000_000, role: 'server', memory: 64 * 1024 ** 3 })
-    t.match(big.sysctl, /^fs\.nr_open = 16777216$/m)
-    t.match(big.sysctl, /^net\.ipv4\.tcp_mem = \d+ \d+ 8388608$/m)
-    t.equal(recipes({ connections: 1_000_000, role: 'server' }).nofile, 1_048_576)
-  },
-)
+t.test('recipes for an unknown machine are never below kernel defaults', async t => {
+  const drone = recipes({ connections: 25_000, role: 'drone', memory: 1024 ** 3 })
+  t.equal(drone.nofile, 65_536)
+  t.match(drone.sysctl, /^net\.ipv4\.ip_local_port_range = 1024 65535$/m)
+  t.match(drone.sysctl, /^net\.ipv4\.tcp_tw_reuse = 1$/m)
+  t.match(drone.sysctl, /^-net\.netfilter\.nf_conntrack_max = 262144$/m, 'no fault where it is not loaded')
+  t.match(drone.sysctl, /^net\.ipv4\.tcp_mem = 12500 25000 50000$/m)
+  t.notMatch(drone.sysctl, /nr_open/)
+  t.match(drone.limits, /^\* hard nofile 65536\n/m)
+  t.match(drone.service, /^LimitNOFILE=65536$/m)
+  t.notMatch(recipes({ connections: 25_000, role: 'drone' }).sysctl, /tcp_mem/, 'memory is not known')
+  t.notMatch(
+    recipes({ connections: 25_000, role: 'drone', memory: 64 * 1024 ** 3 }).sysctl,
+    /tcp_mem/,
+    'it has more by itself',
+  )
+  t.notMatch(recipes({ connections: 1, role: 'drone', comments: false }).sysctl, /#|\n\n/)
+  const big = recipes({ connections: 12_000_000, role: 'server', memory: 64 * 1024 ** 3 })
+  t.match(big.sysctl, /^fs\.nr_open = 16777216$/m)
+  t.match(big.sysctl, /^net\.ipv4\.tcp_mem = \d+ \d+ 8388608$/m)
+  t.equal(recipes({ connections: 1_000_000, role: 'server' }).nofile, 1_048_576)
+})

@@ -1,12 +1,12 @@
 import t from 'tap'
+import { parseAddresses, parseList, parseMask } from '../../../src/metrics/doctor/facts.js'
 import { readFacts } from '../../../src/metrics/doctor/index.js'
-import { parseAddresses, parseList, parseMask } from '../../../src/metrics/doctor/texts.js'
 import { container, ec2, folders, garbled, old } from './machines.js'
 
 /** @param {import('./machines.js').Tree} tree */
 const factsOf = (t, tree) => readFacts(t.testdir(folders(tree, target => t.fixture('symlink', target))))
 
-t.test('an instance of EC2 tells all that there is', async t => {
+t.test('reads all facts of an EC2 instance', async t => {
   const facts = factsOf(t, ec2())
   t.match(facts, {
     kernel: '6.8.0-1021-aws',
@@ -35,19 +35,19 @@ t.test('an instance of EC2 tells all that there is', async t => {
   )
 })
 
-t.test('interrupts are found by their names where the card does not list them', async t => {
+t.test('interrupts are found by name if the card does not list them', async t => {
   const tree = Object.fromEntries(Object.entries(ec2()).filter(([path]) => !path.includes('msi_irqs')))
   const [card] = factsOf(t, { ...tree, 'sys/devices/pci0000:00/0000:00:05.0/vendor': '0x1d0f\n' }).interfaces
   t.equal(card.interrupts.length, 8)
 })
 
-t.test('without the one that is in force, the core that had most interrupts serves them', async t => {
+t.test('without an effective affinity, the core with most interrupts counts', async t => {
   const tree = Object.entries(ec2({ core: () => 3 })).filter(([path]) => !path.includes('effective'))
   const [card] = factsOf(t, Object.fromEntries(tree)).interfaces
   t.same([...new Set(card.interrupts.map(({ core }) => core))], [3])
 })
 
-t.test('a card that is down does not count', async t => {
+t.test('a card that is down is ignored', async t => {
   t.same(factsOf(t, { ...ec2(), 'sys/class/net/ens5/operstate': 'down\n' }).interfaces, [])
 })
 
@@ -63,7 +63,7 @@ t.test('a container has the limits of its control group', async t => {
   })
 })
 
-t.test('an old kernel', async t => {
+t.test('reads facts of an old kernel', async t => {
   const facts = factsOf(t, old())
   t.match(facts, { cores: 2, quota: 1.5, hugePages: 'always', addresses: null, interfaces: [] })
   t.match(facts.memory, { available: 3310000 * 1024 }, 'what is free, and caches')
@@ -71,7 +71,7 @@ t.test('an old kernel', async t => {
   t.equal(facts.settings['net.ipv4.tcp_moderate_rcvbuf'], null)
 })
 
-t.test('files with something else in them, or none at all, tell nothing, and nothing fails', async t => {
+t.test('garbled or missing files give unknown values, not errors', async t => {
   for (const tree of [garbled(), {}]) {
     const facts = factsOf(t, tree)
     t.match(facts, { cores: null, quota: null, memory: null, swap: null, hugePages: null, files: null })
@@ -80,7 +80,7 @@ t.test('files with something else in them, or none at all, tell nothing, and not
   }
 })
 
-t.test('lists, masks and addresses as the kernel writes them', async t => {
+t.test('parses lists, masks and addresses of the kernel', async t => {
   t.same(parseList('0-3,8\n'), [0, 1, 2, 3, 8])
   for (const text of ['', '0-', 'a', '0-99999999', '3-1x']) t.equal(parseList(text), null, text)
   t.equal(parseMask('00000000,0000000f\n'), 4)

@@ -33,7 +33,6 @@ const queues = core =>
 
 /**
  * An instance of EC2 with 8 cores, 16 GB and a card with 8 queues, as Ubuntu starts it.
- *
  * @param {{core?: (queue: number) => number}} [options]
  * @returns {Tree}
  */
@@ -83,7 +82,6 @@ export const ec2 = ({ core = queue => queue } = {}) => ({
 
 /**
  * A container on that machine: 2 cores' worth, 1 GB, and only what belongs to its own network.
- *
  * @returns {Tree}
  */
 export function container() {
@@ -110,7 +108,6 @@ export function container() {
 
 /**
  * A kernel of 2013 with control groups of version 1: much is not there yet.
- *
  * @returns {Tree}
  */
 export const old = () => ({
