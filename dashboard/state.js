@@ -1,6 +1,7 @@
-import { onKey } from './keys.js'
-import { isStale, SPAN, toPoint, withHistory } from './picture.js'
-import { initialView, onTick, withPoint, withReply } from './view/state.js'
+import { CHARTS } from './chart-definitions.js'
+import { isStale, orderedWorkers, SORTS, SPAN, toPoint, withHistory } from './picture.js'
+import { commonKeys } from './view/keys.js'
+import { initialView, onTick, shown, withNotice, withPoint, withReply } from './view/state.js'
 
 /** @import { DoneMessage, GatewayEvent, StatsCommand, StatsMessage } from '../src/metrics/schema.js' */
 /** @import { Moment } from './picture.js' */
@@ -165,4 +166,73 @@ function withoutGone(state) {
   const view = selected === null && state.view === 'detail' ? 'main' : state.view
   if (selected === state.selected && view === state.view) return state
   return { ...state, selected, view, dialog: null }
+}
+
+/** @param {State} state @param {string} name @returns {State} */
+function onKey(state, name) {
+  if (state.dialog !== null) return onDialogKey(state, name)
+  return Object.hasOwn(KEYS, name) ? KEYS[name](state) : state
+}
+
+/** @param {State} state @param {Effect[]} effects @returns {State} */
+const withEffects = (state, ...effects) => ({ ...state, effects })
+
+/** Maximum lines of the help or of a worker's details in one column: the limit of scrolling. */
+const MAX_PAGE_LINES = 70
+
+/** @param {State} state */
+function toggleLog(state) {
+  const on = !state.log.on
+  return withEffects(
+    { ...state, log: { on, lines: on ? [] : state.log.lines } },
+    { type: 'send', command: { type: 'log', on } },
+  )
+}
+
+/** @param {State} state */
+function quit(state) {
+  if (state.owner) return { ...state, dialog: { kind: /** @type {const} */ ('quit') } }
+  return withEffects(state, { type: 'finish', reason: 'quit' })
+}
+
+/** @type {Record<string, (state: State) => State>} */
+const KEYS = {
+  .../** @type {Record<string, (state: State) => State>} */ (
+    commonKeys({
+      sorts: SORTS,
+      charts: CHARTS.length,
+      rows: state => orderedWorkers(state).map(({ index }) => index),
+      lines: state => (state.view === 'events' ? shown(state).events.length : MAX_PAGE_LINES),
+    })
+  ),
+  l: toggleLog,
+  g: state => ({ ...state, dialog: { kind: 'gc', worker: state.selected } }),
+  r: state => ({ ...state, dialog: { kind: 'restart', worker: state.selected } }),
+  q: quit,
+  'C-c': quit,
+}
+
+/** @param {State} state with a dialog @param {string} name @returns {State} */
+function onDialogKey(state, name) {
+  const { dialog } = state
+  if (dialog === null) return state
+  const closed = { ...state, dialog: null }
+  if (dialog.kind === 'quit') {
+    // Ctrl-C twice stops the gateway.
+    if (name === 's' || name === 'C-c') return withEffects(closed, { type: 'finish', reason: 'stop' })
+    if (name === 'l') return withEffects(closed, { type: 'finish', reason: 'leave' })
+    return ['escape', 'n', 'q', 'enter'].includes(name) ? closed : state
+  }
+  if (name === 'C-c') return quit(closed)
+  if (['escape', 'n', 'q'].includes(name)) return closed
+  if (name !== 'a' && (name !== (dialog.kind === 'restart' ? 'y' : 'w') || dialog.worker === null))
+    return state
+  const worker = name === 'a' ? null : dialog.worker
+  const whom = worker === null ? 'all workers are' : `worker ${worker} is`
+  const what =
+    dialog.kind === 'gc' ? 'for a garbage collection' : `to restart${worker === null ? ', one by one' : ''}`
+  return withEffects(withNotice(closed, `${whom} asked ${what}`), {
+    type: 'send',
+    command: { type: dialog.kind, worker },
+  })
 }

@@ -1,7 +1,9 @@
-import { bytes, clock, duration, quantity, share, short, whole } from '../../src/base/format.js'
 import { stackedBar } from '../chart.js'
+import { bytes, clock, duration, quantity, share, short, whole } from '../../src/base/format.js'
 import { health, healthSpan } from '../health.js'
+import { isStale } from '../picture.js'
 import { lineWidth, sideBySide } from '../terminal/line.js'
+import { statusOf, waitingOf } from '../view/panels.js'
 import { fitItems, justified, named, wrapped } from '../view/parts.js'
 import { shown } from '../view/state.js'
 
@@ -126,7 +128,11 @@ function cpuLine({ machine }, width, look) {
     [healthSpan(share(all).padStart(4), health(all, 'machine'), look.colors)],
     named('user', share(cpu?.user).padStart(3), 'series1'),
     named('sys', share(cpu?.system).padStart(3), 'series2'),
-    named('steal', healthSpan(share(cpu?.steal).padStart(2), health(steal, 'steal'), look.colors), 'series5'),
+    named(
+      'steal',
+      healthSpan(share(cpu?.steal).padStart(2), health(steal, 'steal'), look.colors),
+      'series5',
+    ),
     named('idle', share(cpu?.idle).padStart(4)),
     load === null
       ? []
@@ -245,3 +251,35 @@ function rounded(value) {
   const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, value))) - 1)
   return whole(Math.floor(value / step) * step)
 }
+
+/** Why the figures are old. @type {Panel} */
+export const status = statusOf(isStale, (state, time) => [
+  `${staleReason(state)}; figures of ${time}`,
+  state.link.state === 'connecting' ? 'warn' : 'bad',
+])
+
+/** @param {State} state @returns {string} */
+function staleReason({ link, receivedAt, now }) {
+  switch (link.state) {
+    case 'open':
+      return `no data for ${duration(now - receivedAt)}: the gateway's primary process is stuck or stopped`
+    case 'refused':
+      return link.text
+    case 'lost':
+      return `gateway gone, retrying for ${duration(now - link.since)} (${link.text})`
+    case 'connecting':
+      return 'connecting'
+  }
+}
+
+/** @type {Record<import('../source/link.js').LinkState, string>} */
+const STYLES = { connecting: 'label', open: 'label', lost: 'warn', refused: 'bad' }
+
+/** The page before the first figures. @type {Panel} */
+export const waiting = waitingOf('Halley', state => {
+  const { link, now } = state
+  const style = STYLES[link.state]
+  if (link.state === 'open') return ['connected; the first figures come within a second', style]
+  if (link.state === 'lost') return [`${link.text}; retrying for ${duration(now - link.since)}`, style]
+  return [staleReason(state), style]
+})

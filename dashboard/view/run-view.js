@@ -25,8 +25,7 @@
  *   onEffect
  * @property {() => void} close stops the source
  * @property {() => boolean} [orphaned] whether the parent process has ended; then the view ends
- * @property {() => number} [now] Unix ms
- * @property {Pick<NodeJS.Process, 'on' | 'off'>} [host]
+ * @property {Pick<NodeJS.Process, 'on' | 'off'>} [host] default: this process
  */
 
 /** Minimum time between two frames, ms. */
@@ -51,7 +50,6 @@ export function runView({
   onEffect,
   close,
   orphaned = () => false,
-  now = Date.now,
   host = process,
 }) {
   return new Promise((resolve, reject) => {
@@ -120,9 +118,9 @@ export function runView({
     for (const signal of SIGNALS) host.on(signal, quit)
     const ticker = setInterval(() => {
       if (orphaned()) quit()
-      else dispatch({ type: 'tick', now: now() })
+      else dispatch({ type: 'tick', now: Date.now() })
     }, TICK_INTERVAL)
-    terminal.onKey = name => dispatch({ type: 'key', name, now: now() })
+    terminal.onKey = name => dispatch({ type: 'key', name, now: Date.now() })
     terminal.onEnd = quit
     // A resize garbles the screen: draw at once.
     terminal.onResize = safely(({ columns, rows }) => {

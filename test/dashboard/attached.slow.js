@@ -28,7 +28,7 @@ const rowsOf = gateway => gateway.workerPids.slice(-2).map(pid => new RegExp(`^[
 // Each test waits for a gateway and a terminal of its own.
 t.jobs = 2
 
-t.test('over the Unix socket: workers, a death, a restart by key, the log', async t => {
+t.test('over the Unix socket it shows workers, a death, a restart by key and the log', async t => {
   const runtime = await folder(t)
   const gateway = await startGateway(t, { stats: { socket: 'auto' } }, { env: { XDG_RUNTIME_DIR: runtime } })
   const tmux = await dashboard(t, `${gateway.port}`, { XDG_RUNTIME_DIR: runtime })
@@ -62,7 +62,7 @@ t.test('over the Unix socket: workers, a death, a restart by key, the log', asyn
   t.equal(gateway.process.exitCode, null, 'the gateway goes on')
 })
 
-t.test('a gateway that is killed, and is there again', async t => {
+t.test('a killed gateway is found again after its restart', async t => {
   const socket = join(await folder(t), 's.sock')
   const port = await freePort()
   const config = { stats: { socket }, http_server: { port } }
@@ -78,7 +78,7 @@ t.test('a gateway that is killed, and is there again', async t => {
   t.notMatch(await tmux.screen(), 'gateway gone')
 })
 
-t.test('over HTTP with the admin key, and not with another one', async t => {
+t.test('over HTTP it needs the admin key', async t => {
   const config = {
     http_server: { port: await freePort() },
     admin: { enabled: true, password: 'open-sesame-of-tests' },
@@ -106,7 +106,7 @@ t.test('over HTTP with the admin key, and not with another one', async t => {
   t.match(await wrong.screen(), /the gateway refused this admin key/)
 })
 
-t.test('in the terminal of the gateway itself: the view may go, and the gateway may', async t => {
+t.test("in the gateway's own terminal, either the view or the gateway can end", async t => {
   const port = await freePort()
   const tmux = await Tmux.start(t, { columns: 120, rows: 40, env: { XDG_RUNTIME_DIR: await folder(t) } })
   const settings = await tmux.settings()

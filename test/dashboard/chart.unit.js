@@ -35,7 +35,7 @@ t.test('a line of braille dots with labels of values and of time', async t => {
   ])
 })
 
-t.test('without Unicode there is only ASCII', async t => {
+t.test('without Unicode only ASCII is drawn', async t => {
   t.strictSame(picture({ series: [of(rise)], width: 40, height: 9, unicode: false }), [
     '600+                                 ***',
     '   |                           ******   ',

@@ -88,7 +88,7 @@ t.test('every size is filled to its last row, and nothing is wider than the term
   }
 })
 
-t.test('a terminal that is too small is told so', async t => {
+t.test('a terminal that is too small gets a message', async t => {
   for (const [columns, rows] of [
     [40, 10],
     [59, 24],
@@ -127,7 +127,7 @@ t.test('80x24: machine, workers, totals, one chart, the last event, the file, th
   t.match(lines[23], /h help .*select .*detail .*sort: worker.*q quit/)
 })
 
-t.test('c goes through all charts', async t => {
+t.test('the key c cycles through all charts', async t => {
   const titles = [
     'connections',
     'messages a second',
@@ -144,7 +144,7 @@ t.test('c goes through all charts', async t => {
   t.match(screen(stateOf(calm, { keys: new Array(6).fill('tab') })), /─ connections .*1\/6/)
 })
 
-t.test('220x60: all columns, all charts beside each other, the last events', async t => {
+t.test('220x60: all columns, all charts side by side, the last events', async t => {
   const text = screen(stateOf(calm, { size: { columns: 220, rows: 60 } }))
   t.match(text, /─ connections .*─ messages a second .*─ event-loop delay, ms /)
   t.match(text, /─ memory .*─ bytes a connection .*─ CPU, of one core /)
@@ -153,7 +153,7 @@ t.test('220x60: all columns, all charts beside each other, the last events', asy
   t.match(text, /─ events ─/)
 })
 
-t.test('a blocked loop is seen in its row, by colour and, without colours, by a mark', async t => {
+t.test('a blocked event loop is marked in its row, by colour or without colours by a sign', async t => {
   const blocked = calm.findIndex(({ workers }) => (workers[0].sample?.loop.ticks.max ?? 0) >= 200)
   const past = calm.slice(0, blocked + 1)
   t.same(stylesOf(stateOf(past), /^200$/), ['warn', 'warn header'], 'the worker, and all')
@@ -162,7 +162,7 @@ t.test('a blocked loop is seen in its row, by colour and, without colours, by a 
   t.notMatch(mono[8], /~/)
 })
 
-t.test('a worker that is dead or silent says so in its row', async t => {
+t.test('the row of a dead or silent worker says so', async t => {
   const bad = mockSnapshots({ workers: 3, seconds: 40, connections: 3000, down: 1, silent: 2 })
   const dead = texts(stateOf(bad.slice(0, 21)))
   t.match(dead[5], /workers 2 of 3 up/)
@@ -173,7 +173,7 @@ t.test('a worker that is dead or silent says so in its row', async t => {
   t.match(silent[9], /2 no data for 10\.2 s, last [\d,]+ clients, pid 4003/)
 })
 
-t.test('the selected worker is marked, and stays on the screen', async t => {
+t.test('the selected worker is marked and stays on the screen', async t => {
   const many = mockSnapshots({ workers: 40, seconds: 5, connections: 4000 })
   for (const presses of [1, 20, 40]) {
     const state = stateOf(many, { keys: new Array(presses).fill('j') })
@@ -183,7 +183,7 @@ t.test('the selected worker is marked, and stays on the screen', async t => {
   t.match(screen(stateOf(many)), /workers 40, 1 to \d+/)
 })
 
-t.test('narrow terminals lose the columns that matter least', async t => {
+t.test('narrow terminals omit the least important columns', async t => {
   const heads = (/** @type {number} */ columns) => texts(stateOf(calm, { size: { columns, rows: 24 } }))[6]
   t.match(heads(130), /outbox/)
   t.notMatch(heads(80), /outbox/)
@@ -192,7 +192,7 @@ t.test('narrow terminals lose the columns that matter least', async t => {
   t.match(texts(stateOf(calm, { size: { columns: 60, rows: 24 } })).join('\n'), /clients .* avg +p90 +max/)
 })
 
-t.test('where it is no Linux, what is not known is no zero', async t => {
+t.test('values unknown outside Linux are not shown as zero', async t => {
   const text = screen(stateOf(mockSnapshots({ seconds: 5, elsewhere: true })))
   t.match(text, /net {2}in -\/s {2}out -\/s {2}sockets - {2}tcp - {2}overflows -/)
   t.match(
@@ -201,7 +201,7 @@ t.test('where it is no Linux, what is not known is no zero', async t => {
   )
 })
 
-t.test('with few connections it is not guessed how many more fit', async t => {
+t.test('no capacity is estimated from few connections', async t => {
   t.match(
     screen(stateOf(mockSnapshots({ seconds: 5, connections: 10 }))),
     /capacity known from 1,000 connections on/,
@@ -217,12 +217,12 @@ t.test('a cost per connection of zero bytes is not shown', async t => {
   t.notMatch(line, / each| 0 B/)
 })
 
-t.test('charts beside each other on 100 columns name all their series', async t => {
+t.test('charts side by side on 100 columns name all their series', async t => {
   const text = screen(stateOf(calm, { size: { columns: 100, rows: 50 }, keys: ['c', 'c', 'c'] }))
   for (const name of ['heap', 'native', 'kernel']) t.match(text, new RegExp(`─ memory [^]* ${name}`))
 })
 
-t.test('a machine without a limit of open files shows none', async t => {
+t.test('a machine without a limit of open files shows no limit', async t => {
   const snapshots = mockSnapshots({ seconds: 5, connections: 10 })
   t.match(
     screen(stateOf(snapshots, { size: { columns: 120, rows: 40 } })),
@@ -296,7 +296,7 @@ t.test('the history of 256 workers is bounded', async t => {
   t.match(workerAt(history[SPAN - 1], 255), { clients: 10 })
 })
 
-t.test('a key that the gateway has generated is on the first screen', async t => {
+t.test('a generated key is on the first screen', async t => {
   const key = '0123456789abcdef0123456789abcdef'
   for (const size of [
     { columns: 60, rows: 15 },
@@ -310,7 +310,7 @@ t.test('a key that the gateway has generated is on the first screen', async t =>
   }
 })
 
-t.test('heap is seen in the chart of memory, however little it is of it', async t => {
+t.test('the memory chart shows the heap however small its share', async t => {
   const state = stateOf(calm, { size: { columns: 120, rows: 40 } })
   const moments = state.live.history.map(
     moment => moment && { ...moment, heap: 30e6, native: 400e6, kernel: 9e6 },
@@ -326,7 +326,7 @@ t.test('heap is seen in the chart of memory, however little it is of it', async 
   t.same(new Set(areas.map(([, style]) => style)), new Set(['series1', 'series2']))
 })
 
-t.test('at 120 columns each worker has a picture of its delays', async t => {
+t.test('at 120 columns each worker has a sparkline of its delays', async t => {
   const lines = texts(stateOf(calm, { size: { columns: 120, rows: 40 } }))
   t.match(lines[7], /longest delay *$/)
   for (const line of lines.slice(8, 11)) t.match(line, /[▁-█]{12,}$/)
@@ -348,7 +348,7 @@ t.test('help names every key and every limit', async t => {
   t.match(screen(stateOf(calm, { keys: ['h'], look: { unicode: false, colors: false } })), /~ from +! from/)
 })
 
-t.test('questions stand in front, and say what they are about', async t => {
+t.test('questions are shown in front of the screen with their context', async t => {
   t.match(
     screen(stateOf(calm, { keys: ['j', 'r'] })),
     /restart worker 0\?[\s\S]*its 10,000 clients will have to connect again[\s\S]* y {2}restart/,
@@ -368,7 +368,7 @@ t.test('questions stand in front, and say what they are about', async t => {
   for (const line of render(stateOf(calm, { keys: ['j', 'r'] }))) t.ok(lineWidth(line) <= 81)
 })
 
-t.test('a picture that is old is dim, and says why', async t => {
+t.test('stale figures are dimmed, with the reason', async t => {
   let state = stateOf(calm)
   state = reduce(state, { type: 'link', state: 'lost', text: 'there is no gateway', now: NOW })
   state = reduce(state, { type: 'tick', now: NOW + 12_000 })
@@ -381,7 +381,7 @@ t.test('a picture that is old is dim, and says why', async t => {
   t.match(screen(stateOf(calm, { keys: ['p'] })), /paused at \d\d:\d\d:\d\d; p continues/)
 })
 
-t.test('without any figures it says what it waits for', async t => {
+t.test('before the first figures it says what it waits for', async t => {
   let state = initialState({ look, size: { columns: 80, rows: 24 }, source: '/run/8000.sock', now: NOW })
   t.match(screen(state), /Halley[\s\S]*\/run\/8000\.sock[\s\S]*connecting/)
   state = reduce(state, { type: 'link', state: 'lost', text: 'there is no gateway', now: NOW })
@@ -389,7 +389,7 @@ t.test('without any figures it says what it waits for', async t => {
   t.equal(render(state).length, 24)
 })
 
-t.test('lines of the log are for quantity, whatever they are', async t => {
+t.test('log lines are formatted for people, whatever their content', async t => {
   const line = JSON.stringify({
     level: 40,
     time: '2026-01-05T13:00:00.000Z',
@@ -403,7 +403,7 @@ t.test('lines of the log are for quantity, whatever they are', async t => {
   t.match(plain(logLine('{"level":35,"msg":{"a":1}}')), /35/)
 })
 
-t.test('the layout gives panels their rows by what matters most', async t => {
+t.test('the layout gives rows to panels by priority', async t => {
   const names = (/** @type {number} */ rows) =>
     layout(stateOf(calm, { size: { columns: 80, rows }, keys: ['l'] })).map(
       ({ panel, rows }) => `${panel.name} ${rows}`,
@@ -437,7 +437,7 @@ t.test('consumers and republishers have a line on a small terminal, and a table 
   t.match(backend, /^ backend +up +570 +551 +1 +2 +3 +7 +2\.05K +60$/)
 })
 
-t.test('what fails among many consumers is seen, whatever their number', async t => {
+t.test('failing consumers are shown first among many', async t => {
   const last = structuredClone(/** @type {NonNullable<typeof queued[number]>} */ (queued.at(-1)))
   const [one] = last.consumers?.list ?? []
   last.consumers = {
@@ -464,7 +464,7 @@ t.test('a page of text has no charts and no colours', async t => {
   t.notMatch(text, /5m ago/)
 })
 
-t.test('the header says why the slow socket server runs, with the whole cure', async t => {
+t.test('the header says why the slow socket server runs and how to change that', async t => {
   const command = `npm install uWebSockets.js@https://${'long/'.repeat(20)}end`
   const reason = `uWebSockets.js has no binary for Node.js 26: ${command}`
   const slow = calm.map(snapshot => ({

@@ -12,7 +12,7 @@ import { BIN, folder, mock, open, run } from './support.js'
 
 needsTmux(t)
 
-t.test('the gateway of this terminal is asked about, and the answer is the exit code', async t => {
+t.test('quitting asks about the gateway of this terminal, and the answer is the exit code', async t => {
   const gateway = await mock(t)
   const terminal = await open(t, `${gateway.path} --owner`)
   const { tmux } = terminal
@@ -33,7 +33,7 @@ t.test('the gateway of this terminal is asked about, and the answer is the exit 
   await tmux.until(`exit ${EXIT_CODES.quit}`)
 })
 
-t.test('a fault of the dashboard gives the terminal back first, and is told then', async t => {
+t.test('an error of the dashboard is reported after the terminal is restored', async t => {
   const gateway = await mock(t)
   const terminal = await open(t, gateway.path)
   const { tmux } = terminal
@@ -44,7 +44,7 @@ t.test('a fault of the dashboard gives the terminal back first, and is told then
   t.match(screen, /TypeError/)
 })
 
-t.test('signals end it as q does', async t => {
+t.test('signals end it like the key q', async t => {
   const gateway = await mock(t)
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) {
     const file = join(await folder(t), 'pid')
@@ -58,7 +58,7 @@ t.test('signals end it as q does', async t => {
   }
 })
 
-t.test('the gateway of this machine is found; with several it is asked which', async t => {
+t.test('finds the gateway of this machine, and asks which of several', async t => {
   const runtime = await folder(t)
   const env = { XDG_RUNTIME_DIR: runtime, TMPDIR: runtime }
   t.match(await run(['--once'], env), {
@@ -94,7 +94,7 @@ t.test('the gateway of this machine is found; with several it is asked which', a
   t.ok(first)
 })
 
-t.test('without a terminal it says so in one line', async t => {
+t.test('without a terminal it prints one line', async t => {
   t.same(await run(['/nowhere.sock']), {
     code: 1,
     out: '',
@@ -119,7 +119,7 @@ t.test('without a terminal it says so in one line', async t => {
   })
 })
 
-t.test('a terminal of an unknown kind is drawn on as xterm is, and given back', async t => {
+t.test('an unknown terminal is used like xterm and restored', async t => {
   const gateway = await mock(t)
   const terminal = await open(t, gateway.path, { term: 'nonsense' })
   const { tmux } = terminal
@@ -137,7 +137,7 @@ t.test('a terminal of an unknown kind is drawn on as xterm is, and given back', 
   )
 })
 
-t.test('what serves no statistics is no reason to fall over', async t => {
+t.test('survives a socket that serves no statistics', async t => {
   const path = join(await folder(t), 's.sock')
   const server = createServer(socket => socket.end('hello?\n'.repeat(1000)).on('error', () => {}))
   t.teardown(() => server.close())

@@ -48,7 +48,7 @@ t.test('keys: select, detail, help, events, charts, sort, pause', async t => {
   await tmux.until(`exit ${EXIT_CODES.quit}`)
 })
 
-t.test('commands go to the gateway, a restart only after a confirmation', async t => {
+t.test('commands reach the gateway, a restart only after confirmation', async t => {
   const gateway = await mock(t)
   const { tmux } = await open(t, gateway.path)
   await tmux.until(/^ all /m)
@@ -77,7 +77,7 @@ t.test('commands go to the gateway, a restart only after a confirmation', async 
   ])
 })
 
-t.test('another size is another layout, down to one that is too small', async t => {
+t.test('the layout follows the terminal size, down to one that is too small', async t => {
   const gateway = await mock(t)
   const { tmux } = await open(t, gateway.path, { columns: 220, rows: 60 })
   const wide = [
@@ -94,7 +94,7 @@ t.test('another size is another layout, down to one that is too small', async t 
   t.ok(await tmux.until(/─ event-loop delay, ms ─+ .*p90[\s\S]*q quit$/))
 })
 
-t.test('without UTF-8 and colours nothing but ASCII comes, and health is told by marks', async t => {
+t.test('without UTF-8 and colours it prints only ASCII and marks health with signs', async t => {
   const gateway = await mock(t)
   const block = gateway.snapshots.findIndex(({ workers }) => (workers[0].sample?.loop.ticks.max ?? 0) >= 200)
   const { tmux } = await open(t, `${gateway.path} --ascii --no-color`)
@@ -107,14 +107,14 @@ t.test('without UTF-8 and colours nothing but ASCII comes, and health is told by
   await tmux.until('exit 0')
 })
 
-t.test('what the locale and the terminal cannot show is not sent', async t => {
+t.test('sends only what locale and terminal can show', async t => {
   const gateway = await mock(t)
   const { tmux } = await open(t, gateway.path, { env: { LC_ALL: 'C', NO_COLOR: '1' } })
   t.match(await tmux.until(/^ all /m), /^[ -~\n]*$/)
   t.notMatch(await tmux.styled(), /\x1b\[[0-9;]*3[0-8]/)
 })
 
-t.test('a gateway that goes leaves its last picture, and is found again', async t => {
+t.test('a lost gateway leaves its last figures on the screen and is found again', async t => {
   const gateway = await mock(t)
   const { tmux } = await open(t, gateway.path)
   await tmux.until(/^ all .*20,000/m)
@@ -126,7 +126,7 @@ t.test('a gateway that goes leaves its last picture, and is found again', async 
   t.ok(again.connections > 0)
 })
 
-t.test('a dashboard may be there before its gateway', async t => {
+t.test('a dashboard can start before its gateway', async t => {
   const path = join(await folder(t), 'later.sock')
   const { tmux } = await open(t, path)
   await tmux.until('there is no gateway')

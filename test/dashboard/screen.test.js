@@ -7,7 +7,7 @@ import { mock, open } from './support.js'
 
 needsTmux(t)
 
-t.test('80x24: everything is there, figures move on, q gives the terminal back', async t => {
+t.test('80x24: shows everything, updates the figures, and q restores the terminal', async t => {
   const gateway = await mock(t)
   const terminal = await open(t, gateway.path)
   const { tmux } = terminal

@@ -79,7 +79,7 @@ async function gateway(t) {
   return gateway
 }
 
-t.test('lines are put together from any pieces', async t => {
+t.test('lines are assembled from chunks of any size', async t => {
   const text = Buffer.from('{"a":"äöü"}\n\n{"b":1}\n{"c"')
   for (let length = 1; length <= text.length; length++) {
     const lines = new Lines()
@@ -92,13 +92,13 @@ t.test('lines are put together from any pieces', async t => {
   }
 })
 
-t.test('a line that has no end is not kept', async t => {
+t.test('a line without an end is not buffered forever', async t => {
   const lines = new Lines(10)
   lines.push(Buffer.from('123456789'), () => {})
   t.throws(() => lines.push(Buffer.from('01'), () => {}), /a line is too long/)
 })
 
-t.test('over a Unix socket: hello, snapshots, commands and their answers', async t => {
+t.test('over a Unix socket: hello, snapshots, commands and their replies', async t => {
   const there = await gateway(t)
   const source = new SocketSource(there.path)
   const told = new Told(t, source)
@@ -112,7 +112,7 @@ t.test('over a Unix socket: hello, snapshots, commands and their answers', async
   t.same(there.commands, [{ type: 'gc', worker: 1 }])
 })
 
-t.test('a gateway that goes is found again when it is back', async t => {
+t.test('reconnects when the gateway is back', async t => {
   const there = await gateway(t)
   const source = new SocketSource(there.path)
   const told = new Told(t, source)
@@ -128,7 +128,7 @@ t.test('a gateway that goes is found again when it is back', async t => {
   await told.message('hello')
 })
 
-t.test('what is no stream of statistics is said, and is tried again', async t => {
+t.test('reports a socket that is no stats stream and retries', async t => {
   for (const [said, text] of /** @type {[string, RegExp][]} */ ([
     ['HTTP/1.1 400 Bad Request\r\n', /a line is not JSON/],
     ['17\n', /a line is not a message/],
@@ -145,7 +145,7 @@ t.test('what is no stream of statistics is said, and is tried again', async t =>
   }
 })
 
-t.test('kinds of messages that are not known are passed over', async t => {
+t.test('ignores unknown message types', async t => {
   const there = await gateway(t)
   const told = new Told(t, new SocketSource(there.path))
   await told.message('hello')
@@ -155,7 +155,7 @@ t.test('kinds of messages that are not known are passed over', async t => {
   t.same(told.events, [])
 })
 
-t.test('a newer version of the schema is refused in words', async t => {
+t.test('refuses a newer schema version with a message', async t => {
   const there = new MockGateway(await socketPath(t), snapshots, { schema: SCHEMA_VERSION + 1 })
   await there.listen()
   t.teardown(() => there.close())
@@ -167,7 +167,7 @@ t.test('a newer version of the schema is refused in words', async t => {
   t.notOk(told.events.some(({ type }) => type === 'message'))
 })
 
-t.test('a source that is closed tells nothing more, and does not come again', async t => {
+t.test('a closed source emits nothing and does not reconnect', async t => {
   const there = await gateway(t)
   const source = new SocketSource(there.path)
   const told = new Told(t, source)
@@ -200,7 +200,7 @@ async function admin(t, answer) {
   return { server, url: `http://127.0.0.1:${port}` }
 }
 
-t.test('over HTTP: a login, the stream, commands', async t => {
+t.test('over HTTP: login, stream, commands', async t => {
   /** @type {string[]} */
   const asked = []
   const { url } = await admin(t, (request, response, body) => {
@@ -231,13 +231,13 @@ t.test('over HTTP: a login, the stream, commands', async t => {
   ])
 })
 
-t.test('the path of a URL is that of the admin endpoints', async t => {
+t.test('the path of a URL is the prefix of the admin endpoints', async t => {
   t.equal(new HttpSource('https://gateway.example.com', 'k').name, 'https://gateway.example.com/admin')
   t.equal(new HttpSource('http://gateway:8000/', 'k').name, 'http://gateway:8000/admin')
   t.equal(new HttpSource('http://gateway:8000/ops/admin/', 'k').name, 'http://gateway:8000/ops/admin')
 })
 
-t.test('a wrong key, too many tries and no admin endpoints are said in words', async t => {
+t.test('a wrong key, too many attempts and missing admin endpoints have messages', async t => {
   for (const [status, text] of /** @type {[number, RegExp][]} */ ([
     [401, /refused this admin key/],
     [429, /too many logins with a wrong admin key; the gateway refuses logins for 17 s/],
@@ -250,7 +250,7 @@ t.test('a wrong key, too many tries and no admin endpoints are said in words', a
   }
 })
 
-t.test('a session that has expired begins with a new login', async t => {
+t.test('an expired session starts with a new login', async t => {
   let logins = 0
   const { url } = await admin(t, (request, response) => {
     if (request.url === '/admin/api/login') response.end(`{"token":"${++logins}"}`)
@@ -263,7 +263,7 @@ t.test('a session that has expired begins with a new login', async t => {
   t.equal(logins, 2)
 })
 
-t.test('a remote gateway that goes is found again', async t => {
+t.test('reconnects to a remote gateway', async t => {
   let served = 0
   const { url, server } = await admin(t, (request, response) => {
     if (request.url === '/admin/api/login') response.end('{"token":"abc"}')
@@ -280,7 +280,7 @@ t.test('a remote gateway that goes is found again', async t => {
   t.equal(served, 2)
 })
 
-t.test('a host that does not speak HTTP, or is not there, is no end', async t => {
+t.test('retries a host that is down or does not speak HTTP', async t => {
   const server = createServer(socket => socket.end('220 mail ready\r\n'))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

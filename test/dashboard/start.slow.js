@@ -12,11 +12,11 @@ import {
   isLeft,
   pidOf,
   start,
-} from './npm-start.js'
+} from './support.js'
 
 needsTmux(t)
 
-t.test('the gateway may run on without dashboard: its log lines go on in the terminal', async t => {
+t.test('the gateway can continue without dashboard and logs to the terminal', async t => {
   const terminal = await start(t)
   const { tmux, port } = terminal
   await tmux.until('workers 2')
@@ -35,7 +35,7 @@ t.test('the gateway may run on without dashboard: its log lines go on in the ter
   await isFree(t, terminal)
 })
 
-t.test('a dashboard that is killed leaves terminal and gateway as they were', async t => {
+t.test('a killed dashboard leaves the terminal restored and the gateway running', async t => {
   const terminal = await start(t)
   const { tmux, port } = terminal
   await tmux.until('workers 2')
@@ -48,30 +48,27 @@ t.test('a dashboard that is killed leaves terminal and gateway as they were', as
   await isFree(t, terminal)
 })
 
-t.test(
-  'what is logged after a dashboard was killed is not lost with its screen, however late it goes',
-  async t => {
-    const terminal = await start(t)
-    const { tmux } = terminal
-    await tmux.until('workers 2')
-    const dashboard = await pidOf(tmux, DASHBOARD)
-    const [guard] = await eventually(
-      () => descendants(dashboard),
-      found => found.length === 1,
-    )
-    process.kill(guard.pid, 'SIGSTOP')
-    process.kill(dashboard, 'SIGKILL')
-    await wait(1500)
-    process.kill(guard.pid, 'SIGCONT')
-    await isLeft(t, terminal)
-    t.ok(await tmux.until('the dashboard failed: SIGKILL'))
-    await tmux.keys('C-c')
-    await tmux.until('bye')
-    await isFree(t, terminal)
-  },
-)
+t.test('log lines after a killed dashboard are not lost with its screen, however late that ends', async t => {
+  const terminal = await start(t)
+  const { tmux } = terminal
+  await tmux.until('workers 2')
+  const dashboard = await pidOf(tmux, DASHBOARD)
+  const [guard] = await eventually(
+    () => descendants(dashboard),
+    found => found.length === 1,
+  )
+  process.kill(guard.pid, 'SIGSTOP')
+  process.kill(dashboard, 'SIGKILL')
+  await wait(1500)
+  process.kill(guard.pid, 'SIGCONT')
+  await isLeft(t, terminal)
+  t.ok(await tmux.until('the dashboard failed: SIGKILL'))
+  await tmux.keys('C-c')
+  await tmux.until('bye')
+  await isFree(t, terminal)
+})
 
-t.test('a gateway that is killed takes the dashboard with it, and leaves the terminal as it was', async t => {
+t.test('a killed gateway ends the dashboard and the terminal is restored', async t => {
   const terminal = await start(t)
   const { tmux } = terminal
   await tmux.until('workers 2')
@@ -83,7 +80,7 @@ t.test('a gateway that is killed takes the dashboard with it, and leaves the ter
   await isFree(t, terminal)
 })
 
-t.test('a terminal that is closed ends both', async t => {
+t.test('closing the terminal ends both', async t => {
   const { tmux, port } = await start(t)
   await tmux.until('workers 2')
   const gateway = await pidOf(tmux, GATEWAY)
@@ -115,7 +112,7 @@ t.test('SIGTERM ends both', async t => {
   await isFree(t, terminal)
 })
 
-t.test('a dashboard that hangs does not hold up the end of the gateway', async t => {
+t.test('a hanging dashboard does not delay the end of the gateway', async t => {
   const terminal = await start(t)
   const { tmux } = terminal
   await tmux.until('workers 2')
@@ -126,7 +123,7 @@ t.test('a dashboard that hangs does not hold up the end of the gateway', async t
   await isFree(t, terminal)
 })
 
-t.test('--no-dashboard is for log lines', async t => {
+t.test('--no-dashboard prints log lines', async t => {
   const { tmux, port } = await start(t, '--no-dashboard')
   await tmux.until('halley listens')
   t.equal(await tmux.display('alternate_on'), '0')

@@ -1,11 +1,11 @@
 import t from 'tap'
 import { fetch } from '../kit/fetch.js'
 import { needsTmux } from '../kit/tmux.js'
-import { becomesHealthy, health, isFree, start } from './npm-start.js'
+import { becomesHealthy, health, isFree, start } from './support.js'
 
 needsTmux(t)
 
-t.test('npm start shows the dashboard, which may stop the gateway', async t => {
+t.test('npm start shows the dashboard, which can stop the gateway', async t => {
   const terminal = await start(t)
   const { tmux, port } = terminal
   await tmux.until(screen => screen.includes('Halley') && /workers 2/.test(screen))

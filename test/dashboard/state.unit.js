@@ -41,7 +41,7 @@ const keys = (state, ...names) =>
 /** @param {State} state */
 const order = state => orderedWorkers(state).map(({ index }) => index)
 
-t.test('the history is that of the gateway, and goes on with every snapshot for five minutes', async t => {
+t.test("the history starts with the gateway's and keeps five minutes of snapshots", async t => {
   let state = hello(fresh(), snapshots.slice(0, 50))
   t.equal(shown(state).history.length, 50)
   t.equal(shown(state).snapshot, snapshots[49])
@@ -55,7 +55,7 @@ t.test('the history is that of the gateway, and goes on with every snapshot for 
   t.equal(shown(state).history.length, SPAN)
 })
 
-t.test('the past of a gateway that was there before stays when another one comes', async t => {
+t.test('the history of a previous gateway is kept', async t => {
   let state = hello(fresh(), snapshots.slice(0, 20))
   state = hello(state, snapshots.slice(30, 40))
   t.equal(shown(state).history.length, 40)
@@ -64,7 +64,7 @@ t.test('the past of a gateway that was there before stays when another one comes
   t.equal(shown(state).history.length, 41, 'what is told twice is there once')
 })
 
-t.test('events are kept, and those that are told again are there once', async t => {
+t.test('events are kept once, even if received again', async t => {
   const events = snapshots.flatMap(({ events }) => events)
   let state = hello(fresh(), snapshots, { events })
   t.equal(shown(state).events.length, events.length)
@@ -74,7 +74,7 @@ t.test('events are kept, and those that are told again are there once', async t 
   t.equal(shown(state).events.at(-1)?.text, 'new')
 })
 
-t.test('a pause freezes the picture, and nothing is missing after it', async t => {
+t.test('a pause freezes the figures, and nothing is missing after it', async t => {
   let state = keys(hello(fresh(), snapshots.slice(0, 50)), 'p')
   state = told(state, snapshots[50])
   t.equal(shown(state).snapshot, snapshots[49])
@@ -83,7 +83,7 @@ t.test('a pause freezes the picture, and nothing is missing after it', async t =
   t.equal(shown(state).history.length, 51)
 })
 
-t.test('workers are sorted by every column, both ways', async t => {
+t.test('workers can be sorted by every column in both directions', async t => {
   let state = hello(fresh(), snapshots)
   t.same(order(state), [0, 1, 2])
   t.same(order(keys(state, 'S')), [2, 1, 0])
@@ -108,7 +108,7 @@ t.test('workers without figures come last', async t => {
   t.equal(order(keys(state, 'S')).at(-1), 0)
 })
 
-t.test('a worker is selected in the order that is shown', async t => {
+t.test('selection follows the displayed order', async t => {
   const state = keys(hello(fresh(), snapshots), 'S')
   t.equal(keys(state, 'down').selected, 2)
   t.equal(keys(state, 'j', 'j').selected, 1)
@@ -119,7 +119,7 @@ t.test('a worker is selected in the order that is shown', async t => {
   t.equal(keys(fresh(), 'down').selected, null, 'without any there is nothing to select')
 })
 
-t.test('enter shows a worker, escape goes back, other keys open help and events', async t => {
+t.test('enter opens a worker, escape goes back, other keys open help and events', async t => {
   const state = hello(fresh(), snapshots)
   t.equal(keys(state, 'enter').view, 'detail')
   t.equal(keys(state, 'enter').selected, 0)
@@ -134,14 +134,14 @@ t.test('enter shows a worker, escape goes back, other keys open help and events'
   t.equal(keys(state, 'h', 'home', 'k').scroll, 0)
 })
 
-t.test('a worker that is not there any more is not selected', async t => {
+t.test('the selection is cleared when its worker is removed', async t => {
   const state = keys(hello(fresh(), snapshots), 'up', 'enter', 'r')
   t.equal(state.selected, 2)
   const fewer = told(state, { ...snapshots[59], workers: snapshots[59].workers.slice(0, 2) })
   t.match(fewer, { selected: null, view: 'main', dialog: null })
 })
 
-t.test('a worker is restarted only after a confirmation', async t => {
+t.test('a worker is restarted only after confirmation', async t => {
   const state = hello(fresh(), snapshots)
   t.match(keys(state, 'r'), { dialog: { kind: 'restart', worker: null }, effects: [] })
   t.match(keys(state, 'r', 'y'), { dialog: { kind: 'restart' }, effects: [] }, 'none is selected')
@@ -154,7 +154,7 @@ t.test('a worker is restarted only after a confirmation', async t => {
   t.same(keys(asked, 'y').effects, [{ type: 'send', command: { type: 'restart', worker: 0 } }])
 })
 
-t.test('a garbage collection is for the selected worker or for all', async t => {
+t.test('a garbage collection is requested for the selected worker or all', async t => {
   const state = hello(fresh(), snapshots)
   t.same(keys(state, 'g', 'a').effects, [{ type: 'send', command: { type: 'gc', worker: null } }])
   t.same(keys(state, 'g', 'w').effects, [], 'none is selected')
@@ -162,7 +162,7 @@ t.test('a garbage collection is for the selected worker or for all', async t => 
   t.match(keys(state, 'g', 'n'), { dialog: null, effects: [] })
 })
 
-t.test('what came of a command is said for a while', async t => {
+t.test('the result of a command is shown for a while', async t => {
   const state = hello(fresh(), snapshots)
   const done = (/** @type {string} */ command, /** @type {string | null} */ error) =>
     reduce(state, { type: 'message', now: NOW, message: { type: 'done', command, error } })
@@ -173,7 +173,7 @@ t.test('what came of a command is said for a while', async t => {
   t.equal(reduce(failed, { type: 'tick', now: NOW + 10_000 }).notice, null)
 })
 
-t.test('the log is asked for while it is on, again after the gateway was away, and is bounded', async t => {
+t.test('the log is requested while it is on and again after a reconnect, and is bounded', async t => {
   let state = keys(hello(fresh(), snapshots), 'l')
   t.same(state.effects, [{ type: 'send', command: { type: 'log', on: true } }])
   const line = (/** @type {State} */ state, /** @type {string} */ line) =>
@@ -195,7 +195,7 @@ t.test('the log is asked for while it is on, again after the gateway was away, a
   t.match(refused, { log: { on: false }, notice: { text: 'log: not from here' } })
 })
 
-t.test('a gateway that is gone leaves its last picture, and the wait is counted from its end', async t => {
+t.test('a lost gateway leaves its last figures, and the wait counts from the loss', async t => {
   let state = hello(fresh(), snapshots)
   t.notOk(isStale(state))
   const lost = (/** @type {State} */ state, /** @type {number} */ now) =>
@@ -209,13 +209,13 @@ t.test('a gateway that is gone leaves its last picture, and the wait is counted 
   t.notOk(isStale(hello(state, snapshots)))
 })
 
-t.test('a gateway that says nothing makes the picture old', async t => {
+t.test('figures become stale when the gateway sends nothing', async t => {
   const state = hello(fresh(), snapshots)
   t.equal(reduce(state, { type: 'tick', now: NOW + 1000 }), state, 'nothing new: nothing to draw')
   t.ok(isStale(reduce(state, { type: 'tick', now: NOW + 4000 })))
 })
 
-t.test('what can never be shown ends the dashboard, but not one that has shown something', async t => {
+t.test('a refusal ends the dashboard only before its first figures', async t => {
   const refused = {
     type: /** @type {const} */ ('link'),
     state: /** @type {const} */ ('refused'),
@@ -226,7 +226,7 @@ t.test('what can never be shown ends the dashboard, but not one that has shown s
   t.same(reduce(hello(fresh(), snapshots), refused).effects, [])
 })
 
-t.test('quitting leaves a gateway of others alone, and asks about an own one', async t => {
+t.test('quitting asks only about a gateway that the dashboard owns', async t => {
   const state = hello(fresh(), snapshots)
   t.same(keys(state, 'q').effects, [{ type: 'finish', reason: 'quit' }])
   t.same(keys(state, 'C-c').effects, [{ type: 'finish', reason: 'quit' }])
@@ -239,7 +239,7 @@ t.test('quitting leaves a gateway of others alone, and asks about an own one', a
   t.same(keys(own, 'C-c').effects, [{ type: 'finish', reason: 'stop' }], 'twice means it')
 })
 
-t.test('a key that means nothing changes nothing', async t => {
+t.test('unknown keys change nothing', async t => {
   const state = hello(fresh(), snapshots)
   for (const name of ['x', 'f1', 'constructor', '__proto__', 'M-q'])
     t.same({ ...keys(state, name), now: 0 }, { ...state, now: 0 }, name)

@@ -25,7 +25,7 @@ const textOf = row => row.map(([, text]) => text).join('')
  */
 const line = text => [[text, '']]
 
-t.test('only rows that have changed are to be sent', async t => {
+t.test('only changed rows are redrawn', async t => {
   const canvas = new Canvas(new Theme(16), true)
   const cells = blank()
   const dirty = () => cells.map(row => row.dirty)
@@ -49,7 +49,7 @@ t.test('only rows that have changed are to be sent', async t => {
   t.equal(others[0].dirty, true, 'another screen, or another size')
 })
 
-t.test('what does not fit is left out, also half of a wide character', async t => {
+t.test('text that does not fit is cut, never through a wide character', async t => {
   const paint = (/** @type {string} */ text) => {
     const cells = blank(6, 1)
     new Canvas(new Theme(16), true).paint(cells, [line(text), line('a second row')])
@@ -60,7 +60,7 @@ t.test('what does not fit is left out, also half of a wide character', async t =
   t.equal(paint('1234漢'), '1234漢')
 })
 
-t.test('after a character whose width is not sure the next one is put where it belongs', async t => {
+t.test('the cursor is placed again after a character of uncertain width', async t => {
   const cells = blank(6, 1)
   new Canvas(new Theme(16), true).paint(cells, [line('漢ab⚠c')])
   t.same(
@@ -69,13 +69,13 @@ t.test('after a character whose width is not sure the next one is put where it b
   )
 })
 
-t.test('foreign escapes and controls are taken out', async t => {
+t.test('escape sequences and control characters are removed', async t => {
   const cells = blank(20, 1)
   new Canvas(new Theme(16), true).paint(cells, [line('a\x1b[2Jb\x9b5Ac\r\n\x1b]0;title\x07d\x1be\u202e')])
   t.equal(textOf(cells[0]).trimEnd(), 'abc  d?e')
 })
 
-t.test('without Unicode there is only ASCII', async t => {
+t.test('without Unicode only ASCII is drawn', async t => {
   const cells = blank(10, 1)
   new Canvas(new Theme(0), false).paint(cells, [line('│漢é\x1b[0m…')])
   t.equal(textOf(cells[0]).trimEnd(), '|??e.')

@@ -6,7 +6,7 @@ const unicode = (env, flags = {}) => detectCapabilities({ env, isTTY: true, flag
 /** @param {Record<string, string>} env */
 const colors = (env, flags = {}, isTTY = true) => detectCapabilities({ env, isTTY, flags }).colors
 
-t.test('box drawing and braille where the locale has UTF-8', async t => {
+t.test('detects box drawing and braille from a UTF-8 locale', async t => {
   t.equal(unicode({ LANG: 'en_US.UTF-8' }), true)
   t.equal(unicode({ LANG: 'de_DE.utf8' }), true)
   t.equal(unicode({ LC_CTYPE: 'C.UTF-8', LANG: 'C' }), true, 'LC_CTYPE before LANG')
@@ -19,7 +19,7 @@ t.test('box drawing and braille where the locale has UTF-8', async t => {
   t.equal(unicode({ LANG: 'C.UTF-8' }, { ascii: true }), false, '--ascii')
 })
 
-t.test('as many colours as the terminal has', async t => {
+t.test('detects the colours of the terminal', async t => {
   t.equal(colors({ TERM: 'xterm' }), 16)
   t.equal(colors({ TERM: 'linux' }), 16)
   t.equal(colors({ TERM: 'xterm-256color' }), 256)
@@ -33,7 +33,7 @@ t.test('as many colours as the terminal has', async t => {
   t.equal(colors({ TERM: 'xterm' }, {}, false), 0, 'no terminal')
 })
 
-t.test('quantity have the last word on colours', async t => {
+t.test('environment variables and flags override the colours', async t => {
   const TERM = 'xterm-256color'
   t.equal(colors({ TERM, NO_COLOR: '1' }), 0)
   t.equal(colors({ TERM, NO_COLOR: '' }), 256, 'an empty one says nothing')
@@ -46,7 +46,7 @@ t.test('quantity have the last word on colours', async t => {
   t.equal(colors({ TERM, FORCE_COLOR: '3' }, { noColor: true }), 0, '--no-color')
 })
 
-t.test('a screen is a terminal with a cursor', async t => {
+t.test('a screen is a terminal with cursor addressing', async t => {
   t.equal(detectCapabilities({ env: { TERM: 'xterm' }, isTTY: true }).screen, true)
   t.equal(detectCapabilities({ env: { TERM: 'dumb' }, isTTY: true }).screen, false)
   t.equal(detectCapabilities({ env: { TERM: 'xterm' }, isTTY: false }).screen, false)

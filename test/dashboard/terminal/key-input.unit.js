@@ -36,7 +36,7 @@ function reader(t) {
   }
 }
 
-t.test('keys have the names that blessed gives them', async t => {
+t.test("keys have blessed's names", async t => {
   const { read } = reader(t)
   for (const [text, ...keys] of [
     ['q', 'q'],
@@ -59,12 +59,12 @@ t.test('keys have the names that blessed gives them', async t => {
     t.strictSame(read(text), keys, JSON.stringify(text))
 })
 
-t.test('what is no key is none', async t => {
+t.test('terminal reports are not keys', async t => {
   const { read } = reader(t)
   t.strictSame(read('\x1b[?1;2c\x1b[24;80Ra\x1b[200~'), ['a'], 'answers and reports of the terminal')
 })
 
-t.test('a sequence may come in pieces', async t => {
+t.test('an escape sequence can arrive in pieces', async t => {
   const { read } = reader(t)
   for (const [text, key] of [
     ['\x1b[A', 'up'],
@@ -84,7 +84,7 @@ t.test('a sequence may come in pieces', async t => {
   }
 })
 
-t.test('an escape is a key when nothing follows it', async t => {
+t.test('a lone escape is a key', async t => {
   const { read, next } = reader(t)
   const pressed = next()
   t.strictSame(read('\x1b'), [])

@@ -12,7 +12,7 @@ import {
 } from '../../../dashboard/terminal/line.js'
 import { clean, toAscii, toAsciiText } from '../../../dashboard/terminal/text.js'
 
-t.test('text is as wide as the terminal shows it', async t => {
+t.test('text width is the width on the terminal', async t => {
   for (const [text, columns] of /** @type {[string, number][]} */ ([
     ['', 0],
     ['abc', 3],
@@ -31,7 +31,7 @@ t.test('text is as wide as the terminal shows it', async t => {
     t.equal(visibleWidth(text), columns, JSON.stringify(text))
 })
 
-t.test('nothing is left of foreign text that a terminal would obey', async t => {
+t.test('untrusted text keeps nothing that a terminal interprets', async t => {
   t.equal(clean('plain'), 'plain')
   t.equal(clean('\x1b[1;31mred\x1b[0m, \x1b[2J\x1b[10;10H'), 'red, ')
   t.equal(clean('\x1b]0;title\x07\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\'), 'link')
@@ -45,7 +45,7 @@ t.test('nothing is left of foreign text that a terminal would obey', async t => 
   t.notMatch(clean(all), /[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2028\u2029]/)
 })
 
-t.test('lines are cut where they end, never within a character', async t => {
+t.test('lines are never cut within a character', async t => {
   t.equal(clipText('abcdef', 3), 'abc')
   t.equal(clipText('漢字', 3), '漢')
   t.equal(clipText('e\u0301e\u0301', 1), 'e\u0301')
@@ -76,7 +76,7 @@ t.test('lines are cut where they end, never within a character', async t => {
   t.strictSame(clip(line, 0, '…'), [])
 })
 
-t.test('a span with an escape sequence that fits is not taken for a cut one', async t => {
+t.test('a fitting span with an escape sequence does not count as cut', async t => {
   const line = /** @type {import('../../../dashboard/terminal/line.js').Line} */ ([
     ['\x1b[31mab', 'good'],
     ['cdef', ''],
@@ -84,7 +84,7 @@ t.test('a span with an escape sequence that fits is not taken for a cut one', as
   t.equal(plain(clip(line, 5, '…')), 'abcd…')
 })
 
-t.test('lines are filled to a width', async t => {
+t.test('lines are padded to a width', async t => {
   t.strictSame(pad([['ab', 'good']], 4), [
     ['ab', 'good'],
     ['  ', ''],
@@ -96,7 +96,7 @@ t.test('lines are filled to a width', async t => {
   t.equal(plain(pad([['漢字', '']], 3)), '漢 ')
 })
 
-t.test('columns of a table', async t => {
+t.test('tableRow pads cells to columns', async t => {
   const layout = /** @type {const} */ ([{ width: 4 }, { width: 5, align: 'right' }, { width: 3 }])
   const row = tableRow([['ab', 'good'], [['12', 'value'], [' ms', 'dim']], ['too long', '']], [...layout]) // biome-ignore format: a row
   t.equal(plain(row), 'ab   12 ms too')
@@ -104,13 +104,13 @@ t.test('columns of a table', async t => {
   t.strictSame(withStyle([['a', ''], ['b', 'bad']], 'selected'), [['a', 'selected'], ['b', 'bad selected']]) // biome-ignore format: two rows
 })
 
-t.test('blocks side by side', async t => {
+t.test('sideBySide joins blocks', async t => {
   const block = (/** @type {string[]} */ ...lines) =>
     lines.map(text => /** @type {import('../../../dashboard/terminal/line.js').Line} */ ([[text, '']]))
   t.strictSame(sideBySide([block('a', 'b'), block('c')], [2, 3]).map(plain), ['a  c  ', 'b     '])
 })
 
-t.test('characters of ASCII that stand for others are as wide', async t => {
+t.test('ASCII replacements have the same width', async t => {
   for (const [character, ascii] of ['│|', '─-', '….', 'ée', 'µu', '●*', '½1', '⣿?']) t.equal(toAscii(character), ascii) // biome-ignore format: pairs
   t.equal(toAscii('漢'), '??')
   t.equal(toAscii('🙂'), '??')

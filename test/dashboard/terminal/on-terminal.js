@@ -5,13 +5,12 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { assertRestored, Tmux } from '../../kit/tmux.js'
+import { assertRestored, eventually, Tmux } from '../../kit/tmux.js'
 
 const PROGRAM = fileURLToPath(new URL('program.js', import.meta.url))
 
 /**
  * The program on a terminal, started from a shell that has shown something before.
- *
  * @param {import('tap').Test} t
  * @param {object} [options] of the program
  * @param {Parameters<typeof Tmux.start>[1]} [place]
@@ -77,8 +76,30 @@ export function stateOf(pid) {
   }
 }
 
+/** @param {number} pid @returns {Promise<boolean>} whether the process ends in time */
+export const hasEnded = async pid =>
+  (await eventually(
+    () => stateOf(pid),
+    state => state === '',
+  )) === ''
+
+/** @param {number} pid @returns {Promise<boolean>} whether the process stops in time, as SIGTSTP does */
+export const isStopped = async pid => {
+  const is = (/** @type {string} */ state) => state.startsWith('T')
+  return is(await eventually(() => stateOf(pid), is))
+}
+
+/** @param {number} pid of the program @returns {Promise<number>} its only child, the guard */
+export async function guardOf(pid) {
+  const [guard] = await eventually(
+    () => childrenOf(pid),
+    found => found.length === 1,
+  )
+  return guard
+}
+
 /** @param {number} pid */
-export const childrenOf = pid =>
+const childrenOf = pid =>
   execFileSync('ps', ['-eo', 'pid=,ppid='], { encoding: 'utf8' })
     .split('\n')
     .map(line => line.trim().split(/ +/).map(Number))

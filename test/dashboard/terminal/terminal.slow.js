@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
-import { eventually, needsTmux } from '../../kit/tmux.js'
-import { childrenOf, isLeft, start, stateOf } from './on-terminal.js'
+import { needsTmux } from '../../kit/tmux.js'
+import { guardOf, hasEnded, isLeft, isStopped, start, stateOf } from './on-terminal.js'
 
 needsTmux(t)
 
@@ -28,27 +28,14 @@ function looks(styled) {
 // Each test waits for a terminal of its own.
 t.jobs = 3
 
-t.test('an exit right after the end leaves nothing behind', async t => {
+t.test('process.exit right after close restores the terminal', async t => {
   const program = await start(t)
   program.draw('something')
   await program.tmux.until('something')
-  const [guard] = await eventually(
-    () => childrenOf(program.pid),
-    found => found.length === 1,
-  )
+  const guard = await guardOf(program.pid)
   program.tell({ exit: true })
-  await eventually(
-    () => stateOf(program.pid),
-    state => state === '',
-  )
-  t.equal(
-    await eventually(
-      () => stateOf(guard),
-      state => state === '',
-    ),
-    '',
-    'the guard has gone',
-  )
+  await hasEnded(program.pid)
+  t.ok(await hasEnded(guard), 'the guard has ended')
   await isLeft(t, program)
 })
 
@@ -60,31 +47,18 @@ for (const [how, options, kill] of /** @type {[string, object, (program: any) =>
   ['SIGHUP', {}, program => process.kill(program.pid, 'SIGHUP')],
   ['SIGKILL', {}, program => process.kill(program.pid, 'SIGKILL')],
 ]))
-  t.test(`after ${how} the terminal is as it was`, async t => {
+  t.test(`restores the terminal after ${how}`, async t => {
     const program = await start(t, options)
     program.draw('something')
     await program.tmux.until('something')
-    const [guard] = await eventually(
-      () => childrenOf(program.pid),
-      found => found.length === 1,
-    )
+    const guard = await guardOf(program.pid)
     kill(program)
-    await eventually(
-      () => stateOf(program.pid),
-      state => state === '',
-    )
+    await hasEnded(program.pid)
     await isLeft(t, program)
-    t.equal(
-      await eventually(
-        () => stateOf(guard),
-        state => state === '',
-      ),
-      '',
-      'the guard has gone',
-    )
+    t.ok(await hasEnded(guard), 'the guard has ended')
   })
 
-t.test('keys come by their names, whatever Ctrl is held', async t => {
+t.test('keys are reported by name, with and without Ctrl', async t => {
   const { tmux, hear, pid } = await start(t)
   for (const [key, name] of [
     ['q', 'q'],
@@ -112,7 +86,7 @@ t.test('keys come by their names, whatever Ctrl is held', async t => {
   t.not(stateOf(pid), '', 'Ctrl-C ends nothing by itself')
 })
 
-t.test('it tells when the terminal has another size, and paints for it', async t => {
+t.test('a resize is reported and repainted', async t => {
   const { tmux, hear, draw } = await start(t)
   draw('a line that is longer than forty columns: here is its end')
   await tmux.until('its end')
@@ -124,20 +98,13 @@ t.test('it tells when the terminal has another size, and paints for it', async t
   t.ok(await tmux.until(screen => screen === 'a line that is longer than forty columns: here is its end'))
 })
 
-t.test('Ctrl-Z gives the terminal to the shell, and fg takes it again', async t => {
+t.test('Ctrl-Z returns the terminal to the shell, and fg takes it back', async t => {
   const program = await start(t)
   const { tmux, draw, hear, pid } = program
   draw('here we are')
   await tmux.until('here we are')
   await tmux.keys('C-z')
-  t.match(
-    await eventually(
-      () => stateOf(pid),
-      state => state.startsWith('T'),
-    ),
-    /^T/,
-    'it stands still',
-  )
+  t.ok(await isStopped(pid), 'it is stopped')
   await isLeft(t, program)
   await tmux.enter('fg')
   t.ok(await tmux.until(screen => screen === 'here we are'))
@@ -148,17 +115,14 @@ t.test('Ctrl-Z gives the terminal to the shell, and fg takes it again', async t 
   await isLeft(t, program)
 })
 
-t.test('it can be told to stop by a signal, and comes back by another', async t => {
+t.test('SIGTSTP and SIGSTOP suspend it, SIGCONT resumes it', async t => {
   // A shell that takes the terminal back by itself.
   const program = await start(t, {}, { command: ['bash', '--norc'] })
   const { tmux, draw, hear, pid } = program
   draw('here we are')
   await tmux.until('here we are')
   process.kill(pid, 'SIGTSTP')
-  await eventually(
-    () => stateOf(pid),
-    state => state.startsWith('T'),
-  )
+  await isStopped(pid)
   await isLeft(t, program)
   await tmux.enter('fg')
   await tmux.until('here we are')
@@ -174,13 +138,13 @@ t.test('it can be told to stop by a signal, and comes back by another', async t 
   await tmux.until('what was before')
 })
 
-t.test('a program that others depend on is not stopped by Ctrl-Z', async t => {
+t.test('Ctrl-Z is an ordinary key if the program is not suspendable', async t => {
   const { tmux, hear } = await start(t, { suspendable: false })
   await tmux.keys('C-z')
   t.equal((await hear('key')).key, 'C-z')
 })
 
-t.test('Ctrl-L paints what others have painted over', async t => {
+t.test('Ctrl-L repaints the screen', async t => {
   const { tmux, draw } = await start(t)
   draw('one', 'two', 'three')
   await tmux.until('three')
@@ -190,24 +154,21 @@ t.test('Ctrl-L paints what others have painted over', async t => {
   t.ok(await tmux.until(screen => screen === 'one\ntwo\nthree'))
 })
 
-t.test(
-  'a terminal that does not read holds nobody up, and shows the last frame when it reads again',
-  async t => {
-    const { tmux, tell, hear } = await start(t)
-    const server = Number(await tmux.display('pid'))
-    process.kill(server, 'SIGSTOP')
-    try {
-      tell({ flood: true })
-      for (let frames = 0; frames < 5000; ) frames = (await hear('flood')).flood
-      tell({ last: [[['the last frame', '']]] })
-    } finally {
-      process.kill(server, 'SIGCONT')
-    }
-    t.ok(await tmux.until(screen => screen === 'the last frame'))
-  },
-)
+t.test('a terminal that does not read blocks nothing and shows the last frame later', async t => {
+  const { tmux, tell, hear } = await start(t)
+  const server = Number(await tmux.display('pid'))
+  process.kill(server, 'SIGSTOP')
+  try {
+    tell({ flood: true })
+    for (let frames = 0; frames < 5000; ) frames = (await hear('flood')).flood
+    tell({ last: [[['the last frame', '']]] })
+  } finally {
+    process.kill(server, 'SIGCONT')
+  }
+  t.ok(await tmux.until(screen => screen === 'the last frame'))
+})
 
-t.test('changes come to the same picture as painting it anew', async t => {
+t.test('incremental updates equal a full repaint', async t => {
   const { tmux, tell, hear } = await start(t, {}, { columns: 60, rows: 12 })
   let seed = 1
   /** @param {number} below */
@@ -246,7 +207,7 @@ t.test('changes come to the same picture as painting it anew', async t => {
   }
 })
 
-t.test('foreign text moves no cursor and sets no colours', async t => {
+t.test('untrusted text moves no cursor and sets no colours', async t => {
   const { tmux, draw } = await start(t)
   draw(
     'before',
@@ -258,7 +219,7 @@ t.test('foreign text moves no cursor and sets no colours', async t => {
   t.not(await tmux.display('pane_title'), 'title')
 })
 
-t.test('without UTF-8 and colours it writes neither', async t => {
+t.test('without UTF-8 and colours it writes plain ASCII', async t => {
   const { tmux, tell, capabilities } = await start(t, {}, { env: { LC_ALL: 'C', NO_COLOR: '1' } })
   t.strictSame(capabilities, { unicode: false, colors: 0, screen: true })
   tell({

@@ -24,7 +24,7 @@ function rgbOf(shade) {
   return [steps[Math.floor(at / 36)], steps[Math.floor(at / 6) % 6], steps[at % 6]]
 }
 
-t.test('every colour can be read on black and on white', async t => {
+t.test('every colour is readable on black and on white', async t => {
   for (const [style, { shade }] of Object.entries(STYLES)) {
     if (shade === undefined) continue
     const light = luminance(rgbOf(shade))
@@ -44,7 +44,7 @@ const parts = attributes => ({
   background: attributes & 0x1ff,
 })
 
-t.test('a style in every depth of colour', async t => {
+t.test('a style maps to every colour depth', async t => {
   const of = (/** @type {any} */ colors, style = 'bad') => parts(new Theme(colors).attributes(style))
   t.same(of(16), { flags: 1, foreground: 1, background: 511 })
   t.same(of(256), { flags: 1, foreground: 160, background: 511 })
@@ -54,7 +54,7 @@ t.test('a style in every depth of colour', async t => {
   t.same(of(256, 'bad selected'), { flags: 9, foreground: 160, background: 511 }, 'several of them')
 })
 
-t.test('what is selected, and what is not well, can be told apart without colours', async t => {
+t.test('selection and health differ without colours', async t => {
   const theme = new Theme(0)
   const seen = new Set(['', 'warn', 'bad', 'selected'].map(style => theme.attributes(style)))
   t.equal(seen.size, 4)

@@ -60,18 +60,21 @@ t.test('the selected row is one unbroken bar from edge to edge', async t => {
   }
 })
 
-t.test('it scrolls: the selected row is in the middle, and the title says which rows are seen', async t => {
-  const [groups, titles, first] = drawn().map(plain)
-  t.match(groups, /^─ rows, 1 to 5 ─+$/, 'no room for the name of the group')
-  t.match(titles, /^ id +in +out/)
-  t.match(first, /^ 0 /)
-  t.match(drawn({ selected: 10 }).map(plain)[0], /9 to 13/)
-  t.match(drawn({ selected: 19 }).map(plain)[0], /16 to 20/)
-  t.match(plain(drawn({ selected: 19 })[6]), /^▸19 /)
-  t.match(plain(drawn()[7]), /^ all/)
-})
+t.test(
+  'the table scrolls with the selected row in the middle, and the title names the visible rows',
+  async t => {
+    const [groups, titles, first] = drawn().map(plain)
+    t.match(groups, /^─ rows, 1 to 5 ─+$/, 'no room for the name of the group')
+    t.match(titles, /^ id +in +out/)
+    t.match(first, /^ 0 /)
+    t.match(drawn({ selected: 10 }).map(plain)[0], /9 to 13/)
+    t.match(drawn({ selected: 19 }).map(plain)[0], /16 to 20/)
+    t.match(plain(drawn({ selected: 19 })[6]), /^▸19 /)
+    t.match(plain(drawn()[7]), /^ all/)
+  },
+)
 
-t.test('columns of the highest rank go first when there is no room', async t => {
+t.test('columns of the highest rank are dropped first', async t => {
   const names = (/** @type {number} */ width) => choose(COLUMNS, width).list.map(({ name }) => name)
   t.same(names(18), ['id', 'in', 'out'])
   t.same(names(17), ['id', 'in'])
