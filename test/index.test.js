@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t from 'tap'
-import { freePort } from './kit/gateway.js'
+import { freePort } from './kit/ports.js'
 import { RawClient } from './kit/raw-client.js'
 
 const library = new URL('../src/index.js', import.meta.url).href

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { until } from './kit/fleet.js'
+import { until } from './kit/wait.js'
 
 const runner = fileURLToPath(new URL('run.js', import.meta.url))
 

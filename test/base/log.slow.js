@@ -2,25 +2,15 @@
 
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  closeSync,
-  constants,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, constants, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { until } from '../kit/fleet.js'
+import { tempDir } from '../kit/folders.js'
+import { bin } from '../kit/gateway.js'
 import { freePort } from '../kit/ports.js'
 import { RawClient } from '../kit/raw-client.js'
+import { until } from '../kit/wait.js'
 
-const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 const { O_NONBLOCK, O_RDWR, O_WRONLY } = constants
 
 /** @param {string} url @returns {Promise<boolean>} */
@@ -38,8 +28,7 @@ const isHealthy = url =>
 async function start(t, { file = '', stdout, wrapper = [] }) {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const folder = mkdtempSync(join(tmpdir(), 'halley-test-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = tempDir(t)
   const config = join(folder, 'config.json')
   writeFileSync(
     config,

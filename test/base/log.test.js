@@ -17,6 +17,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { errors } from '../../src/base/errors.js'
 import { createLog, LimitedLog, LogOutput } from '../../src/base/log.js'
+import { until } from '../kit/wait.js'
 
 const { O_NONBLOCK, O_RDONLY } = constants
 
@@ -44,8 +45,8 @@ class Reader {
   }
 
   /** @param {(lines: any[]) => boolean} enough @returns {Promise<any[]>} the lines, once there are enough */
-  async lines(enough) {
-    for (;;) {
+  lines(enough) {
+    return until(() => {
       this.read()
       const lines = this.text.endsWith('\n')
         ? this.text
@@ -53,9 +54,8 @@ class Reader {
             .split('\n')
             .map(line => JSON.parse(line))
         : []
-      if (enough(lines)) return lines
-      await new Promise(resolve => setTimeout(resolve, 10))
-    }
+      return enough(lines) && lines
+    })
   }
 
   close() {
@@ -255,11 +255,11 @@ t.test('each message is written a few times in an interval; the rest is counted'
 
 t.test('the end of an interval reports by itself', async t => {
   const { log, lines } = limited(t, { lines: 1, interval: 20 })
-  while (!lines.some(({ msg }) => msg === 'more lines were left out')) {
+  const report = await until(() => {
     log.warn({}, 'again')
-    await new Promise(resolve => setTimeout(resolve, 1))
-  }
-  t.pass()
+    return lines.find(({ msg }) => msg === 'more lines were left out')
+  })
+  t.ok(report)
 })
 
 t.test('keys without end share one', async t => {

@@ -4,7 +4,8 @@ import t from 'tap'
 import { anonymous, history, open, tokenClient, user } from '../clients/session/support.js'
 import { needsChromium } from '../kit/browser/browser.js'
 import { RemotePage } from '../kit/browser/remote-page.js'
-import { freePort, startGateway } from '../kit/gateway.js'
+import { startGateway } from '../kit/gateway.js'
+import { freePort } from '../kit/ports.js'
 
 needsChromium(t)
 

@@ -8,6 +8,7 @@ import { developmentProfile } from '../../src/config/profile.js'
 import { needsChromium } from '../kit/browser/browser.js'
 import { RemotePage } from '../kit/browser/remote-page.js'
 import { startGateway } from '../kit/gateway.js'
+import { until } from '../kit/wait.js'
 
 needsChromium(t)
 
@@ -114,8 +115,10 @@ t.test('the page fits a window and a phone, and its links lead somewhere', async
     await own.until(`globalThis.Centrifuge !== undefined`)
     // The page shows what comes after it has subscribed, and says nothing of when that is.
     const heard = own.until(`document.body.textContent.includes('hello')`).then(() => true)
-    do await gateway.api('publish', { channel: 'demo:room', data: { text: 'hello' } })
-    while (!(await Promise.race([heard, sleep(500)])))
+    await until(async () => {
+      await gateway.api('publish', { channel: 'demo:room', data: { text: 'hello' } })
+      return Promise.race([heard, sleep(500)])
+    })
     t.same(own.faults, [])
   })
 })
@@ -128,8 +131,10 @@ t.test('a plain EventSource on the page hears the room', async t => {
   // The next event takes the place of the last one, and the page may begin to look only after the first message has
   // come and gone.
   const heard = page.until(shows('listen-text', 'demo:room at ')).then(() => true)
-  do await gateway.api('publish', { channel: 'demo:room', data: { text: 'hello' } })
-  while (!(await Promise.race([heard, sleep(500)])))
+  await until(async () => {
+    await gateway.api('publish', { channel: 'demo:room', data: { text: 'hello' } })
+    return Promise.race([heard, sleep(500)])
+  })
   await page.click('listen-toggle')
   t.equal(await page.text('listen-text'), 'Closed.')
   t.same(page.faults, [])

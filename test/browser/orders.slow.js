@@ -7,11 +7,11 @@ import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { until } from '../channels/broker/redis/waiting.js'
 import { needsChromium } from '../kit/browser/browser.js'
 import { RemotePage } from '../kit/browser/remote-page.js'
 import { startGateway } from '../kit/gateway.js'
 import { startPostgres, withoutPostgres } from '../kit/servers/postgres.js'
+import { until } from '../kit/wait.js'
 
 needsChromium(t)
 

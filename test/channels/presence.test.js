@@ -8,6 +8,7 @@ import { makeToken } from '../clients/auth/jwt.js'
 import { drivers } from '../kit/drivers.js'
 import { startGateway } from '../kit/gateway.js'
 import { RawClient } from '../kit/raw-client.js'
+import { until } from '../kit/wait.js'
 
 const SECRET = 'secret'
 const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true }
@@ -48,7 +49,7 @@ for (const driver of drivers) {
      * left.
      */
     const comesTo = async (channel, expected) => {
-      while (!isDeepStrictEqual(await present(channel), expected)) await new Promise(setImmediate)
+      await until(async () => isDeepStrictEqual(await present(channel), expected))
     }
 
     t.test(
@@ -206,7 +207,7 @@ for (const driver of drivers) {
         await client.push('subscribe')
         await client.call('unsubscribe', { channel })
         t.match(await watcher.push('leave'), { leave: { info: { client: client.id } } })
-        while (Object.keys(await present(channel)).join() !== watcher.id) await new Promise(setImmediate)
+        await until(async () => Object.keys(await present(channel)).join() === watcher.id)
       },
     )
 
@@ -296,15 +297,19 @@ for (const driver of drivers) {
       )
       const dead = raw.filter(client => !alive.includes(client)).map(idOf)
       t.ok(alive.length > 0 && dead.length > 0, `${dead.length} of ${raw.length} were hit`)
-      let now
-      do now = await present()
-      while (dead.some(id => id in now))
+      let now = {}
+      await until(async () => {
+        now = await present()
+        return !dead.some(id => id in now)
+      })
       for (const client of alive) t.ok(idOf(client) in now)
 
       for (const { subscription } of sdks) await subscription.ready()
       // SDKs that were hit have a new client id once they are back.
-      do now = await present()
-      while (Object.keys(now).length !== alive.length + sdks.length)
+      await until(async () => {
+        now = await present()
+        return Object.keys(now).length === alive.length + sdks.length
+      })
       const users = [
         ...alive.map(client => raw.indexOf(client)).map(i => `raw${i}`),
         ...sdks.map((_, i) => `sdk${i}`),
@@ -331,11 +336,5 @@ const idOf = client => client.connect.client
 
 /** The API over whichever worker is left: one that has just died may have taken the connection along. */
 async function api(gateway, method, params) {
-  for (;;) {
-    try {
-      return await gateway.api(method, params)
-    } catch (error) {
-      if (error.message.startsWith('HTTP')) throw error
-    }
-  }
+  return until(() => gateway.api(method, params))
 }

@@ -1,34 +1,16 @@
-import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 import { portOwner } from '../../src/processes/primary/address.js'
 import { directory } from '../config/support.js'
-import { environment, halley } from './support.js'
-
-const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
-
-/**
- * Runs the command as a user would.
- * @param {string[]} args
- * @param {{env?: Record<string, string>, cwd?: string}} [where]
- * @returns {Promise<{code: number, out: string, err: string}>}
- */
-function spawned(args, { env = {}, cwd } = {}) {
-  return new Promise(resolve => {
-    execFile(process.execPath, [BIN, ...args], { cwd, env: environment(env) }, (error, out, err) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
-    })
-  })
-}
+import { halley, spawnHalley } from '../kit/cli.js'
 
 t.test('a command is a process: what it says is on its outputs, and its exit code is 0, 1 or 2', async t => {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-  t.same(await spawned(['--version']), { code: 0, out: `halley ${version}\n`, err: '' })
+  t.same(await spawnHalley(['--version']), { code: 0, out: `halley ${version}\n`, err: '' })
   for (const args of [
     ['serve', '--help'],
     ['config', 'check'],
@@ -37,7 +19,7 @@ t.test('a command is a process: what it says is on its outputs, and its exit cod
     ['token', '-u', '1'],
     ['serve', '--port', '70000'],
   ])
-    t.same(await spawned(args), await halley(args), args.join(' '))
+    t.same(await spawnHalley(args), await halley(args), args.join(' '))
 })
 
 t.test('--version and --help work everywhere', async t => {
@@ -274,7 +256,7 @@ t.test('a port that somebody else has is one clear line', async t => {
   await once(other, 'listening')
   t.teardown(() => other.close())
   const { port } = /** @type {import('node:net').AddressInfo} */ (other.address())
-  const { code, err } = await spawned(['serve', '--workers', '1', '--port', String(port)])
+  const { code, err } = await spawnHalley(['serve', '--workers', '1', '--port', String(port)])
   t.equal(code, 1)
   t.match(
     err,

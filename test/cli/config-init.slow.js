@@ -4,15 +4,16 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
-import { BIN, folder } from '../dashboard/support.js'
+import { tempDir } from '../kit/folders.js'
+import { bin } from '../kit/gateway.js'
 import { needsTmux, Tmux } from '../kit/tmux.js'
 
 needsTmux(t)
 
-const HALLEY = `${process.execPath} ${BIN}`
+const HALLEY = `${process.execPath} ${bin}`
 
 t.test('config init asks on a terminal, and a gateway starts with the answers', async t => {
-  const cwd = await folder(t)
+  const cwd = tempDir(t)
   const tmux = await Tmux.start(t, { columns: 160, rows: 40, env: { XDG_RUNTIME_DIR: cwd } })
   await tmux.enter(`cd ${cwd}; ${HALLEY} config init; echo exit $?`)
   await tmux.until('Port [8000]:')

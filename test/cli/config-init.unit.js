@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { configureServer } from '../../src/config/profile.js'
 import { directory } from '../config/support.js'
-import { halley } from './support.js'
+import { halley } from '../kit/cli.js'
 
 t.test('config init writes secrets of its own, for its user only, and replaces no file unasked', async t => {
   const dir = directory(t)

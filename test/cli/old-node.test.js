@@ -3,11 +3,10 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parse } from 'acorn'
 import t from 'tap'
+import { bin } from '../kit/gateway.js'
 
-const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 const { engines } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 /**
@@ -18,7 +17,7 @@ function runAs(t, version) {
   const dir = t.testdir({
     'version.cjs': `Object.defineProperty(process.versions, 'node', { value: ${JSON.stringify(version)} })`,
   })
-  const args = ['--require', join(dir, 'version.cjs'), BIN, '--version']
+  const args = ['--require', join(dir, 'version.cjs'), bin, '--version']
   return new Promise(resolve => {
     execFile(process.execPath, args, (error, stdout, stderr) =>
       resolve({ code: error?.code ?? 0, stdout, stderr }),
@@ -40,13 +39,13 @@ t.test('a Node.js that is too old gets one line and status 1', async t => {
 t.test(
   'bin/halley.js has the syntax of Node.js 12 and imports nothing before it knows the version',
   async t => {
-    const { body } = parse(readFileSync(BIN, 'utf8'), {
+    const { body } = parse(readFileSync(bin, 'utf8'), {
       ecmaVersion: 2020,
       sourceType: 'module',
       allowHashBang: true,
     })
     // Optional chaining and `??` came with Node.js 14, in the same year of the standard.
-    t.notMatch(readFileSync(BIN, 'utf8'), /\?\.|\?\?/)
+    t.notMatch(readFileSync(bin, 'utf8'), /\?\.|\?\?/)
     t.notOk(body.some(({ type }) => type === 'ImportDeclaration'))
   },
 )

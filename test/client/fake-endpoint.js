@@ -2,6 +2,7 @@
 
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { until } from '../kit/wait.js'
 
 /**
  * @typedef {object} Post
@@ -25,7 +26,6 @@ export class FakeEndpoint {
   /** @type {(post: Post) => void} */
   onClose = post => post.reply(204)
   #server
-  #wake = () => {}
 
   constructor() {
     this.#server = createServer(async (request, response) => {
@@ -49,7 +49,6 @@ export class FakeEndpoint {
       else if (query.has('close')) this.onClose(post)
       else if (query.has('send')) this.onSend(post)
       else this.onPoll(post)
-      this.#wake()
     })
   }
 
@@ -75,14 +74,11 @@ export class FakeEndpoint {
    * @param {number} [count]
    * @returns {Promise<Post[]>} the first ones that do, past or future
    */
-  async some(matches, count = 1) {
-    for (;;) {
+  some(matches, count = 1) {
+    return until(() => {
       const found = this.posts.filter(matches)
-      if (found.length >= count) return found.slice(0, count)
-      await new Promise(resolve => {
-        this.#wake = () => resolve(undefined)
-      })
-    }
+      return found.length >= count && found.slice(0, count)
+    }, `${count} posts where ${matches}`)
   }
 }
 

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'
 import { LongPollSocket } from 'halley-gateway/client'
 import t from 'tap'
+import { until } from '../kit/wait.js'
 import { FakeEndpoint, isClose, isPoll, isSend } from './fake-endpoint.js'
 
 /**
@@ -91,7 +92,7 @@ t.test('what is sent in one go leaves in one POST, what comes meanwhile in the n
   t.same([second.query.get('send'), String(second.body)], ['2', '3\né\n5'])
   t.equal(second.headers['content-type'], 'text/plain;charset=UTF-8', 'browsers ask for no permission')
   second.reply(204)
-  while (socket.bufferedAmount > 0) await new Promise(setImmediate)
+  await until(() => socket.bufferedAmount === 0)
 })
 
 t.test('long messages leave in several POSTs', async t => {

@@ -4,6 +4,7 @@ import { LongPollSocket } from 'halley-gateway/client'
 import { at, history, open, SECRET, token } from '../clients/session/support.js'
 import { startGateway } from '../kit/gateway.js'
 import { TcpProxy } from '../kit/tcp-proxy.js'
+import { until } from '../kit/wait.js'
 
 const config = (/** @type {string} */ driver, /** @type {any} */ more = {}) => ({
   poll: { enabled: true },
@@ -158,7 +159,7 @@ export function sdkSuite(t, driver) {
         const getToken = async () => token({ sub: 'anna', exp: at(2), n: count++ })
         const client = connect(t, Client, gateway.port, { getToken })
         await client.ready()
-        while (count < 2) await new Promise(resolve => setTimeout(resolve, 50))
+        await until(() => count >= 2)
         await client.rpc('ping', Buffer.from('{}'))
         t.equal(client.state, 'connected')
       })
@@ -183,7 +184,7 @@ export function sdkSuite(t, driver) {
       for (let n = 2; n <= 20; n++) {
         const publish = () => gateway.api('publish', { channel: 'killed', data: n, idempotency_key: `${n}` })
         // Connections of the dead worker may still be in use.
-        while (!(await publish().catch(() => null)));
+        await until(publish)
       }
       const whole = upTo(20, 1)
       for (const { subscription, got } of clients) {

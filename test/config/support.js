@@ -1,15 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigError, loadConfig } from '../../src/config/load.js'
+import { tempDir } from '../kit/folders.js'
 
 /**
  * Writes files into a directory of their own, gone after the test.
  * @param {import('tap').Test} t
  */
 export function directory(t) {
-  const path = mkdtempSync(join(tmpdir(), 'halley-config-'))
-  t.teardown(() => rmSync(path, { recursive: true }))
+  const path = tempDir(t)
   return {
     path,
     /** @param {string} name @param {unknown} content text, or what becomes JSON */

@@ -3,13 +3,15 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import t from 'tap'
-import { freePort, startGateway } from '../kit/gateway.js'
-import { eventually, needsTmux, Tmux } from '../kit/tmux.js'
-import { BIN, folder } from './support.js'
+import { tempDir } from '../kit/folders.js'
+import { bin, startGateway } from '../kit/gateway.js'
+import { freePort } from '../kit/ports.js'
+import { needsTmux, Tmux } from '../kit/tmux.js'
+import { eventually } from '../kit/wait.js'
 
 needsTmux(t)
 
-const HALLEY = `${process.execPath} ${BIN}`
+const HALLEY = `${process.execPath} ${bin}`
 
 /**
  * @param {import('tap').Test} t
@@ -29,7 +31,7 @@ const rowsOf = gateway => gateway.workerPids.slice(-2).map(pid => new RegExp(`^[
 t.jobs = 2
 
 t.test('over the Unix socket it shows workers, a death, a restart by key and the log', async t => {
-  const runtime = await folder(t)
+  const runtime = tempDir(t)
   const gateway = await startGateway(t, { stats: { socket: 'auto' } }, { env: { XDG_RUNTIME_DIR: runtime } })
   const tmux = await dashboard(t, `${gateway.port}`, { XDG_RUNTIME_DIR: runtime })
   for (const row of rowsOf(gateway)) await tmux.until(row)
@@ -63,7 +65,7 @@ t.test('over the Unix socket it shows workers, a death, a restart by key and the
 })
 
 t.test('a killed gateway is found again after its restart', async t => {
-  const socket = join(await folder(t), 's.sock')
+  const socket = join(tempDir(t), 's.sock')
   const port = await freePort()
   const config = { stats: { socket }, http_server: { port } }
   const first = await startGateway(t, config)
@@ -108,7 +110,7 @@ t.test('over HTTP it needs the admin key', async t => {
 
 t.test("in the gateway's own terminal, either the view or the gateway can end", async t => {
   const port = await freePort()
-  const tmux = await Tmux.start(t, { columns: 120, rows: 40, env: { XDG_RUNTIME_DIR: await folder(t) } })
+  const tmux = await Tmux.start(t, { columns: 120, rows: 40, env: { XDG_RUNTIME_DIR: tempDir(t) } })
   const settings = await tmux.settings()
   await tmux.enter(`${HALLEY} serve --port ${port} --workers 1; echo exit $?`)
   await tmux.until(/─ workers 1 ─/)

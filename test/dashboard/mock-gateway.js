@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { SCHEMA_VERSION } from '../../src/metrics/schema.js'
+import { within } from '../kit/wait.js'
 import { mockSnapshots } from '../metrics/mock.js'
 
 /** @typedef {import('../../src/metrics/schema.js').Snapshot} Snapshot */
@@ -90,7 +91,10 @@ export class MockGateway {
    * @param {(gateway: MockGateway) => any} condition looked at when a connection comes or goes, and after each command
    */
   async until(condition) {
-    while (!condition(this)) await new Promise(resolve => this.#waiting.push(() => resolve(undefined)))
+    const changes = async () => {
+      while (!condition(this)) await new Promise(resolve => this.#waiting.push(() => resolve(undefined)))
+    }
+    await within(changes(), () => `${condition}`)
   }
 
   /** @param {Snapshot} snapshot */

@@ -6,9 +6,11 @@ import { join } from 'node:path'
 import t from 'tap'
 import { EXIT_CODES } from '../../src/base/dashboard-exit.js'
 import { socketPath } from '../../src/metrics/socket-path.js'
+import { tempDir } from '../kit/folders.js'
+import { bin } from '../kit/gateway.js'
 import { assertRestored, needsTmux, Tmux } from '../kit/tmux.js'
 import { mockSnapshots } from '../metrics/mock.js'
-import { BIN, folder, mock, open, run } from './support.js'
+import { mock, open, run } from './support.js'
 
 needsTmux(t)
 
@@ -25,7 +27,7 @@ t.test('quitting asks about the gateway of this terminal, and the answer is the 
   await tmux.until('stop the gateway?')
   await tmux.keys('s')
   await assertRestored(t, terminal, `exit ${EXIT_CODES.stop}`)
-  await tmux.enter(`clear; ${process.execPath} ${BIN} dashboard ${gateway.path} --owner; echo exit $?`)
+  await tmux.enter(`clear; ${process.execPath} ${bin} dashboard ${gateway.path} --owner; echo exit $?`)
   await tmux.until(/^ all /m)
   await tmux.keys('q')
   await tmux.until('leave it running')
@@ -47,10 +49,10 @@ t.test('an error of the dashboard is reported after the terminal is restored', a
 t.test('signals end it like the key q', async t => {
   const gateway = await mock(t)
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) {
-    const file = join(await folder(t), 'pid')
+    const file = join(tempDir(t), 'pid')
     const terminal = await Tmux.shell(t)
     const { tmux } = terminal
-    const command = `echo $$ >${file}; exec ${process.execPath} ${BIN} dashboard ${gateway.path}`
+    const command = `echo $$ >${file}; exec ${process.execPath} ${bin} dashboard ${gateway.path}`
     await tmux.enter(`sh -c '${command}'; echo exit $?`)
     await tmux.until(/^ all /m)
     process.kill(Number(await readFile(file, 'utf8')), signal)
@@ -59,7 +61,7 @@ t.test('signals end it like the key q', async t => {
 })
 
 t.test('finds the gateway of this machine, and asks which of several', async t => {
-  const runtime = await folder(t)
+  const runtime = tempDir(t)
   const env = { XDG_RUNTIME_DIR: runtime, TMPDIR: runtime }
   t.match(await run(['--once'], env), {
     code: 1,
@@ -138,7 +140,7 @@ t.test('an unknown terminal is used like xterm and restored', async t => {
 })
 
 t.test('survives a socket that serves no statistics', async t => {
-  const path = join(await folder(t), 's.sock')
+  const path = join(tempDir(t), 's.sock')
   const server = createServer(socket => socket.end('hello?\n'.repeat(1000)).on('error', () => {}))
   t.teardown(() => server.close())
   await new Promise(resolve => server.listen(path, () => resolve(undefined)))

@@ -3,8 +3,9 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { EXIT_CODES } from '../../src/base/dashboard-exit.js'
+import { tempDir } from '../kit/folders.js'
 import { needsTmux } from '../kit/tmux.js'
-import { folder, mock, open } from './support.js'
+import { mock, open } from './support.js'
 
 needsTmux(t)
 
@@ -127,7 +128,7 @@ t.test('a lost gateway leaves its last figures on the screen and is found again'
 })
 
 t.test('a dashboard can start before its gateway', async t => {
-  const path = join(await folder(t), 'later.sock')
+  const path = join(tempDir(t), 'later.sock')
   const { tmux } = await open(t, path)
   await tmux.until('there is no gateway')
   await mock(t, {}, path)

@@ -1,14 +1,14 @@
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { HttpSource } from '../../dashboard/source/http-source.js'
 import { Lines } from '../../dashboard/source/link.js'
 import { SocketSource } from '../../dashboard/source/socket-source.js'
 import { SCHEMA_VERSION } from '../../src/metrics/schema.js'
+import { tempDir } from '../kit/folders.js'
+import { until } from '../kit/wait.js'
 import { mockSnapshots } from '../metrics/mock.js'
 import { MockGateway } from './mock-gateway.js'
 
@@ -27,8 +27,6 @@ const hello = {
 class Told {
   /** @type {any[]} */
   events = []
-  /** @type {(() => void)[]} */
-  #waiting = []
 
   /**
    * @param {import('tap').Test} t
@@ -36,22 +34,21 @@ class Told {
    */
   constructor(t, source) {
     t.teardown(() => source.close())
-    source.start(event => {
-      this.events.push(event)
-      for (const wake of this.#waiting.splice(0)) wake()
-    })
+    source.start(event => void this.events.push(event))
   }
 
   /**
    * @param {(event: any) => boolean} matches
    * @returns {Promise<any>} the first one that does among those that were not taken yet; those before it are taken, too
    */
-  async next(matches) {
-    for (;;) {
-      const at = this.events.findIndex(matches)
-      if (at >= 0) return this.events.splice(0, at + 1).at(-1)
-      await new Promise(resolve => this.#waiting.push(() => resolve(undefined)))
-    }
+  next(matches) {
+    return until(
+      () => {
+        const at = this.events.findIndex(matches)
+        return at >= 0 && this.events.splice(0, at + 1).at(-1)
+      },
+      () => `an event where ${matches}; got ${JSON.stringify(this.events).slice(0, 1000)}`,
+    )
   }
 
   /** @param {string} state */
@@ -67,8 +64,7 @@ class Told {
 
 /** @param {import('tap').Test} t */
 async function socketPath(t) {
-  const folder = await mkdtemp(join(tmpdir(), 'halley-test-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const folder = tempDir(t)
   return join(folder, 'stats.sock')
 }
 

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import { eventually, needsTmux } from '../kit/tmux.js'
+import { needsTmux } from '../kit/tmux.js'
+import { eventually } from '../kit/wait.js'
 import {
   becomesHealthy,
   DASHBOARD,
@@ -12,7 +13,7 @@ import {
   isLeft,
   pidOf,
   start,
-} from './support.js'
+} from './npm-start.js'
 
 needsTmux(t)
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { fetch } from '../kit/fetch.js'
 import { needsTmux } from '../kit/tmux.js'
-import { becomesHealthy, health, isFree, start } from './support.js'
+import { becomesHealthy, health, isFree, start } from './npm-start.js'
 
 needsTmux(t)
 

@@ -8,11 +8,11 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { CERT, KEY } from '../config/certificates.js'
+import { testdir } from '../kit/folders.js'
 import { startGateway } from '../kit/gateway.js'
 import { withoutProgram } from '../kit/needs.js'
 import { freePort } from '../kit/ports.js'
 import { pythonPrograms } from '../kit/python-packages.js'
-import { testdir } from '../kit/testdir.js'
 import { image, read, readYaml } from './deployment-files.js'
 
 /** They bring the rules of their formats along; .ci/run installs the same ones. */

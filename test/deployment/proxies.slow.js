@@ -15,10 +15,12 @@ import { parse } from 'yaml'
 import { LongPollSocket } from '../../client/long-poll-socket.js'
 import { ApiClient } from '../../src/backends/api/client.js'
 import { makeAuthority } from '../channels/broker/redis/certificates.js'
+import { testdir } from '../kit/folders.js'
 import { startGateway } from '../kit/gateway.js'
 import { withoutProgram } from '../kit/needs.js'
-import { freePort, startRedis, until, withoutRedis } from '../kit/servers/redis.js'
-import { testdir } from '../kit/testdir.js'
+import { freePort } from '../kit/ports.js'
+import { startRedis, withoutRedis } from '../kit/servers/redis.js'
+import { until } from '../kit/wait.js'
 import {
   adapted,
   get,

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { until } from '../channels/broker/redis/waiting.js'
+import { until } from '../kit/wait.js'
 
 /** Ends the program in its own way with the test's process, even when that one is killed. */
 const GUARD = ['/usr/bin/setpriv', '--pdeathsig', 'TERM']

@@ -12,6 +12,7 @@ import { startGateway } from '../kit/gateway.js'
 import { unless, withoutProgram } from '../kit/needs.js'
 import { freePort } from '../kit/ports.js'
 import { RawClient } from '../kit/raw-client.js'
+import { until } from '../kit/wait.js'
 import { blockWith } from './blocks.js'
 import { workplace } from './workplace.js'
 
@@ -47,12 +48,9 @@ async function check(t, token, user, publish, data) {
 
 /** Waits until a program listens. @param {import('node:child_process').ChildProcess} child @param {string} url */
 async function listening(child, url) {
-  while (child.exitCode === null) {
-    const answer = await fetch(url).catch(() => null)
-    if (answer) return answer.text()
-    await new Promise(resolve => setTimeout(resolve, 50))
-  }
-  throw new Error(`the program ended with ${child.exitCode}`)
+  const answer = await until(() => (child.exitCode === null ? fetch(url) : 'ended'), url)
+  if (answer === 'ended') throw new Error(`the program ended with ${child.exitCode}`)
+  return answer.text()
 }
 
 /** @param {any} t @param {string} program @param {string[]} args @param {object} options */

@@ -1,9 +1,9 @@
 // A folder as a reader of the guides has it: with the packages that `npm install` puts there.
 
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { tempDir } from '../kit/folders.js'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -13,8 +13,7 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
  * @returns {Promise<string>} its path
  */
 export async function workplace(t, packages = [], files = {}) {
-  const folder = await mkdtemp(join(tmpdir(), 'halley-guides-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+  const folder = tempDir(t)
   await mkdir(join(folder, 'node_modules'))
   await symlink(root, join(folder, 'node_modules/halley-gateway'))
   for (const name of packages)

@@ -5,6 +5,7 @@ import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
 import { fetch } from '../kit/fetch.js'
+import { until } from '../kit/wait.js'
 import { next, startExample } from './example.js'
 
 const example = await startExample(t, 'chat', {})
@@ -31,21 +32,12 @@ async function enter(client, room) {
   const subscription = client.newSubscription(room)
   /** @type {any[]} */
   const heard = []
-  subscription.on('publication', ({ data }) => {
-    heard.push(data)
-    subscription.emit(/** @type {any} */ ('heard'), /** @type {any} */ (data))
-  })
+  subscription.on('publication', ({ data }) => heard.push(data))
   const subscribed = next(subscription, 'subscribed')
   subscription.subscribe()
   const { data } = await subscribed
   /** @param {(data: any) => boolean} matches @returns {Promise<any>} */
-  const hears = async matches => {
-    for (;;) {
-      const found = heard.find(matches)
-      if (found) return found
-      await next(subscription, 'heard')
-    }
-  }
+  const hears = matches => until(() => heard.find(matches))
   return { subscription, welcome: data.welcome, hears }
 }
 

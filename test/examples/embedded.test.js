@@ -3,7 +3,7 @@
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
-import { freePort } from '../kit/gateway.js'
+import { freePort } from '../kit/ports.js'
 import { next, startExample } from './example.js'
 import { startReverseProxy } from './reverse-proxy.js'
 

@@ -1,7 +1,8 @@
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import t from 'tap'
-import { freePort, startGateway } from '../kit/gateway.js'
+import { startGateway } from '../kit/gateway.js'
+import { freePort } from '../kit/ports.js'
 import { host, SECRET, startDrone } from './agent-process.js'
 
 const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })

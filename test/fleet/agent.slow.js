@@ -1,5 +1,7 @@
 import t from 'tap'
-import { freePort, startGateway } from '../kit/gateway.js'
+import { startGateway } from '../kit/gateway.js'
+import { freePort } from '../kit/ports.js'
+import { until } from '../kit/wait.js'
 import { lives, startDrone } from './agent-process.js'
 
 const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })
@@ -35,6 +37,6 @@ t.test('an agent that is killed leaves no process, one that is told to end neith
     t.equal(pids.length, 2)
     drone.child?.kill(signal)
     t.same(await drone.exited, signal === 'SIGKILL' ? { code: null, signal } : { code: 0, signal: null })
-    while (pids.some(lives)) await new Promise(resolve => setTimeout(resolve, 20))
+    await until(() => !pids.some(lives))
   }
 })

@@ -1,10 +1,10 @@
 // A bootstrap and a fleet's real controller that has not what it asks for, and strangers who ask the bootstrap.
 
-import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import t from 'tap'
-import { freePort } from '../kit/gateway.js'
+import { freePort } from '../kit/ports.js'
+import { until } from '../kit/wait.js'
 import { machinesOf, program } from './bootstrap-machines.js'
 import { fleetFolder, openFleet } from './controller/fleet-rig.js'
 import { Machine } from './ec2/machine.js'
@@ -25,7 +25,7 @@ t.test(
         const launched = fleet
           .launch(await fleet.plan(1, { allow: ['127.0.0.1:1'] }), { signal: abort.signal })
           .catch(error => error)
-        while (provider.machines.length === 0) await once(fleet, 'snapshot')
+        await until(() => provider.machines.length > 0)
         await provider.machines[0].said(/next attempt within 2 s/)
         abort.abort()
         t.match((await launched).message, /interrupted/)

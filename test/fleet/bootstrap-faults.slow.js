@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import t from 'tap'
 import { packProgram } from '../../fleet/program.js'
-import { freePort } from '../kit/gateway.js'
+import { freePort } from '../kit/ports.js'
 import { Machine } from './ec2/machine.js'
 
 const program = await packProgram()

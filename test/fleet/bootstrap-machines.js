@@ -1,7 +1,7 @@
 // A fleet whose drones are machines that have a bootstrap, and nothing else.
 
 import { packProgram, saveProgram } from '../../fleet/program.js'
-import { freePort } from '../kit/gateway.js'
+import { freePort } from '../kit/ports.js'
 import { Machine } from './ec2/machine.js'
 
 export const program = await packProgram()

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { lockOwner } from '../../fleet/controller/folder.js'
 import { isAlive } from '../../fleet/providers/processes.js'
+import { until } from '../kit/wait.js'
 import { FleetCli } from './fleet-cli.js'
 
 /** @param {string} dir @param {string} id of a drone that never comes up */
@@ -22,7 +23,7 @@ async function nodeWithout(dir, id) {
  * @param {FleetCli} cli
  */
 async function gone(cli) {
-  while ((await lockOwner(cli.dir)) !== 0) await new Promise(resolve => setTimeout(resolve, 50))
+  await until(async () => (await lockOwner(cli.dir)) === 0)
 }
 
 t.test('a drone that never reports is named, and the others are taken back, or kept', async t => {

@@ -5,13 +5,11 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { main } from '../../bin/main.js'
 import { lockOwner } from '../../fleet/controller/folder.js'
 import { local } from '../../fleet/providers/local.js'
 import { signal } from '../../fleet/providers/processes.js'
-
-const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+import { bin } from '../kit/gateway.js'
 
 /** @type {Set<string>} folders of fleets that may have a controller */
 const running = new Set()

@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { GatewayProcess } from '../../fleet/runner/gateway-process.js'
-import { until } from '../channels/broker/redis/waiting.js'
-import { testdir } from '../kit/testdir.js'
+import { testdir } from '../kit/folders.js'
+import { until } from '../kit/wait.js'
 
 t.test('a rolling restart is requested again only when the one under way has ended', async t => {
   const out = testdir(t)

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { GatewayProcess } from '../../fleet/runner/gateway-process.js'
-import { testdir } from '../kit/testdir.js'
+import { testdir } from '../kit/folders.js'
 
 /** Makes the primary open its stats socket only after its workers have answered for a while, as on a busy machine. */
 const LATE_SOCKET = `import net from 'node:net'

@@ -5,6 +5,7 @@ import t from 'tap'
 import { MAX_LINE } from '../../fleet/link/link.js'
 import { dialLink, listenLinks } from '../../fleet/link/tls.js'
 import { withoutProgram } from '../kit/needs.js'
+import { until } from '../kit/wait.js'
 
 const SECRET = 'ab'.repeat(32)
 const host = '127.0.0.1'
@@ -18,11 +19,6 @@ async function listen(t, options = {}) {
   const lines = []
   /** @type {string[]} */
   const faults = []
-  /** @type {Set<() => void>} */
-  const waiting = new Set()
-  const changed = () => {
-    for (const look of waiting) look()
-  }
   const server = await listenLinks({
     host,
     port: 0,
@@ -31,28 +27,12 @@ async function listen(t, options = {}) {
     onLink: line => {
       lines.push(line)
       options.onLink?.(line)
-      changed()
     },
-    onFault: text => {
-      faults.push(text)
-      changed()
-    },
+    onFault: text => faults.push(text),
     ...options.listen,
   })
   t.teardown(() => server.close())
-  /** @param {() => any} ready */
-  const until = ready =>
-    new Promise(resolve => {
-      const look = () => {
-        const found = ready()
-        if (!found) return
-        waiting.delete(look)
-        resolve(found)
-      }
-      waiting.add(look)
-      look()
-    })
-  return { ...server, lines, faults, until }
+  return { ...server, lines, faults }
 }
 
 /** @param {number} port @param {object} [options] */
@@ -62,7 +42,7 @@ const dial = (port, options) =>
 t.test('both ends of a line get objects, in order, also such of many MiB', async t => {
   const server = await listen(t)
   const line = await dial(server.port)
-  await server.until(() => server.lines.length === 1)
+  await until(() => server.lines.length === 1)
   t.equal(server.lines[0].identity, 'r1/d1')
   const long = 'ü'.repeat(4 << 20)
   /** @type {any[]} */
@@ -109,7 +89,7 @@ t.test('another secret and another run are refused, on both sides with a clear l
   await t.rejects(dial(server.port, { identity: 'r2/d1' }), {
     message: /does not know the secret of this run/,
   })
-  await server.until(() => server.faults.length === 2)
+  await until(() => server.faults.length === 2)
   t.match(server.faults[0], /^127\.0\.0\.1:\d+ was refused: the other side does not know the secret/)
   t.equal(server.lines.length, 0)
 })
@@ -159,9 +139,9 @@ t.test('plain HTTP, garbage and silence are refused, and others are served meanw
     socket.write(text)
     await new Promise(resolve => socket.once('close', resolve))
   }
-  await server.until(() => server.faults.length === 2)
+  await until(() => server.faults.length === 2)
   t.match(server.faults[0], /does not speak TLS/)
-  await impatient.until(() => impatient.faults.length === 1)
+  await until(() => impatient.faults.length === 1)
   t.match(impatient.faults[0], /TLS_HANDSHAKE_TIMEOUT/)
   const line = await dial(server.port)
   await line.close()
@@ -183,8 +163,7 @@ t.test('strangers are bounded in number', async t => {
   await t.rejects(dial(server.port))
   for (const socket of strangers) socket.destroy()
   // They are gone for the other side soon.
-  let line
-  while (!line) line = await dial(server.port).catch(() => null)
+  const line = await until(() => dial(server.port))
   await line.close()
 })
 
@@ -212,7 +191,7 @@ t.test('lines that are too long or no JSON object close the line, with the reaso
       checkServerIdentity: () => undefined,
     })
     socket.on('error', () => {})
-    await server.until(() => server.lines.length > count)
+    await until(() => server.lines.length > count)
     const line = server.lines[count]
     line.onMessage = () => t.fail('no message')
     const closed = new Promise(resolve => {
@@ -228,7 +207,7 @@ t.test('who does not read is closed before it fills the memory', async t => {
   const server = await listen(t)
   const deaf = await dial(server.port)
   t.teardown(() => deaf.close())
-  await server.until(() => server.lines.length === 1)
+  await until(() => server.lines.length === 1)
   const [line] = server.lines
   const closed = new Promise(resolve => {
     line.onClose = resolve
@@ -242,7 +221,7 @@ t.test('a request that finds the peer not reading is rejected at once', async t 
   const server = await listen(t)
   const deaf = await dial(server.port)
   t.teardown(() => deaf.close())
-  await server.until(() => server.lines.length === 1)
+  await until(() => server.lines.length === 1)
   const [line] = server.lines
   for (let i = 0; i < 2; i++) line.send({ text: 'x'.repeat(10 << 20) })
   await t.rejects(line.request({ type: 'late' }, { timeout: 2000 }), { message: 'the peer does not read' })
@@ -260,7 +239,7 @@ t.test('questions get their answers, refusals and ends are errors', async t => {
       type === 'good' ? { type: 'answer', ask, result: { n: 1 } } : { type: 'answer', ask, error: 'no' },
     )
   }
-  await server.until(() => server.lines.length === 1)
+  await until(() => server.lines.length === 1)
   const link = server.lines[0]
   let others = 0
   link.onMessage = () => others++

@@ -6,6 +6,7 @@ import t from 'tap'
 import { LaunchError } from '../../fleet/providers/contract.js'
 import { local } from '../../fleet/providers/local.js'
 import { handleOf, isAlive, signal } from '../../fleet/providers/processes.js'
+import { until } from '../kit/wait.js'
 import { DRONE } from './agent-process.js'
 
 const SECRET = 'c0ffee'.repeat(10).padEnd(64, '0')
@@ -88,7 +89,7 @@ t.test('drones are processes of their own, found again by anybody who knows the 
   t.same(await local.find(['other'], options), [])
 
   await signal(handles[0].handle, 'SIGKILL')
-  while (await isAlive(handles[0].handle)) await new Promise(resolve => setTimeout(resolve, 5))
+  await until(async () => !(await isAlive(handles[0].handle)))
   t.match(
     (await local.find('all', options)).find(({ id }) => id === 'd1'),
     { state: 'gone' },
@@ -109,7 +110,7 @@ t.test('a drone that does not end by itself is killed', async t => {
   const options = { dir, flags: { node } }
   const handles = await local.launch(await local.plan({ drones: configsOf(['d1']), ...options }), quiet)
   const log = join(dir, 'drones', 'd1.log')
-  while (!(await readFile(log, 'utf8')).includes('up')) await new Promise(resolve => setTimeout(resolve, 5))
+  await until(async () => (await readFile(log, 'utf8')).includes('up'))
   const said = /** @type {string[]} */ ([])
   await local.stop(handles, options, text => said.push(text))
   t.match(said.join(), /killed/)
@@ -140,7 +141,7 @@ t.test('what a drone said at its end is known', async t => {
   const dir = await folder(t)
   const options = { dir, flags: { node: await fakeNode(dir, 'echo "drone: no luck" >&2; exit 3') } }
   const [handle] = await local.launch(await local.plan({ drones: configsOf(['d1']), ...options }), quiet)
-  while (await isAlive(handle.handle)) await new Promise(resolve => setTimeout(resolve, 5))
+  await until(async () => !(await isAlive(handle.handle)))
   t.match(await local.find('all', options), [{ id: 'd1', state: 'gone', note: 'drone: no luck' }])
 })
 

@@ -4,9 +4,7 @@ import { spawn } from 'node:child_process'
 import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-
-const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+import { bin } from '../kit/gateway.js'
 
 /**
  * @param {string} text

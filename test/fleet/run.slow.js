@@ -9,8 +9,8 @@ import { parseLimits } from '../../fleet/runner/limits.js'
 import { runScenario } from '../../fleet/runner/run.js'
 import { chaos } from '../../fleet/scenarios/chaos.js'
 import { fan100 } from '../../fleet/scenarios/fan-100.js'
-import { until } from '../channels/broker/redis/waiting.js'
 import { startGateway } from '../kit/gateway.js'
+import { until } from '../kit/wait.js'
 import { CliRun, processesWith } from './run-rig.js'
 
 // They wait more than they work, so they wait together.

@@ -2,6 +2,7 @@
 
 import { startGateway } from '../kit/gateway.js'
 import { TcpProxy } from '../kit/tcp-proxy.js'
+import { pause, until } from '../kit/wait.js'
 import { randomness, textOf } from './account.js'
 import { receivers, transports } from './receivers.js'
 
@@ -114,8 +115,6 @@ function assertNoFaults(t, all) {
   )
 }
 
-const pause = (/** @type {number} */ ms) => new Promise(resolve => setTimeout(resolve, ms))
-
 /**
  * @param {any} t
  * @param {'uws' | 'node'} driver
@@ -149,20 +148,16 @@ export async function testGuarantees(t, driver, size) {
       const victim = victims.get(n)
       if (victim !== undefined) {
         // workerPids lists every process that has started. One more than the victim: some worker is left to serve.
-        while (gateway.workerPids.length < victim + 2) await pause(20)
+        await until(() => gateway.workerPids.length >= victim + 2)
         process.kill(gateway.workerPids[victim], 'SIGKILL')
       }
       // A publish whose worker is killed gets no answer. Its idempotency key makes it safe to repeat.
-      for (;;) {
-        try {
-          const request = { channel: 'kept:kills', data: payload(n), idempotency_key: `n${n}` }
-          // Node's cluster may lose a connection that it hands to a dying worker: it is never answered.
-          const answer = await Promise.race([gateway.api('publish', request), pause(3000)])
-          if (answer && !answer.error) break
-        } catch {
-          await pause(20)
-        }
-      }
+      const request = { channel: 'kept:kills', data: payload(n), idempotency_key: `n${n}` }
+      await until(async () => {
+        // Node's cluster may lose a connection that it hands to a dying worker: it is never answered.
+        const answer = await Promise.race([gateway.api('publish', request), pause(3000)])
+        return answer && !answer.error
+      })
     }
     await Promise.all(all.map(({ account }) => account.reaches(size.killed)))
     assertNoFaults(t, all)
@@ -204,10 +199,10 @@ export async function testGuarantees(t, driver, size) {
       await publish(gateway, 'live:cuts', ++n, n)
       if (n % 20 === 0) proxy.cut(() => random(3) === 0)
     }
-    while (!all.every(({ account }) => account.last > size.live)) {
+    await until(async () => {
       await publish(gateway, 'live:cuts', ++n, n)
-      await pause(5)
-    }
+      return all.every(({ account }) => account.last > size.live)
+    })
     assertNoFaults(t, all)
   })
 
@@ -231,9 +226,9 @@ export async function testGuarantees(t, driver, size) {
     const count = async () =>
       (await gateway.api('presence_stats', { channel: 'kept:present' })).result.num_clients
     // One-way polls have no presence. A client that missed a pong on a busy machine has to reconnect first.
-    while ((await count()) !== all.length - 1) await pause(20)
+    await until(async () => (await count()) === all.length - 1)
     for (const { stop } of all) stop()
-    while ((await count()) > 0) await pause(20)
+    await until(async () => (await count()) === 0)
     t.equal(await count(), 0)
   })
 }

@@ -4,7 +4,7 @@ import './enter.js'
 import { once } from 'node:events'
 import net from 'node:net'
 import t from 'tap'
-import { until } from '../kit/servers/redis.js'
+import { until } from '../kit/wait.js'
 import { Network } from './network.js'
 import { startNodeOn, startRedisOn, startSentinelsOn } from './programs.js'
 

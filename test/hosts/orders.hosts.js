@@ -4,7 +4,7 @@
 import './enter.js'
 import t from 'tap'
 import { config, connect, counts, missedOrders, numbers } from '../channels/broker/redis/orders.js'
-import { pause, until } from '../kit/servers/redis.js'
+import { pause, until } from '../kit/wait.js'
 import { freeze, Network } from './network.js'
 import { startNodeOn, startRedisOn } from './programs.js'
 

@@ -3,8 +3,9 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startNode } from '../channels/broker/redis/nodes.js'
-import { serverArgs, spawnRedis, until } from '../kit/servers/redis.js'
+import { serverArgs, spawnRedis } from '../kit/servers/redis.js'
 import { SentinelSet } from '../kit/servers/sentinels.js'
+import { until } from '../kit/wait.js'
 
 /** @import { Host } from './network.js' */
 

@@ -11,7 +11,7 @@ import {
   SdkListener,
   unrecoveredCounts,
 } from '../channels/broker/redis/traffic.js'
-import { pause, until } from '../kit/servers/redis.js'
+import { pause, until } from '../kit/wait.js'
 import { freeze, Network } from './network.js'
 import { startNodeOn, startRedisOn } from './programs.js'
 

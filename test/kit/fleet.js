@@ -2,9 +2,8 @@
 
 import http from 'node:http'
 import { connect } from 'node:net'
-import { setTimeout as pause } from 'node:timers/promises'
-import { pauses } from './pauses.js'
 import { RawClient } from './raw-client.js'
+import { until } from './wait.js'
 
 export const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true }
 export const kept = { history_size: 100, history_ttl: '10m', force_recovery: true }
@@ -27,14 +26,6 @@ export function health(gateway) {
     })
     request.on('error', () => resolve(0))
   })
-}
-
-export async function until(condition) {
-  for (const ms of pauses()) {
-    const value = await condition()
-    if (value) return value
-    await pause(ms)
-  }
 }
 
 /** Resolves when the gateway is healthy: workers learn a moment late that all listen; samples may be late. */

@@ -9,10 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { fetch } from './fetch.js'
 import { freePort } from './ports.js'
 
-export { freePort }
-
 const LOCAL = { address: '127.0.0.1', prefix: /** @type {string[]} */ ([]) }
-const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+/** Path of bin/halley.js. */
+export const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 
 /** @type {Set<import('node:child_process').ChildProcess>} gateways that run */
 const running = new Set()

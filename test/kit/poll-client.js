@@ -3,6 +3,7 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import { post } from './stream-client.js'
+import { within } from './wait.js'
 
 const JSON_TYPE = { 'Content-Type': 'text/plain' }
 
@@ -91,7 +92,12 @@ export class PollClient {
    * @param {(message: any) => boolean} matches messages that do not match stay
    * @returns {Promise<any>} rejects when the session has ended first
    */
-  async next(matches) {
+  next(matches) {
+    return within(this.#next(matches), () => `a message; not taken yet: ${JSON.stringify(this.messages)}`)
+  }
+
+  /** @param {(message: any) => boolean} matches */
+  async #next(matches) {
     for (;;) {
       const index = this.messages.findIndex(matches)
       if (index >= 0) return this.messages.splice(index, 1)[0]

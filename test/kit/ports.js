@@ -42,7 +42,7 @@ async function reserve(port) {
 
 /** @returns {Promise<number>} a port that nobody listens on, and that this process has to itself */
 export async function freePort() {
-  for (;;) {
+  for (let tried = 0; tried < PORTS; tried++) {
     const port = FIRST_PORT + (next++ % PORTS)
     if (!(await reserve(port))) continue
     const server = await listen(port)
@@ -50,4 +50,5 @@ export async function freePort() {
     await new Promise(resolve => server.close(resolve))
     return port
   }
+  throw new Error(`no free port from ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1}`)
 }

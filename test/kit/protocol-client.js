@@ -1,5 +1,7 @@
 // What clients of the two-way protocol have in common, whatever carries their messages.
 
+import { within } from './wait.js'
+
 /**
  * Every message is kept in order; `next` takes them one by one.
  */
@@ -30,18 +32,21 @@ export class ProtocolClient {
    * @param {(message: any) => boolean} [matches] messages that do not match stay
    * @returns {Promise<any>} rejects when the connection closes first
    */
-  async next(matches = () => true) {
+  next(matches = () => true) {
+    return within(
+      this.#next(matches),
+      () => `a message; not taken yet: ${JSON.stringify(this.messages).slice(0, 1000)}`,
+    )
+  }
+
+  /** @param {(message: any) => boolean} matches */
+  async #next(matches) {
     for (;;) {
       const index = this.messages.findIndex(matches)
       if (index >= 0) return this.messages.splice(index, 1)[0]
       if (this.#left !== '') throw new Error(this.#left)
-      await this.more()
+      await new Promise(resolve => this.#waiting.push(() => resolve(undefined)))
     }
-  }
-
-  /** @returns {Promise<void>} when something has come, or nothing more will */
-  more() {
-    return new Promise(resolve => this.#waiting.push(() => resolve(undefined)))
   }
 
   #wake() {

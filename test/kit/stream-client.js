@@ -2,6 +2,7 @@
 
 import http from 'node:http'
 import { ProtocolClient } from './protocol-client.js'
+import { until } from './wait.js'
 
 /**
  * Posts on a connection of its own, so that any worker may get it.
@@ -122,7 +123,7 @@ export class StreamClient extends ProtocolClient {
 
   /** Waits until an event with an id has come. @returns {Promise<string>} */
   async id() {
-    while (this.ids.length === 0) await this.more()
+    await until(() => this.ids.length > 0)
     return /** @type {string} */ (this.ids.at(-1))
   }
 

@@ -2,10 +2,9 @@ import { execFile, execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { skipFile, withoutProgram } from './needs.js'
-import { pauses } from './pauses.js'
+import { eventually, pause, until } from './wait.js'
 
 const execute = promisify(execFile)
 // The caller's colour settings are for the output of the tests, not for the programs under test.
@@ -140,18 +139,16 @@ export class Tmux {
       if (typeof expected === 'function') return expected(screen)
       return typeof expected === 'string' ? screen.includes(expected) : expected.test(screen)
     }
-    const deadline = Date.now() + TIMEOUT_MS
-    for (const ms of pauses()) {
-      const screen = await this.screen()
-      if (shows(screen)) {
-        // The program may still be writing.
-        await wait(20)
-        if ((await this.screen()) === screen) return screen
-      }
-      if (Date.now() > deadline)
-        throw new Error(`the screen does not show ${expected} within ${TIMEOUT_MS} ms:\n${screen}`)
-      await wait(ms)
+    let screen = ''
+    const steady = async () => {
+      screen = await this.screen()
+      if (!shows(screen)) return false
+      // The program may still be writing.
+      await pause(20)
+      return (await this.screen()) === screen
     }
+    await until(steady, () => `${expected} on the screen:\n${screen}`, { timeout: TIMEOUT_MS })
+    return screen
   }
 
   /** @returns {Promise<string>} settings of the terminal, as `stty -a` prints them */
@@ -186,19 +183,4 @@ export async function assertRestored(t, { tmux, settings }, ended = 'what was be
   )
   t.equal(stty, settings, 'stty -a')
   return screen
-}
-
-/**
- * @template T
- * @param {() => T | Promise<T>} read
- * @param {(value: T) => boolean} good
- * @returns {Promise<T>} the first good value; after 60 s the last one
- */
-export async function eventually(read, good) {
-  const deadline = Date.now() + TIMEOUT_MS
-  for (const ms of pauses()) {
-    const value = await read()
-    if (good(value) || Date.now() > deadline) return value
-    await wait(ms)
-  }
 }

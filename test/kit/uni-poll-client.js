@@ -1,8 +1,7 @@
 // One-way polls, each on a connection of its own, so that any worker may get it.
 
 import http from 'node:http'
-import { setTimeout as pause } from 'node:timers/promises'
-import { pauses } from './pauses.js'
+import { until } from './wait.js'
 
 /**
  * @typedef {object} PollAnswer
@@ -68,9 +67,8 @@ export function query(params) {
  * @returns {Promise<void>} when so many clients are there
  */
 export async function clients(gateway, channel, count) {
-  for (const ms of pauses()) {
+  await until(async () => {
     const { channels } = (await gateway.api('channels', { pattern: channel })).result
-    if ((channels[channel]?.num_clients ?? 0) === count) return
-    await pause(ms)
-  }
+    return (channels[channel]?.num_clients ?? 0) === count
+  }, `${count} clients of ${channel}`)
 }

@@ -7,6 +7,7 @@ import t from 'tap'
 import { CSV_HEADER, csvRow } from '../../src/metrics/csv-columns.js'
 import { readCsv } from '../../src/metrics/csv-reader.js'
 import { CsvWriter } from '../../src/metrics/csv-writer.js'
+import { until } from '../kit/wait.js'
 import { mockSnapshots } from './mock.js'
 
 const snapshots = mockSnapshots({ seconds: 60 })
@@ -14,14 +15,6 @@ const times = snapshots.map(({ time }) => time)
 
 /** @param {string} file */
 const timesIn = async file => [...(await readCsv(file)).columns.time]
-
-/**
- * Waits until something is as it should be, looking again each turn.
- * @param {() => boolean} condition
- */
-async function until(condition) {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 5))
-}
 
 /** @param {string} file @param {import('../../src/metrics/schema.js').Snapshot} snapshot */
 function endsWith(file, snapshot) {

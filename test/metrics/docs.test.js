@@ -8,8 +8,8 @@ import t from 'tap'
 import WebSocket from 'ws'
 import { SCHEMA_VERSION } from '../../src/metrics/schema.js'
 import { bucketOf } from '../../src/metrics/tick-histogram.js'
+import { testdir } from '../kit/folders.js'
 import { startGateway } from '../kit/gateway.js'
-import { testdir } from '../kit/testdir.js'
 import { mockSnapshots } from './mock.js'
 
 const page = readFileSync(new URL('../../docs/stats.md', import.meta.url), 'utf8')

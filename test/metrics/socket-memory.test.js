@@ -1,7 +1,7 @@
 import { connect, createServer } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { parseQueues, SOCKET_BYTES, SocketMemory } from '../../src/metrics/socket-memory.js'
+import { until } from '../kit/wait.js'
 
 const linux = process.platform === 'linux' ? {} : { skip: 'this machine has no /proc' }
 const MB = 1024 * 1024
@@ -35,7 +35,7 @@ async function listening(t, count) {
       return socket.pause()
     }),
   )
-  while (accepted.length < count) await sleep(5)
+  await until(() => accepted.length >= count)
   t.teardown(() => {
     for (const socket of [...accepted, ...clients]) socket.destroy()
     server.close()
@@ -45,14 +45,12 @@ async function listening(t, count) {
 
 /**
  * @param {SocketMemory} memory
- * @param {(bytes: number) => boolean} until
+ * @param {(bytes: number) => boolean} matches
  */
-async function reads(memory, until) {
-  for (;;) {
-    const bytes = memory.read()
-    if (bytes !== null && until(bytes)) return bytes
-    await sleep(5)
-  }
+async function reads(memory, matches) {
+  let bytes = null
+  await until(() => (bytes = memory.read()) !== null && matches(bytes))
+  return bytes
 }
 
 t.test(

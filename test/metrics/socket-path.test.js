@@ -1,6 +1,5 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import {
@@ -10,6 +9,7 @@ import {
   socketFolder,
   socketPath,
 } from '../../src/metrics/socket-path.js'
+import { tempDir } from '../kit/folders.js'
 
 const uid = process.getuid?.()
 
@@ -78,8 +78,7 @@ t.test('a path that no socket can have is said to be too long', async t => {
 
 t.test('gateways are found that answer, wherever a user keeps sockets', async t => {
   // A path that is too long would be cut off, and be that of another socket.
-  const root = mkdtempSync(join(tmpdir(), 'halley-test-'))
-  t.teardown(() => rmSync(root, { recursive: true }))
+  const root = tempDir(t)
   for (const name of ['run', 'tmp']) mkdirSync(join(root, name))
   const place = { runtimeDir: join(root, 'run'), temporary: join(root, 'tmp') }
   t.same(await listSockets(place), [], 'no gateway was ever there')

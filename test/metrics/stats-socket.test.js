@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { execPath } from 'node:process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { StatsSocket } from '../../src/metrics/stats-socket.js'
+import { tempDir } from '../kit/folders.js'
+import { until } from '../kit/wait.js'
 import { mockSnapshots } from './mock.js'
 import { monitorRig } from './monitor-rig.js'
 
@@ -15,8 +16,7 @@ const child = fileURLToPath(new URL('stats-socket-child.js', import.meta.url))
 
 /** @param {any} t @returns {string} a path that is short enough */
 function freePath(t) {
-  const folder = mkdtempSync(join(tmpdir(), 'halley-test-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
+  const folder = tempDir(t)
   return join(folder, 'own', '8000.sock')
 }
 
@@ -223,10 +223,10 @@ t.test('log lines go to those who ask for them, as long as they do', async t => 
   reader.socket.destroy()
   await reader.closed
   // That it has left shows when it is written to.
-  while (logs.size > 0) {
+  await until(() => {
     next()
-    await new Promise(resolve => setImmediate(resolve))
-  }
+    return logs.size === 0
+  })
   t.equal(other.messages.filter(({ type }) => type === 'log').length, 0)
 })
 
@@ -348,13 +348,12 @@ t.test('not everybody can watch at once', async t => {
   await refused.closed
   clients[0].socket.destroy()
   await clients[0].closed
-  for (;;) {
+  await until(() => {
     // That one has left shows when it is written to.
     next()
     const client = watch(t, path)
-    const greeted = await Promise.race([client.take(1, 'hello'), client.closed])
-    if (greeted) break
-  }
+    return Promise.race([client.take(1, 'hello'), client.closed])
+  })
 })
 
 t.test('a gateway that was killed leaves a file, and the next one takes its place', async t => {

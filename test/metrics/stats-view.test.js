@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { StatsRelay } from '../../src/metrics/stats-relay.js'
 import { StatsView } from '../../src/metrics/stats-view.js'
+import { turn, until } from '../kit/wait.js'
 import { monitorRig } from './monitor-rig.js'
 
 const child = fileURLToPath(new URL('stats-view-child.js', import.meta.url))
-const turn = () => new Promise(resolve => setImmediate(resolve))
 
 /**
  * A primary and workers. Their messages are copied as JSON and arrive a turn later, as over an IPC channel.
@@ -137,7 +137,7 @@ t.test('the primary sends to watching workers only, until their last watch ends'
   await watchers[1].take(3)
   t.equal(watchers[0].messages.length, 2)
   watchers[1].stop()
-  while (listeners() > 0) await turn()
+  await until(() => listeners() === 0)
   const { sent } = one.channel
   next()
   t.equal(one.channel.sent, sent)

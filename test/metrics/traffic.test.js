@@ -10,6 +10,7 @@ import { PollClient } from '../kit/poll-client.js'
 import { RawClient } from '../kit/raw-client.js'
 import { StreamClient } from '../kit/stream-client.js'
 import { poll, query } from '../kit/uni-poll-client.js'
+import { until } from '../kit/wait.js'
 import { StatsWatcher, socketPath } from './watcher.js'
 
 // They wait most of the time.
@@ -393,10 +394,11 @@ t.test(
     const data = 'x'.repeat(1_000_000)
     let { outbox } = (await stats.now()).totals
     t.same(outbox, { bytes: 0, largest: 0 })
-    while (outbox.bytes === 0) {
+    await until(async () => {
       for (let i = 0; i < 10; i++) await gateway.api('publish', { channel: 'news', data })
       outbox = (await stats.now()).totals.outbox
-    }
+      return outbox.bytes > 0
+    })
     t.equal(outbox.bytes, outbox.largest)
     client.socket.resume()
     t.ok(await stats.until(({ totals }) => totals.outbox.bytes === 0))

@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { within } from '../kit/wait.js'
 
 /** @typedef {import('../../src/metrics/schema.js').Snapshot} Snapshot */
 
@@ -47,7 +48,12 @@ export class StatsWatcher {
    * @param {(snapshot: Snapshot) => boolean} matches
    * @returns {Promise<Snapshot>} the first one that does, from the last one on
    */
-  async until(matches) {
+  until(matches) {
+    return within(this.#until(matches), () => `a snapshot where ${matches}`)
+  }
+
+  /** @param {(snapshot: Snapshot) => boolean} matches @returns {Promise<Snapshot>} */
+  async #until(matches) {
     for (;;) {
       if (this.#latest !== null && matches(this.#latest)) return this.#latest
       await new Promise(resolve => {

@@ -2,6 +2,7 @@ import t from 'tap'
 import { BatchStats, noBatchCounts } from '../../src/metrics/batch-stats.js'
 import { Traffic } from '../../src/metrics/traffic.js'
 import { WorkerSampler } from '../../src/metrics/worker-sample.js'
+import { until } from '../kit/wait.js'
 
 /** @param {any} t */
 function setUp(t, { clock = Date.now, backlogs = /** @type {any[]} */ ([]) } = {}) {
@@ -106,12 +107,12 @@ t.test('samples are sent at full seconds, and a loop that was held up sends as s
   const samples = []
   /** @type {(count: number) => Promise<void>} */
   const have = async count => {
-    while (samples.length < count) await new Promise(resolve => setTimeout(resolve, 5))
+    await until(() => samples.length >= count)
   }
-  let until = 0
+  let busyUntil = 0
   const block = () => {
-    until = Date.now() + 1500
-    while (Date.now() < until);
+    busyUntil = Date.now() + 1500
+    while (Date.now() < busyUntil);
   }
   sampler.start(sample => {
     // Right behind the second one: over the next full second, and half of the one behind it.
@@ -122,7 +123,7 @@ t.test('samples are sent at full seconds, and a loop that was held up sends as s
   t.ok(samples[1].time % 1000 < 200 || samples[1].loop.ticks.max > 100, `${samples[1].time % 1000} ms late`)
   await have(3)
   t.ok(
-    samples[2].time - until < 200 || samples[2].loop.ticks.max > 1600,
+    samples[2].time - busyUntil < 200 || samples[2].loop.ticks.max > 1600,
     `${samples[2].time - until} ms late`,
   )
   t.ok(samples[2].loop.ticks.max >= 1400, 'and tells of it')

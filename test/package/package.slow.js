@@ -1,14 +1,14 @@
 // What `npm pack` and `npm publish` make of the repository, and what programs of other kinds can do with it.
 
 import { once } from 'node:events'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { binaryOf } from '../../scripts/prune-binaries.js'
+import { tempDir, testdir } from '../kit/folders.js'
 import { freePort } from '../kit/ports.js'
-import { testdir } from '../kit/testdir.js'
 import { linkPackages, modules, packOnce, root, run, unpack } from './packed.js'
 import { testChat, testProgram } from './typescript.js'
 
@@ -176,8 +176,7 @@ async function nodeOf(t, major) {
 t.test('ES modules and CommonJS on Node.js 20, 22 and 24 start a gateway that serves clients', async t => {
   const { manifest } = await packOnce()
   // Outside of the repository: nothing is found there but what is installed.
-  const folder = await mkdtemp(join(tmpdir(), 'halley-package-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const folder = tempDir(t)
   await writeFile(join(folder, 'package.json'), '{ "private": true }')
   await writeFile(join(folder, 'program.mjs'), `${ESM}}\n`)
   await writeFile(join(folder, 'program.cjs'), `${COMMON}}\nmain()\n`)

@@ -4,9 +4,9 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { blocksOf } from '../docs/blocks.js'
 import { startExample } from '../examples/example.js'
+import { testdir } from '../kit/folders.js'
 import { freePort } from '../kit/ports.js'
 import { RawClient } from '../kit/raw-client.js'
-import { testdir } from '../kit/testdir.js'
 import { linkPackages, modules, packOnce, root, run, unpack } from './packed.js'
 
 const tsc = join(modules, 'typescript/bin/tsc')

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import t from 'tap'
 import { binaryOf, prune, superfluous } from '../../scripts/prune-binaries.js'
-import { testdir } from '../kit/testdir.js'
+import { testdir } from '../kit/folders.js'
 
 t.test('the binary of this Node.js stays, and every file that is no binary', async t => {
   const own = binaryOf(process)

@@ -5,7 +5,7 @@ import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { testdir } from '../kit/testdir.js'
+import { testdir } from '../kit/folders.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const IDENTITY = {

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { NodeInfo } from '../../../src/backends/api/info.js'
+import { until } from '../../kit/wait.js'
 import { startApi } from './support.js'
 
 t.test('info counts connections, users, channels and subscriptions of all workers', async t => {
@@ -15,9 +16,10 @@ t.test('info counts connections, users, channels and subscriptions of all worker
 
   // Metrics of all workers are there when their first window has passed; counters are told anew every few seconds.
   /** @type {any} */
-  let node
-  do node = (await api.call('info', {})).result.nodes[0]
-  while (node.metrics === undefined && (await new Promise(resolve => setTimeout(resolve, 100, true))))
+  const node = await until(async () => {
+    const [it] = (await api.call('info', {})).result.nodes
+    return it.metrics && it
+  })
   t.equal(node.metrics.interval, 1)
   t.match(node.metrics.items, { connects: Number, publications_delivered: Number })
 })

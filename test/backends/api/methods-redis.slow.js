@@ -1,7 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { tempDir } from '../../kit/folders.js'
 import { needsRedis, startRedis } from '../../kit/servers/redis.js'
 import { Watcher } from '../../kit/watcher.js'
 import { clientOf, embed, methodsSuite } from './methods-suite.js'
@@ -47,8 +46,7 @@ t.test('a call to a worker that is killed moves to another one, or fails and say
 
 t.test('while all workers are late, as on a busy machine, a call waits for one of them', async t => {
   // A socket's path must be short.
-  const folder = await mkdtemp(join(tmpdir(), 'halley-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const folder = tempDir(t)
   const socket = join(folder, 's')
   const gateway = await embed(t, { engine, worker: { liveness_timeout: '0s' }, stats: { socket } })
   const watcher = await Watcher.at(t, socket)

@@ -2,9 +2,9 @@
 
 import { join } from 'node:path'
 import t from 'tap'
+import { testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { testdir } from '../../kit/testdir.js'
 
 const BLOCKS = 'a hook blocks its worker'
 const HOOKS = `

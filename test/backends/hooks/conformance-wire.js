@@ -1,7 +1,7 @@
 // Rows of the conformance suite that are only of event proxies: what is on the wire, and their figures.
 
-import { until } from '../../kit/fleet.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 import { EVENTS, INTERNAL } from './rig.js'
 
 /**

@@ -2,9 +2,9 @@
 // (docs/proxies.md). Rows that an implementation leaves out are in its adapter, with the reasons.
 
 import { makeToken } from '../../clients/auth/jwt.js'
-import { until } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
 import { StreamClient } from '../../kit/stream-client.js'
+import { until } from '../../kit/wait.js'
 import { figureRows, wireRows } from './conformance-wire.js'
 import { configOf, holdOf, INTERNAL, rig, rowsOf, SECRET, soon } from './rig.js'
 

@@ -1,10 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { ServerCredentials, status } from '@grpc/grpc-js'
 import t from 'tap'
 import { createProxies } from '../../../src/backends/hooks/proxies.js'
@@ -14,14 +11,15 @@ import { bytesPayload, NO_PAYLOAD } from '../../../src/clients/protocol/payload.
 import { loadConfig } from '../../../src/config/load.js'
 import { HookStats } from '../../../src/metrics/hook-stats.js'
 import { makeAuthority } from '../../channels/broker/redis/certificates.js'
+import { tempDir, testdir } from '../../kit/folders.js'
+import { bin } from '../../kit/gateway.js'
 import { withoutProgram } from '../../kit/needs.js'
 import { freePort } from '../../kit/ports.js'
-import { testdir } from '../../kit/testdir.js'
+import { until } from '../../kit/wait.js'
 import { GrpcBackend } from './grpc-backend.js'
 import { framed, reply, startHttp2, startProxies } from './grpc-rig.js'
 import { event, fails } from './proxy-rig.js'
 
-const BIN = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
 const RPC = { proxy: { endpoint: '127.0.0.1:1' }, without_namespace: { proxy_enabled: true } }
 
 const backend = await GrpcBackend.start(t)
@@ -359,15 +357,14 @@ t.test('a target that is not there fails at once, and is found when it is back',
   t.equal(lines.length, 1, 'one line')
   t.match(stats.states(), { 'grpc rpc default': { down: 1 } })
   const late = await GrpcBackend.start(t, { address: `127.0.0.1:${port}` })
-  for (;;) {
+  await until(async () => {
     const kind = await rpc.call(event()).then(
       () => '',
       (/** @type {any} */ error) => error.kind,
     )
-    if (kind === '') break
-    t.match(kind, /^(?:unreachable|unavailable|breaker)$/)
-    await new Promise(setImmediate)
-  }
+    if (kind !== '') t.match(kind, /^(?:unreachable|unavailable|breaker)$/)
+    return kind === ''
+  })
   t.equal(late.requests.length, 1)
   t.match(lines.at(-1)?.[1], 'answers again')
   await fails(
@@ -379,8 +376,7 @@ t.test('a target that is not there fails at once, and is found when it is back',
 
 t.test('other targets', async t => {
   // The path of a socket has at most 107 bytes.
-  const folder = mkdtempSync(join(tmpdir(), 'halley-grpc-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = tempDir(t)
   const socket = join(folder, 'backend.sock')
   const local = await GrpcBackend.start(t, { address: `unix:${socket}` })
   for (const endpoint of [
@@ -440,7 +436,7 @@ t.test('without the package, one line names the command that installs it', async
         throw Object.assign(new Error(name), { code: 'MODULE_NOT_FOUND' })
       }`,
   })
-  const args = ['--require', join(folder, 'hide.cjs'), BIN, 'serve', '-c', join(folder, 'halley.json')]
+  const args = ['--require', join(folder, 'hide.cjs'), bin, 'serve', '-c', join(folder, 'halley.json')]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   const output = Promise.all([text(child.stdout), text(child.stderr)])
   const [code] = await once(child, 'close')

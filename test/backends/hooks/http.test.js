@@ -7,6 +7,7 @@ import { bytesPayload, NO_PAYLOAD, textPayload } from '../../../src/clients/prot
 import { loadConfig } from '../../../src/config/load.js'
 import { HookStats } from '../../../src/metrics/hook-stats.js'
 import { freePort } from '../../kit/ports.js'
+import { until } from '../../kit/wait.js'
 import { Backend, json, result } from './backend.js'
 import { event, fails } from './proxy-rig.js'
 
@@ -376,14 +377,14 @@ t.test(
     await fails(t, soon.rpc.call(event()), 'unavailable')
     // The backend is there, even if it fails.
     backend.answer = () => ({ status: 500 })
-    for (;;) {
+    await until(async () => {
       const kind = await soon.rpc.call(event()).then(
         () => '',
         (/** @type {any} */ error) => error.kind,
       )
-      if (kind === 'status') break
-      t.equal(kind, 'breaker')
-    }
+      if (kind !== 'status') t.equal(kind, 'breaker')
+      return kind === 'status'
+    })
     t.match(soon.stats.states(), { 'http rpc default': { down: 0 } })
     t.match(soon.lines.at(-1)?.[1], 'answers again')
   },

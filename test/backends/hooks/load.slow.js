@@ -4,13 +4,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { startGateway } from '../../kit/gateway.js'
+import { bin, startGateway } from '../../kit/gateway.js'
 import { freePort } from '../../kit/ports.js'
 import { RawClient } from '../../kit/raw-client.js'
-
-const bin = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
 
 /** @param {string} folder @param {string} module @returns {Promise<{code: number, text: string}>} */
 async function start(folder, module) {

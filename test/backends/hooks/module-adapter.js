@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { testdir } from '../../kit/testdir.js'
+import { testdir } from '../../kit/folders.js'
 import { httpAdapter } from './http-adapter.js'
 
 /** @import { Backend } from './backend.js' */

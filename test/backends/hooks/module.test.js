@@ -5,6 +5,7 @@ import t from 'tap'
 import { makeToken } from '../../clients/auth/jwt.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 
 const SECRET = 'secret of the tests'
 const hooks = fileURLToPath(new URL('hooks.js', import.meta.url))
@@ -282,10 +283,10 @@ t.test('ends', async t => {
 t.test('refresh prolongs a connection that the client does not know to expire', async t => {
   const expiring = async (/** @type {string} */ as) => {
     // That time may be over before the worker hears of it: then once more.
-    for (;;) {
+    return until(async () => {
       const { client, reply } = await open(t, { as, answer: { expireAt: soon() } })
-      if (reply.connect) return Object.assign(client, { connect: reply.connect })
-    }
+      return reply.connect && Object.assign(client, { connect: reply.connect })
+    })
   }
   const staying = await expiring('staying')
   const going = await expiring('going')
@@ -297,9 +298,10 @@ t.test('refresh prolongs a connection that the client does not know to expire', 
 t.test('subRefresh prolongs a subscription that the client does not know to expire', async t => {
   const client = await enter(t, 'ann')
   for (const channel of ['kept', 'lost']) {
-    let reply
-    do reply = await client.subscribe(channel, { data: { grant: { expireAt: soon() } } })
-    while (reply.error)
+    const reply = await until(async () => {
+      const answer = await client.subscribe(channel, { data: { grant: { expireAt: soon() } } })
+      return !answer.error && answer
+    })
     t.notOk(reply.subscribe.expires)
   }
   t.match(await client.push('unsubscribe'), { channel: 'lost', unsubscribe: { code: 2501 } })

@@ -2,11 +2,11 @@
 
 import { join } from 'node:path'
 import t from 'tap'
-import { until } from '../../channels/broker/redis/waiting.js'
 import { makeToken } from '../../clients/auth/jwt.js'
+import { testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { testdir } from '../../kit/testdir.js'
+import { until } from '../../kit/wait.js'
 import { readLog } from './book.js'
 
 const SECRET = 'secret of the tests'

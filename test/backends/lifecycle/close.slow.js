@@ -5,7 +5,7 @@ import { pino } from 'pino'
 import t from 'tap'
 import { LifecycleLog } from '../../../src/backends/lifecycle/index.js'
 import { loadConfig } from '../../../src/config/load.js'
-import { until } from '../../channels/broker/redis/waiting.js'
+import { until } from '../../kit/wait.js'
 import { Endpoint } from './endpoint.js'
 
 t.test('a backend that does not answer holds the end up for seconds only', async t => {

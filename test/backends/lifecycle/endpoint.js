@@ -2,6 +2,7 @@
 
 import { createHmac } from 'node:crypto'
 import { createServer } from 'node:http'
+import { until } from '../../kit/wait.js'
 
 /**
  * @typedef {{id: string, time: string, signature: string, body: string, events: any[]}} Batch
@@ -14,9 +15,6 @@ export class Endpoint {
   batches = []
   /** @type {Answer} */
   answer = () => 204
-  /** @type {(() => void)[]} */
-  #waiting = []
-
   /** @param {import('node:http').Server} server */
   constructor(server) {
     this.server = server
@@ -57,12 +55,11 @@ export class Endpoint {
     const status = this.answer(batch)
     if (status !== null) response.writeHead(status).end()
     this.batches.push(batch)
-    for (const wake of this.#waiting.splice(0)) wake()
   }
 
   /** @param {() => boolean} condition @returns {Promise<void>} when it holds; it may hold after each batch */
   async until(condition) {
-    while (!condition()) await new Promise(resolve => this.#waiting.push(() => resolve(undefined)))
+    await until(condition)
   }
 }
 

@@ -2,10 +2,10 @@
 
 import { join } from 'node:path'
 import t from 'tap'
-import { pause } from '../../channels/broker/redis/waiting.js'
+import { testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { testdir } from '../../kit/testdir.js'
+import { pause, until } from '../../kit/wait.js'
 import { byClient, faultsOf, readLog } from './book.js'
 import { Endpoint } from './endpoint.js'
 
@@ -49,7 +49,7 @@ t.test('every connect gets its disconnect, also when a worker is killed', async 
   const pid = gateway.lines.find(({ msg, worker }) => msg === 'worker listens' && worker === victim).pid
   process.kill(pid, 'SIGKILL')
   await clients[0].closed
-  while (!byClient(readLog(path), 'disconnected').has(ids()[0])) await pause(20)
+  await until(() => byClient(readLog(path), 'disconnected').has(ids()[0]))
 
   await gateway.stop()
 

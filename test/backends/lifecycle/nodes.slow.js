@@ -3,7 +3,8 @@
 import t from 'tap'
 import { startNode } from '../../channels/broker/redis/nodes.js'
 import { withoutProgram } from '../../kit/needs.js'
-import { startRedis, until } from '../../kit/servers/redis.js'
+import { startRedis } from '../../kit/servers/redis.js'
+import { until } from '../../kit/wait.js'
 import { byClient, faultsOf } from './book.js'
 import { Churn, config } from './churn.js'
 

@@ -8,7 +8,8 @@ import { Takeover } from '../../../src/backends/lifecycle/takeover.js'
 import { openLifecycleStore } from '../../../src/channels/broker/index.js'
 import { loadConfig } from '../../../src/config/load.js'
 import { withoutProgram } from '../../kit/needs.js'
-import { startRedis, until } from '../../kit/servers/redis.js'
+import { startRedis } from '../../kit/servers/redis.js'
+import { until } from '../../kit/wait.js'
 import { Endpoint } from './endpoint.js'
 
 const skip = withoutProgram('redis-server')

@@ -8,7 +8,7 @@ import t from 'tap'
 import { FileDestination } from '../../../src/backends/lifecycle/file.js'
 import { Sink } from '../../../src/backends/lifecycle/sink.js'
 import { WebhookDestination } from '../../../src/backends/lifecycle/webhook.js'
-import { testdir } from '../../kit/testdir.js'
+import { testdir } from '../../kit/folders.js'
 import { Endpoint, signatureOf } from './endpoint.js'
 
 /** @typedef {import('../../../src/backends/lifecycle/sink.js').Destination} Destination */

@@ -2,10 +2,10 @@
 
 import { join } from 'node:path'
 import t from 'tap'
-import { until } from '../../channels/broker/redis/waiting.js'
 import { drivers } from '../../kit/drivers.js'
+import { testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
-import { testdir } from '../../kit/testdir.js'
+import { until } from '../../kit/wait.js'
 import { byClient, faultsOf, readLog } from './book.js'
 import { Churn, config } from './churn.js'
 import { Endpoint } from './endpoint.js'

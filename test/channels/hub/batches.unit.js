@@ -6,6 +6,7 @@ import { batchOptions } from '../../../src/channels/hub/window.js'
 import { Filter } from '../../../src/clients/protocol/filter.js'
 import { noBatchCounts } from '../../../src/metrics/batch-stats.js'
 import { add } from '../../../src/metrics/merge.js'
+import { until } from '../../kit/wait.js'
 import { answer, PLAIN, POSITIONED, startHub } from './rig.js'
 
 const EPOCH = 'abcd'
@@ -366,7 +367,7 @@ t.test('many windows that are due together are flushed in slices, all of them', 
   for (let n = 0; n < 500; n++) rig.publish(`c${n}`, '{}')
   t.equal(rig.hub.batches.held, 500)
   rig.pass(50)
-  while (rig.hub.batches.held > 0) await new Promise(setImmediate)
+  await until(() => rig.hub.batches.held === 0)
   t.equal(session.got.length, 500)
 })
 

@@ -3,6 +3,7 @@
 import { Centrifuge } from 'centrifuge'
 import { Centrifuge as ProtobufCentrifuge } from 'centrifuge/build/protobuf'
 import WebSocket from 'ws'
+import { until } from '../../kit/wait.js'
 import { chance } from './chance.js'
 import { TestDocument } from './document.js'
 
@@ -53,7 +54,6 @@ class Reader {
   /** Whether what comes was recovered; the SDK hands that over together with the event `subscribed`. */
   #recovering = false
   #record
-  #wake = () => {}
 
   /**
    * @param {string} url
@@ -113,17 +113,14 @@ class Reader {
     if (!this.#recovering) this.#gap = 'nothing'
     this.last = n
     this.got++
-    this.#wake()
   }
 
   /** @param {number} n waits for it, or for a fault */
   async until(n) {
-    while (this.last < n && this.faults.length === 0) {
-      await new Promise(resolve => {
-        this.#wake = () => resolve(undefined)
-        this.client.once('disconnected', this.#wake)
-      })
-    }
+    await until(
+      () => this.last >= n || this.faults.length > 0,
+      () => `publication ${n}, is at ${this.last}`,
+    )
   }
 }
 

@@ -6,6 +6,7 @@ import t from 'tap'
 import WebSocket from 'ws'
 import { defaultDriver, skipDriver } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
+import { until } from '../../kit/wait.js'
 import { chance } from './chance.js'
 import { config, testEdits } from './sdk.js'
 
@@ -70,16 +71,13 @@ for (const [name, Client] of [
       t.teardown(() => client.disconnect())
       const subscription = client.newSubscription(channel, { delta: 'fossil' })
       const got = []
-      let wake = () => {}
       subscription.on('publication', ({ offset, data }) => {
         t.equal(name === 'JSON' ? data.n : JSON.parse(Buffer.from(data).toString()).n, offset)
         got.push(offset)
-        wake()
       })
       let ended = false
       client.on('disconnected', () => {
         ended = true
-        wake()
       })
       const id = new Promise(resolve => client.on('connected', ({ client }) => resolve(client)))
       subscription.subscribe()
@@ -90,11 +88,7 @@ for (const [name, Client] of [
       for (const n of [1, 2]) await publish(n)
       await gateway.api('subscribe', { user: '', client: await id, channel: channel })
       for (const n of [3, 4, 5]) await publish(n)
-      while (got.at(-1) !== 5 && !ended) {
-        await new Promise(resolve => {
-          wake = () => resolve(undefined)
-        })
-      }
+      await until(() => got.at(-1) === 5 || ended)
       t.strictSame(got, [1, 2, 3, 4, 5])
       const { numFullPayloads, numDeltaPayloads } = subscription.deltaStats()
       t.strictSame([numFullPayloads, numDeltaPayloads], [2, 3])

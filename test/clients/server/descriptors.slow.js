@@ -2,21 +2,20 @@
 
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import net from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { skipDriver } from '../../kit/drivers.js'
-import { until } from '../../kit/fleet.js'
+import { tempDir } from '../../kit/folders.js'
+import { bin } from '../../kit/gateway.js'
 import { freePort } from '../../kit/ports.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 import { Watcher } from '../../kit/watcher.js'
 import { open } from '../session/support.js'
 
-const bin = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
 const LIMIT = 300
 const CLIENTS = 50
 const STRANGERS = 720
@@ -25,8 +24,7 @@ const STRANGERS = 720
 async function start(t, driver, workers) {
   const port = await freePort()
   // The path of a socket must be short.
-  const folder = mkdtempSync(join(tmpdir(), 'halley-test-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = tempDir(t)
   const file = join(folder, 'config.json')
   const socket = join(folder, 'stats.sock')
   writeFileSync(

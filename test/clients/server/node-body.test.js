@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import http from 'node:http'
 import t from 'tap'
 import { Bodies, Body, NodeExchange } from '../../../src/clients/server/node-exchange.js'
+import { until } from '../../kit/wait.js'
 import { RawClient } from './conformance/rig.js'
 
 const BLOCK = 16_384
@@ -42,7 +43,7 @@ t.test('bodies of all requests are bounded: one too many is answered with 503', 
   const head = 'POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 70000\r\n\r\n'
   const first = await RawClient.connect(t, port)
   first.write(head + 'x'.repeat(60_000))
-  while (bodies.bytes < 60_000) await new Promise(resolve => setImmediate(resolve))
+  await until(() => bodies.bytes >= 60_000)
   const second = await RawClient.connect(t, port)
   second.write(head + 'x'.repeat(60_000))
   t.match(await second.until('\r\n\r\n'), /^HTTP\/1.1 503 .*Retry-After: \d/s)
@@ -52,8 +53,8 @@ t.test('bodies of all requests are bounded: one too many is answered with 503', 
   t.equal(bodies.bytes, 0)
   const third = await RawClient.connect(t, port)
   third.write(head + 'x'.repeat(60_000))
-  while (bodies.bytes < 60_000) await new Promise(resolve => setImmediate(resolve))
+  await until(() => bodies.bytes >= 60_000)
   third.socket.destroy()
-  while (bodies.bytes > 0) await new Promise(resolve => setImmediate(resolve))
+  await until(() => bodies.bytes === 0)
   for (const { socket } of [first, second]) socket.destroy()
 })

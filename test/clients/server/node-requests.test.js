@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import http from 'node:http'
 import t from 'tap'
 import { NodeRequests } from '../../../src/clients/server/node-requests.js'
+import { until } from '../../kit/wait.js'
 import { RawClient, serve, upgradeRequest } from './conformance/rig.js'
 import { get } from './conformance/streams-rig.js'
 
@@ -75,7 +76,7 @@ t.test('a client that does not read has one of its answers in memory', async t =
   t.ok(handled > 0 && handled < 20, `${handled} of 1000 answers`)
   t.equal(server.unanswered, 1000 - handled + 1, 'the others wait')
   client.socket.destroy()
-  while (server.unanswered > 0) await new Promise(resolve => setImmediate(resolve))
+  await until(() => server.unanswered === 0)
   t.ok(handled < 20, 'and are dropped when the client leaves')
 })
 
@@ -107,7 +108,7 @@ t.test('a connection whose requests are too many for all that may wait is closed
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   const first = await RawClient.connect(t, port)
   first.write(get('/').repeat(61))
-  while (host.unanswered < 60) await new Promise(resolve => setImmediate(resolve))
+  await until(() => host.unanswered >= 60)
   const second = await RawClient.connect(t, port)
   second.write(get('/').repeat(61))
   await once(second.socket, 'end')

@@ -1,16 +1,15 @@
 // The limits of a gateway hold under TLS, too: connections, descriptors, and what a slow reader has not read.
 
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readdirSync } from 'node:fs'
 import tls from 'node:tls'
 import t from 'tap'
 import { skipDriver } from '../../kit/drivers.js'
-import { until } from '../../kit/fleet.js'
+import { tempDir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { withoutProgram } from '../../kit/needs.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 import { refusedUpgrade } from '../../processes/primary/overload-rig.js'
 import { open } from '../session/support.js'
 import { Certificates, request, skip } from './tls-rig.js'
@@ -32,8 +31,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
     `limits under TLS on ${driver}`,
     { skip: skip || withoutProgram('prlimit', 'util-linux') || skipDriver(driver) },
     async t => {
-      const folder = mkdtempSync(join(tmpdir(), 'halley-tls-test-'))
-      t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+      const folder = tempDir(t)
       const { ca, certFile, keyFile } = new Certificates(folder)
       const gateway = await startGateway(t, {
         workers: 1,

@@ -1,19 +1,17 @@
 // TLS on the gateway's own ports: every transport, what is refused, and certificates renewed under load.
 
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import net from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { spawnHalley } from '../../kit/cli.js'
 import { skipDriver } from '../../kit/drivers.js'
-import { until } from '../../kit/fleet.js'
-import { freePort, startGateway } from '../../kit/gateway.js'
+import { tempDir } from '../../kit/folders.js'
+import { startGateway } from '../../kit/gateway.js'
+import { freePort } from '../../kit/ports.js'
+import { until } from '../../kit/wait.js'
 import { Certificates, handshake, request, sdk, skip } from './tls-rig.js'
 
-const bin = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
 const CLIENTS = 6
 /** Publications of each client to wait for, before and after the renewal. */
 const SOME = 5
@@ -25,12 +23,10 @@ const HALF_HELLO = Buffer.from('160301020001000001fc0303', 'hex')
 const PLAIN = 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
 /** @param {string[]} args @param {Record<string, string>} [env] @returns {Promise<{code: number, out: string}>} */
-const halley = (args, env = {}) =>
-  new Promise(resolve =>
-    execFile(process.execPath, [bin, ...args], { env: { ...process.env, ...env } }, (error, stdout, stderr) =>
-      resolve({ code: Number(error?.code ?? 0), out: stdout + stderr }),
-    ),
-  )
+async function halley(args, env = {}) {
+  const { code, out, err } = await spawnHalley(args, { env })
+  return { code, out: out + err }
+}
 
 /** @param {number} port @param {string | Buffer} bytes @returns {Promise<string>} all that comes until the end */
 async function exchange(port, bytes) {
@@ -93,8 +89,7 @@ t.jobs = 2
 
 for (const driver of /** @type {const} */ (['uws', 'node'])) {
   t.test(`a gateway with TLS on ${driver}`, { skip: skip || skipDriver(driver) }, async t => {
-    const folder = mkdtempSync(join(tmpdir(), 'halley-tls-test-'))
-    t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+    const folder = tempDir(t)
     const certificates = new Certificates(folder)
     const { ca } = certificates
     const own = driver === 'uws'

@@ -2,12 +2,12 @@
 
 import { readFileSync } from 'node:fs'
 import net from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { skipDriver } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
 import { memory } from '../../kit/memory.js'
 import { unless } from '../../kit/needs.js'
+import { until } from '../../kit/wait.js'
 import { upgradeRequest } from './conformance/rig.js'
 
 /** Of the first attack; enough others to see what is kept. */
@@ -111,9 +111,9 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
           const before = memory(pid)
           for (let i = 0; i < clients; i += 50)
             await Promise.all(times(50, () => attack(t, gateway.port, pieces)))
-          while (unreadBytes(gateway.port) > 0) await sleep(20)
+          await until(() => unreadBytes(gateway.port) === 0)
           // It says 503 while a worker is too busy for its samples.
-          while ((await fetch(`${gateway.url}/health`)).status !== 200) await sleep(100)
+          await until(async () => (await fetch(`${gateway.url}/health`)).status === 200)
           const growth = Math.round(memory(pid) - before)
           t.ok(growth < most, `the worker has grown by ${growth} MB`)
         })

@@ -4,6 +4,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { UwsWebSockets } from '../../../src/clients/server/uws-websockets.js'
+import { until } from '../../kit/wait.js'
 
 const MAX_BUFFERED = 1000
 
@@ -95,11 +96,11 @@ t.test('a publish during a sweep starts the next one', async t => {
   const { server, overflowed, open } = setUp()
   const sockets = Array.from({ length: 2000 }, open)
   server.publish('x', Buffer.alloc(MAX_BUFFERED), false)
-  while (sockets[1999].visits === 0) await nextTurn()
+  await until(() => sockets[1999].visits > 0)
   t.equal(sockets[0].visits, 0, 'the sweep has not ended')
   sockets[1999].unread = MAX_BUFFERED + 1
   server.publish('x', Buffer.alloc(MAX_BUFFERED), false)
-  while (overflowed.length === 0) await nextTurn()
+  await until(() => overflowed.length > 0)
   t.equal(overflowed[0], sockets[1999])
 })
 
@@ -140,7 +141,7 @@ t.test(
     sockets[50].unread = MAX_BUFFERED + 1
     receive(sockets[50])
     server.sweep()
-    while (overflowed.length === 0) await nextTurn()
+    await until(() => overflowed.length > 0)
     t.same(overflowed, [sockets[50]])
   },
 )
@@ -154,6 +155,6 @@ t.test('after corked replies to more than 1024 connections a sweep visits all', 
   }
   sockets[1090].unread = MAX_BUFFERED + 1
   server.sweep()
-  while (overflowed.length === 0) await nextTurn()
+  await until(() => overflowed.length > 0)
   t.same(overflowed, [sockets[1090]])
 })

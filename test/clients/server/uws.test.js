@@ -1,8 +1,9 @@
 import t from 'tap'
 import { skipDriver } from '../../kit/drivers.js'
 import { skipFile } from '../../kit/needs.js'
+import { turn } from '../../kit/wait.js'
 import { RawClient, serve } from './conformance/rig.js'
-import { get, kernelBuffers, turn } from './conformance/streams-rig.js'
+import { get, kernelBuffers } from './conformance/streams-rig.js'
 import { conformance } from './conformance.js'
 
 skipFile(t, skipDriver('uws'))

@@ -6,6 +6,7 @@ import { disconnects, errors, unsubscribes } from '../../../src/base/errors.js'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 import { at, error, forged, open, token, tokenClient } from './support.js'
 
 /** @typedef {import('../../kit/gateway.js').TestGateway} TestGateway */
@@ -82,7 +83,7 @@ const closed = {
     const client = await someone(t, gateway)
     const subscribe = () => gateway.api('subscribe', { user: client.user, channel: 'a', expire_at: at(3) })
     // On a busy machine that time may be over before a worker hears of it.
-    while ((await subscribe()).error);
+    await until(async () => !(await subscribe()).error)
     return client
   },
   async 3008(t, gateway) {
@@ -92,8 +93,10 @@ const closed = {
     tcp.pause()
     const { client: id } = client.connect
     const commands = Array(40).fill({ publish: { channel: 'much', data: 'x'.repeat(50_000) } })
-    do await gateway.api('batch', { commands })
-    while (id in (await gateway.api('presence', { channel: 'much' })).result.presence)
+    await until(async () => {
+      await gateway.api('batch', { commands })
+      return !(id in (await gateway.api('presence', { channel: 'much' })).result.presence)
+    })
     tcp.resume()
     return client
   },

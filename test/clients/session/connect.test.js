@@ -1,9 +1,9 @@
 // The life of a connection up to its connect reply (client protocol).
 
 import t from 'tap'
-import { until } from '../../channels/broker/redis/waiting.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 import {
   anonymous,
   at,

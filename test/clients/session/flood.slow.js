@@ -3,6 +3,7 @@
 import t from 'tap'
 import { skipDriver } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
+import { until } from '../../kit/wait.js'
 import { anonymous, history, open, roundTrip, stranger } from './support.js'
 
 const config = {
@@ -77,10 +78,10 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
       }
       await undisturbed(Promise.all(Array.from({ length: 8 }, storm)))
       // Closes have reached the gateway when the last trace is gone; until then the API says who is there.
-      for (;;) {
+      await until(async () => {
         const { channels } = (await gateway.api('channels', { pattern: 'storm*' })).result
-        if (Object.keys(channels).length === 0) break
-      }
+        return Object.keys(channels).length === 0
+      })
       t.strictSame((await gateway.api('presence', { channel: 'storm 1' })).result.presence, {})
       await roundTrip(watcher)
     })

@@ -5,6 +5,7 @@ import { TimerWheel } from '../../../src/base/timers.js'
 import { CallFailed } from '../../../src/clients/hooks/contract.js'
 import { DisconnectedEvent, HookEvent } from '../../../src/clients/hooks/events.js'
 import { HookCalls } from '../../../src/clients/session/hook-calls.js'
+import { turn } from '../../kit/wait.js'
 
 /** As of calls.js. */
 const MAX_NOTICES = 256
@@ -25,7 +26,6 @@ function setUp(limits = { max_calls: 1000, max_call_bytes: 1024 * 1024 }) {
 const handlerOf = call => ({ name: 'test hook', timeout: 0, call })
 
 /** Settled promises have told their listeners. */
-const turn = () => new Promise(resolve => setImmediate(resolve))
 
 t.test(
   'notices that wait for a slow handler are all told, also if it answers some of them at once',

@@ -8,6 +8,7 @@ import { Trait } from '../../../src/clients/session/state.js'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 import { anonymous, open } from './support.js'
 
 const COUNT = 200
@@ -18,12 +19,11 @@ const config = {
 }
 
 /** @param {any} gateway @param {(stats: any) => boolean} matches */
-async function presence(gateway, matches) {
-  for (;;) {
+const presence = (gateway, matches) =>
+  until(async () => {
     const { result } = await gateway.api('presence_stats', { channel: 'room' })
-    if (matches(result)) return result
-  }
-}
+    return matches(result) && result
+  })
 
 t.jobs = 2
 

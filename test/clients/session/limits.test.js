@@ -5,6 +5,7 @@ import t from 'tap'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 import { anonymous, error, history, open, roundTrip } from './support.js'
 
 const config = {
@@ -142,14 +143,14 @@ for (const driver of drivers) {
       const { client } = slow.connect
       let sent = 0
       // The kernel takes some megabytes before anything is left unread at the gateway.
-      for (;;) {
+      await until(async () => {
         const commands = Array.from({ length: 40 }, () => ({
           publish: { channel: 'much', data: `${sent++}-${data}` },
         }))
         await gateway.api('batch', { commands })
         const { presence } = (await gateway.api('presence', { channel: 'much' })).result
-        if (!(client in presence)) break
-      }
+        return !(client in presence)
+      })
       tcp(slow).resume()
       t.strictSame(await slow.closed, { code: 3008, reason: 'slow' })
       const got = slow.messages.map(({ push }) => Number.parseInt(push.pub.data, 10))
@@ -167,13 +168,13 @@ for (const driver of drivers) {
       const { client } = slow.connect
       tcp(slow).pause()
       const command = { id: 50, publish: { channel: 'echo', data: 'x'.repeat(60_000) } }
-      for (;;) {
+      await until(async () => {
         for (let i = 0; i < 10; i++) slow.send(command)
         if (tcp(slow).writableLength > 0)
           await Promise.race([once(slow.socket, 'close'), once(tcp(slow), 'drain')])
         const { presence } = (await gateway.api('presence', { channel: 'echo' })).result
-        if (!(client in presence)) break
-      }
+        return !(client in presence)
+      })
       tcp(slow).resume()
       const { code } = await slow.closed
       t.ok([3008, 3013].includes(code), `closed with ${code}`)

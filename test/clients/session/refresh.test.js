@@ -3,6 +3,7 @@
 
 import t from 'tap'
 import { startGateway } from '../../kit/gateway.js'
+import { until } from '../../kit/wait.js'
 import { at, error, forged, open, roundTrip, token, tokenClient, user } from './support.js'
 
 const INVALID_TOKEN = { code: 3500, reason: 'invalid token' }
@@ -109,7 +110,7 @@ t.test('refresh and sub_refresh', async t => {
     t.match(await shown(client, '$refreshed'), { conn_info: { i: 3 } })
     t.strictSame((await gateway.api('presence', { channel: 'refreshed' })).result.presence, {})
     await gateway.api('refresh', { user: 'u1', client: id, info: { i: 4 } })
-    while ((await shown(client, '$refreshed')).conn_info.i !== 4) await roundTrip(client)
+    await until(async () => (await shown(client, '$refreshed')).conn_info.i === 4)
   })
 
   t.test('presence shows the channel info of a refreshed subscription token', async t => {

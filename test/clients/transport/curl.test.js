@@ -6,6 +6,7 @@ import t from 'tap'
 import { transports } from '../../guarantees/receivers.js'
 import { startGateway } from '../../kit/gateway.js'
 import { withoutProgram } from '../../kit/needs.js'
+import { until } from '../../kit/wait.js'
 import { history, open } from '../session/support.js'
 
 const README = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
@@ -24,7 +25,6 @@ function commands() {
 /** A shell command that is running, with what it has said so far. */
 class Running {
   text = ''
-  #wake = () => {}
 
   /**
    * @param {any} t ends with this test
@@ -34,13 +34,11 @@ class Running {
     const child = spawn('sh', ['-c', `exec ${command}`], { stdio: ['ignore', 'pipe', 'ignore'] })
     child.stdout.on('data', chunk => {
       this.text += chunk
-      this.#wake()
     })
     this.ended = new Promise(resolve =>
       // At 'exit' the last of what it said may still be on its way.
       child.on('close', code => {
         this.over = true
-        this.#wake()
         resolve(code)
       }),
     )
@@ -51,12 +49,11 @@ class Running {
 
   /** @param {RegExp} pattern @returns {Promise<void>} when it has said so */
   async says(pattern) {
-    while (!pattern.test(this.text)) {
-      if (this.over) throw new Error(`ended without ${pattern}: ${this.text}`)
-      await new Promise(resolve => {
-        this.#wake = () => resolve(undefined)
-      })
-    }
+    await until(
+      () => this.over || pattern.test(this.text),
+      () => `${pattern} in ${this.text}`,
+    )
+    if (!pattern.test(this.text)) throw new Error(`ended without ${pattern}: ${this.text}`)
   }
 }
 

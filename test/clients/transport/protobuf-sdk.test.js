@@ -6,6 +6,7 @@ import t from 'tap'
 import WebSocket from 'ws'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
+import { until } from '../../kit/wait.js'
 import { at, forged, history, open, token, tokenClient } from '../session/support.js'
 
 const config = {
@@ -53,16 +54,12 @@ for (const driver of drivers) {
     function listen(subscription) {
       /** @type {any[]} */
       const got = []
-      let wake = () => {}
-      subscription.on('publication', (/** @type {any} */ publication) => {
-        got.push(publication)
-        wake()
-      })
+      subscription.on('publication', (/** @type {any} */ publication) => got.push(publication))
       return {
         got,
         /** @param {number} count */
         async atLeast(count) {
-          while (got.length < count) await new Promise(resolve => (wake = () => resolve(undefined)))
+          await until(() => got.length >= count)
           return got
         },
       }
@@ -209,7 +206,7 @@ for (const driver of drivers) {
       subscription.subscribe()
       client.connect()
       await subscription.ready()
-      while (tokens < 1 || subscriptionTokens < 2) await new Promise(resolve => setTimeout(resolve, 20))
+      await until(() => tokens >= 1 && subscriptionTokens >= 2)
       await client.publish('room', bytes(1))
       t.strictSame(trouble, [])
     })

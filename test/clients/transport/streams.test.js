@@ -6,6 +6,7 @@ import WebSocket from 'ws'
 import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
 import { post, StreamClient } from '../../kit/stream-client.js'
+import { until } from '../../kit/wait.js'
 import { history, open } from '../session/support.js'
 
 const OPEN = { ...open, ...history, force_recovery: true }
@@ -52,10 +53,7 @@ for (const driver of drivers) {
         t.same((await client.call('unsubscribe', { channel })).unsubscribe, {})
         await client.close()
         // The gateway notices that the client has left.
-        for (;;) {
-          const { result } = await gateway.api('presence_stats', { channel })
-          if (result.num_clients === 0) break
-        }
+        await until(async () => (await gateway.api('presence_stats', { channel })).result.num_clients === 0)
       })
 
       t.test(`${transport}: a disconnect is the last message`, async t => {
@@ -114,10 +112,11 @@ for (const driver of drivers) {
           const publish = () => gateway.api('publish', { channel: kept, data: ++last })
           // What nobody keeps fills the buffers on the way, between what history has.
           const flood = { publish: { channel: 'plain:flood', data: 'x'.repeat(50_000) } }
-          while ((await present()) > 1) {
+          await until(async () => {
             await publish()
             await gateway.api('batch', { commands: Array(10).fill(flood) })
-          }
+            return (await present()) <= 1
+          })
           await publish()
           slow.response.resume()
           /** @type {number[]} */
@@ -299,7 +298,7 @@ for (const driver of drivers) {
       for (let n = 10; n < 20; n++) await gateway.api('publish', { channel: 'sdk', data: { n } })
       await again
       await subscription.ready()
-      while (got.length < 20) await new Promise(resolve => subscription.once('publication', resolve))
+      await until(() => got.length >= 20)
       t.same(
         got,
         Array.from({ length: 20 }, (_, n) => n),

@@ -3,6 +3,7 @@ import t from 'tap'
 import { Cursors, deriveCursorKey } from '../../../src/clients/transport/uni-poll/cursor.js'
 import { startGateway } from '../../kit/gateway.js'
 import { poll, query } from '../../kit/uni-poll-client.js'
+import { until } from '../../kit/wait.js'
 import { history, open } from '../session/support.js'
 
 const key = randomBytes(32)
@@ -175,8 +176,10 @@ t.test('in a gateway', async t => {
   t.test('history that has expired', async t => {
     const cursor = await start('brief:x')
     await publish(gateway, 'brief:x', 1, 2)
-    while ((await gateway.api('history', { channel: 'brief:x', limit: 10 })).result.publications.length > 0)
-      await new Promise(resolve => setTimeout(resolve, 50))
+    await until(
+      async () =>
+        (await gateway.api('history', { channel: 'brief:x', limit: 10 })).result.publications.length === 0,
+    )
     const lost = await poll(gateway, { channel: 'brief:x', cursor })
     t.same([lost.data, lost.body.lost], [[], ['brief:x']])
   })

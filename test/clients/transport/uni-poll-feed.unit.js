@@ -11,6 +11,7 @@ import { StartOffset } from '../../../src/clients/transport/uni-poll/poll.js'
 import { Polls } from '../../../src/clients/transport/uni-poll/polls.js'
 import { loadConfig } from '../../../src/config/load.js'
 import { Traffic } from '../../../src/metrics/traffic.js'
+import { until } from '../../kit/wait.js'
 
 const EPOCH = 'AbCdEfGh'
 const LONG = 60_000
@@ -283,7 +284,7 @@ t.test('whoever leaves, at whatever moment, leaves nothing behind', async t => {
   answer({ ...subscribe, channel: 'c' }, { error: errors.internal })
   await turn()
   pass(4000)
-  while (hub.channels.has('a')) await turn()
+  await until(() => !hub.channels.has('a'))
   t.same([...hub.channels.keys()], ['b'], 'one is still being asked for')
   answer({ ...subscribe, channel: 'b' }, { top: 8 })
   t.same([...hub.channels.keys()], [])
@@ -310,7 +311,7 @@ t.test('a channel counts as many clients as polls wait, and one for a while afte
   t.equal(count(), 1, 'it came back before that')
   back.leave()
   pass(4000)
-  while (count()) await turn()
+  await until(() => !count())
 })
 
 t.test('a publication for a thousand polls is encoded once, and they share one answer', async t => {
@@ -342,7 +343,7 @@ t.test('who cannot be told everything at once is told from history', async t => 
   publish('a', 6)
   await new Promise(setImmediate)
   for (let offset = 7; offset < 400; offset++) publish('a', offset)
-  while (calls.length === 0) await turn()
+  await until(() => calls.length > 0)
   answer({ op: 'history', filter: { sinceOffset: 5 } }, { top: 399, found: publications(6, 15) })
   t.same(
     await waiting[128].payloads(),
@@ -362,7 +363,7 @@ t.test('a channel that gets or loses its history is another one from then on', a
   const unlike = (await without.answered()).body.cursor
   t.not((await withHistory.answered()).body.cursor, unlike)
   pass(4000)
-  while (hub.channels.size > 0) await turn()
+  await until(() => hub.channels.size === 0)
 })
 
 t.test('when the worker ends, everybody is answered, and nobody waits any more', async t => {

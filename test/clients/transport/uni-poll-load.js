@@ -3,6 +3,7 @@
 import { randomness } from '../../guarantees/account.js'
 import { startGateway } from '../../kit/gateway.js'
 import { clients, poll } from '../../kit/uni-poll-client.js'
+import { pause, until, within } from '../../kit/wait.js'
 import { history, open } from '../session/support.js'
 
 const config = (/** @type {string} */ driver) => ({
@@ -15,8 +16,6 @@ const config = (/** @type {string} */ driver) => ({
     namespaces: [{ name: 'live', ...open }],
   },
 })
-
-const pause = (/** @type {number} */ ms) => new Promise(resolve => setTimeout(resolve, ms))
 
 /**
  * Comes back again and again, with pauses of its own, to whichever worker, and keeps what it got.
@@ -65,7 +64,12 @@ class Poller {
   }
 
   /** @param {(got: Record<string, number[]>) => boolean} enough */
-  async until(enough) {
+  until(enough) {
+    return within(this.#until(enough), () => `${enough}; got ${JSON.stringify(this.got)}`)
+  }
+
+  /** @param {(got: Record<string, number[]>) => boolean} enough */
+  async #until(enough) {
     while (!enough(this.got) && this.faults.length === 0) {
       await this.once(this.#random(4) === 0 ? this.#random(100) / 1000 : 2)
       if (this.#random(3) === 0) await pause(this.#random(60))
@@ -96,7 +100,7 @@ export async function testLoad(t, driver, { pollers: count, publications: total,
         // A publish that dies with its worker has no answer, or waits for one for ever; with its key it is safe to
         // say it again.
         const publish = () => Promise.race([gateway.api('publish', request).catch(() => null), pause(3000)])
-        while (!(await publish())) await pause(5)
+        await until(() => publish())
         if (n === total / 2 && channel === 'exact-a') process.kill(victim, 'SIGKILL')
       }
     })
@@ -135,11 +139,10 @@ export async function testLoad(t, driver, { pollers: count, publications: total,
     leaving.abort()
     t.same(new Set(await Promise.all(polls)), new Set(['left']))
     for (const name of channel) await clients(gateway, name, 0)
-    for (;;) {
+    await until(async () => {
       const { num_subs, num_channels } = (await gateway.api('info')).result.nodes[0]
-      if (num_subs + num_channels === 0) break
-      await pause(100)
-    }
+      return num_subs + num_channels === 0
+    })
   })
 
   t.test('a gateway that shuts down answers those who wait, with their cursors', async t => {

@@ -1,13 +1,13 @@
 // The WebSocket endpoint (client protocol).
 
 import { once } from 'node:events'
-import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import WebSocket from 'ws'
 import { drivers } from '../../kit/drivers.js'
 import { fetch } from '../../kit/fetch.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 import { anonymous } from '../session/support.js'
 
 const anonymousAllowed = { allow_anonymous_connect_without_token: true }
@@ -158,7 +158,7 @@ for (const driver of drivers) {
           }
         }
         let refusal = ''
-        while (refusal === '') refusal = await attempt()
+        await until(async () => (refusal = await attempt()) !== '')
         t.match(refusal, /503/)
         t.ok(open.length >= limit, `${open.length} got in`)
         while (open.length >= limit) {
@@ -166,7 +166,7 @@ for (const driver of drivers) {
           socket.close()
           await once(socket, 'close')
         }
-        while (refusal !== '') refusal = await attempt()
+        await until(async () => (refusal = await attempt()) === '')
         t.equal(open.length, limit)
       },
     )
@@ -182,7 +182,7 @@ for (const driver of drivers) {
       t.ok(admitted >= 1, `with ${rate} a second somebody gets in`)
       t.ok(admitted <= burst + Math.ceil(passed * rate), `${admitted} at ${rate} a second`)
       // Time itself is the subject, and nothing tells when the next place is free.
-      while ((await status(gateway.ws)) !== 101) await setTimeout(50)
+      await until(async () => (await status(gateway.ws)) === 101)
     })
   })
 }

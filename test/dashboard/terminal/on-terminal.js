@@ -5,7 +5,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { assertRestored, eventually, Tmux } from '../../kit/tmux.js'
+import { assertRestored, Tmux } from '../../kit/tmux.js'
+import { within } from '../../kit/wait.js'
 
 const PROGRAM = fileURLToPath(new URL('program.js', import.meta.url))
 
@@ -38,8 +39,8 @@ export async function start(t, options = {}, place = {}) {
      */
     hear: async what => {
       for (;;) {
-        const { value, done } = await lines.next()
-        if (done) throw new Error(`the program has ended before it told ${what}`)
+        const { value, done } = await within(lines.next(), `the program to report ${what}`)
+        if (done) throw new Error(`the program has ended before it reported ${what}`)
         const message = JSON.parse(value)
         if (what in message) return message
       }

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import t from 'tap'
 import { stateFile } from '../../../fleet/controller/folder.js'
 import { local } from '../../../fleet/providers/local.js'
-import { freePort } from '../../kit/gateway.js'
+import { freePort } from '../../kit/ports.js'
 import { fleetFolder, openFleet, until } from './fleet-rig.js'
 
 t.test('a controller dials listening drones, also those that an earlier controller launched', async t => {

@@ -14,7 +14,7 @@ import { machineFacts, machineUsage, ProcessUsage } from '../../../fleet/drone/m
 import { dialLink } from '../../../fleet/link/tls.js'
 import { saveProgram } from '../../../fleet/program.js'
 import { Distributions } from '../../../fleet/statistics/distribution.js'
-import { testdir } from '../../kit/testdir.js'
+import { testdir } from '../../kit/folders.js'
 import { until } from './fleet-rig.js'
 
 /** As a real drone says them, so that the shapes cannot be stricter than what comes. */
@@ -281,7 +281,7 @@ t.test('a program goes to the drone that dialled, once for each line, and to nob
   // It is no drone's line: nothing that comes over it counts.
   line.send({ type: 'event', level: 'error', text: 'not heard' })
   drone.send({ type: 'event', level: 'info', text: 'heard' })
-  while (!events.join('\n').includes('heard')) await once(fleet, 'event')
+  await until(() => events.join('\n').includes('heard'))
   t.notMatch(events.join('\n'), /not heard/)
   await line.close()
   t.equal(await second, 'closed', 'one program for each connection')

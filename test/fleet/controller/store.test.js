@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { FleetCsv, statisticsLine } from '../../../fleet/controller/csv.js'
@@ -9,11 +8,11 @@ import { zeroTally } from '../../../fleet/controller/snapshot.js'
 import { defaultSettings } from '../../../fleet/settings.js'
 import { zeroCounters } from '../../../fleet/statistics/counters.js'
 import { Distribution } from '../../../fleet/statistics/distribution.js'
+import { tempDir } from '../../kit/folders.js'
 
 /** @param {any} t */
 async function folder(t) {
-  const dir = await mkdtemp(join(tmpdir(), 'halley-fleet-'))
-  t.teardown(() => rm(dir, { recursive: true, force: true }))
+  const dir = tempDir(t)
   return dir
 }
 

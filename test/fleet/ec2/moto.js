@@ -7,7 +7,7 @@ import { createServer, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { freePort } from '../../kit/gateway.js'
+import { freePort } from '../../kit/ports.js'
 import { pythonPrograms } from '../../kit/python-packages.js'
 
 /** The version that the tests were written against; .ci/run installs the same one. */

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import * as sdk from '@aws-sdk/client-ec2'
@@ -10,6 +9,7 @@ import t from 'tap'
 import { packProgram, readProgram, saveProgram } from '../../../fleet/program.js'
 import { LaunchError, ProviderError } from '../../../fleet/providers/contract.js'
 import { ec2 } from '../../../fleet/providers/ec2/index.js'
+import { tempDir } from '../../kit/folders.js'
 import { unless } from '../../kit/needs.js'
 import { Moto, NEWEST, NEWEST_ARM } from './moto.js'
 import { alone, configs, REGIONS, Truth } from './truth.js'
@@ -32,8 +32,7 @@ const moto = await Moto.start().catch(error => {
 })
 t.teardown(() => moto.stop())
 t.afterEach(() => moto.faults.clear())
-const dir = await mkdtemp(join(tmpdir(), 'halley-ec2-'))
-t.teardown(() => rm(dir, { recursive: true, force: true }))
+const dir = tempDir(t)
 
 const flags = {
   region: ['us-east-1,eu-west-1', 'ap-southeast-2'],

@@ -4,14 +4,14 @@
 import { execFile, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { copyFile, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { Links } from '../../../fleet/controller/links.js'
 import { packProgram } from '../../../fleet/program.js'
+import { tempDir } from '../../kit/folders.js'
 import { withoutProgram } from '../../kit/needs.js'
 import { cloudConfigOf, commandOf, fileOf, writeFiles } from './machine.js'
 
@@ -21,8 +21,7 @@ const SECRET = 'c0ffee'.repeat(10).padEnd(64, '0')
 const ARCH = { x64: 'x64', arm64: 'arm64' }[process.arch]
 const VERSION = 'v22.99.0'
 
-const folder = await mkdtemp(join(tmpdir(), 'halley-boot-'))
-t.teardown(() => rm(folder, { recursive: true, force: true }))
+const folder = tempDir(t)
 
 /**
  * What EC2 and the distribution of Node.js serve: a token first, the launch index, and an archive that is damaged at

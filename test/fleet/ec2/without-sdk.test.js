@@ -1,15 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { tempDir } from '../../kit/folders.js'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 
 t.test('where the AWS SDK is not installed, one line names the command that installs it', async t => {
-  const folder = mkdtempSync(join(tmpdir(), 'halley-sdk-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = tempDir(t)
   for (const part of ['bin', 'src', 'dashboard', 'fleet', 'package.json'])
     cpSync(join(ROOT, part), join(folder, part), { recursive: true })
   mkdirSync(join(folder, 'node_modules'))

@@ -5,6 +5,7 @@ import { createServer } from 'node:http'
 import t from 'tap'
 import { startGateway } from '../../kit/gateway.js'
 import { TcpProxy } from '../../kit/tcp-proxy.js'
+import { until } from '../../kit/wait.js'
 import { start } from './support.js'
 
 /**
@@ -96,8 +97,7 @@ t.test('more than fits goes in several POSTs', async t => {
   await heard.until(() => heard.messages.length === 1)
   const texts = Array.from({ length: 500 }, (_, n) => `{"id":${n},"p":"${'x'.repeat(200)}"}`)
   for (const text of texts) connection.send(text)
-  while (bodies.join('\n').length < texts.join('\n').length)
-    await new Promise(resolve => setTimeout(resolve, 5))
+  await until(() => bodies.join('\n').length >= texts.join('\n').length)
   t.equal(bodies.join('\n'), texts.join('\n'))
   t.ok(bodies.every(text => JSON.stringify(text).length < 65_000))
   connection.reset()

@@ -1,6 +1,7 @@
 // A page in Chromium that a test can ask and drive: the DevTools protocol over a pair of pipes, messages ended by a
 // zero byte.
 
+import { until } from '../wait.js'
 import { openPage } from './browser.js'
 
 const FROM_BROWSER = 4
@@ -21,7 +22,6 @@ export class RemotePage {
   #text = ''
   /** Documents that have loaded. @type {Set<string>} */
   #loads = new Set()
-  #loaded = () => {}
 
   /** @param {import('node:child_process').ChildProcess} browser */
   constructor(browser) {
@@ -75,7 +75,6 @@ export class RemotePage {
     }
     if (method === 'Page.lifecycleEvent' && params.name === 'load') {
       this.#loads.add(params.loaderId)
-      this.#loaded()
     }
     const call = this.#calls.get(id)
     if (!call) return
@@ -106,10 +105,7 @@ export class RemotePage {
    */
   async go(url) {
     const { loaderId } = await this.#call('Page.navigate', { url })
-    while (!this.#loads.has(loaderId))
-      await new Promise(resolve => {
-        this.#loaded = () => resolve(undefined)
-      })
+    await until(() => this.#loads.has(loaderId), `${url} to load`)
   }
 
   /** @param {number} width pixels of the window */

@@ -1,6 +1,8 @@
 // A Redis Cluster for tests.
 
-import { fields, freePort, serverArgs, spawnRedis, until } from './redis.js'
+import { freePort } from '../ports.js'
+import { until } from '../wait.js'
+import { fields, serverArgs, spawnRedis } from './redis.js'
 
 /** @typedef {import('./redis.js').RedisServer} RedisServer */
 

@@ -11,8 +11,6 @@ import { Redis } from 'ioredis'
 import { skipFile, withoutProgram } from '../needs.js'
 import { freePort } from '../ports.js'
 
-export { pause, until } from '../../channels/broker/redis/waiting.js'
-export { freePort } from '../ports.js'
 export { startCluster } from './cluster.js'
 export { startSentinels } from './sentinels.js'
 

@@ -2,7 +2,8 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { serverArgs, spawnRedis, until } from './redis.js'
+import { until } from '../wait.js'
+import { serverArgs, spawnRedis } from './redis.js'
 
 /** @typedef {import('./redis.js').RedisServer} RedisServer */
 

@@ -1,34 +1,21 @@
-import { execFile, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import t from 'tap'
-import { main } from '../../../bin/main.js'
 import { diagnose, PLACES, readFacts, recipes, table } from '../../../src/metrics/doctor/index.js'
+import { halley, spawnHalley } from '../../kit/cli.js'
 import { unless } from '../../kit/needs.js'
 import { container, ec2, folders, garbled, old } from './machines.js'
 
 /** Older ones cannot say what they would do. */
 const DRY = spawnSync('sysctl', ['--help'], { encoding: 'utf8' }).stdout?.includes('--dry-run') ?? false
 
-const BIN = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
-
 /**
  * @param {string[]} args behind `doctor`
  * @returns {Promise<{code: number | undefined, out: string, err: string}>}
  */
-async function doctor(...args) {
-  let [out, err] = ['', '']
-  const io = {
-    env: {},
-    cwd: '/',
-    stdout: (/** @type {string} */ text) => void (out += text),
-    stderr: (/** @type {string} */ text) => void (err += text),
-  }
-  const code = await main(['doctor', ...args], io)
-  return { code, out, err }
-}
+const doctor = (...args) => halley(['doctor', ...args], { cwd: '/' })
 
 /** @param {import('./machines.js').Tree} tree */
 const machine = (t, tree) => t.testdir(folders(tree, target => t.fixture('symlink', target)))
@@ -244,11 +231,7 @@ t.test(
   'checks this machine and prints only settings that it has',
   { skip: unless(process.platform === 'linux', 'the settings are those of Linux') },
   async t => {
-    const { code, out } = await new Promise(resolve => {
-      execFile(process.execPath, [BIN, 'doctor', '-n', '100'], (error, out) =>
-        resolve({ code: typeof error?.code === 'number' ? error.code : 0, out }),
-      )
-    })
+    const { code, out } = await spawnHalley(['doctor', '-n', '100'])
     t.equal(code, 0)
     t.match(out, /^100 connections \(server\) can be reached/m)
     t.notMatch(out, '\x1b', 'no colours into a pipe')

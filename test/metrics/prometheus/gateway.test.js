@@ -3,9 +3,10 @@
 import t from 'tap'
 import { makeToken } from '../../clients/auth/jwt.js'
 import { drivers } from '../../kit/drivers.js'
-import { crowd, open, until } from '../../kit/fleet.js'
+import { crowd, open } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 import { value } from './exposition.js'
 import { scrape, settled } from './scrape.js'
 

@@ -1,7 +1,7 @@
 // Scrapes of real gateways.
 
 import http from 'node:http'
-import { until } from '../../kit/fleet.js'
+import { until } from '../../kit/wait.js'
 import { parse } from './exposition.js'
 
 /** @typedef {Map<string, import('./exposition.js').Family>} Scrape */
@@ -35,8 +35,5 @@ export function scrape({ port }) {
 export const settled = (gateway, holds) =>
   until(async () => {
     const got = await scrape(gateway)
-    if (holds(got)) return got
-    // To ask is dear: the whole text is made and parsed each time.
-    await new Promise(resolve => setTimeout(resolve, 50))
-    return null
+    return holds(got) && got
   })

@@ -2,7 +2,8 @@
 
 import t from 'tap'
 import { anonymous, history, open, tokenClient, user } from '../../clients/session/support.js'
-import { freePort, startGateway } from '../../kit/gateway.js'
+import { startGateway } from '../../kit/gateway.js'
+import { freePort } from '../../kit/ports.js'
 import { post as httpPost } from '../../kit/stream-client.js'
 import { lines } from './rig.js'
 

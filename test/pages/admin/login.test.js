@@ -5,6 +5,7 @@ import { AdminTokens, TOKEN_TTL } from '../../../src/pages/admin/tokens.js'
 import { drivers } from '../../kit/drivers.js'
 import { fetch } from '../../kit/fetch.js'
 import { unless } from '../../kit/needs.js'
+import { until } from '../../kit/wait.js'
 import { PASSWORD, startAdmin } from './rig.js'
 
 /** The first byte of a character of three, without the others. */
@@ -109,7 +110,7 @@ t.test(
         }),
     })
     const asleep = async () => {
-      while (sleepers.length === 0) await new Promise(setImmediate)
+      await until(() => sleepers.length > 0)
       return /** @type {() => void} */ (sleepers.shift())
     }
     for (let n = 0; n < 10; n++) t.equal((await admin.login('guess', n % 3)).status, 401)

@@ -6,7 +6,7 @@ import { Calls } from '../../../src/clients/transport/calls.js'
 import { mountAdmin } from '../../../src/pages/admin/index.js'
 import { defaultDriver } from '../../kit/drivers.js'
 import { fetch } from '../../kit/fetch.js'
-import { freePort } from '../../kit/gateway.js'
+import { freePort } from '../../kit/ports.js'
 import { mockSnapshots } from '../../metrics/mock.js'
 
 const NODE = { uid: 'node-1', name: 'node 1', version: '0.0.0', startedAt: 0 }

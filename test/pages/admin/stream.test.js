@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import t from 'tap'
 import { TOKEN_TTL } from '../../../src/pages/admin/tokens.js'
 import { drivers } from '../../kit/drivers.js'
+import { until } from '../../kit/wait.js'
 import { mockSnapshots } from '../../metrics/mock.js'
 import { lines, startAdmin } from './rig.js'
 
@@ -13,11 +14,6 @@ import { lines, startAdmin } from './rig.js'
  */
 const open = (admin, token, init) =>
   fetch(`${admin.url}/api/stream`, { ...init, headers: { Authorization: `Bearer ${token}` } })
-
-/** @param {() => boolean} reached looked at whenever the event loop has gone round */
-async function until(reached) {
-  while (!reached()) await new Promise(setImmediate)
-}
 
 for (const driver of drivers) {
   t.test(`${driver}: the stream begins with what there was, and goes on as it happens`, async t => {

@@ -1,18 +1,14 @@
-import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { main } from '../../../bin/main.js'
 import { CSV_HEADER } from '../../../src/metrics/csv-columns.js'
 import { parseCsv } from '../../../src/metrics/csv-reader.js'
 import { bundleModules, inlineJson } from '../../../src/pages/report/inline.js'
 import { renderPage } from '../../../src/pages/report/page.js'
 import { makeRun } from '../../../src/pages/report/run.js'
+import { halley, spawnHalley } from '../../kit/cli.js'
 import { csvText } from './rows.js'
-
-const BIN = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
 
 /**
  * `halley report` in this process.
@@ -21,21 +17,10 @@ const BIN = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
  * @returns {Promise<{code: number, out: string, err: string}>}
  */
 async function report(args, cwd) {
-  const said = { out: '', err: '' }
   const before = process.cwd()
   process.chdir(cwd)
   try {
-    const code = await main(['report', ...args], {
-      env: {},
-      cwd,
-      stdout: text => {
-        said.out += text
-      },
-      stderr: text => {
-        said.err += text
-      },
-    })
-    return { code: code ?? 0, ...said }
+    return await halley(['report', ...args], { cwd })
   } finally {
     process.chdir(before)
   }
@@ -47,12 +32,7 @@ async function report(args, cwd) {
  * @param {string} cwd
  * @returns {Promise<{code: number, out: string, err: string}>}
  */
-const spawned = (args, cwd) =>
-  new Promise(resolve => {
-    execFile(process.execPath, [BIN, 'report', ...args], { cwd }, (error, out, err) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
-    })
-  })
+const spawned = (args, cwd) => spawnHalley(['report', ...args], { cwd })
 
 /**
  * @template {{err: string}} T

@@ -2,10 +2,11 @@
 
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
-import { config, crowd, healthy, until } from '../../kit/fleet.js'
+import { config, crowd, healthy } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
 import { withoutProgram } from '../../kit/needs.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 
 /** Fewer than a gateway has open already. */
 const NONE_FREE = 8

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { embed } from '../../backends/api/methods-suite.js'
+import { testdir } from '../../kit/folders.js'
 import { freePort } from '../../kit/ports.js'
-import { testdir } from '../../kit/testdir.js'
 import { event } from './gateway-events.js'
 
 const library = new URL('../../../src/index.js', import.meta.url).href

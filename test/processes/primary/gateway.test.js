@@ -3,6 +3,7 @@
 import t from 'tap'
 import { createGateway } from '../../../src/index.js'
 import { connect, embed } from '../../backends/api/methods-suite.js'
+import { until } from '../../kit/wait.js'
 import { event } from './gateway-events.js'
 
 const worker = { workers: 1 }
@@ -32,7 +33,10 @@ t.test('two gateways in one process, apart from each other, leave no listeners b
   two.on('connected', onConnected)
   const clients = []
   // The worker learns of the listener a moment later.
-  while (first === null) clients.push(await connect(two, 'ben'))
+  await until(async () => {
+    clients.push(await connect(two, 'ben'))
+    return first
+  })
   t.match(first, { user: 'ben', transport: 'websocket' })
   t.ok(clients.some(({ connect }) => connect.client === first.client))
   const gone = event(two, 'disconnected', ({ client }) => client === first.client)

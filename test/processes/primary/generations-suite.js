@@ -5,10 +5,11 @@ import http from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ApiLine, config, crowd, healthy, until } from '../../kit/fleet.js'
+import { ApiLine, config, crowd, healthy } from '../../kit/fleet.js'
+import { testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { testdir } from '../../kit/testdir.js'
+import { until } from '../../kit/wait.js'
 
 /** @param {number} pid @returns {boolean} whether it runs its own program: before that, its parent waits for it */
 function isWorker(pid) {

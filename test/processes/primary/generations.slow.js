@@ -1,6 +1,7 @@
 import t from 'tap'
 import { skipDriver } from '../../kit/drivers.js'
-import { config, healthy, until } from '../../kit/fleet.js'
+import { config, healthy } from '../../kit/fleet.js'
+import { until } from '../../kit/wait.js'
 import { children, generationsSuite, startHoldable } from './generations-suite.js'
 
 for (const driver of ['uws', 'node'])

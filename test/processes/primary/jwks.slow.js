@@ -5,9 +5,10 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import t from 'tap'
 import { makeToken } from '../../clients/auth/jwt.js'
-import { config, until } from '../../kit/fleet.js'
+import { config } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 
 /** Connections that find every worker, in all probability. */
 const MANY = 12

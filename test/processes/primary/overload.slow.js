@@ -12,6 +12,7 @@ import { healthy } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
 import { PollClient } from '../../kit/poll-client.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 import { OVERLOADED, RECOVERED, refusedUpgrade } from './overload-rig.js'
 
 const config = {
@@ -57,11 +58,6 @@ function standStill(t, pid) {
 async function overloadedMetric(gateway) {
   const text = await (await fetch(`${gateway.url}/metrics`)).text()
   return Number(/^halley_worker_overloaded\{worker="0"\} (\d)/m.exec(text)?.[1])
-}
-
-/** @param {() => Promise<boolean>} holds */
-async function until(holds) {
-  while (!(await holds())) await sleep(50)
 }
 
 t.jobs = 2

@@ -1,8 +1,9 @@
 // Reloads while workers die. A worker may end at any point of a reload, also between its two steps.
 
 import t from 'tap'
-import { config, until } from '../../kit/fleet.js'
+import { config } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
+import { until } from '../../kit/wait.js'
 
 /** About one in twenty of them did not end. */
 const RELOADS = 24

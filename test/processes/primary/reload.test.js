@@ -1,23 +1,19 @@
 // Reloads of the configuration: SIGHUP, `halley reload`.
 
-import { execFile } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import http from 'node:http'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import t from 'tap'
 import WebSocket from 'ws'
 import { makeToken } from '../../clients/auth/jwt.js'
+import { spawnHalley } from '../../kit/cli.js'
 import { fetch } from '../../kit/fetch.js'
-import { config, healthy, kept, open, until } from '../../kit/fleet.js'
+import { config, healthy, kept, open } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
-
-const bin = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
-const run = promisify(execFile)
+import { until } from '../../kit/wait.js'
 
 /** Requests and connects that find every worker, in all probability. */
 const MANY = 12
@@ -175,9 +171,9 @@ t.test('rotated keys and origins are in force when the line is logged, the old o
     client: { ...whole.client, allowed_origins: ['https://new.example'] },
     node: { name: 'another' },
   })
-  const done = await run(process.execPath, [bin, 'reload', `${gateway.port}`])
+  const done = await spawnHalley(['reload', `${gateway.port}`])
   t.equal(
-    done.stdout,
+    done.out,
     'configuration reloaded: in force: log.level, http_api.key, client.allowed_origins; ' +
       'after a new start: node.name\n',
   )
@@ -189,9 +185,9 @@ t.test('rotated keys and origins are in force when the line is logged, the old o
   t.equal(warnings.length, 1, 'what takes a new start is named in one warning')
 
   await write('{')
-  const failed = await run(process.execPath, [bin, 'reload', `${gateway.port}`]).catch(error => error)
+  const failed = await spawnHalley(['reload', `${gateway.port}`])
   t.equal(failed.code, 1)
-  t.match(failed.stderr, /^halley reload: configuration not reloaded: .*config\.json: not valid JSON.*\n$/)
+  t.match(failed.err, /^halley reload: configuration not reloaded: .*config\.json: not valid JSON.*\n$/)
 })
 
 t.test('faults, many reloads, new workers, shutdown', async t => {
@@ -207,9 +203,9 @@ t.test('faults, many reloads, new workers, shutdown', async t => {
       http_api: { key: 'new' },
       client: { ...whole.client, token: { rsa_public_key: pem } },
     })
-    const check = await run(process.execPath, [bin, 'config', 'check', '-c', file]).catch(error => error)
+    const check = await spawnHalley(['config', 'check', '-c', file])
     t.equal(check.code, 1)
-    t.match(check.stderr, /client\.token\.rsa_public_key: is a private key/)
+    t.match(check.err, /client\.token\.rsa_public_key: is a private key/)
     const line = await reload()
     t.match(line, {
       msg: 'configuration not reloaded',
@@ -228,7 +224,7 @@ t.test('faults, many reloads, new workers, shutdown', async t => {
       if (n === 2) process.kill(gateway.workerPids[1], 'SIGKILL')
     }
     // Its answer comes after all reloads that were requested before.
-    await run(process.execPath, [bin, 'reload', `${gateway.port}`])
+    await spawnHalley(['reload', `${gateway.port}`])
     // A connection of the killed worker ends without an answer.
     const status = () => api(gateway.port, 'key 5').catch(() => 0)
     await until(async () => (await many(status)).every(status => status === 200))

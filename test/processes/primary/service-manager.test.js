@@ -2,16 +2,17 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t from 'tap'
 import { ServiceManager } from '../../../src/processes/primary/service-manager.js'
 import { config } from '../../kit/fleet.js'
+import { tempDir, testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { withoutProgram } from '../../kit/needs.js'
-import { testdir } from '../../kit/testdir.js'
+import { until } from '../../kit/wait.js'
 
 /** Prints each datagram as a line of JSON. */
 const RECEIVER = `
@@ -28,8 +29,6 @@ while True:
 class Receiver {
   /** @type {string[]} */
   messages = []
-  /** @type {(() => void) | null} */
-  #wake = null
 
   /** @param {any} t @param {string} name path, or `@` and the name of an abstract socket */
   static async start(t, name) {
@@ -44,22 +43,16 @@ class Receiver {
       // systemd-notify asks with each message whether it was read.
       if (message === 'BARRIER=1') return
       receiver.messages.push(message)
-      receiver.#wake?.()
     })
     return receiver
   }
 
   /** @returns {Promise<string>} the next message; watchdog messages are left out unless they are `wanted` */
-  async next(wanted = /^(?!WATCHDOG)/) {
-    for (;;) {
-      while (this.messages.length > 0) {
-        const message = /** @type {string} */ (this.messages.shift())
-        if (wanted.test(message)) return message
-      }
-      await new Promise(resolve => {
-        this.#wake = () => resolve(undefined)
-      })
-    }
+  next(wanted = /^(?!WATCHDOG)/) {
+    return until(() => {
+      const at = this.messages.findIndex(message => wanted.test(message))
+      return this.messages.splice(0, at < 0 ? Infinity : at + 1)[at]
+    }, `a message like ${wanted}`)
   }
 }
 
@@ -74,8 +67,7 @@ const abstract = (/** @type {string} */ name) => `@halley-test-${process.pid}-${
 t.jobs = 3
 
 t.test('a start, a reload, a reload that fails, and the end', { skip, buffered: true }, async t => {
-  const folder = await mkdtemp(join(tmpdir(), 'halley-notify-'))
-  t.teardown(() => rm(folder, { recursive: true }))
+  const folder = tempDir(t)
   const path = join(folder, 's')
   const receiver = await Receiver.start(t, path)
   const env = { NOTIFY_SOCKET: path, WATCHDOG_USEC: '200000', WATCHDOG_PID: '' }
@@ -127,7 +119,7 @@ t.test('no watchdog messages while the gateway is not healthy', { skip, buffered
   service.ready()
   t.equal(await receiver.next(/./), 'READY=1')
   t.equal(await receiver.next(/./), 'WATCHDOG=1')
-  while (asked < 8) await new Promise(resolve => setTimeout(resolve, 10))
+  await until(() => asked >= 8)
   service.stopping()
   t.equal(await receiver.next(/./), 'STOPPING=1', 'no more watchdog messages while it is not healthy')
   t.equal(await receiver.next(/./), 'WATCHDOG=1', 'workers end: the watchdog waits for it')
@@ -167,11 +159,7 @@ t.test('a shell that was killed is replaced', { skip, buffered: true }, async t 
   t.equal(await receiver.next(/./), 'READY=1')
   const shell = /** @type {number} */ (await shellOf(name))
   process.kill(shell, 'SIGKILL')
-  let next = null
-  while (next === null || next === shell) {
-    await new Promise(resolve => setTimeout(resolve, 10))
-    next = await shellOf(name)
-  }
+  await until(async () => ![null, shell].includes(await shellOf(name)), 'another shell')
   // Only the new one can say this, and what follows it.
   service.stopping()
   t.equal(await receiver.next(/^STOPPING/), 'STOPPING=1')
@@ -204,7 +192,7 @@ t.test('a socket that nobody reads is one line', { skip, buffered: true }, async
   })
   t.teardown(() => service.close())
   service.ready()
-  while (asked < 10 || faults.length === 0) await new Promise(resolve => setTimeout(resolve, 10))
+  await until(() => asked >= 10 && faults.length > 0)
   t.match(faults, [/^systemd-notify failed: .*No such file or directory/])
 })
 

@@ -3,10 +3,11 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect } from 'node:net'
 import t from 'tap'
-import { config, healthy, until } from '../../kit/fleet.js'
+import { config, healthy } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
 import { unless } from '../../kit/needs.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 
 const LINUX = { skip: unless(process.platform === 'linux', 'sockets of processes are those of /proc') }
 /** As `liveness_timeout: 0`: the stopped worker lives on. */

@@ -3,12 +3,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { config, healthy, silence } from '../../kit/fleet.js'
-import { freePort, startGateway } from '../../kit/gateway.js'
-
-const bin = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
+import { bin, startGateway } from '../../kit/gateway.js'
+import { freePort } from '../../kit/ports.js'
 
 /** A stopped process must not outlive a test that fails. */
 function end(pid) {

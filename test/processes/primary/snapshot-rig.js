@@ -1,15 +1,15 @@
 // Gateways one after another, with the same port and snapshot file.
 
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { config, kept, open } from '../../kit/fleet.js'
-import { freePort, startGateway } from '../../kit/gateway.js'
+import { tempDir } from '../../kit/folders.js'
+import { startGateway } from '../../kit/gateway.js'
+import { freePort } from '../../kit/ports.js'
 
 /** @param {any} t @param {object} [more] configuration */
 export async function runs(t, more = {}) {
-  const folder = await mkdtemp(join(tmpdir(), 'halley-runs-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const folder = tempDir(t)
   const port = await freePort()
   const snapshot_file = join(folder, 'state', 'snapshot')
   await mkdir(join(folder, 'state'))

@@ -5,11 +5,10 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { bin } from '../../kit/gateway.js'
+import { until } from '../../kit/wait.js'
 import { publish, runs } from './snapshot-rig.js'
-
-const bin = fileURLToPath(new URL('../../../bin/halley.js', import.meta.url))
 
 t.test('a snapshot that cannot be written is one error line, and the end is clean', async t => {
   const { start, folder } = await runs(t, { workers: 1 })
@@ -76,7 +75,7 @@ t.test('SIGTERM while the snapshot is being taken over writes it again', async t
   t.teardown(() => child.kill('SIGKILL'))
   const exited = once(child, 'exit')
   // At the moment in which the file becomes the mark of the next run.
-  while (readFileSync(file, 'latin1') === before) await new Promise(setImmediate)
+  await until(() => readFileSync(file, 'latin1') !== before)
   child.kill('SIGTERM')
   t.strictSame(await exited, [0, null])
   t.match(readFileSync(file, 'latin1'), /^halley snapshot /)

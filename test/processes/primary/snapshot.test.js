@@ -7,6 +7,7 @@ import t from 'tap'
 import WebSocket from 'ws'
 import { silence } from '../../kit/fleet.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 import { publish, runs } from './snapshot-rig.js'
 
 /** As many as history keeps, so that a client that has missed all of them recovers. */
@@ -67,11 +68,11 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
 
   const second = await start()
   t.match(await second.line(({ msg }) => msg === 'snapshot taken over'), { streams: 1, results: 1 })
-  while (contexts.length < 2) await once(subscription, 'subscribed')
+  await until(() => contexts.length >= 2)
   t.match(contexts[1], { wasRecovering: true, recovered: true })
   const after = await publish(second, 'after')
   t.strictSame(after, { offset: top + 1, epoch: keyed.epoch })
-  while (got.at(-1)?.[0] !== 'after') await once(subscription, 'publication')
+  await until(() => got.at(-1)?.[0] === 'after')
   t.strictSame(
     got.map(([, offset]) => offset),
     Array.from({ length: top + 1 }, (_, i) => i + 1),
@@ -103,7 +104,7 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
     reason: /last run did not end cleanly/,
     msg: /begin a new epoch/,
   })
-  while (contexts.length === before) await once(subscription, 'subscribed')
+  await until(() => contexts.length !== before)
   t.match(contexts[before], { wasRecovering: true, recovered: false })
   t.not((await publish(third, 'anew')).epoch, keyed.epoch)
   t.strictSame(await readdir(folder), ['snapshot'])

@@ -4,9 +4,9 @@ import { execFileSync, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { testdir } from '../../kit/folders.js'
 import { withoutProgram } from '../../kit/needs.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { testdir } from '../../kit/testdir.js'
 import { watched } from './telemetry-rig.js'
 
 /** CPU time that the hook takes, ms: far less than the limit of a busy worker. */

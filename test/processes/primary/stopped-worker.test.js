@@ -1,8 +1,9 @@
 // A worker that does nothing any more, without being dead.
 
 import t from 'tap'
-import { ApiLine, config, crowd, health, healthy, until } from '../../kit/fleet.js'
+import { ApiLine, config, crowd, health, healthy } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
+import { pause, until } from '../../kit/wait.js'
 
 t.test('a worker that is stopped, and not replaced, stops nobody else', async t => {
   const gateway = await startGateway(t, { ...config, worker: { liveness_timeout: 0 } })
@@ -53,11 +54,11 @@ t.test('health tells of a silent worker before it is replaced', async t => {
   t.teardown(() => process.kill(stopped, 'SIGCONT'))
   // Connections that the stopped worker accepts get no answer.
   await until(() =>
-    Promise.race([...Array.from({ length: 8 }, () => health(gateway)), pause()]).then(code => code === 503),
+    Promise.race([...Array.from({ length: 8 }, () => health(gateway)), pause(200)]).then(
+      code => code === 503,
+    ),
   )
   process.kill(stopped, 'SIGCONT')
   await healthy(gateway)
   t.equal(gateway.lines.filter(({ msg }) => msg === 'worker died').length, 0)
 })
-
-const pause = () => new Promise(resolve => setTimeout(resolve, 200))

@@ -2,8 +2,9 @@
 
 import t from 'tap'
 import { skipDriver } from '../../kit/drivers.js'
-import { config, crowd, healthy, until } from '../../kit/fleet.js'
+import { config, crowd, healthy } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
+import { until } from '../../kit/wait.js'
 import { watched } from './telemetry-rig.js'
 
 for (const driver of ['uws', 'node']) {

@@ -1,14 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { tempDir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { Watcher } from '../../kit/watcher.js'
 
 /** A gateway, and somebody who watches it. */
 export async function watched(t, config = {}, options = {}) {
   // A socket's path must be short.
-  const folder = await mkdtemp(join(tmpdir(), 'halley-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const folder = tempDir(t)
   const socket = join(folder, 's')
   const gateway = await startGateway(
     t,

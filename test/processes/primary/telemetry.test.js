@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { Telemetry } from '../../../src/processes/primary/telemetry.js'
 import { crowd } from '../../kit/fleet.js'
+import { testdir } from '../../kit/folders.js'
 import { RawClient } from '../../kit/raw-client.js'
-import { testdir } from '../../kit/testdir.js'
 import { majors, watched } from './telemetry-rig.js'
 
 t.test('a gateway with a stats client, from start to stop', async t => {

@@ -4,9 +4,10 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { makeToken } from '../../clients/auth/jwt.js'
 import { drivers } from '../../kit/drivers.js'
-import { config, crowd, health, healthy, silence, until } from '../../kit/fleet.js'
+import { config, crowd, health, healthy, silence } from '../../kit/fleet.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { until } from '../../kit/wait.js'
 
 /** @param {import('../../kit/gateway.js').TestGateway} gateway @returns {any[]} its log lines about deaths */
 const died = gateway => gateway.lines.filter(({ msg }) => msg === 'worker died')
@@ -25,8 +26,10 @@ for (const driver of drivers) {
       process.kill(victim, 'SIGKILL')
       deaths++
       await until(() => died(gateway).length === deaths)
-      do codes.add(await health(gateway))
-      while (gateway.workerPids.length < 2 + deaths)
+      await until(async () => {
+        codes.add(await health(gateway))
+        return gateway.workerPids.length >= 2 + deaths
+      })
       victim = gateway.workerPids.at(-1)
     }
     const [{ worker }] = died(gateway)

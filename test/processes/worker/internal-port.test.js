@@ -1,6 +1,7 @@
 import t from 'tap'
 import { drivers } from '../../kit/drivers.js'
-import { freePort, startGateway } from '../../kit/gateway.js'
+import { startGateway } from '../../kit/gateway.js'
+import { freePort } from '../../kit/ports.js'
 
 for (const driver of drivers) {
   t.test(`with an internal port, what is not for clients is there and nowhere else (${driver})`, async t => {

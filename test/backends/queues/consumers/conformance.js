@@ -2,11 +2,11 @@
 // exactly once with an idempotency key, through outages, cut connections, deaths of the queue process and of nodes.
 
 import { readFileSync } from 'node:fs'
-import { pause, until } from '../../../channels/broker/redis/waiting.js'
 import { startGateway } from '../../../kit/gateway.js'
 import { RawClient } from '../../../kit/raw-client.js'
 import { startRedis } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { pause, until } from '../../../kit/wait.js'
 
 /**
  * @typedef {object} Source a started server with one queue

@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { freePort } from '../../../kit/ports.js'
 import { RawClient } from '../../../kit/raw-client.js'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 
 needsRedis(t)
 

@@ -4,6 +4,7 @@ import { headers } from '@nats-io/transport-node'
 import t from 'tap'
 import { create } from '../../../../src/backends/queues/nats/consumer.js'
 import { startNats, withoutNats } from '../../../kit/servers/nats.js'
+import { until } from '../../../kit/wait.js'
 import { makeConsumer as make } from './rig.js'
 
 const DEFAULTS = {
@@ -75,7 +76,7 @@ t.test('a stream of JetStream', { skip: withoutNats() }, async t => {
     const failures = rig.failures.length
     // A server that has just come back may refuse it at first.
     const remove = () => server.with(({ manager }) => manager.consumers.delete('ORDERS', 'gateway'))
-    while (!(await remove().catch(() => false))) await new Promise(resolve => setTimeout(resolve, 50))
+    await until(async () => await remove().catch(() => false))
     await rig.until(() => rig.failures.length > failures)
     await send(['again'], 'orders.c')
     await rig.until(() => rig.messages.some(({ payload }) => payload.toString() === 'again'))

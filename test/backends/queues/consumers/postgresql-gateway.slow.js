@@ -1,9 +1,9 @@
 // Rows of an outbox in PostgreSQL are published by a gateway, in their order, and leave the table.
 
 import t from 'tap'
-import { until } from '../../../channels/broker/redis/waiting.js'
 import { startGateway } from '../../../kit/gateway.js'
 import { startPostgres, withoutPostgres } from '../../../kit/servers/postgres.js'
+import { until } from '../../../kit/wait.js'
 
 t.test(
   'rows become publications; those of an outage of the database too',

@@ -4,7 +4,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../../kit/gateway.js'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 
 needsRedis(t)
 

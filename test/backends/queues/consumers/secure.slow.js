@@ -15,7 +15,8 @@ import { startKafka, withoutKafka } from '../../../kit/servers/kafka.js'
 import { startNats, withoutNats } from '../../../kit/servers/nats.js'
 import { startPostgres, withoutPostgres } from '../../../kit/servers/postgres.js'
 import { startRabbit, withoutRabbit } from '../../../kit/servers/rabbitmq.js'
-import { startRedis, until, withoutRedis } from '../../../kit/servers/redis.js'
+import { startRedis, withoutRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { makeConsumer } from './rig.js'
 
 t.setTimeout(120_000)

@@ -2,6 +2,7 @@
 
 import { EventEmitter, once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
+import { within } from '../../../kit/wait.js'
 
 /** @typedef {{payload: string | null, method: string, headers: Record<string, string>, since?: number}} Call */
 
@@ -63,7 +64,10 @@ export class TypeRig {
 
   /** @param {() => boolean} holds checked after each call, failure and measurement */
   async until(holds) {
-    while (!holds()) await once(this.#changes, 'change')
+    const changes = async () => {
+      while (!holds()) await once(this.#changes, 'change')
+    }
+    await within(changes(), () => `${holds}`)
   }
 
   /** @returns {(string | null)[]} */

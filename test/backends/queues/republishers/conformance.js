@@ -1,7 +1,8 @@
 // What every destination of republishing does, against a real server: the contract of src/backends/queues/contract.js.
 
+import { until } from '../../../kit/wait.js'
 import { DESTINATIONS } from './destinations.js'
-import { republication, startRepublishers, until } from './rig.js'
+import { republication, startRepublishers } from './rig.js'
 
 const numbers = (/** @type {number} */ count, first = 0) => Array.from({ length: count }, (_, i) => first + i)
 

@@ -6,15 +6,11 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { startGateway } from '../../../kit/gateway.js'
 import { startRabbit, withoutRabbit } from '../../../kit/servers/rabbitmq.js'
+import { until } from '../../../kit/wait.js'
 import { join } from './clients.js'
 
 const page = readFileSync(new URL('../../../../docs/republish.md', import.meta.url), 'utf8')
 const example = page.split('```yaml\n')[1].split('```')[0]
-
-/** @param {() => unknown} condition */
-async function until(condition) {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 5))
-}
 
 /**
  * Messages of a fanout exchange, from now on.

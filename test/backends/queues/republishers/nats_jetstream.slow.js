@@ -2,8 +2,9 @@
 
 import t from 'tap'
 import { startNats, withoutNats } from '../../../kit/servers/nats.js'
+import { until } from '../../../kit/wait.js'
 import { conformance } from './conformance.js'
-import { republication, startRepublishers, until } from './rig.js'
+import { republication, startRepublishers } from './rig.js'
 
 const numbers = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => i)
 

@@ -3,9 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startGateway } from '../../../kit/gateway.js'
+import { until } from '../../../kit/wait.js'
 import { join, metricsOf, openConfig } from './clients.js'
 import { DESTINATIONS } from './destinations.js'
-import { until } from './rig.js'
 
 const PAUSE_MS = 30_000
 /** Between two rounds of publications, ms. */

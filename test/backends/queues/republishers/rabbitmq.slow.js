@@ -4,8 +4,9 @@ import { connect } from 'amqplib'
 import t from 'tap'
 import { startRabbit, withoutRabbit } from '../../../kit/servers/rabbitmq.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { until } from '../../../kit/wait.js'
 import { conformance } from './conformance.js'
-import { republication, startRepublishers, until } from './rig.js'
+import { republication, startRepublishers } from './rig.js'
 
 conformance(t, 'rabbitmq')
 

@@ -2,8 +2,9 @@
 
 import t from 'tap'
 import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { conformance } from './conformance.js'
-import { republication, startRepublishers, until } from './rig.js'
+import { republication, startRepublishers } from './rig.js'
 
 needsRedis(t)
 

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { Republisher } from '../../../../src/backends/queues/republishers.js'
-import { entry, FakeDestination, quietLog, republication, turn } from './rig.js'
+import { entry, FakeDestination, quietLog, republication } from './rig.js'
+import { turn, until } from '../../../kit/wait.js'
 
 /** @param {any} [of] options */
 function start(of) {
@@ -73,7 +74,7 @@ t.test('what comes soon after a batch leaves as one batch', async t => {
     republisher.add(republication('chat:1', n), `id-${n}`)
     await turn()
   }
-  while (destination.sent.length < 10) await turn()
+  await until(() => destination.sent.length >= 10)
   t.same(destination.data, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
   t.equal(batches[0], 1, 'the first one does not wait')
   t.ok(batches.length <= 4, `${batches.length} batches`)

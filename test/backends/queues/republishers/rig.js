@@ -129,11 +129,6 @@ export async function startRepublishers(t, options, ids = 'r-') {
   return { all, log, confirms, reports, figures: (i = 0) => all.figures(Date.now())[i] }
 }
 
-/** @param {() => unknown} condition */
-export async function until(condition) {
-  while (!(await condition())) await new Promise(resolve => setTimeout(resolve, 10))
-}
-
 /** A destination that does what the test says. */
 export class FakeDestination {
   /** @type {OutgoingMessage[]} sent, without an outcome */
@@ -170,5 +165,3 @@ export class FakeDestination {
 
   async stop() {}
 }
-
-export const turn = () => new Promise(resolve => setImmediate(resolve))

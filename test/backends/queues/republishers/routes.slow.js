@@ -4,8 +4,8 @@ import t from 'tap'
 import { startGateway } from '../../../kit/gateway.js'
 import { startRabbit, withoutRabbit } from '../../../kit/servers/rabbitmq.js'
 import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { childOf, join, metricsOf, openConfig } from './clients.js'
-import { until } from './rig.js'
 
 needsRedis(t)
 

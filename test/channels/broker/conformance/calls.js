@@ -1,6 +1,7 @@
 // Calls from worker to worker.
 
 import { errors } from '../../../../src/base/errors.js'
+import { until } from '../../../kit/wait.js'
 import { failure, Peer, upTo } from './peer.js'
 
 /** Every byte there is, which is no UTF-8. */
@@ -34,7 +35,7 @@ export function calls(test) {
     const answers = upTo(100).map(n => a.call(b, `${n}`))
     const { node, worker } = b.place
     b.broker.control.call(node, worker, 'never answered', () => {})
-    while (open.length < 101) await new Promise(setImmediate)
+    await until(() => open.length >= 101)
     for (const { text, answer } of open.slice(0, 100).reverse()) {
       answer(`answer ${text}`)
       answer('a second answer is dropped')
@@ -113,7 +114,7 @@ export function calls(test) {
     b.called = request => asked.push(String(request))
     c.called = (request, answer) => setTimeout(() => answer(request), 20)
     const lost = upTo(10).map(n => failure(a.call(b, `${n}`)))
-    while (asked.length < 10) await new Promise(setImmediate)
+    await until(() => asked.length >= 10)
     const kept = upTo(10).map(n => a.call(c, `${n}`))
     rig.cut(b.broker)
     t.same(

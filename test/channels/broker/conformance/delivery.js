@@ -1,6 +1,7 @@
 // Publications on their way.
 
 import { errors } from '../../../../src/base/errors.js'
+import { until } from '../../../kit/wait.js'
 import { failure, HOUR, KEPT, LIVE, offsets, texts, upTo, WANTS } from './peer.js'
 
 export function delivery(test) {
@@ -127,7 +128,7 @@ export function delivery(test) {
       }
       ask()
       // Not all of it need live in one place.
-      while (Object.keys(calls).length < 4) await new Promise(setImmediate)
+      await until(() => Object.keys(calls).length >= 4)
       returned = false
       t.ok(a.broker.ready())
       // Waiting for an answer, then out of reach from the beginning.

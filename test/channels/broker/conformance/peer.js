@@ -1,3 +1,4 @@
+import { until } from '../../../kit/wait.js'
 // What the tests of the broker contract share.
 
 export const HOUR = 3600_000
@@ -36,7 +37,6 @@ export class Peer {
   place = { node: '', worker: -1 }
   /** @type {import('../../../../src/channels/broker/contract.js').Broker} */
   broker = /** @type {any} */ (null)
-  #wake = () => {}
 
   /**
    * @param {import('../conformance.js').Rig} rig
@@ -59,12 +59,14 @@ export class Peer {
 
   #record(event) {
     this.events.push(event)
-    this.#wake()
   }
 
   /** Waits until it has had so many events. */
   async waitForEvents(count) {
-    while (this.events.length < count) await new Promise(resolve => (this.#wake = resolve))
+    await until(
+      () => this.events.length >= count,
+      () => `${count} events, got ${this.events.length}`,
+    )
     return this.events
   }
 

@@ -3,10 +3,10 @@
 import { EventEmitter } from 'node:events'
 import t from 'tap'
 import { Frame, FrameWriter } from '../../../../src/channels/broker/embedded/frames.js'
+import { until } from '../../../kit/wait.js'
 import { upTo } from '../conformance/peer.js'
 import { startEmbedded } from './rig.js'
 
-const turn = () => new Promise(setImmediate)
 const payload = `"${'x'.repeat(1_000_000)}"`
 
 /** A socket whose bytes the test passes on itself, all in one turn of the event loop. */
@@ -39,7 +39,7 @@ t.test('nobody waits for a worker that has ended, while what it leaves behind is
   const frames = async write => {
     const bytes = new Wire()
     write(new FrameWriter(/** @type {any} */ (bytes)))
-    while (bytes.written.length === 0) await turn()
+    await until(() => bytes.written.length > 0)
     return Buffer.concat(bytes.written)
   }
   const wants = JSON.stringify({ first: true, position: false, recover: null, client: '' })

@@ -3,11 +3,11 @@
 import t from 'tap'
 import { Link } from '../../../../src/channels/broker/embedded/link.js'
 import { connectWithin } from '../../../../src/channels/broker/embedded/loop.js'
+import { turn, until } from '../../../kit/wait.js'
 import { LIVE, offsets, Peer, upTo } from '../conformance/peer.js'
 import { startEmbedded } from './rig.js'
 
 const MB = 1_000_000
-const turn = () => new Promise(setImmediate)
 const payload = `"${'x'.repeat(MB)}"`
 
 /** A worker whose socket the test pauses, and counts. */
@@ -21,9 +21,9 @@ async function joinSlow(rig) {
     socket,
     /** Reads at least so many bytes, then stops. */
     async read(count) {
-      const until = bytes + count
+      const goal = bytes + count
       socket.resume()
-      while (bytes < until) await turn()
+      await until(() => bytes >= goal)
       socket.pause()
     },
   }
@@ -69,7 +69,7 @@ t.test('only those who publish to a worker that is far behind wait for it', asyn
   await b.subscribe('flood')
   socket.pause()
   const flooding = flood(a, 'flood', 25)
-  while (flooding.answered < 17) await turn()
+  await until(() => flooding.answered >= 17)
   for (const n of upTo(5)) t.match(await c.publish('elsewhere', '1'), { offset: n })
   t.ok(flooding.answered < 25, `${flooding.answered} of 25 are answered`)
   socket.resume()
@@ -87,7 +87,7 @@ t.test('a worker that ends while it waits for another one leaves no trace', asyn
   socket.pause()
   const flooding = flood(a, 'flood', 25)
   flooding.all.catch(() => {})
-  while (flooding.answered < 17) await turn()
+  await until(() => flooding.answered >= 17)
   rig.cut(a.broker)
   socket.resume()
   t.match(await c.waitForEvents(1), [{ type: 'leave', channel: 'room' }])
@@ -111,7 +111,7 @@ t.test('a worker that reads slowly is not stuck, one that reads nothing is', asy
   }
   for (const { all } of floods) all.catch(() => {})
   const answered = () => floods.reduce((sum, flood) => sum + flood.answered, 0)
-  while (answered() < 20) await turn()
+  await until(() => answered() >= 20)
   for (const second of upTo(12)) {
     await read(400_000)
     t.same(rig.host.tick(), [], `second ${second}: it has read`)

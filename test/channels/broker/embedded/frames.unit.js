@@ -1,5 +1,6 @@
 import t from 'tap'
 import { FrameReader, FrameWriter } from '../../../../src/channels/broker/embedded/frames.js'
+import { until } from '../../../kit/wait.js'
 import { written } from './wire.js'
 
 function randomness(seed) {
@@ -203,7 +204,7 @@ t.test('what a slow socket has not taken yet is not overwritten', async t => {
   const writer = new FrameWriter(/** @type {any} */ (socket))
   for (let i = 0; i < 50; i++) {
     writer.begin(1).u32(i).end()
-    while (taken.length <= i) await new Promise(setImmediate)
+    await until(() => taken.length > i)
   }
   const seen = []
   const reader = new FrameReader(

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
+import { until } from '../../../kit/wait.js'
 import { startEmbedded } from './rig.js'
 
 const HOUR = 3600_000
@@ -17,11 +18,7 @@ const WANTS = {
 /** A worker that keeps its events. */
 async function join(rig) {
   const list = []
-  const waiting = new Set()
-  const tell = event => {
-    list.push(event)
-    for (const wake of waiting) wake()
-  }
+  const tell = event => list.push(event)
   const broker = await rig.join({
     publication: (channel, { offset, epoch, data }) => tell({ channel, offset, epoch, data: String(data) }),
     presence: (channel, info, joined) => tell({ channel, info: JSON.parse(info), joined }),
@@ -46,10 +43,7 @@ async function join(rig) {
         ),
       ),
     async waitForEvents(count) {
-      while (list.length < count)
-        await new Promise(resolve => {
-          waiting.add(resolve)
-        })
+      await until(() => list.length >= count)
       return list
     },
   }
@@ -162,7 +156,7 @@ t.test(
     const all = Array.from({ length: 60 }, () =>
       a.publish('flood', payload, { historySize: 0 }).then(() => answered++),
     )
-    while (answered < 17) await new Promise(setImmediate)
+    await until(() => answered >= 17)
     // The rest waits, now that 16 MB are unread.
     let named = []
     for (let second = 0; second < 8 && named.length === 0; second++) {

@@ -1,11 +1,10 @@
 // `recovered: true` is never wrong, whatever was dropped between a position and its use.
 
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { Snapshot } from '../../../../src/channels/broker/embedded/snapshot.js'
 import { Store } from '../../../../src/channels/broker/embedded/store.js'
+import { tempDir } from '../../../kit/folders.js'
 import { createTestLog } from './rig.js'
 
 const CHANNELS = 12
@@ -133,8 +132,7 @@ t.test('in one life: expiry, eviction, removal, churn of names', async t => {
 })
 
 t.test('over clean ends and crashes, with a snapshot', async t => {
-  const folder = await mkdtemp(join(tmpdir(), 'halley-positions-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const folder = tempDir(t)
   const total = { recovered: 0, missed: 0, refused: 0, renewed: 0 }
   for (let round = 1; round <= 4; round++) {
     const random = generator(100 + round)

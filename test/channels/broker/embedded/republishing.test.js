@@ -1,4 +1,5 @@
 import t from 'tap'
+import { until } from '../../../kit/wait.js'
 import { startEmbedded } from './rig.js'
 
 const HOUR = 3600_000
@@ -9,18 +10,16 @@ const ROUTE = { to: 5, block: 0, wait: 0, source: 1, withMeta: true }
 async function joinQueues(rig) {
   /** @type {any[]} */
   const got = []
-  let wake = () => {}
   const republish = (/** @type {any} */ given) => {
     const { publication } = given
     got.push({ ...given, publication: { ...publication, data: String(publication.data) } })
-    wake()
   }
   const broker = await rig.join({ ...NONE, republish }, undefined, null, undefined, { republishes: true })
   return {
     broker,
     got,
     async wait(/** @type {number} */ count) {
-      while (got.length < count) await new Promise(resolve => (wake = () => resolve(undefined)))
+      await until(() => got.length >= count)
       return got
     },
   }
@@ -219,6 +218,6 @@ t.test('publications that another engine has accepted take the same way', async 
   queues.broker.republishing.confirm(second.number, true)
   t.equal(await confirmed, null)
   rig.cut(queues.broker)
-  while (rig.host.republishing.counts.handedBefore.length === 0) await handled(worker)
+  await until(() => rig.host.republishing.counts.handedBefore.length > 0)
   t.match(rig.host.republishing.counts.handedBefore, { 0: 2, 2: 2 }, 'what the process had is counted')
 })

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { Snapshot } from '../../../../src/channels/broker/embedded/snapshot.js'
 import { Store } from '../../../../src/channels/broker/embedded/store.js'
+import { tempDir } from '../../../kit/folders.js'
 import { createTestLog } from './rig.js'
 
 const HOUR = 3600_000
@@ -13,8 +13,7 @@ const KB = 1024
 
 /** A folder with a snapshot file, and any number of runs that use it. */
 async function start(t, { maxBytes = 2 ** 29 } = {}) {
-  const folder = await mkdtemp(join(tmpdir(), 'halley-snapshot-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const folder = tempDir(t)
   const file = join(folder, 'state')
   let now = 1_700_000_000_000
   const create = () => new Store({ maxBytes, clock: () => now, onFull() {}, onLeave() {} })

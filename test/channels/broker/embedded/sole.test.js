@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { connectWithin } from '../../../../src/channels/broker/embedded/host.js'
+import { until } from '../../../kit/wait.js'
 import { KEPT, LIVE, Peer, texts, upTo } from '../conformance/peer.js'
 import { startEmbedded } from './rig.js'
 
@@ -15,11 +16,11 @@ const published = peer => texts(ofA(peer))
 
 /** Resolves when the worker delivers by itself. */
 async function alone(rig, peer) {
-  for (;;) {
+  await until(async () => {
     const before = sent(rig, peer)
     await peer.publish('unused', '0', LIVE)
-    if (sent(rig, peer) === before) return
-  }
+    return sent(rig, peer) === before
+  })
 }
 
 t.test('its publications do not go to the primary', async t => {
@@ -119,7 +120,7 @@ t.test('from the subscription of a second worker on, both see all publications i
   publishing = false
   await Promise.all(answers)
   await first.publish('a', 'end', LIVE)
-  while (published(second).at(-1) !== 'end') await second.waitForEvents(second.events.length + 1)
+  await until(() => published(second).at(-1) === 'end')
   const all = published(first)
   t.same(
     all.filter(text => /^\d/.test(text)),

@@ -1,7 +1,8 @@
 // Calls between workers of different nodes.
 
 import t from 'tap'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { calls } from '../conformance/calls.js'
 import { Peer, upTo } from '../conformance/peer.js'
 import { INTERNAL, NOT_FOUND, outcome, startControlRig } from './control-rig.js'

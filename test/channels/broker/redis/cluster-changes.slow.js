@@ -4,15 +4,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
-import {
-  freePort,
-  needsRedis,
-  serverArgs,
-  spawnRedis,
-  startCluster,
-  startRedis,
-  until,
-} from '../../../kit/servers/redis.js'
+import { freePort } from '../../../kit/ports.js'
+import { needsRedis, serverArgs, spawnRedis, startCluster, startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
 
 needsRedis(t)

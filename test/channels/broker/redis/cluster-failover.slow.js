@@ -2,7 +2,8 @@
 
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
-import { needsRedis, startCluster, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startCluster } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { masterOf, publish, refusal, ShardRig, send, subscribe } from './cluster-rig.js'
 
 needsRedis(t)

@@ -2,7 +2,7 @@
 
 import pino from 'pino'
 import { ClusterShard } from '../../../../src/channels/broker/redis/placement.js'
-import { until } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 
 /** @typedef {import('../../../../src/channels/broker/redis/partition.js').Partition} Partition */
 
@@ -143,12 +143,13 @@ export async function moveSlot(cluster, slot, target, halfway) {
     /** @type {any} */ (nodes.find(node => node.server === server)).id
   await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', idOf(source))
   await source.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', idOf(target))
-  for (;;) {
+  await until(async () => {
     const keys = await source.call('CLUSTER', 'GETKEYSINSLOT', slot, 1000)
-    if (keys.length === 0) break
+    if (keys.length === 0) return true
     const auth = target.password === '' ? [] : ['AUTH', target.password]
     await source.call('MIGRATE', target.host, target.port, '', 0, 5000, ...auth, 'KEYS', ...keys)
-  }
+    return false
+  })
   await halfway?.()
   const masters = await cluster.masters()
   for (const server of [target, source, ...masters.filter(master => master !== target && master !== source)])

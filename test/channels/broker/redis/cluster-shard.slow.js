@@ -3,7 +3,8 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
-import { needsRedis, pause, startCluster, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startCluster } from '../../../kit/servers/redis.js'
+import { pause, until } from '../../../kit/wait.js'
 import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
 
 needsRedis(t)

@@ -4,6 +4,7 @@ import { errors } from '../../../../src/base/errors.js'
 import { RedisControl } from '../../../../src/channels/broker/redis/control.js'
 import { SingleShard } from '../../../../src/channels/broker/redis/placement.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { until } from '../../../kit/wait.js'
 import { createTestLog } from '../embedded/rig.js'
 
 /**
@@ -23,7 +24,6 @@ export class Worker {
   #proxy
   #shard
   #timer
-  #joined = () => {}
 
   /**
    * @param {TcpProxy} proxy
@@ -49,9 +49,8 @@ export class Worker {
       log,
     )
     const placement = /** @type {any} */ ({ control: this.#shard.partitions[0] })
-    const onJoined = () => this.#joined()
     const onStale = () => this.stale++
-    const parts = { placement, uid, node, worker, events, log, lease, keep, onJoined, onStale }
+    const parts = { placement, uid, node, worker, events, log, lease, keep, onJoined: () => {}, onStale }
     // Calls between workers of one node go through Redis, too.
     const call = (_node, ...rest) => this.control.callNode(node, ...rest)
     this.control = new RedisControl({ ...parts, local: /** @type {any} */ ({ call }), users: null })
@@ -86,11 +85,7 @@ export class Worker {
 
   /** @returns {Promise<void>} when it is known to others (again) */
   async known() {
-    while (!this.control.joined) {
-      await new Promise(resolve => {
-        this.#joined = () => resolve(undefined)
-      })
-    }
+    await until(() => this.control.joined, 'the worker to join')
   }
 
   /** Its connection breaks, and it gets no other one before `comeBack`. */

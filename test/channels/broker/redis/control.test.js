@@ -2,7 +2,8 @@
 
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { control } from '../conformance/control.js'
 import { failure, Peer, upTo } from '../conformance/peer.js'
 import { startControlRig } from './control-rig.js'

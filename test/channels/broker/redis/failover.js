@@ -1,6 +1,6 @@
 // What clients see of a failover, whoever decides on it.
 
-import { until } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { channels, startNode } from './nodes.js'
 import { audit, begin, Listener, Load, SdkListener, unrecoveredCounts } from './traffic.js'
 

@@ -3,8 +3,9 @@
 
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { until } from '../../../kit/wait.js'
 import { failure, offsets, Peer, texts, upTo } from '../conformance/peer.js'
 import { Pair } from './pair.js'
 import { startRedisRig } from './rig.js'

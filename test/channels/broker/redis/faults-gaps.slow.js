@@ -1,8 +1,9 @@
 // A worker loses Redis, and others go on: what it has missed is in history, or not.
 
 import t from 'tap'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { until } from '../../../kit/wait.js'
 import { startNode } from './nodes.js'
 import { begin, Listener, SdkListener } from './traffic.js'
 

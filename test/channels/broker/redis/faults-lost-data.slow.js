@@ -1,7 +1,8 @@
 // Redis comes back with less than it had: clients are told, and never get anything in the wrong order.
 
 import t from 'tap'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { channels, startNode } from './nodes.js'
 import { audit, begin, Listener, Load, reachedBy, SdkListener, unrecoveredCounts } from './traffic.js'
 

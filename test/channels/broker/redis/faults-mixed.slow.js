@@ -2,8 +2,9 @@
 
 import t from 'tap'
 import { randomness } from '../../../guarantees/account.js'
-import { needsRedis, pause, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { pause, until } from '../../../kit/wait.js'
 import { channels, startNode } from './nodes.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 

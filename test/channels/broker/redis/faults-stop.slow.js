@@ -3,7 +3,8 @@
 import t from 'tap'
 import { memory } from '../../../kit/memory.js'
 import { RawClient } from '../../../kit/raw-client.js'
-import { needsRedis, pause, startRedis } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
+import { pause, until } from '../../../kit/wait.js'
 import { channels, namespaces, open, startNode } from './nodes.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
@@ -103,7 +104,7 @@ t.test(
     }
     const grown = gateway.workerPids.map((pid, i) => memory(pid) - before[i])
     redis.cont()
-    while (answered < sent) await Promise.race([pause(20), ended])
+    await Promise.race([until(() => answered >= sent), ended])
     t.same(
       [...codes].filter(code => code !== 0 && code !== 100),
       [],

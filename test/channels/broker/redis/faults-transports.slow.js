@@ -3,8 +3,9 @@
 import t from 'tap'
 import { textOf } from '../../../guarantees/account.js'
 import { receivers, transports } from '../../../guarantees/receivers.js'
-import { needsRedis, pause, startRedis } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { until } from '../../../kit/wait.js'
 import { namespaces, startNode } from './nodes.js'
 
 needsRedis(t)
@@ -72,14 +73,11 @@ t.test(
       await faults[n]?.()
       // What failed may have been published all the same; with its key it is safe to say it again.
       const request = { channel, data: { n, text: textOf(n) }, idempotency_key: `n${n}` }
-      for (;;) {
-        try {
-          const { error } = await b.api('publish', request)
-          if (!error) break
-          if (error.code !== 100) t.fail(JSON.stringify(error))
-        } catch {}
-        await pause(10)
-      }
+      await until(async () => {
+        const { error } = await b.api('publish', request)
+        if (error && error.code !== 100) t.fail(JSON.stringify(error))
+        return !error
+      })
     }
     await Promise.all(all.map(({ account }) => account.reaches(TOTAL)))
     t.same(

@@ -5,14 +5,11 @@ import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
 import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { until } from '../../../kit/wait.js'
 import { failure, LIVE, offsets, Peer, texts, upTo } from '../conformance/peer.js'
 import { startRedisRig } from './rig.js'
 
 needsRedis(t)
-
-const until = async condition => {
-  while (!(await condition())) await new Promise(resolve => setTimeout(resolve, 5))
-}
 
 /** A worker whose way to Redis can be cut, and which notes what it is told to be lost. */
 async function joinBehind(rig, proxy) {

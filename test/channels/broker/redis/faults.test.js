@@ -4,9 +4,10 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { post, StreamClient } from '../../../kit/stream-client.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { until } from '../../../kit/wait.js'
 import { channels, startNode } from './nodes.js'
 import { audit, begin, Listener, Load, reachedBy, SdkListener, unrecoveredCounts } from './traffic.js'
 

@@ -1,7 +1,7 @@
 // Publishers who keep books of what was acknowledged.
 
 import http from 'node:http'
-import { within } from './waiting.js'
+import { within } from '../../../kit/wait.js'
 
 const AGAIN_AFTER = 20
 

@@ -3,10 +3,11 @@
 import t from 'tap'
 import { transports } from '../../../guarantees/receivers.js'
 import { RawClient } from '../../../kit/raw-client.js'
-import { needsRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis } from '../../../kit/servers/redis.js'
 import { StreamClient } from '../../../kit/stream-client.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
 import { poll } from '../../../kit/uni-poll-client.js'
+import { until } from '../../../kit/wait.js'
 import { open, startNode } from './nodes.js'
 import { Pair } from './pair.js'
 

@@ -2,7 +2,7 @@
 
 import { makeToken } from '../../../clients/auth/jwt.js'
 import { RawClient } from '../../../kit/raw-client.js'
-import { until } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { open } from './nodes.js'
 
 /** @import { TestGateway } from '../../../kit/gateway.js' */

@@ -1,4 +1,5 @@
-import { startRedis, until } from '../../../kit/servers/redis.js'
+import { startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 
 /** @typedef {import('../../../kit/servers/redis.js').RedisServer} RedisServer */
 

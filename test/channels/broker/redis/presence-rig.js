@@ -3,7 +3,7 @@
 import { Placement } from '../../../../src/channels/broker/redis/placement.js'
 import { RedisPresence } from '../../../../src/channels/broker/redis/presence.js'
 import { RedisUsers } from '../../../../src/channels/broker/redis/users.js'
-import { until } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 
 const quiet = () => {}
 const log = /** @type {any} */ ({ debug: quiet, info: quiet, warn: quiet, error: quiet })

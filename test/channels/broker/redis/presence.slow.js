@@ -1,7 +1,8 @@
 // Presence and the connections of users: many of them, in a cluster, and through all that may happen to Redis.
 
 import t from 'tap'
-import { needsRedis, startCluster, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startCluster, startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { countsOf, cutAll, ids, info, keptForEver, same, Worker } from './presence-rig.js'
 
 needsRedis(t)

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { failure } from '../conformance/peer.js'
 import { cutAll, ids, info, keptForEver, same, Worker } from './presence-rig.js'
 

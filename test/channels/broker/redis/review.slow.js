@@ -4,8 +4,9 @@ import { Redis } from 'ioredis'
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
 import { Channels } from '../../../../src/channels/broker/redis/channels.js'
-import { needsRedis, pause, startRedis } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { until } from '../../../kit/wait.js'
 import { failure, KEPT, offsets, Peer, texts, upTo, WANTS } from '../conformance/peer.js'
 import { startRedisRig } from './rig.js'
 
@@ -187,13 +188,14 @@ t.test('why Redis is still out of reach is told, once for each reason', async t 
     await redis.client('KILL', 'ID', id[1])
   const reasons = () =>
     rig.log.lines.filter(({ msg }) => msg === 'redis is still out of reach').map(({ reason }) => reason)
-  while (reasons().length < 2) await pause(5)
+  await until(() => reasons().length >= 2)
   t.match(reasons(), [/NOAUTH/, /NOAUTH/], 'by each worker')
   const tries = () => rig.log.lines.filter(({ msg }) => msg === 'redis connection failed').length
-  for (const before = tries(); tries() < before + 4; ) await pause(5)
+  const before = tries()
+  await until(() => tries() >= before + 4)
   t.equal(reasons().length, 2, 'the same again is not told')
   await redis.config('SET', 'requirepass', '')
-  while (!peer.broker.ready()) await pause(5)
+  await until(() => peer.broker.ready())
 })
 
 t.test('what many channels have missed is read however little Redis holds for a reader', async t => {

@@ -2,7 +2,8 @@
 // half a minute.
 
 import t from 'tap'
-import { needsRedis, startSentinels, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startSentinels } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { refusal, send } from './cluster-rig.js'
 import { joinSentinels } from './sentinel-rig.js'
 

@@ -2,7 +2,7 @@
 
 import { parseTargets } from '../../../../src/channels/broker/redis/address.js'
 import { SingleShard } from '../../../../src/channels/broker/redis/placement.js'
-import { until } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { keepLog, send } from './cluster-rig.js'
 import { redisConfig } from './rig.js'
 

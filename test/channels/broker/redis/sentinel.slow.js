@@ -1,7 +1,8 @@
 // The connection to a master that sentinels name.
 
 import t from 'tap'
-import { needsRedis, startSentinels, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startSentinels } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { refusal, send } from './cluster-rig.js'
 import { joinSentinels } from './sentinel-rig.js'
 

@@ -7,14 +7,9 @@ import { parseTargets } from '../../../../src/channels/broker/redis/address.js'
 import { probeRedis } from '../../../../src/channels/broker/redis/probe.js'
 import { loadConfig } from '../../../../src/config/load.js'
 import { skipFile, withoutProgram } from '../../../kit/needs.js'
-import {
-  freePort,
-  needsRedis,
-  serverArgs,
-  spawnRedis,
-  startRedis,
-  until,
-} from '../../../kit/servers/redis.js'
+import { freePort } from '../../../kit/ports.js'
+import { needsRedis, serverArgs, spawnRedis, startRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 import { makeAuthority } from './certificates.js'
 
 skipFile(t, withoutProgram('openssl'))

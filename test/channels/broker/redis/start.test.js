@@ -11,12 +11,13 @@ import t from 'tap'
 import { parseTargets } from '../../../../src/channels/broker/redis/address.js'
 import { neededCommands, probeRedis } from '../../../../src/channels/broker/redis/probe.js'
 import { loadConfig } from '../../../../src/config/load.js'
-import { startGateway } from '../../../kit/gateway.js'
-import { freePort, startRedis, startSentinels, until, withoutRedis } from '../../../kit/servers/redis.js'
-import { testdir } from '../../../kit/testdir.js'
+import { testdir } from '../../../kit/folders.js'
+import { bin, startGateway } from '../../../kit/gateway.js'
+import { freePort } from '../../../kit/ports.js'
+import { startRedis, startSentinels, withoutRedis } from '../../../kit/servers/redis.js'
+import { until } from '../../../kit/wait.js'
 
 const skip = withoutRedis()
-const bin = fileURLToPath(new URL('../../../../bin/halley.js', import.meta.url))
 
 /**
  * @param {string | string[]} address

@@ -3,7 +3,7 @@
 
 import { Centrifuge } from 'centrifuge'
 import WebSocket from 'ws'
-import { until, within } from './waiting.js'
+import { until, within } from '../../../kit/wait.js'
 
 export { Load } from './load.js'
 

@@ -10,9 +10,10 @@ import { defaultDriver } from '../../../kit/drivers.js'
 import { fetch } from '../../../kit/fetch.js'
 import { PollClient } from '../../../kit/poll-client.js'
 import { RawClient } from '../../../kit/raw-client.js'
-import { needsRedis, startRedis, until } from '../../../kit/servers/redis.js'
+import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { post, StreamClient } from '../../../kit/stream-client.js'
 import { poll } from '../../../kit/uni-poll-client.js'
+import { until } from '../../../kit/wait.js'
 import { open, startNode } from './nodes.js'
 
 needsRedis(t)

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { turn, until } from '../../../kit/wait.js'
 import { connect, Recorder, serve } from './rig.js'
-import { open, streams, turn } from './streams-rig.js'
+import { open, streams } from './streams-rig.js'
 
 const MAX_BUFFERED = 100_000_000
 const PIECE = 'x'.repeat(200_000)
@@ -11,11 +11,10 @@ const PIECE = 'x'.repeat(200_000)
  * @param {(backlog: {bytes: number, largest: number}) => boolean} matches
  */
 async function backlogOf(server, matches) {
-  for (;;) {
+  return until(() => {
     const { bytes, largest } = server.backlog()
-    if (matches({ bytes, largest })) return { bytes, largest }
-    await sleep(20)
-  }
+    return matches({ bytes, largest }) && { bytes, largest }
+  })
 }
 
 /** What the contract says of what clients have not taken. */

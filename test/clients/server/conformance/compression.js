@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { constants, deflateRawSync, inflateRawSync } from 'node:zlib'
+import { until } from '../../../kit/wait.js'
 import { clientFrame, connect, pair, RawClient, Recorder, serve, upgradeRequest } from './rig.js'
 
 const compression = { level: 1, minSize: 100 }
@@ -31,14 +32,9 @@ function unframe(bytes) {
 }
 
 async function nextFrame(client) {
-  for (;;) {
-    const found = unframe(client.received)
-    if (found !== null) {
-      client.received = client.received.subarray(found.data.length + (found.data.length < 126 ? 2 : 4))
-      return found
-    }
-    await once(client.socket, 'data')
-  }
+  const found = await until(() => unframe(client.received), 'a whole frame')
+  client.received = client.received.subarray(found.data.length + (found.data.length < 126 ? 2 : 4))
+  return found
 }
 
 const offer = text => `Sec-WebSocket-Extensions: ${text}\r\n`
@@ -244,11 +240,12 @@ export function compressionConformance(t, driver) {
     server.subscribe(connection, 'topic')
     client.socket.pause()
     let published = 0
-    while (recorder.count('overflow') === 0) {
+    const overflows = () => {
       server.publish('topic', randomBytes(50_000), true)
       if (published++ % 2) server.publish('topic', 'easily compressed '.repeat(1000), false)
-      await new Promise(resolve => setImmediate(resolve))
+      return recorder.count('overflow') > 0
     }
+    await until(overflows, 'overflow', { everyTurn: true })
     t.equal((await recorder.next('overflow')).connection, connection)
     t.ok(server.buffered(connection) > 1024 * 1024)
   })

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import http from 'node:http'
+import { until } from '../../../kit/wait.js'
 import { Inbox, post, RawClient, serve } from './rig.js'
 
 /** The contract's sentences about HTTP. */
@@ -184,7 +185,7 @@ export function httpConformance(t, driver) {
       const exchange = await inbox.next('exchange')
       t.notOk(exchange.gone)
       client.socket.destroy()
-      while (!exchange.gone) await new Promise(resolve => setImmediate(resolve))
+      await until(() => exchange.gone)
       exchange.reply(200, null, 'nobody hears this')
       exchange.body(100, () => t.fail('nobody sends this'))
       t.type(exchange.remoteAddress(), 'string')

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { createServer } from '../../../../src/clients/server/index.js'
-import { freePort } from '../../../kit/gateway.js'
+import { freePort } from '../../../kit/ports.js'
+import { until } from '../../../kit/wait.js'
 import { connect, pair, Recorder, serve } from './rig.js'
 
 const connects = async port => {
@@ -45,7 +46,7 @@ export function listeningConformance(t, driver) {
   t.test('stopListening refuses new connections and keeps open ones', async t => {
     const { server, port, recorder, client } = await pair(t, driver)
     server.stopListening()
-    while (await connects(port)) await new Promise(resolve => setImmediate(resolve))
+    await until(async () => !(await connects(port)))
     client.socket.send('still here')
     t.equal(String((await recorder.next('message')).data), 'still here')
     server.stopListening()
@@ -55,7 +56,7 @@ export function listeningConformance(t, driver) {
     client.socket.send('still there')
     t.equal(String((await recorder.next('message')).data), 'still there')
     server.stopListening()
-    while (await connects(port)) await new Promise(resolve => setImmediate(resolve))
+    await until(async () => !(await connects(port)))
     server.shutdown()
   })
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { WebSocket } from 'ws'
 import { createServer } from '../../../../src/clients/server/index.js'
-import { freePort } from '../../../kit/gateway.js'
+import { freePort } from '../../../kit/ports.js'
 
 /** Values by name, in the order they came; `next` waits for a value that is missing. */
 export class Inbox {

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { turn, until } from '../../../kit/wait.js'
 import { clientFrame, pair, post, RawClient, Recorder, serve } from './rig.js'
-import { dechunk, fill, get, hungUp, open, StreamRecorder, streams, turn } from './streams-rig.js'
+import { dechunk, fill, get, hungUp, open, StreamRecorder, streams } from './streams-rig.js'
 
 /** uWebSockets.js closes a response after 10 s of failed writes, and looks every 4 s. */
 const LIBRARY_TIMEOUT = 14_000
@@ -23,7 +24,7 @@ export function slowClientConformance(t, driver) {
     await sleep(3000)
     const chunks = dechunk(client)
     client.socket.resume()
-    while (chunks.received < 40_000 * count) await once(client.socket, 'data')
+    await until(() => chunks.received >= 40_000 * count)
     await sleep(LIBRARY_TIMEOUT)
     t.equal(rig.recorder.count('close'), 0)
     rig.server.write(stream, 'still here')
@@ -44,7 +45,7 @@ export function slowClientConformance(t, driver) {
     const chunks = dechunk(client)
     client.socket.resume()
     rig.server.end(stream, 'end')
-    while (!chunks.ended) await once(client.socket, 'data')
+    await until(() => chunks.ended)
     t.equal(chunks.text.length, 20_000_003)
     t.equal(await rig.recorder.next('close'), stream)
   })
@@ -62,7 +63,7 @@ export function slowClientConformance(t, driver) {
     }
     const chunks = dechunk(client)
     client.socket.resume()
-    while (chunks.received < long.length + 10_000) await once(client.socket, 'data')
+    await until(() => chunks.received >= long.length + 10_000)
     t.equal(rig.recorder.count('overflow'), 0)
     client.socket.pause()
     rig.server.write(stream, long)
@@ -101,7 +102,7 @@ export function slowClientConformance(t, driver) {
     silent.socket.resume()
     await silent.until('what never comes').catch(() => {})
     t.ok(late < SIZE, `${late} bytes were in the kernel`)
-    while (received < SIZE) await once(slow.socket, 'data')
+    await until(() => received >= SIZE)
   })
 
   t.test('a stream on which nothing happens stays, also one that began with a body', async t => {
@@ -140,7 +141,7 @@ export function slowClientConformance(t, driver) {
     t.equal(rig.recorder.count('close'), 0)
     const chunks = dechunk(client)
     client.socket.resume()
-    while (!chunks.ended) await once(client.socket, 'data')
+    await until(() => chunks.ended)
     t.equal(await rig.recorder.next('close'), stream)
     client.write(get('/stream'))
     const next = await rig.recorder.next('stream')

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { dechunk, fill, get, kernelBuffers, open, streams, turn } from './streams-rig.js'
+import { turn, until } from '../../../kit/wait.js'
+import { dechunk, fill, get, kernelBuffers, open, streams } from './streams-rig.js'
 
 /** Conformance of streams whose clients read slowly: overflow, order, and the end of a stream with a backlog. */
 export function slowStreamConformance(t, driver) {
@@ -17,21 +18,23 @@ export function slowStreamConformance(t, driver) {
     slow.client.socket.pause()
     const read = dechunk(reader.client)
     let written = 0
-    while (recorder.count('overflow') === 0) {
+    const overflows = () => {
+      if (recorder.count('overflow') > 0) return true
       writing = true
       const message = `${written++} ${'x'.repeat(written % 2 ? 20_000 : 500)}\n`
       rig.server.write(slow.stream, message)
       rig.server.write(reader.stream, message)
       writing = false
-      await turn()
+      return false
     }
+    await until(overflows, 'overflow', { everyTurn: true })
     t.equal(await recorder.next('overflow'), slow.stream)
     // The unread bytes are complete, up to the message that caused the overflow.
     rig.server.end(slow.stream, 'slow\n')
     rig.server.end(reader.stream, 'fine\n')
     const unread = dechunk(slow.client)
     slow.client.socket.resume()
-    while (!unread.ended || !read.ended) await turn()
+    await until(() => unread.ended && read.ended)
     for (const [chunks, last] of [
       [read, 'fine'],
       [unread, 'slow'],
@@ -53,11 +56,13 @@ export function slowStreamConformance(t, driver) {
     const kernel = await kernelBuffers(t)
     client.socket.pause()
     let written = 0
-    while (rig.recorder.count('overflow') === 0) {
+    const overflows = () => {
+      if (rig.recorder.count('overflow') > 0) return true
       rig.server.write(stream, 'x'.repeat(1000))
       written += 1000
-      await turn()
+      return false
     }
+    await until(overflows, 'overflow', { everyTurn: true })
     t.ok(written > maxBuffered, `${written} bytes`)
     // The size of the kernel's buffers varies: 500 KB of tolerance.
     t.ok(written < maxBuffered + kernel + 500_000, `${written} bytes, ${kernel} of them in the kernel`)
@@ -103,7 +108,7 @@ export function slowStreamConformance(t, driver) {
     rig.server.end(stream, 'the end\n')
     messages.push('the end\n')
     client.socket.resume()
-    while (!chunks.ended) await once(client.socket, 'data')
+    await until(() => chunks.ended)
     t.ok(chunks.text === messages.join(''))
     t.ok(
       chunks.body.every(chunk => chunk.at(-1) === 10),
@@ -125,7 +130,7 @@ export function slowStreamConformance(t, driver) {
     t.equal(await rig.recorder.next('close'), other.stream, 'the slow one is not closed yet')
     const chunks = dechunk(client)
     client.socket.resume()
-    while (!chunks.ended) await once(client.socket, 'data')
+    await until(() => chunks.ended)
     t.ok(chunks.text.endsWith('\nalmost the end'))
     t.equal(chunks.text.split('\n').length, count + 1)
     t.equal(await rig.recorder.next('close'), stream)

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import net from 'node:net'
+import { until } from '../../../kit/wait.js'
 import { Inbox, RawClient, serve } from './rig.js'
 
-export const turn = () => new Promise(resolve => setImmediate(resolve))
 export const get = (path, extra = '') => `GET ${path} HTTP/1.1\r\nHost: here\r\n${extra}\r\n`
 
 /** A stream route that records its calls. */
@@ -100,10 +100,12 @@ export function dechunk(client) {
 export async function fill(server, stream, recorder, message) {
   const before = recorder.count('overflow')
   let written = 0
-  while (recorder.count('overflow') === before) {
+  const overflows = () => {
+    if (recorder.count('overflow') > before) return true
     server.write(stream, message(written++))
-    await turn()
+    return false
   }
+  await until(overflows, 'overflow', { everyTurn: true })
   return written
 }
 
@@ -117,11 +119,13 @@ export async function kernelBuffers(t) {
   client.socket.pause()
   socket.on('error', () => {})
   let written = 0
-  while (socket.writableLength === 0) {
+  const isFull = () => {
+    if (socket.writableLength > 0) return true
     socket.write(Buffer.alloc(1000))
     written += 1000
-    await turn()
+    return false
   }
+  await until(isFull, 'full buffers', { everyTurn: true })
   socket.destroy()
   server.close()
   return written

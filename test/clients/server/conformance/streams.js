@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import http from 'node:http'
+import { turn } from '../../../kit/wait.js'
 import { post, RawClient, serve } from './rig.js'
-import { dechunk, get, hungUp, open, StreamRecorder, streams, turn } from './streams-rig.js'
+import { dechunk, get, hungUp, open, StreamRecorder, streams } from './streams-rig.js'
 
 /** Conformance of streams: responses that are written piece by piece. Their slow readers are in slow-streams.js. */
 export function streamConformance(t, driver) {

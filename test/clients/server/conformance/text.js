@@ -1,7 +1,8 @@
 import net from 'node:net'
 import { UpgradeRefusal } from '../../../../src/clients/server/contract.js'
+import { turn, until } from '../../../kit/wait.js'
 import { connect, Inbox, Log, pair, RawClient, Recorder, refusal, serve } from './rig.js'
-import { dechunk, get, open, StreamRecorder, streams, turn } from './streams-rig.js'
+import { dechunk, get, open, StreamRecorder, streams } from './streams-rig.js'
 
 /** By what could go wrong: one byte in Latin-1, two to four in UTF-8, half a pair, the end of a C string. */
 const HALF = '\ud83d'
@@ -63,7 +64,7 @@ export function textConformance(t, driver) {
       await turn()
     }
     for (const stream of [one, other]) server.end(stream, 'Ende, für €')
-    for (const stream of received) while (!stream.ended) await turn()
+    for (const stream of received) await until(() => stream.ended)
     for (const { text } of received) t.ok(text === `${expected}Ende, für €`)
   })
 

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { until } from '../../../kit/wait.js'
 import {
   clientFrame,
   connect,
@@ -265,7 +266,7 @@ export function webSocketConformance(t, driver) {
     t.ok(server.buffered(connection) > 5_000_000, String(server.buffered(connection)))
     client.socket.resume()
     await client.take('message', 100)
-    while (server.buffered(connection) > 0) await new Promise(resolve => setImmediate(resolve))
+    await until(() => server.buffered(connection) === 0)
     t.equal(recorder.count('overflow'), 0)
   })
 
@@ -277,10 +278,12 @@ export function webSocketConformance(t, driver) {
     server.subscribe(other, 'topic')
     client.socket.pause()
     let published = 0
-    while (recorder.count('overflow') === 0) {
+    const overflows = () => {
+      if (recorder.count('overflow') > 0) return true
       server.publish('topic', `${published++} ${'x'.repeat(50_000)}`, false)
-      await new Promise(resolve => setImmediate(resolve))
+      return false
     }
+    await until(overflows, 'overflow', { everyTurn: true })
     t.equal((await recorder.next('overflow')).connection, connection)
     // On the overflow, not after a dropped message: what the peer has not read is still complete.
     t.ok(server.buffered(connection) > 1024 * 1024)
@@ -299,10 +302,12 @@ export function webSocketConformance(t, driver) {
       message: asking => server.send(asking, 'y'.repeat(1000), false),
     })
     client.socket.pause()
-    while (recorder.count('overflow') === 0) {
+    const overflows = () => {
+      if (recorder.count('overflow') > 0) return true
       server.send(connection, 'x'.repeat(50_000), false)
-      await new Promise(resolve => setImmediate(resolve))
+      return false
     }
+    await until(overflows, 'overflow', { everyTurn: true })
     t.equal((await recorder.next('overflow')).connection, connection)
     server.terminate(connection)
     const asker = await RawClient.upgraded(t, port)

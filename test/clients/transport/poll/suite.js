@@ -1,10 +1,10 @@
 import { workerOf } from '../../../../src/clients/session/ids.js'
 import { slotOf } from '../../../../src/processes/primary/forked.js'
-import { until } from '../../../channels/broker/redis/waiting.js'
 import { startGateway } from '../../../kit/gateway.js'
 import { PollClient } from '../../../kit/poll-client.js'
 import { RawClient } from '../../../kit/raw-client.js'
 import { post } from '../../../kit/stream-client.js'
+import { until } from '../../../kit/wait.js'
 import { history, open } from '../../session/support.js'
 
 const config = (/** @type {string} */ driver, /** @type {any} */ more = {}) => ({
@@ -441,19 +441,21 @@ export function pollSuite(t, driver) {
     const gateway = await startGateway(t, config(driver, { workers: 2, client: { connection_limit: 6 } }))
     const clients = []
     for (let i = 0; i < 6; i++) clients.push(await PollClient.connected(gateway))
-    let refused
     // The other workers' connections are heard of with a delay.
-    do refused = await post(`${gateway.url}/connection/poll`, '', {})
-    while (refused.status === 200)
+    const refused = await until(async () => {
+      const answer = await post(`${gateway.url}/connection/poll`, '', {})
+      return answer.status !== 200 && answer
+    })
     t.same([refused.status, refused.text], [503, 'too many connections'])
     let waiting = true
     const polls = Promise.all(clients.map(client => client.poll(30))).then(() => {
       waiting = false
     })
     // A poll that comes late takes over in its turn, and would wait for its 30 s.
-    do {
+    await until(async () => {
       for (const client of clients) t.equal((await client.post(`ack=${client.seq}&timeout=0.05`)).status, 200)
-    } while (waiting)
+      return !waiting
+    })
     await polls
     // Of two polls one is answered when the other one comes: that one waits.
     const last = clients.map(client => [client.poll(30), client.poll(30)])

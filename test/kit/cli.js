@@ -1,0 +1,47 @@
+// The `halley` command: in this process, for what ends by itself, and in a process of its own, as users run it.
+
+import { execFile } from 'node:child_process'
+import { main } from '../../bin/main.js'
+import { bin } from './gateway.js'
+
+/** @typedef {{code: number, out: string, err: string}} Result */
+
+/**
+ * @param {Record<string, string>} [env]
+ * @returns {Record<string, string>} this and what the test's own process has, except for configuration
+ */
+export const environment = env => ({
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HALLEY_'))),
+  ...env,
+})
+
+/**
+ * Runs a command in this process.
+ * @param {string[]} args
+ * @param {{env?: Record<string, string>, cwd?: string, terminal?: boolean}} [options]
+ * @returns {Promise<Result>}
+ */
+export async function halley(args, { env = {}, cwd = process.cwd(), terminal = false } = {}) {
+  const said = { out: '', err: '' }
+  const code = await main(args, {
+    env: environment(env),
+    cwd,
+    terminal,
+    stdout: text => void (said.out += text),
+    stderr: text => void (said.err += text),
+  })
+  return { code: code ?? 0, ...said }
+}
+
+/**
+ * Runs a command in a process of its own.
+ * @param {string[]} args
+ * @param {{env?: Record<string, string>, cwd?: string}} [options]
+ * @returns {Promise<Result>}
+ */
+export const spawnHalley = (args, { env, cwd } = {}) =>
+  new Promise(resolve => {
+    execFile(process.execPath, [bin, ...args], { cwd, env: environment(env) }, (error, out, err) =>
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err }),
+    )
+  })
