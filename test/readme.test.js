@@ -25,11 +25,14 @@ t.test('the production example of the README is what config init writes', async 
     shown,
     initialText(DEFAULTS, () => '32 random bytes'),
   )
-  t.throws(() => configureServer({ file: directory(t).write('config.yaml', shown) }), {
-    faults: ['client.token.hmac_secret_key', 'http_api.key', 'admin.password'].map(
-      key => new RegExp(`^${key}: `),
-    ),
-  })
+  t.throws(
+    () => configureServer({ file: directory(t).write('config.yaml', shown) }),
+    /** @type {any} */ ({
+      faults: ['client.token.hmac_secret_key', 'http_api.key', 'admin.password'].map(
+        key => new RegExp(`^${key}: `),
+      ),
+    }),
+  )
 })
 
 t.test('what the README shows makes tokens that are accepted', async t => {

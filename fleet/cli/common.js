@@ -196,7 +196,7 @@ export const fleetCommand = ({ run, ...command }) => ({
   async run(io, flags) {
     const progress = new Progress((io.raw ?? io).stderr, process.stderr)
     try {
-      return (await run(io, flags, progress)) ?? 0
+      return /** @type {number | undefined} */ (await run(io, flags, progress)) ?? 0
     } catch (error) {
       if (error instanceof UsageError) throw error
       progress.clear()

@@ -276,7 +276,7 @@ t.test('an error of the table, which is frozen, is logged like any other', async
   const pipe = fifo(t)
   const reader = new Reader(pipe)
   t.teardown(() => reader.close())
-  const log = createLog({ level: 'debug' }, new LogOutput({ file: pipe }, false))
+  const log = createLog({ level: 'debug', file: '' }, new LogOutput({ file: pipe }, false))
   log.debug({ err: errors.internal }, 'it failed')
   log.debug({ err: new Error('other') }, 'it failed')
   const lines = await reader.lines(found => found.length === 2)
@@ -287,7 +287,7 @@ t.test('no text of a line acts on the terminal that shows it', async t => {
   const program = `
     import { createLog, LogOutput } from '${new URL('../../src/base/log.js', import.meta.url)}'
     const text = 'a\\x1b[31mb\\x9b31mc\\u2028\\u2029\\u202e\\x7f\\r\\nd'
-    const log = createLog({ level: 'debug' }, new LogOutput({ file: '' }, true))
+    const log = createLog({ level: 'debug', file: '' }, new LogOutput({ file: '' }, true))
     log.info({ channel: text, [text]: [text] }, text)
     log.error({ err: Object.assign(new Error(text), { cause: new Error(text) }) }, 'it failed')
   `

@@ -49,7 +49,7 @@ t.test('a publication with a new epoch', async t => {
   const sdk = new Centrifuge(gateway.ws, { websocket: WebSocket })
   const subscription = sdk.newSubscription('rec:a', { minResubscribeDelay: 1, maxResubscribeDelay: 5 })
   t.teardown(() => sdk.disconnect())
-  const began = once(subscription, 'subscribed')
+  const began = once(/** @type {any} */ (subscription), 'subscribed')
   subscription.subscribe()
   sdk.connect()
   await began
@@ -57,7 +57,7 @@ t.test('a publication with a new epoch', async t => {
   const first = Object.fromEntries(await Promise.all(names.map(async name => [name, await publish(name)])))
   for (const client of [...clients, ...servers]) t.equal((await client.push('pub')).pub.offset, 1)
   await new Promise(resolve => setTimeout(resolve, LIFE))
-  const resubscribed = once(subscription, 'subscribed')
+  const resubscribed = once(/** @type {any} */ (subscription), 'subscribed')
   const second = Object.fromEntries(await Promise.all(names.map(async name => [name, await publish(name)])))
   for (const name of names) {
     t.equal(second[name].offset, 1, name)

@@ -133,8 +133,8 @@ function leave(client, properly, random) {
 function follow(gateway, channel, account, random) {
   const sockets = new Set()
   class Breakable extends WebSocket {
-    constructor(...args) {
-      super(...args)
+    constructor(url, protocols) {
+      super(url, protocols)
       sockets.add(this)
       this.on('close', () => sockets.delete(this))
     }

@@ -118,6 +118,7 @@ for (const driver of drivers) {
       const positioned = { recoverable: true, positioned: true, epoch }
       const recovered = { ...positioned, recovered: true, was_recovering: true }
       const failed = { ...positioned, was_recovering: true, offset: 14 }
+      /** @type {any[][]} */
       const rows = [
         ['the top', { offset: 14, epoch }, { ...recovered, offset: 14 }, undefined],
         ['the gap is the limit', { offset: 9, epoch }, { ...recovered, offset: 9 }, numbers(5, 10)],
@@ -192,6 +193,7 @@ for (const driver of drivers) {
     )
 
     t.test('what the channel does not allow is left out, what it allows is there', async t => {
+      /** @type {any[][]} */
       const rows = [
         ['wish', {}, []],
         ['wish', { positioned: true }, ['epoch', 'positioned']],
@@ -253,6 +255,7 @@ for (const driver of drivers) {
       const channel = name('cache')
       const { epoch } = await fill(channel, 4)
       const recovered = { recoverable: true, positioned: true, epoch, recovered: true, was_recovering: true }
+      /** @type {any[][]} */
       const rows = [
         ['an old position', { offset: 2, epoch }, 2, [4]],
         ['another epoch', { offset: 2, epoch: OTHER }, 2, [4]],

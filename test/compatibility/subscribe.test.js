@@ -166,7 +166,7 @@ for (const driver of drivers) {
           /** @type {any} */ ({ getState, recoverable: true }),
         )
         calls = 0
-        const subscribed = once(subscription, 'subscribed')
+        const subscribed = once(/** @type {any} */ (subscription), 'subscribed')
         subscription.subscribe()
         client.connect()
         t.match((await subscribed)[0], { wasRecovering: true, recovered: false })

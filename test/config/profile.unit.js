@@ -58,21 +58,27 @@ t.test('anything configured ends it', async t => {
 
 t.test('who expects the profile learns what ended it, and how to keep it', async t => {
   const env = { HALLEY_CLIENT_ALLOWED_ORIGINS: 'http://localhost:5173', HALLEY_WORKERS: '1' }
-  t.throws(() => configureServer({ env }), {
-    faults: [
-      /^client\.token\.hmac_secret_key: no token secret/,
-      /^http_api\.key: no API key/,
-      'the development profile is off because of HALLEY_CLIENT_ALLOWED_ORIGINS; --dev keeps it below what is set',
-    ],
-  })
+  t.throws(
+    () => configureServer({ env }),
+    /** @type {any} */ ({
+      faults: [
+        /^client\.token\.hmac_secret_key: no token secret/,
+        /^http_api\.key: no API key/,
+        'the development profile is off because of HALLEY_CLIENT_ALLOWED_ORIGINS; --dev keeps it below what is set',
+      ],
+    }),
+  )
   const file = directory(t).write('a.json', { http_server: { port: 9000 } })
   t.throws(() => configureServer({ file }), {
     message: new RegExp(`off because of the file ${file}; --dev keeps`),
   })
   const address = { HALLEY_HTTP_SERVER_ADDRESS: '0.0.0.0' }
-  t.throws(() => configureServer({ env: address }), {
-    message: /off because of the address 0\.0\.0\.0; --dev/,
-  })
+  t.throws(
+    () => configureServer({ env: address }),
+    /** @type {any} */ ({
+      message: /off because of the address 0\.0\.0\.0; --dev/,
+    }),
+  )
 
   const local = { ...env, HALLEY_HTTP_SERVER_ADDRESS: '127.0.0.1' }
   t.equal(configureServer({ env: local }).ended, 'HALLEY_CLIENT_ALLOWED_ORIGINS')

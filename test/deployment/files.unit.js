@@ -20,7 +20,10 @@ const PLACEHOLDERS = ['client.token.hmac_secret_key', 'http_api.key', 'admin.pas
 t.test('a node starts with config.yaml once its secrets are replaced', async t => {
   const example = read('examples/deployment/config.yaml')
   const folder = directory(t)
-  t.throws(() => configureServer({ file: folder.write('as-it-is.yaml', example) }), { faults: PLACEHOLDERS })
+  t.throws(
+    () => configureServer({ file: folder.write('as-it-is.yaml', example) }),
+    /** @type {any} */ ({ faults: PLACEHOLDERS }),
+  )
   const file = folder.write('config.yaml', example.replaceAll('32 random bytes', random))
   const { config, warnings } = configureServer({ file })
   t.strictSame(warnings, [])
@@ -41,9 +44,12 @@ t.test('the image is made of the recommended Node.js and Debian, by tag', async 
 
 t.test('the image serves from the outside, and not without keys', async t => {
   const { env, user, stopSignal, ports, entrypoint } = image()
-  t.throws(() => configureServer({ env }), {
-    faults: [/^client\.token\.hmac_secret_key: /, /^http_api\.key: /, /^client\.allowed_origins: /],
-  })
+  t.throws(
+    () => configureServer({ env }),
+    /** @type {any} */ ({
+      faults: [/^client\.token\.hmac_secret_key: /, /^http_api\.key: /, /^client\.allowed_origins: /],
+    }),
+  )
   const { config, warnings } = configureServer({
     env: { ...env, ...secrets, HALLEY_CLIENT_ALLOWED_ORIGINS: 'https://www.example.com' },
   })
@@ -100,7 +106,7 @@ t.test('the Kubernetes manifests fit together', async t => {
   const folder = directory(t)
   const file = folder.write('config.yaml', of('ConfigMap').data['config.yaml'])
   const env = { ...image().env, ...of('Secret').stringData }
-  t.throws(() => configureServer({ file, env }), { faults: PLACEHOLDERS })
+  t.throws(() => configureServer({ file, env }), /** @type {any} */ ({ faults: PLACEHOLDERS }))
   const { config, warnings } = configureServer({ file, env: { ...env, ...secrets } })
   t.strictSame(warnings, [])
   t.strictSame(container.args, ['serve', '-c', `${container.volumeMounts[0].mountPath}/config.yaml`])

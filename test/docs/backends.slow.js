@@ -48,9 +48,10 @@ async function check(t, token, user, publish, data) {
 
 /** Waits until a program listens. @param {import('node:child_process').ChildProcess} child @param {string} url */
 async function listening(child, url) {
-  const answer = await until(() => (child.exitCode === null ? fetch(url) : 'ended'), url)
-  if (answer === 'ended') throw new Error(`the program ended with ${child.exitCode}`)
-  return answer.text()
+  const over = () => child.exitCode !== null
+  const answer = await until(() => (over() ? 'ended' : fetch(url).then(answer => answer.text())), url)
+  if (over()) throw new Error(`the program ended with ${child.exitCode}`)
+  return answer
 }
 
 /** @param {any} t @param {string} program @param {string[]} args @param {object} options */

@@ -75,6 +75,7 @@ t.test('pages of examples name an icon: browsers do not ask the backend for /fav
 
 t.test('docs/install.md names every optional package', async t => {
   const { peerDependencies } = JSON.parse(read('../package.json'))
+  /** @type {string[]} */
   const rows = read('install.md').match(/^\| `npm install [^|]+\|/gm) ?? []
   for (const name of Object.keys(peerDependencies))
     t.ok(

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../kit/gateway.js'
 import { machinesOf, program } from './bootstrap-machines.js'
-import { fleetFolder, OPEN_GATEWAY, openFleet, until } from './controller/fleet-rig.js'
+import { fleetFolder, OPEN_GATEWAY, openFleet, snapshotOf } from './controller/fleet-rig.js'
 
 t.jobs = 4
 
@@ -20,7 +20,7 @@ for (const listen of [false, true])
       const plan = await fleet.plan(1, { allow: [`127.0.0.1:${gateway.port}`], listen })
       t.same((await fleet.launch(plan)).up, ['d1'])
       await fleet.set({ host: [gateway.url], n: 3 })
-      await until(fleet, ({ gauges }) => gauges.open === 3)
+      await snapshotOf(fleet, ({ gauges }) => gauges.open === 3)
       const [machine] = provider.machines
       t.match(machine.output, `program ${program.sha256} has arrived`)
       t.strictSame((await readdir(machine.state)).sort(), [program.sha256, `${program.sha256}.json.gz`])

@@ -5,10 +5,10 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { main } from '../../bin/main.js'
 import { lockOwner } from '../../fleet/controller/folder.js'
 import { local } from '../../fleet/providers/local.js'
 import { signal } from '../../fleet/providers/processes.js'
+import { halley } from '../kit/cli.js'
 import { bin } from '../kit/gateway.js'
 
 /** @type {Set<string>} folders of fleets that may have a controller */
@@ -74,18 +74,8 @@ export class FleetCli {
    * @returns {Promise<{code: number | undefined, stdout: string, stderr: string}>}
    */
   async runInProcess(args) {
-    let [stdout, stderr] = ['', '']
-    const code = await main(['fleet', ...args], {
-      env: { ...process.env, HALLEY_FLEET_DIR: this.dir },
-      cwd: process.cwd(),
-      stdout: text => {
-        stdout += text
-      },
-      stderr: text => {
-        stderr += text
-      },
-    })
-    return { code, stdout, stderr }
+    const { code, out, err } = await halley(['fleet', ...args], { env: { HALLEY_FLEET_DIR: this.dir } })
+    return { code, stdout: out, stderr: err }
   }
 
   /**

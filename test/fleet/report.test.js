@@ -19,6 +19,7 @@ async function report(words, flags) {
   const io = {
     env: {},
     cwd: '/',
+    terminal: false,
     stdout: (/** @type {string} */ text) => {
       stdout += text
     },

@@ -210,7 +210,14 @@ t.test('a run of controls: the same load, as far as they can have it', async t =
 
 t.test('fleet run --list breaks lines between words, within the width of the terminal', async t => {
   let out = ''
-  const io = { env: {}, cwd: '/', stdout: (/** @type {string} */ text) => void (out += text), stderr: t.fail }
+  const stdout = (/** @type {string} */ text) => void (out += text)
+  const io = {
+    env: {},
+    cwd: '/',
+    terminal: false,
+    stdout,
+    stderr: (/** @type {string} */ text) => void t.fail(text),
+  }
   t.equal(await fleetRun.run(io, { words: [], list: true }), 0)
   const width = Math.min(process.stdout.columns ?? 80, 120)
   t.same(

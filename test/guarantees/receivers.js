@@ -168,7 +168,10 @@ function uniWebSocket(port, channel) {
   return {
     account: self.account,
     ready: self.ready,
-    stop: () => void (self.stopped = true) || socket.terminate(),
+    stop() {
+      self.stopped = true
+      socket.terminate()
+    },
   }
 }
 
@@ -203,7 +206,7 @@ function uniHttpStream(port, channel) {
     const late = setTimeout(() => asked.destroy(new Error('no answer')), PATIENCE)
     request.on('error', () => {
       clearTimeout(late)
-      if (!asked.res) again()
+      if (!(/** @type {any} */ (asked).res)) again()
     })
     request.end(self.request)
   }
@@ -211,7 +214,10 @@ function uniHttpStream(port, channel) {
   return {
     account: self.account,
     ready: self.ready,
-    stop: () => void (self.stopped = true) || request.destroy(),
+    stop() {
+      self.stopped = true
+      request.destroy()
+    },
   }
 }
 

@@ -40,7 +40,9 @@ export const silence = port =>
           socket.destroy()
           resolve(false)
         })
-        socket.on('error', ({ code }) => resolve(code === 'ECONNREFUSED'))
+        socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) =>
+          resolve(code === 'ECONNREFUSED'),
+        )
       }),
   )
 

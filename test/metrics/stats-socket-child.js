@@ -7,7 +7,7 @@ const { monitor, logged } = monitorRig()
 const socket = await StatsSocket.open({
   path: process.argv[2],
   monitor,
-  actions: { gc() {}, restart() {}, stop() {}, log: () => () => {} },
+  actions: { gc() {}, restart() {}, stop() {}, log: () => () => {}, reload: async () => '' },
   log: /** @type {any} */ ({ error: (/** @type {string} */ line) => logged.push(line) }),
 })
 process.stdout.write(socket ? 'listens\n' : `${logged[0]}\n`)

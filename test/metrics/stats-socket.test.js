@@ -37,9 +37,10 @@ async function open(t, { path = freePath(t), actions = {} } = {}) {
     path,
     monitor: rig.monitor,
     actions: {
-      gc: worker => done.push(['gc', worker]),
-      restart: worker => done.push(['restart', worker]),
-      stop: () => done.push(['stop']),
+      gc: worker => void done.push(['gc', worker]),
+      restart: worker => void done.push(['restart', worker]),
+      stop: () => void done.push(['stop']),
+      reload: async () => '',
       log(listener) {
         logs.add(listener)
         return () => logs.delete(listener)
@@ -414,7 +415,7 @@ t.test('a socket that somebody has named may be where it likes', async t => {
     path,
     own: false,
     monitor: rig.monitor,
-    actions: { gc() {}, restart() {}, stop() {}, log: () => () => {} },
+    actions: { gc() {}, restart() {}, stop() {}, log: () => () => {}, reload: async () => '' },
     log: /** @type {any} */ ({ error: t.fail }),
   })
   t.equal(statSync(path).mode & 0o777, 0o600)

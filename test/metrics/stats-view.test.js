@@ -20,9 +20,10 @@ function startNode({ count = 1, actions = {}, timeout } = {}) {
   /** @type {any[]} */
   const calls = []
   const relay = new StatsRelay(rig.monitor, {
-    gc: worker => calls.push(['gc', worker]),
-    restart: worker => calls.push(['restart', worker]),
-    stop: () => calls.push(['stop']),
+    gc: worker => void calls.push(['gc', worker]),
+    restart: worker => void calls.push(['restart', worker]),
+    stop: () => void calls.push(['stop']),
+    reload: async () => '',
     log: () => () => {},
     ...actions,
   })
@@ -217,7 +218,13 @@ t.test('without an answer of the primary a request rejects, and a watch begins o
 t.test('over the channel of a real process: hello, snapshots, and no error when it is killed', async t => {
   const rig = monitorRig()
   for (let second = 0; second < 60; second++) rig.next()
-  const relay = new StatsRelay(rig.monitor, { gc() {}, restart() {}, stop() {}, log: () => () => {} })
+  const relay = new StatsRelay(rig.monitor, {
+    gc() {},
+    restart() {},
+    stop() {},
+    log: () => () => {},
+    reload: async () => '',
+  })
   const worker = fork(child)
   t.teardown(() => worker.kill('SIGKILL'))
   const peer = {

@@ -124,7 +124,7 @@ t.test('samples are sent at full seconds, and a loop that was held up sends as s
   await have(3)
   t.ok(
     samples[2].time - busyUntil < 200 || samples[2].loop.ticks.max > 1600,
-    `${samples[2].time - until} ms late`,
+    `${samples[2].time - busyUntil} ms late`,
   )
   t.ok(samples[2].loop.ticks.max >= 1400, 'and tells of it')
   await have(4)

@@ -148,7 +148,8 @@ export class HttpCalls {
       const response = await fetch(`${url}/${method}`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...(key === '' ? null : { 'x-api-key': key }) },
-        body,
+        // Undici takes a Buffer; the type of the DOM does not.
+        body: /** @type {any} */ (body),
         redirect: 'manual',
         signal: request.signal,
       })

@@ -51,7 +51,7 @@ export class NodeConnection extends WebSocket {
     if (this.live && unread > route.maxBuffered) route.overflow(/** @type {any} */ (this))
   }
 
-  /** `ws` answers each ping with it. @param {Buffer} data @param {boolean} mask @param {() => void} done */
+  /** `ws` answers each ping with it. @param {Buffer} data @param {boolean} mask @param {(error: Error) => void} done */
   pong(data, mask, done) {
     releaseChunks(this)
     super.pong(data, mask, done)

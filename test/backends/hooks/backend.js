@@ -23,6 +23,7 @@ export class Backend {
   answer = () => ({ body: '{}' })
   /** Sockets that were opened. */
   connections = 0
+  url = ''
   #server
   /** @type {Set<{matches: (request: Request) => boolean, resolve: (request: Request) => void}>} */
   #waiting = new Set()

@@ -40,6 +40,6 @@ export function moduleAdapter(t, backend) {
       export default hooksOf(${JSON.stringify(backend.url)})`,
   })
   const { proxy, ...http } = Object.getOwnPropertyDescriptors(httpAdapter(backend))
-  const adapter = Object.defineProperties({}, http)
+  const adapter = /** @type {any} */ (Object.defineProperties({}, http))
   return Object.assign(adapter, { protocol: 'module', module: join(folder, 'hooks.js'), without })
 }

@@ -21,7 +21,7 @@ const read = session =>
 
 /** What a window does with its items, and who gets them. */
 class Model {
-  /** @type {{text: string, key: string | null, offset: number, json?: boolean}[]} null: never conflated */
+  /** @type {{text: string, key: string | null, offset: number, json?: boolean, event?: boolean}[]} null: never conflated */
   window = []
   /** Session -> what it must have got and has not been read yet. */
   sessions = new Map()

@@ -20,7 +20,7 @@ const OPTIONS = {
 }
 
 /** A hub with batches, and a subscriber at offset 0 of the channel x. */
-function start(options = {}, { wants = POSITIONED, ...more } = {}) {
+function start(options = {}, /** @type {any} */ { wants = POSITIONED, ...more } = {}) {
   const rig = startHub({ batch: Object.freeze({ ...OPTIONS, ...options }) })
   let offset = 0
   const join = ({ at = offset, received = null, binary = false, ...subscription } = more) => {

@@ -30,6 +30,12 @@ const config = {
 class Client {
   /** @type {any[][]} */
   frames = []
+  /** @type {any} */
+  socket
+  /** @type {Promise<any>} */
+  closed
+  /** @type {any} the result of subscribe */
+  reply
 
   /** @param {any} t @param {any} gateway @param {string} channel @param {object} [request] */
   static async subscribed(t, gateway, channel, request = {}) {

@@ -134,7 +134,7 @@ t.test('those whose reply has to wait get what is published in full', async t =>
   const other = channel.subscriber()
   const { codec } = other
   channel.publish()
-  const buffer = channel.hub.buffer(channel.channel, codec, null, false, true)
+  const buffer = channel.hub.buffer(channel.channel, codec, null, false, true, Infinity)
   channel.publish()
   channel.publish({ version: 9n })
   const reader = new DeltaReader()

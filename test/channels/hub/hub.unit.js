@@ -348,6 +348,7 @@ t.test('those whose reply has to wait', async t => {
   const waiting = wants => {
     const rig = startHub()
     const session = rig.session()
+    /** @type {any} */
     let buffer
     rig.hub.prepare('x', wants, (_error, channel) => {
       buffer = rig.hub.buffer(channel, session.codec, null, wants.position, false, 1000)

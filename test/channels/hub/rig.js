@@ -113,8 +113,9 @@ export function startHub({ batch = null } = {}) {
         .splice(0)
         .map(({ op, channel, wants }) => (wants?.first ? `${op} ${channel} first` : `${op} ${channel}`)),
 
+    /** @returns {any} */
     session({ binary = false } = {}) {
-      const session = new TestSession()
+      const session = /** @type {any} */ (new TestSession())
       if (binary) session.codec = binaryCodec
       session.positionLost = name => {
         session.lost.push(name)

@@ -35,7 +35,7 @@ async function serve(t, keys) {
     requests: [],
     url: '',
     /** @type {(request: IncomingMessage, response: ServerResponse) => void} */
-    answer: (_request, response) => response.end(JSON.stringify({ keys: it.keys })),
+    answer: (_request, response) => void response.end(JSON.stringify({ keys: it.keys })),
   }
   const server = createServer((request, response) => {
     it.requests.push(request.url ?? '')

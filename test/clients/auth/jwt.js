@@ -22,7 +22,11 @@ export function makeToken(payload, key, header = {}) {
   let signature
   if (all.alg.startsWith('HS')) signature = createHmac(hash, key).update(input).digest()
   else if (all.alg === 'EdDSA') signature = cryptoSign(null, Buffer.from(input), key)
-  else signature = cryptoSign(hash, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' })
+  else
+    signature = cryptoSign(hash, Buffer.from(input), {
+      key: /** @type {any} */ (key),
+      dsaEncoding: 'ieee-p1363',
+    })
   return `${input}.${signature.toString('base64url')}`
 }
 

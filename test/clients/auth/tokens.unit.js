@@ -9,7 +9,7 @@ const PAST = NOW - 10
 const FUTURE = NOW + 10
 
 /** @param {Parameters<typeof makeConfig>} settings */
-const tokens = (...settings) =>
+const tokens = (.../** @type {any[]} */ settings) =>
   new Tokens(makeConfig({ hmac_secret_key: SECRET, ...settings[0] }, settings[1], settings[2]), { clock })
 const plain = tokens({})
 

@@ -58,7 +58,7 @@ for (const [name, meanwhile, kinds] of [
     const got = reply.publications.map(publication => reader.read(publication))
     for (const message of buffer.messages) got.push(reader.read(JSON.parse(String(message)).push.pub))
     plan.join(channel)
-    const next = Math.max(2, ...meanwhile) + 1
+    const next = Math.max(2, .../** @type {number[]} */ (meanwhile)) + 1
     for (const offset of [next, next + 1]) rig.publish('x', text(offset), at(offset))
     for (const { pub } of session.got) got.push(reader.read(pub))
     t.same(got, [1, 2, ...meanwhile, next, next + 1].map(text))

@@ -77,13 +77,13 @@ for (const driver of drivers) {
     }
 
     t.test('asked for and allowed: delta is true; else it is absent and data comes as it is', async t => {
-      for (const [channel, request, granted] of [
+      for (const [channel, request, granted] of /** @type {any[][]} */ ([
         [name(), {}, true],
         [name('passing'), {}, true],
         [name(), { delta: '' }, undefined],
         [name(), { delta: undefined }, undefined],
         [name('refused'), {}, undefined],
-      ]) {
+      ])) {
         const { reply, raw } = await subscribed(t, channel, request)
         t.equal(reply.delta, granted, channel)
         await publish(channel, 1)
@@ -141,11 +141,11 @@ for (const driver of drivers) {
       const third = await subscribed(t, channel)
       await publish(channel, 3)
       await publish(channel, 4)
-      for (const [subscriber, from, kinds] of [
+      for (const [subscriber, from, kinds] of /** @type {any[][]} */ ([
         [first, 1, ['full', 'delta', 'delta', 'delta']],
         [second, 2, ['full', 'delta', 'delta']],
         [third, 3, ['full', 'delta']],
-      ]) {
+      ])) {
         for (let n = from; n <= 4; n++) t.equal(await subscriber.next(), text(n))
         t.strictSame(subscriber.kinds(), kinds)
       }

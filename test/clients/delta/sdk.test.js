@@ -67,7 +67,7 @@ for (const [name, Client] of [
     `${name}: the server API subscribes a client that reads deltas already, which goes on reading`,
     async t => {
       const channel = `doc:${name}`
-      const client = new Client(gateway.ws, { websocket: WebSocket })
+      const client = new /** @type {any} */ (Client)(gateway.ws, { websocket: WebSocket })
       t.teardown(() => client.disconnect())
       const subscription = client.newSubscription(channel, { delta: 'fossil' })
       const got = []

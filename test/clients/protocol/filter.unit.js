@@ -7,6 +7,7 @@ import { Filter, MAX_FILTER_LENGTH, MAX_OPERAND_LENGTH } from '../../../src/clie
 const LONG = '12345678901234567890.12345678901234567890'
 
 /** `cmp`, operand, tags, whether they match. */
+/** @type {any[][]} */
 const rows = [
   ['eq', 'a', { k: 'a' }, true],
   ['eq', 'a', { k: 'b' }, false],

@@ -1,7 +1,7 @@
 // A gateway whose uWebSockets.js does not load, as on a system with another glibc: it says so where users look.
 
 import t from 'tap'
-import { main } from '../../../bin/main.js'
+import { halley } from '../../kit/cli.js'
 import { watched } from '../../processes/primary/telemetry-rig.js'
 
 const REASON = 'uWebSockets.js is not installed: install without --omit=optional'
@@ -39,9 +39,7 @@ t.test('where it loads, or node is chosen, nothing is said', async t => {
 })
 
 t.test('doctor checks it', async t => {
-  let out = ''
-  const io = { env: {}, cwd: '/', stdout: text => void (out += text), stderr: () => {} }
-  await main(['doctor', '-n', '1000', '--json'], io)
+  const { out } = await halley(['doctor', '-n', '1000', '--json'])
   t.match(
     JSON.parse(out).findings.find(({ id }) => id === 'uWebSockets.js'),
     { is: /^(?:loads|does not load)$/, should: 'loads', status: /^(?:ok|tight)$/ },

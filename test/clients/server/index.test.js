@@ -38,7 +38,7 @@ t.test('uws is refused with a clear error where it does not load', async t => {
 })
 
 t.test('node does not try', async t => {
-  const server = await createServer({ driver: 'node', load: () => t.fail('tried') })
+  const server = await createServer({ driver: 'node', load: async () => t.fail('tried') })
   t.equal(server.name, 'node')
   t.equal(server.fallback, '')
 })
@@ -46,7 +46,7 @@ t.test('node does not try', async t => {
 t.test('TLS: both speak it; what requires client certificates is the node server', async t => {
   const tls = { cert_pem: CERT, key_pem: KEY, client_ca_pem: '' }
   t.equal((await createServer({ driver: 'auto', tls: { ...tls, client_ca_pem: CERT } })).name, 'node')
-  for (const driver of skipDriver('uws') ? ['node'] : ['uws', 'node']) {
+  for (const driver of /** @type {('uws' | 'node')[]} */ (skipDriver('uws') ? ['node'] : ['uws', 'node'])) {
     const server = await createServer({ driver, tls })
     server.route('GET', '/', exchange => exchange.reply(200, null, driver))
     const port = await freePort()
@@ -77,7 +77,7 @@ async function ask(port, upgrade = '') {
 }
 
 t.test('TLS: an upgrade that nobody serves is an ordinary request', async t => {
-  for (const driver of skipDriver('uws') ? ['node'] : ['uws', 'node']) {
+  for (const driver of /** @type {('uws' | 'node')[]} */ (skipDriver('uws') ? ['node'] : ['uws', 'node'])) {
     const server = await createServer({ driver, tls: { cert_pem: CERT, key_pem: KEY, client_ca_pem: '' } })
     server.route('GET', '/', exchange => exchange.reply(200, null, driver))
     const port = await freePort()
@@ -93,7 +93,7 @@ t.test('TLS: a worker that was starting when a reload was prepared renews its ce
   const other = { enabled: false, cert_pem: '', key_pem: '', client_ca_pem: '' }
   const options = { driver: 'node', internal_port: 0, tls: { enabled: true, ...pair }, internal_tls: other }
   const renewed = { ...options, tls: { ...options.tls, cert_pem: EXPIRED } }
-  const servers = await Servers.create(options, new Log())
+  const servers = await Servers.create(options, /** @type {any} */ (new Log()))
   const { server } = servers
   server.route('GET', '/', exchange => exchange.reply(200, null, ''))
   const port = await freePort()

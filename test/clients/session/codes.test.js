@@ -225,7 +225,7 @@ const unsubscribed = {
 
 const neverUnsubscribed = { 2502: 'for the application to give' }
 
-/** @param {Record<string, {code: number}>} table @param {object[]} known */
+/** @param {Record<string, {code: number}>} table @param {object[]} known @returns {[number[], number[]]} */
 const check = (table, ...known) => [
   [...new Set(Object.values(table).map(({ code }) => code))].sort((a, b) => a - b),
   known.flatMap(codes => Object.keys(codes).map(Number)).sort((a, b) => a - b),

@@ -37,7 +37,7 @@ for (const driver of drivers) {
       http_server: { driver },
     })
 
-    /** @param {any} t @param {object} [options] */
+    /** @param {any} t @param {object} [options] @returns {any} */
     function sdk(t, options = {}) {
       const client = new Centrifuge(gateway.ws, {
         websocket: WebSocket,
@@ -73,7 +73,7 @@ for (const driver of drivers) {
       t.match(context, { client: /^[0-9a-f-]{36}$/, transport: 'websocket' })
       const subscription = client.newSubscription('room')
       const heard = listen(subscription)
-      const joined = once(subscription, 'join')
+      const joined = once(/** @type {any} */ (subscription), 'join')
       subscription.subscribe()
       await subscription.ready()
       const [{ info }] = await joined
@@ -105,7 +105,7 @@ for (const driver of drivers) {
       t.match(list, { offset: 4, publications: [{ offset: 2 }, { offset: 3, tags: { k: 'v' } }] })
       t.equal((await client.rpc('ping', new Uint8Array(0))).data?.length ?? 0, 0)
 
-      const left = once(subscription, 'unsubscribed')
+      const left = once(/** @type {any} */ (subscription), 'unsubscribed')
       subscription.unsubscribe()
       t.equal((await left)[0].code, 0)
     })
@@ -135,7 +135,7 @@ for (const driver of drivers) {
         await heard.atLeast(1)
         client.disconnect()
         for (const data of [2, 3]) await gateway.api('publish', { channel, data })
-        const subscribed = once(subscription, 'subscribed')
+        const subscribed = once(/** @type {any} */ (subscription), 'subscribed')
         client.connect()
         const [context] = await subscribed
         t.match(context, { wasRecovering: true, recovered: true, recoverable: true, positioned: true })
@@ -159,7 +159,7 @@ for (const driver of drivers) {
       await subscription.ready()
       client.disconnect()
       for (let n = 0; n < 6; n++) await gateway.api('publish', { channel: 'rec:gap', data: n })
-      const subscribed = once(subscription, 'subscribed')
+      const subscribed = once(/** @type {any} */ (subscription), 'subscribed')
       client.connect()
       t.match((await subscribed)[0], { wasRecovering: true, recovered: false, streamPosition: { offset: 6 } })
     })

@@ -51,7 +51,7 @@ export async function openFleet(t, dir, options = {}) {
  * @param {(snapshot: import('../../../fleet/schema.js').FleetSnapshot) => boolean} condition
  * @returns {Promise<import('../../../fleet/schema.js').FleetSnapshot>} the first snapshot that meets it
  */
-export function until(fleet, condition) {
+export function snapshotOf(fleet, condition) {
   return new Promise(resolve => {
     const check = (/** @type {any} */ snapshot) => {
       if (!condition(snapshot)) return

@@ -3,7 +3,7 @@ import { dialLink } from '../../../fleet/link/tls.js'
 import { local } from '../../../fleet/providers/local.js'
 import { isAlive, signal } from '../../../fleet/providers/processes.js'
 import { startGateway } from '../../kit/gateway.js'
-import { fleetFolder, OPEN_GATEWAY, openFleet, until } from './fleet-rig.js'
+import { fleetFolder, OPEN_GATEWAY, openFleet, snapshotOf } from './fleet-rig.js'
 
 /** @param {any} plan */
 const portOf = plan => /"controller":"127\.0\.0\.1:(\d+)"/.exec(plan.lines.join('\n'))?.[1]
@@ -23,11 +23,11 @@ t.test(
     await t.rejects(fleet.launch(plan), /is already launched/)
 
     t.same(await fleet.set({ host: [gateway.url], n: 50, channels: ['s{1..50}'] }), [])
-    await until(fleet, ({ gauges }) => gauges.open === 50)
+    await snapshotOf(fleet, ({ gauges }) => gauges.open === 50)
     await fleet.set({ publish_rate: 200, publish_channels: ['s{1..50}'], publish_size: 128 })
-    await until(fleet, ({ counters }) => counters.published > 200)
+    await snapshotOf(fleet, ({ counters }) => counters.published > 200)
     await fleet.set({ publish_rate: 0 })
-    const done = await until(
+    const done = await snapshotOf(
       fleet,
       ({ counters, rates }) => rates.published === 0 && counters.received === counters.published,
     )
@@ -63,7 +63,7 @@ t.test(
       const before = fleet.snapshot()
       const [first] = before.drones
       await signal(first.handle, 'SIGKILL')
-      const after = await until(
+      const after = await snapshotOf(
         fleet,
         ({ gauges, drones }) => drones[0].restarts === 1 && gauges.open === 50 && drones[0].state === 'up',
       )
@@ -94,13 +94,13 @@ t.test(
     t.test('numbers are raised in a line, cut connections come back, restarted processes too', async t => {
       await fleet.ramp(80, 1.5)
       t.equal(fleet.settings.n, 80)
-      await until(fleet, ({ gauges }) => gauges.open === 80)
+      await snapshotOf(fleet, ({ gauges }) => gauges.open === 80)
       t.equal(await fleet.cut(0.5, 'reset'), 40)
-      await until(fleet, ({ gauges, counters }) => gauges.open === 80 && counters.reconnects >= 40)
+      await snapshotOf(fleet, ({ gauges, counters }) => gauges.open === 80 && counters.reconnects >= 40)
       await t.rejects(fleet.restart(['d7']), { message: 'unknown drone d7; did you mean d1?' })
       const { opened } = fleet.snapshot().counters
       t.same(await fleet.restart(['d2']), ['d2'])
-      await until(fleet, ({ gauges, counters }) => gauges.open === 80 && counters.opened === opened + 40)
+      await snapshotOf(fleet, ({ gauges, counters }) => gauges.open === 80 && counters.opened === opened + 40)
       const late = t.rejects(fleet.ramp(0, 1000), /ramp ended: n was set/)
       await fleet.set({ n: 60 })
       await late
@@ -110,7 +110,7 @@ t.test(
       const [first, second] = fleet.snapshot().drones
       t.same(await fleet.stop(1), ['d2'])
       t.notOk(await isAlive(second.handle))
-      const alone = await until(fleet, ({ gauges }) => gauges.open === 60)
+      const alone = await snapshotOf(fleet, ({ gauges }) => gauges.open === 60)
       t.same(
         alone.drones.map(({ id }) => id),
         ['d1'],

@@ -4,7 +4,7 @@ import t from 'tap'
 import { stateFile } from '../../../fleet/controller/folder.js'
 import { local } from '../../../fleet/providers/local.js'
 import { freePort } from '../../kit/ports.js'
-import { fleetFolder, openFleet, until } from './fleet-rig.js'
+import { fleetFolder, openFleet, snapshotOf } from './fleet-rig.js'
 
 t.test('a controller dials listening drones, also those that an earlier controller launched', async t => {
   const dir = await fleetFolder(t)
@@ -30,7 +30,7 @@ t.test('a controller dials listening drones, also those that an earlier controll
     [['d1', handle]],
   )
   t.equal(next.snapshot().drones[0].state, 'up')
-  const { faults } = await until(next, ({ counters }) => counters.failed > 0)
+  const { faults } = await snapshotOf(next, ({ counters }) => counters.failed > 0)
   t.match(Object.keys(faults).join(), 'ECONNREFUSED')
   await next.stop('all')
 })

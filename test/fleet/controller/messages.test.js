@@ -15,7 +15,8 @@ import { dialLink } from '../../../fleet/link/tls.js'
 import { saveProgram } from '../../../fleet/program.js'
 import { Distributions } from '../../../fleet/statistics/distribution.js'
 import { testdir } from '../../kit/folders.js'
-import { until } from './fleet-rig.js'
+import { until } from '../../kit/wait.js'
+import { snapshotOf } from './fleet-rig.js'
 
 /** As a real drone says them, so that the shapes cannot be stricter than what comes. */
 async function realMessages() {
@@ -169,8 +170,8 @@ t.test('a controller outlives whatever comes over its lines', async t => {
   const line = await dial()
   /** @type {any[]} */
   const orders = []
-  /** What an order is answered. */
-  let answer = (/** @type {any} */ order) => ({ type: 'answer', ask: order.ask, result: {} })
+  /** What an order is answered. @type {(order: any) => any} */
+  let answer = order => ({ type: 'answer', ask: order.ask, result: {} })
   line.onMessage = order => {
     orders.push(order)
     line.send(answer(order))
@@ -356,7 +357,7 @@ t.test('a drone that does not read, and one that does not answer, hold up no oth
   await unheard
   // Its samples count meanwhile.
   const [, sample] = await realMessages()
-  const counted = until(fleet, ({ drones }) => Boolean(drones.find(({ id }) => id === 'd3')?.sample))
+  const counted = snapshotOf(fleet, ({ drones }) => Boolean(drones.find(({ id }) => id === 'd3')?.sample))
   quick.line.send(sample)
   await counted
   t.notOk(settled, 'the others are still waited for')

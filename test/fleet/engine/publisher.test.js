@@ -3,7 +3,7 @@
 import { createServer } from 'node:http'
 import { inflateSync } from 'node:zlib'
 import t from 'tap'
-import { freePort } from '../../kit/gateway.js'
+import { freePort } from '../../kit/ports.js'
 import { publishOf, settingsOf, TestEngine } from './engines.js'
 
 /** Takes batches as the server API does, and answers what the test says: undefined cuts the connection. */

@@ -48,7 +48,7 @@ function makeSwitch(answers, timeout = 60_000) {
   const it = new ConfigSwitch(() => workers, timeout)
   let adopted = 0
   const prepared = ({ index }) => ({ config: `new ${index}`, cursorKey: 'k' })
-  const run = () => it.run(prepared, () => adopted++)
+  const run = () => it.run(/** @type {any} */ (prepared), () => adopted++)
   return { it, workers, run, adopted: () => adopted }
 }
 

@@ -16,7 +16,7 @@ const skip = withoutProgram('prlimit', 'util-linux')
 t.test('the primary and its workers stay, tell why, and fork again when they can', { skip }, async t => {
   const gateway = await startGateway(t, config)
   const clients = await crowd(gateway)
-  const { pid } = gateway.process
+  const pid = String(gateway.process.pid)
   const limit = execFileSync('prlimit', [
     '--pid',
     pid,

@@ -51,7 +51,10 @@ t.test('two gateways in one process, apart from each other, leave no listeners b
   process.kill(pid, 'SIGKILL')
   t.same(await ended, { state: 'ended', worker: 0, pid, reason: 'signal SIGKILL', died: true })
   t.match(await listening, { worker: 0, pid: one.workers[0].pid })
-  t.throws(() => one.on('reload', () => {}), { name: 'TypeError', message: /did you mean reloaded/ })
+  t.throws(() => one.on(/** @type {any} */ ('reload'), () => {}), {
+    name: 'TypeError',
+    message: /did you mean reloaded/,
+  })
   t.throws(() => one.on('reloaded', /** @type {any} */ ('no function')), { name: 'TypeError' })
 
   await t.rejects(one.reload({ chanel: {} }), { message: /chanel: unknown key/ })

@@ -69,7 +69,7 @@ const attempt = gateway =>
       answer.resume()
       resolve(answer.statusCode)
     })
-    request.on('error', error => resolve(error.code))
+    request.on('error', (/** @type {NodeJS.ErrnoException} */ error) => resolve(error.code))
   })
 
 /** @param {any} t @param {string} driver */

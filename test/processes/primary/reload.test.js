@@ -88,6 +88,7 @@ t.test('tokens and channels: whole or not at all, also for workers to come', asy
     channel: { namespaces: [{ name: 'aa' }] },
   })
   const token = key => makeToken({ sub: 'u' }, key)
+  /** @returns {Promise<any>} a client, or the code that closes it */
   const connects = async key => {
     const client = await RawClient.open(gateway.ws)
     client.send({ id: 1, connect: { token: token(key) } })

@@ -29,7 +29,7 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
   const subscription = sdk.newSubscription('news')
   subscription.on('publication', ({ data, offset }) => got.push([data, offset]))
   subscription.on('subscribed', context => contexts.push(context))
-  const subscribed = once(subscription, 'subscribed')
+  const subscribed = once(/** @type {any} */ (subscription), 'subscribed')
   subscription.subscribe()
   sdk.connect()
   await subscribed

@@ -127,7 +127,7 @@ t.test('Kafka', { skip: withoutKafka() }, async t => {
       member.answer = async ({ payload }) => {
         await new Promise(resolve => setImmediate(resolve))
         effects.push(/** @type {string} */ (payload))
-        return 'done'
+        return /** @type {const} */ ('done')
       }
     }
     await send()

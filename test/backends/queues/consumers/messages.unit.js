@@ -45,7 +45,7 @@ function rig() {
   const context = {
     rules,
     traffic,
-    publisher: new Publisher(rules, pubsub, traffic),
+    publisher: new Publisher(/** @type {any} */ (rules), pubsub, traffic),
     broker: { pubsub, ready: () => true },
     logger: { error() {} },
   }

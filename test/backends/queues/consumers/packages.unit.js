@@ -23,7 +23,7 @@ t.test('postgresql without pg', async t => {
   const consumer = { name: 'orders', enabled: true, type: 'postgresql', postgresql: {} }
   const parts = { config: { consumers: [consumer] }, api: {}, node: 'n', log, clock: Date.now }
   const consumers = new Consumers(/** @type {any} */ (parts))
-  await t.rejects(consumers.start(), {
+  await t.rejects(/** @type {any} */ (consumers).start(), {
     message: 'consumer "orders": type postgresql needs the package pg: npm install pg@8',
   })
   t.equal(hidden, 1)

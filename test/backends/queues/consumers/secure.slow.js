@@ -213,7 +213,7 @@ t.test('postgresql', { skip: withoutPostgres() }, async t => {
  * @param {number} port of Kafka, without TLS @param {string} name @param {string} password
  */
 async function addUser(port, name, password) {
-  const { alterUserScramCredentialsV0, Connection } = await loadKafka()
+  const { alterUserScramCredentialsV0, Connection } = /** @type {any} */ (await loadKafka())
   const iterations = 4096
   const credentials = [
     { mechanism: 1, hash: 'sha256', bytes: 32 },

@@ -30,7 +30,7 @@ const BATCH = 10_000
 const redis_stream = {
   without: () => false,
   async open(t, durable = true) {
-    const server = await startRedis(t, { aof: durable && 'always' })
+    const server = await startRedis(t, { aof: durable ? 'always' : false })
     return {
       block: { address: server.address, stream: PLACE, max_length: 0 },
       pid: () => server.pid,

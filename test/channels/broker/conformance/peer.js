@@ -52,7 +52,7 @@ export class Peer {
       survey: (op, params) => peer.survey(op, params),
       called: (request, answer) => peer.called(request, answer),
     }
-    peer.broker = await rig.join(events, worker)
+    peer.broker = await rig.join(/** @type {any} */ (events), worker)
     peer.place = rig.place(peer.broker)
     return peer
   }

@@ -129,7 +129,7 @@ t.test('a worker that reads slowly is not stuck, one that reads nothing is', asy
 
 t.test('without the length of the write queue nobody counts as stuck', async t => {
   for (const _handle of [{}, null]) {
-    const link = new Link(/** @type {any} */ ({ _handle }), '0', 0, 0)
+    const link = new Link(/** @type {any} */ ({ _handle }), '0', 0, 0, /** @type {any} */ (undefined))
     t.notOk(upTo(20).some(() => link.check()))
   }
 })

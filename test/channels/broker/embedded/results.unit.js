@@ -6,7 +6,7 @@ const MINUTE = 60
 
 t.test('a result is known for five minutes', async t => {
   const results = new Results()
-  results.set('ch', 'k', 7, 'epoch', 0)
+  results.set('ch', 'k', 7, 'epoch', 0, false)
   t.match(results.get('ch', 'k', 5 * MINUTE), { offset: 7, epoch: 'epoch' })
   t.equal(results.get('ch', 'k', 5 * MINUTE + 1), undefined)
   t.equal(results.get('ch', 'l', 0), undefined)
@@ -15,7 +15,7 @@ t.test('a result is known for five minutes', async t => {
 
 t.test('sweeping gives the memory back, and takes nothing that is still known', async t => {
   const results = new Results()
-  for (let i = 0; i < 10; i++) results.set('ch', `k${i}`, i, '', i * MINUTE)
+  for (let i = 0; i < 10; i++) results.set('ch', `k${i}`, i, '', i * MINUTE, false)
   const full = results.bytes
   results.sweep(8 * MINUTE + 1)
   t.equal(results.get('ch', 'k3', 8 * MINUTE), undefined)
@@ -27,9 +27,9 @@ t.test('sweeping gives the memory back, and takes nothing that is still known', 
 
 t.test('the oldest goes first', async t => {
   const results = new Results()
-  results.set('ch', 'a', 1, '', 0)
-  results.set('ch', 'b', 2, '', 1)
-  results.set('ch', 'a', 3, '', 2)
+  results.set('ch', 'a', 1, '', 0, false)
+  results.set('ch', 'b', 2, '', 1, false)
+  results.set('ch', 'a', 3, '', 2, false)
   results.forget(results.oldest)
   t.equal(results.get('ch', 'b', 3), undefined)
   t.match(results.get('ch', 'a', 3), { offset: 3 })

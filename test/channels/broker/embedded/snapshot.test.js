@@ -186,6 +186,7 @@ t.test('a file that is cut off anywhere, or has any wrong bit, is no snapshot', 
   const end = whole.length
   const cuts = new Set([0, 1, 10, starts[0] - 1, end - 1, end - 31, end - 32, end - 33])
   for (const at of starts) for (const distance of [0, 3, 5]) cuts.add(at + distance)
+  /** @type {any[][]} */
   const rows = [...cuts].map(cut => [`${cut} of ${end} bytes`, whole.subarray(0, cut)])
   for (const at of [
     0,
@@ -237,6 +238,7 @@ t.test('records that make no sense are refused, even under the right checksum', 
     changed[4] = value
     return changed
   }
+  /** @type {any[][]} */
   const rows = [
     [[base, stream, first, second, result, last], ''],
     [[base, stream, first, second, result], 'truncated'],
@@ -271,6 +273,7 @@ t.test('what is no snapshot of this release is not taken over, and cannot be lat
   append(store, 'a', 'x')
   const whole = await rig.saved(store)
   const later = Buffer.from(whole.toString('latin1').replace('snapshot 1', 'snapshot 2'), 'latin1')
+  /** @type {any[][]} */
   const rows = [
     ['another format', () => writeFile(rig.file, later), /format 2, this release reads format 1/],
     ['another file', () => writeFile(rig.file, '{"some": "json"}'), /not a snapshot/],

@@ -95,7 +95,7 @@ t.test('an error of the receiver is logged, and the publish is answered', async 
       throw new Error('receiver')
     },
   }
-  peer.events.push = () => failing.channel
+  peer.events.push = /** @type {any} */ (() => failing.channel)
   await peer.publish('a', '1', LIVE)
   t.match(rig.log.lines, [{ level: 'error', err: { message: 'receiver' } }])
 })

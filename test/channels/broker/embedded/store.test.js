@@ -286,12 +286,12 @@ t.test('nothing is left of a channel that nobody uses any more', async t => {
 
 t.test('a worker that goes takes its subscriptions and its clients with it', async t => {
   const { store, add, left } = start()
-  for (const [name, link, client, leave] of [
+  for (const [name, link, client, leave] of /** @type {any[][]} */ ([
     ['x', 'a', 'a1', true],
     ['x', 'b', 'b1', true],
     ['x', 'a', 'a2', false],
     ['y', 'a', 'a3', true],
-  ]) {
+  ])) {
     store.subscribe(name, link)
     store.addPresence(name, client, { link, user: client, info: `info of ${client}`, leave })
   }

@@ -52,7 +52,7 @@ export class Worker {
     const onStale = () => this.stale++
     const parts = { placement, uid, node, worker, events, log, lease, keep, onJoined: () => {}, onStale }
     // Calls between workers of one node go through Redis, too.
-    const call = (_node, ...rest) => this.control.callNode(node, ...rest)
+    const call = (_node, worker, request, done) => this.control.callNode(node, worker, request, done)
     this.control = new RedisControl({ ...parts, local: /** @type {any} */ ({ call }), users: null })
     this.#timer = setInterval(() => this.#unread || this.control.tick(), lease / 7)
   }

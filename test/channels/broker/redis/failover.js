@@ -12,6 +12,7 @@ import { audit, begin, Listener, Load, SdkListener, unrecoveredCounts } from './
  * @property {() => Promise<RedisServer[]>} masters
  * @property {(master: RedisServer) => Promise<RedisServer>} replicaOf one replica, the only one that can take its place
  * @property {(master: RedisServer) => Promise<unknown>} stepDown its replica takes over
+ * @property {boolean} [losesAtOnce] whether a master that steps down loses what it has not replicated
  * @property {boolean} exact whether nothing is lost when a master steps down
  * @property {() => Promise<void>} whole resolves when all are there, and the replicas have what their masters have
  */

@@ -172,11 +172,11 @@ t.test('many commands for a Redis that stands still do not pile up without bound
 })
 
 t.test('writes that a failover has lost are told, never mixed with what came after', async t => {
-  for (const [name, after] of [
+  for (const [name, after] of /** @type {any[][]} */ ([
     ['the stream is shorter than before', []],
     ['it is as long as before', ['4b', '5b']],
     ['it has overtaken what was known', ['4b', '5b', '6b']],
-  ]) {
+  ])) {
     await t.test(name, async t => {
       const { server, proxy, peer, lost, other } = await start(t)
       await peer.subscribe('a')

@@ -68,7 +68,7 @@ const [{ epoch }] = await publish(old, 'two')
 await publish(old, 'two', names)
 const sseId = async (/** @type {string} */ text) => {
   for (const seen = new Set(); seen.size < 2; )
-    await sse.client.next(({ pub, channel }) => pub?.data.text === text && seen.add(channel))
+    await sse.client.next(({ pub, channel }) => pub?.data.text === text && Boolean(seen.add(channel)))
   return sse.client.ids.at(-1) ?? ''
 }
 const idBefore = await sseId('two')

@@ -184,7 +184,7 @@ t.test('why Redis is still out of reach is told, once for each reason', async t 
   const redis = new Redis({ port: server.port })
   t.teardown(() => redis.disconnect())
   await redis.config('SET', 'requirepass', 'new')
-  for (const id of String(await redis.client('LIST', 'TYPE', 'pubsub')).matchAll(/^id=(\d+)/gm))
+  for (const id of String(await redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub')).matchAll(/^id=(\d+)/gm))
     await redis.client('KILL', 'ID', id[1])
   const reasons = () =>
     rig.log.lines.filter(({ msg }) => msg === 'redis is still out of reach').map(({ reason }) => reason)

@@ -295,7 +295,7 @@ t.test('a sentinel that is away is not worth a word while another one answers', 
   const gone = await freePort()
   const address = set.address.replace('://', `://127.0.0.1:${gone}?addr=`).replace('?sentinel', '&sentinel')
   const { config } = loadConfig({ base: { engine: { redis: { address } } } })
-  const printed = ['log', 'warn', 'error'].map(name => t.capture(console, name))
+  const printed = ['log', 'warn', 'error'].map(name => t.capture(console, /** @type {'log'} */ (name)))
   const [{ options }] = parseTargets(config.engine.redis)
   const redis = new Redis({ ...options, lazyConnect: true })
   t.teardown(() => redis.disconnect())

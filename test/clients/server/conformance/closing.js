@@ -45,11 +45,11 @@ export function closingConformance(t, driver) {
     })
     let closeIn = 'open'
     const { server, port } = await serve(t, driver, server => server.websocket('/ws', parting.route))
-    for (const [when, frame] of [
+    for (const [when, frame] of /** @type {any[][]} */ ([
       ['open', []],
       ['message', [clientFrame(1, 'one'), clientFrame(1, 'two')]],
       ['pong', [clientFrame(10, '')]],
-    ]) {
+    ])) {
       closeIn = when
       const client = await RawClient.upgraded(t, port)
       if (frame.length > 0) client.write(Buffer.concat(frame))

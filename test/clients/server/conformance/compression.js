@@ -101,12 +101,12 @@ export function compressionConformance(t, driver) {
     const connection = await recorder.opened()
     server.subscribe(connection, 'topic')
     const text = 'a long tëxt '.repeat(20)
-    for (const [send, first] of [
+    for (const [send, first] of /** @type {any[][]} */ ([
       [data => server.send(connection, data, false), 0x81],
       [data => server.publish('topic', data, false), 0x81],
       [data => server.send(connection, Buffer.from(data), true), 0x82],
       [data => server.publish('topic', Buffer.from(data), true), 0x82],
-    ]) {
+    ])) {
       for (const data of [text, text, 'x'.repeat(100)]) {
         send(data)
         const got = await nextFrame(client)

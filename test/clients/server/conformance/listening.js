@@ -26,7 +26,7 @@ export function listeningConformance(t, driver) {
   t.test('listen on a port in use rejects and names the address', async t => {
     const other = net.createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
-    const { port } = other.address()
+    const { port } = /** @type {import('node:net').AddressInfo} */ (other.address())
     const server = await createServer({ driver })
     await t.rejects(server.listen('127.0.0.1', port), {
       message: new RegExp(`^cannot listen on 127.0.0.1:${port}: .+`),

@@ -6,6 +6,8 @@ import { freePort } from '../../../kit/ports.js'
 
 /** Values by name, in the order they came; `next` waits for a value that is missing. */
 export class Inbox {
+  /** The WebSocket of `connect`. @type {any} */
+  socket
   #values = new Map()
   #waiting = new Map()
   #counts = new Map()
@@ -67,6 +69,8 @@ export class Recorder extends Inbox {
 
 /** A logger that keeps what is logged. */
 export class Log extends Inbox {
+  stranger() {}
+
   error(details, message) {
     this.put('error', { ...details, message })
   }
@@ -166,7 +170,7 @@ export function clientFrame(opcode, data) {
 export const library = { load: undefined }
 
 /** A listening server; `build` gets it before it listens. */
-export async function serve(t, driver, build, logger = new Log()) {
+export async function serve(t, driver, build, /** @type {any} */ logger = new Log()) {
   const server = await createServer({ driver, logger, load: library.load })
   build(server)
   const port = await freePort()

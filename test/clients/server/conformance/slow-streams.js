@@ -35,10 +35,10 @@ export function slowStreamConformance(t, driver) {
     const unread = dechunk(slow.client)
     slow.client.socket.resume()
     await until(() => unread.ended && read.ended)
-    for (const [chunks, last] of [
+    for (const [chunks, last] of /** @type {any[][]} */ ([
       [read, 'fine'],
       [unread, 'slow'],
-    ]) {
+    ])) {
       const lines = chunks.text.split('\n')
       t.equal(lines.pop(), '')
       t.equal(lines.pop(), last)

@@ -62,7 +62,7 @@ class Dechunker {
 }
 
 /** A server with one route of streams; each begins as soon as it is asked for. */
-export async function streams(t, driver, options = {}, begun = () => {}) {
+export async function streams(t, driver, options = {}, begun = (/** @type {any} */ ..._stream) => {}) {
   const recorder = new StreamRecorder(options)
   const rig = await serve(t, driver, server => {
     server.route('*', '/stream', exchange => {
@@ -114,7 +114,10 @@ export async function kernelBuffers(t) {
   const server = net.createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const connection = once(server, 'connection')
-  const client = await RawClient.connect(t, server.address().port)
+  const client = await RawClient.connect(
+    t,
+    /** @type {import('node:net').AddressInfo} */ (server.address()).port,
+  )
   const [socket] = await connection
   client.socket.pause()
   socket.on('error', () => {})

@@ -170,7 +170,10 @@ export function textConformance(t, driver) {
           const stream = exchange.stream(200, headers, new StreamRecorder().route)
           if (stream !== null) server.end(stream, 'secret')
         })
-        server.websocket('/ws', new Recorder({ upgrade: () => new UpgradeRefusal(403, headers, 'no') }).route)
+        server.websocket(
+          '/ws',
+          new Recorder({ upgrade: () => new UpgradeRefusal(403, /** @type {any} */ (headers), 'no') }).route,
+        )
       },
       logger,
     )

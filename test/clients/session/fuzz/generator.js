@@ -241,6 +241,7 @@ export function generateFrame(random, connected) {
     const method = !connected && i === 0 && random.chance(0.9) ? 'connect' : undefined
     return JSON.stringify(command(random, i + 1, method))
   })
+  /** @type {Buffer} */
   let frame = Buffer.from(lines.join(random.chance(0.95) ? '\n' : '\r\n') + (random.chance(0.1) ? '\n' : ''))
   for (let n = random.chance(0.25) ? 1 + random.below(3) : 0; n > 0; n--) frame = mutate(random, frame)
   return frame

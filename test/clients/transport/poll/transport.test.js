@@ -39,7 +39,7 @@ function setUp() {
     transport,
     sessions,
     fanout,
-    open: () => transport.open(codec, ''),
+    open: () => transport.open(codec, { user: '', headers: [] }),
     /** @param {number} ms */
     pass(ms) {
       now += ms
@@ -56,6 +56,7 @@ class Answers {
   bodies = new Set()
   count = 0
 
+  /** @returns {any} */
   waitingPoll() {
     return {
       is: () => false,
