@@ -14,9 +14,9 @@
 //
 // Environment: TEST_DRIVER=node runs nothing on uWebSockets.js (drivers.js).
 //
-// A file is plain `node FILE`, which prints TAP. tap's own runner takes 7 s to start and has a loader in every
-// process that a test starts. A file fails, too, when a test of it has no assertions or is skipped without a reason, and
-// when processes are left that it has started: they are found by a variable in their environment, and killed.
+// A file is plain `node FILE`, which prints TAP. Beyond what tap's own runner does, a file fails when one of its tests
+// has no assertions or is skipped without a reason, and when processes that it has started are left: they are found by a
+// variable in their environment, and killed. Files with `drivers` are split between the tiers.
 
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
