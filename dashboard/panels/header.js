@@ -1,5 +1,5 @@
-import { stackedBar } from '../chart.js'
 import { bytes, clock, duration, quantity, share, short, whole } from '../../src/base/format.js'
+import { stackedBar } from '../chart.js'
 import { health, healthSpan } from '../health.js'
 import { isStale } from '../picture.js'
 import { lineWidth, sideBySide } from '../terminal/line.js'
@@ -128,11 +128,7 @@ function cpuLine({ machine }, width, look) {
     [healthSpan(share(all).padStart(4), health(all, 'machine'), look.colors)],
     named('user', share(cpu?.user).padStart(3), 'series1'),
     named('sys', share(cpu?.system).padStart(3), 'series2'),
-    named(
-      'steal',
-      healthSpan(share(cpu?.steal).padStart(2), health(steal, 'steal'), look.colors),
-      'series5',
-    ),
+    named('steal', healthSpan(share(cpu?.steal).padStart(2), health(steal, 'steal'), look.colors), 'series5'),
     named('idle', share(cpu?.idle).padStart(4)),
     load === null
       ? []

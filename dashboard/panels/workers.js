@@ -1,5 +1,5 @@
-import { sparkline } from '../chart.js'
 import { duration, ms, quantity, share, short, shortBytes, whole } from '../../src/base/format.js'
+import { sparkline } from '../chart.js'
 import { gcPause, health, healthSpan, perSecond, totalCpu } from '../health.js'
 import { orderedWorkers, workerAt } from '../picture.js'
 import { shown } from '../view/state.js'

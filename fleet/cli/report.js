@@ -1,8 +1,8 @@
 import { readFile, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
+import { bytes } from '../../src/base/format.js'
 import { COMMAND } from '../../src/base/version.js'
 import { UsageError } from '../../src/cli/args.js'
-import { bytes } from '../../src/base/format.js'
 
 /** @type {import('../../src/cli/command.js').Command} */
 export const fleetReport = {

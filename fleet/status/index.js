@@ -134,6 +134,5 @@ async function show({ source, terminal, look, now = Date.now }) {
       )
     },
     close: () => source.close(),
-    now,
   })
 }

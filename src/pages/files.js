@@ -10,7 +10,12 @@ import { serveFile } from '../clients/server/static-files.js'
 
 const SERVED = Object.freeze(['.css', '.js', '.svg'])
 /** Files of lower folders that pages import. */
-const SHARED = Object.freeze(['base/format.js', 'metrics/csv-columns.js', 'metrics/limits.js', 'metrics/table.js'])
+const SHARED = Object.freeze([
+  'base/format.js',
+  'metrics/csv-columns.js',
+  'metrics/limits.js',
+  'metrics/table.js',
+])
 const UPLOT = dirname(createRequire(import.meta.url).resolve('uplot'))
 /** Where the charts import uPlot from. */
 const PACKAGED = Object.freeze({

@@ -1,6 +1,7 @@
 // The messages between the primary and the processes that it forks: one row per message, with its fields. A receiver
 // has a table with a handler per message; tsc checks types and fields on both sides.
 
+/** @import { Config } from '../config/options.js' */
 /** @import { NodeIdentity } from '../backends/api/context.js' */
 /** @import { KnownKeys } from '../clients/auth/jwks.js' */
 /** @import { Republished } from '../metrics/queue-totals.js' */
@@ -9,7 +10,7 @@
 
 /**
  * @typedef {object} ChildStart the first message
- * @property {any} config
+ * @property {Config} config
  * @property {number} number of the process, see numberOf()
  * @property {NodeIdentity} node
  * @property {boolean} terminal whether log lines are formatted for a terminal
@@ -45,7 +46,7 @@
 
 /**
  * @typedef {object} ToChild to a worker and to the queue process
- * @property {{id: number, config: any, cursorKey: string}} prepare a new configuration; answered by `switched`
+ * @property {{id: number, config: Config, cursorKey: string}} prepare a new configuration; answered by `switched`
  * @property {{id: number}} commit use what was prepared; answered by `switched`
  * @property {{}} gc collect garbage
  * @property {{shown: boolean, forward: boolean}} log write log lines to standard output, send them to the primary

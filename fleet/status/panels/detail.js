@@ -1,4 +1,3 @@
-import { bytes, duration, ms, quantity, share, short, whole } from '../../../src/base/format.js'
 import { tableRow } from '../../../dashboard/terminal/line.js'
 import {
   BACK,
@@ -10,6 +9,7 @@ import {
   rule,
 } from '../../../dashboard/view/parts.js'
 import { shown } from '../../../dashboard/view/state.js'
+import { bytes, duration, ms, quantity, share, short, whole } from '../../../src/base/format.js'
 
 import { ACCOUNTS } from './accounting.js'
 import { clockText, STATE_STYLES } from './drones.js'

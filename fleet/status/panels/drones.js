@@ -1,8 +1,8 @@
-import { UNKNOWN, duration, ms, quantity, share, short, shortBytes, whole } from '../../../src/base/format.js'
 import { health, healthSpan } from '../../../dashboard/health.js'
 import { pad } from '../../../dashboard/terminal/line.js'
 import { shown } from '../../../dashboard/view/state.js'
 import { choose, FRAME_ROWS, table } from '../../../dashboard/view/table.js'
+import { duration, ms, quantity, share, short, shortBytes, UNKNOWN, whole } from '../../../src/base/format.js'
 
 import { orderedDrones } from '../picture.js'
 
@@ -123,8 +123,8 @@ const COLUMNS = [
   }),
   column('cpu', 5, 0, ({ cpu }) => share(cpu), {
     cell: ({ cpu, facts, sample }, { colors }) => {
-      const share = cpu / Math.max(1, facts?.cores ?? sample?.machine?.cores ?? 1)
-      return [healthSpan(share(cpu), health(share, 'machine'), colors)]
+      const used = cpu / Math.max(1, facts?.cores ?? sample?.machine?.cores ?? 1)
+      return [healthSpan(share(cpu), health(used, 'machine'), colors)]
     },
     total: ({ drones }) => coresText(sumOf(drones, ({ cpu }) => cpu)),
   }),

@@ -3,6 +3,7 @@
 import { isPromise, NO_CHANNEL_HANDLERS, NO_HANDLERS } from '../../clients/hooks/contract.js'
 import { DisconnectedEvent, UnsubscribedEvent } from '../../clients/hooks/events.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { HookCalls } from '../../clients/session/hook-calls.js' */
 /** @import { Handler, Handlers, Lifecycle } from '../../clients/hooks/contract.js' */
 /** @import { HookEvent } from '../../clients/hooks/events.js' */
@@ -99,7 +100,7 @@ let proxies = null
 
 /**
  * Must have ended before `createProxies` is called for this configuration.
- * @param {any} config
+ * @param {Config} config
  * @returns {Promise<void>}
  */
 export async function loadProxies({ client, channel, rpc, proxies: named }) {
@@ -109,7 +110,7 @@ export async function loadProxies({ client, channel, rpc, proxies: named }) {
 }
 
 /**
- * @param {any} config @param {Parts} parts
+ * @param {Config} config @param {Parts} parts
  * @returns {Handlers} those of all proxies that it uses
  * @throws {Error} naming a key
  */

@@ -11,6 +11,7 @@ import { methods } from '../api/methods.js'
 import { BadBody, explain, readObject } from '../api/params.js'
 import { MAX_BODY } from '../api/wire.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { ApiContext } from '../api/context.js' */
 /** @import { Payload } from '../../clients/protocol/payload.js' */
 /** @import { Message, Outcome } from './contract.js' */
@@ -245,7 +246,7 @@ function tagsOf(headers, prefix) {
 
 /**
  * The name of the cluster in `halley-origin`, the same on each of its nodes and after each start.
- * @param {any} config @returns {string}
+ * @param {Config} config @returns {string}
  */
 export function clusterOrigin({ cluster_name: name, engine, node, http_server: { port } }) {
   if (name !== '') return name

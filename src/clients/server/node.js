@@ -19,8 +19,6 @@ import { nodeTls } from './tls.js'
 /** @import { Exchange, SocketServer, WebSocketRoute } from './contract.js' */
 /** @import { NodeStream } from './node-stream.js' */
 /** @import { ServerTls } from './tls.js' */
-/** @import { ChunkMaker } from './chunk-maker.js' */
-/** @import { NodeConnection } from './node-connection.js' */
 
 const FIN = 0x80
 /** The message is compressed (RFC 7692, section 6). */

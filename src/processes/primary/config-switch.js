@@ -1,3 +1,4 @@
+/** @import { Config } from '../../config/options.js' */
 /** @import { FromChild, Message, ToChild } from '../messages.js' */
 
 /** @typedef {Message<Pick<ToChild, 'prepare' | 'commit'>>} Step */
@@ -8,7 +9,7 @@
  * @property {(message: Step) => boolean} send false if it cannot be reached any more
  * @property {(reason: string) => void} kill
  * @property {string} title names it in errors
- * @property {any} config last sent to it
+ * @property {Config} config last sent to it
  */
 
 /** Time for a worker to answer, ms. One that stands still is usually killed and replaced earlier. */

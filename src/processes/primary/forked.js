@@ -1,5 +1,6 @@
 import { Liveness } from './liveness.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { ChildProcess } from 'node:child_process' */
 /** @import { Socket } from 'node:net' */
 /** @import { Message } from '../messages.js' */
@@ -56,14 +57,14 @@ export class Forked {
   startedAt = Date.now()
   /** Reason of its end, where its exit code does not say it. */
   reason = ''
-  /** @type {any} configuration last sent to it */
-  config = null
+  /** Configuration last sent to it. */
+  config = /** @type {Config} */ (/** @type {unknown} */ (null))
 
   /**
    * @param {ChildProcess} child
    * @param {{slot: number, generation: number, title: string, name: string}} names `title` in errors; `name` in log
    *   lines of the broker
-   * @param {any} config
+   * @param {Config} config
    */
   constructor(child, { slot, generation, title, name }, config) {
     this.child = child

@@ -11,7 +11,7 @@ import { Telemetry } from './telemetry.js'
 import { WorkerPool } from './worker-pool.js'
 
 /** @import { Logger } from 'pino' */
-/** @import { Config } from '../../config/load.js' */
+/** @import { Config } from '../../config/options.js' */
 /** @import { Counts } from '../../metrics/schema.js' */
 /** @import { ReloadParts } from './reload.js' */
 

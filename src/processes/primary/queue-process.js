@@ -7,6 +7,7 @@ import { childFlags, Forked, QUEUES_SLOT, STDIO } from './forked.js'
 import { LIVENESS_TICK_MS } from './liveness.js'
 import { RestartDelays } from './restarts.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { BrokerHost } from '../../channels/broker/embedded/host.js' */
 /** @import { Log } from '../../base/log.js' */
 /** @import { ConfigSwitch } from './config-switch.js' */
@@ -29,7 +30,7 @@ class Generation extends Forked {
 
   /**
    * @param {number} generation
-   * @param {any} config
+   * @param {Config} config
    */
   constructor(generation, config) {
     const child = fork(PROGRAM, [], { execArgv: childFlags(process.execArgv), stdio: [...STDIO] })
@@ -51,7 +52,7 @@ class Generation extends Forked {
 
 /**
  * @typedef {object} QueuesParts
- * @property {() => any} config the current configuration
+ * @property {() => Config} config the current configuration
  * @property {BrokerHost} host
  * @property {() => Omit<QueuesStart, 'type' | 'config' | 'number' | 'first'>} facts other fields of the start message
  * @property {() => ConfigSwitch} configSwitch

@@ -7,6 +7,7 @@ import { openLog, Primary } from './primary.js'
 import { ServiceManager } from './service-manager.js'
 import { TerminalView } from './terminal-view.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { Logger } from 'pino' */
 /** @import { LogOutput } from '../../base/log.js' */
 /** @import { WorkerPool } from './worker-pool.js' */
@@ -16,12 +17,12 @@ const DRAIN_TIMEOUT_MS = 500
 
 /**
  * @typedef {object} PrimaryStart
- * @property {any} config
+ * @property {Config} config
  * @property {string[]} warnings
  * @property {'development' | 'configured'} profile
  * @property {string} generatedKey of the development profile, '' if none
  * @property {string} ended the variables that ended the development profile, '' if none
- * @property {() => {config: any, warnings: string[]}} reload reads the configuration again
+ * @property {() => {config: Config, warnings: string[]}} reload reads the configuration again
  * @property {boolean} [dashboard] show a dashboard if the standard streams are a terminal
  */
 

@@ -43,7 +43,7 @@ import { WorkerProcess } from './worker-process.js'
 const SHARE = 1.25
 const FEW = 64
 
-/** @param {any} config @returns {NodeIdentity} a new one for each start */
+/** @param {Config} config @returns {NodeIdentity} a new one for each start */
 export const newNodeIdentity = ({ http_server, node }) => ({
   uid: randomUUID(),
   name: node.name || `${hostname()}_${http_server.port}`,

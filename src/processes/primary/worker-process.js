@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { childFlags, Forked, STDIO } from './forked.js'
 
+/** @import { Config } from '../../config/options.js' */
 /** @import { ChildProcess } from 'node:child_process' */
 /** @import { Worker } from 'node:cluster' */
 /** @import { Blocks } from '../../backends/hooks/watch.js' */
@@ -77,7 +78,7 @@ export class WorkerProcess extends Forked {
   onBlocked = () => {}
 
   /**
-   * @param {number} slot @param {number} generation @param {any} config
+   * @param {number} slot @param {number} generation @param {Config} config
    * @param {LifecycleLog | null} lifecycle reads its events
    */
   constructor(slot, generation, config, lifecycle) {

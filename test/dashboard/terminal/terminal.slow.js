@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { needsTmux } from '../../kit/tmux.js'
 import { guardOf, hasEnded, isLeft, isStopped, start, stateOf } from './on-terminal.js'
-import { eventually } from '../../kit/wait.js'
 
 needsTmux(t)
 

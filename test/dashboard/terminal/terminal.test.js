@@ -1,7 +1,6 @@
 import t from 'tap'
 import { needsTmux } from '../../kit/tmux.js'
 import { guardOf, hasEnded, isLeft, start, stateOf } from './on-terminal.js'
-import { eventually } from '../../kit/wait.js'
 
 needsTmux(t)
 

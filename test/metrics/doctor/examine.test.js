@@ -206,41 +206,38 @@ t.test("a machine that tells nothing stands in nobody's way", async t => {
   t.same(known, ['net.netfilter.nf_conntrack_max'], 'it is not loaded')
 })
 
-t.test(
-  'no setting is ever lowered, and "too low" means that the number is not reached',
-  async t => {
-    const wrong = []
-    for (const facts of Object.values(MACHINES)) {
-      for (const role of /** @type {const} */ (['server', 'drone'])) {
-        for (const connections of [1, 1000, 65_535, 100_000, 1_048_576, 12_000_000, 1e9]) {
-          for (const rate of [1, 100_000]) {
-            for (const { id, status, reach, setting, changes } of examine(facts, {
-              connections,
-              role,
-              rate,
-            })) {
-              if (
-                status !== 'cannot tell' &&
-                (reach !== null && reach < connections) !== (status === 'too low')
-              )
-                wrong.push(`${id} is ${status} and reaches ${reach} of ${connections}`)
-              if (setting === null) continue
-              const has = facts.settings[setting.key] ?? []
-              const value = setting.value.split(' ').map(Number)
-              if (!setting.value.match(/^[\d ]+$/)) wrong.push(`${id}: ${setting.value}`)
-              if (status === 'ok' && changes && id !== 'net.ipv4.ip_local_port_range' && id !== 'fs.nr_open')
-                wrong.push(`${id} is fine, and to be changed`)
-              const lowered = has.some((number, i) => value[i] < number)
-              if (lowered && !['net.ipv4.ip_local_port_range', 'net.ipv4.tcp_tw_reuse'].includes(id))
-                wrong.push(`${id}: ${has} becomes ${value}`)
-            }
+t.test('no setting is ever lowered, and "too low" means that the number is not reached', async t => {
+  const wrong = []
+  for (const facts of Object.values(MACHINES)) {
+    for (const role of /** @type {const} */ (['server', 'drone'])) {
+      for (const connections of [1, 1000, 65_535, 100_000, 1_048_576, 12_000_000, 1e9]) {
+        for (const rate of [1, 100_000]) {
+          for (const { id, status, reach, setting, changes } of examine(facts, {
+            connections,
+            role,
+            rate,
+          })) {
+            if (
+              status !== 'cannot tell' &&
+              (reach !== null && reach < connections) !== (status === 'too low')
+            )
+              wrong.push(`${id} is ${status} and reaches ${reach} of ${connections}`)
+            if (setting === null) continue
+            const has = facts.settings[setting.key] ?? []
+            const value = setting.value.split(' ').map(Number)
+            if (!setting.value.match(/^[\d ]+$/)) wrong.push(`${id}: ${setting.value}`)
+            if (status === 'ok' && changes && id !== 'net.ipv4.ip_local_port_range' && id !== 'fs.nr_open')
+              wrong.push(`${id} is fine, and to be changed`)
+            const lowered = has.some((number, i) => value[i] < number)
+            if (lowered && !['net.ipv4.ip_local_port_range', 'net.ipv4.tcp_tw_reuse'].includes(id))
+              wrong.push(`${id}: ${has} becomes ${value}`)
           }
         }
       }
     }
-    t.same(wrong, [])
-  },
-)
+  }
+  t.same(wrong, [])
+})
 
 t.test('TCP memory: one page per connection, at most half of the machine', async t => {
   t.same(tcpMemory(1_000_000), [500_000, 1_000_000, 2_000_000])

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Republisher } from '../../../../src/backends/queues/republishers.js'
-import { entry, FakeDestination, quietLog, republication } from './rig.js'
 import { turn, until } from '../../../kit/wait.js'
+import { entry, FakeDestination, quietLog, republication } from './rig.js'
 
 /** @param {any} [of] options */
 function start(of) {
