@@ -183,7 +183,7 @@ export const duration = (path, value, doc, { min = 1, max = TIMER_MAX, ...extra 
  * @param {P} path
  * @param {string} value
  * @param {string} doc
- * @param {Extra & {values?: readonly V[]}} [extra]
+ * @param {Omit<Extra, 'values'> & {values?: readonly V[]}} [extra]
  * @returns {Row<P, V>}
  */
 export const string = (path, value, doc, { prefix, ...extra } = {}) => ({
