@@ -19,7 +19,7 @@ export { loadUws } from './load-uws.js'
 
 /**
  * @param {object} options
- * @param {'auto' | 'uws' | 'node'} options.driver 'auto': uWebSockets.js if it loads, else node
+ * @param {string} options.driver 'uws', 'node' or 'auto': uWebSockets.js if it loads, else node
  * @param {Logger} [options.logger]
  * @param {ServerTls | null} [options.tls] null: plain HTTP. Client certificates take the node server: uWebSockets.js
  *   accepts clients without one
@@ -40,7 +40,7 @@ export async function createServer({ driver, logger, tls = null, load }) {
   return new NodeServer({ logger, tls, fallback })
 }
 
-/** @param {'auto' | 'uws' | 'node'} driver @throws {Error} if it is chosen by name and does not load */
+/** @param {string} driver of the configuration @throws {Error} if it is chosen by name and does not load */
 export async function checkDriver(driver) {
   if (driver !== 'uws') return
   const { why } = await loadUws()
