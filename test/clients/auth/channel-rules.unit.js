@@ -47,6 +47,7 @@ const rules = (without = {}, namespaces = [], channel = {}, client = {}) =>
       subscribe_to_user_personal_channel: { enabled: false, personal_channel_namespace: '' },
       ...client,
     },
+    republish: [],
   })
 
 /** @typedef {ReturnType<typeof rules>} Rules */

@@ -13,14 +13,14 @@ import {
 
 const folder = new URL('../../../src/', import.meta.url)
 /** Files of src/ that call uWebSockets.js. */
-const CALLERS = /^server\/(?:uws[\w-]*|tls)\.js$/
+const CALLERS = /^clients\/server\/(?:uws[\w-]*|tls)\.js$/
 /** They load it, or mention it in a comment. */
 const OTHERS = [
-  'server/index.js',
-  'server/load-uws.js',
-  'server/node.js',
-  'server/text.js',
-  'doctor/examine.js',
+  'clients/server/index.js',
+  'clients/server/load-uws.js',
+  'clients/server/node.js',
+  'clients/server/text.js',
+  'metrics/doctor/examine.js',
 ]
 
 /** Places of text among the arguments of its methods, by the name of the variable with the object. */

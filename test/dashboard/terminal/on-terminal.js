@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { assertRestored, Tmux } from '../../kit/tmux.js'
-import { within } from '../../kit/wait.js'
+import { eventually, within } from '../../kit/wait.js'
 
 const PROGRAM = fileURLToPath(new URL('program.js', import.meta.url))
 
