@@ -116,7 +116,7 @@ t.test('a file that leaves a process behind fails, and the process is killed', a
 })
 
 t.test('a file may skip itself, with a reason', async t => {
-  const needs = new URL('needs.js', import.meta.url).href
+  const needs = new URL('kit/needs.js', import.meta.url).href
   const dir = t.testdir({
     'skips.test.js': `import t from 'tap'
 import { skipFile } from ${JSON.stringify(needs)}
@@ -189,12 +189,12 @@ const timer = setInterval(() => {
 })
 
 t.test('TEST_DRIVER=node leaves uWebSockets.js out and says so', async t => {
-  const file = `import { drivers } from './kit/drivers.js'
+  const file = `import { drivers } from './drivers.js'
 console.log('ok 1 - ' + drivers.join() + ' ' + process.env.TEST_DRIVER + '\\n1..1')
 if (drivers.join() !== 'node') process.exitCode = 1`
   const dir = t.testdir({
     'own.test.js': file,
-    'drivers.js': `export * from ${JSON.stringify(new URL('drivers.js', import.meta.url).href)}`,
+    'drivers.js': `export * from ${JSON.stringify(new URL('kit/drivers.js', import.meta.url).href)}`,
   })
   const { status, stdout } = await spawned([runner, dir], { CI: 'true', TEST_DRIVER: 'node' }).ended
   t.equal(status, 0, stdout)

@@ -56,8 +56,10 @@ export function add(sum, more) {
     return /** @type {any} */ (Number.isInteger(total) ? total : tenThousandths(total))
   }
   const into = /** @type {any} */ (sum)
-  for (const [name, value] of Object.entries(/** @type {any} */ (more)))
-    into[name] = add(into[name] ?? (typeof value === 'number' ? 0 : {}), value)
+  for (const [name, value] of Object.entries(/** @type {any} */ (more))) {
+    const nothing = typeof value === 'number' ? 0 : Array.isArray(value) ? [] : {}
+    into[name] = add(into[name] ?? nothing, value)
+  }
   return sum
 }
 

@@ -19,7 +19,8 @@ t.test('without any source every key has its default', async t => {
 })
 
 t.test('the configuration is frozen to the bottom', async t => {
-  const { config } = loadConfig({ base: { channel: { namespaces: [{ name: 'chat' }] } } })
+  const { config: typed } = loadConfig({ base: { channel: { namespaces: [{ name: 'chat' }] } } })
+  const config = /** @type {any} */ (typed)
   t.throws(() => {
     config.client.token.hmac_secret_key = 'x'
   }, TypeError)

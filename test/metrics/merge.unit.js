@@ -114,3 +114,11 @@ t.test('two samples that come together are one: the second does not hide a block
   t.same(folded.connections, later.connections)
   t.same(folded.memory, later.memory)
 })
+
+t.test('counts of a hook that is new in a sum keep their shape', async t => {
+  const calls = { calls: 2, time: 3, within: [1, 2], failures: { timeout: 1 } }
+  const sum = add(/** @type {any} */ ({}), { 'http rpc default': calls })
+  add(sum, { 'http rpc default': calls })
+  t.same(sum, { 'http rpc default': { calls: 4, time: 6, within: [2, 4], failures: { timeout: 2 } } })
+  t.ok(Array.isArray(sum['http rpc default'].within))
+})

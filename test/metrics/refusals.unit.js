@@ -21,7 +21,7 @@ t.test('a line of the log does not grow with the name that a client sends', asyn
 
 t.test('error replies are counted by code up to 4999, and all above as `other`', async t => {
   const traffic = new Traffic([])
-  const refusals = new Refusals(traffic, new LimitedLog({ info() {} }))
+  const refusals = new Refusals(traffic, new LimitedLog(/** @type {any} */ ({ info() {} })))
   for (const code of [100, 100, 4999, 5000, 4_294_967_295]) refusals.command({ code }, 'application', client)
   t.same(traffic.drain().errors, { 100: 2, 4999: 1, other: 2 })
 })

@@ -27,7 +27,7 @@ const subscriptionsOf = ({ channels = [], subs = {} }) => ({
 
 /**
  * @param {string} url of the backend
- * @returns {import('../../../src/backends/hooks/index.js').Hooks}
+ * @returns {import('../../../src/backends/hooks/types.js').Hooks}
  */
 export function hooksOf(url) {
   /** @param {string} name @param {any} event @param {string[]} [more] its fields @returns {Promise<any>} the result */

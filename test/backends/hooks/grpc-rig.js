@@ -40,7 +40,7 @@ export function startProxies(t, proxy) {
     open = false
   }
   t.teardown(close)
-  const { subscribe, publish, subRefresh } = handlers.channel('', {})
+  const { subscribe, publish, subRefresh } = handlers.channel('', /** @type {any} */ ({}))
   const { connect, refresh } = handlers
   const [disconnected] = handlers.disconnected
   const [unsubscribed] = handlers.unsubscribed

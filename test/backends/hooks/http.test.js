@@ -317,7 +317,7 @@ t.test('a reload that is refused, or not used, leaves the figures as they are', 
   const { handlers, config, create, stats, rpc } = start(t, { breaker: { failures: 1, interval: '1h' } })
   backend.answer = () => ({ status: 503 })
   await fails(t, rpc.call(event()), 'unavailable')
-  const other = structuredClone(config)
+  const other = /** @type {any} */ (structuredClone(config))
   Object.assign(other.client.proxy.connect, structuredClone(other.rpc.proxy), { enabled: true })
   const unused = create(other)
   const down = { 'http rpc default': { inflight: 0, down: 1 } }

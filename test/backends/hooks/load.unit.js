@@ -50,7 +50,11 @@ t.test('what a module does not export is not asked; helpers beside the handlers 
     new HookStats(),
   )
   t.match(handlers, { connect: null, refresh: null, rpc: null, disconnected: [], headers: ['cookie'] })
-  t.match(handlers.channel('', {}), { subscribe: null, subRefresh: null, publish: { name: 'publish hook' } })
+  t.match(handlers.channel('', /** @type {any} */ ({})), {
+    subscribe: null,
+    subRefresh: null,
+    publish: { name: 'publish hook' },
+  })
   const { handlers: other } = await loadHooks(
     { module: join(folder, 'default.js'), timeout: 1000 },
     log,
@@ -98,7 +102,7 @@ t.test('what a refresh hook ends, no proxy prolongs', async t => {
   const both = combine(handlers, { ...NO_HANDLERS, refresh: prolongs, channel })
   const event = /** @type {any} */ ({})
   t.same(both.refresh?.call(event), { expireAt: 1 }, 'a moment in the past')
-  t.same(both.channel('', {}).subRefresh?.call(event), { expireAt: 1 })
+  t.same(both.channel('', /** @type {any} */ ({})).subRefresh?.call(event), { expireAt: 1 })
 })
 
 t.test('a thenable that is no promise is waited for, too', async t => {
@@ -110,7 +114,7 @@ t.test('a thenable that is no promise is waited for, too', async t => {
     log,
     new HookStats(),
   )
-  const answer = handlers.channel('', {}).publish?.call(/** @type {any} */ ({}))
+  const answer = handlers.channel('', /** @type {any} */ ({})).publish?.call(/** @type {any} */ ({}))
   t.type(answer, Promise)
   t.match(await answer, { data: { data: '1' } })
 })

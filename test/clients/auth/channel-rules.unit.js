@@ -29,26 +29,28 @@ const options = {
  * @param {object} [client]
  */
 const rules = (without = {}, namespaces = [], channel = {}, client = {}) =>
-  new ChannelRules({
-    channel: {
-      without_namespace: { ...options, ...without },
-      namespaces: namespaces.map(namespace => ({ ...options, ...namespace })),
-      private_prefix: '$',
-      namespace_boundary: ':',
-      user_boundary: '#',
-      user_separator: ',',
-      history_meta_ttl: 2_592_000_000,
-      publication_data_format: '',
-      max_length: 255,
-      ...channel,
-    },
-    client: {
-      insecure: false,
-      subscribe_to_user_personal_channel: { enabled: false, personal_channel_namespace: '' },
-      ...client,
-    },
-    republish: [],
-  })
+  new ChannelRules(
+    /** @type {any} */ ({
+      channel: {
+        without_namespace: { ...options, ...without },
+        namespaces: namespaces.map(namespace => ({ ...options, ...namespace })),
+        private_prefix: '$',
+        namespace_boundary: ':',
+        user_boundary: '#',
+        user_separator: ',',
+        history_meta_ttl: 2_592_000_000,
+        publication_data_format: '',
+        max_length: 255,
+        ...channel,
+      },
+      client: {
+        insecure: false,
+        subscribe_to_user_personal_channel: { enabled: false, personal_channel_namespace: '' },
+        ...client,
+      },
+      republish: [],
+    }),
+  )
 
 /** @typedef {ReturnType<typeof rules>} Rules */
 

@@ -58,7 +58,7 @@ async function serve(t, keys) {
  * @param {import('../../../src/clients/auth/tokens.js').TokensOptions} [options]
  */
 const tokens = (url, settings = {}, options = {}) =>
-  new Tokens(makeConfig({ jwks_public_endpoint: url, ...settings }), {
+  new Tokens(/** @type {any} */ (makeConfig({ jwks_public_endpoint: url, ...settings })), {
     clock: () => NOW * 1000,
     minInterval: 0,
     // On a busy machine an answer may take its time.

@@ -19,7 +19,8 @@ const pem = key => key.export({ type: 'spki', format: 'pem' }).toString()
  * @param {Parameters<typeof makeConfig>[0]} settings
  * @param {number} [now] unix s
  */
-const tokens = (settings, now = NOW) => new Tokens(makeConfig(settings), { clock: () => now * 1000 })
+const tokens = (settings, now = NOW) =>
+  new Tokens(/** @type {any} */ (makeConfig(settings)), { clock: () => now * 1000 })
 
 /**
  * @param {ReturnType<typeof tokens>} it
@@ -51,7 +52,7 @@ t.test('the previous HMAC key counts until its time', async t => {
   t.equal(outcome(tokens({ hmac_secret_key: 'new' }), old), disconnects.invalidToken)
 
   let now = NOW - 1
-  const it = new Tokens(makeConfig(until), { clock: () => now * 1000 })
+  const it = new Tokens(/** @type {any} */ (makeConfig(until)), { clock: () => now * 1000 })
   t.equal(outcome(it, old), 'good')
   now = NOW + 1
   t.equal(outcome(it, old), disconnects.invalidToken, 'a token that was good before is not remembered')

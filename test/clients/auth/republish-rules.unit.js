@@ -4,7 +4,7 @@ import { Source } from '../../../src/config/republish.js'
 import { entry } from '../../backends/queues/republishers/rig.js'
 
 /** @param {any[]} republish */
-const rules = (...republish) => new RepublishRules({ republish: republish.map(entry) })
+const rules = (...republish) => new RepublishRules(/** @type {any} */ ({ republish: republish.map(entry) }))
 
 t.test('namespaces and patterns choose channels, sources choose publishers', async t => {
   const all = rules(

@@ -10,7 +10,10 @@ const FUTURE = NOW + 10
 
 /** @param {Parameters<typeof makeConfig>} settings */
 const tokens = (...settings) =>
-  new Tokens(makeConfig({ hmac_secret_key: SECRET, ...settings[0] }, settings[1], settings[2]), { clock })
+  new Tokens(
+    /** @type {any} */ (makeConfig({ hmac_secret_key: SECRET, ...settings[0] }, settings[1], settings[2])),
+    { clock },
+  )
 const plain = tokens({})
 
 /** @param {unknown} payload @param {any} [it] @returns {any} */

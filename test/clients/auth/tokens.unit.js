@@ -10,7 +10,10 @@ const FUTURE = NOW + 10
 
 /** @param {Parameters<typeof makeConfig>} settings */
 const tokens = (.../** @type {any[]} */ settings) =>
-  new Tokens(makeConfig({ hmac_secret_key: SECRET, ...settings[0] }, settings[1], settings[2]), { clock })
+  new Tokens(
+    /** @type {any} */ (makeConfig({ hmac_secret_key: SECRET, ...settings[0] }, settings[1], settings[2])),
+    { clock },
+  )
 const plain = tokens({})
 
 /** @param {unknown} payload @param {any} [it] @returns {any} */
@@ -318,9 +321,12 @@ t.test(
 )
 
 t.test('insecure_skip_token_signature_verify skips the signature and nothing else', async t => {
-  const it = new Tokens(makeConfig({ audience: 'me' }, { insecure_skip_token_signature_verify: true }), {
-    clock,
-  })
+  const it = new Tokens(
+    /** @type {any} */ (makeConfig({ audience: 'me' }, { insecure_skip_token_signature_verify: true })),
+    {
+      clock,
+    },
+  )
   t.match(it.connect(makeToken({ sub: '1', aud: 'me' }, 'whatever')), { user: '1' })
   t.match(it.subscribe(makeToken({ channel: 'x', aud: 'me' }, 'whatever')), { channel: 'x' })
   t.equal(

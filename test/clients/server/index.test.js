@@ -93,16 +93,16 @@ t.test('TLS: a worker that was starting when a reload was prepared renews its ce
   const other = { enabled: false, cert_pem: '', key_pem: '', client_ca_pem: '' }
   const options = { driver: 'node', internal_port: 0, tls: { enabled: true, ...pair }, internal_tls: other }
   const renewed = { ...options, tls: { ...options.tls, cert_pem: EXPIRED } }
-  const servers = await Servers.create(options, /** @type {any} */ (new Log()))
+  const servers = await Servers.create(/** @type {any} */ (options), /** @type {any} */ (new Log()))
   const { server } = servers
   server.route('GET', '/', exchange => exchange.reply(200, null, ''))
   const port = await freePort()
   await server.listen('127.0.0.1', port)
   t.teardown(() => server.shutdown())
   const { validTo } = await ask(port)
-  servers.prepare(renewed)
-  servers.commit(options)
+  servers.prepare(/** @type {any} */ (renewed))
+  servers.commit(/** @type {any} */ (options))
   t.equal((await ask(port)).validTo, validTo, 'not committed')
-  servers.commit(renewed)
+  servers.commit(/** @type {any} */ (renewed))
   t.not((await ask(port)).validTo, validTo)
 })

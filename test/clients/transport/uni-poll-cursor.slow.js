@@ -65,14 +65,14 @@ t.test('the key is that of the configuration: the first secret that there is', a
     http_api: { key: api },
   })
   const keys = [
-    deriveCursorKey(config('own', 'token', 'api'), 'random'),
-    deriveCursorKey(config('', 'token', 'api'), 'random'),
-    deriveCursorKey(config('', '', 'api'), 'random'),
-    deriveCursorKey(config(), 'random'),
+    deriveCursorKey(/** @type {any} */ (config('own', 'token', 'api')), 'random'),
+    deriveCursorKey(/** @type {any} */ (config('', 'token', 'api')), 'random'),
+    deriveCursorKey(/** @type {any} */ (config('', '', 'api')), 'random'),
+    deriveCursorKey(/** @type {any} */ (config()), 'random'),
   ]
   t.equal(new Set(keys).size, 4)
-  t.equal(deriveCursorKey(config('own'), ''), keys[0])
-  t.equal(deriveCursorKey(config('', 'token'), ''), keys[1])
+  t.equal(deriveCursorKey(/** @type {any} */ (config('own')), ''), keys[0])
+  t.equal(deriveCursorKey(/** @type {any} */ (config('', 'token')), ''), keys[1])
   for (const key of keys) t.equal(Buffer.from(key, 'base64').length, 32)
 })
 

@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
-// @ts-expect-error: pg has no types of its own; the benchmarks, which are checked, import this file, too.
 import pg from 'pg'
 import { unless } from '../needs.js'
 import { freePort } from '../ports.js'

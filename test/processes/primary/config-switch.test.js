@@ -42,10 +42,10 @@ function makeSwitch(answers, timeout = 60_000) {
     (answer, index) =>
       new FakeWorker(index, (message, worker) => {
         const error = answer(message, worker)
-        if (error !== undefined) it.onMessage(worker, { id: message.id, error })
+        if (error !== undefined) it.onMessage(/** @type {any} */ (worker), { id: message.id, error })
       }),
   )
-  const it = new ConfigSwitch(() => workers, timeout)
+  const it = new ConfigSwitch(() => /** @type {any} */ (workers), timeout)
   let adopted = 0
   const prepared = ({ index }) => ({ config: `new ${index}`, cursorKey: 'k' })
   const run = () => it.run(/** @type {any} */ (prepared), () => adopted++)
@@ -88,7 +88,7 @@ t.test('a worker that ends in either step is not waited for', async t => {
       well,
       ({ type }, worker) => {
         if (type !== step) return null
-        it.ended(worker)
+        it.ended(/** @type {any} */ (worker))
         return undefined
       },
     ])
@@ -105,7 +105,7 @@ t.test('a worker whose end has been handled between the two steps is not asked a
     ({ type }) => (type === 'prepare' ? null : undefined),
     ({ type }) => {
       // The channel of a process may outlive it: `send` still returns true.
-      if (type === 'prepare') it.ended(workers.splice(0, 1)[0])
+      if (type === 'prepare') it.ended(/** @type {any} */ (workers.splice(0, 1)[0]))
       return null
     },
   ])
@@ -139,7 +139,7 @@ t.test('a worker that does not answer: nothing changes, or it is killed', async 
   t.equal(deaf.adopted(), 0)
   t.equal(deaf.workers[1].killed, '')
   const stuck = makeSwitch([well, ({ type }) => (type === 'prepare' ? null : undefined)], 10)
-  stuck.workers[1].onKill = () => stuck.it.ended(stuck.workers[1])
+  stuck.workers[1].onKill = () => stuck.it.ended(/** @type {any} */ (stuck.workers[1]))
   await stuck.run()
   t.equal(stuck.adopted(), 1)
   t.match(stuck.workers[1].killed, /did not switch/)
@@ -148,7 +148,7 @@ t.test('a worker that does not answer: nothing changes, or it is killed', async 
 t.test('a late answer to an earlier step counts for nothing', async t => {
   const { it, workers, run, adopted } = makeSwitch([
     ({ type, id }, worker) => {
-      if (type === 'commit') it.onMessage(worker, { id: id - 1, error: 'late' })
+      if (type === 'commit') it.onMessage(/** @type {any} */ (worker), { id: id - 1, error: 'late' })
       return null
     },
   ])
@@ -164,7 +164,7 @@ t.test('idle waits for the outcome, good or bad', async t => {
     const { it, workers, run } = makeSwitch([
       ({ type, id }, worker) => {
         if (type === 'commit') return null
-        answer = () => it.onMessage(worker, { id, error: outcome })
+        answer = () => it.onMessage(/** @type {any} */ (worker), { id, error: outcome })
         return undefined
       },
     ])

@@ -42,7 +42,7 @@ t.test('a queue process that reads slowly is not cut off: its end is awaited', a
   const pid = /** @type {number} */ (queues.pid)
   process.kill(pid, 'SIGSTOP')
   // More than a pipe holds.
-  queues.send({ type: 'log', shown: false, forward: false, padding: 'x'.repeat(4e6) })
+  queues.send(/** @type {any} */ ({ type: 'log', shown: false, forward: false, padding: 'x'.repeat(4e6) }))
   let drained = false
   const draining = queues.drain().then(() => {
     drained = true

@@ -141,7 +141,7 @@ t.test('a worker that starts while the dashboard closes prints its log lines', a
     queues: {},
     sendTo: (/** @type {number} */ index, /** @type {object} */ message) => sent.push([index, message]),
   })
-  const telemetry = new Telemetry({ pool, log, output: null, onStop() {} })
+  const telemetry = new Telemetry(/** @type {any} */ ({ pool, log, output: null, onStop() {} }))
   telemetry.hold(true)
   const process = /** @type {any} */ ({ slot: 0, pid: 1 })
   telemetry.starting(process)

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import t from 'tap'
 import { loadKafka } from '../../../../src/backends/queues/kafka/client.js'
+import { TYPES } from '../../../../src/backends/queues/types.js'
 import { loadConfig } from '../../../../src/config/load.js'
 import { makeAuthority } from '../../../channels/broker/redis/certificates.js'
 import { startGateway } from '../../../kit/gateway.js'
@@ -40,7 +41,7 @@ const item = (type, block) => ({ name: 'orders', enabled: true, type, [type]: bl
  */
 async function refusal(t, type, block) {
   const { config } = loadConfig({ base: { consumers: [item(type, block)] } })
-  const { create } = await import(`../../../../src/backends/queues/${type}.js`)
+  const { create } = await TYPES[type].consumer()
   const { consumer } = makeConsumer(t, create, config.consumers[0][type])
   return consumer.start().then(
     () => '',

@@ -113,17 +113,21 @@ export async function startRepublishers(t, options, ids = 'r-') {
   const confirms = []
   /** @type {number[]} */
   const reports = []
-  const all = new Republishers(config, await loadRepublishers(config), {
-    origin: 'here',
-    ids,
-    log: /** @type {any} */ (log),
-    republishing: {
-      full: 0,
-      hand() {},
-      confirm: (number, confirmed) => void confirms.push([number, confirmed]),
-      report: full => void reports.push(full),
+  const all = new Republishers(
+    /** @type {any} */ (config),
+    await loadRepublishers(/** @type {any} */ (config)),
+    {
+      origin: 'here',
+      ids,
+      log: /** @type {any} */ (log),
+      republishing: {
+        full: 0,
+        hand() {},
+        confirm: (number, confirmed) => void confirms.push([number, confirmed]),
+        report: full => void reports.push(full),
+      },
     },
-  })
+  )
   all.start()
   t.teardown(() => all.stop(0))
   return { all, log, confirms, reports, figures: (i = 0) => all.figures(Date.now())[i] }
