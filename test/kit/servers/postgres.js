@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
+// @ts-ignore: pg has no types of its own. Not @ts-expect-error: only the benchmarks' check is strict about that.
 import pg from 'pg'
 import { unless } from '../needs.js'
 import { freePort } from '../ports.js'
