@@ -54,7 +54,7 @@
  * @typedef {object} ToWorkerOnly
  * @property {WorkerStart} start
  * @property {{ready: boolean, first: number}} workers whether all listen, and the number of the first slot's worker
- * @property {{count: number}} elsewhere connections of the other workers
+ * @property {{count: number}} otherConnections connections of the other workers
  * @property {{on: boolean}} rest whether to leave new connections to the other workers
  * @property {Drain} drain disconnect the clients and exit
  * @property {StatsAnswer} stats
@@ -81,7 +81,7 @@
  * @property {{server: {driver: string, fallback: string}}} listening `fallback`: why it is not uws although that was
  *   wanted
  * @property {KnownKeys} jwks keys of an endpoint were fetched
- * @property {{count: number}} open its connections, for `elsewhere`
+ * @property {{count: number}} open its connections, for `otherConnections`
  * @property {{sample: WorkerSample, debugged: boolean}} sample of a second; `debugged`: its inspector is open
  * @property {{up: boolean}} redis whether Redis answers
  * @property {StatsRequest} stats

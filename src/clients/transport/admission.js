@@ -11,7 +11,7 @@ const burstOf = rate => Math.max(1, rate)
  */
 export class Admission {
   /** Last known number of connections of the other workers. */
-  elsewhere = 0
+  otherConnections = 0
   #limit
   #rate
   #burst
@@ -67,7 +67,7 @@ export class Admission {
 
   /** @returns {string} '' if a connection may be opened; it is counted in the rate */
   #fault() {
-    if (this.#limit > 0 && this.#open() + this.elsewhere >= this.#limit) return 'connection_limit'
+    if (this.#limit > 0 && this.#open() + this.otherConnections >= this.#limit) return 'connection_limit'
     if (this.#rate === 0) return ''
     const now = this.#clock()
     const passed = Math.max(0, now - this.#filledAt) / 1000

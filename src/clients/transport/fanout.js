@@ -38,11 +38,11 @@ export class Fanout {
    */
   publish({ topic, codec, count }, message, publication) {
     this.#server.publish(topic, message, codec.binary)
-    const elsewhere = this.#topics.size === 0 ? 0 : this.#deliver(topic, message, publication)
+    const carried = this.#topics.size === 0 ? 0 : this.#deliver(topic, message, publication)
     // All others are WebSockets, which the socket server does not count.
-    if (elsewhere >= count) return
+    if (carried >= count) return
     const traffic = codec.unidirectional ? this.#uniWebSocket : this.#webSocket
-    traffic.fannedOut(count - elsewhere, message.length)
+    traffic.fannedOut(count - carried, message.length)
   }
 
   /**
@@ -56,7 +56,7 @@ export class Fanout {
     const joins = !codec.unidirectional || uni_websocket.join_push_messages
     const traffic = codec.unidirectional ? this.#uniWebSocket : this.#webSocket
     const groups = [...(this.#topics.get(topic) ?? [])]
-    let elsewhere = 0
+    let carried = 0
     for (const { carrier, members } of groups) {
       const all = carrier.joins ? most : 1
       let clients = 0
@@ -65,14 +65,14 @@ export class Fanout {
         if (!carrier.joins) sending(batch.publications[start])
         clients = carrier.deliver(members, batch.frame(start, end), batch.publications[start], end - start)
       }
-      elsewhere += clients
+      carried += clients
     }
     const pushes = joins ? most : 1
     for (let start = from; start < to; start += pushes) {
       const end = Math.min(to, start + pushes)
       const frame = batch.frame(start, end)
       this.#server.publish(topic, frame, codec.binary)
-      if (elsewhere < count) traffic.fannedOut(count - elsewhere, frame.length, end - start)
+      if (carried < count) traffic.fannedOut(count - carried, frame.length, end - start)
     }
   }
 

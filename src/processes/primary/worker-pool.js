@@ -261,7 +261,7 @@ export class WorkerPool {
     this.#sendReadiness()
     for (const observer of this.observers) observer.listening?.(process)
     // It missed messages sent while it started.
-    process.send({ type: 'elsewhere', count: this.#open - process.open })
+    process.send({ type: 'otherConnections', count: this.#open - process.open })
     if (this.#started && this.slots.every(({ current }) => current?.listening))
       this.queues.start().then(
         () => this.#started?.(),
@@ -301,7 +301,7 @@ export class WorkerPool {
   #sendCounts(changed) {
     const total = this.#open
     for (const process of this.#processes)
-      if (process !== changed) process.send({ type: 'elsewhere', count: total - process.open })
+      if (process !== changed) process.send({ type: 'otherConnections', count: total - process.open })
   }
 
   /** @param {number} index @param {Message<ToWorker>} message @returns {boolean} false if that worker is not running */

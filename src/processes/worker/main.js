@@ -368,8 +368,8 @@ function connect(mounted) {
     gc: () => collect('major'),
     stats: message => view.onMessage(message),
     rest: ({ on }) => listener.rest(on),
-    elsewhere({ count }) {
-      mountedTransports.admission.elsewhere = count
+    otherConnections({ count }) {
+      mountedTransports.admission.otherConnections = count
     },
     workers({ ready, first }) {
       pool.ready = ready

@@ -36,7 +36,7 @@ export class PollEndpoint {
   #transport
   #lastPoll = 0
   /** @type {Set<HttpPoll<Elsewhere>>} polls of sessions of other workers */
-  #elsewhere = new Set()
+  #forwarded = new Set()
   /** The worker ends: polls of other workers' sessions do not wait here. */
   #draining = false
   #left = (/** @type {PollQueue} */ queue) => this.#transport.leave(queue)
@@ -46,7 +46,7 @@ export class PollEndpoint {
     /** @type {Elsewhere} */ { request, owner, poll },
     /** @type {HttpPoll<Elsewhere>} */ waitingPoll,
   ) => {
-    this.#elsewhere.delete(waitingPoll)
+    this.#forwarded.delete(waitingPoll)
     this.#context.broker.control.call(
       request.node,
       owner,
@@ -80,15 +80,15 @@ export class PollEndpoint {
   drain() {
     this.#draining = true
     return {
-      clients: [...this.#elsewhere],
+      clients: [...this.#forwarded],
       end: waitingPoll => this.#release(waitingPoll),
-      left: () => this.#elsewhere.size,
+      left: () => this.#forwarded.size,
     }
   }
 
   /** Answers a poll without messages: its client polls another worker. @param {HttpPoll<Elsewhere>} waitingPoll */
   #release(waitingPoll) {
-    if (!this.#elsewhere.has(waitingPoll)) return
+    if (!this.#forwarded.has(waitingPoll)) return
     waitingPoll.abandoned()
     waitingPoll.answer({ ...answers.accepted, status: 200, seq: waitingPoll.subject.request.ack })
   }
@@ -152,9 +152,9 @@ export class PollEndpoint {
     const poll = (this.#lastPoll = (this.#lastPoll + 1) >>> 0)
     if (this.#draining) request.timeout = 0
     const waitingPoll = new HttpPoll(exchange, head, '', { request, owner, poll }, this.#abandonedElsewhere)
-    if (request.ack >= 0) this.#elsewhere.add(waitingPoll)
+    if (request.ack >= 0) this.#forwarded.add(waitingPoll)
     broker.control.call(request.node, owner, encodeCall(request, worker, poll, body), (error, answer) => {
-      if (request.ack >= 0 && !this.#elsewhere.delete(waitingPoll)) return
+      if (request.ack >= 0 && !this.#forwarded.delete(waitingPoll)) return
       if (error) waitingPoll.answer(error === errors.notFound ? answers.unknown : answers.noBroker)
       else waitingPoll.answer(decodeAnswer(answer))
     })
