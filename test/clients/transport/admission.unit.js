@@ -31,11 +31,11 @@ t.test('without limits everybody gets in', async t => {
 t.test('the limit counts the connections of this worker and of the others', async t => {
   const { state, admission, reasons } = setUp({ limit: 10 })
   state.open = 4
-  admission.elsewhere = 5
+  admission.otherConnections = 5
   t.equal(admission.admits(CLIENT), true)
   state.open = 5
   t.equal(admission.admits(CLIENT), false)
-  admission.elsewhere = 4
+  admission.otherConnections = 4
   t.equal(admission.admits(CLIENT), true)
   t.same(reasons, ['connection_limit'], 'counted')
 })
