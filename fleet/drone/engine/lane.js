@@ -233,10 +233,17 @@ export class Lane {
     engine.figures.fault(`publish: ${reason}`)
   }
 
+  /** Gives up the messages that are not under way. */
+  drop() {
+    for (const message of this.#queue.reverse()) this.#giveUp(message, 'given up')
+    this.#queue = []
+  }
+
   /** Gives up all unconfirmed messages. */
   close() {
     this.#disconnect()
-    for (const message of [...this.#batch, ...this.#queue].reverse()) this.#giveUp(message, 'given up')
-    this.#queue = this.#batch = []
+    this.drop()
+    for (const message of this.#batch.reverse()) this.#giveUp(message, 'given up')
+    this.#batch = []
   }
 }

@@ -11,6 +11,11 @@ import { packSequences, startNumber } from './payload.js'
 /** Batches, and single requests, under way at once. */
 const LANES = 4
 const SINGLE_LANES = 32
+/**
+ * Time for the answers to requests under way at the end, ms: a request without an answer counts as not published, and
+ * may have been.
+ */
+const ANSWERS = 5000
 /** Messages per second above which messages are collected for 2 ms, to limit the number of requests. */
 const FAST = 1000
 /** ms between two readings of the gateway's time: no other connection of a publisher learns it. */
@@ -141,13 +146,19 @@ export class Publisher {
   }
 
   /**
-   * Ends publishing. Due messages are sent as far as there is room, and given up after `drain`.
+   * Ends publishing. Due messages are sent as far as there is room, and given up after `drain`; answers to
+   * what is under way are awaited for a few seconds more.
    * @param {number} drain ms
    * @returns {Promise<void>} when nothing is under way any more
    */
   stop(drain) {
     this.end ??= this.#drain(drain)
     return this.end
+  }
+
+  /** Waits until nothing is queued or under way. @param {number} left ms at most */
+  async #idle(left) {
+    for (; left > 0 && this.#lanes.some(lane => !lane.idle); left -= 20) await sleep(20)
   }
 
   /** @param {number} left ms */
@@ -163,7 +174,9 @@ export class Publisher {
       figures.fault('publish: given up', behind)
     }
     this.#clockConnection?.close()
-    for (; left > 0 && this.#lanes.some(lane => !lane.idle); left -= 20) await sleep(20)
+    await this.#idle(left)
+    for (const lane of this.#lanes) lane.drop()
+    await this.#idle(ANSWERS)
     clearTimeout(this.#timer)
     for (const lane of this.#lanes) lane.close()
   }

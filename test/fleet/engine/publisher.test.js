@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { inflateSync } from 'node:zlib'
 import t from 'tap'
 import { freePort } from '../../kit/ports.js'
+import { pause } from '../../kit/wait.js'
 import { publishOf, settingsOf, TestEngine } from './engines.js'
 
 /** Takes batches as the server API does, and answers what the test says: undefined cuts the connection. */
@@ -15,7 +16,7 @@ async function startApi(t, answer, port = 0) {
     let text = ''
     for await (const part of request) text += part
     const { commands } = JSON.parse(text)
-    const replies = answer(
+    const replies = await answer(
       commands.map(({ publish }) => publish),
       request,
     )
@@ -223,6 +224,26 @@ t.test('a key that is wrong is said; what was not confirmed at the end is given 
   t.ok(counters.unpublished > 20)
   t.equal(faults['publish: given up'], counters.unpublished)
   t.same(sequences((await test.engine.ledgers())[0]), [0])
+})
+
+t.test('the ledger has what a slow target has taken: answers to requests under way are awaited', async t => {
+  /** @type {(() => void)[]} */
+  const held = []
+  const { taken, url } = await startApi(t, async publications => {
+    await new Promise(resolve => held.push(() => resolve(undefined)))
+    return fine(publications)
+  })
+  const { test } = publisher(t, url, 'news', { rate: 100 })
+  await test.until(() => held.length > 0)
+  const finished = test.engine.finish(50)
+  // Longer than the time for messages that are due.
+  await pause(500)
+  for (const answer of held) answer()
+  const [ledger] = await finished
+  t.equal(test.sample().counters.published, taken.length)
+  t.ok(taken.length > 0)
+  t.same(sequences(ledger), [taken.length])
+  await test.engine.stop()
 })
 
 t.test('settings that cannot be are refused, and those before hold on', async t => {
