@@ -20,7 +20,7 @@ import { startRedis, withoutRedis } from '../../../kit/servers/redis.js'
 import { until } from '../../../kit/wait.js'
 import { makeConsumer } from './rig.js'
 
-t.setTimeout(120_000)
+t.setTimeout(300_000)
 
 const folder = t.testdir({})
 skipFile(t, withoutProgram('openssl'))
