@@ -1,133 +1,205 @@
-// One-way long-polls, in rounds: one message, its answers, and the next polls; beside bare libraries, in turn.
+// One-way long-polls, which drones lack, in rounds: a message, its responses, and the next polls.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openFilesLimit } from '../fleet/runner/proc.js'
-import { rounded } from '../fleet/runner/table.js'
-import { startControl } from '../fleet/targets/index.js'
-import { parseFlags, UsageError } from './flags.js'
-import { Pollers } from './pollers.js'
-import { prefixedOutput, VariantsRun } from './servers.js'
+import { Dialer } from '../fleet/drone/transport/dialer.js'
+import { HttpWire } from '../fleet/drone/transport/http.js'
+import { Target } from '../fleet/drone/transport/target.js'
+import { OPEN } from '../fleet/drone/transport/wire.js'
+import { rounded } from '../fleet/runner/figures.js'
+import { RunError } from '../fleet/runner/target.js'
+import { measurement } from './measurement.js'
 
-/** @typedef {import('../fleet/runner/processes.js').ServerProcess} ServerProcess */
-/** @typedef {typeof DEFAULTS & {against: string, driver: string, json: boolean}} PollOptions */
-
-const DEFAULTS = { conns: 5000, channels: 10, size: 512, seconds: 8, workers: 2, runs: 1 }
-/** A new server allocates and compiles for about so long. */
-const SETTLE_MS = 1000
-/** Load before the measurement. */
-const WARM_UP_S = 1
-/** Open files of a process besides its connections. */
-const OWN_FILES = 200
-/** From the last answer of a round to the next message. */
+const CHANNELS = 10
+const MESSAGE_BYTES = 512
+/** Concurrent connects: fewer than a listen backlog of 512. */
+const CONCURRENCY = 256
+/** Poll timeout, s: longer than any round. */
+const TIMEOUT = 60
+/** ms from the last response of a round to the next message. */
 const ROUND_PAUSE_MS = 20
-const READ_INTERVAL = 500
+const WARM_UP_MS = 1000
+const OWN_FILES = 200
 
-export const HELP = `Usage: npm run bench -- poll [flags]
+class Poller extends HttpWire {
+  #text = ''
+  #resolve
 
-One-way long-polls: a message to one of the channels, and the next one when all its clients have polled again.
-
-  --against KINDS   uws, ws or both with a comma: run in turn with the gateway
-  --conns N         clients (default ${DEFAULTS.conns})
-  --channels N      with history (default ${DEFAULTS.channels})
-  --size BYTES      of a message (default ${DEFAULTS.size})
-  --seconds N       measured, after a second of warm-up (default ${DEFAULTS.seconds})
-  --workers N       of the gateway (default ${DEFAULTS.workers})
-  --driver DRIVER   auto, uws or node (default auto)
-  --runs N          of each server; the table has medians (default ${DEFAULTS.runs})
-  --json            a line of JSON for each run instead of a table
-  -h, --help        this text
-`
-
-/** @param {string[]} args @returns {PollOptions | null} null: help was requested @throws {UsageError} */
-export function parseOptions(args) {
-  const options = parseFlags(args, DEFAULTS, { against: '', driver: 'auto' })
-  if (options === null) return null
-  const wrong = options.against
-    .split(',')
-    .find((/** @type {string} */ kind) => !['', 'uws', 'ws'].includes(kind))
-  if (wrong !== undefined) throw new UsageError(`--against is uws, ws or both, not "${wrong}"`)
-  const limit = openFilesLimit() - OWN_FILES
-  if (options.conns > limit)
-    throw new UsageError(`the limit of open files leaves one process room for ${limit} pollers`)
-  return /** @type {PollOptions} */ (options)
-}
-
-/** @extends {VariantsRun<PollOptions>} */
-export class Run extends VariantsRun {
-  async run() {
-    const kinds = ['halley', ...this.options.against.split(',').filter(Boolean)]
-    const variants = Object.fromEntries(kinds.map(kind => [kind, kind]))
-    await this.compare({ scenario: 'poll' }, variants, kind => this.#measure(kind))
+  /** @param {Target} target @param {string} channel @param {Pollers} group @param {() => void} resolve connected, failed */
+  constructor(target, channel, group, resolve) {
+    super(target)
+    this.channel = channel
+    this.group = group
+    this.#resolve = resolve
   }
 
-  /** @param {string} kind */
-  async #measure(kind) {
-    const { workers, driver } = this.options
-    const server =
-      kind === 'halley'
-        ? await this.spawn({ workers, driver })
-        : await startControl(kind, { out: await this.folder(), workers })
-    if (kind !== 'halley') this.ends.push(() => server.stop())
-    return await poll(server, this.options, prefixedOutput(this.io, `poll ${kind}`))
+  opened() {
+    this.state = OPEN
+    this.dialer.unwatch(this)
+    this.#poll('')
+    this.#resolve()
+  }
+
+  /** @param {string} cursor */
+  #poll(cursor) {
+    const path = `/connection/uni_poll?channel=${this.channel}&timeout=${TIMEOUT}&cursor=${cursor}`
+    this.write(Buffer.from(this.target.head(`GET ${path}`, '')))
+  }
+
+  /** @override @param {Buffer} buffer @param {number} start @param {number} end */
+  body(buffer, start, end) {
+    this.#text += buffer.toString('latin1', start, end)
+  }
+
+  done() {
+    const text = this.#text
+    this.#text = ''
+    this.group.answered(this.status, text)
+    this.#poll(/"cursor":"([^"]*)"/.exec(text)?.[1] ?? '')
+  }
+
+  gone() {
+    this.group.ended()
+    this.#resolve()
   }
 }
 
-/**
- * @param {ServerProcess} server @param {PollOptions} options @param {import('./load.js').Show} show
- * @returns {Promise<import('../fleet/runner/table.js').Result>}
- */
-async function poll(server, { conns, channels: channelCount, size, seconds }, show) {
-  const pollers = new Pollers([server.api], conns, channelCount)
-  let round = 0
-  let expected = 0
-  const runRound = async () => {
-    const channel = round++ % channelCount
-    // Clients i, i + channelCount, ... poll channel i.
-    const polls = Math.ceil(Math.max(0, conns - channel) / channelCount)
-    const answers = pollers.answers + polls
-    expected += polls
-    await pollers.publish(channel, size)
-    await pollers.wait(answers)
+/** In the namespace with history, which cursors need. @param {number} channel */
+const nameOf = channel => `kept:ch${channel}`
+
+/** Clients that poll again after each response, each over one connection. */
+class Pollers {
+  answers = 0
+  received = 0
+  /** Error responses, and ended connections. */
+  faults = 0
+  #url
+  #key
+  /** @type {Poller[]} */
+  #pollers = []
+  #stopping = false
+  /** @type {{answers: number, resolve: () => void} | null} */
+  #waiting = null
+
+  /** @param {string} url @param {string} key of the API */
+  constructor(url, key) {
+    this.#url = url
+    this.#key = key
+  }
+
+  /** @param {number} count of clients to connect and start */
+  async start(count) {
+    // It does not dial: transport and listener are unused.
+    const options = { targets: [this.#url], allow: [new URL(this.#url).host], addresses: [], ports: '' }
+    const dialer = new Dialer({ ...options, transport: 'websocket' }, /** @type {any} */ ({}))
+    const target = new Target(dialer, this.#url)
+    const connectNext = async () => {
+      while (this.#pollers.length < count)
+        await new Promise(resolve => {
+          const channel = nameOf(this.#pollers.length % CHANNELS)
+          const poller = new Poller(target, channel, this, () => resolve(undefined))
+          this.#pollers.push(poller)
+          poller.open()
+        })
+    }
+    await Promise.all(Array.from({ length: CONCURRENCY }, connectNext))
+  }
+
+  ended() {
+    if (!this.#stopping) this.faults++
+  }
+
+  /** @param {number} status @param {string} answer */
+  answered(status, answer) {
+    this.answers++
+    if (status !== 200) this.faults++
+    this.received += answer.split('"data":').length - 1
+    if (this.#waiting === null || this.answers < this.#waiting.answers) return
+    this.#waiting.resolve()
+    this.#waiting = null
+  }
+
+  /** Publishes to a channel. @param {number} channel @returns {Promise<number>} responses, all received */
+  async round(channel) {
+    const polls = Math.ceil((this.#pollers.length - channel) / CHANNELS)
+    const answers = this.answers + polls
+    const data = { text: 'x'.repeat(MESSAGE_BYTES - '{"text":""}'.length) }
+    await fetch(`${this.#url}/api/publish`, {
+      method: 'POST',
+      headers: { 'X-API-Key': this.#key },
+      body: JSON.stringify({ channel: nameOf(channel), data }),
+    })
+    await new Promise(resolve => {
+      if (this.answers >= answers) resolve(undefined)
+      else this.#waiting = { answers, resolve: () => resolve(undefined) }
+    })
     await sleep(ROUND_PAUSE_MS)
+    return polls
   }
-  try {
-    await sleep(SETTLE_MS)
-    const base = server.memory()
-    const cpuBefore = server.cpu()
-    show.progress('clients connect')
-    await pollers.start()
-    await sleep(SETTLE_MS)
-    const cpuAfter = server.cpu()
-    show.progress('all polls wait, memory settles')
-    let settled = Infinity
-    for (let reading = 0; reading < seconds * 2; reading++) {
-      await sleep(READ_INTERVAL)
-      settled = Math.min(settled, server.memory())
-    }
-    const idle = (server.cpu() - cpuAfter) / seconds
-    show.progress('rounds')
-    for (const end = Date.now() + WARM_UP_S * 1e3; Date.now() < end; ) await runRound()
-    const cpuStart = server.cpu()
-    const firstMeasured = round
-    const answersStart = pollers.answers
-    const end = Date.now() + seconds * 1e3
-    while (Date.now() < end) await runRound()
-    const answers = pollers.answers - answersStart
-    return {
-      connections: conns,
-      faults: pollers.faults,
-      bytes_per_waiting_poll: Math.round((settled - base) / conns),
-      first_poll_cpu_us: rounded(((cpuAfter - cpuBefore) / conns) * 1e6, 1),
-      idle_cpu_percent: rounded(idle * 100, 1),
-      rounds: round - firstMeasured,
-      answers,
-      // These two include the warm-up.
-      received: pollers.received,
-      expected,
-      cpu_us_per_round: rounded(((server.cpu() - cpuStart) / answers) * 1e6, 1),
-      base_mb: rounded(base / 1e6, 1),
-    }
-  } finally {
-    pollers.stop()
+
+  stop() {
+    this.#stopping = true
+    for (const poller of this.#pollers) poller.end('closed')
   }
 }
+
+/** @param {number} clients @returns {import('../fleet/scenarios/contract.js').Step['work']} */
+const pollingOf =
+  clients =>
+  async ({ servers, seconds, progress }) => {
+    const pollers = new Pollers(servers.urls[0], servers.apiKey)
+    try {
+      const cpu = servers.cpu()
+      progress('clients connect')
+      await pollers.start(clients)
+      await sleep(WARM_UP_MS)
+      const connected = servers.cpu()
+      progress('all polls wait, memory settles')
+      let memory = Infinity
+      for (let reading = 0; reading < seconds * 2; reading++) {
+        await sleep(500)
+        memory = Math.min(memory, servers.memory())
+      }
+      const idle = (servers.cpu() - connected) / seconds
+      progress('rounds')
+      let expected = 0
+      let rounds = 0
+      const run = async (/** @type {number} */ ms) => {
+        for (const end = Date.now() + ms; Date.now() < end; )
+          expected += await pollers.round(rounds++ % CHANNELS)
+      }
+      await run(WARM_UP_MS)
+      const [before, answers, first] = [servers.cpu(), pollers.answers, rounds]
+      await run(seconds * 1000)
+      const measured = pollers.answers - answers
+      return {
+        polls: clients,
+        faults: pollers.faults,
+        bytes_per_waiting_poll: Math.round((memory - servers.base) / clients),
+        first_poll_cpu_us: rounded(((connected - cpu) / clients) * 1e6, 1),
+        polls_idle_cpu_percent: rounded(idle * 100, 1),
+        rounds: rounds - first,
+        answers: measured,
+        unanswered: expected - pollers.received,
+        cpu_us_per_round: rounded(((servers.cpu() - before) / measured) * 1e6, 1),
+      }
+    } finally {
+      pollers.stop()
+    }
+  }
+
+export const poll = measurement({
+  name: 'poll',
+  summary: 'one-way long-polls, also beside bare libraries (--against uws,ws)',
+  clients: 5000,
+  zeros: ['faults', 'unanswered'],
+  measure({ n, files }) {
+    if (n > files - OWN_FILES) throw new RunError(`the open-files limit allows ${files - OWN_FILES} pollers`)
+    return {
+      config: {
+        uni_poll: { enabled: true },
+        channel: { namespaces: [{ name: 'kept', history_size: 10, history_ttl: '60s' }] },
+      },
+      steps: [{ name: 'polls', settings: { n: 0 }, settle: 0, work: pollingOf(n) }],
+    }
+  },
+})

@@ -1,189 +1,214 @@
-// Hundreds of clients recover megabytes each at once, while publishers use another channel: latency of the publishes,
-// memory, and correctness of the recoveries.
+// Hundreds of clients concurrently recover megabytes, while a drone publishes to another channel: latency of these
+// publishes, memory, and correctness of the recoveries.
 
-import { fork } from 'node:child_process'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { once } from 'node:events'
+import { connect as connectTcp } from 'node:net'
+import { rounded } from '../fleet/runner/figures.js'
 import { processTree, rssOf } from '../fleet/runner/proc.js'
-import { rounded, roundedMs } from '../fleet/runner/table.js'
-import { parseFlags, UsageError } from './flags.js'
-import { messageFrom } from './messages.js'
-import { checkCapacity, post, printResult, ServerRun } from './servers.js'
+import { RunError } from '../fleet/runner/target.js'
+import { measurement } from './measurement.js'
 
-/** @typedef {import('./servers.js').Gateway} Server */
-/** @typedef {import('./recovery-clients.js').Totals} Totals */
-
-const RECOVERED_CHANNEL = 'history'
-const OTHER_CHANNEL = 'elsewhere'
-/** Each publisher waits for the answer, then PUBLISH_PAUSE_MS, and publishes again. */
-const PUBLISHERS = 4
-const PUBLISH_PAUSE_MS = 5
-const MEMORY_INTERVAL_MS = 50
+const CHANNEL = 'history'
+const PUBLICATIONS = 300
+const SIZE = 20_000
 const MIB = 2 ** 20
+const MEMORY_INTERVAL_MS = 50
+const OFFSET = Buffer.from('"offset":')
+const RECOVERED = Buffer.from('"recovered":true')
+/** Bytes kept for the next chunk, to find RECOVERED, and OFFSET with its digits, across chunks. */
+const OVERLAP = 40
+/** Offset of the last publication received by clients. */
+const SINCE = 1
+const TEXT = 1
 
-const DEFAULTS = { clients: 400, publications: 300, size: 20_000, queue: 16 * MIB, workers: 2 }
+/** Checks a recovery reply as it arrives, without storing it: hundreds of clients receive megabytes concurrently. */
+export class Client {
+  bytes = 0
+  #socket
+  #upgraded = false
+  #replies = 0
+  /** An incomplete HTTP or frame header. @type {Buffer} */
+  #header = Buffer.alloc(0)
+  #left = 0
+  #opcode = 0
+  /** Last bytes of the previous chunk. @type {Buffer} */
+  #tail = Buffer.alloc(0)
+  #next = SINCE + 1
+  #isRecovered = false
+  #inOrder = true
 
-export const HELP = `Usage: npm run bench -- recovery [flags]
+  /** @param {string} url http:// */
+  constructor(url) {
+    const { hostname, port } = new URL(url)
+    this.#socket = connectTcp({ host: hostname, port: Number(port) })
+    /** Resolves with the reply to `connect`; rejects if the connection ends before. */
+    this.connected = this.#reply(1)
+    this.#socket.on('data', chunk => this.#read(chunk)).on('error', () => {})
+    this.#socket.write(
+      `GET /connection/websocket HTTP/1.1\r\nHost: ${hostname}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
+        'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n',
+    )
+  }
 
-All clients connect, and then recover the publications of one channel at once, while publishers use another channel.
-A client must get either all publications in order, or \`recovered: false\`. Exit status 1: a client got something else
-or was disconnected, or a worker died.
+  /** @param {number} count @returns {Promise<void>} */
+  async #reply(count) {
+    while (this.#replies < count && !this.#socket.destroyed)
+      await Promise.race([once(this.#socket, 'reply'), once(this.#socket, 'close')]).catch(() => {})
+    if (this.#replies < count) throw new RunError('a client could not connect or was disconnected')
+  }
 
-  --clients N         clients (default ${DEFAULTS.clients})
-  --publications N    publications that each client has missed (default ${DEFAULTS.publications})
-  --size BYTES        payload of each publication (default ${DEFAULTS.size})
-  --queue BYTES       client.queue_max_size: a larger recovery is refused (default ${DEFAULTS.queue})
-  --workers N         workers of the gateway (default ${DEFAULTS.workers})
-  --engine ENGINE     memory or redis (default memory)
-  --driver DRIVER     auto, uws or node (default auto)
-  --json              a line of JSON instead of a table
-  -h, --help          this text
-`
+  /** @param {object} command */
+  #send(command) {
+    const payload = Buffer.from(JSON.stringify(command))
+    // A zero mask does not change the payload.
+    const head = Buffer.from([0x80 | TEXT, 0x80 | 126, payload.length >> 8, payload.length & 255, 0, 0, 0, 0])
+    this.#socket.write(Buffer.concat([head, payload]))
+  }
 
-/** @typedef {typeof DEFAULTS & {engine: 'memory' | 'redis', driver: string, json: boolean}} RecoveryOptions */
+  /** @param {string} epoch @returns {Promise<'recovered' | 'refused' | 'incomplete' | 'closed'>} */
+  async recover(epoch) {
+    this.#send({ id: 2, subscribe: { channel: CHANNEL, recover: true, offset: SINCE, epoch } })
+    const isAnswered = await this.#reply(2).then(
+      () => true,
+      () => false,
+    )
+    this.#socket.destroy()
+    if (!isAnswered) return 'closed'
+    if (!this.#isRecovered) return 'refused'
+    return this.#inOrder && this.#next === SINCE + 1 + PUBLICATIONS ? 'recovered' : 'incomplete'
+  }
 
-/** @param {string[]} args @returns {RecoveryOptions | null} null: help was requested @throws {UsageError} */
-export function parseOptions(args) {
-  const options = parseFlags(args, DEFAULTS, { engine: 'memory', driver: 'auto' })
-  if (options === null) return null
-  const { engine, clients, workers } = options
-  if (engine !== 'memory' && engine !== 'redis')
-    throw new UsageError(`--engine is memory or redis, not "${engine}"`)
-  checkCapacity(clients, workers)
-  return /** @type {RecoveryOptions} */ (options)
-}
-
-/** @extends {ServerRun<RecoveryOptions>} */
-export class Run extends ServerRun {
-  /** @returns {Promise<boolean>} whether all replies were right and no worker died */
-  async run() {
-    const { json, engine, queue, clients, publications } = this.options
-    const { progress } = this.io
-    try {
-      progress('recovery: starting')
-      const server = await this.#start()
-      const workers = processTree(server.pid).slice(1)
-      const epoch = await this.#fill(server)
-      const clientProcess = await this.#connect(server, epoch)
-      const idle = memoryOf(server.pid)
-      progress('recovery: all clients recover')
-      const figures = await this.#measure(server, clientProcess)
-      const alive = new Set(processTree(server.pid))
-      const dead_workers = workers.filter(pid => !alive.has(pid)).length
-      const result = { clients, publications, ...figures, dead_workers, ...prefixed('idle', idle) }
-      printResult(this.io, json, { scenario: 'recovery', engine, queue }, 'halley', result)
-      return dead_workers === 0 && result.incomplete === 0 && result.closed === 0
-    } finally {
-      progress('')
-      await this.stop()
+  /** @param {Buffer} chunk */
+  #read(chunk) {
+    let bytes = this.#header.length > 0 ? Buffer.concat([this.#header, chunk]) : chunk
+    this.#header = Buffer.alloc(0)
+    if (!this.#upgraded) {
+      const end = bytes.indexOf('\r\n\r\n')
+      if (end < 0) return void (this.#header = bytes)
+      if (!bytes.toString('latin1', 0, end).startsWith('HTTP/1.1 101')) return void this.#socket.destroy()
+      this.#upgraded = true
+      bytes = bytes.subarray(end + 4)
+      this.#send({ id: 1, connect: {} })
     }
-  }
-
-  async #start() {
-    const { publications, queue, workers, engine, driver } = this.options
-    const redis = engine === 'redis' ? { address: await this.startRedis() } : undefined
-    const without_namespace = { history_size: publications + 1, history_ttl: '600s', force_recovery: true }
-    return await this.spawn({
-      workers,
-      driver,
-      redis,
-      history: publications,
-      config: {
-        client: { queue_max_size: queue, ping_interval: '10m' },
-        channel: { without_namespace, namespaces: [] },
-      },
-    })
-  }
-
-  /**
-   * Publishes one publication that the clients have, and then those that they have missed.
-   * @param {Server} server @returns {Promise<string>} epoch of the channel
-   */
-  async #fill(server) {
-    const { publications, size } = this.options
-    const body = JSON.stringify({ channel: RECOVERED_CHANNEL, data: { text: 'x'.repeat(size) } })
-    for (let i = 0; i <= publications; i++)
-      if (!(await post(server.api, 'publish', body))) throw new Error('a publish was refused')
-    const { url, key } = server.api
-    const answer = await fetch(`${url}/api/history`, {
-      method: 'POST',
-      headers: { 'X-API-Key': key },
-      body: JSON.stringify({ channel: RECOVERED_CHANNEL, limit: 0 }),
-    })
-    const { result } = /** @type {any} */ (await answer.json())
-    return result.epoch
-  }
-
-  /**
-   * @param {Server} server @param {string} epoch
-   * @returns {Promise<import('node:child_process').ChildProcess>} process of the clients, when all are connected
-   */
-  async #connect({ url }, epoch) {
-    const { clients, publications } = this.options
-    /** @type {import('./recovery-clients.js').RecoveryClientsOptions} */
-    const options = { url, clients, channel: RECOVERED_CHANNEL, epoch, since: 1, publications }
-    const clientProcess = fork(new URL('./recovery-clients.js', import.meta.url), [JSON.stringify(options)])
-    this.ends.push(() => void clientProcess.kill('SIGKILL'))
-    await messageFrom(clientProcess, 'connected')
-    return clientProcess
-  }
-
-  /** @param {Server} server @param {import('node:child_process').ChildProcess} clientProcess */
-  async #measure(server, clientProcess) {
-    const body = JSON.stringify({ channel: OTHER_CHANNEL, data: {} })
-    /** @type {number[]} */
-    const latencies = []
-    let failed = 0
-    let publishing = true
-    const peak = memoryOf(server.pid)
-    const publish = async () => {
-      while (publishing) {
-        const start = performance.now()
-        if (!(await post(server.api, 'publish', body).catch(() => false))) failed++
-        latencies.push(performance.now() - start)
-        await sleep(PUBLISH_PAUSE_MS)
+    while (bytes.length > 0) {
+      if (this.#left === 0) {
+        const short = bytes.length < 2 ? 0 : bytes[1] & 127
+        const head = short === 127 ? 10 : short === 126 ? 4 : 2
+        if (bytes.length < head) return void (this.#header = Buffer.from(bytes))
+        this.#opcode = bytes[0] & 15
+        this.#left =
+          short === 127 ? Number(bytes.readBigUInt64BE(2)) : short === 126 ? bytes.readUInt16BE(2) : short
+        bytes = bytes.subarray(head)
       }
+      const part = bytes.subarray(0, this.#left)
+      bytes = bytes.subarray(part.length)
+      this.#left -= part.length
+      if (this.#opcode > TEXT) continue
+      this.bytes += part.length
+      if (this.#replies === 1) this.#check(part, this.#left === 0)
+      if (this.#left > 0) continue
+      this.#replies++
+      this.#socket.emit('reply')
     }
-    const sample = setInterval(() => {
-      const now = memoryOf(server.pid)
-      peak.primary_mib = Math.max(peak.primary_mib, now.primary_mib)
-      peak.worker_mib = Math.max(peak.worker_mib, now.worker_mib)
-    }, MEMORY_INTERVAL_MS)
-    const start = performance.now()
-    clientProcess.send('recover')
-    const publishers = Array.from({ length: PUBLISHERS }, publish)
-    try {
-      const message = await messageFrom(clientProcess, 'totals')
-      publishing = false
-      const seconds = rounded((performance.now() - start) / 1000, 2)
-      await Promise.all(publishers)
-      latencies.sort((a, b) => a - b)
-      const percentile = (/** @type {number} */ share) =>
-        roundedMs(latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))])
-      const { bytes, ...outcomes } = /** @type {Totals} */ (message.totals)
-      return {
-        ...outcomes,
-        reply_mib: rounded(bytes / MIB, 1),
-        seconds,
-        publishes: latencies.length,
-        publishes_failed: failed,
-        publish_p50_ms: percentile(0.5),
-        publish_p99_ms: percentile(0.99),
-        publish_max_ms: percentile(1),
-        ...prefixed('max', peak),
-      }
-    } finally {
-      publishing = false
-      clearInterval(sample)
+  }
+
+  /** Checks the offsets in a part of the reply to `subscribe`. @param {Buffer} part @param {boolean} isLast */
+  #check(part, isLast) {
+    const bytes = Buffer.concat([this.#tail, part])
+    const end = isLast ? bytes.length : bytes.length - OVERLAP
+    let at = bytes.indexOf(OFFSET)
+    for (; at >= 0 && at < end; at = bytes.indexOf(OFFSET, at + 1)) {
+      const offset = Number.parseInt(bytes.toString('latin1', at + OFFSET.length, at + OVERLAP), 10)
+      // The subscribe result repeats the offset of the request.
+      if (offset === SINCE) continue
+      if (offset !== this.#next) this.#inOrder = false
+      this.#next = offset + 1
     }
+    if (bytes.includes(RECOVERED)) this.#isRecovered = true
+    this.#tail = Buffer.from(bytes.subarray(Math.max(0, end)))
   }
 }
 
-/** @param {number} pid of the primary @returns resident memory of the primary, and of its largest worker */
+/** @param {number} pid of the primary @returns {number[]} resident MiB of the primary, and of its largest worker */
 function memoryOf(pid) {
-  const [primary, ...workers] = processTree(pid).map(process => rounded(rssOf(process) / MIB, 1))
-  return { primary_mib: primary, worker_mib: Math.max(...workers, 0) }
+  const [primary, ...workers] = processTree(pid).map(process => rssOf(process) / MIB)
+  return [primary, Math.max(...workers, 0)].map(value => rounded(value, 1))
 }
 
-/** @param {string} prefix of each name @param {Record<string, number>} figures */
-const prefixed = (prefix, figures) =>
-  Object.fromEntries(Object.entries(figures).map(([name, value]) => [`${prefix}_${name}`, value]))
+/** @param {number} clients @param {number} size bytes @returns {import('../fleet/scenarios/contract.js').Step['work']} */
+const recoveringOf =
+  (clients, size) =>
+  async ({ servers, progress }) => {
+    const [gateway] = servers.gateways
+    const call = async (/** @type {string} */ method, /** @type {object} */ params) => {
+      const headers = { 'X-API-Key': servers.apiKey }
+      const answer = await fetch(`${gateway.url}/api/${method}`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(params),
+      })
+      return /** @type {any} */ (await answer.json()).result
+    }
+    for (let n = 0; n <= PUBLICATIONS; n++)
+      await call('publish', { channel: CHANNEL, data: { text: 'x'.repeat(size) } })
+    const { epoch } = await call('history', { channel: CHANNEL, limit: 0 })
+    const all = Array.from({ length: clients }, () => new Client(gateway.url))
+    await Promise.all(all.map(({ connected }) => connected))
+    const workers = processTree(gateway.pid).slice(1)
+    const [idlePrimary, idleWorker] = memoryOf(gateway.pid)
+    let [maxPrimary, maxWorker] = [idlePrimary, idleWorker]
+    const sampling = setInterval(() => {
+      const [primary, worker] = memoryOf(gateway.pid)
+      maxPrimary = Math.max(maxPrimary, primary)
+      maxWorker = Math.max(maxWorker, worker)
+    }, MEMORY_INTERVAL_MS)
+    progress('all clients recover')
+    const began = performance.now()
+    const outcomes = await Promise.all(all.map(client => client.recover(epoch)))
+    clearInterval(sampling)
+    const alive = new Set(processTree(gateway.pid))
+    const count = (/** @type {string} */ name) => outcomes.filter(outcome => outcome === name).length
+    return {
+      recovered: count('recovered'),
+      refused: count('refused'),
+      incomplete: count('incomplete'),
+      dropped: count('closed'),
+      exited_workers: workers.filter(pid => !alive.has(pid)).length,
+      reply_mib: rounded(all.reduce((sum, { bytes }) => sum + bytes, 0) / MIB, 1),
+      seconds: rounded((performance.now() - began) / 1000, 2),
+      idle_primary_mib: idlePrimary,
+      idle_worker_mib: idleWorker,
+      max_primary_mib: maxPrimary,
+      max_worker_mib: maxWorker,
+    }
+  }
+
+export const recovery = measurement({
+  name: 'recovery',
+  summary:
+    'clients recover 300 publications of 20 KB each at once, while others publish (queues of 16 MB, or 1 MB)',
+  clients: 400,
+  variants: ['16 MB', '1 MB'],
+  zeros: ['incomplete', 'dropped', 'exited_workers'],
+  measure: ({ n, variant, overrides }) => ({
+    config: {
+      client: {
+        queue_max_size: variant === '1 MB' ? MIB : 16 * MIB,
+        ping_interval: '10m',
+        recovery_max_publication_limit: PUBLICATIONS,
+      },
+    },
+    channels: { history_size: PUBLICATIONS + 1, history_ttl: '600s', force_recovery: true },
+    steps: [
+      {
+        name: 'recovery',
+        settings: {
+          ...{ n: 1, channels: ['other'], publish_channels: ['other'] },
+          ...{ publish_rate: 200, publish_via: 'single', publish_lanes: 4 },
+        },
+        settle: 1,
+        work: recoveringOf(n, overrides?.publish_size ?? SIZE),
+      },
+    ],
+  }),
+})

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// Runs the command line. Its syntax is that of Node.js 12, and it imports nothing before it knows the version: an older
-// Node.js gets one line, not a fault of something that it does not have.
+// Runs the command line. Uses the syntax of Node.js 12, and imports nothing before the version check: an older Node.js
+// prints one line instead of a syntax error.
 
 const OLDEST = 20
 
 if (Number(process.versions.node.split('.')[0]) < OLDEST) {
   process.stderr.write(
-    `halley: needs Node.js ${OLDEST} or newer, and this is ${process.versions.node}; Node.js 24 is recommended\n`,
+    `halley: requires Node.js ${OLDEST} or newer, found ${process.versions.node}; Node.js 24 is recommended\n`,
   )
   process.exitCode = 1
 } else {
@@ -14,7 +14,7 @@ if (Number(process.versions.node.split('.')[0]) < OLDEST) {
 }
 
 async function run() {
-  // A reader may close the pipe early, as in `halley config doc | head`: that is no error.
+  // A reader may close the pipe early, as in `halley config doc | head`.
   process.stdout.on('error', error => {
     if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EPIPE') throw error
     process.exit(0)
@@ -33,6 +33,6 @@ async function run() {
   })
   // No code: the gateway is running.
   if (code !== undefined) process.exitCode = code
-  // A gateway that failed to start may have left handles open, which would keep the process alive.
+  // Handles of a gateway that failed to start would keep the process alive.
   if (code === 1) process.exit()
 }

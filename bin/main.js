@@ -15,7 +15,7 @@ const EXTENSIONS = [
   },
   {
     name: 'fleet',
-    summary: `generate load with drones, here or on EC2; repeat published runs (${COMMAND} fleet --help)`,
+    summary: `generate load with drones, locally or on EC2; repeat published runs (${COMMAND} fleet --help)`,
     examples: [
       'fleet run comet-million --scale 0.01',
       'fleet start 2 --host http://127.0.0.1:8000',
@@ -27,10 +27,5 @@ const EXTENSIONS = [
   },
 ]
 
-/**
- * Runs one command line.
- * @param {string[]} args after the script's name
- * @param {Io} io
- * @returns {Promise<number | undefined>} as `main` of src/cli
- */
+/** `main` of src/cli, with dashboard and fleet. @param {string[]} args after the script's name @param {Io} io */
 export const main = (args, io) => run(args, io, EXTENSIONS)

@@ -1,33 +1,27 @@
-// A WebSocket over long-poll, for networks that block WebSockets. SDKs use it like a browser's WebSocket, in browsers
-// and in Node.js 20 or newer. It imports nothing, so that pages can load this file as it is. It promises: messages
-// arrive in order and once, a lost answer is requested again, and `close` is dispatched once. The protocol:
-// docs/long-poll.md.
+// A WebSocket over long-poll (docs/long-poll.md), for networks that block WebSockets. Replaces the WebSocket of
+// SDKs, in browsers and in Node.js 20 or newer. No imports: pages load this file directly. Messages arrive in
+// order and once, lost responses are requested again, and `close` is dispatched once.
 
 const CONNECTING = 0
 const OPEN = 1
 const CLOSING = 2
 const CLOSED = 3
 
-/** Timeout of a poll, s. */
 const POLL_SECONDS = 25
-/** Time to wait for an answer before the request is repeated, ms. For a poll, the poll's timeout is added. */
+/** Response timeout before a request is retried, ms; polls add their own timeout. */
 const REQUEST_TIMEOUT = 10_000
-/** The connection is lost after this time without an answer, ms. The server keeps sessions longer than that. */
+/** Time without a response before the connection is lost, ms; less than the session timeout of the server. */
 const RETRY_TIMEOUT = 20_000
-/** Delays between repeated requests, ms. */
+/** Retry delays, ms. */
 const FIRST_DELAY = 100
 const MAX_DELAY = 2000
-/** Approximate length of queued messages sent in one POST, characters of text or bytes. */
+/** Approximate length of one POST of messages, characters or bytes. */
 const BATCH_LENGTH = 16_384
 const PROTOBUF = 'centrifuge-protobuf'
 const BINARY = 'application/octet-stream'
 const STATES = { CONNECTING, OPEN, CLOSING, CLOSED }
 
-/** @typedef {{status: number, headers: Headers, data: any}} Answer */
-
-/**
- * @implements {Pick<WebSocket, 'send' | 'close' | 'readyState' | 'protocol' | 'url' | 'bufferedAmount'>}
- */
+/** @implements {Pick<WebSocket, 'send' | 'close' | 'readyState' | 'protocol' | 'url' | 'bufferedAmount'>} */
 export class LongPollSocket extends EventTarget {
   url
   protocol = ''
@@ -47,13 +41,12 @@ export class LongPollSocket extends EventTarget {
   /** URL of the endpoint, with the session once it is open. */
   #endpoint
   #binary
-  /** @type {(string | Blob)[]} messages that the server has not confirmed */
+  /** @type {(string | Blob)[]} messages unconfirmed by the server */
   #queue = []
-  /** Number of the last POST of messages that the server has confirmed. */
   #confirmed = 0
   #sending = false
   #batchLength = BATCH_LENGTH
-  /** No more requests: the server has ended the session, was told to, or cannot be reached. */
+  /** No more requests: the session is closed or closing, or the server is unreachable. */
   #ended = false
   /** @type {AbortController | undefined} of the pending poll */
   #polling
@@ -61,7 +54,7 @@ export class LongPollSocket extends EventTarget {
 
   /**
    * @param {string | URL} url ws:, wss:, http: or https:
-   * @param {string | string[]} [protocols] with `centrifuge-protobuf` messages are binary
+   * @param {string | string[]} [protocols] `centrifuge-protobuf`: binary messages
    */
   constructor(url, protocols = []) {
     super()
@@ -81,7 +74,7 @@ export class LongPollSocket extends EventTarget {
     this.#run()
   }
 
-  /** Bytes that the server has not confirmed. */
+  /** Bytes unconfirmed by the server. */
   get bufferedAmount() {
     return new Blob(this.#queue).size
   }
@@ -100,14 +93,14 @@ export class LongPollSocket extends EventTarget {
   }
 
   /**
-   * Ends the connection. Messages sent before are still delivered.
+   * Closes the connection. Queued messages are still delivered.
    * @param {number} [code] 1000 or 3000 to 4999
-   * @param {string} [reason] for the `close` event; the server does not get it
+   * @param {string} [reason] for the `close` event; not sent to the server
    * @throws {DOMException} InvalidAccessError for another code
    */
   close(code, reason) {
     if (code !== undefined && code !== 1000 && !(code >= 3000 && code < 5000)) {
-      throw new DOMException('code is neither 1000 nor 3000 to 4999', 'InvalidAccessError')
+      throw new DOMException('code must be 1000 or 3000 to 4999', 'InvalidAccessError')
     }
     if (this.readyState >= CLOSING) return
     const opened = this.readyState === OPEN
@@ -125,7 +118,7 @@ export class LongPollSocket extends EventTarget {
     if (!name) return this.#fail()
     this.#endpoint += `${this.#endpoint.includes('?') ? '&' : '?'}session=${name}`
     if (this.readyState !== CONNECTING) {
-      // `close` was called while the session opened: now there is a session to close.
+      // `close` was called meanwhile: close the new session.
       this.#ended = false
       return this.#sendClose()
     }
@@ -137,7 +130,7 @@ export class LongPollSocket extends EventTarget {
       if (answer?.status !== 200) return this.#fail()
       seq = /** @type {string} */ (answer.headers.get('Halley-Seq'))
       const close = answer.headers.get('Halley-Close')
-      // `<code> <reason>`. Set before the messages: a listener may call `close`, and the session has ended already.
+      // `<code> <reason>`. Set before messages are dispatched: a listener may call `close`.
       if (close) this.#ended = true
       this.#receive(answer.data)
       if (close) return this.#end(Number(close.slice(0, 4)), decodeURIComponent(close.slice(5)))
@@ -155,11 +148,10 @@ export class LongPollSocket extends EventTarget {
     this.dispatchEvent(new MessageEvent('message', { data }))
   }
 
-  /** Sends queued messages, one POST after another. */
   async #send() {
     if (this.#sending) return
     this.#sending = true
-    // Messages of the same turn leave in one POST.
+    // Messages of the same turn share a POST.
     await null
     const queue = this.#queue
     while (queue.length > 0 && !this.#ended) {
@@ -176,7 +168,7 @@ export class LongPollSocket extends EventTarget {
       const answer = await this.#request(`&send=${this.#confirmed + 1}`, body, 0)
       if (this.#ended) break
       if (answer?.status === 413 && count > 1) {
-        // The limit of this server is below BATCH_LENGTH: one message per POST.
+        // The server's limit is below BATCH_LENGTH: send one message per POST.
         this.#batchLength = 0
       } else if (answer?.status === 204) {
         this.#confirmed++
@@ -185,7 +177,7 @@ export class LongPollSocket extends EventTarget {
         this.#end(1009, 'message size limit')
         queue.length = 0
       } else if (answer?.status === 404) {
-        // The session has ended. The pending poll gets the close code.
+        // The session is closed. The pending poll receives the close code.
         queue.length = 0
       } else {
         this.#fail()
@@ -196,12 +188,11 @@ export class LongPollSocket extends EventTarget {
   }
 
   /**
-   * Repeats a request until it has an answer, for at most RETRY_TIMEOUT.
-   * @param {string} params query parameters, appended to the URL
-   * @param {BodyInit | undefined} body messages; undefined: a poll, or the opening request
-   * @param {number} serverWait ms that the server may wait before it answers
-   * @param {HeadersInit} [openingHeaders] only for the opening request, which is not repeated
-   * @returns {Promise<Answer | undefined>} undefined: no answer
+   * Retries a request until it has a response, for at most RETRY_TIMEOUT.
+   * @param {string} params appended to the URL @param {BodyInit | undefined} body undefined: a poll
+   * @param {number} serverWait maximum response delay of the server, ms
+   * @param {HeadersInit} [openingHeaders] only for the opening request, which is not retried
+   * @returns {Promise<{status: number, headers: Headers, data: any} | undefined>}
    */
   async #request(params, body, serverWait, openingHeaders) {
     const poll = body === undefined
@@ -219,13 +210,13 @@ export class LongPollSocket extends EventTarget {
         })
         const data = await (this.#binary ? response.arrayBuffer() : response.text())
         const { status } = response
-        // A proxy may have answered instead of the server.
+        // The response may be from a proxy.
         const fromServer = poll ? response.headers.has('Halley-Seq') : status === 204
         if (fromServer || (status >= 400 && status < 500 && status !== 408 && status !== 429)) {
           return { status, headers: response.headers, data }
         }
       } catch {
-        // No connection, or the timeout: repeated below.
+        // No connection, or timeout: retried below.
       } finally {
         clearTimeout(timer)
       }
@@ -237,7 +228,6 @@ export class LongPollSocket extends EventTarget {
     }
   }
 
-  /** Closes the session on the server. */
   #sendClose() {
     if (this.#ended || this.readyState === CONNECTING) return
     this.#ended = true
@@ -252,11 +242,7 @@ export class LongPollSocket extends EventTarget {
     this.#end(1006)
   }
 
-  /**
-   * Dispatches `close`, once.
-   * @param {number} code
-   * @param {string} [reason]
-   */
+  /** Dispatches `close`, once. @param {number} code @param {string} [reason] */
   #end(code, reason = '') {
     if (this.readyState === CLOSED) return
     this.readyState = CLOSED

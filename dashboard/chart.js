@@ -1,59 +1,45 @@
 import { tick } from '../src/base/format.js'
-import { LOWER_BLOCKS, pattern } from './chart/bars.js'
+import { clamp, LOWER_BLOCKS, pattern } from './chart/bars.js'
 import { Canvas } from './chart/canvas.js'
-import { means, resample } from './chart/resample.js'
-import { ageMarks, linearScale, logScale } from './chart/scale.js'
 import { pad, visibleWidth } from './terminal/line.js'
 
-/** @import { Column } from './chart/resample.js' */
-/** @import { Scale } from './chart/scale.js' */
 /** @import { Line, Style } from './terminal/line.js' */
 
 export { bar, sparkline, stackedBar } from './chart/bars.js'
 
+/** @typedef {{values: (number | null)[], style: Style, label?: string}} Series one value per second; null: unknown */
+/** @typedef {{first: number, last: number, low: number, high: number, mean: number, joined: boolean}} Column */
+/** @typedef {{ticks: number[], place: (value: number) => number}} Scale place: 0 at the bottom to 1 at the top */
+
 /**
- * @typedef {object} Series
- * @property {(number | null)[]} values evenly spaced in time, the newest last; null: unknown
- * @property {Style} style
- * @property {string} [label] for the legend
- *
  * @typedef {object} ChartOptions
- * @property {Series[]} series later ones are drawn over earlier ones; stacked: the first is at the bottom
+ * @property {Series[]} series drawn in order; stacked: the first at the bottom
  * @property {number} width columns, including the labels
  * @property {number} height rows, including axis, labels and legend
  * @property {'linear' | 'log'} [scale]
- * @property {number} [min] of the axis; default 0, or the decade of the smallest value
- * @property {number} [max] of the axis; default: from the largest value
  * @property {boolean} [stacked]
  * @property {boolean} [unicode] braille dots and blocks; else ASCII
  * @property {(value: number) => string} [format] text of an axis label
  * @property {boolean} [binary] labels at multiples of 1024 instead of 1000
- * @property {number} [span] seconds from the left to the right edge; default: one step per value
- * @property {number} [step] seconds between two values
- * @property {number} [last] sequence number of the newest value. With it, values keep their dots while the chart
- *   scrolls; without it, peaks may flicker if there are more values than dots
+ * @property {number} [span] seconds from the left to the right edge; default: the number of values
+ * @property {number} [last] number of the newest value: values keep their dots while the chart scrolls
  * @property {number} [labelWidth] minimum columns of the labels: aligns charts below each other
- * @property {boolean} [legend] a row above with the labels; default: if there are any
+ * @property {boolean} [legend] a row of labels above; default: if there are any
  * @property {boolean} [colors] false: stacked areas differ by their pattern
  */
 
-/** ASCII characters that draw lines, by series. */
 const MARKS = '*+ox#%'
-/** Eighths of a cell that an area without a cell of its own must fill to get it. */
+/** Minimum filled eighths for an area to be assigned a cell. */
 const MIN_PART = 2
-/** Minimum columns of a chart, including the labels. */
 const MIN_WIDTH = 4
-/** Minimum rows of a chart that has a line above its time labels. */
+/** Minimum rows of a chart with a line above its time labels. */
 const HEIGHT_WITH_TIME_LINE = 9
 
-/**
- * Draws values over time, the newest at the right.
- * @param {ChartOptions} options @returns {Line[]} `height` lines of `width` columns
- */
+/** Values over time, the newest at the right. @param {ChartOptions} options */
 export function chart(options) {
-  const { series, width, height, unicode = true, format = tick, step = 1, labelWidth = 0 } = options
+  const { series, width, height, unicode = true, format = tick, labelWidth = 0 } = options
   const length = Math.max(1, ...series.map(({ values }) => values.length))
-  const span = options.span ?? length * step
+  const span = options.span ?? length
   const withLegend = (options.legend ?? series.some(({ label }) => label !== undefined)) && height > 3
   const axisRows = height >= HEIGHT_WITH_TIME_LINE ? 2 : height > 3 ? 1 : 0
   const rows = Math.max(1, height - axisRows - (withLegend ? 1 : 0))
@@ -61,7 +47,7 @@ export function chart(options) {
   /** @param {number} columns of cells or dots @returns {(Column | null)[][]} by series */
   const columnsOf = columns => {
     const last = options.last ?? length - 1
-    return series.map(({ values }) => resample(values, columns, span / step / columns, last))
+    return series.map(({ values }) => resample(values, columns, span / columns, last))
   }
   const scale = scaleOf(options, rows)
   const labels = labelsOf(scale, rows, unicode && !options.stacked ? 4 : 1, format)
@@ -84,10 +70,7 @@ export function chart(options) {
   return lines.slice(0, height).map(line => pad(line, width))
 }
 
-/**
- * @param {Series[]} series @param {{unicode?: boolean, stacked?: boolean, colors?: boolean}} options
- * @returns {Line}
- */
+/** @param {Series[]} series @param {{unicode?: boolean, stacked?: boolean, colors?: boolean}} options */
 export function legend(series, { unicode = true, stacked = false, colors = true }) {
   /** @type {Line} */
   const line = []
@@ -101,7 +84,7 @@ export function legend(series, { unicode = true, stacked = false, colors = true 
 }
 
 /** @param {ChartOptions} options @param {number} rows @returns {Scale} */
-function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
+function scaleOf({ series, scale, stacked, binary = false }, rows) {
   let low = Number.POSITIVE_INFINITY
   let high = Number.NEGATIVE_INFINITY
   let whole = true
@@ -115,7 +98,7 @@ function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
   for (let i = 0; i < length; i++) {
     let sum = 0
     for (const { values } of series) {
-      // The series end at the same time but may begin at different times.
+      // The series end at the same time but may start at different times.
       const value = values[values.length - length + i] ?? Number.NaN
       if (Number.isNaN(value)) continue
       if (stacked) sum += value
@@ -124,9 +107,55 @@ function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
     if (stacked) include(sum)
   }
   if (high < low) high = low = scale === 'log' ? 1 : 0
-  return scale === 'log'
-    ? logScale({ min, max, low, high, rows })
-    : linearScale({ min, max, low, high, rows, binary, whole })
+  return scale === 'log' ? logScale(low, high, rows) : linearScale(low, high, rows, binary, whole)
+}
+
+/**
+ * @param {number} low smallest value @param {number} high @param {number} rows
+ * @param {boolean} binary units of 1,024 @param {boolean} whole the values are integers @returns {Scale}
+ */
+function linearScale(low, high, rows, binary, whole) {
+  const bottom = Math.min(0, low)
+  // At most one label per two rows, and as little space above the highest value as possible.
+  const parts = Math.max(1, Math.floor((rows - 1) / 2))
+  const step = Math.max(niceStep((high - bottom) / parts, binary), whole ? 1 : 0)
+  const start = Math.floor(bottom / step) * step
+  const end = Math.max(start + step, Math.ceil(high / step - 1e-9) * step)
+  const ticks = []
+  for (let i = Math.ceil(start / step - 1e-9); i * step <= end + step * 1e-9; i++) ticks.push(i * step)
+  return { ticks, place: value => clamp((value - start) / (end - start)) }
+}
+
+/** @param {number} low smallest value above 0 @param {number} high @param {number} rows @returns {Scale} */
+function logScale(low, high, rows) {
+  const first = Math.floor(Math.log10(low))
+  const start = 10 ** first
+  // At least one decade, or noise looks like peaks.
+  const end = Math.max(niceStep(high, false), start * 10)
+  const rowsOfDecade = rows / Math.log10(end / start)
+  // 1, 2 and 5 of each decade; or only 1; or only 1 of some decades.
+  const factors = rowsOfDecade >= 5 ? [1, 2, 5] : [1]
+  const every = Math.max(1, Math.ceil(1.5 / rowsOfDecade))
+  const ticks = []
+  for (let decade = first; 10 ** decade <= end * (1 + 1e-9); decade += every)
+    for (const factor of factors) {
+      const tick = factor * 10 ** decade
+      if (tick <= end * (1 + 1e-9)) ticks.push(tick)
+    }
+  const range = Math.log(end / start)
+  return { ticks, place: value => (value <= start ? 0 : clamp(Math.log(value / start) / range)) }
+}
+
+/**
+ * 1, 2 or 5 times a power of ten; binary: a power of two, for labels of 1 GB, not 0.98.
+ * @param {number} about @param {boolean} binary
+ */
+function niceStep(about, binary) {
+  if (!(about > 0)) return 1
+  if (binary) return Math.max(1, 2 ** Math.ceil(Math.log2(about) - 1e-9))
+  const power = 10 ** Math.floor(Math.log10(about) + 1e-9)
+  const factor = [1, 2, 5].find(factor => factor * power >= about * (1 - 1e-9)) ?? 10
+  return factor * power
 }
 
 /**
@@ -146,10 +175,7 @@ function labelsOf(scale, rows, dots, format) {
   return labels
 }
 
-/**
- * @param {Canvas} canvas @param {Series[]} series @param {(Column | null)[][]} columns by series
- * @param {Scale} scale
- */
+/** @param {Canvas} canvas @param {Series[]} series @param {(Column | null)[][]} columns @param {Scale} scale */
 function drawLines(canvas, series, columns, scale) {
   const top = canvas.height - 1
   /** @param {number} value */
@@ -194,8 +220,8 @@ function drawAreas(canvas, { series, unicode = true, colors = true }, columns, s
 }
 
 /**
- * Assigns the cells of a column to areas. A cell has the colour of the area that fills most of it. An area that gets
- * no cell this way takes the cell that it fills most, unless that is the only cell of its owner.
+ * Assigns the cells of a column to areas. A cell has the colour of the area that fills most of it. An area without a
+ * cell takes the cell that it fills most, unless that is its owner's only cell.
  * @param {number[]} tops of each area, eighths of a row from the bottom
  * @param {number} rows @returns {number[]} area of each row, from the top
  */
@@ -205,17 +231,17 @@ function ownersOf(tops, rows) {
   const best = tops.map(() => ({ part: 0, row: 0 }))
   for (let row = 0; row < rows; row++) {
     const bottom = (rows - 1 - row) * 8
-    let most = 0
+    let max = 0
     let from = bottom
     for (let index = 0; index < tops.length; index++) {
       const part = Math.min(bottom + 8, tops[index]) - from
       from = Math.max(from, Math.min(bottom + 8, tops[index]))
       if (part > best[index].part) best[index] = { part, row }
-      if (part <= most) continue
-      most = part
+      if (part <= max) continue
+      max = part
       owners[row] = index
     }
-    if (most > 0) cells[owners[row]]++
+    if (max > 0) cells[owners[row]]++
   }
   best.forEach(({ part, row }, index) => {
     if (cells[index] > 0 || part < MIN_PART || cells[owners[row]] < 2) return
@@ -226,11 +252,58 @@ function ownersOf(tops, rows) {
 }
 
 /**
- * Draws the labels below the plot: the age of the values.
- * @param {number} span seconds
- * @param {number} columns @param {number} indent columns before the axis
- * @param {number} rows 1: only the labels; 2: a line above them
- * @param {boolean} unicode @returns {Line[]}
+ * Columns of a picture. With `last`, a value always has the same neighbours in its column: peaks do not flicker.
+ * @param {(number | null)[]} values @param {number} count columns @param {number} each values per column
+ * @param {number} last number of the newest value
+ */
+function resample(values, count, each, last) {
+  /** @type {(Column | null)[]} */
+  const columns = Array(count).fill(null)
+  const right = Math.floor(last / each)
+  const weights = Array(count).fill(0)
+  let joined = false
+  for (let i = 0; i < values.length; i++) {
+    const at = count - 1 - right + Math.floor((last - values.length + 1 + i) / each)
+    if (at < 0) continue
+    const value = values[i]
+    if (value === null || value === undefined || Number.isNaN(value)) {
+      joined = false
+      continue
+    }
+    const column = columns[at]
+    if (column === null) {
+      columns[at] = { first: value, last: value, low: value, high: value, mean: value, joined }
+      weights[at] = 1
+    } else {
+      column.last = value
+      column.low = Math.min(column.low, value)
+      column.high = Math.max(column.high, value)
+      column.mean += (value - column.mean) / ++weights[at]
+    }
+    joined = true
+  }
+  return columns
+}
+
+/** @param {(Column | null)[]} columns @returns {(number | null)[]} means, interpolated between joined columns */
+function means(columns) {
+  /** @type {(number | null)[]} */
+  const filled = columns.map(column => column?.mean ?? null)
+  let before = -1
+  columns.forEach((column, at) => {
+    if (column === null) return
+    for (let i = before + 1; column.joined && before >= 0 && i < at; i++) {
+      const from = /** @type {number} */ (filled[before])
+      filled[i] = from + ((column.mean - from) * (i - before)) / (at - before)
+    }
+    before = at
+  })
+  return filled
+}
+
+/**
+ * @param {number} span seconds @param {number} columns @param {number} indent columns before the axis
+ * @param {number} rows 2: a line above the labels @param {boolean} unicode
  */
 function timeAxis(span, columns, indent, rows, unicode) {
   const marks = ageMarks(span, columns)
@@ -242,7 +315,7 @@ function timeAxis(span, columns, indent, rows, unicode) {
       columns - mark.text.length,
     )
     line[mark.column] = unicode ? '┴' : '+'
-    // A label that would touch another one, or is longer than the axis, is left out.
+    // Omit labels that would touch another one, or are longer than the axis.
     const around = text.slice(Math.max(0, start - 1), start + mark.text.length + 1)
     if (start < 0 || around.some(character => character !== ' ')) continue
     for (let i = 0; i < mark.text.length; i++) text[start + i] = mark.text[i]
@@ -252,4 +325,28 @@ function timeAxis(span, columns, indent, rows, unicode) {
   const corner = unicode ? '└' : '+'
   if (rows > 1) lines.unshift([[`${' '.repeat(indent)}${corner}${line.join('')}`, 'border']])
   return lines
+}
+
+const AGES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400]
+const AGE_GAP = 9
+
+/** @param {number} span seconds @param {number} columns */
+function ageMarks(span, columns) {
+  const step = AGES.find(age => (age / span) * (columns - 1) >= AGE_GAP) ?? span
+  const marks = []
+  for (let age = 0; age <= span * (1 + 1e-9); age += step) {
+    const column = columns - 1 - Math.round((age / span) * (columns - 1))
+    marks.push({ column, text: age === 0 ? 'now' : ageText(age, step) })
+  }
+  if (marks.length > 1) marks[marks.length - 1].text += ' ago'
+  return marks
+}
+
+/** @param {number} age seconds @param {number} step */
+function ageText(age, step) {
+  if (age % 3600 === 0) return `${age / 3600}h`
+  if (step % 60 === 0) return `${age / 60}m`
+  if (age < 60) return `${Math.round(age)}s`
+  const seconds = Math.round(age % 60)
+  return seconds === 0 ? `${age / 60}m` : `${Math.floor(age / 60)}m${seconds}s`
 }

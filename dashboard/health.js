@@ -1,5 +1,3 @@
-// The health of figures by the limits of the gateway, and figures made of several.
-
 import { LIMITS } from '../src/metrics/limits.js'
 
 /** @import { ProcessSample } from '../src/metrics/schema.js' */
@@ -17,7 +15,7 @@ export function health(value, limit) {
 export const healthMark = state => ({ good: ' ', warn: '~', bad: '!' })[state]
 
 /**
- * Colours a figure by its health. Without colours a mark follows it, a blank if it is healthy.
+ * Colours a figure by its health. Without colours, appends a mark, or a blank if healthy.
  * @param {string} text @param {Health} state @param {boolean} colors @returns {[string, string]} a span
  */
 export const healthSpan = (text, state, colors) => [
@@ -28,8 +26,12 @@ export const healthSpan = (text, state, colors) => [
 /** @param {ProcessSample['gc']} gc @returns {number} ms of all kinds of garbage collection */
 export const gcPause = gc => gc.minor.pause + gc.major.pause + gc.incremental.pause + gc.weak.pause
 
-/** @param {{user: number, system: number}} cpu shares of a core @returns {number} both together */
+/** @param {{user: number, system: number}} cpu shares of a core @returns {number} their sum */
 export const totalCpu = cpu => cpu.user + cpu.system
 
 /** @param {number} value counted in the interval @param {number} interval ms @returns {number} per second */
 export const perSecond = (value, interval) => (interval > 0 ? (value * 1000) / interval : 0)
+
+/** @param {object} figures @param {string} path `memory.rss` @returns {number} */
+export const figureAt = (figures, path) =>
+  path.split('.').reduce((/** @type {any} */ value, step) => value[step], figures)

@@ -1,7 +1,7 @@
 // The channels of a connection: a template with the connection's number in it, the same in every process of the fleet.
 //
 //   s{1..1200000}       connection i: A + i mod (B - A + 1)
-//   r{random 1..100}    one of the range, drawn from a hash of i: the same after each reconnect
+//   r{random 1..100}    one of the range, by a hash of i: the same after each reconnect
 //   own:{own}           i + 1
 //   g:{group 10}        floor(i / 10) + 1
 //   news                one channel for all
@@ -15,17 +15,13 @@ export function channelNumber(name) {
   return hash >>> 0
 }
 
-/**
- * The finalizer of MurmurHash3: every bit of the number changes half of the bits of the result.
- * @param {number} number @returns {number} 0 to below 1
- */
+/** The finalizer of MurmurHash3. @param {number} number @returns {number} 0 to below 1 */
 function scatter(number) {
   let hash = Math.imul(number ^ (number >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32
 }
 
-/** A parsed template. Connections and channels are counted from 0. */
 export class ChannelTemplate {
   #before
   #after
@@ -35,7 +31,7 @@ export class ChannelTemplate {
   #first
   /** Consecutive connections that share a channel. */
   #step
-  /** Channels before they repeat; Infinity: as many as the connections need. */
+  /** Number of channels; Infinity: depends on the connections. */
   #size
 
   /** @param {string} template @throws {Error} one line: an invalid template */
@@ -58,7 +54,7 @@ export class ChannelTemplate {
       throw new Error(`"${template}": the range is empty or too long`)
   }
 
-  /** Channels of the template itself, whatever the connections; 0: that depends on them. */
+  /** Number of channels of the template; 0: depends on the connections. */
   get span() {
     return this.#size === Infinity ? 0 : this.#size
   }
@@ -83,7 +79,7 @@ export class ChannelTemplate {
     return index >= 0 && index < this.#size && this.nameOf(index) === name ? index : -1
   }
 
-  /** @param {number} total connections @returns {number} different channels that they may be on */
+  /** @param {number} total connections @returns {number} distinct channels of these */
   count(total) {
     return this.#random ? this.#size : Math.min(this.#size, Math.ceil(total / this.#step))
   }

@@ -3,24 +3,22 @@ import { open, rename, rm } from 'node:fs/promises'
 
 /** @type {Record<string, string>} */
 const REASONS = {
-  ENOENT: 'there is no such folder',
+  ENOENT: 'no such folder',
   ENOSPC: 'the disk is full',
-  EDQUOT: 'the quota is used up',
-  EFBIG: 'it is larger than a file may be',
+  EDQUOT: 'quota exceeded',
+  EFBIG: 'file too large',
   EACCES: 'permission denied',
   EROFS: 'the file system is read-only',
-  ENOTDIR: 'it is no folder',
-  EEXIST: 'a file is in its place',
+  ENOTDIR: 'not a folder',
+  EEXIST: 'a file with this name exists',
 }
 
 /** @param {any} error of a file @returns {string} a few words */
 export const reasonOf = error => REASONS[error.code] ?? error.code ?? error.message
 
 /**
- * Replaces a file atomically, also when the disk is full.
- * @param {string} file @param {string | Buffer} data @param {object} [options] @param {number} [options.mode]
- * @param {boolean} [options.sync] waits until the data is on disk
- * @throws {NodeJS.ErrnoException} the file is unchanged
+ * Replaces a file atomically: after an error it is unchanged. `sync` waits until the data is on disk.
+ * @param {string} file @param {string | Buffer} data @param {{mode?: number, sync?: boolean}} [options]
  */
 export async function replaceFile(file, data, { mode, sync = false } = {}) {
   const draft = `${file}.${randomBytes(4).toString('hex')}.part`
@@ -39,7 +37,7 @@ export async function replaceFile(file, data, { mode, sync = false } = {}) {
   }
 }
 
-/** Replaces a file. @param {string} file @param {string} text @throws {Error} one line */
+/** Replaces a file. @param {string} file @param {string} text */
 export const writeWhole = (file, text) =>
   replaceFile(file, text).catch(error => {
     throw new Error(`${file}: cannot be written: ${reasonOf(error)}`)

@@ -11,15 +11,11 @@ import { gzip } from 'node:zlib'
 import { packageVersion } from '../src/base/version.js'
 import { reasonOf, replaceFile } from './files.js'
 
-/**
- * @typedef {object} Program
- * @property {string} sha256 of `bytes`, in hex digits
- * @property {Buffer} bytes gzip of a JSON list of `[path, text]`
- */
+/** @typedef {{sha256: string, bytes: Buffer}} Program gzip of a JSON list of `[path, text]` */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const PROGRAM = 'fleet/drone/main.js'
-/** Maximum bytes of an archive: in base64 it must fit into one line of the link (16 MB). */
+/** Maximum bytes of an archive: in base64 it must fit in a line of the link (16 MB). */
 const MAX_BYTES = 8 << 20
 /** Programs kept in a fleet's folder: the current one and those of earlier versions of Halley. */
 const KEPT = 8
@@ -30,10 +26,8 @@ export const withoutComments = text =>
   text.replace(/^ *\/\*[\s\S]*?\*\/\n/gm, '').replace(/^ *\/\/.*\n/gm, '')
 
 /**
- * Reads a source file and all its imports.
- * @param {string} entry path from the root of the package
- * @returns {Promise<[path: string, text: string][]>} sorted by path, with a package.json that makes them modules
- * @throws {Error} one of them imports a package
+ * Reads a source file and all its imports, sorted by path, with a package.json for ES modules.
+ * @param {string} entry path from the root of the package @returns {Promise<[path: string, text: string][]>}
  */
 export async function sourcesOf(entry) {
   const manifest = { name: 'halley-drone', version: packageVersion(), type: 'module' }
@@ -49,8 +43,7 @@ export async function sourcesOf(entry) {
     for (const [, early, late] of imports) {
       const target = early ?? late
       if (target.startsWith('.')) waiting.push(join(dirname(path), target))
-      else if (!isBuiltin(target))
-        throw new Error(`${path} imports ${target}: a drone has only what Node has`)
+      else if (!isBuiltin(target)) throw new Error(`${path} imports ${target}: a drone has no packages`)
     }
   }
   return [...found].sort(([a], [b]) => (a < b ? -1 : 1))
@@ -71,11 +64,7 @@ const folderOf = dir => join(dir, 'programs')
 /** @param {string} dir of the fleet @param {string} sha256 */
 const fileOf = (dir, sha256) => join(folderOf(dir), `${sha256}.json.gz`)
 
-/**
- * Keeps a program for drones that request it later, also with a later version of Halley.
- * @param {string} dir of the fleet @param {Program} program
- * @throws {NodeJS.ErrnoException} e.g. a full disk; existing programs stay
- */
+/** For later requests, also from a later version. @param {string} dir @param {Program} program */
 export async function saveProgram(dir, { sha256, bytes }) {
   const folder = folderOf(dir)
   const file = fileOf(dir, sha256)
@@ -98,13 +87,10 @@ export async function saveProgram(dir, { sha256, bytes }) {
   for (const { path } of others.slice(KEPT - 1)) await rm(path, { force: true })
 }
 
-/**
- * @param {string} dir of the fleet @param {unknown} sha256 unchecked
- * @returns {Promise<Program>} @throws {Error} one line: missing or damaged
- */
+/** @param {string} dir @param {unknown} sha256 @returns {Promise<Program>} @throws {Error} one line: missing or damaged */
 export async function readProgram(dir, sha256) {
   if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256))
-    throw new Error('a request for a program must have its SHA-256, 64 hex digits')
+    throw new Error('a program request requires a SHA-256 of 64 hex digits')
   const file = fileOf(dir, sha256)
   const { size } = await stat(file).catch(error => {
     throw new Error(

@@ -1,6 +1,6 @@
 // The table of the fleet's settings: name, default, help text and parser of `halley fleet set NAME VALUE`.
 
-/** @typedef {import('./schema.js').FleetSettings} FleetSettings */
+/** @import { FleetSettings } from './schema.js' */
 
 /** An invalid value of a setting; the message is one line. */
 export class SettingError extends Error {}
@@ -17,18 +17,9 @@ export const TRANSPORTS = Object.freeze(
   ]),
 )
 
-/**
- * @typedef {object} Setting
- * @property {keyof FleetSettings} name
- * @property {any} default
- * @property {string} doc one line
- * @property {(text: string) => any} parse throws SettingError
- */
+/** @typedef {{name: keyof FleetSettings, default: any, doc: string, parse: (text: string) => any}} Setting */
 
-/**
- * @param {number} min @param {number} max
- * @returns {(text: string) => number} accepts commas and underscores between digits, and the suffixes `k` and `m`
- */
+/** Accepts 1,000, 1_000, 20k and 1.5m. @param {number} min @param {number} max @returns {(text: string) => number} */
 const number = (min, max) => text => {
   const match = /^(\d[\d_,]*(?:\.\d+)?)([km]?)$/i.exec(text.trim())
   const unit = { k: 1e3, m: 1e6, '': 1 }[match?.[2].toLowerCase() ?? ''] ?? 1
@@ -124,12 +115,7 @@ export const SETTINGS = Object.freeze([
     doc: 'user id of a connection: u{own}; needs --token-secret',
   },
   { name: 'churn', default: 0, parse: number(0, 1e6), doc: 'connections closed and replaced per second' },
-  {
-    name: 'backoff_min',
-    default: 500,
-    parse: integer(0, 1e6),
-    doc: 'first delay before a reconnect, ms',
-  },
+  { name: 'backoff_min', default: 500, parse: integer(0, 1e6), doc: 'first delay before a reconnect, ms' },
   {
     name: 'backoff_max',
     default: 20_000,
@@ -137,12 +123,7 @@ export const SETTINGS = Object.freeze([
     doc: 'maximum delay before a reconnect, ms',
   },
   { name: 'publish_rate', default: 0, parse: number(0, 1e7), doc: 'messages published per second; 0: none' },
-  {
-    name: 'publish_host',
-    default: [],
-    parse: urls,
-    doc: 'base URLs for publishing; default: those of host',
-  },
+  { name: 'publish_host', default: [], parse: urls, doc: 'base URLs for publishing; default: those of host' },
   { name: 'publish_size', default: 512, parse: integer(96, 1e6), doc: 'bytes of a message' },
   {
     name: 'publish_channels',
@@ -166,15 +147,15 @@ export const SETTINGS = Object.freeze([
     name: 'publish_flat',
     default: false,
     parse: bool,
-    doc: 'publish the next message as soon as one is confirmed; the rate only switches publishing on',
+    doc: 'publish the next message as soon as one is confirmed, at any publish_rate above 0',
   },
   {
     name: 'publish_lanes',
     default: 0,
     parse: integer(0, 10_000),
-    doc: 'requests that a publisher has under way at once; 0: 4 batches, or 32 single ones',
+    doc: 'pending requests of a publisher; 0: 4 batches, or 32 single ones',
   },
-  { name: 'publishers', default: 1, parse: integer(1, 10_000), doc: 'drones that publish' },
+  { name: 'publishers', default: 1, parse: integer(1, 10_000), doc: 'number of drones that publish' },
 ])
 
 /** @returns {FleetSettings} */

@@ -12,14 +12,14 @@ curl http://127.0.0.1:8000/api/publish -H 'X-API-Key: KEY' -d '{"channel": "news
 \`\`\`
 
 - **Request:** \`POST\` to \`/api/<method>\` with one JSON object. \`/api\` is \`http_api.handler_prefix\`; with
-  \`http_server.internal_port\` the API is on that port only. A field with \`null\` is absent, except \`data\`.
-  Unknown fields are ignored, but a restriction that is not supported refuses the call. A body has at most 16 MB.
+  \`http_server.internal_port\` the API is on that port only. \`null\` counts as absent, except for \`data\`.
+  Unknown fields are ignored, but an unsupported restriction is an error. Maximum body size: 16 MB.
 - **Key:** \`http_api.key\`, in the header \`X-API-Key: KEY\` or \`Authorization: apikey KEY\`, or in the query as
   \`api_key\`. To replace it, see [secrets.md](secrets.md#api-key).
 - **Answer:** HTTP 200 with \`{"result": ...}\` or \`{"error": {"code": ..., "message": ...}}\`. Codes and the HTTP
   statuses of refused requests: [errors.md](errors.md#errors).
-- **Retry** a publish after a lost connection with the same \`idempotency_key\`: the message is published once.
-- **Connections** are kept alive and take one request at a time. For more, use several connections, or \`batch\`.
+- **Retry** a publish after a lost connection with the same \`idempotency_key\`: the message is published only once.
+- **Connections** are kept alive and take one request at a time. For concurrent requests use several connections, or \`batch\`.
 
 In the examples the user 42 is connected and subscribed to \`chat:lobby\`, with this configuration:
 
@@ -37,20 +37,17 @@ In the examples the user 42 is connected and subscribed to \`chat:lobby\`, with 
         "history_ttl": "10m",
         "force_recovery": true,
         "allow_subscribe_for_client": true
-      }
+      },
+      { "name": "board", "subscription_type": "map", "map": { "mode": "persistent" } }
     ]
   }
 }
 \`\`\`
 `
 
-/** Characters of a line of JSON, above which it is broken. */
 const MAX_LINE = 118
 
-/**
- * @param {any} document parsed openapi.yaml @param {any} value an object, or a reference to one
- * @returns {any} the object
- */
+/** @param {any} document @param {any} value an object, or a reference @returns {any} */
 export function resolve(document, value) {
   if (value?.$ref === undefined) return value
   const found = value.$ref
@@ -63,15 +60,14 @@ export function resolve(document, value) {
 
 /**
  * @typedef {object} Operation
- * @property {string} name of the method
+ * @property {string} name
  * @property {any} post the operation in openapi.yaml
  * @property {any} request JSON schema
  * @property {any} answer JSON schema
- * @property {any} [example] an example of a request
- * @property {any} [result] the answer to the example
+ * @property {any} [example] of a request
+ * @property {any} [result] of the example
  */
-
-/** @param {any} document parsed openapi.yaml @returns {Operation[]} in the order of the file */
+/** @param {any} document @returns {Operation[]} */
 export function operations(document) {
   return Object.entries(document.paths).map(([path, item]) => {
     const { post } = resolve(document, item)
@@ -88,7 +84,7 @@ export function operations(document) {
   })
 }
 
-/** @param {any} value @returns {string} JSON with spaces, each value on one line if it fits */
+/** Each value on one line, if it fits. @param {any} value @returns {string} */
 function formatJson(value, indent = '', name = '') {
   const label = name === '' ? '' : `${JSON.stringify(name)}: `
   const line = JSON.stringify(value, null, 1).replace(/\n */g, ' ').replace(/\[ /g, '[').replace(/ \]/g, ']')
@@ -101,7 +97,7 @@ function formatJson(value, indent = '', name = '') {
   return `${indent}${label}${list ? '[' : '{'}\n${members.join(',\n')}\n${indent}${list ? ']' : '}'}`
 }
 
-/** @param {any} schema @returns {string} type of a field, for readers */
+/** @param {any} schema @returns {string} */
 function typeOf({ type, items, format, additionalProperties }) {
   if (type === 'array') return `list of ${items.type}s`
   if (type === 'object' && additionalProperties?.type) return `object of ${additionalProperties.type}s`
@@ -110,17 +106,16 @@ function typeOf({ type, items, format, additionalProperties }) {
 }
 
 /**
- * @param {any} document parsed openapi.yaml
- * @param {any} schema of an object
- * @param {string} [prefix] path of the object, with a dot at its end
- * @returns {string[]} table rows of its fields
+ * Table rows of an object's fields.
+ * @param {any} document @param {any} schema @param {string} [prefix]
+ * @returns {string[]}
  */
 function rows(document, schema, prefix = '') {
   return Object.entries(schema.properties).flatMap(([name, given]) => {
     const field = resolve(document, given)
     const required = schema.required?.includes(name) ? ', required' : ''
     const members = Object.entries(/** @type {Record<string, any>} */ (field.properties ?? {}))
-    // Members that are all references have no descriptions of their own: the row of the object lists their names.
+    // References have no descriptions: list their names in the row of the object.
     const inOneRow = members.every(([, member]) => '$ref' in member)
     const list = inOneRow ? members.map(([member]) => `\`${member}\``).join(', ') : ''
     const names = list === '' ? '' : `: ${list}`
@@ -150,7 +145,7 @@ ${formatJson(result)}
 `
 }
 
-/** @param {any} document parsed openapi.yaml @returns {string} docs/api.md */
+/** @param {any} document parsed openapi.yaml */
 export function apiPage(document) {
   const all = operations(document)
   const shown = all.filter(({ post }) => !post.deprecated)

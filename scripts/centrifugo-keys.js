@@ -1,11 +1,12 @@
-// The tables of docs/centrifugo.md: keys that Halley shares with Centrifugo, and keys that it ignores or refuses.
+// Tables of docs/centrifugo.md: keys shared with Centrifugo, ignored and refused.
 
-import { restrictingOptions, unsupportedOptions } from '../src/config/centrifugo.js'
+import { restricting, unsupported } from '../src/config/centrifugo.js'
 import {
   channelOptions,
   NAMESPACES,
   options,
   proxyMembers,
+  rateLimitMembers,
   WITHOUT_NAMESPACE,
 } from '../src/config/options.js'
 
@@ -14,67 +15,14 @@ import {
 const BEGIN = '<!-- keys: made by `node scripts/docs.js` -->'
 const END = '<!-- end of keys -->'
 
-/** Nested blocks with a row of their own. All other keys are in the row of their first word. */
-const BLOCKS = ['client.token', 'client.subscription_token', 'engine.redis']
-/** Blocks of transports that Centrifugo does not have. */
+/** Nested blocks with a row. Other keys are in the row of their first word. */
+const BLOCKS = ['client.token', 'client.subscription_token', 'client.rate_limit', 'engine.redis']
 const OWN_BLOCKS = ['poll', 'uni_poll']
 
-/**
- * Prefix of ignored keys -> what to use instead. The first prefix that fits counts.
- * @type {readonly [string, string][]}
- */
-const INSTEAD = [
-  ['admin.insecure', 'set `admin.password`'],
-  ['admin.web_', "Halley's own admin page"],
-  ['admin.external', '`http_server.internal_port` separates clients from the rest'],
-  ['http_api.external', '`http_server.internal_port` separates clients from the rest'],
-  ['http_server.tls_external', '`http_server.internal_port` separates clients from the rest'],
-  ['client.rate_limit', '`client.connection_rate_limit`, and hooks'],
-  ['channel.without_namespace.require_server_tags_filter', 'a channel for each group of readers'],
-  ['user_block', 'a `connect` hook or proxy that refuses, and `disconnect` of the API'],
-  ['token_revoke', 'short-lived tokens, and `disconnect` of the API'],
-  ['user_tokens_invalidate', 'short-lived tokens, and `disconnect` of the API'],
-  ['http_server.tls_autocert', 'an ACME client, or a reverse proxy with one'],
-  ['http_server.', 'a reverse proxy: [operations.md](operations.md)'],
-  ['broker.', '`engine.type`: memory or redis'],
-  ['presence_manager.', '`engine.type`: memory or redis'],
-  ['map_broker.', 'no map channels'],
-  ['channel.proxy.map_', 'no map channels'],
-  ['channel.proxy.shared_poll_', 'no shared-poll channels'],
-  ['channel.proxy.subscribe_stream', '`subscribe` proxy or hook, and the server API'],
-  ['channel.without_namespace.map', 'no map channels'],
-  ['channel.without_namespace.shared_poll', 'no shared-poll channels'],
-  ['channel.without_namespace.subscribe_stream', '`subscribe` proxy or hook, and the server API'],
-  ['channel.without_namespace.client_publish_debounce', 'a `publish` hook'],
-  ['client.channel_position_max_time_lag', '`client.channel_position_check_delay`'],
-  ['debug.', '`node --cpu-prof`, `npx halley-gateway dashboard`'],
-  ['grpc_api.', 'the [server API](api.md) over HTTP'],
-  ['graphite.', '`prometheus.enabled`, or the [CSV file](csv.md)'],
-  ['opentelemetry.', '`prometheus.enabled`'],
-  ['prometheus.', 'see [metrics.md](metrics.md)'],
-  ['pid_file', 'the service manager knows the process id'],
-  ['swagger.', '[openapi.yaml](openapi.yaml)'],
-  ['shared_poll.', 'no shared-poll channels'],
-  ['uni_grpc.', 'one-way SSE or HTTP streaming'],
-  ['uni_websocket.compression', '`websocket.compression` for two-way clients'],
-  ['webtransport.', 'WebSocket'],
-  ['websocket.', 'set by the socket server'],
-  ['uni_websocket.', 'set by the socket server'],
-  ['usage_stats.', 'nothing is sent anywhere'],
-  ['engine.redis.replica_client', 'reads go to the master'],
-  ['engine.redis.force_resp2', 'set by the driver'],
-  ['engine.redis.sentinel_client_name', '`engine.redis.client_name`'],
-  ['engine.redis.sentinel_tls', '`engine.redis.sentinel_tls.server_ca_pem`'],
-  ['engine.redis.tls', '`engine.redis.tls.server_ca_pem`'],
-  ['engine.redis.', 'histories are streams of Redis, presence has one layout'],
-  ['init.', 'clients connect at once'],
-  ['dev.', '`npm start` without a configuration is the development profile'],
-]
-
-/** @param {string} path @returns {string} */
+/** @param {string} path */
 const blockOf = path => BLOCKS.find(block => path.startsWith(`${block}.`)) ?? path.split('.')[0]
 
-/** Options that Centrifugo does not have. @param {Option} option */
+/** @param {Option} option */
 const isHalleyOnly = ({ path, doc }) => doc.includes('Halley only') || OWN_BLOCKS.includes(path.split('.')[0])
 
 /** @param {string} text */
@@ -86,12 +34,12 @@ const names = (list, block) =>
     code(block !== '' && path.startsWith(`${block}.`) ? path.slice(block.length + 1) : path),
   )
 
-/** @param {(option: Option) => boolean} condition @returns {[string, string[]][]} block and names of its options */
+/** Blocks and names of their options. @param {(option: Option) => boolean} condition @returns {[string, string[]][]} */
 function byBlocks(condition) {
   const shown = options.filter(
     option =>
       condition(option) &&
-      option.block === undefined &&
+      !option.block &&
       option.members === undefined &&
       !option.path.startsWith(`${WITHOUT_NAMESPACE}.`),
   )
@@ -103,6 +51,7 @@ function byBlocks(condition) {
     }),
     [`${NAMESPACES}[]`, names(channelOptions.filter(condition), '')],
     ['proxies[]', names(proxyMembers.filter(condition), '')],
+    ['client.rate_limit.*.*', names(rateLimitMembers.filter(condition), '')],
   ]
 }
 
@@ -115,27 +64,20 @@ const table = blocks => [
     .map(([block, keys]) => `| ${code(block)} | ${keys.join(', ')} |`),
 ]
 
-/**
- * @param {string} page docs/centrifugo.md
- * @returns {string} the page with up-to-date tables between BEGIN and END
- * @throws {Error} the page has no BEGIN or no END
- */
+/** Replaces the tables between BEGIN and END. @param {string} page docs/centrifugo.md @throws {Error} */
 export function withKeys(page) {
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
   if (begin < 0 || end < begin) throw new Error(`docs/centrifugo.md: ${BEGIN} or ${END} is missing`)
   const [before, after] = [page.slice(0, begin), page.slice(end)]
-  const rows = (/** @type {string[]} */ paths) =>
-    paths.map(path => {
-      const instead = INSTEAD.find(([prefix]) => path.startsWith(prefix))?.[1] ?? '-'
-      return `| ${code(path)} | ${instead} |`
-    })
+  const rows = (/** @type {Readonly<Record<string, string>>} */ keys) =>
+    Object.entries(keys).map(([path, instead]) => `| ${code(path)} | ${instead} |`)
   const lines = [
     BEGIN,
     '',
-    '### The same name and meaning',
+    '### Same name and meaning',
     '',
     `Options of \`${NAMESPACES}[]\` are also those of \`${WITHOUT_NAMESPACE}\`; options of \`proxies[]\` are those of`,
-    'every proxy block (`client.proxy.connect` and the like).',
+    'every proxy block (`client.proxy.connect` and the like), those of `client.rate_limit.*.*` of every command.',
     '',
     ...table(byBlocks(option => !isHalleyOnly(option))),
     '',
@@ -145,15 +87,15 @@ export function withKeys(page) {
     '',
     '| key | use instead |',
     '| --- | --- |',
-    ...rows(unsupportedOptions),
+    ...rows(unsupported),
     '',
-    '### Refused: they restrict',
+    '### Refused',
     '',
-    'Where one of these is set, the gateway does not start: clients could do or see more than the file says.',
+    'The gateway does not start if one of these restrictions is set: without it, clients could do or see more.',
     '',
     '| key | use instead |',
     '| --- | --- |',
-    ...rows(restrictingOptions),
+    ...rows(restricting),
     '',
     '### Only in Halley',
     '',

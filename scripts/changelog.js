@@ -1,15 +1,15 @@
-// Pure functions of release.js: the next version, and the CHANGELOG of a release.
+// The next version, and the CHANGELOG of a release.
 
 const VERSION = /^(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/
 const UNRELEASED = '## [Unreleased]'
 
-/** A release is refused; the message is one line. */
+/** Its message is one line. */
 export class ReleaseError extends Error {}
 
-/** @param {string} version x.y.z @returns {number[]} */
+/** @param {string} version x.y.z */
 const parseVersion = version => version.split('.').map(Number)
 
-/** @param {string} a x.y.z @param {string} b x.y.z @returns {number} negative: a is lower */
+/** Negative: a is lower. @param {string} a x.y.z @param {string} b x.y.z */
 function compareVersions(a, b) {
   const [left, right] = [parseVersion(a), parseVersion(b)]
   return left[0] - right[0] || left[1] - right[1] || left[2] - right[2]
@@ -17,9 +17,8 @@ function compareVersions(a, b) {
 
 /**
  * @param {string} current x.y.z
- * @param {string} requested `patch`, `minor`, `major`, or x.y.z. x.y.z may be the current version, for a first release
- * @returns {string} x.y.z
- * @throws {ReleaseError} not a version, or lower than the current one
+ * @param {string} requested `patch`, `minor`, `major`, or x.y.z, which may be the current version for a first release
+ * @throws {ReleaseError}
  */
 export function nextVersion(current, requested) {
   const [major, minor, patch] = parseVersion(current)
@@ -34,12 +33,11 @@ export function nextVersion(current, requested) {
 }
 
 /**
- * Moves the entries of "Unreleased" under a heading with the version and its date.
+ * Moves the entries of "Unreleased" under a heading with version and date.
  * @param {string} text of CHANGELOG.md
- * @param {string} version x.y.z
- * @param {string} date YYYY-MM-DD
- * @returns {{text: string, notes: string}} the new text of CHANGELOG.md, and the entries of the release
- * @throws {ReleaseError} no section "Unreleased", no entry in it, or the version is in the file
+ * @param {string} version x.y.z @param {string} date YYYY-MM-DD
+ * @returns {{text: string, notes: string}} `notes`: entries of the release
+ * @throws {ReleaseError}
  */
 export function releaseChangelog(text, version, date) {
   const lines = text.split('\n')

@@ -1,5 +1,4 @@
-// Writes the pages of docs/ that are made from code and from docs/openapi.yaml: `node scripts/docs.js`.
-// test/docs/pages.unit.js fails if a page is out of date.
+// Writes the generated pages of docs/. test/docs/pages.unit.js fails if one is out of date.
 
 import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -9,13 +8,13 @@ import { apiPage } from './api-page.js'
 import { withKeys } from './centrifugo-keys.js'
 import { csvPage, metricsPage, statsPage } from './metrics-tables.js'
 
-/** @param {string} name @returns {URL} of a file in docs/ */
+/** @param {string} name */
 const file = name => new URL(`../docs/${name}`, import.meta.url)
 
-/** @param {string} name @returns {string} */
+/** @param {string} name */
 const read = name => readFileSync(file(name), 'utf8')
 
-/** Name of a page -> its up-to-date text. @type {Record<string, () => string>} */
+/** @type {Record<string, () => string>} */
 export const PAGES = {
   'api.md': () => apiPage(parse(read('openapi.yaml'))),
   'centrifugo.md': () => withKeys(read('centrifugo.md')),

@@ -1,4 +1,4 @@
-// The tables of docs/stats.md, docs/csv.md and docs/metrics.md, from the table of metrics (src/metrics/table.js).
+// Tables of docs/stats.md, docs/csv.md and docs/metrics.md, from src/metrics/table.js.
 
 import { CSV_COLUMNS } from '../src/metrics/csv-columns.js'
 import { families, GROUPS } from '../src/metrics/prometheus/families.js'
@@ -6,14 +6,11 @@ import { EVENTS, SECTIONS } from '../src/metrics/table.js'
 
 const code = (/** @type {string} */ text) => `\`${text}\``
 
-/** @param {string[]} head @param {string[][]} rows @returns {string} */
+/** @param {string[]} head @param {string[][]} rows */
 const tableOf = (head, rows) =>
   [head, head.map(() => '---'), ...rows].map(cells => `| ${cells.join(' | ')} |\n`).join('')
 
-/**
- * @param {string} page @param {string} title of a section @param {string} table
- * @returns {string} the page, with that table in place of the first one of the section
- */
+/** Replaces the first table of the section. @param {string} page @param {string} title @param {string} table */
 function withTable(page, title, table) {
   const at = page.indexOf(`\n## ${title}\n`)
   const begin = page.indexOf('\n| ', at) + 1
@@ -24,7 +21,7 @@ function withTable(page, title, table) {
 
 /** @param {string} page docs/stats.md */
 export function statsPage(page) {
-  /** Rows of the totals that are merged from those of workers. @type {string[][]} */
+  /** Rows of totals merged over workers. @type {string[][]} */
   const merged = []
   let made = page
   for (const { title, rows } of SECTIONS) {

@@ -1,13 +1,11 @@
-// Removes the binaries of uWebSockets.js that this Node.js on this platform does not load: about 250 MB. Run it in
-// images and on servers after the dependencies are installed, with the Node.js that will run Halley:
+// Removes the binaries of uWebSockets.js that this Node.js does not load: about 250 MB. Run it in images and on servers
+// after the dependencies are installed:
 //
-//   node scripts/prune-binaries.js                                     in a checkout
-//   node node_modules/halley-gateway/scripts/prune-binaries.js         in a program that depends on Halley
+//   node scripts/prune-binaries.js [--dry-run]                                 in a checkout
+//   node node_modules/halley-gateway/scripts/prune-binaries.js [--dry-run]     in a program that depends on Halley
 //
-//   --dry-run   says what would be removed
-//
-// After a change of the Node.js version, install the dependencies again. Without a binary for this Node.js, Halley uses
-// node:http and ws and this script removes nothing; `npm ci --omit=optional` installs no binaries at all.
+// After a change of the Node.js version, install the dependencies again. Without a binary for this Node.js it removes
+// nothing; `npm ci --omit=optional` installs no binaries.
 
 import { readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -15,33 +13,21 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const PACKAGE = 'uWebSockets.js'
-/** Names of the binaries: platform, architecture, version of the ABI of Node.js. */
 const BINARY = /^uws_[a-z0-9]+_[a-z0-9]+_\d+\.node$/
 
-/**
- * @param {Pick<NodeJS.Process, 'platform' | 'arch' | 'versions'>} node
- * @returns {string} file name of the binary that this Node.js loads
- */
+/** @param {Pick<NodeJS.Process, 'platform' | 'arch' | 'versions'>} node */
 export const binaryOf = ({ platform, arch, versions }) => `uws_${platform}_${arch}_${versions.modules}.node`
 
-/**
- * @param {string[]} names of files
- * @param {string} kept name of the binary to keep
- * @returns {string[]} names of the other binaries; none if the one to keep is not there
- */
+/** The other binaries; none without the one to keep. @param {string[]} names @param {string} kept */
 export const superfluous = (names, kept) =>
   names.includes(kept) ? names.filter(name => BINARY.test(name) && name !== kept) : []
 
-/**
- * @param {string} folder of the package
- * @param {{dryRun: boolean}} options
- * @returns {string} one line: what was removed, or why nothing was
- */
+/** Returns one line about the removal. @param {string} folder @param {{dryRun: boolean}} options */
 export function prune(folder, { dryRun }) {
   const kept = binaryOf(process)
   const names = readdirSync(folder)
   if (!names.includes(kept))
-    return `nothing removed: ${PACKAGE} has no binary for this Node.js (${kept}); npm ci --omit=optional installs none`
+    return `nothing removed: ${PACKAGE} has no binary for this Node.js (${kept}); npm ci --omit=optional installs no binaries`
   let bytes = 0
   const files = superfluous(names, kept).map(name => join(folder, name))
   for (const file of files) {
@@ -52,7 +38,6 @@ export function prune(folder, { dryRun }) {
   return `${verb} ${files.length} binaries of ${PACKAGE}, ${Math.round(bytes / 1e6)} MB; ${kept} stays`
 }
 
-/** @returns {string} folder of the package; '': it is not installed */
 function packageFolder() {
   try {
     return dirname(createRequire(import.meta.url).resolve(PACKAGE))

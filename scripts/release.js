@@ -1,8 +1,5 @@
-// Makes a release: `npm run release -- patch|minor|major|x.y.z`. CONTRIBUTING.md ("Release") describes it.
-//
-// It checks everything first, so that a refusal changes nothing: the branch, the working tree, the version, the tag,
-// the CHANGELOG, and with --test the tests. Then it writes CHANGELOG.md, package.json and package-lock.json, commits
-// them and tags the commit. It pushes and publishes nothing.
+// Makes a release: `npm run release -- patch|minor|major|x.y.z`, see CONTRIBUTING.md ("Release"). Checks everything
+// first, so that a refusal changes nothing. Pushes and publishes nothing.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -18,9 +15,9 @@ package.json and package-lock.json, commits that and tags the commit. It pushes 
 
 VERSION is patch, minor, major, or x.y.z.
 
-  --dry-run        check everything but the tests and say what would be done
+  --dry-run        check everything except the tests, and print the changes
   --test           run the linter and both test tiers first
-  --branch NAME    the branch that releases are made from (default main)
+  --branch NAME    branch to release from (default main)
   -h, --help       this text
 `
 const CHANGED = ['CHANGELOG.md', 'package.json', 'package-lock.json']
@@ -28,7 +25,7 @@ const CHECKS = ['lint', 'test', 'test:slow']
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** @param {string[]} args @returns {string} output, without the last line feed @throws {ReleaseError} */
+/** @param {string[]} args @throws {ReleaseError} */
 function git(...args) {
   try {
     return execFileSync('git', args, {
@@ -53,22 +50,18 @@ function checkTree(branch) {
   const current = git('rev-parse', '--abbrev-ref', 'HEAD')
   if (current !== branch)
     throw new ReleaseError(
-      `releases are made from branch ${branch}, not ${current}; --branch names another one`,
+      `the current branch is ${current}, not ${branch}; use --branch to release from another one`,
     )
   const changes = git('status', '--porcelain')
   if (changes !== '') {
     const files = changes.split('\n').map(line => line.slice(3))
     throw new ReleaseError(
-      `commit or remove first: ${files.slice(0, 3).join(', ')}${files.length > 3 ? ' ...' : ''}`,
+      `uncommitted files: ${files.slice(0, 3).join(', ')}${files.length > 3 ? ' ...' : ''}`,
     )
   }
 }
 
-/**
- * @param {string} version
- * @returns {{files: Map<string, string>, notes: string}} file name -> new text, and the CHANGELOG entries
- * @throws {ReleaseError}
- */
+/** New texts by file, and the CHANGELOG entries. @param {string} version @throws {ReleaseError} */
 function prepare(version) {
   const manifest = JSON.parse(read('package.json'))
   const lock = JSON.parse(read('package-lock.json'))
@@ -81,7 +74,7 @@ function prepare(version) {
   return { files: new Map(CHANGED.map((file, i) => [file, texts[i]])), notes }
 }
 
-/** Runs the linter and both test tiers. @throws {ReleaseError} one of them fails */
+/** @throws {ReleaseError} one of them fails */
 function runChecks() {
   for (const name of CHECKS) {
     console.log(`npm run ${name}`)
@@ -91,8 +84,8 @@ function runChecks() {
 }
 
 /**
- * Writes, commits and tags. A failure leaves branch and files as they were.
- * @param {Map<string, string>} files @param {string} version @param {string} tag @throws {ReleaseError}
+ * A failure restores branch and files.
+ * @param {Map<string, string>} files @param {string} version @param {string} tag
  */
 function commit(files, version, tag) {
   const before = git('rev-parse', 'HEAD')
@@ -126,7 +119,7 @@ function release(args) {
   const version = nextVersion(current, positionals[0])
   const tag = `v${version}`
   checkTree(values.branch)
-  if (git('tag', '--list', tag) !== '') throw new ReleaseError(`the tag ${tag} exists already`)
+  if (git('tag', '--list', tag) !== '') throw new ReleaseError(`tag ${tag} already exists`)
   const { files, notes } = prepare(version)
   if (values['dry-run'])
     return console.log(`${current} -> ${version}, tag ${tag}, changed: ${CHANGED.join(', ')}\n\n${notes}`)
@@ -141,7 +134,7 @@ function release(args) {
 try {
   release(process.argv.slice(2))
 } catch (error) {
-  // parseArgs throws for an unknown flag. The first sentence of its message says which; the rest is for programmers.
+  // Unknown flag: the first sentence of the message names it.
   const usage = typeof error.code === 'string' && error.code.startsWith('ERR_PARSE_ARGS')
   if (!usage && !(error instanceof ReleaseError)) throw error
   console.error(`release: ${usage ? error.message.split('. ')[0] : error.message}`)

@@ -1,5 +1,4 @@
-// Writes type declarations of the package's entry points to types/, from JSDoc with TypeScript; `npm pack` runs it.
-// A source gets a FILE.d.ts only if an entry point, or a declaration written for one, imports from it.
+// Writes type declarations of the package's entry points, and of what they import, to types/; `npm pack` runs it.
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -9,18 +8,14 @@ import ts from 'typescript'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const out = join(root, 'types')
 
-/** @param {ts.Diagnostic[]} diagnostics @throws {Error} there are any; its message lists all */
+/** @param {ts.Diagnostic[]} diagnostics @throws {Error} */
 function throwDiagnostics(diagnostics) {
   if (diagnostics.length === 0) return
   const host = { getCanonicalFileName: String, getCurrentDirectory: () => root, getNewLine: () => '\n' }
   throw new Error(ts.formatDiagnostics(diagnostics, host))
 }
 
-/**
- * @param {string} config path of a tsconfig.json from the root
- * @returns {ts.CompilerOptions} its options, for declarations in types/
- * @throws {Error} the file is wrong
- */
+/** @param {string} config path from the root @returns {ts.CompilerOptions} @throws {Error} */
 function compilerOptions(config) {
   const { options, errors } = ts.parseJsonConfigFileContent(
     ts.readConfigFile(join(root, config), ts.sys.readFile).config,
@@ -38,30 +33,23 @@ function compilerOptions(config) {
   }
 }
 
-/**
- * Files with classes that only the gateway instantiates. Their constructors are left out: programs do not call them,
- * and their parameter types would import half of the sources.
- */
+/** Their constructors are omitted: only the gateway calls them, and their types import half of the sources. */
 const MADE_BY_GATEWAY = ['src/clients/hooks/events.js', 'src/processes/primary/gateway.js']
 const CONSTRUCTOR = /^ {4}(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n {4})?constructor\([\s\S]*?\);\n/gm
 const IMPORT = /^import (?:type )?\{ (\w+) \} from .*\n/gm
 
-/** @param {string} text of a .d.ts file @returns {string} without constructors and imports that only these used */
+/** Also omits imports that only constructors use. @param {string} text of a .d.ts file */
 function withoutConstructors(text) {
   const rest = text.replace(CONSTRUCTOR, '')
   const uses = (/** @type {string} */ name) => rest.split(new RegExp(`\\b${name}\\b`)).length - 1
   return rest.replace(IMPORT, (line, name) => (uses(name) > 1 ? line : ''))
 }
 
-/**
- * @param {string[]} entries paths from the root
- * @param {string} config path of their tsconfig.json
- * @throws {Error} TypeScript reports a fault
- */
+/** @param {string[]} entries paths from the root @param {string} config their tsconfig.json @throws {Error} */
 function writeDeclarations(entries, config) {
   const files = entries.map(entry => join(root, entry))
   const program = ts.createProgram(files, compilerOptions(config))
-  // Each file adds the files that its declarations import.
+  // Adds the files that declarations import.
   const queue = new Set(files)
   for (const file of queue) {
     const source = program.getSourceFile(file)

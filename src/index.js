@@ -1,4 +1,4 @@
-// The public API: starts a gateway from a program of your own.
+// The public API: starts a gateway from your program.
 
 import cluster from 'node:cluster'
 import { resolve } from 'node:path'
@@ -24,24 +24,29 @@ const OPTIONS = ['file', 'config', 'hooks', 'log']
  * @typedef {import('./backends/api/server-api.js').Outcome} Outcome
  * @typedef {import('./backends/api/server-api.js').PublishOptions} PublishOptions
  * @typedef {import('./backends/api/server-api.js').Position} Position
+ * @typedef {import('./backends/api/server-api.js').MapEntry} MapEntry
+ * @typedef {import('./backends/api/server-api.js').MapPublishOptions} MapPublishOptions
+ * @typedef {import('./backends/api/server-api.js').MapResult} MapResult
+ * @typedef {import('./backends/api/server-api.js').MapStateOptions} MapStateOptions
+ * @typedef {import('./backends/api/server-api.js').MapStreamOptions} MapStreamOptions
  *
  * @typedef {object} GatewayOptions
  * @property {string | URL} [file] a configuration file, .json or .yaml
- * @property {Record<string, unknown>} [config] as in a file; values of the file win
- * @property {string | URL} [hooks] ES module with handlers (docs/hooks.md), loaded by each worker: `hooks.module` of the
- *   configuration, which it replaces. A relative path starts at the working directory
- * @property {Logger} [log] of the primary, a pino logger; workers log as `log.*` of the configuration says
+ * @property {Record<string, unknown>} [config] as in a file; the file takes precedence
+ * @property {string | URL} [hooks] ES module with handlers (docs/hooks.md), instead of `hooks.module` of the
+ *   configuration. Relative to the working directory
+ * @property {Logger} [log] of the primary, a pino logger; workers use `log.*` of the configuration
  */
 
 /**
- * Starts a gateway: this process becomes the primary and forks the workers. Without `file` and `config` it has the
+ * Starts a gateway: this process becomes the primary and forks the workers. Without `file` and `config` it uses the
  * development profile of `npm start`: 127.0.0.1:8000, anonymous clients, a generated API key.
  *
  * It handles no signals: call `stop`.
  * @param {GatewayOptions} [options]
  * @returns {Promise<Gateway>} when every worker listens
  * @throws {ConfigError} if the configuration is invalid or unsafe to expose
- * @throws {TypeError} if an option has the wrong type, or there is no such option
+ * @throws {TypeError} if an option is unknown or has the wrong type
  * @throws {Error} if it cannot listen, reach the engine or fork
  */
 export async function createGateway(options = {}) {
@@ -58,7 +63,7 @@ export async function createGateway(options = {}) {
     const { config, warnings } = loadConfig({ file, base: own, flags })
     return { config, warnings: checkExposure(config, warnings) }
   }
-  /** @type {string | undefined} A reload must not change the generated key. */
+  /** @type {string | undefined} generated: a reload must not change it */
   let key
   const first = read()
   const { config } = first
@@ -81,7 +86,7 @@ export async function createGateway(options = {}) {
       throw error
     }
   }
-  /** One after another: a refused configuration must not take a later one with it. @type {Promise<unknown>} */
+  /** Reloads run sequentially: a rejected configuration must not revert a later one. @type {Promise<unknown>} */
   let reloaded = Promise.resolve()
   const reload = (/** @type {Record<string, unknown> | undefined} */ given) => {
     const outcome = reloaded.then(() => reloadOne(given))
@@ -91,7 +96,7 @@ export async function createGateway(options = {}) {
   primary.ownCounts = () => api.drainCounts()
   primary.onReload = async () => {
     if (file === undefined)
-      throw new Error('the program that has started this gateway gave it its configuration')
+      throw new Error('no configuration file: the embedding program passed the configuration')
     return reload(undefined)
   }
   primary.onStopping = () => {
@@ -107,8 +112,7 @@ export async function createGateway(options = {}) {
   return new Gateway({
     pool,
     send: (name, text, repeatable) => api.send(name, text, repeatable),
-    events: events.emitter,
-    owned: events.owned,
+    events,
     stop: () => primary.stop(),
     reload,
   })

@@ -9,7 +9,7 @@ import { RawClient } from './kit/raw-client.js'
 
 const library = new URL('../src/index.js', import.meta.url).href
 
-/** A program that embeds a gateway: prints its address, or why there is none; stops it when its input ends. */
+/** A program that embeds a gateway: prints its address or the error; stops it at the end of its input. */
 const PROGRAM = `
 import { createGateway } from ${JSON.stringify(library)}
 try {
@@ -48,7 +48,7 @@ async function embed(t, config) {
   return { child, exited, line }
 }
 
-t.test('a program may start a gateway, and ends by itself once it has stopped it, however often', async t => {
+t.test('a program can start and stop gateways repeatedly, and then exits', async t => {
   const { child, exited, line } = await embed(t, {
     workers: 2,
     http_server: { address: '127.0.0.1', port: await freePort() },
@@ -63,7 +63,7 @@ t.test('a program may start a gateway, and ends by itself once it has stopped it
   t.same(await exited, [0, null])
 })
 
-t.test('a configuration that is not safe to expose is refused', async t => {
+t.test('an unsafe configuration is refused', async t => {
   const { exited, line } = await embed(t, { http_server: { port: await freePort() } })
   t.match(await line('error '), /client\.token\.hmac_secret_key/)
   t.same(await exited, [0, null])

@@ -1,4 +1,4 @@
-// What clients can do to the memory of the embedded broker.
+// Memory limits of the embedded broker that clients can reach.
 
 import t from 'tap'
 import { config, kept, open } from './kit/fleet.js'
@@ -9,7 +9,7 @@ const KB = 1024
 /** Commands in one frame. */
 const BATCH = 200
 
-t.test('an anonymous client that looks at any number of names takes no history away', async t => {
+t.test('reading many channels as an anonymous client evicts no history', async t => {
   const gateway = await startGateway(t, {
     ...config,
     channel: { without_namespace: { ...open, ...kept, history_ttl: '600s' } },
@@ -21,7 +21,7 @@ t.test('an anonymous client that looks at any number of names takes no history a
     (await gateway.api('publish', { channel: 'test', data: 'x'.repeat(100) })).result
   const results = await Promise.all(Array.from({ length: 100 }, publish))
   const last = results.find(({ offset }) => offset === 100)
-  // More than the limit holds, whatever one of them costs.
+  // More channels than the limit can hold.
   for (let from = 0; from < 1000; from += BATCH) {
     const commands = []
     for (let i = from; i < from + BATCH; i++) {

@@ -1,9 +1,9 @@
-// What the runner keeps of a test file: counts, faults and skips from its TAP, and text for people.
+// The result of a test file: counts, faults and skips from its TAP output, and a readable text.
 
 import { inspect } from 'node:util'
 import { Parser } from 'tap-parser'
 
-/** Characters of a failure, and of a file's other output, that are printed. */
+/** Maximum printed characters of a failure, and of a file's other output. */
 const PRINTED_OUTPUT = 10_000
 
 /**

@@ -14,9 +14,9 @@
 //
 // Environment: TEST_DRIVER=node runs nothing on uWebSockets.js (drivers.js).
 //
-// A file is plain `node FILE`, which prints TAP. Beyond what tap's own runner does, a file fails when one of its tests
-// has no assertions or is skipped without a reason, and when processes that it has started are left: they are found by a
-// variable in their environment, and killed. Files with `drivers` are split between the tiers.
+// A file is run with `node FILE` and prints TAP. In addition to tap's own checks, a file fails if one of its tests has no
+// assertions or is skipped without a reason, or if it leaves processes running: they are found by a variable in their
+// environment, and killed. Files with `drivers` are split between the tiers.
 
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -31,15 +31,15 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const TIERS = { test: /\.test\.js$/, slow: /\.slow\.js$/, hosts: /\.hosts\.js$/ }
 /** Seconds of each file in the last run on this machine: long files start first. */
 const durationsFile = join(root, 'node_modules/.cache/halley/test-durations.json')
-/** Characters of a file's output that are kept. */
+/** Maximum kept output of a file, characters. */
 const KEPT_OUTPUT = 200_000
 /** Variable that a file's processes inherit: process id of the runner, and number of the file. */
 const MARK = 'TEST_FILE_RUN'
 /** Socket servers of the tiers in files that repeat their tests for each of `drivers`. */
 const DRIVERS = { test: drivers[0], slow: drivers[1] }
-/** Other tests keep the processors busy: that is no reason to refuse clients. */
+/** Tests in parallel overload the machine: clients must not be refused. */
 const BUSY_MACHINE = { HALLEY_OVERLOAD_MAX_TICK: '0s' }
-/** ms that files may take to end when the run is interrupted. */
+/** Time for files to exit after an interrupt, ms. */
 const INTERRUPT_GRACE_MS = 3000
 
 const { values, positionals } = parseArgs({
@@ -151,11 +151,10 @@ async function runFile({ name, file, env }, timeout) {
   child.stderr.setEncoding('utf8').on('data', text => {
     stderr = (stderr + text).slice(-KEPT_OUTPUT)
   })
-  // tap ends a file that takes too long and says which tests were open. Only a file that cannot even do that is ended
-  // here.
+  // tap ends a file that takes too long, and lists its open tests. This kills a file that cannot do that.
   const timer = setTimeout(
     () => {
-      addFault(outcome, `killed: it did not end within ${timeout + grace} s`)
+      addFault(outcome, `killed: did not exit within ${timeout + grace} s`)
       child.kill('SIGKILL')
     },
     (timeout + grace) * 1000,
@@ -166,7 +165,7 @@ async function runFile({ name, file, env }, timeout) {
     child.once('exit', (...how) => resolve(how))
   })
   clearTimeout(timer)
-  // Its outputs stay open for as long as one of its processes has them.
+  // Its output stays open while one of its processes uses it.
   const left = await killLeftovers(mark, interrupted ? 0 : grace * 1000)
   const giveUp = setTimeout(() => {
     for (const stream of [child.stdout, child.stderr]) stream.destroy()
@@ -177,7 +176,7 @@ async function runFile({ name, file, env }, timeout) {
   parser.end()
   outcome.seconds = (performance.now() - began) / 1000
   if (outcome.fail === 0 && (code !== 0 || signal !== null))
-    addFault(outcome, signal === null ? `exit status ${code}` : `ended by ${signal}`)
+    addFault(outcome, signal === null ? `exit status ${code}` : `killed by ${signal}`)
   if (outcome.pass + outcome.fail + outcome.skip === 0) addFault(outcome, 'no test ran')
   for (const command of left) addFault(outcome, `left a process behind: ${command}`)
   if (outcome.fail > 0) {
@@ -209,7 +208,7 @@ function processesOf(mark) {
 
 /**
  * @param {string} mark of a file that has ended
- * @param {number} patience ms that its processes have to end by themselves
+ * @param {number} patience ms for its processes to exit
  * @returns {Promise<string[]>} commands of those that did not, and were killed
  */
 async function killLeftovers(mark, patience) {
@@ -241,7 +240,7 @@ function killAll() {
   for (const { pid } of processesOf(`${process.pid}.`)) kill(pid)
 }
 
-// Also when the runner itself fails.
+// Also if the runner itself fails.
 process.on('exit', killAll)
 for (const [signal, status] of /** @type {const} */ ([
   ['SIGHUP', 129],
@@ -273,7 +272,7 @@ const runs = targets.flatMap(target =>
     : filesBelow(resolve(target), /\.(?:test|unit|slow|hosts)\.js$/).map(file => runOf(file)),
 )
 const files = [...new Map(runs.map(run => [run.name, run])).values()]
-// A file that never ran here counts as longer than any other; of these the largest comes first.
+// Files without a known duration come first, the largest first.
 files.sort(
   (a, b) =>
     (durations[b.name] ?? Infinity) - (durations[a.name] ?? Infinity) ||
@@ -300,7 +299,7 @@ async function worker() {
   }
 }
 
-/** Reports that files which repeat their tests leave uWebSockets.js out. */
+/** Reports files that skip uWebSockets.js. */
 function reportDriver() {
   const count = files.filter(({ file }) => repeats(file)).length
   const outcome = newOutcome('all')
@@ -308,7 +307,7 @@ function reportDriver() {
     const reason = count > 0 && skipDriver('uws')
     if (!reason) return
     outcome.skip++
-    outcome.skipped.push(`${count} files run on the node server alone: ${reason}`)
+    outcome.skipped.push(`${count} files run only on the node server: ${reason}`)
   } catch (error) {
     addFault(outcome, error.message)
   }
@@ -321,7 +320,7 @@ try {
   mkdirSync(join(durationsFile, '..'), { recursive: true })
   writeFileSync(durationsFile, JSON.stringify(durations))
 } catch {
-  // The folder belongs to another user: only the order of the next run depends on it.
+  // The folder may belong to another user; it only determines the order of the next run.
 }
 
 const sum = (/** @type {'pass' | 'fail' | 'skip'} */ key) =>

@@ -1,5 +1,4 @@
-// The runner of the tests, on files that print what a test would: nothing passes because nothing ran, and nothing is
-// left behind.
+// The test runner, on files that print TAP: a run without tests does not pass, and no process is left behind.
 
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -38,7 +37,7 @@ const run = (...args) => spawned([runner, ...args])
 /** @param {string} tap @returns {string} a file that prints it */
 const prints = tap => `console.log(${JSON.stringify(tap)})\n`
 
-/** Starts a process in a group of its own that never ends, and writes its id to `pid`. */
+/** Starts a process that never exits, in its own group, and writes its id to `pid`. */
 const ORPHAN = `
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -46,19 +45,18 @@ const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { s
 writeFileSync(new URL('pid', import.meta.url), String(child.pid))
 `
 
-/** @param {string} dir @returns {boolean} whether the process that ORPHAN has started runs */
+/** @param {string} dir @returns {boolean} whether the process that ORPHAN started runs */
 function orphanLives(dir) {
   try {
     const pid = readFileSync(join(dir, 'pid'), 'utf8')
-    // The file may not be written yet: /proc//cmdline is the kernel's. A dead process that nobody has waited for has
-    // no command line.
+    // The file may still be empty: /proc//cmdline is that of the kernel. A zombie has no command line.
     return pid !== '' && readFileSync(`/proc/${pid}/cmdline`, 'utf8') !== ''
   } catch {
     return false
   }
 }
 
-t.test('files that pass are counted, with what they skip', async t => {
+t.test('passed and skipped tests are counted, with the reasons of skips', async t => {
   const dir = t.testdir({
     'a.test.js': prints('TAP version 14\nok 1 - one\nok 2 - two # SKIP no such program here\n1..2'),
     'b.slow.js': prints('TAP version 14\n# Subtest: all\n    ok 1 - three\n    1..1\nok 1 - all\n1..1'),
@@ -71,7 +69,7 @@ t.test('files that pass are counted, with what they skip', async t => {
   t.match(stdout, /^2 of 2 files in \d+ s\n# \{ total: 3, pass: 2, fail: 0, skip: 1 \}\n$/m)
 })
 
-t.test('a file fails when it says so, ends early, crashes, or tests nothing', async t => {
+t.test('a file fails if a test fails, its output ends early, it crashes, or no test runs', async t => {
   const dir = t.testdir({
     'says.test.js': `${prints('# Subtest: deep\n    not ok 1 - is wrong\n      ---\n      found: 5\n      ...\n    1..1\nnot ok 1 - deep\n1..1')}
 console.error('and this beside it')
@@ -99,11 +97,11 @@ process.exitCode = 1`,
   t.match(failed, /, fail: 6, skip: \d+ \}/)
 })
 
-t.test('a file that hangs is killed, with what it has started', async t => {
+t.test('a file that hangs is killed, with the processes it started', async t => {
   const dir = t.testdir({ 'hangs.test.js': `${ORPHAN}${prints('ok 1 - one')}setInterval(() => {}, 1000)` })
   const { status, stdout } = await run(dir, '--timeout=1', '--grace=1').ended
   t.equal(status, 1)
-  t.match(stdout, /hangs\.test\.js: killed: it did not end within 2 s/)
+  t.match(stdout, /hangs\.test\.js: killed: did not exit within 2 s/)
   t.ok(await until(() => !orphanLives(dir)))
 })
 
@@ -136,7 +134,7 @@ t.test('a file fails when it skips a test without a reason', async t => {
   t.match(stdout, /^ {2}\S+skips\.test\.js: two: skipped without a reason$/m)
 })
 
-t.test('any error object is reported, and the run goes on', async t => {
+t.test('any error object is reported, and the run continues', async t => {
   const objects = {
     loop: `const object = { big: 10n, own: Symbol('s'), call() {} }; object.self = { list: [object] }`,
     json: `const object = { toJSON() { throw new Error('no JSON') } }`,
@@ -168,7 +166,7 @@ t.test('in an error', async () => { throw Object.assign(new Error('thrown'), { o
   t.match(stdout, /yaml\.test\.js: knot$/m)
 })
 
-t.test('a runner that fails itself ends what it has started', async t => {
+t.test('a runner that crashes kills the processes it started', async t => {
   const dir = t.testdir({ 'hangs.test.js': `${ORPHAN}setInterval(() => {}, 1000)` })
   const crash = `import { existsSync } from 'node:fs'
 const timer = setInterval(() => {
@@ -188,7 +186,7 @@ const timer = setInterval(() => {
   t.ok(await until(() => !orphanLives(dir)))
 })
 
-t.test('TEST_DRIVER=node leaves uWebSockets.js out and says so', async t => {
+t.test('TEST_DRIVER=node skips uWebSockets.js and reports it', async t => {
   const file = `import { drivers } from './drivers.js'
 console.log('ok 1 - ' + drivers.join() + ' ' + process.env.TEST_DRIVER + '\\n1..1')
 if (drivers.join() !== 'node') process.exitCode = 1`
@@ -200,11 +198,11 @@ if (drivers.join() !== 'node') process.exitCode = 1`
   t.equal(status, 0, stdout)
   t.match(
     stdout,
-    /^Skipped:\n {2}all: 1 files run on the node server alone: TEST_DRIVER=node leaves uWebSockets\.js out$/m,
+    /^Skipped:\n {2}all: 1 files run only on the node server: TEST_DRIVER=node excludes uWebSockets\.js$/m,
   )
 })
 
-t.test('an interrupted run ends what it has started, and fails', async t => {
+t.test('an interrupted run kills the processes it started, and fails', async t => {
   const dir = t.testdir({
     'hangs.test.js': `process.on('SIGTERM', () => {})\n${ORPHAN}setInterval(() => {}, 1000)`,
     'never.test.js': prints('ok 1 - one\n1..1'),
@@ -218,7 +216,7 @@ t.test('an interrupted run ends what it has started, and fails', async t => {
   t.ok(await until(() => !orphanLives(dir)))
 })
 
-t.test('what cannot be run is refused in one line', async t => {
+t.test('invalid arguments are reported in one line', async t => {
   const dir = t.testdir()
   for (const [args, said] of /** @type {[string[], string][]} */ ([
     [[join(dir, 'nowhere')], `no such file or folder: ${join(dir, 'nowhere')}`],
@@ -228,5 +226,5 @@ t.test('what cannot be run is refused in one line', async t => {
     t.equal(status, 2)
     t.equal(stderr, `test/run.js: ${said}\n`)
   }
-  t.equal((await run(dir).ended).status, 1, 'no files are no success')
+  t.equal((await run(dir).ended).status, 1, 'a run without files fails')
 })

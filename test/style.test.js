@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** From the bottom to the top: a part imports those above it in this list. The page docs/architecture.md shows it. */
+/** The layers: a part may import the parts before it. Also in docs/architecture.md. */
 const ORDER = [
   'base',
   'config',
@@ -36,22 +36,22 @@ const ORDER = [
   'index.js',
   'cli',
 ]
-/** Served to the demo page beside its own files, from outside of src/. */
+/** Files served to the demo page in addition to its own. */
 const SERVED = ['src/pages/demo/page/long-poll-socket.js', 'src/pages/web/uplot.js']
-/** The only file that knows blessed, and who loads it: when there is something to be drawn. */
+/** The only file that imports blessed, and the files that load it on demand. */
 const BLESSED = 'dashboard/terminal/terminal.js'
 const LOADS_BLESSED = ['dashboard/command.js', 'fleet/status/index.js']
-/** What the dashboard may know of the gateway. */
+/** Files of the gateway that the dashboard may import. */
 const OPEN_TO_DASHBOARD =
-  /^(?:dashboard\/|blessed$|node:|src\/(?:base\/(?:format|terminal-text|dashboard-exit|version)|metrics\/(?:schema|limits)|cli\/(?:args|command|local-gateway))\.js$)/
-/** It composes the command line. */
+  /^(?:dashboard\/|blessed$|node:|src\/(?:base\/(?:format|terminal-text|dashboard-exit|version)|metrics\/(?:schema|limits|table)|cli\/(?:args|command|local-gateway))\.js$)/
+/** Composition root of the command line. */
 const COMMAND_LINE = 'bin/main.js'
-/** What the fleet may know of the gateway: what is published, and what has nothing to do with it. */
+/** Files that the fleet may import: published interfaces and helpers. */
 const OPEN_TO_FLEET =
   /^(?:fleet\/|node:|src\/(?:metrics\/(?:schema|limits|tick-histogram|csv-\w+)|cli\/(?:args|command)|config\/nearest|base\/(?:format|terminal-text|version))\.js$|src\/(?:pages\/report|metrics\/doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|health|panels\/parts)\.js$)/
-/** Servers on the bare libraries, to compare a gateway with. */
+/** Control servers for measurements, built on the bare libraries. */
 const CONTROLS = 'fleet/targets/controls.js'
-/** What is sent to the drones' machines, where there is nothing else. */
+/** The only files that are copied to the drones' machines. */
 const IN_DRONE = /^fleet\/(?:drone|link|statistics)\/|^fleet\/channel-template\.js$/
 const OPEN_TO_DRONE =
   /^(?:fleet\/(?:drone|link|statistics)\/|fleet\/channel-template\.js$|node:|src\/(?:metrics\/tick-histogram|base\/(?:terminal-text|version))\.js$)/
@@ -90,7 +90,7 @@ const read = file => readFileSync(join(root, file), 'utf8')
 
 /**
  * @param {string} file
- * @returns {string} its text without comments: types are imported there, and may name anything
+ * @returns {string} its text without comments, which may import any type
  */
 const code = file =>
   read(file)
@@ -99,7 +99,7 @@ const code = file =>
 
 /**
  * @param {string} file
- * @returns {string[]} what it imports, now or later: paths from the root, or names of packages
+ * @returns {string[]} its static and dynamic imports: paths from the root, or package names
  */
 function importsOf(file) {
   const found = code(file).matchAll(
@@ -119,7 +119,7 @@ function partOf(file) {
 
 /**
  * @param {string} file
- * @returns {string[]} files from which it imports types only, in comments
+ * @returns {string[]} files from which its comments import types
  */
 function typeImportsOf(file) {
   const found = read(file).matchAll(/(?:@import [^;]*?from |\bimport\()'(\.[^']+)'/g)
@@ -135,25 +135,25 @@ const graph = new Map(scripts.map(file => [file, importsOf(file)]))
 
 /**
  * @param {(file: string, target: string) => boolean} condition
- * @returns {string[]} the imports for which it holds
+ * @returns {string[]} the imports that meet the condition
  */
 const importsWhere = condition =>
   [...graph].flatMap(([file, targets]) =>
     targets.filter(target => condition(file, target)).map(target => `${file} imports ${target}`),
   )
 
-t.test('imports are found where they are', async t => {
+t.test('finds imports', async t => {
   t.ok(graph.get('src/processes/worker/main.js')?.includes('src/channels/hub/hub.js'))
-  t.ok(graph.get('src/processes/worker/main.js')?.includes('src/pages/demo/index.js'), 'later ones, too')
+  t.ok(graph.get('src/processes/worker/main.js')?.includes('src/pages/demo/index.js'), 'dynamic imports')
   t.ok(graph.get('src/clients/server/node.js')?.includes('ws'))
-  t.notOk(graph.get('src/channels/hub/hub.js')?.includes('src/clients/session/session.js'), 'types are none')
+  t.notOk(graph.get('src/channels/hub/hub.js')?.includes('src/clients/session/session.js'), 'no type imports')
 })
 
-t.test('every file belongs to a part, and imports go one way, those of types included', async t => {
+t.test('every file belongs to a layer, and imports follow the layers, including types', async t => {
   t.same(
     sources.filter(file => !partOf(file)),
     [],
-    'belong to no part',
+    'files without a layer',
   )
   const wrong = sources.flatMap(file =>
     [...(graph.get(file) ?? []), ...typeImportsOf(file)]
@@ -165,7 +165,7 @@ t.test('every file belongs to a part, and imports go one way, those of types inc
 })
 
 t.test('docs/architecture.md shows the order of imports', async t => {
-  const [, block] = /Imports go one way[\s\S]*?```\n([^`]*)```/.exec(read('docs/architecture.md')) ?? []
+  const [, block] = /follow this order;[\s\S]*?```\n([^`]*)```/.exec(read('docs/architecture.md')) ?? []
   t.same(
     block
       ?.split(/\s*(?:<-|,)\s*|\n/)
@@ -175,7 +175,7 @@ t.test('docs/architecture.md shows the order of imports', async t => {
   )
 })
 
-t.test('there are no cycles', async t => {
+t.test('there are no import cycles', async t => {
   /** @type {Set<string>} */
   const done = new Set()
   /** @type {string[]} */
@@ -194,7 +194,7 @@ t.test('there are no cycles', async t => {
   t.same(cycles, [])
 })
 
-t.test('drivers are named only where the parts are put together', async t => {
+t.test('only composition roots import drivers', async t => {
   const wrong = importsWhere((file, target) => {
     const outside = (/** @type {string} */ folder) => !file.startsWith(folder) && !ROOTS.includes(file)
     if (target === 'src/clients/server/uws.js' || target === 'src/clients/server/node.js')
@@ -202,14 +202,14 @@ t.test('drivers are named only where the parts are put together', async t => {
     if (/^src\/clients\/server\/(?:uws|node)/.test(target)) return !file.startsWith('src/clients/server/')
     if (target === 'ws' || target === 'uWebSockets.js')
       return outside('src/clients/server/') && file !== CONTROLS
-    // A worker knows no engine; the primary keeps the state of the node's own broker.
+    // Workers import no engine; the primary hosts the embedded broker.
     if (target === 'src/channels/broker/embedded/host.js') return outside('src/channels/broker/')
     return /^src\/channels\/broker\/\w+\//.test(target) && !file.startsWith('src/channels/broker/')
   })
   t.same(wrong, [])
 })
 
-t.test('everything that is imported is there', async t => {
+t.test('every import exists', async t => {
   const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(read('package.json'))
   const packages = new Set(Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }))
   const missing = importsWhere((_file, target) => {
@@ -220,19 +220,19 @@ t.test('everything that is imported is there', async t => {
   t.same(missing, [])
 })
 
-t.test('blessed is loaded only where something is drawn', async t => {
+t.test('blessed is loaded only for drawing', async t => {
   const importers = (/** @type {string} */ target) =>
     [...graph].filter(([, targets]) => targets.includes(target)).map(([file]) => file)
   t.same(importers('blessed'), [BLESSED])
   t.same(importers(BLESSED).sort(), LOADS_BLESSED.toSorted())
   for (const file of LOADS_BLESSED)
-    t.notMatch(code(file), /^import .*terminal\/terminal\.js'/m, `${file} imports it later`)
+    t.notMatch(code(file), /^import .*terminal\/terminal\.js'/m, `${file} imports it on demand`)
 })
 
-t.test('the dashboard knows the gateway only by what it tells everybody', async t => {
+t.test('the dashboard imports only published interfaces of the gateway', async t => {
   const wrong = importsWhere((file, target) => {
     if (dashboard.includes(file)) return !OPEN_TO_DASHBOARD.test(target)
-    // Its terminal kit is the fleet's, too.
+    // The fleet shares its terminal code.
     if (file === COMMAND_LINE || fleet.includes(file)) return false
     return target.startsWith('dashboard/')
   })
@@ -240,7 +240,7 @@ t.test('the dashboard knows the gateway only by what it tells everybody', async 
 })
 
 t.test(
-  'the fleet knows the gateway only by what it tells everybody, and the drone knows nothing',
+  'the fleet imports only published interfaces of the gateway; drones import only what is copied to them',
   async t => {
     const wrong = importsWhere((file, target) => {
       if (!fleet.includes(file)) return file !== COMMAND_LINE && target.startsWith('fleet/')
@@ -252,7 +252,7 @@ t.test(
   },
 )
 
-t.test('only commands and composition roots touch the process', async t => {
+t.test('only commands and composition roots access the process', async t => {
   const wrong = [...sources, ...dashboard, ...fleet].filter(file => {
     if (ROOTS.includes(file) || file.startsWith('src/cli/') || FLEET_ROOTS.test(file)) return false
     return /\bprocess\.(?:exit|on|once|env)\b/.test(code(file))
@@ -260,7 +260,7 @@ t.test('only commands and composition roots touch the process', async t => {
   t.same(wrong, [])
 })
 
-/** What a test file uses, and what skips it where the program is missing. */
+/** Uses of a program in a test file, and the calls that skip the test if it is missing. */
 const SKIPS = /** @type {[RegExp, RegExp][]} */ ([
   [/\bstart(?:Redis|Cluster|Sentinels)\(/, /\b(?:needsRedis|withoutRedis)\(|withoutProgram\('redis-server'/],
   [/\bTmux\.(?:start|shell)\(/, /\bneedsTmux\(/],
@@ -268,7 +268,7 @@ const SKIPS = /** @type {[RegExp, RegExp][]} */ ([
   [/'uws', 'node'\]|import\('uWebSockets\.js'\)/, /\bskipDriver\(/],
 ])
 
-t.test('a test of Redis, tmux, Chromium or uWebSockets.js is skipped where that is missing', async t => {
+t.test('tests that need Redis, tmux, Chromium or uWebSockets.js are skipped without it', async t => {
   const wrong = filesOf('test', /\.(?:test|slow)\.js$/).filter(file => {
     const text = code(file)
     return SKIPS.some(([uses, skips]) => uses.test(text) && !skips.test(text))

@@ -1,5 +1,5 @@
-// Every test/**/*.unit.js in one process: tests of functions, which start nothing, open nothing and wait for nothing.
-// Each would take longer to start than to run. The report of a failure names its file.
+// Runs every test/**/*.unit.js in one process: tests that start no process, open no socket and do not wait. The report
+// of a failure names its file.
 
 import { readdirSync } from 'node:fs'
 

@@ -1,5 +1,5 @@
-// A control that nobody of this project wrote: the smallest server around the Go library that the Centrifuge protocol comes from. The
-// fleet is aimed at it like at any other target, see docs/benchmarking.md.
+// A control from outside this project: a minimal server with the original Go library of the Centrifuge protocol.
+// The fleet loads it like any other target, see docs/benchmarking.md.
 //
 //	go run . -address 127.0.0.1:9000 -api-key KEY
 package main
@@ -20,7 +20,7 @@ type publishCommand struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// What publishers of the fleet use of the server API: batches of publish commands. Those of the benchmarks send single ones.
+// The server API of the fleet's publishers: batches of publish commands. Benchmarks send single ones.
 type batchRequest struct {
 	Commands []struct {
 		Publish *publishCommand `json:"publish"`
@@ -68,7 +68,7 @@ func main() {
 			}
 			return nil
 		}
-		// Reads a request of the server API into command, and says whether there is one to answer.
+		// Decodes a request of the server API into command, and reports whether it is valid.
 		accept := func(w http.ResponseWriter, r *http.Request, command any) bool {
 			if r.Header.Get("X-API-Key") != *key {
 				w.WriteHeader(http.StatusUnauthorized)

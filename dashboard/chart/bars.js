@@ -2,20 +2,15 @@
 
 /** Cells filled from the bottom, by eighths. */
 export const LOWER_BLOCKS = ' ▁▂▃▄▅▆▇█'
-/** Cells filled from the left, by eighths. */
 const LEFT_BLOCKS = ' ▏▎▍▌▋▊▉█'
-/** Levels of a sparkline without Unicode. */
 const ASCII_LEVELS = '_.-=*#'
 
 /**
- * A row of vertical bars, one column per value.
  * @param {(number | null)[]} values @param {number} width columns: the last `width` values, right-aligned
- * @param {boolean} unicode @param {{min?: number, max?: number}} [range] default: from 0 to the largest shown
- * @returns {string}
+ * @param {boolean} unicode @param {number} max of the range from 0; larger values are cut
  */
-export function sparkline(values, width, unicode, { min = 0, max } = {}) {
+export function sparkline(values, width, unicode, max) {
   const shown = values.slice(Math.max(0, values.length - width))
-  const top = max ?? Math.max(min, ...shown.map(value => value ?? min))
   const levels = unicode ? LOWER_BLOCKS.slice(1) : ASCII_LEVELS
   let text = ''
   for (const value of shown) {
@@ -23,18 +18,14 @@ export function sparkline(values, width, unicode, { min = 0, max } = {}) {
       text += ' '
       continue
     }
-    const share = top > min ? clamp((value - min) / (top - min)) : 0
-    // The lowest level is zero only: every larger value is visible.
+    const share = clamp(value / max)
+    // The lowest level is only for zero: other values are visible.
     text += levels[share === 0 ? 0 : Math.max(1, Math.round(share * (levels.length - 1)))]
   }
   return text.padStart(width)
 }
 
-/**
- * A horizontal bar.
- * @param {number} share 0 to 1 @param {number} width @param {boolean} unicode @param {Style} style
- * @returns {Line} the unfilled part is `dim`
- */
+/** @param {number} share 0 to 1 @param {number} width @param {boolean} unicode @param {Style} style */
 export function bar(share, width, unicode, style) {
   const eighths = Math.round(clamp(share) * width * 8)
   const fullCells = unicode ? eighths >> 3 : Math.round(eighths / 8)
@@ -47,10 +38,8 @@ export function bar(share, width, unicode, style) {
 }
 
 /**
- * A horizontal bar of several parts.
  * @param {{share: number, style: Style}[]} parts shares of the whole width; the rest is free
  * @param {number} width @param {boolean} unicode @param {boolean} [colors] false: the parts differ by pattern
- * @returns {Line}
  */
 export function stackedBar(parts, width, unicode, colors = true) {
   let sum = 0
@@ -67,21 +56,14 @@ export function stackedBar(parts, width, unicode, colors = true) {
   return toLine([...line, [(unicode && colors ? '░' : unicode ? ' ' : '.').repeat(width - taken), 'dim']])
 }
 
-/**
- * @param {number} index @param {boolean} unicode @param {boolean} colors
- * @returns {string} character that fills the part or area `index`
- */
+/** @param {number} index @param {boolean} unicode @param {boolean} colors */
 export function pattern(index, unicode, colors) {
   if (!unicode) return '#=:+%o'[index % 6]
   return colors ? '█' : '█▒░▓▞▤'[index % 6]
 }
 
 /** @param {Line} line */
-function toLine(line) {
-  return line.filter(([text]) => text !== '')
-}
+const toLine = line => line.filter(([text]) => text !== '')
 
-/** @param {number} share */
-function clamp(share) {
-  return share > 0 ? Math.min(1, share) : 0
-}
+/** @param {number} share @returns {number} 0 to 1 */
+export const clamp = share => (share > 0 ? Math.min(1, share) : 0)

@@ -21,7 +21,6 @@ export class Canvas {
     this.#characters = Array(columns * rows).fill(' ')
     this.#styles = Array(columns * rows).fill('')
     this.#dots = braille ? new Uint8Array(columns * rows) : null
-    /** Dots. */
     this.width = braille ? columns * 2 : columns
     this.height = braille ? rows * 4 : rows
   }
@@ -33,11 +32,7 @@ export class Canvas {
     this.#styles[at] = style
   }
 
-  /**
-   * @param {number} x dots from the left
-   * @param {number} y dots from the bottom
-   * @param {Style} style @param {string} character used without braille
-   */
+  /** @param {number} x @param {number} y dots from the bottom @param {Style} style @param {string} character */
   dot(x, y, style, character) {
     const down = this.height - 1 - y
     if (this.#dots === null) {
@@ -51,7 +46,7 @@ export class Canvas {
   }
 
   /**
-   * A line of dots (Bresenham's algorithm), without the first.
+   * A line of dots (Bresenham's algorithm), except the first.
    * @param {number} x @param {number} y @param {number} toX not to the left of x
    * @param {number} toY @param {Style} style @param {string} character
    */

@@ -1,41 +1,42 @@
 import { bytes, duration, ms, quantity, share, short, shortBytes, whole } from '../../src/base/format.js'
+import { metricAt } from '../../src/metrics/table.js'
 import { bar } from '../chart.js'
-import { WORKER_CHARTS } from '../chart-definitions.js'
-import { health, healthSpan, perSecond, totalCpu } from '../health.js'
+import { historyOf, WORKER_CHARTS } from '../charts.js'
+import { figureAt, health, healthSpan, perSecond, totalCpu } from '../health.js'
 import { workerAt } from '../picture.js'
 import { pad } from '../terminal/line.js'
 import { chartBlock, chartGrid } from '../view/charts.js'
 import { BACK, blockColumns, blockTitle, detailPage, figure, packBlocks, rule } from '../view/parts.js'
 import { shown } from '../view/state.js'
-import { historyOf } from './charts.js'
 
 /** @import { WorkerSample } from '../../src/metrics/schema.js' */
+/** @import { Moment } from '../picture.js' */
 /** @import { Panel, State } from '../state.js' */
 /** @import { Line, Span } from '../terminal/line.js' */
 
-const CHART = { least: 5, most: 20 }
-/** Two charts stand side by side; all of them on a terminal this wide, unless this many rows are free for charts. */
+const CHART = { min: 5, max: 20 }
+/** Minimum columns for all charts side by side; with this many free rows, two side by side. */
 const ALL_BESIDE = { columns: 190, rows: 30 }
-/** Minimum rows of the figures below the charts. */
 const LEAST_FIGURES = 8
 
-/** One worker: its last minutes, and its figures of this second. @type {Panel} */
+/** One worker: its last minutes, and its current figures. @type {Panel} */
 export const detail = {
   name: 'detail',
   visible: state => state.view === 'detail' && shown(state).snapshot !== null,
-  rows: () => ({ least: 8, most: Number.POSITIVE_INFINITY }),
+  rows: () => ({ min: 8, max: Number.POSITIVE_INFINITY }),
   priority: 3,
 
   draw(state, width, rows) {
     const { snapshot } = shown(state)
     const view = snapshot?.workers.find(({ index }) => index === state.selected)
-    if (view === undefined) return [[[' this worker is gone', 'label']]]
+    if (view === undefined) return [[[' this worker no longer exists', 'label']]]
     const { sample } = view
     const about = sample === null ? '' : `  pid ${sample.pid}  up ${duration(sample.uptime)}`
     const died = view.deaths === 0 ? '' : `  died ${whole(view.deaths)}×`
-    const refuses = sample?.overload ? '  overloaded: refuses new connections' : ''
+    const refuses = sample?.overload ? '  overloaded: refusing new connections' : ''
     const title = `worker ${view.index}  ${view.state}${about}${died}${refuses}`
-    if (sample === null) return [rule(title, width, BACK), [[` no figures: it is ${view.state}`, 'warn']]]
+    if (sample === null)
+      return [rule(title, width, BACK), [[` no figures: the worker is ${view.state}`, 'warn']]]
     const columns = blockColumns(width)
     const lines = packBlocks(blocksOf(sample, state, columns.width), columns)
     const charts = chartLines(state, view.index, width, rows - 1, lines.length)
@@ -44,16 +45,15 @@ export const detail = {
 }
 
 /**
- * Charts get the rows that the figures leave, but at least their minimum. If not all fit, the key `c` switches.
+ * Charts get the rows left by the figures, but at least their minimum.
  * @param {State} state @param {number} index @param {number} width @param {number} rows for charts and figures
  * @param {number} needed rows of all figures
- * @returns {Line[]}
  */
 function chartLines(state, index, width, rows, needed) {
   const count = WORKER_CHARTS.length
   const wide = width >= ALL_BESIDE.columns && rows - needed < ALL_BESIDE.rows ? count : 2
-  const high = wide === count || rows < 2 * CHART.least + LEAST_FIGURES ? 1 : count / wide
-  const all = Math.min(high * CHART.most, Math.max(high * CHART.least, rows - needed))
+  const high = wide === count || rows < 2 * CHART.min + LEAST_FIGURES ? 1 : count / wide
+  const all = Math.min(high * CHART.max, Math.max(high * CHART.min, rows - needed))
   const first = wide * high === count ? 0 : state.chart
   const history = historyOf(shown(state))
   return chartGrid({ wide, high, count: wide * high, width, rows: all }, (at, width, height) => {
@@ -61,26 +61,34 @@ function chartLines(state, index, width, rows, needed) {
     const plot = {
       definition: WORKER_CHARTS[which],
       id: `worker ${index} ${which}`,
-      pick: (/** @type {import('../picture.js').Moment} */ moment) => workerAt(moment, index),
+      pick: (/** @type {Moment} */ moment) => workerAt(moment, index),
     }
     return chartBlock(plot, history, state.look, width, height)
   })
 }
 
-/**
- * @param {WorkerSample} sample @param {State} state @param {number} width
- * @returns {Line[][]} the first line of each is the title
- */
-function blocksOf(sample, state, width) {
-  const { look } = state
+/** By unit of the metric. @type {Record<string, (value: number) => string>} */
+const FORMATS = { ms: value => `${ms(value)} ms`, bytes, share, count: quantity }
+
+/** @param {WorkerSample} sample @param {State} state @param {number} width @returns {Line[][]} */
+function blocksOf(sample, { look }, width) {
+  const { counts, interval, memory, cpu, gc, files } = sample
+  const { 0: left, ...closes } = counts.closes
   const row = (/** @type {string} */ name, /** @type {string | Span} */ value) => figure(name, value, width)
-  const { counts, interval, memory, loop, cpu, gc, files, outbox } = sample
-  const tick = (/** @type {string} */ name, /** @type {number} */ value, /** @type {any} */ limit) =>
-    row(
-      `delay ${name}`,
-      limit === null ? `${ms(value)} ms` : healthSpan(`${ms(value)} ms`, health(value, limit), look.colors),
-    )
+  /** @param {string} text @param {number} value @param {Parameters<typeof health>[1]} limit */
+  const marked = (text, value, limit) => healthSpan(text, health(value, limit), look.colors)
+  /** @param {string} path of a metric @param {Parameters<typeof health>[1] | null} [limit] @param {string} [prefix] */
+  const metric = (path, limit = null, prefix = '') => {
+    const { label, unit = 'count' } = metricAt(`workers[].sample.${path}`)
+    const value = figureAt(sample, path)
+    const text = FORMATS[unit](value)
+    return row(`${prefix}${label}`, limit === null ? text : marked(text, value, limit))
+  }
   const rate = (/** @type {number} */ value) => `${short(perSecond(value, interval))}/s`
+  const rateOf = (/** @type {string} */ path) =>
+    row(metricAt(`workers[].sample.${path}`).label, rate(figureAt(sample, path)))
+  const pair = (/** @type {(value: number) => string} */ format, /** @type {number[]} */ [into, out]) =>
+    `${format(perSecond(into, interval))} ${format(perSecond(out, interval)).padStart(6)}`
   const named = (/** @type {string} */ name, /** @type {Record<string, number>} */ figures) => [
     blockTitle(name),
     ...Object.entries(figures)
@@ -90,29 +98,29 @@ function blocksOf(sample, state, width) {
   return [
     [
       blockTitle('event loop'),
-      row('busy', healthSpan(share(loop.utilization), health(loop.utilization, 'loop'), look.colors)),
-      tick('avg', loop.ticks.avg, 'tickAvg'),
-      tick('p50', loop.ticks.p50, null),
-      tick('p90', loop.ticks.p90, 'tickP90'),
-      tick('p99', loop.ticks.p99, null),
-      tick('max', loop.ticks.max, 'tickMax'),
+      metric('loop.utilization', 'loop'),
+      metric('loop.ticks.avg', 'tickAvg', 'delay '),
+      metric('loop.ticks.p50', null, 'delay '),
+      metric('loop.ticks.p90', 'tickP90', 'delay '),
+      metric('loop.ticks.p99', null, 'delay '),
+      metric('loop.ticks.max', 'tickMax', 'delay '),
     ],
     [
       blockTitle('process'),
-      row('cpu', healthSpan(share(totalCpu(cpu)), health(totalCpu(cpu), 'cpu'), look.colors)),
+      row('cpu', marked(share(totalCpu(cpu)), totalCpu(cpu), 'cpu')),
       row('user, system', `${share(cpu.user)} ${share(cpu.system)}`),
-      row('rss', bytes(memory.rss)),
-      row('external', bytes(memory.external)),
-      row('array buffers', bytes(memory.array_buffers)),
-      row('files', `${short(files.open)}/${short(files.limit)}`),
-      row('outbox', bytes(outbox.bytes)),
-      row('largest', healthSpan(bytes(outbox.largest), health(outbox.largest, 'outbox'), look.colors)),
+      metric('memory.rss'),
+      metric('memory.external'),
+      metric('memory.array_buffers'),
+      row(metricAt('primary.files.open').label, `${short(files.open)}/${short(files.limit)}`),
+      metric('outbox.bytes'),
+      metric('outbox.largest', 'outbox'),
     ],
     [
       blockTitle('heap'),
-      row('used', bytes(memory.heap_used)),
-      row('total', bytes(memory.heap_total)),
-      row('limit', bytes(memory.heap_limit)),
+      metric('memory.heap_used'),
+      metric('memory.heap_total'),
+      metric('memory.heap_limit'),
       ...spaces(memory.spaces, width, look.unicode),
     ],
     [
@@ -121,23 +129,30 @@ function blocksOf(sample, state, width) {
         row(kind, `${rate(times)} ${`${ms(perSecond(pause, interval))} ms`.padStart(8)}`),
       ),
     ],
-    clients(sample, row),
+    [
+      blockTitle('clients'),
+      metric('connections.connected'),
+      metric('connections.open'),
+      rateOf('counts.accepts'),
+      ...Object.entries(sample.connections.by)
+        .flatMap(([transport, codecs]) =>
+          Object.entries(codecs).map(([codec, value]) => ({ name: `${transport} ${codec}`, value })),
+        )
+        .sort((a, b) => b.value - a.value)
+        .map(({ name, value }) => row(name, quantity(value))),
+      metric('subscriptions'),
+      metric('channels'),
+    ],
     [
       blockTitle('messages, in and out'),
       ...Object.entries(counts.transports).map(([transport, flow]) =>
-        row(
-          transport,
-          `${short(perSecond(flow.in.messages, interval))} ${short(perSecond(flow.out.messages, interval)).padStart(6)}`,
-        ),
+        row(transport, pair(short, [flow.in.messages, flow.out.messages])),
       ),
-      row(
-        'bytes',
-        `${shortBytes(perSecond(counts.in.bytes, interval))} ${shortBytes(perSecond(counts.out.bytes, interval)).padStart(6)}`,
-      ),
-      row('publications', rate(counts.publishes)),
-      row('deliveries', rate(counts.deliveries)),
+      row('bytes', pair(shortBytes, [counts.in.bytes, counts.out.bytes])),
+      rateOf('counts.publishes'),
+      rateOf('counts.deliveries'),
     ],
-    named('close codes', renamed(counts.closes)),
+    named('close codes', left === undefined ? closes : { ...closes, 'HTTP, by client': left }),
     named('errors', counts.errors),
     named('refused', counts.refusals ?? {}),
     hooks(sample, row),
@@ -150,10 +165,7 @@ function blocksOf(sample, state, width) {
   ]
 }
 
-/**
- * @param {WorkerSample['memory']['spaces']} spaces @param {number} width @param {boolean} unicode
- * @returns {Line[]} non-empty spaces, the largest first
- */
+/** @param {WorkerSample['memory']['spaces']} spaces @param {number} width @param {boolean} unicode @returns {Line[]} */
 function spaces(spaces, width, unicode) {
   const room = width - 26
   return Object.entries(spaces)
@@ -173,26 +185,7 @@ function spaces(spaces, width, unicode) {
     })
 }
 
-/** @param {WorkerSample} sample @param {(name: string, value: string) => Line} row @returns {Line[]} */
-function clients({ connections, subscriptions, channels, counts, interval }, row) {
-  const by = Object.entries(connections.by).flatMap(([transport, codecs]) =>
-    Object.entries(codecs).map(([codec, value]) => ({ name: `${transport} ${codec}`, value })),
-  )
-  return [
-    blockTitle('clients'),
-    row('connected', quantity(connections.connected)),
-    row('open', quantity(connections.open)),
-    row('new', `${short(perSecond(counts.accepts, interval))}/s`),
-    ...by.sort((a, b) => b.value - a.value).map(({ name, value }) => row(name, quantity(value))),
-    row('subscriptions', quantity(subscriptions)),
-    row('channels', quantity(channels)),
-  ]
-}
-
-/**
- * Calls of hooks and event proxies: a second, average, under way, failed.
- * @param {WorkerSample} sample @param {(name: string, value: string | Span) => Line} row @returns {Line[]}
- */
+/** @param {WorkerSample} sample @param {(name: string, value: string | Span) => Line} row */
 function hooks({ hooks: states = {}, counts, interval }, row) {
   return [
     blockTitle('hooks and proxies'),
@@ -203,16 +196,13 @@ function hooks({ hooks: states = {}, counts, interval }, row) {
       const lines = [
         row(name, down > 0 ? ['down', 'bad'] : `${short(perSecond(calls, interval))}/s${average}`),
       ]
-      if (inflight > 0) lines.push(row('  under way', whole(inflight)))
+      if (inflight > 0) lines.push(row('  in flight', whole(inflight)))
       for (const [kind, times] of Object.entries(failures))
         lines.push(row(`  failed: ${kind}`, [`${short(perSecond(times, interval))}/s`, 'warn']))
       return lines
     }),
   ]
 }
-
-/** @param {Record<string, number>} closes */
-const renamed = ({ 0: left, ...closes }) => (left === undefined ? closes : { ...closes, 'HTTP, left': left })
 
 /** @param {string} prefix @param {Record<string, number>} figures */
 const prefixed = (prefix, figures) =>

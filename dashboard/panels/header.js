@@ -1,7 +1,8 @@
 import { bytes, clock, duration, quantity, share, short, whole } from '../../src/base/format.js'
+import { metricAt } from '../../src/metrics/table.js'
 import { stackedBar } from '../chart.js'
 import { health, healthSpan } from '../health.js'
-import { isStale } from '../picture.js'
+import { isStale } from '../state.js'
 import { lineWidth, sideBySide } from '../terminal/line.js'
 import { statusOf, waitingOf } from '../view/panels.js'
 import { fitItems, justified, named, wrapped } from '../view/parts.js'
@@ -9,23 +10,21 @@ import { shown } from '../view/state.js'
 
 /** @import { ProcessSample, Snapshot } from '../../src/metrics/schema.js' */
 /** @import { Panel, State } from '../state.js' */
-/** @import { Line } from '../terminal/line.js' */
+/** @import { Line, Span } from '../terminal/line.js' */
 
-/** @typedef {{unicode: boolean, colors: boolean}} Look */
+/** @typedef {State['look']} Look */
 
-/** Minimum columns for two lines side by side. */
 const WIDE = 150
-const BAR = { least: 10, most: 30 }
+const BAR = { min: 10, max: 30 }
 
-/** The node, and the machine under it. @type {Panel} */
+/** The node and its machine. @type {Panel} */
 export const header = {
   name: 'header',
   visible: state => shown(state).snapshot !== null,
   rows: state => {
     const { size, view } = state
     const all = (size.columns >= WIDE ? 3 : 5) + notices(state, size.columns).length
-    // The other views need the rows more.
-    return { least: 1, most: view === 'main' || size.rows >= 40 ? all + Number(size.rows >= 40) : 1 }
+    return { min: 1, max: view === 'main' || size.rows >= 40 ? all + Number(size.rows >= 40) : 1 }
   },
   priority: 2,
 
@@ -47,28 +46,25 @@ export const header = {
   },
 }
 
-/** @param {State} state @param {number} width @returns {Line[]} what the user must know, on the main page */
+/** @param {State} state @param {number} width @returns {Line[]} notices on the main page */
 function notices(state, width) {
   const snapshot = shown(state).snapshot
   const slow = state.view === 'main' && snapshot !== null ? (snapshot.node.driver_fallback ?? '') : ''
+  /** @type {Line} */
+  const key = [
+    [' key  ', 'header'],
+    [state.key, 'accent'],
+    ['  for the API and the admin page', 'label'],
+  ]
   return [
-    ...(hasKey(state) ? [keyLine(state.key)] : []),
-    // Whole, though it takes several lines: it may end with a command.
+    // Needed for the first publication; nothing else here shows it.
+    ...(state.key !== '' && state.view === 'main' ? [key] : []),
+    // Not truncated, because it may end with a command.
     ...(slow === ''
       ? []
       : wrapped(`node driver: ${slow}`, width - 2).map(text => /** @type {Line} */ ([[` ${text}`, 'warn']]))),
   ]
 }
-
-/** The generated key is needed for the first publication and shown nowhere else on this page. @param {State} state */
-const hasKey = ({ key, view }) => key !== '' && view === 'main'
-
-/** @param {string} key @returns {Line} */
-const keyLine = key => [
-  [' key  ', 'header'],
-  [key, 'accent'],
-  ['  of the API and the admin page', 'label'],
-]
 
 /** @param {Snapshot} snapshot @param {number} width @returns {Line} */
 function titleLine({ node, time, primary }, width) {
@@ -79,7 +75,7 @@ function titleLine({ node, time, primary }, width) {
     [`  ${node.name}`, 'accent'],
     [`  ${node.url}`, 'value'],
   ]
-  /** @type {Line[]} the first ones are dropped first */
+  /** @type {Line[]} dropped from the start if they do not fit */
   const right = [
     [
       [`primary ${node.pid} `, 'label'],
@@ -96,13 +92,16 @@ function titleLine({ node, time, primary }, width) {
   return justified(left, [...fitItems(right, width), [' ', '']], width)
 }
 
+/** @param {string} path @param {string | Span} value @param {string} [style] of the label */
+const metric = (path, value, style) => named(metricAt(`machine.${path}`).label, value, style)
+
 /**
  * @param {string} name @param {{share: number, style: string}[]} parts @param {Line[]} items @param {number} width
  * @param {Look} look @returns {Line}
  */
 function withBar(name, parts, items, width, look) {
   // Depends only on the terminal's width: all bars have the same length.
-  const bar = Math.max(BAR.least, Math.min(BAR.most, Math.floor((width - 72) / 2)))
+  const bar = Math.max(BAR.min, Math.min(BAR.max, Math.floor((width - 72) / 2)))
   return [
     [` ${name}  `, 'header'],
     ...stackedBar(parts, bar, look.unicode, look.colors),
@@ -126,20 +125,24 @@ function cpuLine({ machine }, width, look) {
   /** @type {Line[]} */
   const items = [
     [healthSpan(share(all).padStart(4), health(all, 'machine'), look.colors)],
-    named('user', share(cpu?.user).padStart(3), 'series1'),
-    named('sys', share(cpu?.system).padStart(3), 'series2'),
-    named('steal', healthSpan(share(cpu?.steal).padStart(2), health(steal, 'steal'), look.colors), 'series5'),
-    named('idle', share(cpu?.idle).padStart(4)),
+    metric('cpu.user', share(cpu?.user).padStart(3), 'series1'),
+    metric('cpu.system', share(cpu?.system).padStart(3), 'series2'),
+    metric(
+      'cpu.steal',
+      healthSpan(share(cpu?.steal).padStart(2), health(steal, 'steal'), look.colors),
+      'series5',
+    ),
+    metric('cpu.idle', share(cpu?.idle).padStart(4)),
     load === null
       ? []
-      : named(
-          'load',
+      : metric(
+          'load[]',
           load
             .slice(0, width < 80 ? 1 : 3)
             .map(value => value.toFixed(value < 10 ? 1 : 0))
             .join(' '),
         ),
-    named('cores', `${cores}`),
+    metric('cores', `${cores}`),
   ]
   return withBar('cpu', parts, items, width, look)
 }
@@ -147,7 +150,7 @@ function cpuLine({ machine }, width, look) {
 /** @param {Snapshot} snapshot @param {number} width @param {Look} look */
 function memoryLine({ machine, totals }, width, look) {
   const { total, used, available, caches, free } = machine.memory
-  // Shared pages count for each process; mapped program files count as the machine's caches.
+  // Shared pages count once per process; mapped program files count as caches.
   const gateway = totals.memory.rss + (totals.memory.kernel ?? 0)
   const others = Math.max(0, used - gateway)
   const parts = [
@@ -159,8 +162,8 @@ function memoryLine({ machine, totals }, width, look) {
   const items = [
     named('gateway', bytes(gateway), 'series1'),
     named('others', bytes(others), 'series2'),
-    named('caches', bytes(caches), 'series3'),
-    named('free', healthSpan(bytes(free), full, look.colors)),
+    metric('memory.caches', bytes(caches), 'series3'),
+    metric('memory.free', healthSpan(bytes(free), full, look.colors)),
     named('of', bytes(total)),
   ]
   return withBar('mem', parts, items, width, look)
@@ -172,21 +175,23 @@ function networkLine({ machine, interval }, width, look) {
   const overflows = listen === null ? null : (listen.overflows * 1000) / interval
   const lost = health(overflows, 'overflows')
   const items = [
-    named('in', `${bytes(network?.rx_bytes)}/s`),
-    named('out', `${bytes(network?.tx_bytes)}/s`),
-    named('sockets', quantity(sockets?.used)),
-    named('tcp', bytes(sockets?.tcp.memory)),
-    named(
-      'overflows',
+    metric('network.rx_bytes', `${bytes(network?.rx_bytes)}/s`),
+    metric('network.tx_bytes', `${bytes(network?.tx_bytes)}/s`),
+    metric('sockets.used', quantity(sockets?.used)),
+    metric('sockets.tcp.memory', bytes(sockets?.tcp.memory)),
+    metric(
+      'listen.overflows',
       lost === 'good' ? short(overflows) : healthSpan(`${short(overflows)}/s`, lost, look.colors),
     ),
-    sockets === null ? [] : named('time-wait', quantity(sockets.tcp.time_wait)),
-    network === null ? [] : named('packets', `${short(network.rx_packets)} ${short(network.tx_packets)}`),
+    sockets === null ? [] : metric('sockets.tcp.time_wait', quantity(sockets.tcp.time_wait)),
+    network === null
+      ? []
+      : metric('network.rx_packets', `${short(network.rx_packets)} ${short(network.tx_packets)}`),
   ]
   return [[' net  ', 'header'], ...fitItems(items, width - 6)]
 }
 
-/** @type {Record<string, string>} what limits the capacity */
+/** @type {Record<string, string>} names of the limiting resources */
 const BOUNDS = { memory: 'memory', files: 'open files', connection_limit: 'connection_limit' }
 
 /** @param {Snapshot} snapshot @param {number} width @param {Look} look @returns {Line} */
@@ -195,27 +200,19 @@ function capacityLine({ capacity, machine, workers, primary }, width, look) {
   /** @type {Line} */
   const answer =
     fits === null
-      ? [[each === null ? 'known from 1,000 connections on' : 'not known yet', 'label']]
+      ? [[each === null ? 'estimate needs 1,000 connections' : 'not known yet', 'label']]
       : [
           ['about ', 'label'],
           [rounded(fits), fits > 0 ? 'header' : 'bad'],
           [' more connections', 'label'],
         ]
   /** @type {Line} */
-  const cost =
-    each === null || each <= 0
-      ? []
-      : [
-          [bytes(each), 'value'],
-          [' each', 'label'],
-          ...(kernel === null || kernel <= 0
-            ? []
-            : /** @type {Line} */ ([
-                [' + ', 'label'],
-                [bytes(kernel), 'value'],
-                [' kernel', 'label'],
-              ])),
-        ]
+  const cost = []
+  if (each !== null && each > 0) {
+    cost.push([bytes(each), 'value'], [' each', 'label'])
+    if (kernel !== null && kernel > 0)
+      cost.push([' + ', 'label'], [bytes(kernel), 'value'], [' kernel', 'label'])
+  }
   const items = [
     answer,
     cost,
@@ -226,20 +223,20 @@ function capacityLine({ capacity, machine, workers, primary }, width, look) {
   return [[' capacity ', 'header'], ...fitItems(items, width - 10)]
 }
 
-/** @param {{open: number, limit: number}} files of the machine; many systems set the largest number as limit */
+/** @param {{open: number, limit: number}} files of the machine; on many systems the limit is the largest integer */
 const filesOf = ({ open, limit }) =>
   limit > Number.MAX_SAFE_INTEGER ? `${short(open)} files` : `${short(open)}/${short(limit)} files`
 
-/**
- * Open files of the process nearest to its limit.
- * @param {ProcessSample[]} processes @param {Look} look @returns {Line}
- */
+/** Open files of the process nearest to its limit. @param {ProcessSample[]} processes @param {Look} look */
 function filesItem(processes, look) {
   const shares = processes.map(({ files: { open, limit } }) => (open === null || !limit ? -1 : open / limit))
-  const most = Math.max(...shares)
-  if (most < 0) return []
-  const { open, limit } = processes[shares.indexOf(most)].files
-  return named('files', healthSpan(`${short(open)}/${short(limit)}`, health(most, 'full'), look.colors))
+  const max = Math.max(...shares)
+  if (max < 0) return []
+  const { open, limit } = processes[shares.indexOf(max)].files
+  return named(
+    metricAt('primary.files.open').label,
+    healthSpan(`${short(open)}/${short(limit)}`, health(max, 'full'), look.colors),
+  )
 }
 
 /** @param {number} value @returns {string} an estimate, rounded down to two digits */
@@ -248,9 +245,9 @@ function rounded(value) {
   return whole(Math.floor(value / step) * step)
 }
 
-/** Why the figures are old. @type {Panel} */
+/** Why the figures are stale. @type {Panel} */
 export const status = statusOf(isStale, (state, time) => [
-  `${staleReason(state)}; figures of ${time}`,
+  `${staleReason(state)}; last update ${time}`,
   state.link.state === 'connecting' ? 'warn' : 'bad',
 ])
 
@@ -262,20 +259,20 @@ function staleReason({ link, receivedAt, now }) {
     case 'refused':
       return link.text
     case 'lost':
-      return `gateway gone, retrying for ${duration(now - link.since)} (${link.text})`
+      return `gateway unreachable, retrying for ${duration(now - link.since)} (${link.text})`
     case 'connecting':
       return 'connecting'
   }
 }
 
-/** @type {Record<import('../source/link.js').LinkState, string>} */
+/** @type {Record<import('../source.js').LinkState, string>} */
 const STYLES = { connecting: 'label', open: 'label', lost: 'warn', refused: 'bad' }
 
-/** The page before the first figures. @type {Panel} */
+/** Shown before the first figures. @type {Panel} */
 export const waiting = waitingOf('Halley', state => {
   const { link, now } = state
   const style = STYLES[link.state]
-  if (link.state === 'open') return ['connected; the first figures come within a second', style]
+  if (link.state === 'open') return ['connected, waiting for the first snapshot', style]
   if (link.state === 'lost') return [`${link.text}; retrying for ${duration(now - link.since)}`, style]
   return [staleReason(state), style]
 })

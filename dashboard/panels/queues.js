@@ -1,20 +1,17 @@
 import { ms, short, shortBytes, whole } from '../../src/base/format.js'
+import { metricAt } from '../../src/metrics/table.js'
 import { clip, pad, tableRow } from '../terminal/line.js'
 import { fitItems, named, rule } from '../view/parts.js'
 import { shown } from '../view/state.js'
 import { fitting } from '../view/table.js'
 
-/** @import { ConsumerFigures, RepublisherFigures } from '../../src/metrics/schema.js' */
-/** @import { Panel, Snapshot, State } from '../state.js' */
+/** @import { ConsumerFigures, RepublisherFigures, Snapshot } from '../../src/metrics/schema.js' */
+/** @import { Panel, State } from '../state.js' */
 /** @import { Line } from '../terminal/line.js' */
 
 /**
  * @template Row
- * @typedef {object} Column
- * @property {string} title @property {number} width columns
- * @property {number} rank the highest are dropped first on a narrow terminal
- * @property {(row: Row) => string} text
- * @property {(row: Row) => string} [style] of the text
+ * @typedef {{title: string, width: number, rank: number, text: (row: Row) => string, style: (row: Row) => string}} Column
  */
 
 /** @param {Record<string, number>} counts */
@@ -23,82 +20,70 @@ const sum = counts => Object.values(counts).reduce((total, count) => total + cou
 /** @param {number} time ms; 0: nothing */
 const age = time => (time === 0 ? '-' : ms(time))
 
-/** @param {number} value @returns {string} style of what should be 0 */
+/** @param {number} value @returns {string} style of a fault count */
 const alarm = value => (value > 0 ? 'warn' : 'value')
 
 /**
  * @template Row
- * @param {string} title @param {number} width @param {number} rank @param {Column<Row>['text']} text
- * @param {Column<Row>['style']} [style] @returns {Column<Row>}
+ * @param {string} path of the metric @param {number} rank @param {(row: Row) => string} text
+ * @param {{style?: Column<Row>['style'], title?: string, width?: number}} [options] @returns {Column<Row>}
  */
-const column = (title, width, rank, text, style) => ({ title, width, rank, text, style })
+function column(path, rank, text, { style = () => 'value', ...options } = {}) {
+  const { title = metricAt(path).label, width = Math.max(5, title.length) } = options
+  return { title, width, rank, text, style }
+}
 
-/** @param {(row: any) => number} value that should be 0 @param {string} title @param {number} rank */
-const fault = (value, title, rank) =>
-  column(
-    title,
-    title.length,
-    rank,
-    row => short(value(row)),
-    row => alarm(value(row)),
-  )
+/** @template Row @param {string} path @param {number} rank @param {(row: Row) => number} value */
+const fault = (path, rank, value) =>
+  column(path, rank, (/** @type {Row} */ row) => short(value(row)), { style: row => alarm(value(row)) })
+
+const AGE = { title: `${metricAt('republishers[].age').label}, ms` }
 
 /** @type {readonly Column<ConsumerFigures>[]} */
 const CONSUMERS = [
-  column('type', 14, 5, ({ type }) => type),
-  column('processed', 9, 0, ({ processed }) => short(processed)),
-  fault(({ skipped }) => sum(skipped), 'skipped', 0),
-  column('errors', 6, 0, ({ errors }) => short(errors)),
-  column('retries', 7, 4, ({ retries }) => short(retries)),
-  column('age, ms', 7, 1, one => age(one.age)),
-  column(
-    'back-off',
-    8,
-    2,
-    ({ backoff }) => age(backoff),
-    ({ backoff }) => alarm(backoff),
-  ),
-  column('lag', 5, 0, ({ lag }) => short(lag)),
+  column('consumers.list[].type', 5, ({ type }) => type, { width: 14 }),
+  column('consumers.list[].processed', 0, ({ processed }) => short(processed)),
+  fault('consumers.list[].skipped.<reason>', 0, ({ skipped }) => sum(skipped)),
+  column('consumers.list[].errors', 0, ({ errors }) => short(errors)),
+  column('consumers.list[].retries', 4, ({ retries }) => short(retries)),
+  column('consumers.list[].age', 1, one => age(one.age), AGE),
+  column('consumers.list[].backoff', 2, ({ backoff }) => age(backoff), {
+    style: ({ backoff }) => alarm(backoff),
+  }),
+  column('consumers.list[].lag', 0, ({ lag }) => short(lag)),
 ]
 
 /** @type {readonly Column<RepublisherFigures>[]} */
 const REPUBLISHERS = [
-  column(
-    'state',
-    5,
-    3,
-    ({ up }) => (up ? 'up' : 'down'),
-    ({ up }) => (up ? 'value' : 'bad'),
-  ),
-  column('sent', 5, 2, ({ sent }) => short(sent)),
-  column('confirmed', 9, 0, ({ confirmed }) => short(confirmed)),
-  fault(({ returned }) => returned, 'returned', 4),
-  fault(({ refused }) => refused, 'refused', 3),
-  fault(({ dropped }) => dropped, 'dropped', 0),
-  column('queue', 5, 0, ({ queued }) => short(queued)),
-  column('bytes', 5, 5, one => shortBytes(one.queued_bytes)),
-  column('age, ms', 7, 1, one => age(one.age)),
+  column('republishers[].up', 3, ({ up }) => (up ? 'up' : 'down'), {
+    style: ({ up }) => (up ? 'value' : 'bad'),
+  }),
+  column('republishers[].sent', 2, ({ sent }) => short(sent)),
+  column('republishers[].confirmed', 0, ({ confirmed }) => short(confirmed)),
+  fault('republishers[].returned', 4, ({ returned }) => returned),
+  fault('republishers[].refused', 3, ({ refused }) => refused),
+  fault('republishers[].dropped', 0, ({ dropped }) => dropped),
+  column('republishers[].queued', 0, ({ queued }) => short(queued)),
+  column('republishers[].queued_bytes', 5, one => shortBytes(one.queued_bytes)),
+  column('republishers[].age', 1, one => age(one.age), AGE),
 ]
 
-/** Columns of a name. */
-const NAME = { least: 13, most: 28 }
+const NAME = { min: 13, max: 28 }
 
 /**
- * Titles, and a row for each, the ones in trouble first.
  * @template {{name: string}} Row
  * @param {string} title @param {Row[]} rows @param {readonly Column<Row>[]} all @param {number} width
  * @param {(row: Row) => boolean} isBad @returns {Line[]}
  */
 function block(title, rows, all, width, isBad) {
   if (rows.length === 0) return []
-  const list = fitting(all, width - NAME.least - 2)
+  const list = fitting(all, width - NAME.min - 2)
   const used = list.reduce((total, column) => total + column.width + 1, 0)
-  const room = Math.min(NAME.most, width - used - 2)
-  const layout = list.map(({ width }) => ({ width, align: /** @type {const} */ ('right') }))
+  const room = Math.min(NAME.max, width - used - 2)
   const line = (/** @type {Line} */ name, /** @type {Line[]} */ cells) =>
-    /** @type {Line} */ ([[' ', ''], ...pad(name, room, 'left', '…'), [' ', ''], ...tableRow(cells, layout)])
-  const cut = (/** @type {string} */ text, /** @type {number} */ most) =>
-    clip([[text, 'value']], most)[0]?.[0] ?? ''
+    /** @type {Line} */ ([[' ', ''], ...pad(name, room, 'left', '…'), [' ', ''], ...tableRow(cells, list)])
+  const cut = (/** @type {string} */ text, /** @type {number} */ max) =>
+    clip([[text, 'value']], max)[0]?.[0] ?? ''
   return [
     line(
       [[title, 'header']],
@@ -109,7 +94,7 @@ function block(title, rows, all, width, isBad) {
       .map(row =>
         line(
           [[row.name, isBad(row) ? 'warn' : 'value']],
-          list.map(({ text, style, width }) => [[cut(text(row), width), style?.(row) ?? 'value']]),
+          list.map(({ text, style, width }) => [[cut(text(row), width), style(row)]]),
         ),
       ),
   ]
@@ -149,7 +134,7 @@ function summary({ consumers, republishers }, width) {
   return [[' ', ''], ...fitItems(items, width - 1)]
 }
 
-/** Consumers and republishers, when there are any. @type {Panel} */
+/** Consumers and republishers, if configured. @type {Panel} */
 export const queues = {
   name: 'queues',
   visible: state => {
@@ -162,7 +147,7 @@ export const queues = {
     const tables = [consumers, republishers].filter(list => list.length > 0)
     const all = 1 + tables.reduce((total, list) => total + list.length + 1, 0)
     // Small terminals need their rows for the workers and a chart.
-    return { least: 1, most: state.size.rows < 30 ? 1 : Math.min(all, Math.floor(state.size.rows / 3)) }
+    return { min: 1, max: state.size.rows < 30 ? 1 : Math.min(all, Math.floor(state.size.rows / 3)) }
   },
   priority: 4,
 

@@ -1,50 +1,45 @@
 import { duration, ms, quantity, share, short, shortBytes, whole } from '../../src/base/format.js'
+import { metricAt } from '../../src/metrics/table.js'
 import { sparkline } from '../chart.js'
-import { gcPause, health, healthSpan, perSecond, totalCpu } from '../health.js'
-import { orderedWorkers, workerAt } from '../picture.js'
-import { shown } from '../view/state.js'
+import { figureAt, gcPause, health, healthSpan, perSecond, totalCpu } from '../health.js'
+import { workerAt } from '../picture.js'
+import { shown, sortRows } from '../view/state.js'
 import { choose, FRAME_ROWS, table } from '../view/table.js'
 
-/** @import { WorkerSample, WorkerView } from '../../src/metrics/schema.js' */
-/** @import { Panel, Snapshot, State } from '../state.js' */
+/** @import { Snapshot, WorkerSample, WorkerView } from '../../src/metrics/schema.js' */
+/** @import { Panel, State } from '../state.js' */
 /** @import { Line } from '../terminal/line.js' */
 
+/** @typedef {State['look']} Look */
+/** @typedef {WorkerSample | Snapshot['totals']} Figures of one worker, or of all */
+
 /**
- * @typedef {{unicode: boolean, colors: boolean}} Look
- * @typedef {WorkerSample | Snapshot['totals']} Figures of one worker, or of all
- *
- * @typedef {object} Column
- * @property {string} name key of the column, also for sorting
- * @property {string} title
- * @property {string} group title above neighbouring columns
- * @property {number} width columns
- * @property {boolean} marked needs room for a health mark on terminals without colours
- * @property {number} rank the highest are dropped first on a narrow terminal
- * @property {(sample: WorkerSample, look: Look, view: WorkerView) => Line} cell
- * @property {(snapshot: Snapshot, look: Look) => Line} total
- *
- * @typedef {import('../view/table.js').Chosen<Column> & {trend: number}} Chosen trend: width of the delay sparkline
- *   behind the columns; 0: none
+ * @typedef {import('../view/table.js').Column & {
+ *   marked: boolean,
+ *   cell: (sample: WorkerSample, look: Look, view: WorkerView) => Line,
+ *   total: (snapshot: Snapshot, look: Look) => Line,
+ *   value: (sample: WorkerSample) => number,
+ * }} Column marked: has a health mark on terminals without colours
  */
 
 /**
- * A figure of each worker and of all.
- * @param {string} name @param {number} width columns @param {number} rank
- * @param {(value: number) => string} format
+ * @typedef {object} FigureOptions
+ * @property {string} [title] default: the name
+ * @property {string} [group]
+ * @property {Parameters<typeof health>[1]} [limit] colours the figure
+ * @property {boolean} [totalHealth] the limit colours the total, too
+ * @property {boolean} [green] a healthy figure is green
+ */
+
+/**
+ * @param {string} name @param {number} width @param {number} rank @param {(value: number) => string} format
  * @param {(figures: Figures, interval: number) => number} value interval: ms
- * @param {object} [options] @param {string} [options.title] default: the name @param {string} [options.group]
- * @param {keyof typeof import('../../src/metrics/limits.js').LIMITS} [options.limit] colours the figure
- * @param {boolean} [options.totalHealth] whether the total is coloured by the limit, too
- * @param {boolean} [options.green] whether a healthy figure is green
- * @returns {Column}
+ * @param {FigureOptions} [options] @returns {Column}
  */
 function figure(name, width, rank, format, value, options = {}) {
   const { title = name, group = '', limit, totalHealth = true, green = false } = options
-  const toLine = (
-    /** @type {number} */ number,
-    /** @type {Look} */ { colors },
-    /** @type {boolean} */ isTotal,
-  ) => {
+  /** @param {number} number @param {Look} look @param {boolean} isTotal */
+  const toLine = (number, { colors }, isTotal) => {
     if (limit === undefined) return valueLine(format(number))
     if (isTotal && !totalHealth) return valueLine(alignToMarked(format(number), colors))
     const state = health(number, limit)
@@ -60,15 +55,31 @@ function figure(name, width, rank, format, value, options = {}) {
     marked: limit !== undefined,
     cell: (sample, look) => toLine(value(sample, sample.interval), look, false),
     total: ({ totals, interval }, look) => toLine(value(totals, interval), look, true),
+    value: sample => value(sample, sample.interval),
   }
 }
 
+/** @param {string} path of a metric of a sample */
+const labelOf = path => metricAt(`workers[].sample.${path}`).label
+
 /**
- * A text of each worker, optionally one of all.
+ * @param {string} path @param {number} width @param {number} rank @param {(value: number) => string} format
+ * @param {FigureOptions} [options]
+ */
+const metric = (path, width, rank, format, options) =>
+  figure(labelOf(path), width, rank, format, figures => figureAt(figures, path), options)
+
+/** @type {typeof metric} */
+const rate = (path, width, rank, format, options) => {
+  const value = (/** @type {Figures} */ figures, /** @type {number} */ interval) =>
+    perSecond(figureAt(figures, path), interval)
+  return figure(labelOf(path), width, rank, format, value, options)
+}
+
+/**
  * @param {string} name @param {string} title @param {number} width @param {number} rank
  * @param {(sample: WorkerSample, view: WorkerView) => string} cell
- * @param {(snapshot: Snapshot) => string} [total]
- * @returns {Column}
+ * @param {(snapshot: Snapshot) => string} [total] @returns {Column}
  */
 const text = (name, title, width, rank, cell, total = () => '') => ({
   name,
@@ -79,26 +90,18 @@ const text = (name, title, width, rank, cell, total = () => '') => ({
   marked: false,
   cell: (sample, _, view) => valueLine(cell(sample, view)),
   total: snapshot => valueLine(total(snapshot)),
+  value: ({ index }) => index,
 })
 
 /** @param {string} text @returns {Line} */
 const valueLine = text => [[text, 'value']]
 
-/** @param {string} text @param {boolean} colors @returns {string} with a blank in place of a health mark */
+/** @param {string} text @param {boolean} colors @returns {string} padded to the width of text with a health mark */
 const alignToMarked = (text, colors) => (colors ? text : `${text} `)
 
-/**
- * A healthy event-loop delay is green: operators look for it first.
- * @param {'avg' | 'p90' | 'max'} name @param {'tickAvg' | 'tickP90' | 'tickMax'} limit
- */
+/** @param {'avg' | 'p90' | 'max'} name @param {'tickAvg' | 'tickP90' | 'tickMax'} limit */
 const delay = (name, limit) =>
-  figure(name, 4, 0, ms, ({ loop }) => loop.ticks[name], { group: 'delay, ms', limit, green: true })
-
-/** @param {'in' | 'out'} way @param {number} rank */
-const messages = (way, rank) =>
-  figure(way, 5, rank, short, ({ counts }, interval) => perSecond(counts[way].messages, interval), {
-    group: 'msg/s',
-  })
+  metric(`loop.ticks.${name}`, 4, 0, ms, { group: 'delay, ms', limit, green: true })
 
 /** @param {number} used @param {number} total @returns {string} in the unit of the total: 12.3/45.6M */
 function usedOf(used, total) {
@@ -110,7 +113,7 @@ function usedOf(used, total) {
 /** @type {Column} */
 const heap = {
   name: 'heap',
-  title: 'used/total',
+  title: `${labelOf('memory.heap_used')}/${labelOf('memory.heap_total')}`,
   group: 'heap',
   width: 11,
   rank: 1,
@@ -120,84 +123,86 @@ const heap = {
   ],
   total: ({ totals: { memory } }, { colors }) =>
     valueLine(alignToMarked(usedOf(memory.heap_used, memory.heap_total), colors)),
+  value: ({ memory }) => memory.heap_used,
 }
 
-/** @param {WorkerView[]} workers */
-const allDeaths = workers => `${workers.reduce((sum, { deaths }) => sum + deaths, 0)}`
+const allIndexes = () => 'all'
+/** @param {Snapshot} snapshot */
+const allDeaths = ({ workers }) => `${workers.reduce((sum, { deaths }) => sum + deaths, 0)}`
 
-/** @type {readonly Column[]} in the order of the screen */
+/** @type {readonly Column[]} in screen order */
 const COLUMNS = [
-  text(
-    'worker',
-    '#',
-    3,
-    0,
-    ({ index }) => `${index}`,
-    () => 'all',
-  ),
-  text('pid', 'pid', 5, 3, ({ pid }) => `${pid}`),
-  text('age', 'up', 8, 14, ({ uptime }) => duration(uptime)),
-  text(
-    'died',
-    'died',
-    4,
-    13,
-    (_, { deaths }) => `${deaths}`,
-    ({ workers }) => allDeaths(workers),
-  ),
+  text('worker', '#', 3, 0, ({ index }) => `${index}`, allIndexes),
+  text('pid', labelOf('pid'), 5, 3, ({ pid }) => `${pid}`),
+  text('age', labelOf('uptime'), 8, 14, ({ uptime }) => duration(uptime)),
+  text('died', metricAt('workers[].deaths').label, 4, 13, (_, { deaths }) => `${deaths}`, allDeaths),
   figure('cpu', 4, 1, share, ({ cpu }) => totalCpu(cpu), { limit: 'cpu', totalHealth: false }),
-  figure('rss', 5, 2, shortBytes, ({ memory }) => memory.rss),
-  figure('clients', 7, 0, quantity, ({ connections }) => connections.connected),
-  figure('accepts', 5, 9, short, ({ counts }, span) => perSecond(counts.accepts, span), { title: 'new/s' }),
-  figure('subscriptions', 7, 11, quantity, ({ subscriptions }) => subscriptions, { title: 'subs' }),
-  figure('channels', 7, 12, quantity, ({ channels }) => channels, { title: 'chans' }),
+  metric('memory.rss', 5, 2, shortBytes),
+  metric('connections.connected', 7, 0, quantity),
+  rate('counts.accepts', 5, 9, short, { title: `${labelOf('counts.accepts')}/s` }),
+  metric('subscriptions', 7, 11, quantity, { title: 'subs' }),
+  metric('channels', 7, 12, quantity, { title: 'chans' }),
   heap,
-  figure('loop', 4, 1, share, ({ loop }) => loop.utilization, { limit: 'loop' }),
+  metric('loop.utilization', 4, 1, share, { limit: 'loop' }),
   delay('avg', 'tickAvg'),
   delay('p90', 'tickP90'),
   delay('max', 'tickMax'),
-  messages('in', 2),
-  messages('out', 1),
-  figure('bytes', 7, 10, shortBytes, ({ counts }, interval) => perSecond(counts.out.bytes, interval), {
-    title: 'bytes/s',
-    group: 'out',
-  }),
+  rate('counts.in.messages', 5, 2, short, { group: 'msg/s' }),
+  rate('counts.out.messages', 5, 1, short, { group: 'msg/s' }),
+  rate('counts.out.bytes', 7, 10, shortBytes, { title: `${labelOf('counts.out.bytes')}/s`, group: 'out' }),
   figure('gc', 4, 2, ms, ({ gc }, interval) => perSecond(gcPause(gc), interval), {
     group: 'ms/s',
     limit: 'gc',
     totalHealth: false,
   }),
-  figure('outbox', 6, 4, shortBytes, ({ outbox }) => outbox.bytes),
-  figure('largest', 7, 8, shortBytes, ({ outbox }) => outbox.largest, { limit: 'outbox' }),
+  metric('outbox.bytes', 6, 4, shortBytes),
+  metric('outbox.largest', 7, 8, shortBytes, { limit: 'outbox' }),
 ]
 
-/** Width of the sparkline of delays, and the minimum width of a terminal that shows it. */
-const TREND = { least: 13, most: 60, terminal: 100 }
+/** Sort columns, in the order of the key `s`. */
+export const SORTS = 'worker clients cpu rss heap max loop in out gc outbox'.split(' ').map(name => {
+  const { value } = /** @type {Column} */ (COLUMNS.find(column => column.name === name))
+  return {
+    name,
+    down: name !== 'worker',
+    value: (/** @type {WorkerView} */ { sample }) => value(/** @type {WorkerSample} */ (sample)),
+  }
+})
 
-/**
- * The columns that fit. Without colours, columns with a health mark are wider.
- * @param {Snapshot} snapshot @param {number} width @param {Look} look @returns {Chosen}
- */
+/** @param {State} state @returns {WorkerView[]} in table order */
+export const orderedWorkers = state =>
+  sortRows(
+    shown(state).snapshot?.workers ?? [],
+    SORTS,
+    state.sort,
+    (a, b) => a.index - b.index,
+    ({ sample }) => sample === null,
+  )
+
+/** Widths of the delay sparkline, and the minimum terminal width to show it. */
+const TREND = { min: 13, max: 60, terminal: 100 }
+
+/** @param {Snapshot} snapshot @param {number} width @param {Look} look */
 function chosenColumns({ workers }, width, { colors }) {
   const pid = Math.max(5, ...workers.map(({ sample }) => `${sample?.pid ?? ''}`.length))
   const columns = COLUMNS.map(column => {
     if (column.name === 'pid') return { ...column, width: pid }
     return column.marked && !colors ? { ...column, width: column.width + 1 } : column
   })
-  const reserved = width >= TREND.terminal ? TREND.least + 1 : 0
+  const reserved = width >= TREND.terminal ? TREND.min + 1 : 0
   const chosen = choose(columns, width - reserved)
   const rest = width - chosen.used - chosen.gap
-  const trend = reserved > 0 && rest >= TREND.least ? Math.min(TREND.most, rest) : 0
+  const trend = reserved > 0 && rest >= TREND.min ? Math.min(TREND.max, rest) : 0
   return { ...chosen, trend }
 }
 
-/** A row per worker, and one for all. @type {Panel} */
+/** A row per worker, and a total. @type {Panel} */
 export const workers = {
   name: 'workers',
   visible: state => state.view === 'main' && shown(state).snapshot !== null,
   rows: state => {
     const count = shown(state).snapshot?.workers.length ?? 0
-    return { least: FRAME_ROWS + Math.min(1, count), most: FRAME_ROWS + count }
+    return { min: FRAME_ROWS + Math.min(1, count), max: FRAME_ROWS + count }
   },
   priority: 3,
 
@@ -235,10 +240,7 @@ export const workers = {
   },
 }
 
-/**
- * A worker without current figures: the reason, and its last figures.
- * @param {WorkerView} view @param {number} indent columns of its number and the gap @returns {Line}
- */
+/** @param {WorkerView} view @param {number} indent width of the number column and the gap @returns {Line} */
 function absentLine({ index, state, age, deaths, sample }, indent) {
   const died = deaths === 0 ? '' : `, ${deaths === 1 ? 'died once' : `died ${whole(deaths)} times`}`
   const last =
@@ -252,13 +254,10 @@ function absentLine({ index, state, age, deaths, sample }, indent) {
   ]
 }
 
-/** Range of the sparkline, log10 of ms: 1 to 1000 ms. */
-const TREND_RANGE = { min: 0, max: 3 }
+/** Top of the sparkline, log10 of ms; the bottom is 1 ms. */
+const TREND_MAX = 3
 
-/**
- * The longest event-loop delay of each of the last seconds, on a logarithmic scale.
- * @param {State} state @param {number} index @param {number} width @returns {string}
- */
+/** @param {State} state @param {number} index @param {number} width */
 function trendOf(state, index, width) {
   const values = shown(state)
     .history.slice(-width)
@@ -266,5 +265,5 @@ function trendOf(state, index, width) {
       const point = workerAt(moment, index)
       return point && Math.log10(Math.max(1, point.max))
     })
-  return sparkline(values, width, state.look.unicode, TREND_RANGE)
+  return sparkline(values, width, state.look.unicode, TREND_MAX)
 }

@@ -3,17 +3,15 @@ import { characters, clean, hasCertainWidth, SINGLE_WIDTH, toAsciiText } from '.
 /** @import { Line } from './line.js' */
 /** @import { Theme } from './theme.js' */
 
-/**
- * @typedef {[attributes: number, text: string]} Cell of blessed, one column; '' is the right half of a wide character
- * @typedef {Cell[] & {dirty: boolean}} Row
- */
+/** @typedef {[attributes: number, text: string]} Cell of blessed; '' is the right half of a wide character */
+/** @typedef {Cell[] & {dirty: boolean}} Row */
 
 const PLAIN = /^[ -~]*$/
 /** @type {Line} */
 const EMPTY = []
 
 /**
- * Writes lines into the cells of a blessed screen, which sends the differences to the terminal. Blessed's own
+ * Writes lines into the cells of a blessed screen, which sends changes to the terminal. Blessed's own
  * elements parse tags and escapes in text; here text is cleaned and its style is separate.
  */
 export class Canvas {
@@ -21,7 +19,7 @@ export class Canvas {
   #unicode
   /** @type {Row[]} */
   #cells = []
-  /** @type {Line[]} that the rows show */
+  /** @type {Line[]} shown by the rows */
   #lines = []
 
   /** @param {Theme} theme @param {boolean} unicode */
@@ -30,10 +28,7 @@ export class Canvas {
     this.#unicode = unicode
   }
 
-  /**
-   * @param {Row[]} cells of the screen; a new array is blank
-   * @param {Line[]} lines missing ones are empty; the rest is cut
-   */
+  /** @param {Row[]} cells of the screen; a new array is blank @param {Line[]} lines missing ones are empty */
   paint(cells, lines) {
     if (cells !== this.#cells) this.#lines = []
     this.#cells = cells
@@ -50,7 +45,7 @@ export class Canvas {
   #fill(row, line) {
     const columns = row.length
     let at = 0
-    // Terminals disagree about the width of some characters: place the cursor again after one.
+    // Terminals disagree about the width of some characters: reposition the cursor after one.
     let placed = true
     const put = (/** @type {number} */ attributes, /** @type {string} */ text) => {
       const cell = row[at++]
@@ -72,7 +67,7 @@ export class Canvas {
       }
       characters(this.#unicode ? clean(text) : toAsciiText(text), (character, width) => {
         if (at >= columns) return
-        // Half of a wide character cannot be shown.
+        // Terminals cannot show half a character.
         const fits = at + width <= columns
         put(attributes, fits ? character : ' ')
         if (width === 2 && fits) put(attributes, '')

@@ -1,11 +1,5 @@
-/**
- * @typedef {0 | 16 | 256} Colors blessed supports at most 256
- *
- * @typedef {object} Capabilities of a terminal
- * @property {boolean} unicode box drawing, blocks and braille
- * @property {Colors} colors
- * @property {boolean} screen a terminal with cursor addressing; one unknown to terminfo is used like xterm
- */
+/** @typedef {0 | 16 | 256} Colors blessed supports at most 256 */
+/** @typedef {{unicode: boolean, colors: Colors, screen: boolean}} Capabilities screen: has cursor addressing */
 
 const MONOCHROME = /^(?:dumb|vt\d+|xterm-mono|xtermm|.*-m|unknown)$/
 /** SSH does not forward COLORTERM. */
@@ -14,7 +8,6 @@ const SHADES = /256color|256$|-direct|-truecolor|kitty|alacritty|^foot|ghostty|w
 /**
  * @param {object} about @param {Record<string, string | undefined>} about.env @param {boolean} about.isTTY
  * @param {{ascii?: boolean, noColor?: boolean}} [about.flags] `--ascii`, `--no-color`: override the environment
- * @returns {Capabilities}
  */
 export function detectCapabilities({ env, isTTY, flags = {} }) {
   return {
@@ -51,8 +44,7 @@ function fromTerminal(env) {
   const full = /^(?:truecolor|24bit)$/i.test(env.COLORTERM ?? '')
   if (term === '') return env.WT_SESSION === undefined && !full ? 0 : 256
   if (MONOCHROME.test(term)) return 0
-  // GNU screen inherits COLORTERM of the outer terminal but shows such colours wrong; tmux under the same name is
-  // right.
+  // GNU screen inherits COLORTERM but renders such colours wrongly; tmux with TERM=screen renders them correctly.
   const inScreen = term.startsWith('screen') && env.TMUX === undefined
   if ((full && !inScreen) || SHADES.test(term)) return 256
   return 16

@@ -2,9 +2,9 @@ import { spawn, spawnSync } from 'node:child_process'
 
 /** @typedef {import('node:stream').Writable & {unref?: () => void}} Pipe */
 
-// Arguments: $1 the settings (`stty -g`), $2 the escape sequences to restore. Its stdout is the terminal, its stdin a
-// pipe from the dashboard: the pipe ends without `clean` if the dashboard died. By then the shell may have set up the
-// terminal for its own prompt. So the guard restores the screen, but the settings only if nobody has changed them. It
+// Arguments: $1 saved settings (`stty -g`), $2 escape sequences that restore the screen. Stdout is the terminal, stdin
+// a pipe from the dashboard: it ends without `clean` if the dashboard died. By then the shell may have set up the
+// terminal for its prompt, so the guard restores the screen, but the settings only if unchanged. It
 // reopens the terminal because the inherited descriptor is non-blocking: a write fails while another process writes.
 const SCRIPT = `
 trap '' HUP INT QUIT TERM TSTP TTIN TTOU PIPE
@@ -34,7 +34,7 @@ export class Guard {
   /**
    * Create it before the terminal's settings change; start it afterwards.
    * @param {number} fd of the terminal @param {string} sequences restore the screen
-   * @param {number} hold file descriptor that it holds until it has ended; 0: none
+   * @param {number} hold file descriptor kept open until exit; 0: none
    */
   constructor(fd, sequences, hold) {
     this.#fd = fd
@@ -45,12 +45,12 @@ export class Guard {
   }
 
   start() {
-    // `printf %b` reads an escape character in octal.
+    // `printf %b` takes escape characters in octal.
     const sequences = this.#sequences.replaceAll('\x1b', '\\0033')
-    // In its own session: signals to the terminal or the process group do not reach it.
+    // In a new session: receives no signals of the terminal or the process group.
     /** @type {import('node:child_process').ChildProcess} */
     const child = spawn('sh', ['-c', SCRIPT, 'guard', this.#settings, sequences], {
-      // The script has its own use of 3.
+      // The script uses descriptor 3.
       stdio: ['pipe', this.#fd, 'ignore', 'ignore', this.#hold],
       cwd: '/',
       detached: true,
@@ -64,7 +64,7 @@ export class Guard {
     this.#pipe = pipe
   }
 
-  /** Call it when the terminal is restored: the guard exits. */
+  /** Exits the guard. Call it when the terminal is restored. */
   end() {
     this.#pipe?.end('clean\n')
     this.#pipe = null

@@ -1,15 +1,14 @@
 import { EventEmitter } from 'node:events'
 
-/** The incomplete escape sequence at the end of a chunk. */
 const INCOMPLETE = /\x1b(?:O|\[\[?|\[[0-?]+[ -/]*)?$/
 /** Terminal reports that are not keys: attributes, cursor position, ends of pasted text. */
 const REPORTS = /\x1b\[(?:[<-?][0-?]*[ -/]*[@-~]|\d+;\d+R|20[01]~)/g
-/** Time to wait for the rest of an escape sequence, ms; then a lone escape is the key. */
+/** Timeout for the rest of an escape sequence, ms; then a lone escape is the key. */
 const ESCAPE_TIMEOUT = 50
 
 /**
- * The input of blessed, which takes a chunk for complete keys. This joins escape sequences that arrive in pieces, and
- * drops terminal reports.
+ * The input of blessed, which expects complete keys in a chunk. Joins fragmented escape sequences and drops terminal
+ * reports.
  */
 export class KeyInput extends EventEmitter {
   #rest = ''
@@ -26,7 +25,6 @@ export class KeyInput extends EventEmitter {
     if (this.#rest !== '') this.#timer = setTimeout(() => this.#flush(), ESCAPE_TIMEOUT)
   }
 
-  /** Forgets an incomplete sequence. */
   clear() {
     clearTimeout(this.#timer)
     this.#rest = ''
@@ -35,7 +33,7 @@ export class KeyInput extends EventEmitter {
   #flush() {
     const rest = this.#rest
     this.#rest = ''
-    // The beginning of a longer sequence is not a key.
+    // The start of a longer sequence is not a key.
     if (rest === '\x1b') this.#send(rest)
   }
 
@@ -46,19 +44,9 @@ export class KeyInput extends EventEmitter {
   }
 }
 
-/**
- * @typedef {object} BlessedKey
- * @property {string} [name] of letters and special keys
- * @property {string} full with `C-`, `M-` and `S-` for Ctrl, Alt and Shift
- * @property {boolean} [ctrl]
- * @property {boolean} [meta]
- * @property {boolean} [shift]
- */
+/** @typedef {{name?: string, full: string, ctrl?: boolean, meta?: boolean, shift?: boolean}} BlessedKey */
 
-/**
- * @param {string | undefined} character @param {BlessedKey} key
- * @returns {string} blessed's name, but a capital letter for Shift and a letter; '': ignore the key
- */
+/** Blessed's name, or a capital letter; '': ignored. @param {string | undefined} character @param {BlessedKey} key */
 export function keyName(character, { name, full, ctrl, meta, shift }) {
   // Blessed reports the enter key twice: as `return` and as `enter`.
   if (name === 'return') return ''

@@ -1,14 +1,12 @@
 import { characters, clean, SINGLE_WIDTH } from './text.js'
 
-// A screen consists of lines, and a line of spans: a text and its styles (theme.js). All functions are pure; all widths
-// are in columns of the screen.
+// A screen consists of lines, and a line of spans: text with styles (theme.js). All functions are pure; all widths
+// are in screen columns.
 
-/**
- * @typedef {string} Style from the theme; several are separated by a space (`selected bad`)
- * @typedef {[text: string, style: Style]} Span
- * @typedef {Span[]} Line
- * @typedef {'left' | 'right'} Align
- */
+/** @typedef {string} Style from the theme; several are separated by a space (`selected bad`) */
+/** @typedef {[text: string, style: Style]} Span */
+/** @typedef {Span[]} Line */
+/** @typedef {'left' | 'right'} Align */
 
 /** @param {string} text @returns {number} columns; invisible characters count 0 */
 export function visibleWidth(text) {
@@ -44,10 +42,7 @@ export function clipText(text, columns) {
   return kept
 }
 
-/**
- * @param {Line} line @param {number} columns @param {string} [mark] put at the end of a cut line: `…`
- * @returns {Line} the same object if it fits
- */
+/** @param {Line} line @param {number} columns @param {string} [mark] at the end of a cut line @returns {Line} */
 export function clip(line, columns, mark = '') {
   if (lineWidth(line) <= columns) return line
   const available = Math.max(0, columns - visibleWidth(mark))
@@ -59,7 +54,7 @@ export function clip(line, columns, mark = '') {
     const keptWidth = visibleWidth(kept)
     taken += keptWidth
     if (kept !== '') clipped.push([kept, style])
-    // Widths are compared: cleaning shortens a text that fits.
+    // Compare widths: cleaning shortens text that fits.
     if (keptWidth < visibleWidth(text)) {
       const marked = clipText(mark, columns - taken)
       if (marked !== '') clipped.push([marked, style])
@@ -69,10 +64,7 @@ export function clip(line, columns, mark = '') {
   return clipped
 }
 
-/**
- * @param {Line} line @param {number} columns @param {Align} [align] @param {string} [mark]
- * @returns {Line} exactly `columns` wide: padded or cut
- */
+/** @param {Line} line @param {number} columns @param {Align} [align] @param {string} [mark] @returns {Line} */
 export function pad(line, columns, align = 'left', mark = '') {
   const clipped = clip(line, columns, mark)
   const missing = columns - lineWidth(clipped)
@@ -83,38 +75,21 @@ export function pad(line, columns, align = 'left', mark = '') {
 }
 
 /**
- * A row of a table: one padded cell for each column of the layout.
- * @param {(Span | Line)[]} cells @param {{width: number, align?: Align}[]} layout
- * @param {number} [gap] columns between two cells
- * @returns {Line}
+ * @param {(Span | Line)[]} cells @param {readonly {width: number, align?: Align}[]} columns default: aligned right
+ * @param {number} [gap] columns between two cells @returns {Line}
  */
-export function tableRow(cells, layout, gap = 1) {
-  /** @type {Line} */
-  const row = []
-  const between = ' '.repeat(gap)
-  for (let i = 0; i < layout.length; i++) {
-    const line = toLine(cells[i] ?? [])
-    if (i > 0 && gap > 0) row.push([between, ''])
-    row.push(...pad(line, layout[i].width, layout[i].align))
-  }
-  return row
-}
+export const tableRow = (cells, columns, gap = 1) =>
+  columns.flatMap(({ width, align = 'right' }, at) => {
+    const line = pad(toLine(cells[at] ?? []), width, align)
+    return at > 0 && gap > 0 ? [[' '.repeat(gap), ''], ...line] : line
+  })
 
-/**
- * Puts blocks of lines side by side.
- * @param {Line[][]} blocks @param {number[]} widths of the blocks @param {number} [gap] columns between two blocks
- * @returns {Line[]} as many as the highest block has
- */
+/** @param {Line[][]} blocks @param {number[]} widths of the blocks @param {number} [gap] columns between two blocks */
 export function sideBySide(blocks, widths, gap = 1) {
   const height = Math.max(0, ...blocks.map(block => block.length))
-  const layout = widths.map(width => ({ width }))
-  return Array.from({ length: height }, (_, row) =>
-    tableRow(
-      blocks.map(block => block[row] ?? []),
-      layout,
-      gap,
-    ),
-  )
+  const columns = widths.map(width => ({ width, align: /** @type {const} */ ('left') }))
+  const row = (/** @type {number} */ at) => blocks.map(block => block[at] ?? [])
+  return Array.from({ length: height }, (_, at) => tableRow(row(at), columns, gap))
 }
 
 /** Adds a style to every span. @param {Line} line @param {Style} style @returns {Line} */

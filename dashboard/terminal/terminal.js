@@ -7,15 +7,11 @@ import { Theme } from './theme.js'
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { Line } from './line.js' */
 
+/** @typedef {{columns: number, rows: number}} Size */
+/** @typedef {{_handle?: {setBlocking?: (on: boolean) => void}, _refreshSize?: () => void}} Internals of a tty stream */
+
 /**
- * @typedef {{columns: number, rows: number}} Size
- * @typedef {Pick<NodeJS.Process, 'pid' | 'on' | 'off' | 'kill'>} Host
- *
- * @typedef {object} Internals of Node.js; a terminal's stream has them
- * @property {{setBlocking?: (on: boolean) => void}} [_handle]
- * @property {() => void} [_refreshSize]
- *
- * @typedef {object} BlessedScreen the part used here: blessed has no types
+ * @typedef {object} BlessedScreen used members: blessed has no types
  * @property {import('./canvas.js').Row[]} lines
  * @property {Record<string, any>} tput capabilities of the terminal
  * @property {(event: string, listener: (...args: any[]) => void) => void} on
@@ -26,14 +22,14 @@ import { Theme } from './theme.js'
 
 const { program: createProgram, screen: createScreen, box: createBox } = /** @type {any} */ (blessed)
 
-// Blessed enters the alternate screen and hides the cursor. Added: no line wrapping, no bracketed paste.
+// Blessed enters the alternate screen and hides the cursor. Also: disable line wrapping and bracketed paste.
 const ENTER = '\x1b[?7l\x1b[?2004l'
 const LEAVE = '\x1b[0m\x1b[?7h'
-/** For the guard: includes blessed's part. */
+/** Written by the guard; also undoes blessed's changes. */
 const RESCUE = `${LEAVE}\x1b[?1l\x1b>\x1b[?25h\x1b[?1049l`
 
 /**
- * The terminal: a screen to draw on, and its keys. The only file that knows blessed.
+ * The terminal: a screen to draw on, and its keys. The only user of blessed.
  *
  *              open                 Ctrl-Z, SIGTSTP
  *   closed -----------> open -------------------------> (the process is stopped)
@@ -43,14 +39,14 @@ const RESCUE = `${LEAVE}\x1b[?1l\x1b>\x1b[?25h\x1b[?1049l`
 export class Terminal {
   /** @type {(name: string) => void} blessed's name: `q`, `G`, `space`, `up`, `enter`, `C-c`, `M-x`, `f1` ... */
   onKey = () => {}
-  /** @type {(size: Size) => void} after the last picture was painted for the new size */
+  /** @type {(size: Size) => void} after a repaint for the new size */
   onResize = () => {}
-  /** @type {() => void} the terminal is gone */
+  /** @type {() => void} the terminal was closed */
   onEnd = () => {}
 
   #input
   #output
-  #host
+  #host = process
   #suspendable
   #guardFd
   #theme
@@ -64,7 +60,6 @@ export class Terminal {
   #screen = null
   /** @type {Line[]} */
   #lines = []
-  /** Whether to draw once the output has drained. */
   #drawPending = false
 
   #onData = (/** @type {Buffer} */ bytes) => this.#keys?.write(bytes)
@@ -72,7 +67,11 @@ export class Terminal {
     if (this.#isOpen) this.onEnd()
   }
   #onStop = () => this.#suspend(this.#host.pid)
-  #onContinue = () => this.#continue()
+  // After SIGSTOP: other programs may have used the terminal.
+  #onContinue = () => {
+    this.#leave()
+    this.#enter()
+  }
   #onDrained = () => {
     if (!this.#drawPending) return
     this.#drawPending = false
@@ -81,20 +80,18 @@ export class Terminal {
 
   /**
    * @param {object} parts @param {NodeJS.ReadStream} parts.input
-   * @param {NodeJS.WriteStream & {fd: number}} parts.output @param {Capabilities} parts.capabilities
+   * @param {NodeJS.WriteStream & {fd: number} & Internals} parts.output @param {Capabilities} parts.capabilities
    * @param {boolean} [parts.suspendable] whether Ctrl-Z stops the program's process group; else it is a key (`C-z`)
-   * @param {number} [parts.guardFd] file descriptor that the guard holds until it has ended; 0: none
-   * @param {Host} [parts.host]
+   * @param {number} [parts.guardFd] file descriptor kept open by the guard; 0: none
    */
-  constructor({ input, output, capabilities, suspendable = true, guardFd = 0, host = process }) {
+  constructor({ input, output, capabilities, suspendable = true, guardFd = 0 }) {
     this.#input = input
     this.#output = output
-    this.#host = host
     this.#suspendable = suspendable
     this.#guardFd = guardFd
     this.#theme = new Theme(capabilities.colors)
     this.#unicode = capabilities.unicode
-    // Also after close: the last write may fail late, on a terminal that is gone.
+    // Not removed by `close`: the last write to a closed terminal may fail later.
     output.on('error', this.#onGone)
     input.on('error', this.#onGone)
   }
@@ -104,7 +101,6 @@ export class Terminal {
     return { columns: this.#output.columns || 80, rows: this.#output.rows || 24 }
   }
 
-  /** Alternate screen, no cursor, raw keys. */
   open() {
     if (this.#isOpen) return
     this.#isOpen = true
@@ -128,17 +124,12 @@ export class Terminal {
     this.#leave()
   }
 
-  /**
-   * Shows lines from the top. The caller must not change them afterwards. Until earlier output has drained, only
-   * the latest lines are kept and shown later.
-   * @param {Line[]} lines
-   */
+  /** Keeps only the latest lines until earlier output has drained. @param {Line[]} lines not changed afterwards */
   draw(lines) {
     this.#lines = lines
     this.#render()
   }
 
-  /** Repaints everything. */
   redraw() {
     this.#screen?.realloc()
     this.#render()
@@ -153,12 +144,11 @@ export class Terminal {
 
   #enter() {
     if (this.#output.isTTY) this.#guard = new Guard(this.#output.fd, RESCUE, this.#guardFd)
-    // In the background this blocks until the process is in the foreground: write nothing before.
+    // Blocks until the process is in the foreground: nothing may be written before.
     if (this.#input.isTTY) this.#input.setRawMode(true).resume()
     this.#guard?.start()
     this.#setBlocking(false)
-    const output = /** @type {Internals} */ (/** @type {unknown} */ (this.#output))
-    output._refreshSize?.()
+    this.#output._refreshSize?.()
     this.#output.write(ENTER)
     this.#screen = this.#createScreen()
     this.#render()
@@ -180,13 +170,13 @@ export class Terminal {
 
   /** @returns {BlessedScreen} */
   #createScreen() {
-    // #enter sets the input's mode; texts without Unicode are ASCII already.
+    // The input's mode is set in #enter. forceUnicode: without Unicode, the texts are already ASCII.
     this.#keys = new KeyInput()
     const program = createProgram({ input: this.#keys, output: this.#output, forceUnicode: true })
     Object.assign(program, { cols: this.size.columns, rows: this.size.rows })
     /** @type {BlessedScreen} */
     const screen = createScreen({ program, forceUnicode: true })
-    // brokenACS: terminfo may be wrong about the alternate character set (tmux), then box lines are letters.
+    // brokenACS: a wrong terminfo entry for the alternate character set (tmux) would show box lines as letters.
     // colors: the theme decides. parm_right_cursor: a relative move fails after a character of uncertain width.
     screen.tput.brokenACS = true
     screen.tput.colors = 256
@@ -204,34 +194,20 @@ export class Terminal {
     return screen
   }
 
-  /**
-   * Node.js blocks on terminal writes: a terminal that does not read would stop the whole program.
-   * @param {boolean} on
-   */
+  /** Node.js blocks on terminal writes: an unread terminal would stop the program. @param {boolean} on */
   #setBlocking(on) {
-    if (!this.#output.isTTY) return
-    const output = /** @type {Internals} */ (/** @type {unknown} */ (this.#output))
-    output._handle?.setBlocking?.(on)
+    if (this.#output.isTTY) this.#output._handle?.setBlocking?.(on)
   }
 
-  /**
-   * Releases the terminal until the process is continued.
-   * @param {number} pid of the process to stop; 0: the process group
-   */
+  /** @param {number} pid of the process to stop; 0: the process group */
   #suspend(pid) {
     this.#leave()
-    // Without a handler the signal stops the process here, unless no shell could continue it.
+    // Without a handler, the signal stops the process, except in an orphaned process group.
     this.#host.off('SIGTSTP', this.#onStop)
     this.#host.off('SIGCONT', this.#onContinue)
     this.#host.kill(pid, 'SIGTSTP')
     this.#host.on('SIGTSTP', this.#onStop)
     this.#host.on('SIGCONT', this.#onContinue)
-    this.#enter()
-  }
-
-  /** The process may have been stopped by SIGSTOP and the terminal used since. */
-  #continue() {
-    this.#leave()
     this.#enter()
   }
 

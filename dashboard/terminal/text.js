@@ -5,7 +5,7 @@ import { CONTROLS } from '../../src/base/terminal-text.js'
 /** Escape sequences, removed with their parameters: `ESC [31m` does not leave `[31m`. */
 const ESCAPE_SEQUENCES =
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)/g
-/** Controls, invisible formatting, lone surrogates, line separators; variation selectors, which change the width. */
+/** Controls, invisible formatting, lone surrogates, line separators; width-changing variation selectors. */
 const UNSAFE = new RegExp(String.raw`[${CONTROLS}\ufe00-\ufe0f\p{Cf}\p{Cs}]`, 'u')
 const ALL_UNSAFE = new RegExp(UNSAFE, 'gu')
 const INVISIBLE = /[\ufe00-\ufe0f\p{Cf}]/u
@@ -17,12 +17,11 @@ const WIDE =
   /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18cff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]/u
 /** Letters of flags: one column each on most terminals. */
 const REGIONAL_INDICATOR = /[\u{1f1e6}-\u{1f1ff}]/u
-/** Text of single-width characters without anything unsafe: the common case, cheap to test. */
+/** Only safe, single-width characters: the common case, cheap to test. */
 export const SINGLE_WIDTH = /^[ -~\xa1-\xac\xae-\u02ff\u2500-\u25fc\u2800-\u28ff]*$/
 /** Maximum combining marks per character; hostile text has hundreds. */
 const MAX_MARKS = 3
 
-/** Single-width characters -> similar ASCII characters. */
 const ASCII = new Map([
   ...replacements('─━═╌╴╶—–‐‑−', '-'),
   ...replacements('│┃║╎╵╷', '|'),
@@ -44,7 +43,7 @@ const ASCII = new Map([
   ['\u00a0', ' '],
 ])
 
-/** @param {string} text @returns {string} without anything that a terminal interprets */
+/** @param {string} text @returns {string} without terminal control sequences */
 export function clean(text) {
   if (!UNSAFE.test(text)) return text
   return text.replace(ESCAPE_SEQUENCES, '').replace(ALL_UNSAFE, character => {
@@ -53,18 +52,14 @@ export function clean(text) {
   })
 }
 
-/**
- * Visits every character together with its combining marks.
- * @param {string} text cleaned
- * @param {(character: string, width: number) => void} visit width: 1 or 2 columns
- */
+/** @param {string} text cleaned @param {(character: string, width: number) => void} visit width: 1 or 2 columns */
 export function characters(text, visit) {
   let cluster = ''
   let width = 0
   let marks = 0
   for (const character of text) {
     if (isMark(character)) {
-      // A mark at the beginning would be drawn over the cell to the left.
+      // A leading mark would be drawn over the cell to the left.
       if (cluster !== '' && marks++ < MAX_MARKS) cluster += character
       continue
     }

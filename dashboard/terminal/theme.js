@@ -1,13 +1,7 @@
 /** @import { Colors } from './capabilities.js' */
 /** @import { Style } from './line.js' */
 
-/**
- * @typedef {object} Look
- * @property {number} [bright] in the terminal's own palette of 16 colours: 1 to 6
- * @property {number} [shade] in the palette of 256
- * @property {number} [font] BOLD, INVERSE or both
- * @property {number} [mono] `font` without colours
- */
+/** @typedef {{bright?: number, shade?: number, font?: number, mono?: number}} Look bright of 16, shade of 256 colours */
 
 // Blessed's values.
 const BOLD = 1
@@ -39,7 +33,6 @@ export const STYLES = {
   series6: { bright: 4, shade: 62 },
 }
 
-/** Styles as attributes of blessed's cells. */
 export class Theme {
   #colors
   /** @type {Map<Style, number>} */
@@ -50,10 +43,7 @@ export class Theme {
     this.#colors = colors
   }
 
-  /**
-   * @param {Style} style one name or several; an unknown one is plain
-   * @returns {number} flags, foreground and background, nine bits each
-   */
+  /** Flags, foreground and background, nine bits each. @param {Style} style one name or several */
   attributes(style) {
     let attributes = this.#attributes.get(style)
     if (attributes === undefined) {

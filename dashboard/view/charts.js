@@ -23,10 +23,7 @@ import { shown } from './state.js'
 
 /**
  * @template M, P
- * @typedef {object} Plot
- * @property {ChartDefinition<P>} definition
- * @property {string} id of the definition and of what `pick` selects: the cache key
- * @property {(moment: M) => P | null} pick
+ * @typedef {{definition: ChartDefinition<P>, id: string, pick: (moment: M) => P | null}} Plot id: the cache key
  */
 
 /**
@@ -38,21 +35,19 @@ import { shown } from './state.js'
  * @property {number} span seconds from the left to the right edge
  */
 
-/** Columns of the axis labels: aligns charts below each other. */
+/** Columns of the axis labels: aligns charts in a column. */
 const LABELS = 6
 const GAP = 2
-/** Minimum size of a chart with its title. */
 const LEAST = { width: 48, height: 8 }
 const GOOD_HEIGHT = 16
 
 /**
- * The charts of the main page. If not all fit, the key `c` switches.
+ * The charts of the main page. If not all fit, `c` shows the next ones.
  * @template {import('./state.js').ViewState<any> & {view: string}} State
  * @param {object} parts @param {number} parts.count @param {number} parts.across maximum charts side by side
  * @param {number} parts.highest maximum useful rows of a chart
- * @param {(rows: number) => {least: number, share?: number}} parts.rows of the terminal -> see Panel.rows
- * @param {(state: State, which: number, width: number, height: number, more: string) => Line[]} parts.draw more:
- *   which of how many
+ * @param {(rows: number) => {min: number, share?: number}} parts.rows of the terminal -> see Panel.rows
+ * @param {(state: State, which: number, width: number, height: number, more: string) => Line[]} parts.draw
  * @returns {import('./screen.js').Panel<State>}
  */
 export const chartsOf = ({ count, across, highest, rows: needed, draw }) => {
@@ -62,15 +57,15 @@ export const chartsOf = ({ count, across, highest, rows: needed, draw }) => {
     name: 'charts',
     visible: state => state.view === 'main' && shown(state).snapshot !== null,
     rows: ({ size }) => ({
-      most: highest * Math.ceil(count / Math.min(2, wideOf(size.columns))),
+      max: highest * Math.ceil(count / Math.min(2, wideOf(size.columns))),
       ...needed(size.rows),
     }),
     priority: 6,
 
     draw(state, width, rows) {
-      // Prefer wide charts of a good height to narrow, high ones.
-      const most = wideOf(width)
-      const wide = most > 2 && rows >= Math.ceil(count / 2) * GOOD_HEIGHT ? 2 : most
+      // Prefer wide charts of GOOD_HEIGHT to tall ones.
+      const max = wideOf(width)
+      const wide = max > 2 && rows >= Math.ceil(count / 2) * GOOD_HEIGHT ? 2 : max
       // Add a row of charts only if every chart stays readable.
       const high = Math.max(1, Math.min(Math.ceil(count / wide), Math.floor(rows / LEAST.height)))
       const fit = Math.min(count, wide * high)
@@ -84,8 +79,7 @@ export const chartsOf = ({ count, across, highest, rows: needed, draw }) => {
 }
 
 /**
- * @param {{wide: number, high: number, count: number, width: number, rows: number}} grid charts per row, rows of
- *   charts, charts; size of the whole in columns and rows
+ * @param {{wide: number, high: number, count: number, width: number, rows: number}} grid wide: charts per row
  * @param {(at: number, width: number, height: number) => Line[]} draw @returns {Line[]}
  */
 export const chartGrid = ({ wide, high, count, width, rows }, draw) =>
@@ -103,16 +97,14 @@ export const chartGrid = ({ wide, high, count, width, rows }, draw) =>
 const SPACE = [' '.repeat(GAP), '']
 
 /**
- * A chart below its title and newest figures.
  * @template M, P
  * @param {Plot<M, P>} plot @param {History<M>} history @param {Look} look @param {number} width
- * @param {number} height @param {string} [more] which of how many
- * @returns {Line[]} all of the same width
+ * @param {number} height @param {string} [more] `1/3`
  */
 export function chartBlock(plot, history, look, width, height, more = '') {
   const { title, short = title, stacked } = plot.definition
   const number = /** @type {Line} */ (more === '' ? [] : [[`  ${more}`, 'label']])
-  // The frame of a title with a right part takes seven columns.
+  // The frame around title and figures takes seven columns.
   const room = width - 7 - lineWidth(number)
   let right = figures(plot, history.newest, look, true)
   const labelled = short.length + lineWidth(right) <= room
@@ -126,11 +118,8 @@ export function chartBlock(plot, history, look, width, height, more = '') {
 }
 
 /**
- * The newest figures, with a mark each if there are several series.
  * @template M, P
- * @param {Plot<M, P>} plot @param {M | null} newest @param {Look} look
- * @param {boolean} labelled false: no room for labels
- * @returns {Line}
+ * @param {Plot<M, P>} plot @param {M | null} newest @param {Look} look @param {boolean} labelled @returns {Line}
  */
 function figures({ definition, pick }, newest, { unicode, colors }, labelled) {
   const { series, figure, stacked, unknown } = definition
@@ -146,18 +135,13 @@ function figures({ definition, pick }, newest, { unicode, colors }, labelled) {
   return legend(named, { unicode, colors, stacked })
 }
 
-/**
- * Charts are most of the work of a picture, and most pictures show the same history as the previous one.
- * @type {WeakMap<object, Map<string, Line[]>>}
- */
+/** Most frames show the same history as the previous one. @type {WeakMap<object, Map<string, Line[]>>} */
 const drawn = new WeakMap()
 
 /**
  * @template M, P
  * @param {Plot<M, P>} plot @param {(M & {time: number} | null)[]} moments @param {number} span seconds
- * @param {number} width @param {number} height @param {Look} look
- * @param {boolean} legend a row with the names of the series, if there are several
- * @returns {Line[]}
+ * @param {number} width @param {number} height @param {Look} look @param {boolean} legend @returns {Line[]}
  */
 function linesOf({ definition, id, pick }, moments, span, width, height, { unicode, colors }, legend) {
   const known = drawn.get(moments) ?? new Map()
@@ -182,7 +166,6 @@ function linesOf({ definition, id, pick }, moments, span, width, height, { unico
       colors,
       span,
       legend: legend && series.length > 1,
-      step: 1,
       last: Math.round((moments.at(-1)?.time ?? 0) / 1000),
       labelWidth: LABELS,
     })

@@ -1,49 +1,47 @@
-// Panels shared by the dashboard and `halley fleet status`; the parameters are the differences.
+// Panels shared by the dashboard and `halley fleet status`; parameters set what differs.
 
 import { clock } from '../../src/base/format.js'
 import { healthMark } from '../health.js'
 import { clip, clipText, lineWidth, pad, sideBySide, visibleWidth } from '../terminal/line.js'
-import { BACK, centred, rule, scrolled, wrapped } from './parts.js'
+import { BACK, centred, fitItems, named, rule, scrolled, wrapped } from './parts.js'
 import { shown } from './state.js'
 
 /** @import { Line, Span } from '../terminal/line.js' */
 /** @import { Panel } from './screen.js' */
 /** @import { ViewState } from './state.js' */
 
-/**
- * @typedef {readonly [key: string, text: string]} Key
- * @typedef {{time: number, level: string, text: string}} Event
- */
+/** @typedef {readonly [key: string, text: string]} Key */
+/** @typedef {{time: number, level: string, text: string}} Event */
 
 /**
- * The reason why the figures are old; hidden otherwise.
  * @template {ViewState<any>} State
  * @param {(state: State) => boolean} isStale
- * @param {(state: State, time: string) => Span} trouble why it is stale; time: of the figures
+ * @param {(state: State, time: string) => Span} warning text while stale; time: of the snapshot
  * @returns {Panel<State>}
  */
-export const statusOf = (isStale, trouble) => ({
+export const statusOf = (isStale, warning) => ({
   name: 'status',
   visible: state => shown(state).snapshot !== null && (isStale(state) || state.frozen !== null),
-  rows: () => ({ least: 1, most: 1 }),
+  rows: () => ({ min: 1, max: 1 }),
   priority: 1,
 
   draw(state, width) {
     const time = clock(shown(state).snapshot.time)
-    const [text, style] = isStale(state) ? trouble(state, time) : [`paused at ${time}; p continues`, 'warn']
+    const [text, style] = isStale(state)
+      ? warning(state, time)
+      : [`paused at ${time}; press p to resume`, 'warn']
     return [[[` ${text} `.padEnd(width), `${style} selected`]]]
   },
 })
 
 /**
- * Shown instead of everything else until there are figures.
  * @template {ViewState<any> & {view: string, source: string}} State
  * @param {string} title @param {(state: State) => Span} message @returns {Panel<State>}
  */
 export const waitingOf = (title, message) => ({
   name: 'waiting',
   visible: state => shown(state).snapshot === null && state.view !== 'help',
-  rows: () => ({ least: 1, most: Number.POSITIVE_INFINITY }),
+  rows: () => ({ min: 1, max: Number.POSITIVE_INFINITY }),
   priority: 3,
 
   draw(state, width, rows) {
@@ -70,10 +68,9 @@ function eventText({ time, level, text }, { colors }) {
 }
 
 /**
- * The newest events; the last place shows the reply to a key for a moment.
+ * The last line briefly shows the reply to a key.
  * @param {readonly Event[]} events @param {Pick<ViewState<any>, 'look' | 'notice'>} state
  * @param {number} room lines, at least one
- * @returns {Line[]}
  */
 export function newestEvents(events, { look, notice }, room) {
   const lines = events.slice(-room).map(event => eventText(event, look))
@@ -88,15 +85,14 @@ export function newestEvents(events, { look, notice }, room) {
 }
 
 /**
- * All known events, the newest first.
  * @template {{view: string, scroll: number, look: {unicode: boolean, colors: boolean}}} State
- * @param {(state: State) => readonly Event[] | null} eventsOf null: no picture yet
+ * @param {(state: State) => readonly Event[] | null} eventsOf null: no snapshot yet
  * @returns {Panel<State>}
  */
 export const eventListOf = eventsOf => ({
   name: 'events',
   visible: state => eventsOf(state) !== null && state.view === 'events',
-  rows: () => ({ least: 3, most: Number.POSITIVE_INFINITY }),
+  rows: () => ({ min: 3, max: Number.POSITIVE_INFINITY }),
   priority: 3,
 
   draw(state, width, rows) {
@@ -113,35 +109,42 @@ export const eventListOf = eventsOf => ({
 const KEYS = [
   ['h ?', 'this help'],
   ['↑ ↓ k j', 'select a row; pgup, pgdn, home, end'],
-  ['enter', 'its details; esc goes back'],
+  ['enter', 'show its details; esc to go back'],
   ['s S', 'sort by the next column, reverse'],
   ['c tab', 'next chart'],
   ['e', 'all events'],
-  ['p', 'pause, continue'],
+  ['p', 'pause, resume'],
   ['ctrl-l', 'redraw the screen'],
 ]
 
 /**
- * Keys and words, side by side if they fit.
  * @template {{view: string, scroll: number}} State
  * @param {object} parts @param {(state: State) => Line[]} [parts.first] above the keys
  * @param {(state: State) => readonly Key[]} parts.keys of this view only
- * @param {(state: State) => Line[]} parts.words @returns {Panel<State>}
+ * @param {(state: State) => Line[]} [parts.limits] above `words`
+ * @param {readonly (readonly [name: string, text: string])[]} parts.words @returns {Panel<State>}
  */
-export const helpOf = ({ first = () => [], keys, words }) => ({
+export const helpOf = ({ first = () => [], keys, limits = () => [], words }) => ({
   name: 'help',
   visible: state => state.view === 'help',
-  rows: () => ({ least: 3, most: Number.POSITIVE_INFINITY }),
+  rows: () => ({ min: 3, max: Number.POSITIVE_INFINITY }),
   priority: 3,
 
   draw(state, width, rows) {
-    const pair = (/** @type {Key} */ [key, text]) =>
-      /** @type {Line} */ ([
-        [` ${key.padEnd(10)}`, 'key'],
-        [text, 'value'],
-      ])
-    const left = [...first(state), ...[...KEYS, ...keys(state)].map(pair)]
-    const right = words(state)
+    /** @param {string} name @param {string} text @param {string} nameStyle @param {string} textStyle @returns {Line} */
+    const pair = (name, text, nameStyle, textStyle) => [
+      [name, nameStyle],
+      [text, textStyle],
+    ]
+    const names = Math.max(...words.map(([name]) => name.length)) + 1
+    const left = [
+      ...first(state),
+      ...[...KEYS, ...keys(state)].map(([key, text]) => pair(` ${key.padEnd(10)}`, text, 'key', 'value')),
+    ]
+    const right = [
+      ...limits(state),
+      ...words.map(([name, text]) => pair(name.padEnd(names), text, 'accent', 'label')),
+    ]
     const half = Math.max(...left.map(lineWidth)) + 2
     const lines =
       width >= half + 2 + Math.max(...right.map(lineWidth))
@@ -152,51 +155,28 @@ export const helpOf = ({ first = () => [], keys, words }) => ({
 })
 
 /**
- * The keys that fit; the help has all of them.
  * @template State
- * @param {(state: State) => Key[]} keysOf the most important first; the first is shown at the end
+ * @param {(state: State) => Key[]} keysOf by importance; the first is always shown, at the end
  * @returns {Panel<State>}
  */
 export const footerOf = keysOf => ({
   name: 'footer',
   visible: () => true,
-  rows: () => ({ least: 1, most: 1 }),
+  rows: () => ({ min: 1, max: 1 }),
   priority: 0,
 
   draw(state, width) {
-    const [quit, ...others] = keysOf(state).map(
-      ([key, text]) =>
-        /** @type {Line} */ ([
-          [key, 'key'],
-          [` ${text}`, 'label'],
-        ]),
-    )
-    /** @type {Line} */
-    const line = [[' ', '']]
-    let room = width - 2 - lineWidth(quit)
-    for (const item of others) {
-      room -= lineWidth(item) + 2
-      if (room < 0) break
-      line.push(...item, ['  ', ''])
-    }
-    return [[...line, ...quit]]
+    const [quit, ...others] = keysOf(state).map(([key, text]) => named(key, [text, 'label'], 'key'))
+    const shown = fitItems(others, width - 4 - lineWidth(quit))
+    return [[[' ', ''], ...shown, [shown.length > 0 ? '  ' : '', ''], ...quit]]
   },
 })
 
-/**
- * @typedef {object} Question
- * @property {string} title
- * @property {Line} text
- * @property {Key[]} keys
- */
+/** @typedef {{title: string, text: Line, keys: Key[]}} Question */
 
-/** Minimum inner width of a question, columns. */
 const LEAST = 40
 
-/**
- * The screen with the question in front.
- * @param {Line[]} lines @param {{columns: number, rows: number}} size @param {Question} question @returns {Line[]}
- */
+/** @param {Line[]} lines @param {{columns: number, rows: number}} size @param {Question} question @returns {Line[]} */
 export function withQuestion(lines, { columns, rows }, { title, text, keys }) {
   /** @type {Line} */
   const choice = keys.flatMap(

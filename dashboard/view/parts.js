@@ -1,3 +1,4 @@
+import { wrap } from '../../src/base/terminal-text.js'
 import { clip, lineWidth, pad, sideBySide } from '../terminal/line.js'
 
 /** @import { Line, Span } from '../terminal/line.js' */
@@ -16,10 +17,7 @@ export const named = (name, value, style = 'label') => [
   typeof value === 'string' ? [value, 'value'] : value,
 ]
 
-/**
- * @param {Line[]} items the most important first
- * @param {number} width @param {number} [gap] @returns {Line} the items that fit, separated by `gap`
- */
+/** @param {Line[]} items the most important first @param {number} width @param {number} [gap] */
 export function fitItems(items, width, gap = 2) {
   /** @type {Line} */
   const line = []
@@ -36,18 +34,14 @@ export function fitItems(items, width, gap = 2) {
   return line
 }
 
-/** @param {Line} left kept if both do not fit @param {Line} right @param {number} width @returns {Line} */
+/** @param {Line} left kept if only one fits @param {Line} right @param {number} width @returns {Line} */
 export function justified(left, right, width) {
   const room = width - lineWidth(left)
   if (room <= lineWidth(right)) return clip(left, width)
   return [...left, ...pad(right, room, 'right')]
 }
 
-/**
- * A horizontal line with a title.
- * @param {string} title @param {number} width @param {Line} [right] at the right end
- * @returns {Line}
- */
+/** @param {string} title @param {number} width @param {Line} [right] at the right end @returns {Line} */
 export function rule(title, width, right = []) {
   const tail = right.length === 0 ? 0 : lineWidth(right) + 3
   const head = title.length + 4
@@ -63,10 +57,7 @@ export function rule(title, width, right = []) {
   return tail === 0 ? line : [...line, [' ', ''], ...right, [' ─', 'border']]
 }
 
-/**
- * @param {Line[]} lines @param {number} rows @param {number} scroll lines above, limited to the possible
- * @returns {Line[]}
- */
+/** @param {Line[]} lines @param {number} rows @param {number} scroll lines above, clamped */
 export function scrolled(lines, rows, scroll) {
   const from = Math.max(0, Math.min(scroll, lines.length - rows))
   return lines.slice(from, from + rows)
@@ -87,22 +78,17 @@ export function centred(spans, width, rows) {
 
 // Pages of figures: blocks of `name value` rows, packed into columns.
 
-const BLOCK = { least: 25, most: 40, gap: 2 }
+const BLOCK = { min: 25, max: 40, gap: 2 }
 
-/**
- * @param {number} width of the page
- * @returns {{count: number, width: number}} columns of blocks, and the width of each
- */
+/** @param {number} width of the page */
 export function blockColumns(width) {
-  const count = Math.min(5, Math.max(1, Math.floor((width - 1 + BLOCK.gap) / (BLOCK.least + BLOCK.gap))))
-  return { count, width: Math.min(BLOCK.most, Math.floor((width - 1 + BLOCK.gap) / count) - BLOCK.gap) }
+  const count = Math.min(5, Math.max(1, Math.floor((width - 1 + BLOCK.gap) / (BLOCK.min + BLOCK.gap))))
+  return { count, width: Math.min(BLOCK.max, Math.floor((width - 1 + BLOCK.gap) / count) - BLOCK.gap) }
 }
 
 /**
- * Puts each block into the column that is shortest so far.
- * @param {Line[][]} blocks the most important first; the first line of each is its title; a block without figures
- *   is omitted
- * @param {{count: number, width: number}} columns @returns {Line[]}
+ * @param {Line[][]} blocks the most important first, each with its title; a block without figures is omitted
+ * @param {{count: number, width: number}} columns
  */
 export function packBlocks(blocks, { count, width }) {
   /** @type {Line[][]} */
@@ -117,10 +103,8 @@ export function packBlocks(blocks, { count, width }) {
 }
 
 /**
- * A page with a title.
- * @param {string} title @param {Line[]} fixed lines below the title
- * @param {Line[]} lines scrolling lines below them
- * @param {{scroll: number}} state @param {number} width @param {number} rows @returns {Line[]}
+ * @param {string} title @param {Line[]} fixed lines below the title @param {Line[]} lines scrolling lines below them
+ * @param {{scroll: number}} state @param {number} width @param {number} rows
  */
 export function detailPage(title, fixed, lines, { scroll }, width, rows) {
   const room = rows - 1 - fixed.length
@@ -135,11 +119,7 @@ export function detailPage(title, fixed, lines, { scroll }, width, rows) {
 /** @param {string} text @returns {Line} */
 export const blockTitle = text => [[text, 'header']]
 
-/**
- * @param {string} name cut if both do not fit
- * @param {string | Span} value at the right end
- * @param {number} width @returns {Line}
- */
+/** @param {string} name truncated to fit @param {string | Span} value @param {number} width @returns {Line} */
 export function figure(name, value, width) {
   const [text, style] = typeof value === 'string' ? [value, 'value'] : value
   return [
@@ -149,14 +129,6 @@ export function figure(name, value, width) {
   ]
 }
 
-/** @param {string} text @param {number} width @returns {string[]} lines, broken between words; longer words are broken */
-export function wrapped(text, width) {
-  /** @type {string[]} */
-  const lines = ['']
-  for (const word of text.split(' ')) {
-    const line = `${lines.at(-1)} ${word}`.trimStart()
-    if (line.length <= width) lines[lines.length - 1] = line
-    else for (let at = 0; at < word.length; at += width) lines.push(word.slice(at, at + width))
-  }
-  return lines
-}
+/** @param {string} text @param {number} width @returns {string[]} lines, broken at spaces; long words are split */
+export const wrapped = (text, width) =>
+  wrap(text, width).flatMap(line => line.match(new RegExp(`.{1,${width}}`, 'g')) ?? [''])

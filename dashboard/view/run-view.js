@@ -1,16 +1,8 @@
 /** @import { Line } from '../terminal/line.js' */
+/** @import { Terminal } from '../terminal/terminal.js' */
 /** @import { ViewAction } from './state.js' */
 
-/**
- * @typedef {object} Screen the part of Terminal used here
- * @property {{columns: number, rows: number}} size
- * @property {(name: string) => void} onKey
- * @property {(size: {columns: number, rows: number}) => void} onResize
- * @property {() => void} onEnd
- * @property {() => void} open
- * @property {() => void} close
- * @property {(lines: Line[]) => void} draw
- */
+/** @typedef {Pick<Terminal, 'size' | 'onKey' | 'onResize' | 'onEnd' | 'open' | 'close' | 'draw'>} Screen */
 
 /**
  * @template State, Action, Effect
@@ -24,13 +16,12 @@
  * @property {(effect: Effect, parts: {dispatch: (action: Action) => void, finish: (result?: any) => void}) => void}
  *   onEffect
  * @property {() => void} close stops the source
- * @property {() => boolean} [orphaned] whether the parent process has ended; then the view ends
- * @property {Pick<NodeJS.Process, 'on' | 'off'>} [host] default: this process
+ * @property {() => boolean} [orphaned] whether the parent process has exited: ends the view
  */
 
 /** Minimum time between two frames, ms. */
 const FRAME_INTERVAL = 250
-/** Interval of ticks, ms: they age the figures on the screen, and notice the end of the parent process. */
+/** Tick interval, ms. A tick updates the displayed ages, and checks whether the parent has exited. */
 const TICK_INTERVAL = 1000
 const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGINT'])
 
@@ -38,8 +29,7 @@ const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGINT'])
  * Runs a view until the user quits: passes keys, ticks and events of the source to `reduce`, and draws the new state.
  * @template State, Action, Effect
  * @param {View<State, Action, Effect>} view
- * @returns {Promise<any>} the argument of `finish`; undefined after a signal or the loss of the terminal; rejects with
- *   an error of the view, after the terminal was closed
+ * @returns {Promise<any>} argument of `finish`, or undefined after a signal; rejects if the view throws
  */
 export function runView({
   terminal,
@@ -50,8 +40,9 @@ export function runView({
   onEffect,
   close,
   orphaned = () => false,
-  host = process,
 }) {
+  const host = process
+
   return new Promise((resolve, reject) => {
     let state = initial
     /** State on the screen. @type {typeof state | null} */
@@ -99,7 +90,7 @@ export function runView({
       drawSoon()
     })
     /**
-     * Wraps a callback: an error in it ends the view instead of reaching the caller, which may swallow it.
+     * Wraps a callback: an error ends the view instead of reaching the caller, which may swallow it.
      * @template {unknown[]} A
      * @param {(...args: A) => void} run @returns {(...args: A) => void}
      */
@@ -122,7 +113,7 @@ export function runView({
     }, TICK_INTERVAL)
     terminal.onKey = name => dispatch({ type: 'key', name, now: Date.now() })
     terminal.onEnd = quit
-    // A resize garbles the screen: draw at once.
+    // A resize garbles the screen: redraw now.
     terminal.onResize = safely(({ columns, rows }) => {
       state = reduce(state, { type: 'size', columns, rows })
       if (drawTimer) clearTimeout(drawTimer)

@@ -1,8 +1,6 @@
-// What the dashboard and `halley fleet status` share: a screen of panels and their contract (this file), the loop
-// (run-view.js), state and keys (state.js, keys.js), common panels (panels.js, charts.js, table.js, parts.js).
-// May import chart.js, format.js and terminal/line.js of the dashboard; knows neither gateway nor fleet.
-// Promises: equal states give equal lines; a panel gets its least rows or none; at most four pictures a second; the
-// terminal is closed on every exit.
+// The screen of panels shared by the dashboard and `halley fleet status`. May import chart.js, format.js and
+// terminal/line.js of the dashboard; independent of gateway and fleet. Guarantees: equal states give equal lines; a
+// panel gets its minimum rows or none; at most four frames a second; every exit closes the terminal.
 
 import { clip } from '../terminal/line.js'
 import { centred } from './parts.js'
@@ -15,9 +13,9 @@ import { centred } from './parts.js'
  * @typedef {object} Panel
  * @property {string} name
  * @property {(state: State) => boolean} visible
- * @property {(state: State) => {least: number, most: number, share?: number}} rows least: omitted with fewer; most:
- *   as many as it can use; share: given before others get more than their least
- * @property {number} priority panels with a low one get their rows first
+ * @property {(state: State) => {min: number, max: number, share?: number}} rows min: omitted with fewer; max:
+ *   as many as it can use; share: assigned before others exceed their minimum
+ * @property {number} priority panels with a low one get rows first
  * @property {(state: State, width: number, rows: number) => Line[]} draw at most `rows` lines; wider ones are cut
  */
 
@@ -31,16 +29,14 @@ import { centred } from './parts.js'
  * @property {(lines: Line[], state: State) => Line[]} withDialog
  */
 
-/** Minimum size of a terminal. */
 export const MIN_SIZE = Object.freeze({ columns: 60, rows: 15 })
 
 /** @template {{size: {columns: number, rows: number}}} State @param {Parts<State>} parts */
 export function screenOf({ panels, textPanels, undimmed, isStale, withDialog }) {
   /**
-   * By priority, every panel gets its least rows while there are any, then its share; then the rest goes to the
-   * panels that can use it, in the same order. Unused rows stay empty above the footer.
+   * By priority, every panel gets its minimum rows if available, then its share; then the rest goes to panels that can
+   * use it, in the same order. Unused rows stay empty above the footer.
    * @param {State} state
-   * @returns {{panel: Panel<State>, rows: number}[]} from top to bottom; the sum of the rows is the screen's
    */
   function layout(state) {
     const wanted = panels
@@ -53,10 +49,10 @@ export function screenOf({ panels, textPanels, undimmed, isStale, withDialog }) 
       entry.rows += more
       left -= more
     }
-    for (const entry of inTurn) if (entry.least <= left) give(entry, entry.least)
-    const present = inTurn.filter(({ rows, least }) => rows > 0 || least === 0)
-    for (const entry of present) give(entry, Math.min(entry.share, entry.most))
-    for (const entry of present) give(entry, entry.most)
+    for (const entry of inTurn) if (entry.min <= left) give(entry, entry.min)
+    const present = inTurn.filter(({ rows, min }) => rows > 0 || min === 0)
+    for (const entry of present) give(entry, Math.min(entry.share, entry.max))
+    for (const entry of present) give(entry, entry.max)
     const given = wanted.filter(({ rows }) => rows > 0)
     const above = given.at(-2)
     if (left > 0 && above) above.rows += left
@@ -79,11 +75,11 @@ export function screenOf({ panels, textPanels, undimmed, isStale, withDialog }) 
       return withDialog(lines, state)
     },
 
-    /** The panels as text, as long as they need. @param {State} state @returns {Line[]} */
+    /** The panels as text, of any length. @param {State} state @returns {Line[]} */
     page: state =>
       textPanels
         .filter(panel => panel.visible(state))
-        .flatMap(panel => panel.draw(state, state.size.columns, panel.rows(state).most)),
+        .flatMap(panel => panel.draw(state, state.size.columns, panel.rows(state).max)),
   }
 }
 
@@ -93,13 +89,13 @@ const dimmed = line =>
 
 /** @param {number} columns @param {number} rows @returns {Line[]} */
 function tooSmall(columns, rows) {
-  const said = [
+  const texts = [
     'terminal too small',
-    `${columns}x${rows}, needs ${MIN_SIZE.columns}x${MIN_SIZE.rows}`,
-    'q quits',
+    `${columns}x${rows}, minimum ${MIN_SIZE.columns}x${MIN_SIZE.rows}`,
+    'press q to quit',
   ]
   const lines = centred(
-    said.map(text => [text, 'warn']),
+    texts.map(text => [text, 'warn']),
     columns,
     rows,
   )

@@ -3,23 +3,11 @@ import { clip, pad, tableRow, withStyle } from '../terminal/line.js'
 
 /** @import { Align, Line } from '../terminal/line.js' */
 
-/**
- * @typedef {object} Column
- * @property {string} name that of the sort, if any
- * @property {string} title
- * @property {string} group title above it
- * @property {number} width columns
- * @property {Align} [align] default: right
- * @property {number} rank the highest are dropped first on a narrow terminal
- */
+/** @typedef {{name: string, title: string, group: string, width: number, align?: Align, rank: number}} Column */
 
 /**
  * @template {Column} C
- * @typedef {object} Chosen the columns that fit
- * @property {C[]} list
- * @property {{width: number, align: Align}[]} layout
- * @property {number} gap between columns
- * @property {number} used columns of the screen, including the mark
+ * @typedef {{list: C[], gap: number, used: number}} Chosen used: columns of the screen, including the mark
  */
 
 /**
@@ -31,14 +19,13 @@ import { clip, pad, tableRow, withStyle } from '../terminal/line.js'
  * @property {string} sort name of the sort column
  * @property {Row[]} rows
  * @property {(row: Row) => boolean} isSelected
- * @property {(row: Row, indent: number) => Line | null} absent in place of the cells of a row without figures;
- *   indent: columns of the first cell and the gap
+ * @property {(row: Row, indent: number) => Line | null} absent replaces the cells of a row without figures
  * @property {(column: C, row: Row) => Line} cell
  * @property {(column: C) => Line} total
- * @property {{title: string, width: number, line: (row: Row) => Line} | null} [tail] a picture behind the columns
+ * @property {{title: string, width: number, line: (row: Row) => Line} | null} [tail] sparkline after the columns
  */
 
-/** Rows of a table besides those of its workers or drones: groups, titles, totals. */
+/** Rows of a table without workers or drones: groups, titles, totals. */
 export const FRAME_ROWS = 3
 const MAX_GAP = 3
 /** Columns of the selection mark before the first column. */
@@ -47,8 +34,7 @@ const MARK = 1
 /**
  * Drops the columns of the highest rank until the rest fits.
  * @template {{width: number, rank: number}} C
- * @param {readonly C[]} columns @param {number} width includes a blank behind each column
- * @returns {C[]}
+ * @param {readonly C[]} columns @param {number} width includes a blank after each column
  */
 export function fitting(columns, width) {
   let list = [...columns]
@@ -69,8 +55,7 @@ export function choose(columns, width) {
     list.reduce((sum, column) => sum + column.width + gap, 0) - gap + MARK
   let gap = 1
   while (gap < MAX_GAP && needed(gap + 1) < width) gap++
-  const layout = list.map(({ width, align = /** @type {const} */ ('right') }) => ({ width, align }))
-  return { list, layout, gap, used: needed(gap) }
+  return { list, gap, used: needed(gap) }
 }
 
 /**
@@ -78,11 +63,10 @@ export function choose(columns, width) {
  * @template Row
  * @template {Column} C
  * @param {Table<Row, C>} parts @param {number} width @param {number} height rows, including FRAME_ROWS
- * @returns {Line[]}
  */
 export function table(parts, width, height) {
   const { title, chosen, sort, rows, isSelected, absent, cell, total, tail = null } = parts
-  const { list, layout, gap } = chosen
+  const { list, gap } = chosen
   const room = Math.max(1, height - FRAME_ROWS)
   const from = Math.max(0, Math.min(rows.length - room, rows.findIndex(isSelected) - Math.floor(room / 2)))
   const seen = rows.slice(from, from + room)
@@ -90,7 +74,7 @@ export function table(parts, width, height) {
   const before = width - (tail?.width ?? 0)
   const withTail = (/** @type {Line} */ own, /** @type {Line} */ end) =>
     tail === null ? own : [...pad(own, before), ...pad(end, tail.width)]
-  const cells = (/** @type {(column: C) => Line} */ cellOf) => tableRow(list.map(cellOf), layout, gap)
+  const cells = (/** @type {(column: C) => Line} */ cellOf) => tableRow(list.map(cellOf), list, gap)
   return [
     groupLine(`${title}${part}`, chosen, width),
     withTail(
@@ -102,7 +86,7 @@ export function table(parts, width, height) {
     ),
     ...seen.map(row => {
       const selected = isSelected(row)
-      const line = absent(row, layout[0].width + gap) ?? cells(column => cell(column, row))
+      const line = absent(row, list[0].width + gap) ?? cells(column => cell(column, row))
       const own = marked(selected ? '▸' : ' ', line)
       const all = withTail(
         tail === null ? clip(own, width, '…') : clip(own, before - 1, '…'),
@@ -117,20 +101,14 @@ export function table(parts, width, height) {
 /** @param {string} mark @param {Line} line @returns {Line} */
 const marked = (mark, line) => [[mark, ''], ...line]
 
-/**
- * In one style: own colours would make a bar of several colours.
- * @param {Line} line @param {number} width @returns {Line}
- */
+/** In one colour: several would make several bars. @param {Line} line @param {number} width @returns {Line} */
 const bar = (line, width) =>
   pad(line, width).map(([text, style]) => [
     text,
     /\b(?:warn|bad)\b/.test(style) ? 'header selected' : 'selected',
   ])
 
-/**
- * A horizontal line with the names of column groups above their columns.
- * @param {string} title @param {Chosen<Column>} chosen @param {number} width @returns {Line}
- */
+/** @param {string} title @param {Chosen<Column>} chosen @param {number} width */
 function groupLine(title, { list, gap }, width) {
   /** @type {Line} */
   const line = [

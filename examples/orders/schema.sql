@@ -11,7 +11,7 @@ CREATE TABLE orders (
   version  integer NOT NULL DEFAULT 1
 );
 
--- What the consumer reads. It deletes a row after it has published it.
+-- Read by the consumer, which deletes a row after publishing it.
 CREATE TABLE outbox (
   id         bigserial PRIMARY KEY,
   method     text NOT NULL,
@@ -21,7 +21,7 @@ CREATE TABLE outbox (
 );
 CREATE INDEX ON outbox (partition, id);
 
--- Each change of an order has a number, by which a page knows the newest.
+-- Each change of an order increments its version, so that a page can ignore older ones.
 CREATE FUNCTION orders_version() RETURNS trigger AS $$
 BEGIN
   NEW.version := OLD.version + 1;
@@ -29,8 +29,8 @@ BEGIN
 END $$ LANGUAGE plpgsql;
 CREATE TRIGGER orders_version BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION orders_version();
 
--- The change and its message are one transaction, whoever makes the change: both are there, or neither. The lock of
--- the order's row keeps the messages of an order in their order. The key is that of the message: a repeat has the same.
+-- The change and its message are one transaction: both are committed, or neither. The row lock of the order keeps the
+-- messages of an order in sequence. The idempotency key identifies the message, so that a retry is not a duplicate.
 CREATE FUNCTION orders_outbox() RETURNS trigger AS $$
 BEGIN
   INSERT INTO outbox (method, payload) VALUES ('publish', jsonb_build_object(
@@ -41,7 +41,7 @@ BEGIN
 END $$ LANGUAGE plpgsql;
 CREATE TRIGGER orders_outbox AFTER INSERT OR UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION orders_outbox();
 
--- Wakes the consumer at the commit.
+-- Notifies the consumer on commit.
 CREATE FUNCTION outbox_notify() RETURNS trigger AS $$
 BEGIN
   PERFORM pg_notify('outbox', NEW.partition::text);

@@ -1,4 +1,4 @@
-// The backend of the orders page. It knows nothing of the gateway: it writes orders, and the database tells the rest.
+// The backend of the orders page. It only writes orders to the database and does not call the gateway.
 //
 //   DATABASE_URL=postgres://... node server.mjs      then open http://localhost:5173/
 //
@@ -11,7 +11,7 @@ const { DATABASE_URL = '', GATEWAY = 'http://localhost:8000', PORT = '5173' } = 
 const MAX_BODY = 10_000
 const NEXT = { new: 'paid', paid: 'packed', packed: 'shipped' }
 
-/** Ends the program with one line that says what to do. */
+/** Prints an error with instructions and exits. */
 function fail(text) {
   console.error(text)
   process.exit(1)
@@ -22,10 +22,10 @@ const { default: pg } = await import('pg').catch(() =>
   fail('the client of PostgreSQL is not installed: npm install pg@8'),
 )
 const database = new pg.Pool({ connectionString: DATABASE_URL, max: 4, connectionTimeoutMillis: 5000 })
-// A connection that is lost while nothing uses it; the next query opens another one.
+// An idle connection was lost; the next query opens a new one.
 database.on('error', error => console.error(error.message))
 
-/** @returns what a page has posted, null if it is no JSON or too long */
+/** @returns the posted JSON, null if it is invalid or too long */
 async function bodyOf(request) {
   let body = ''
   for await (const chunk of request.setEncoding('utf8')) {
@@ -64,7 +64,7 @@ async function answer(request) {
     const { id, state } = (await bodyOf(request)) ?? {}
     if (!Number.isSafeInteger(id) || !Object.hasOwn(NEXT, state))
       return [400, 'text/plain', 'an order has an id and a state']
-    // Only from the state that the page has seen: two clicks are one step.
+    // Only from the state that the page shows: a double click is one step.
     await database.query('UPDATE orders SET state = $3 WHERE id = $1 AND state = $2', [
       id,
       state,
@@ -85,7 +85,7 @@ const server = createServer(async (request, response) => {
   }
 })
 server.once('error', error => {
-  fail(error.code === 'EADDRINUSE' ? `port ${PORT} is taken: set PORT to another one` : error.message)
+  fail(error.code === 'EADDRINUSE' ? `port ${PORT} is in use: set PORT to another one` : error.message)
 })
 server.listen(Number(PORT), 'localhost', () => {
   console.log(`page http://localhost:${server.address().port}/`)

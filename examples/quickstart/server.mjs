@@ -1,4 +1,4 @@
-// The backend of the quickstart: serves the page, checks what it posts, and publishes it through the gateway.
+// The backend of the quickstart: serves the page, validates posted messages, and publishes them through the gateway.
 //
 //   npx halley-gateway                          the gateway, in another terminal; it shows its API key
 //   npm install centrifuge                      the browser SDK, which this program serves
@@ -12,7 +12,7 @@ import { createServer } from 'node:http'
 const { HALLEY_API_KEY: key = '', GATEWAY: gateway = 'http://127.0.0.1:8000', PORT = '5173' } = process.env
 const MAX_BODY = 10_000
 
-/** Ends the program with one line that says what to do. */
+/** Prints an error with instructions and exits. */
 function fail(text) {
   console.error(text)
   process.exit(1)
@@ -33,13 +33,14 @@ async function call(method, params) {
     headers: { 'X-API-Key': key },
     body: JSON.stringify(params),
   })
-  if (!response.ok) throw new Error(`the gateway answers HTTP ${response.status}: ${await response.text()}`)
+  if (!response.ok)
+    throw new Error(`the gateway responded with HTTP ${response.status}: ${await response.text()}`)
   const { result, error } = await response.json()
-  if (error) throw new Error(`the gateway answers error ${error.code}: ${error.message}`)
+  if (error) throw new Error(`the gateway responded with error ${error.code}: ${error.message}`)
   return result
 }
 
-/** What a page posts: {name, text}. Here is the place for your own checks: who is it, may they write? */
+/** Handles a posted message {name, text}. Add your own authentication and permission checks here. */
 async function say(request, response) {
   let body = ''
   for await (const chunk of request.setEncoding('utf8')) {
@@ -74,12 +75,14 @@ async function answer(request, response) {
 
 const server = createServer((request, response) => {
   answer(request, response).catch(error => {
-    console.error(error.cause?.code === 'ECONNREFUSED' ? `no gateway listens at ${gateway}` : error.message)
+    console.error(
+      error.cause?.code === 'ECONNREFUSED' ? `no gateway is listening at ${gateway}` : error.message,
+    )
     if (!response.headersSent) response.writeHead(502).end('not sent: see the terminal of the backend')
   })
 })
 server.once('error', error => {
-  fail(error.code === 'EADDRINUSE' ? `port ${PORT} is taken: set PORT to another one` : error.message)
+  fail(error.code === 'EADDRINUSE' ? `port ${PORT} is in use: set PORT to another one` : error.message)
 })
 server.listen(Number(PORT), 'localhost', () => {
   console.log(`page http://localhost:${server.address().port}/`)

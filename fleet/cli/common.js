@@ -10,11 +10,23 @@ import { didYouMean } from '../../src/config/nearest.js'
 import { PROVIDERS } from '../providers/index.js'
 import { SETTINGS, SettingError } from '../settings.js'
 
-/** @typedef {import('../../src/cli/command.js').Io} Io */
-/** @typedef {import('../../src/cli/command.js').Command} Command */
+/** @import { Flag } from '../../src/cli/args.js' */
+/** @import { Command, Io } from '../../src/cli/command.js' */
+/** @import { LaunchPlan } from '../providers/contract.js' */
+/** @import { FleetSettings } from '../schema.js' */
+/** @import { Setting } from '../settings.js' */
 
-/** @type {import('../../src/cli/args.js').Flag} */
-export const DIR_FLAG = Object.freeze({ type: 'string' })
+/** @type {Flag} */
+export const TEXT = Object.freeze({ type: 'string' })
+/** @type {Flag} */
+export const LIST = Object.freeze({ type: 'string', multiple: true })
+/** @type {Flag} */
+export const SWITCH = Object.freeze({ type: 'boolean' })
+/** @type {Flag} */
+export const YES = Object.freeze({ type: 'boolean', short: 'y' })
+
+/** @param {Flag} flag @param {string[]} names @returns {Record<string, Flag>} */
+export const flagsOf = (flag, ...names) => Object.fromEntries(names.map(name => [name, flag]))
 
 export const DIR_HELP = `      --dir DIR              folder of the fleet's state; default: HALLEY_FLEET_DIR, else
                              $XDG_STATE_HOME/halley/fleet, else ~/.local/state/halley/fleet`
@@ -22,7 +34,7 @@ export const DIR_HELP = `      --dir DIR              folder of the fleet's stat
 export const COMMON_HELP = `  -h, --help                 print this text
   -V, --version              print the version`
 
-/** @type {Record<string, import('../../src/cli/args.js').Flag>} */
+/** @type {Record<string, Flag>} */
 export const PROVIDER_FLAGS = Object.assign({}, ...Object.values(PROVIDERS).map(({ flags }) => flags))
 
 export const PROVIDER_HELP = Object.entries(PROVIDERS)
@@ -39,29 +51,23 @@ export function dirOf({ env, cwd }, flags) {
 
 const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600 }
 
-/**
- * @param {string} text `300s`, `5m`, `1.5h`; a number alone: seconds @param {string} what name for the error
- * @returns {number} s @throws {UsageError}
- */
+/** @param {string} text `300s`, `5m`, `1.5h`; a bare number: seconds @param {string} what name for the error */
 export function parseSeconds(text, what) {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text)
   if (match === null) throw new UsageError(`${what}: "${text}" is not a duration like 300s or 5m`)
   return Number(match[1]) * UNITS[/** @type {keyof UNITS} */ (match[2] ?? 's')]
 }
 
-/**
- * @param {string | undefined} text `1000`, `1,000` or `1_000` @param {string} what name for the error
- * @param {number} [most] maximum @returns {number} from 1 on @throws {UsageError}
- */
-export function parseCount(text, what, most = 10_000) {
+/** @param {string | undefined} text `1000`, `1,000` or `1_000` @param {string} what for the error @param {number} [max] */
+export function parseCount(text, what, max = 10_000) {
   if (text === undefined) throw new UsageError(`${what} is missing`)
   const value = /^\d[\d_,]*$/.test(text) ? Number(text.replace(/[_,]/g, '')) : Number.NaN
-  if (!(value >= 1 && value <= most))
-    throw new UsageError(`${what}: "${text}" is not a number from 1 to ${most}`)
+  if (!(value >= 1 && value <= max))
+    throw new UsageError(`${what}: "${text}" is not a number from 1 to ${max}`)
   return value
 }
 
-/** @param {string} name @returns {import('../settings.js').Setting} @throws {UsageError} */
+/** @param {string} name @returns {Setting} */
 export function settingOf(name) {
   const plain = name.replaceAll('-', '_')
   const setting = SETTINGS.find(known => known.name === plain)
@@ -72,10 +78,7 @@ export function settingOf(name) {
   )
 }
 
-/**
- * @param {[string, string][]} pairs name and text of a value
- * @returns {Partial<import('../schema.js').FleetSettings>} @throws {UsageError}
- */
+/** @param {string[][]} pairs name and text of a value @returns {Partial<FleetSettings>} */
 export function parseSettings(pairs) {
   /** @type {Record<string, any>} */
   const settings = {}
@@ -91,21 +94,17 @@ export function parseSettings(pairs) {
   return settings
 }
 
-/** @param {string} text `name=value` @returns {[string, string]} @throws {UsageError} */
+/** @param {string} text `name=value` @returns {[string, string]} */
 export function parsePair(text) {
   const at = text.indexOf('=')
   if (at < 1) throw new UsageError(`"${text}" is not NAME=VALUE`)
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** @param {any} value of a setting @returns {string} as it can be set */
+/** @param {any} value of a setting @returns {string} as in `--set` */
 export const shown = value => (Array.isArray(value) ? value.join(',') : String(value))
 
-/**
- * @param {Record<string, any>} flags @param {string} name of the provider
- * @returns {Record<string, any> | undefined} the provider's flags; undefined: none
- * @throws {UsageError} a flag of another provider
- */
+/** @param {Record<string, any>} flags @param {string} name of the provider @throws {UsageError} a flag of another one */
 export function providerFlags(flags, name) {
   if (!Object.hasOwn(PROVIDERS, name))
     throw new UsageError(`unknown provider "${name}"; use ${Object.keys(PROVIDERS).join(' or ')}`)
@@ -113,7 +112,7 @@ export function providerFlags(flags, name) {
   for (const flag of given) {
     if (Object.hasOwn(PROVIDERS[name].flags, flag)) continue
     const owner = Object.keys(PROVIDERS).find(other => Object.hasOwn(PROVIDERS[other].flags, flag))
-    throw new UsageError(`--${flag} needs --provider ${owner}; the provider is ${name}`)
+    throw new UsageError(`--${flag} requires --provider ${owner}; the provider is ${name}`)
   }
   return given.length === 0 ? undefined : Object.fromEntries(given.map(flag => [flag, flags[flag]]))
 }
@@ -125,14 +124,13 @@ export const reasonOf = error =>
     : error.message
 
 const CLEAR = '\r\x1b[2K'
-/** ms between two lines that differ only in numbers, where lines are not overwritten. */
+/** ms between printed lines that differ only in numbers. */
 const BETWEEN = 1000
 
-/**
- * @param {string} text @returns {string} the text without its numbers; a completed one, `7 of 7`, is a kind of its own
- */
+/** @param {string} text @returns {string} without its numbers; a completed one, `7 of 7`, is another kind */
 const kindOf = text => (/\b(\d+) of \1\b/.test(text) ? text : text.replace(/\d+/g, '#'))
 
+/** Progress line: overwritten on a terminal; else printed, at most once per second and kind. */
 export class Progress {
   #stderr
   #tty
@@ -172,7 +170,7 @@ export class Progress {
     this.#stderr(`${escapeControls(text)}\n`)
   }
 
-  /** @param {string} text that stays */
+  /** @param {string} text permanent */
   line(text) {
     this.clear()
     this.#stderr(`${escapeControls(text)}\n`)
@@ -186,9 +184,9 @@ export class Progress {
 }
 
 /**
- * Prints errors, except UsageError, as one line with exit status 1; without a status the command ends with 0.
- * @param {Omit<Command, 'run'> & {run: (io: Io, flags: Record<string, any>, progress: Progress) => Promise<number |
- *   undefined | void>}} command
+ * Prints errors, except UsageError, as one line with exit status 1.
+ * @param {Omit<Command, 'run'> & {run: (io: Io, flags: Record<string, any>, progress: Progress) =>
+ *   Promise<number | undefined | void>}} command
  * @returns {Command}
  */
 export const fleetCommand = ({ run, ...command }) => ({
@@ -206,10 +204,7 @@ export const fleetCommand = ({ run, ...command }) => ({
   },
 })
 
-/**
- * @param {string} question @param {string} refusal error without a terminal @returns {Promise<boolean>} @throws
- *   {Error}
- */
+/** @param {string} question @param {string} refusal error without a terminal @returns {Promise<boolean>} @throws {Error} */
 export async function askYesNo(question, refusal) {
   if (!process.stdin.isTTY) throw new Error(refusal)
   const questions = createInterface({ input: process.stdin, output: process.stderr })
@@ -218,6 +213,19 @@ export async function askYesNo(question, refusal) {
   return /^y(?:es)?$/i.test(answer.trim())
 }
 
-/** @param {NonNullable<import('../providers/contract.js').LaunchPlan['price']>} price */
+/** @param {NonNullable<LaunchPlan['price']>} price */
 export const priceText = ({ hourly, currency, note }) =>
-  `about ${hourly.toFixed(2)} ${currency} an hour${note === '' ? '' : ` (${note})`}`
+  `about ${hourly.toFixed(2)} ${currency} per hour${note === '' ? '' : ` (${note})`}`
+
+/**
+ * Prints a launch with a price, and prompts for confirmation.
+ * @param {Pick<LaunchPlan, 'lines' | 'price'>} plan @param {boolean} yes confirmed in advance @param {Progress} progress
+ */
+export async function confirmCost({ lines, price }, yes, progress) {
+  if (price === null) return true
+  for (const line of [...lines, priceText(price)]) progress.line(line)
+  return (
+    yes ||
+    (await askYesNo('Launch these drones?', 'this costs money: pass --yes to confirm without a terminal'))
+  )
+}

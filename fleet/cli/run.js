@@ -1,5 +1,7 @@
+import { readFile, stat } from 'node:fs/promises'
 import { constants } from 'node:os'
-import { resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
+import { bytes } from '../../src/base/format.js'
 import { wrap } from '../../src/base/terminal-text.js'
 import { COMMAND } from '../../src/base/version.js'
 import { UsageError } from '../../src/cli/args.js'
@@ -9,8 +11,11 @@ import { LIMIT_FLAGS } from '../runner/limits.js'
 import { TRANSPORTS } from '../settings.js'
 import { CONTROLS, isControl } from '../targets/index.js'
 import {
-  askYesNo,
+  COMMON_HELP,
+  confirmCost,
+  flagsOf,
   fleetCommand,
+  LIST,
   PROVIDER_FLAGS,
   PROVIDER_HELP,
   Progress,
@@ -18,15 +23,25 @@ import {
   parsePair,
   parseSeconds,
   parseSettings,
-  priceText,
   providerFlags,
+  SWITCH,
+  TEXT,
+  YES,
 } from './common.js'
 
-/** @typedef {import('../../src/cli/command.js').Io} Io */
+/** @import { Io } from '../../src/cli/command.js' */
+/** @import { Provider } from '../providers/contract.js' */
+/** @import { PageRun } from '../runner/page.js' */
+/** @import { RunResult } from '../runner/result.js' */
+/** @import { RunOptions } from '../runner/run.js' */
+/** @import { Scenario } from '../scenarios/contract.js' */
+/** @import { FleetSettings } from '../schema.js' */
 
-/** ms between two lines of progress when stderr is not a terminal. */
+/** Interval of progress lines if stderr is not a terminal, ms. */
 const PROGRESS_INTERVAL = 5000
 const MAX_SCALE = 100
+const OUTPUT = /** @type {const} */ ({ type: 'string', short: 'o' })
+
 const controlLines = Object.entries(CONTROLS)
   .map(([name, { summary }]) => `      ${name.padEnd(28)}${summary}`)
   .join('\n')
@@ -41,17 +56,17 @@ scenarios repeat a published run.
                                   fleet-runs/SCENARIO-TIME
       --seconds S                 measured time of each step
       --set NAME=VALUE            setting of all steps (see ${COMMAND} fleet set --help); can be repeated
-      --dry-run                   print the plan, and start nothing
+      --dry-run                   print the plan and start nothing
 
       --step NAME[,NAME...]       only these steps: names or numbers, from 1
       --faults KIND[,KIND...]     only these disturbances of the scenario: kill-worker, cut, ...
-      --rounds N                  have them N times in the measured time
+      --rounds N                  repeat the disturbances N times in the measured time
       --runs N                    repeat the run; figures are medians (default 1; 3 with --against)
-      --json                      a line of JSON for each step of each run, and for medians and ratios
+      --json                      print JSON: a line per step of each run, and per median and ratio
 
 Server:
-      --server SERVER             what is loaded: halley (default), or a control (below)
-      --against SERVER[,...]      run these in turn with it, and print ratios. Can be repeated
+      --server SERVER             server to load: halley (default), or a control (below)
+      --against SERVER[,...]      also run these, in turn, and print ratios; can be repeated
       --target URL[,URL...]       load this server instead of starting one; it must speak the Centrifuge protocol.
                                   Connections are spread over all URLs
       --api-key KEY               API key of the target, for publishing; default: HALLEY_FLEET_API_KEY
@@ -61,7 +76,7 @@ Server:
       --engine ENGINE             memory (default) or redis, with a Redis that the run starts (and, in chaos, stops and
                                   kills)
       --redis                     the same as --engine redis
-      --redis-address ADDRESS     a running Redis, as in engine.redis.address; several times: shards
+      --redis-address ADDRESS     a running Redis, as in engine.redis.address; repeat it for shards
       --nodes N                   gateways that share the Redis; connections and publishers are spread over them
       --driver DRIVER             socket server of the gateway: auto (default), uws or node
       --transport TRANSPORT       of the connections: ${TRANSPORTS.join(', ')},
@@ -82,7 +97,7 @@ Drones:
   -y, --yes                       confirm the cost in advance
 
 ${PROVIDER_HELP}
-Limits (exit status 1 if one is broken):
+Limits (exit status 1 if one is violated):
       --max-p99 200ms             latency of each step: 99th percentile
       --max-mean 50ms             mean
       --max-max 2s                maximum
@@ -101,60 +116,43 @@ Examples:
   ${COMMAND} fleet run one-to-one --scale 0.001 --target http://10.0.0.5:8000 --api-key KEY
 `
 
-/** @type {Record<string, import('../../src/cli/args.js').Flag>} */
 const FLAGS = {
-  list: { type: 'boolean' },
-  scale: { type: 'string' },
-  out: { type: 'string', short: 'o' },
-  seconds: { type: 'string' },
-  set: { type: 'string', multiple: true },
-  'dry-run': { type: 'boolean' },
-  target: { type: 'string' },
-  'api-key': { type: 'string' },
-  'token-secret': { type: 'string' },
-  workers: { type: 'string' },
-  step: { type: 'string' },
-  faults: { type: 'string' },
-  rounds: { type: 'string' },
-  runs: { type: 'string' },
-  json: { type: 'boolean' },
-  server: { type: 'string' },
-  against: { type: 'string', multiple: true },
-  engine: { type: 'string' },
-  redis: { type: 'boolean' },
-  'redis-address': { type: 'string', multiple: true },
-  nodes: { type: 'string' },
-  driver: { type: 'string' },
-  transport: { type: 'string' },
-  history: { type: 'boolean' },
-  provider: { type: 'string' },
-  drones: { type: 'string' },
-  bind: { type: 'string' },
-  advertise: { type: 'string' },
-  listen: { type: 'boolean' },
-  yes: { type: 'boolean', short: 'y' },
+  ...flagsOf(SWITCH, 'list', 'dry-run', 'json', 'redis', 'history', 'listen'),
+  ...flagsOf(TEXT, 'scale', 'seconds', 'target', 'api-key', 'token-secret', 'workers', 'step', 'faults'),
+  ...flagsOf(TEXT, 'runs', 'server', 'engine', 'nodes', 'driver', 'transport', 'provider', 'drones', 'bind'),
+  ...flagsOf(TEXT, 'advertise', 'rounds'),
+  ...flagsOf(LIST, 'set', 'against', 'redis-address'),
+  out: OUTPUT,
+  yes: YES,
   ...LIMIT_FLAGS,
   ...PROVIDER_FLAGS,
 }
 
-export const fleetRun = fleetCommand({
-  name: 'fleet run',
-  summary: 'repeat a published run and write a report',
-  help: HELP,
-  flags: FLAGS,
-  words: 1,
+/** @param {readonly Scenario[]} [more] scenarios in addition to fleet/scenarios */
+export const runCommand = (more = []) =>
+  fleetCommand({
+    name: 'fleet run',
+    summary: 'repeat a published run and write a report',
+    help: HELP,
+    flags: FLAGS,
+    words: 1,
 
-  async run(io, flags, progress) {
-    const { SCENARIOS } = await import('../scenarios/index.js')
-    if (flags.list) return list(io, SCENARIOS)
-    const parsed = await parseOptions(io, flags)
-    const provider = await PROVIDERS[parsed.providerName].load()
-    const options = { ...parsed, provider }
-    return flags['dry-run'] ? await dryRun(io, options) : await run(io, options, flags.yes === true, progress)
-  },
-})
+    async run(io, flags, progress) {
+      const { SCENARIOS } = await import('../scenarios/index.js')
+      const scenarios = [...SCENARIOS, ...more]
+      if (flags.list) return list(io, scenarios)
+      const parsed = await parseOptions(io, flags, scenarios)
+      const provider = await PROVIDERS[parsed.providerName].load()
+      const options = { ...parsed, provider }
+      return flags['dry-run']
+        ? await dryRun(io, options)
+        : await run(io, options, flags.yes === true, progress)
+    },
+  })
 
-/** @param {Io} io @param {readonly import('../scenarios/contract.js').Scenario[]} scenarios */
+export const fleetRun = runCommand()
+
+/** @param {Io} io @param {readonly Scenario[]} scenarios */
 function list({ stdout }, scenarios) {
   const width = Math.min(process.stdout.columns ?? 80, 120) - 2
   for (const { name, summary, source, load } of scenarios) {
@@ -165,7 +163,7 @@ function list({ stdout }, scenarios) {
   return 0
 }
 
-/** @param {string | undefined} text @returns {number} share of the published load @throws {UsageError} */
+/** @param {string | undefined} text @returns {number} share of the published load */
 function scaleOf(text = '1') {
   const value = /^\d*\.?\d+(?:e-?\d+)?$/.test(text) ? Number(text) : Number.NaN
   if (!(value > 0 && value <= MAX_SCALE))
@@ -173,35 +171,29 @@ function scaleOf(text = '1') {
   return value
 }
 
-/**
- * @param {string[]} pairs `name=value`
- * @returns {Partial<import('../schema.js').FleetSettings>} @throws {UsageError}
- */
+/** @param {string[]} pairs `name=value` @returns {Partial<FleetSettings>} */
 function overridesOf(pairs) {
   const overrides = parseSettings(pairs.map(parsePair))
   if (overrides.host !== undefined) throw new UsageError('--set host: use --target instead')
   return overrides
 }
 
-/** @param {string | undefined} text URLs separated by commas @returns {string[]} base URLs @throws {UsageError} */
+/** @param {string | undefined} text URLs separated by commas @returns {string[]} base URLs */
 function targetOf(text) {
   if (text === undefined) return []
   try {
     return parseSettings([['host', text]]).host ?? []
   } catch (error) {
-    // The flag is the setting `host`, and its errors begin with that name.
+    // The flag is the setting `host`: its errors start with that name.
     throw error instanceof UsageError ? new UsageError(error.message.replace(/^host\b/, '--target')) : error
   }
 }
 
-/** @param {Record<string, any>} flags @param {string} name @returns {number | undefined} @throws {UsageError} */
+/** @param {Record<string, any>} flags @param {string} name @returns {number | undefined} */
 const countOf = (flags, name) =>
   flags[name] === undefined ? undefined : parseCount(flags[name], `--${name}`)
 
-/**
- * @param {Record<string, any>} flags @param {string} name @param {readonly string[]} known
- * @returns {string | undefined} @throws {UsageError}
- */
+/** @param {any} flags @param {string} name @param {readonly string[]} known @returns {string | undefined} */
 function wordOf(flags, name, known) {
   const value = flags[name]
   if (value !== undefined && !known.includes(value))
@@ -212,28 +204,26 @@ function wordOf(flags, name, known) {
 /** @param {string | undefined} text @returns {string[] | undefined} */
 const listOf = text => text?.split(',').filter(Boolean)
 
-/**
- * @param {Record<string, any>} flags
- * @returns {string[]} the loaded server, and those that it is compared with @throws {UsageError}
- */
-function serversOf({ server = 'halley', against = [], target }) {
+/** @param {Record<string, any>} flags @param {readonly string[]} variants default servers @returns {string[]} */
+function serversOf({ server, against = [], target }, variants) {
   const others = against.flatMap((/** @type {string} */ text) =>
     text.startsWith('cmd:') ? [text] : listOf(text),
   )
-  const servers = [server, ...others]
+  const own = variants.length > 0 ? variants : ['halley']
+  const servers = [...(server === undefined ? own : [server]), ...others]
   for (const name of servers) {
-    if (isControl(name) || ['halley', 'embedded'].includes(name)) continue
-    const known = ['halley', 'embedded', ...Object.keys(CONTROLS)]
+    const known = [...own, 'embedded', ...Object.keys(CONTROLS)]
+    if (isControl(name) || known.includes(name)) continue
     throw new UsageError(
       `unknown server "${name}"${didYouMean(name, known)}: use ${known.join(', ')} or "cmd: ..."`,
     )
   }
-  if (target !== undefined && (others.length > 0 || server !== 'halley'))
+  if (target !== undefined && (servers.length > 1 || (server ?? 'halley') !== 'halley'))
     throw new UsageError('--target cannot be combined with --server or --against')
   return servers
 }
 
-/** @param {Record<string, any>} flags @returns {boolean} whether the engine is Redis @throws {UsageError} */
+/** @param {Record<string, any>} flags @returns {boolean} whether the engine is Redis */
 function usesRedis(flags) {
   const engine = wordOf(flags, 'engine', ['memory', 'redis'])
   const redis = engine === 'redis' || flags.redis === true || flags['redis-address'] !== undefined
@@ -241,24 +231,15 @@ function usesRedis(flags) {
   return redis
 }
 
-/** @param {string} name @throws {UsageError} */
-async function scenarioOf(name) {
-  const { findScenario, UnknownScenarioError } = await import('../scenarios/index.js')
-  try {
-    return findScenario(name)
-  } catch (error) {
-    throw error instanceof UnknownScenarioError ? new UsageError(error.message) : error
-  }
-}
-
-/** @param {Io} io @param {Record<string, any>} flags @throws {UsageError} */
-async function parseOptions({ env, cwd }, flags) {
+/** @param {Io} io @param {Record<string, any>} flags @param {readonly Scenario[]} scenarios */
+async function parseOptions({ env, cwd }, flags, scenarios) {
+  const { findScenario } = await import('../scenarios/index.js')
   const { parseLimits } = await import('../runner/limits.js')
   const [name] = flags.words
-  if (name === undefined) throw new UsageError('no scenario given (--list shows all)')
-  const scenario = await scenarioOf(name)
+  if (name === undefined) throw new UsageError('SCENARIO is missing (--list shows all)')
+  const scenario = findScenario(name, scenarios)
   const providerName = flags.provider ?? 'local'
-  const servers = serversOf(flags)
+  const servers = serversOf(flags, scenario.variants ?? [])
   const time = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-')
   return {
     scenario,
@@ -290,7 +271,6 @@ async function parseOptions({ env, cwd }, flags) {
   }
 }
 
-/** @typedef {import('../providers/contract.js').Provider} Provider */
 /** @typedef {Awaited<ReturnType<typeof parseOptions>> & {provider: Provider}} Options */
 
 const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
@@ -299,9 +279,9 @@ const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 async function run(io, options, yes, progress) {
   const abort = new AbortController()
   const onSignal = (/** @type {NodeJS.Signals} */ signal) => {
-    // A second signal ends at once; without the runner, the processes that it started end by themselves.
+    // A second signal exits immediately; without the runner, its processes exit.
     if (abort.signal.aborted) process.exit(128 + constants.signals[signal])
-    progress.line('ending the run; results so far are kept (press again to quit at once)')
+    progress.line('stopping the run; results so far are kept (press Ctrl-C again to exit immediately)')
     abort.abort()
   }
   for (const signal of SIGNALS) process.on(signal, onSignal)
@@ -316,10 +296,9 @@ async function run(io, options, yes, progress) {
         shownAt = Date.now()
         progress.show(text)
       },
-      confirm: (/** @type {import('../providers/contract.js').LaunchPlan} */ plan) =>
-        confirmCost(plan, yes, progress),
+      confirm: (/** @type {Parameters<typeof confirmCost>[0]} */ plan) => confirmCost(plan, yes, progress),
     }
-    return await (options.servers.length * options.runs > 1
+    return await (options.scenario.table || options.servers.length * options.runs > 1
       ? runMany(io, run, progress)
       : runOnce(io, run, progress))
   } finally {
@@ -327,7 +306,7 @@ async function run(io, options, yes, progress) {
   }
 }
 
-/** @typedef {Options & Pick<import('../runner/run.js').RunOptions, 'signal' | 'log' | 'progress'>} Started */
+/** @typedef {Options & Pick<RunOptions, 'signal' | 'log' | 'progress'>} Started */
 
 /** @param {Io} io @param {Started} options @param {Progress} progress @returns {Promise<number>} exit status */
 async function runOnce(io, options, progress) {
@@ -356,22 +335,19 @@ async function runMany(io, options, progress) {
   progress.clear()
   const comparisons = compare(made)
   await writeSeries(out, scenario.name, made, comparisons)
+  const print = (/** @type {object} */ line) =>
+    io.stdout(`${JSON.stringify({ scenario: scenario.name, ...line })}\n`)
   if (json)
     for (const { step, medians, ratios, runs: count } of comparisons) {
-      for (const { name: server, result } of medians)
-        io.stdout(
-          `${JSON.stringify({ scenario: scenario.name, server, step, median_of: count, ...result })}\n`,
-        )
+      for (const { name: server, result } of medians) print({ server, step, median_of: count, ...result })
       for (const { name, result } of ratios)
-        io.stdout(
-          `${JSON.stringify({ scenario: scenario.name, server: servers[0], step, ratio_to: name.slice('ratio to '.length), ...result })}\n`,
-        )
+        print({ server: servers[0], step, ratio_to: name.slice('ratio to '.length), ...result })
     }
   else io.stdout(`${comparisonText(scenario.name, comparisons)}\n${out}/report.html\n${out}/table.md\n`)
   return made.length < servers.length * runs ? 1 : code
 }
 
-/** @param {Io} io @param {string} server @param {number} run @param {import('../runner/result.js').RunResult} result */
+/** @param {Io} io @param {string} server @param {number} run @param {RunResult} result */
 async function jsonLines({ stdout }, server, run, { scenario, steps }) {
   const { figuresOf } = await import('../runner/figures.js')
   for (const step of steps)
@@ -379,9 +355,8 @@ async function jsonLines({ stdout }, server, run, { scenario, steps }) {
 }
 
 /**
- * @param {Io} io @param {import('../runner/result.js').RunResult} result @param {string} failure
- * @param {string} out folder of the report; '': nothing is printed to standard output
- * @returns {Promise<number>} exit status
+ * @param {Io} io @param {RunResult} result @param {string} failure
+ * @param {string} out folder of the report; '': print none
  */
 async function conclude({ stdout, stderr }, result, failure, out) {
   const { limitText } = await import('../runner/limits.js')
@@ -389,14 +364,15 @@ async function conclude({ stdout, stderr }, result, failure, out) {
   const { title, lines } = verdictOf(result)
   const broken = result.limits.filter(limit => limit.broken)
   if (out !== '') {
-    for (const limit of result.limits) stdout(`${limit.broken ? 'broken' : 'holds '}  ${limitText(limit)}\n`)
+    for (const limit of result.limits)
+      stdout(`${limit.broken ? 'violated' : 'met     '}  ${limitText(limit)}\n`)
     // Lines about limits begin with their flags; they are printed above.
     stdout(`${title}. ${lines.filter(line => !line.startsWith('--')).join(' ')}\n`)
     stdout(`${out}/report.html\n`)
   }
   if (failure !== '') stderr(`halley: ${failure}\n`)
   if (broken.length > 0)
-    stderr(`halley: ${broken.length === 1 ? 'a limit is' : `${broken.length} limits are`} broken\n`)
+    stderr(`halley: ${broken.length} ${broken.length === 1 ? 'limit' : 'limits'} violated\n`)
   return failure !== '' || broken.length > 0 || result.partial ? 1 : 0
 }
 
@@ -411,15 +387,60 @@ async function dryRun({ stdout }, options) {
   )
 }
 
-/** @param {import('../providers/contract.js').LaunchPlan} plan @param {boolean} yes @param {Progress} progress */
-async function confirmCost({ lines, price }, yes, progress) {
-  if (price === null) return true
-  for (const line of lines) progress.line(line)
-  progress.line(priceText(price))
-  if (yes) return true
-  if (!process.stdin.isTTY) {
-    progress.line('this costs money: pass --yes to confirm without a terminal')
-    return false
+export const fleetReport = fleetCommand({
+  name: 'fleet report',
+  summary: 'make a report of one run, or of several side by side',
+  help: `Usage: ${COMMAND} fleet report DIR [DIR2 ...] -o FILE.html [flags]
+
+Makes an HTML report of a run from its folder (result.json, and gateway.csv if it exists). Several runs are compared:
+two servers under the same load, or one before and after a change.
+
+  -o, --output FILE          HTML file to write
+      --title TEXT           title of the page
+      --label TEXT           name of a run, once per folder; default: the folder names
+${COMMON_HELP}
+
+Examples:
+  ${COMMAND} fleet report fleet-runs/fan-100-20260101-120000 -o fan.html
+  ${COMMAND} fleet report ours theirs -o both.html --label Ours --label Theirs
+`,
+  flags: { output: OUTPUT, title: TEXT, label: LIST },
+  words: 50,
+
+  async run({ cwd, stdout }, { words: folders, output, title, label: labels = [] }) {
+    if (folders.length === 0) throw new UsageError('DIR is missing: the folder of a run')
+    if (output === undefined) throw new UsageError('--output is missing')
+    if (labels.length > folders.length)
+      throw new UsageError(`${labels.length} labels given for ${folders.length} folders`)
+    const { makePage } = await import('../runner/page.js')
+    const { writeWhole } = await import('../files.js')
+    const runs = []
+    for (const [at, folder] of folders.entries())
+      runs.push(await readRun(resolve(cwd, folder), folder, labels[at]))
+    const page = await makePage(runs, { title })
+    await writeWhole(resolve(cwd, output), page)
+    stdout(`${output}: ${bytes(Buffer.byteLength(page))}\n`)
+  },
+})
+
+/** @param {string} folder @param {string} name as given by the user @param {string} [label] @returns {Promise<PageRun>} */
+async function readRun(folder, name, label) {
+  const { parseResult } = await import('../runner/result.js')
+  const file = join(folder, 'result.json')
+  const text = await readFile(file, 'utf8').catch(error => {
+    throw new Error(
+      `${name}: not the folder of a run: result.json cannot be read (${error.code ?? error.message})`,
+    )
+  })
+  /** @type {RunResult} */
+  let result
+  try {
+    result = parseResult(text)
+  } catch (error) {
+    throw new Error(`${name}/result.json: ${error.message}`)
   }
-  return await askYesNo('Launch these drones?', '')
+  if (result.steps.length === 0) throw new Error(`${name}/result.json: nothing was measured`)
+  const csv = join(folder, 'gateway.csv')
+  const isThere = result.gateway !== null && (await stat(csv).catch(() => null)) !== null
+  return { result, csv: isThere ? csv : null, label: label ?? basename(folder) }
 }

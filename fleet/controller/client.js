@@ -1,42 +1,42 @@
-// A command's side of the control socket: requests to a controller, which is started if necessary, and commands that
-// need no controller.
+// A command's side of the control socket: requests to a controller, started if necessary, and commands without a
+// controller.
 
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { open, rm } from 'node:fs/promises'
 import { createConnection } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { COMMAND } from '../../src/base/version.js'
 import { PROVIDERS } from '../providers/index.js'
 import { ControlConnection } from './control-connection.js'
 import { lockOwner, logPath, prepareFolder, readState, socketPath, stateFile } from './folder.js'
 
+/** @import { FleetSnapshot, Handle } from '../schema.js' */
+/** @import { Source, SourceEvent } from '../status/index.js' */
+
 const DAEMON = fileURLToPath(new URL('./daemon.js', import.meta.url))
-/** ms for a controller to start or to end. */
 const TIMEOUT = 15_000
 const POLL = 50
 
-/** The folder has no fleet. */
 export class NoFleetError extends Error {}
 
-/**
- * @param {string} dir @returns {Promise<import('node:net').Socket | null>} null: no answer @throws {Error} one line
- */
-function dial(dir) {
-  return new Promise((resolve, reject) => {
-    const socket = createConnection(socketPath(dir))
-    socket.once('connect', () => resolve(socket))
-    socket.once('error', error => {
-      const { code } = /** @type {NodeJS.ErrnoException} */ (error)
-      if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(null)
-      else if (code === 'ENOTDIR')
-        reject(new Error(`${dir} cannot be the fleet's folder: it is a file, or below one`))
-      else if (code === 'EACCES') reject(new Error(`the controller of ${dir} belongs to another user`))
-      else reject(error)
-    })
-  })
+/** @param {string} dir @returns {Promise<import('node:net').Socket | null>} null: no controller */
+async function dial(dir) {
+  const socket = createConnection(socketPath(dir))
+  try {
+    await once(socket, 'connect')
+    return socket
+  } catch (error) {
+    if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') return null
+    if (error.code === 'ENOTDIR')
+      throw new Error(`${dir} cannot be the fleet's folder: it is a file, or below one`)
+    if (error.code === 'EACCES') throw new Error(`the controller of ${dir} belongs to another user`)
+    throw error
+  }
 }
 
-/** @param {string} dir @returns {Promise<void>} when it accepts commands @throws {Error} one line: its own error */
+/** @param {string} dir @returns {Promise<void>} when it accepts commands @throws {Error} one line: its error */
 async function startController(dir) {
   await prepareFolder(dir)
   const log = await open(logPath(dir), 'a', 0o600)
@@ -46,23 +46,17 @@ async function startController(dir) {
       detached: true,
       stdio: ['ignore', log.fd, log.fd, 'ipc'],
     })
-    await new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        reject(new Error(`the controller did not start; see ${logPath(dir)}`))
-      }, TIMEOUT)
-      const settle = (/** @type {() => void} */ then) => {
-        clearTimeout(timer)
-        then()
-      }
-      child.once('error', error => settle(() => reject(error)))
-      child.once('exit', code =>
-        settle(() => reject(new Error(`the controller ended with ${code}; see ${logPath(dir)}`))),
-      )
-      child.once('message', (/** @type {any} */ message) =>
-        settle(() => (message.error === undefined ? resolve(undefined) : reject(new Error(message.error)))),
-      )
+    const [message] = await Promise.race([
+      once(child, 'message', { signal: AbortSignal.timeout(TIMEOUT) }),
+      once(child, 'exit').then(([code]) => {
+        throw new Error(`the controller exited with ${code}; see ${logPath(dir)}`)
+      }),
+    ]).catch(error => {
+      throw error.name === 'AbortError'
+        ? new Error(`the controller did not start; see ${logPath(dir)}`)
+        : error
     })
-    child.removeAllListeners('exit')
+    if (message.error !== undefined) throw new Error(message.error)
     if (child.connected) child.disconnect()
     child.unref()
   } finally {
@@ -70,51 +64,45 @@ async function startController(dir) {
   }
 }
 
-/**
- * @param {string} dir @param {object} options
- * @param {boolean} [options.fresh] start a controller also without a fleet
- * @returns {Promise<ControlConnection>}
- * @throws {Error} one line; NoFleetError: there is no fleet
- */
+/** @param {string} dir @param {{fresh?: boolean}} options see sendCommand() @returns {Promise<ControlConnection>} */
 async function openConnection(dir, { fresh = false }) {
   const deadline = Date.now() + TIMEOUT
   for (;;) {
     const socket = await dial(dir)
     if (socket !== null) return new ControlConnection(socket)
     const pid = await lockOwner(dir)
-    // One is starting or ending.
+    // It is starting or exiting.
     if (pid !== 0 && Date.now() > deadline)
-      throw new Error(`the controller of ${dir} (process ${pid}) does not answer`)
+      throw new Error(`the controller of ${dir} (process ${pid}) does not respond`)
     if (pid === 0) {
       if (!fresh && (await readState(dir)) === null)
-        throw new NoFleetError(`no fleet is in ${dir}; \`${COMMAND} fleet start N\` launches one`)
+        throw new NoFleetError(`no fleet in ${dir}; start one with \`${COMMAND} fleet start N\``)
       try {
         await startController(dir)
       } catch (error) {
         // Another command started it first.
         if ((await lockOwner(dir)) === 0) throw error
       }
-    } else await new Promise(resolve => setTimeout(resolve, POLL))
+    } else await sleep(POLL)
   }
 }
 
 /**
- * Sends a command to the controller of a folder. A missing controller is restarted if there is a fleet.
+ * Sends a command to the controller of a folder. Restarts a missing controller if there is a fleet.
  * @param {string} dir @param {string} command @param {object} [params] @param {object} [options]
- * @param {boolean} [options.fresh] start a controller also without a fleet
+ * @param {boolean} [options.fresh] also start a controller without a fleet
  * @param {(text: string) => void} [options.onProgress]
  * @param {(plan: {lines: string[], price: any}) => Promise<boolean>} [options.onPlan]
- * @param {(snapshot: import('../schema.js').FleetSnapshot) => void} [options.onSnapshot]
+ * @param {(snapshot: FleetSnapshot) => void} [options.onSnapshot]
  * @param {AbortSignal} [options.signal] cancels the command; the promise still waits for its result
- * @returns {Promise<any>} the result
- * @throws {Error} one line; NoFleetError: there is no fleet
+ * @returns {Promise<any>} @throws {Error} one line; NoFleetError: no fleet
  */
 export async function sendCommand(dir, command, params = {}, options = {}) {
   const { onProgress = () => {}, onPlan = async () => true, onSnapshot = () => {}, signal } = options
   const connection = await openConnection(dir, options)
   try {
     return await new Promise((resolve, reject) => {
-      connection.onClose = () => reject(new Error('the controller ended without a reply'))
+      connection.onClose = () => reject(new Error('the controller exited without a reply'))
       connection.onMessage = message => {
         if (message.progress !== undefined) onProgress(message.progress)
         else if (message.snapshot !== undefined) onSnapshot(message.snapshot)
@@ -139,27 +127,18 @@ export async function sendCommand(dir, command, params = {}, options = {}) {
   }
 }
 
-/** @param {string} dir @returns {Promise<void>} when its controller has ended, or after TIMEOUT */
+/** @param {string} dir @returns {Promise<void>} after the controller's exit, or TIMEOUT */
 export async function controllerEnded(dir) {
   const deadline = Date.now() + TIMEOUT
-  while ((await lockOwner(dir)) !== 0 && Date.now() < deadline)
-    await new Promise(resolve => setTimeout(resolve, POLL))
+  while ((await lockOwner(dir)) !== 0 && Date.now() < deadline) await sleep(POLL)
 }
 
-/** ms between attempts to reach a lost controller. */
 const AGAIN = 1000
 
-/** @implements {Source} @typedef {import('../status/index.js').Source} Source */
+/** Snapshots of the controller of a folder, across restarts of the controller. @implements {Source} */
 export class ControllerSource {
   #dir
-  /** @type {((snapshot: import('../schema.js').FleetSnapshot) => void)[]} */
-  #listeners = []
-  /** @type {((reason: string) => void)[]} */
-  #lost = []
   #abort = new AbortController()
-  #watching = false
-  /** @type {NodeJS.Timeout | undefined} */
-  #timer
 
   /** @param {string} dir */
   constructor(dir) {
@@ -167,38 +146,23 @@ export class ControllerSource {
     this.name = dir
   }
 
-  /** @param {(snapshot: import('../schema.js').FleetSnapshot) => void} listener */
-  onSnapshot(listener) {
-    this.#listeners.push(listener)
-    if (!this.#watching) void this.#watch()
-  }
-
-  /** @param {(reason: string) => void} listener */
-  onLost(listener) {
-    this.#lost.push(listener)
-  }
-
-  async #watch() {
-    this.#watching = true
-    let reason = 'the controller has ended'
-    try {
-      await sendCommand(
+  /** @param {(event: SourceEvent) => void} listener */
+  async start(listener) {
+    const { signal } = this.#abort
+    while (!signal.aborted) {
+      const reason = await sendCommand(
         this.#dir,
         'watch',
         {},
-        {
-          signal: this.#abort.signal,
-          onSnapshot: snapshot => {
-            for (const listener of this.#listeners) listener(snapshot)
-          },
-        },
+        { signal, onSnapshot: snapshot => listener({ type: 'snapshot', snapshot }) },
+      ).then(
+        () => 'the controller exited',
+        error => error.message,
       )
-    } catch (error) {
-      reason = error.message
+      if (signal.aborted) return
+      listener({ type: 'lost', reason })
+      await sleep(AGAIN, undefined, { signal }).catch(() => {})
     }
-    if (this.#abort.signal.aborted) return
-    for (const listener of this.#lost) listener(reason)
-    this.#timer = setTimeout(() => void this.#watch(), AGAIN)
   }
 
   /** @param {string} name `set`, `restart` @param {Record<string, any>} params */
@@ -207,7 +171,6 @@ export class ControllerSource {
   }
 
   close() {
-    clearTimeout(this.#timer)
     this.#abort.abort()
   }
 }
@@ -215,27 +178,18 @@ export class ControllerSource {
 /**
  * Ends drones without a controller.
  * @param {object} options @param {string} options.dir
- * @param {string} options.provider of the drones; for `local`, those of the folder
+ * @param {string} options.provider `local`: drones of the folder
  * @param {string[]} [options.runs] default: all
  * @param {Record<string, any>} options.flags of the provider
  * @param {(text: string) => void} options.onProgress
- * @param {(handles: import('../schema.js').Handle[]) => Promise<boolean>} [options.confirm]
- * @returns {Promise<import('../schema.js').Handle[]>} the ended drones
- * @throws {Error} one line
+ * @param {(handles: Handle[]) => Promise<boolean>} [options.confirm]
  */
-export async function stopOrphans({
-  dir,
-  provider: name,
-  runs,
-  flags,
-  onProgress,
-  confirm = async () => true,
-}) {
+export async function stopOrphans({ dir, provider: name, runs, flags, onProgress, confirm }) {
   const provider = await PROVIDERS[name].load()
   const found = await provider.find(runs ?? 'all', { dir, flags })
   const there = found.filter(({ state }) => state !== 'gone')
-  if (there.length > 0 && !(await confirm(there))) return []
-  // Also without drones: a finished run may have left other resources at the provider.
+  if (there.length > 0 && confirm && !(await confirm(there))) return []
+  // Also without drones: a finished run may have left other resources.
   if (found.length > 0 || name !== 'local') await provider.stop(found, { dir, flags }, onProgress)
   // A live controller manages its own state file.
   if (name === 'local' && (await lockOwner(dir)) === 0) {

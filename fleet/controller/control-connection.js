@@ -2,11 +2,11 @@
 //
 //   command -> {command, params}
 //   controller -> {progress: text} ... {plan: {lines, price}} ... {snapshot} ... and at the end {result} or {error}
-//   command -> {go: true | false} to a plan; {cancel: true} at any time, as does hanging up
+//   command -> {go: true | false} to a plan; {cancel: true} at any time, like disconnecting
 
 import { createInterface } from 'node:readline'
 
-/** Unread bytes beyond which snapshots are left out. */
+/** Unread bytes above which snapshots are skipped. */
 const MAX_WAITING = 4 << 20
 
 export class ControlConnection {
@@ -34,7 +34,6 @@ export class ControlConnection {
     })
   }
 
-  /** Whether the reader is too slow. */
   get busy() {
     return this.#socket.writableLength > MAX_WAITING
   }

@@ -1,13 +1,16 @@
 // The controller's Unix socket and its commands.
 
+import { once } from 'node:events'
 import { chmod, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { COMMAND } from '../../src/base/version.js'
 import { ControlConnection } from './control-connection.js'
 import { allowedTargets } from './launch.js'
 import { contradiction } from './shares.js'
 
-/** @typedef {import('./daemon.js').FleetHost} FleetHost */
+/** @import { FleetSnapshot, Gauges } from '../schema.js' */
+/** @import { FleetHost } from './daemon.js' */
 
 export class ControlServer {
   #host
@@ -15,9 +18,8 @@ export class ControlServer {
   #server
   /** @type {Set<ControlConnection>} */
   #connections = new Set()
-  /** End of the last command. */
   quietSince = Date.now()
-  /** The last command failed: the next one may come with another environment (credentials). */
+  /** The last command failed: the next one may have another environment (credentials). */
   failed = false
 
   /** @param {FleetHost} host @param {(text: string) => void} log */
@@ -31,12 +33,11 @@ export class ControlServer {
     return this.#connections.size === 0
   }
 
-  /** Replaces a stale socket. @param {string} path @throws {Error} one line */
+  /** Replaces a stale socket. @param {string} path */
   async listen(path) {
     await rm(path, { force: true })
-    await new Promise((resolve, reject) => {
-      this.#server.once('error', error => reject(new Error(`cannot listen on ${path}: ${error.message}`)))
-      this.#server.listen(path, () => resolve(undefined))
+    await once(this.#server.listen(path), 'listening').catch(error => {
+      throw new Error(`cannot listen on ${path}: ${error.message}`)
     })
     await chmod(path, 0o600)
     this.#server.on('error', error => this.#log(error.message))
@@ -85,7 +86,7 @@ export class ControlServer {
     this.failed = false
     try {
       if (!Object.hasOwn(COMMANDS, command))
-        throw new Error(`unknown command "${command}": this controller may have another version`)
+        throw new Error(`unknown command "${command}": the controller may be of another version`)
       connection.send({ result: (await COMMANDS[command](this.#host, call)) ?? {} })
     } catch (error) {
       this.failed = command === 'start'
@@ -103,27 +104,21 @@ export class ControlServer {
     const timer = setTimeout(() => {
       for (const connection of this.#connections) connection.destroy()
     }, 1000)
-    while (this.#connections.size > 0) await new Promise(resolve => setTimeout(resolve, 10))
+    while (this.#connections.size > 0) await sleep(10)
     clearTimeout(timer)
   }
 }
 
 /**
- * @typedef {object} Call one command under way
- * @property {any} params
- * @property {(text: string) => void} progress
- * @property {(plan: {lines: string[], price: any}) => Promise<boolean>} confirm
- * @property {(snapshot: import('../schema.js').FleetSnapshot) => void} show
- * @property {AbortSignal} signal the caller has gone, or cancels
+ * @typedef {{params: any, progress: (text: string) => void, confirm: (plan: {lines: string[], price: any}) =>
+ *   Promise<boolean>, show: (snapshot: FleetSnapshot) => void, signal: AbortSignal}} Call a running command;
+ *   `signal`: the caller disconnects or cancels
  */
 
-/**
- * @param {FleetHost} host
- * @returns {Promise<import('./fleet.js').Fleet>} after the drones of a previous controller have reported
- */
+/** Waits until the drones of a previous controller have reported. @param {FleetHost} host */
 async function fleetOf(host) {
   if (host.fleet === null || host.fleet.size === 0)
-    throw new Error(`no drones; \`${COMMAND} fleet start N\` launches some`)
+    throw new Error(`no drones; start some with \`${COMMAND} fleet start N\``)
   await host.fleet.adopted()
   return host.fleet
 }
@@ -169,24 +164,20 @@ export const COMMANDS = {
     const { done, warnings } = await fleet.beginRamp(to, seconds)
     for (const text of warnings) progress(text)
     if (!wait) return { warnings }
-    /** @type {import('../schema.js').Gauges | null} */
+    /** @type {Gauges | null} */
     let last = null
-    /** @type {() => void} */
-    let onSnapshot = () => {}
-    const report = (/** @type {import('../schema.js').FleetSnapshot} */ { settings, gauges, ramp }) => {
+    const report = (/** @type {FleetSnapshot} */ { settings, gauges, ramp }) => {
       const left = ramp === null ? 0 : Math.max(0, Math.ceil((ramp.ends - Date.now()) / 1000))
-      progress(`${gauges.open} open of ${settings.n}, on the way to ${to}: ${left} s left`)
+      progress(`${gauges.open} of ${settings.n} open, ramping to ${to}: ${left} s left`)
       last = gauges
-      onSnapshot()
     }
     fleet.on('snapshot', report)
     // A cancelled wait leaves the ramp running.
-    const left = new Promise(resolve => signal.addEventListener('abort', resolve))
+    const left = once(signal, 'abort')
     try {
       await Promise.race([done, left])
-      // The drones report once a second: the figures after the last step come with the next snapshot but one.
-      for (let i = 0; i < 2 && !signal.aborted; i++)
-        await Promise.race([left, new Promise(resolve => (onSnapshot = () => resolve(undefined)))])
+      // The drones report once a second: the next snapshot but one has the figures after the last step.
+      for (let i = 0; i < 2 && !signal.aborted; i++) await Promise.race([left, once(fleet, 'snapshot')])
     } finally {
       fleet.off('snapshot', report)
     }
@@ -219,7 +210,7 @@ export const COMMANDS = {
     const fleet = await fleetOf(host)
     show(fleet.snapshot())
     fleet.on('snapshot', show)
-    await new Promise(resolve => signal.addEventListener('abort', resolve))
+    await once(signal, 'abort')
     fleet.off('snapshot', show)
   },
 }

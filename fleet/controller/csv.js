@@ -4,10 +4,9 @@ import { appendFile, open, stat, truncate } from 'node:fs/promises'
 import { Distribution } from '../statistics/distribution.js'
 import { RATES } from './snapshot.js'
 
-/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
+/** @import { FleetSnapshot } from '../schema.js' */
 
-/** Maximum rows that wait for a slow disk. */
-const MOST = 600
+const MAX_WAITING = 600
 
 /** @param {number} value @param {number} [digits] */
 const rounded = (value, digits = 3) => Math.round(value * 10 ** digits) / 10 ** digits
@@ -101,10 +100,7 @@ function machineColumns({ drones }, before) {
   }
 }
 
-/**
- * @param {FleetSnapshot} snapshot @param {Parameters<typeof machineColumns>[1]} before
- * @returns {Record<string, number>} name of the column -> value; NaN: unknown
- */
+/** @param {FleetSnapshot} snapshot @param {Parameters<typeof machineColumns>[1]} before */
 function columnsOf(snapshot, before) {
   const { time, gauges, counters, rates, latencyNow } = snapshot
   return {
@@ -119,7 +115,7 @@ function columnsOf(snapshot, before) {
   }
 }
 
-/** Appends a row for each snapshot. A write error is reported once, and the file never contains half a row. */
+/** Appends a row for each snapshot. A write error is reported once, and the file has no partial rows. */
 export class FleetCsv {
   #file
   #onFault
@@ -132,10 +128,7 @@ export class FleetCsv {
   /** @type {Promise<void>} */
   #turn = Promise.resolve()
 
-  /**
-   * @param {string} file @param {number} length current bytes; 0: a header is written @param {(text: string) => void}
-   *   onFault
-   */
+  /** @param {string} file @param {number} length bytes; 0: write a header @param {(text: string) => void} onFault */
   constructor(file, length, onFault) {
     this.#file = file
     this.#length = length
@@ -147,8 +140,6 @@ export class FleetCsv {
    * @param {string} file @param {object} [options]
    * @param {boolean} [options.append] keep existing rows
    * @param {(text: string) => void} [options.onFault] one line, once until a row is written again
-   * @returns {Promise<FleetCsv>}
-   * @throws {Error} the file cannot be opened
    */
   static async open(file, { append = false, onFault = () => {} } = {}) {
     const handle = await open(file, append ? 'a' : 'w', 0o600)
@@ -158,7 +149,7 @@ export class FleetCsv {
 
   /** @param {FleetSnapshot} snapshot */
   write(snapshot) {
-    if (this.#waiting >= MOST) return
+    if (this.#waiting >= MAX_WAITING) return
     const columns = columnsOf(snapshot, this.#before)
     const row = `${Object.values(columns)
       .map(value => (Number.isFinite(value) ? String(value) : ''))
@@ -189,9 +180,7 @@ export class FleetCsv {
   }
 }
 
-/**
- * @param {FleetSnapshot} snapshot @returns {string} one line of message statistics of the last 5 s; '': no messages
- */
+/** @param {FleetSnapshot} snapshot @returns {string} message statistics of the last 5 s; '': no messages */
 export function statisticsLine({ latencyNow, gauges }) {
   const of = Distribution.from(latencyNow)
   if (of.count === 0) return ''

@@ -11,7 +11,6 @@ import { FleetCsv, statisticsLine } from './csv.js'
 import { Fleet } from './fleet.js'
 import { prepareFolder, readState, socketPath, takeLock } from './folder.js'
 
-/** Snapshots between two lines of statistics. */
 const LINE_EACH = 5
 const CSV_NAME = 'statistics.csv'
 
@@ -23,14 +22,13 @@ export class FleetHost {
   /** @type {FleetCsv | null} */
   #csv = null
   #pictures = 0
-  /** Two concurrent commands open one fleet. @type {Promise<any>} */
+  /** Concurrent commands open one fleet. @type {Promise<any>} */
   #opening = Promise.resolve()
-  /** @type {() => void} */
   #onLeave
 
   /**
    * @param {object} options @param {string} options.dir @param {(text: string) => void} options.log
-   * @param {() => void} options.onLeave the fleet has ended, and the controller may end
+   * @param {() => void} options.onLeave the fleet has ended; the controller may exit
    */
   constructor({ dir, log, onLeave }) {
     this.#dir = dir
@@ -38,28 +36,27 @@ export class FleetHost {
     this.#onLeave = onLeave
   }
 
-  /** Resumes the fleet of a previous controller, if there is one. @throws {Error} one line */
+  /** Resumes the fleet of a previous controller, if there is one. */
   async resume() {
     const state = await readState(this.#dir)
     if (state !== null && state.drones.length > 0) await this.open({ provider: state.provider })
   }
 
-  /**
-   * @param {{provider?: string, flags?: Record<string, any>, bind?: string, advertise?: string}} options `provider`:
-   *   default: that of the existing fleet, else local
-   * @returns {Promise<Fleet>} @throws {Error} one line
-   */
+  /** @param {{provider?: string, flags?: Record<string, any>, bind?: string, advertise?: string}} options see #open() */
   open(options) {
     const opened = this.#opening.then(() => this.#open(options))
     this.#opening = opened.catch(() => {})
     return opened
   }
 
-  /** @param {{provider?: string, flags?: Record<string, any>, bind?: string, advertise?: string}} options */
+  /**
+   * @param {{provider?: string, flags?: Record<string, any>, bind?: string, advertise?: string}} options `provider`:
+   *   default: as in the existing fleet, else local
+   */
   async #open({ provider: name, flags, bind, advertise }) {
     const { fleet } = this
     if (fleet !== null && fleet.size === 0 && (name !== undefined || bind !== undefined)) {
-      // It has no drones: the new one may have another provider or address.
+      // No drones: the new fleet may use another provider or address.
       await fleet.close()
       this.fleet = null
     } else if (fleet !== null) {
@@ -96,7 +93,6 @@ export class FleetHost {
     if (line !== '') this.#log(line)
   }
 
-  /** Lets the process end after the last reply is sent. */
   leave() {
     setImmediate(() => this.#onLeave())
   }
@@ -107,17 +103,15 @@ export class FleetHost {
   }
 }
 
-/** ms without drones and commands after which it ends; at once after a failed start. */
+/** ms without drones and commands until it exits; 0 after a failed start. */
 const IDLE = 10_000
 
 /**
- * Controls a folder until its fleet has ended or a signal comes; after a signal the drones stay and wait for another
- * controller.
+ * Controls a folder until its fleet ends or a signal arrives; after a signal the drones wait for another controller.
  * @param {string} dir @param {object} io @param {(text: string) => void} io.log
  * @param {() => void} io.onReady it accepts commands
- * @param {boolean} [io.foreground] stay also without drones
- * @returns {Promise<void>} at its end
- * @throws {Error} one line: there is a controller already, the state is damaged, a port is in use
+ * @param {boolean} [io.foreground] also run without drones
+ * @throws {Error} one line: another controller runs, the state is damaged, a port is in use
  */
 export async function runController(dir, { log, onReady, foreground = false }) {
   const path = socketPath(dir)
@@ -128,7 +122,7 @@ export async function runController(dir, { log, onReady, foreground = false }) {
   const over = new Promise(resolve => {
     end = resolve
   })
-  const host = new FleetHost({ dir, log, onLeave: () => end('the fleet is stopped') })
+  const host = new FleetHost({ dir, log, onLeave: () => end('fleet stopped') })
   const server = new ControlServer(host, log)
   try {
     await host.resume()
@@ -136,15 +130,13 @@ export async function runController(dir, { log, onReady, foreground = false }) {
     const idle = setInterval(() => {
       if (foreground) return
       const quiet = server.idle && Date.now() - server.quietSince > (server.failed ? 0 : IDLE)
-      if ((host.fleet?.size ?? 0) === 0 && quiet) end('there are no drones')
+      if ((host.fleet?.size ?? 0) === 0 && quiet) end('no drones')
     }, 1000)
     for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']))
-      process.once(signal, () =>
-        end(`${signal}: the drones stay, and wait for another controller for a while`),
-      )
+      process.once(signal, () => end(`${signal}: the drones keep running and wait for another controller`))
     log(`controller of ${dir}, process ${process.pid}`)
     onReady()
-    log(`ending: ${await over}`)
+    log(`exiting: ${await over}`)
     clearInterval(idle)
   } finally {
     await server.close()
@@ -157,7 +149,7 @@ export async function runController(dir, { log, onReady, foreground = false }) {
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const log = (/** @type {string} */ text) =>
     void process.stdout.write(`${new Date().toISOString()} ${escapeControls(text)}\n`)
-  // Neither a full disk nor a closed terminal may end it.
+  // It must survive a full disk and a closed terminal.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   // The next command starts another controller, which finds the drones.
   process.on('uncaughtException', error => {

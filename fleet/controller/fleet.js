@@ -1,39 +1,41 @@
 // The controller of a fleet: launches, directs, watches and stops its drones. Fleet is the folder's interface; commands
 // use it over the control socket (client.js -> control-server.js -> daemon.js), the runner directly.
 //
-//   folder.js, drone-list.js, drone.js   state: on disk, in memory, of one drone; snapshot.js merges it
-//   links.js, messages.js                links to drones, and checks of what they send
-//   launcher.js, launch.js, relauncher.js   launch, stop, relaunch; settings-sender.js, shares.js   settings and ramps
+//   folder.js, drones.js, snapshot.js    state: on disk, in memory, merged
+//   links.js, messages.js                links to drones, and checks of their messages
+//   launcher.js, launch.js               launch, stop, relaunch
+//   settings-sender.js, shares.js        settings and ramps
 //
 // May import: link/, providers/ (contract and index), statistics/, settings, program; never drone/, runner/, cli/.
 // Promises: after a crash a new controller finds every launched drone and its counts; a setting applies to all drones
-// or to none; no message of a drone is used unchecked.
+// or to none; every message of a drone is checked.
 
 import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { readProgram } from '../program.js'
 import { defaultSettings } from '../settings.js'
 import { Distributions } from '../statistics/distribution.js'
-import { DroneList } from './drone-list.js'
+import { DroneList } from './drones.js'
 import { prepareFolder, readState } from './folder.js'
 import { hostForDrones } from './launch.js'
 import { Launcher } from './launcher.js'
-import { hostAndPort, Links } from './links.js'
+import { addressOf, Links } from './links.js'
 import { SettingsSender } from './settings-sender.js'
 import { addTally, finalTally, snapshotOf, zeroTally } from './snapshot.js'
 
-/** @typedef {import('../schema.js').FleetSettings} FleetSettings */
-/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
-/** @typedef {import('../providers/contract.js').LaunchPlan} LaunchPlan */
-/** @typedef {import('../providers/contract.js').Provider} Provider */
-/** @typedef {(text: string) => void} OnProgress */
+/** @import { LaunchPlan, Provider } from '../providers/contract.js' */
+/** @import { FleetSettings, FleetSnapshot, Ledger, Reconciliation } from '../schema.js' */
+/** @import { OnEvent } from './drones.js' */
+/** @import { FleetState } from './folder.js' */
+/** @import { LaunchOptions, LaunchOutcome } from './launch.js' */
+/** @import { OnProgress, WaitOptions } from './launcher.js' */
+/** @import { LinkEvents } from './links.js' */
 
-/** ms between two snapshots. */
 const SECOND = 1000
-/** Snapshots between two writes of the counts. */
 const SAVE_EACH = 5
 const EVENTS = 100
-/** ms for the drones of a previous controller to connect to this one. */
+/** Timeout for drones of a previous controller to connect, ms. */
 const ADOPTION = 4000
 const POLL = 50
 
@@ -50,17 +52,15 @@ export class Fleet extends EventEmitter {
   #distributions = new Distributions()
   /** @type {FleetSnapshot['events']} */
   #events = []
-  /** host:port that drones dial */
   #address = ''
   /** @type {NodeJS.Timeout | undefined} */
   #clock
   #ticks = 0
-  /** Deadline for the drones of a previous controller. */
   #adopting = 0
   #closed = false
 
   /**
-   * Reads the fleet's state from disk, if there is one, and waits for its drones; else creates a new fleet.
+   * Reads the fleet's state from disk and waits for its drones, or creates a new fleet.
    * @param {object} options
    * @param {string} options.dir folder for the fleet's state; created if necessary
    * @param {Provider} options.provider
@@ -68,8 +68,6 @@ export class Fleet extends EventEmitter {
    * @param {OnProgress} [options.log] a line for each event
    * @param {string} [options.bind] host or host:port to listen on; default: the provider's host, a free port
    * @param {string} [options.advertise] host or host:port that drones dial, if different
-   * @returns {Promise<Fleet>}
-   * @throws {Error} one line: the port is in use, the state is damaged or of another provider
    */
   static async open({ dir, provider, flags, log = () => {}, bind, advertise }) {
     await prepareFolder(dir)
@@ -78,9 +76,8 @@ export class Fleet extends EventEmitter {
       throw new Error(
         `the fleet of ${dir} uses provider ${known.provider}, not ${provider.name}: stop it first, or use another --dir`,
       )
-    const fallback = provider.bind ?? '127.0.0.1'
-    const { host, port } = bind?.includes(':') ? hostAndPort(bind) : { host: bind ?? fallback, port: 0 }
-    /** @type {import('./folder.js').FleetState} */
+    const { host, port } = addressOf(bind ?? provider.bind ?? '127.0.0.1')
+    /** @type {FleetState} */
     const state = known ?? {
       version: 1,
       run: randomBytes(4).toString('hex'),
@@ -106,40 +103,32 @@ export class Fleet extends EventEmitter {
     return fleet
   }
 
-  /**
-   * Private: use Fleet.open().
-   * @param {{dir: string, provider: Provider, log: OnProgress, state: import('./folder.js').FleetState}} options
-   */
+  /** Private: use Fleet.open(). @param {{dir: string, provider: Provider, log: OnProgress, state: FleetState}} options */
   constructor({ dir, provider, log, state }) {
     super()
     this.#provider = provider
     this.#log = log
-    /** @type {import('./drone-list.js').OnEvent} */
+    /** @type {OnEvent} */
     const onEvent = (level, text) => this.#event(level, text)
-    const list = new DroneList(dir, state, onEvent)
-    const links = new Links(state, {
+    this.#list = new DroneList(dir, state, onEvent)
+    this.#links = new Links(state, {
       onHello: (hello, link) => this.#onHello(hello, link),
       onProgram: sha256 => readProgram(dir, sha256),
       onMessage: (id, link, message) => this.#onMessage(id, link, message),
       onLost: (id, link, reason) => this.#onLost(id, link, reason),
       onFault: text => this.#event('warn', text),
     })
-    const sender = new SettingsSender(list, onEvent)
-    this.#list = list
-    this.#links = links
-    this.#sender = sender
-    this.#launcher = new Launcher({ list, provider, links, sender, onEvent })
+    this.#sender = new SettingsSender(this.#list, onEvent)
+    const parts = { list: this.#list, provider, links: this.#links, sender: this.#sender, onEvent }
+    this.#launcher = new Launcher(parts)
   }
 
   async #begin() {
     const { state, size } = this.#list
     state.port = await this.#links.listen(state.host, state.port)
-    const { advertise } = state
-    const advertised = advertise.includes(':')
-      ? hostAndPort(advertise)
-      : { host: advertise, port: state.port }
-    this.#address = `${advertised.host || hostForDrones(state.host)}:${advertised.port}`
-    // The last revisions of a killed controller may not have been written.
+    const { host, port } = addressOf(state.advertise, state.port)
+    this.#address = `${host || hostForDrones(state.host)}:${port}`
+    // A killed controller may not have saved its last revisions.
     state.revision += 1000
     if (size > 0) {
       this.#event('info', `controller restarted; waiting for its ${size} drones`)
@@ -164,18 +153,16 @@ export class Fleet extends EventEmitter {
     return this.#list.state.settings
   }
 
-  /** All drones, connected or not. */
   get size() {
     return this.#list.size
   }
 
-  /** @returns {Promise<void>} when the drones of a previous controller have reported, or their time is over */
+  /** Waits until the drones of a previous controller have reported, or until a timeout. */
   async adopted() {
     while (Date.now() < this.#adopting && this.#list.members.some(({ sample }) => sample === null))
-      await new Promise(resolve => setTimeout(resolve, POLL))
+      await sleep(POLL)
   }
 
-  /** @returns {FleetSnapshot} */
   snapshot() {
     return snapshotOf({
       time: Date.now(),
@@ -192,7 +179,7 @@ export class Fleet extends EventEmitter {
     if (this.listenerCount('snapshot') > 0) this.emit('snapshot', this.snapshot())
   }
 
-  /** @param {'info' | 'warn' | 'error'} level @param {string} text */
+  /** @type {OnEvent} */
   #event(level, text) {
     const event = { time: Date.now(), level, text }
     this.#events.push(event)
@@ -201,17 +188,17 @@ export class Fleet extends EventEmitter {
     this.emit('event', event)
   }
 
-  /** @type {import('./links.js').LinkEvents['onHello']} */
+  /** @type {LinkEvents['onHello']} */
   #onHello(hello, link) {
     const drone = this.#list.get(hello.id)
-    if (drone === undefined || drone.leaving) return `the fleet has no drone ${hello.id}`
+    if (drone === undefined || drone.leaving) return `unknown drone ${hello.id}`
     const { link: before } = drone
     const { capacity } = drone.state
     const restarts = drone.state.start !== '' && drone.state.start !== hello.start
     const tally = drone.attach(link, hello)
-    if (before !== null) void before.close('it has dialled again')
+    if (before !== null) void before.close('replaced by a new connection')
     if (tally !== null) addTally(this.#list.state.past, finalTally(tally, 'ended'))
-    if (restarts) this.#event('info', `${drone.id} is connected again`)
+    if (restarts) this.#event('info', `${drone.id} reconnected`)
     this.#launcher.onHello(drone)
     if (drone.state.member) {
       // A changed capacity changes the shares of all.
@@ -222,7 +209,7 @@ export class Fleet extends EventEmitter {
     return ''
   }
 
-  /** @type {import('./links.js').LinkEvents['onMessage']} */
+  /** @type {LinkEvents['onMessage']} */
   #onMessage(id, link, message) {
     const drone = this.#list.get(id)
     if (drone === undefined || drone.link !== link) return
@@ -232,7 +219,7 @@ export class Fleet extends EventEmitter {
     } else if (message.type === 'event') this.#event(message.level, `${id}: ${message.text}`)
   }
 
-  /** @type {import('./links.js').LinkEvents['onLost']} */
+  /** @type {LinkEvents['onLost']} */
   #onLost(id, link, reason) {
     const drone = this.#list.get(id)
     if (drone === undefined || drone.link !== link) return
@@ -243,35 +230,25 @@ export class Fleet extends EventEmitter {
   }
 
   /**
-   * @param {Partial<FleetSettings>} partial values as the table's `parse` returns them. A new `n` ends a ramp
-   * @returns {Promise<string[]>} warnings, when all connected drones have answered
-   * @throws {Error} one line: a drone refuses, or the settings contradict each other; nothing is changed then
+   * Returns warnings after all connected drones have replied. A new `n` ends a ramp.
+   * @param {Partial<FleetSettings>} partial @throws {Error} one line: refused by a drone, or contradictory; no change
    */
   set(partial) {
     return this.#sender.set(partial)
   }
 
-  /**
-   * @param {number} to connections @param {number} seconds
-   * @returns {Promise<{done: Promise<void>, warnings: string[]}>} when it has begun @throws {Error} one line
-   */
+  /** @param {number} to connections @param {number} seconds */
   beginRamp(to, seconds) {
     return this.#sender.ramp(to, seconds)
   }
 
-  /**
-   * @param {number} to connections @param {number} seconds
-   * @returns {Promise<void>} after the last step @throws {Error} one line: it was ended before, or a drone refuses
-   */
+  /** @param {number} to connections @param {number} seconds @throws {Error} one line: ended early, or refused */
   async ramp(to, seconds) {
     const { done } = await this.#sender.ramp(to, seconds)
     await done
   }
 
-  /**
-   * Ends connections as the network would; they are reopened.
-   * @param {number} share 0 to 1 @param {'close' | 'reset'} how @returns {Promise<number>} connections
-   */
+  /** Simulates lost connections; drones reopen them. @param {number} share @param {'close' | 'reset'} how */
   async cut(share, how) {
     const up = this.#list.all.filter(drone => drone.up)
     if (up.length === 0) throw new Error('no drone is connected')
@@ -279,71 +256,52 @@ export class Fleet extends EventEmitter {
     return answers.reduce((sum, { cut }) => sum + cut, 0)
   }
 
-  /** Resets the distributions; counters continue. */
   resetStatistics() {
     this.#distributions.reset()
   }
 
   /**
-   * Compares publications and receptions. Publishing must have stopped, and messages under way must have arrived.
-   * @returns {Promise<import('../schema.js').Reckoning & {publishers: number, missing: string[]}>} `missing`:
-   *   disconnected drones
+   * Compares published and received messages. Call it after publishing, with no message in flight.
+   * @returns {Promise<Reconciliation & {publishers: number, missing: string[]}>} `missing`: disconnected drones
    */
-  async reckon() {
+  async reconcile() {
     const missing = this.#list.all.filter(drone => !drone.up).map(({ id }) => id)
     const up = this.#list.all.filter(drone => drone.up)
-    /** @type {import('../schema.js').Ledger[]} */
+    /** @type {Ledger[]} */
     const ledgers = (await Promise.all(up.map(drone => drone.request({ type: 'ledgers' })))).flat()
     const total = { expected: 0, lost: 0, unknown: 0, publishers: ledgers.length, missing }
-    for (const part of await Promise.all(up.map(drone => drone.request({ type: 'reckon', ledgers })))) {
-      total.expected += part.expected
-      total.lost += part.lost
-      total.unknown += part.unknown
-    }
+    for (const part of await Promise.all(up.map(drone => drone.request({ type: 'reconcile', ledgers }))))
+      for (const name of /** @type {const} */ (['expected', 'lost', 'unknown'])) total[name] += part[name]
     return total
   }
 
-  /**
-   * @param {number} n drones @param {import('./launch.js').LaunchOptions} launch
-   * @returns {Promise<LaunchPlan>} @throws {Error} one line
-   */
+  /** @param {number} n drones @param {LaunchOptions} launch */
   plan(n, launch) {
     return this.#launcher.plan(n, launch, this.#address)
   }
 
   /**
    * Launches, and waits until all drones have reported.
-   * @param {LaunchPlan} plan of this fleet
-   * @param {object} [options] @param {OnProgress} [options.onProgress]
-   * @param {boolean} [options.keep] keep what was launched when a part fails; otherwise all of it is stopped
-   * @param {number} [options.timeout] ms
-   * @param {AbortSignal} [options.signal] cancels the launch, or only the wait with `keep`
-   * @returns {Promise<import('./launch.js').LaunchOutcome & {fault: string}>} `fault`: what failed although the rest
-   *   was kept
-   * @throws {Error} one line, with the drones that never reported and what became of the rest
+   * @param {LaunchPlan} plan of this fleet @param {WaitOptions} [options]
+   * @returns {Promise<LaunchOutcome & {fault: string}>} `fault`: what failed if the rest was kept
+   * @throws {Error} one line: drones that never reported, and the state of the rest
    */
   launch(plan, options = {}) {
     return this.#launcher.launch(plan, options)
   }
 
-  /**
-   * Restarts drones: connected ones restart their processes, the others are launched again.
-   * @param {string[]} [ids] default: all @returns {Promise<string[]>} ids @throws {Error} one line
-   */
+  /** Restarts the processes of connected drones; relaunches other drones. @param {string[]} [ids] default: all */
   async restart(ids = this.#list.all.map(({ id }) => id)) {
     await this.#launcher.restart(ids)
     return ids
   }
 
-  /**
-   * @param {number | 'all'} n the last n drones @param {{onProgress?: OnProgress}} [options]
-   * @returns {Promise<string[]>} ids of ended drones @throws {Error} one line: some may still run
-   */
+  /** @param {number | 'all'} n the last n drones @param {{onProgress?: OnProgress}} [options] @returns {Promise<string[]>} */
   stop(n, { onProgress = () => {} } = {}) {
     return this.#launcher.stop(n, onProgress)
   }
 
-  /** Ends the controller; the drones stay and wait for another one. */
+  /** Stops the controller; the drones wait for another one. */
   async close() {
     if (this.#closed) return
     this.#closed = true

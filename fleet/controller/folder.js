@@ -1,4 +1,4 @@
-// A fleet's folder: paths, the lock against a second controller, and the state that a new controller reads after a
+// A fleet's folder: paths, the lock against a second controller, and the state for a new controller after a
 // crash.
 
 import { randomUUID } from 'node:crypto'
@@ -10,10 +10,13 @@ import { reasonOf, replaceFile } from '../files.js'
 import { handleOf, isAlive } from '../providers/processes.js'
 import { defaultSettings } from '../settings.js'
 
+/** @import { FleetSettings, FleetSnapshot, Handle } from '../schema.js' */
+/** @import { Tally } from './snapshot.js' */
+
 /** Maximum bytes of a Unix socket path, without its terminating zero. */
 const LONGEST_SOCKET_PATH = 107
 
-/** @param {string} dir @returns {string} of the controller's Unix socket @throws {Error} one line */
+/** @param {string} dir @returns {string} of the controller's Unix socket */
 export function socketPath(dir) {
   const path = join(dir, 'control.sock')
   if (Buffer.byteLength(path) > LONGEST_SOCKET_PATH)
@@ -35,7 +38,7 @@ export async function lockOwner(dir) {
   return owner !== '' && (await isAlive(owner)) ? Number.parseInt(owner, 10) : 0
 }
 
-/** @param {string} dir @returns {Promise<() => Promise<void>>} releases it @throws {Error} one line: it is held */
+/** @param {string} dir @returns {Promise<() => Promise<void>>} releases it @throws {Error} one line: already held */
 export async function takeLock(dir) {
   const own = await handleOf(process.pid)
   const file = lockFile(dir)
@@ -67,9 +70,7 @@ export async function takeLock(dir) {
   }
 }
 
-/**
- * Removes the lock of a dead owner, unless another process has replaced it. @param {string} file @param {string} owner
- */
+/** Removes the lock of a dead owner, if no other process has replaced it. @param {string} file @param {string} owner */
 async function clearLock(file, owner) {
   const aside = `${file}.${randomUUID()}`
   try {
@@ -81,46 +82,25 @@ async function clearLock(file, owner) {
   await rm(aside, { force: true })
 }
 
-/** @typedef {import('../schema.js').Handle} Handle */
-/** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
-
 /**
- * @typedef {object} DroneState
- * @property {string} id
- * @property {Handle | null} handle null: its launch is under way
- * @property {boolean} member it has a share: its launch is complete
- * @property {number} capacity connections; 0: unknown
- * @property {string} [listen] host:port at which it is dialled
- * @property {string} start id of its start, from its last hello
- * @property {import('./snapshot.js').Tally} tally of this start
- * @property {number} restarts
- * @typedef {object} FleetState
- * @property {1} version of this format
- * @property {string} run
- * @property {string} secret
- * @property {string} host that the controller listens on
- * @property {number} port
- * @property {string} advertise host or host:port that drones dial; '': the above
- * @property {string} provider
- * @property {Record<string, any>} flags of the provider
- * @property {number} began
- * @property {number} next number of the next drone
- * @property {DroneState[]} drones
- * @property {import('../schema.js').FleetSettings} settings
- * @property {number} base connections for which the drones' numbers are laid out
- * @property {number} publishFrom
- * @property {number} revision
- * @property {{from: number, to: number, began: number, ends: number} | null} ramp
- * @property {import('./snapshot.js').Tally} past of ended starts and drones
+ * `handle`, null: during its launch; `member`: its launch is complete; `capacity`, 0: unknown; `listen`: host:port
+ * to dial; `start`: from its last hello; `tally`: of this start.
+ * @typedef {{id: string, handle: Handle | null, member: boolean, capacity: number, listen?: string, start: string,
+ *   tally: Tally, restarts: number}} DroneState
  */
 
-/** An invalid state file; the message is one line. */
-class StateError extends Error {}
+/**
+ * `host`: that the controller listens on; `advertise`: host or host:port that drones dial, '': `host`; `next`: number of
+ * the next drone; `base`: connections for which drones have numbers; `past`: of ended starts and drones.
+ * @typedef {Record<'run' | 'secret' | 'host' | 'advertise' | 'provider', string> & Record<'port' | 'began' | 'next' |
+ *   'base' | 'publishFrom' | 'revision', number> & {version: 1, flags: Record<string, any>, drones: DroneState[],
+ *   settings: FleetSettings, ramp: FleetSnapshot['ramp'], past: Tally}} FleetState
+ */
 
 const VERSION = 1
 
 const REASONS = /** @type {Record<string, string>} */ ({
-  ENOENT: 'no folder can be made there',
+  ENOENT: 'the folder cannot be created',
   ENOTDIR: 'part of the path is a file',
   EEXIST: 'it is a file',
   EACCES: 'permission denied',
@@ -130,11 +110,11 @@ const REASONS = /** @type {Record<string, string>} */ ({
 /** @param {string} dir */
 export const stateFile = dir => join(dir, 'state.json')
 
-/** @param {string} dir created for its user only if missing @throws {Error} one line: others can write to it */
+/** @param {string} dir created for this user only, if missing @throws {Error} one line: others can write to it */
 export async function prepareFolder(dir) {
   try {
     await makeFolder(dir, 0o700)
-    // Only a new folder: permissions of a home folder or /tmp stay.
+    // Only a new folder: keep permissions of a home folder or /tmp.
     if ((await readdir(dir)).length === 0) await chmod(dir, 0o700)
   } catch (error) {
     throw new Error(`${dir} cannot be the fleet's folder: ${REASONS[error.code] ?? error.message}`)
@@ -144,18 +124,18 @@ export async function prepareFolder(dir) {
     throw new Error(`${dir} cannot be the fleet's folder: other users can write into it`)
 }
 
-/** @param {string} dir @returns {Promise<FleetState | null>} null: there is none @throws {StateError} */
+/** @param {string} dir @returns {Promise<FleetState | null>} null: none */
 export async function readState(dir) {
   const file = stateFile(dir)
   let text
   try {
     text = await readFile(file, 'utf8')
   } catch (error) {
-    if (/** @type {NodeJS.ErrnoException} */ (error).code === 'ENOENT') return null
-    throw new StateError(`${file} cannot be read: ${error.message}`)
+    if (error.code === 'ENOENT') return null
+    throw new Error(`${file} cannot be read: ${error.message}`)
   }
   const damaged = (/** @type {string} */ why) =>
-    new StateError(`${file} is damaged (${why}); \`${COMMAND} fleet stop all\` still stops its drones`)
+    new Error(`${file} is damaged (${why}); \`${COMMAND} fleet stop all\` still stops its drones`)
   let state
   try {
     state = JSON.parse(text)
@@ -172,7 +152,7 @@ export async function readState(dir) {
     state.drones.every((/** @type {any} */ drone) => typeof drone?.id === 'string' && drone.tally) &&
     typeof state.settings === 'object' &&
     typeof state.past === 'object'
-  if (!whole) throw damaged('parts of it are missing')
+  if (!whole) throw damaged('fields are missing')
   state.settings = { ...defaultSettings(), ...state.settings }
   return state
 }
@@ -193,10 +173,7 @@ export class Store {
     this.#onFault = onFault
   }
 
-  /**
-   * @param {FleetState} state read when its turn comes: unchanged until this promise, or a later one, has settled
-   * @returns {Promise<void>} when it was written or failed: the fleet continues in memory
-   */
+  /** @param {FleetState} state must not change until the returned promise settles; it also resolves after a failure */
   save(state) {
     this.#next = state
     this.#writing ??= this.#drain()
@@ -220,12 +197,12 @@ export class Store {
     const file = stateFile(this.#dir)
     try {
       await replaceFile(file, text, { mode: 0o600, sync: true })
-      if (this.#failing) this.#onFault('the state is written again')
+      if (this.#failing) this.#onFault('the state can be written again')
       this.#failing = false
     } catch (error) {
       if (!this.#failing)
         this.#onFault(
-          `the state cannot be written (${reasonOf(error)}): the fleet goes on, but a restarted controller will not know its changes`,
+          `the state cannot be written (${reasonOf(error)}): the fleet continues, but a restarted controller will not know later changes`,
         )
       this.#failing = true
     }

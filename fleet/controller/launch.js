@@ -1,19 +1,13 @@
-// The launch of drones: their configurations, and the wait until all have reported.
+// Configurations of drones, and texts about them.
 
 import { networkInterfaces } from 'node:os'
 
-/** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
+/** @import { LaunchConfig } from '../schema.js' */
 
 /**
- * @typedef {object} LaunchOptions given by the user
- * @property {Record<string, any>} [flags] of the provider
- * @property {string[]} allow targets: `host:port` or `host`
- * @property {string} [apiKey]
- * @property {string} [tokenSecret]
- * @property {number} [perProcess]
- * @property {number} [orphanAfter] s
- * @property {number} [exitAfter] s
- * @property {boolean} [listen] the drones listen, and the controller dials
+ * Given by the user: `flags` of the provider; `listen`: the drones listen, and the controller dials.
+ * @typedef {Pick<LaunchConfig, 'allow' | 'apiKey' | 'tokenSecret' | 'perProcess' | 'orphanAfter' | 'exitAfter'> &
+ *   {flags?: Record<string, any>, listen?: boolean}} LaunchOptions
  */
 
 /** Default address of a listening drone; a provider may have its own. */
@@ -21,31 +15,23 @@ const LISTEN = '0.0.0.0:7410'
 
 /**
  * @param {object} options
- * @param {{run: string, secret: string, next: number, controller: string}} options.run `next`: number of the first
- *   drone
+ * @param {{run: string, secret: string, next: number, controller: string}} options.run `next`: number of the first drone
  * @param {number} options.count @param {import('../providers/contract.js').Provider} options.provider
  * @param {LaunchOptions} options.launch
  * @returns {Promise<LaunchConfig[]>} one for each drone
  */
 export async function launchConfigs({ run, count, provider, launch }) {
   const { allow, apiKey, tokenSecret, perProcess, orphanAfter, exitAfter, listen } = launch
+  const given = Object.entries({ apiKey, tokenSecret, perProcess, orphanAfter, exitAfter })
   const addresses = listen ? await provider.listen?.(count) : undefined
-  return Array.from({ length: count }, (_, i) => {
-    /** @type {LaunchConfig} */
-    const config = {
-      id: `d${run.next + i}`,
-      run: run.run,
-      secret: run.secret,
-      ...(listen ? { listen: addresses?.[i] ?? LISTEN } : { controller: run.controller }),
-      allow,
-    }
-    if (apiKey) config.apiKey = apiKey
-    if (tokenSecret) config.tokenSecret = tokenSecret
-    if (perProcess !== undefined) config.perProcess = perProcess
-    if (orphanAfter !== undefined) config.orphanAfter = orphanAfter
-    if (exitAfter !== undefined) config.exitAfter = exitAfter
-    return config
-  })
+  return Array.from({ length: count }, (_, i) => ({
+    id: `d${run.next + i}`,
+    run: run.run,
+    secret: run.secret,
+    ...(listen ? { listen: addresses?.[i] ?? LISTEN } : { controller: run.controller }),
+    allow,
+    ...Object.fromEntries(given.filter(([, value]) => value !== undefined && value !== '')),
+  }))
 }
 
 /** @param {string} host the controller's listen address @returns {string} host that drones dial */
@@ -69,76 +55,12 @@ export function listIds(ids) {
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
 }
 
-/** Interval of checks for drones that ended before they reported, ms. */
-const CHECK_INTERVAL = 1000
-
-/**
- * @typedef {object} LaunchOutcome
- * @property {string[]} up ids of the drones that have reported
- * @property {{id: string, why: string}[]} missing
- */
-
-/**
- * @param {object} options @param {import('./drone.js').Drone[]} options.drones
- * @param {number} options.timeout ms
- * @param {AbortSignal} options.signal @param {(text: string) => void} options.onProgress
- * @param {(fn: () => void) => () => void} options.onHello calls `fn` at each hello; returns the unsubscribe function
- * @param {(() => Promise<import('../schema.js').Handle[]>) | null} options.find lists the run's drones;
- *   null: do not check them
- * @returns {Promise<LaunchOutcome>} when all have reported, after `timeout`, or when aborted
- */
-export async function waitForDrones({ drones, timeout, signal, onProgress, onHello, find }) {
-  const began = Date.now()
-  /** @type {Map<string, string>} */
-  const dead = new Map()
-  let progress = -1
-  // Ends the current wait.
-  let wake = () => {}
-  const unsubscribe = onHello(() => wake())
-  const onAbort = () => wake()
-  signal.addEventListener('abort', onAbort)
-  let checkedAt = Date.now()
-  try {
-    for (;;) {
-      const up = drones.filter(drone => drone.up)
-      if (up.length !== progress) onProgress(`${up.length} of ${drones.length} drones report`)
-      progress = up.length
-      const over = Date.now() - began >= timeout || signal.aborted
-      if (over || up.length + dead.size >= drones.length) break
-      if (find !== null && Date.now() - checkedAt >= CHECK_INTERVAL) {
-        checkedAt = Date.now()
-        // A failed check says nothing about the drones.
-        for (const { id, state, note } of await find().catch(() => []))
-          if (state === 'gone' && drones.some(drone => drone.id === id && !drone.up))
-            dead.set(id, `it ended${note ? `: ${note}` : ''}`)
-        continue
-      }
-      await new Promise(resolve => {
-        const timer = setTimeout(resolve, Math.min(CHECK_INTERVAL, Math.max(1, began + timeout - Date.now())))
-        wake = () => {
-          clearTimeout(timer)
-          resolve(undefined)
-        }
-      })
-    }
-  } finally {
-    unsubscribe()
-    signal.removeEventListener('abort', onAbort)
-  }
-  const missing = drones.filter(drone => !drone.up)
-  return {
-    up: drones.filter(drone => drone.up).map(({ id }) => id),
-    missing: missing.map(({ id }) => ({
-      id,
-      why: dead.get(id) ?? `it has not reported within ${Math.round(timeout / 1000)} s`,
-    })),
-  }
-}
+/** @typedef {{up: string[], missing: {id: string, why: string}[]}} LaunchOutcome `up`: ids of drones that have reported */
 
 /** @param {LaunchOutcome['missing']} missing @returns {string} one line with their ids */
 export function missingText(missing) {
   /** @type {Map<string, string[]>} */
   const reasons = new Map()
   for (const { id, why } of missing) reasons.set(why, [...(reasons.get(why) ?? []), id])
-  return [...reasons].map(([why, ids]) => `${listIds(ids)} never reported (${why})`).join('; ')
+  return [...reasons].map(([why, ids]) => `${listIds(ids)} did not report (${why})`).join('; ')
 }

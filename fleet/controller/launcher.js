@@ -1,23 +1,33 @@
 // Launches, relaunches and stops drones.
 
-import { EventEmitter } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { COMMAND } from '../../src/base/version.js'
 import { didYouMean } from '../../src/config/nearest.js'
 import { LaunchError, ProviderError } from '../providers/contract.js'
-import { launchConfigs, listIds, missingText, waitForDrones } from './launch.js'
+import { launchConfigs, listIds, missingText } from './launch.js'
 import { hostAndPort } from './links.js'
-import { Relauncher } from './relauncher.js'
 
-/** @typedef {import('./drone.js').Drone} Drone */
-/** @typedef {import('../schema.js').Handle} Handle */
-/** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
-/** @typedef {import('../providers/contract.js').LaunchPlan} LaunchPlan */
-/** @typedef {(text: string) => void} OnProgress */
+/** @import { LaunchPlan, Provider } from '../providers/contract.js' */
+/** @import { Handle, LaunchConfig } from '../schema.js' */
+/** @import { Drone, DroneList, OnEvent } from './drones.js' */
+/** @import { LaunchOptions, LaunchOutcome } from './launch.js' */
+/** @import { Links } from './links.js' */
+/** @import { SettingsSender } from './settings-sender.js' */
 
-/** Default ms for a new drone to report: a process, which is relaunched; a machine, which boots and installs Node. */
+/**
+ * @typedef {(text: string) => void} OnProgress
+ * @typedef {{onProgress?: OnProgress, keep?: boolean, timeout?: number, signal?: AbortSignal}} WaitOptions `keep`: keeps
+ *   drones if others fail, otherwise all are stopped; `timeout`: ms for the drones to report; `signal`:
+ *   cancels the launch, or only the wait with `keep`
+ */
+
+/** Default report timeout, ms: a process, which is relaunched; a machine, which boots and installs Node. */
 const LAUNCH_TIMEOUT = { auto: 20_000, other: 300_000 }
-/** ms for a drone to close its connections and end; then its provider ends it. */
+/** Exit timeout of a drone, ms; then its provider ends it. */
 const STOP_TIMEOUT = 15_000
+const POLL = 50
+/** ms between checks for drones that exit before reporting. */
+const CHECK_INTERVAL = 1000
 
 export class Launcher {
   #list
@@ -25,20 +35,12 @@ export class Launcher {
   #links
   #sender
   #relauncher
-  /** Emits each hello. */
-  #hellos = new EventEmitter()
   /** @type {WeakMap<LaunchPlan, {configs: LaunchConfig[], flags: Record<string, any>}>} */
   #planned = new WeakMap()
   /** @type {{abort: AbortController, done: Promise<any>} | null} */
   #launching = null
 
-  /**
-   * @param {object} options @param {import('./drone-list.js').DroneList} options.list
-   * @param {import('../providers/contract.js').Provider} options.provider
-   * @param {import('./links.js').Links} options.links
-   * @param {import('./settings-sender.js').SettingsSender} options.sender
-   * @param {import('./drone-list.js').OnEvent} options.onEvent
-   */
+  /** @param {{list: DroneList, provider: Provider, links: Links, sender: SettingsSender, onEvent: OnEvent}} parts */
   constructor({ list, provider, links, sender, onEvent }) {
     this.#list = list
     this.#provider = provider
@@ -65,7 +67,7 @@ export class Launcher {
     this.#links.dial(id, `${anywhere ? (handle?.address ?? '127.0.0.1') : host}:${port}`)
   }
 
-  /** Adopts the drones of a previous controller; of a launch that it did not complete, those that run. */
+  /** Adopts the drones of a previous controller, including running ones of an incomplete launch. */
   async adopt() {
     const half = this.#list.all.filter(({ state }) => !state.member)
     if (half.length > 0) {
@@ -85,7 +87,6 @@ export class Launcher {
   /** @param {Drone} drone */
   onHello(drone) {
     this.#relauncher.forget(drone.id)
-    this.#hellos.emit('hello')
   }
 
   /** @param {Drone} drone */
@@ -93,11 +94,7 @@ export class Launcher {
     if (drone.state.member) this.#relauncher.watch(drone)
   }
 
-  /**
-   * @param {number} n drones @param {import('./launch.js').LaunchOptions} launch
-   * @param {string} controller host:port that they dial
-   * @returns {Promise<LaunchPlan>} @throws {Error} one line
-   */
+  /** @param {number} n drones @param {LaunchOptions} launch @param {string} controller host:port */
   async plan(n, launch, controller) {
     const { run, secret, next, flags: before } = this.#list.state
     const flags = launch.flags ?? before
@@ -112,19 +109,15 @@ export class Launcher {
     return plan
   }
 
-  /**
-   * @param {LaunchPlan} plan
-   * @param {{onProgress?: OnProgress, keep?: boolean, timeout?: number, signal?: AbortSignal}} options
-   */
+  /** @param {LaunchPlan} plan @param {WaitOptions} options */
   async launch(plan, options) {
     const planned = this.#planned.get(plan)
     if (planned === undefined) throw new Error('this plan belongs to another fleet or is already launched')
     if (this.#launching !== null) throw new Error('another launch is in progress')
     this.#planned.delete(plan)
     const abort = new AbortController()
-    options.signal?.addEventListener('abort', () => abort.abort())
-    if (options.signal?.aborted) abort.abort()
-    const done = this.#launch(plan, planned, { ...options, signal: abort.signal })
+    const signal = AbortSignal.any([abort.signal, ...(options.signal ? [options.signal] : [])])
+    const done = this.#launch(plan, planned, { ...options, signal })
     this.#launching = { abort, done: done.catch(() => {}) }
     try {
       return await done
@@ -135,8 +128,7 @@ export class Launcher {
 
   /**
    * @param {LaunchPlan} plan @param {{configs: LaunchConfig[], flags: Record<string, any>}} planned
-   * @param {{onProgress?: OnProgress, keep?: boolean, timeout?: number, signal: AbortSignal}} options
-   * @returns {Promise<import('./launch.js').LaunchOutcome & {fault: string}>}
+   * @param {WaitOptions & {signal: AbortSignal}} options
    */
   async #launch(plan, { configs, flags }, options) {
     const { onProgress = () => {}, keep, signal } = options
@@ -150,20 +142,10 @@ export class Launcher {
     let fault = await this.#order(plan, drones, onProgress)
     const there = drones.filter(drone => drone.state.handle !== null)
 
-    /** @type {import('./launch.js').LaunchOutcome} */
+    /** @type {LaunchOutcome} */
     let arrived = { up: [], missing: [] }
     if (there.length > 0 && (keep || (fault === '' && !signal.aborted)))
-      arrived = await waitForDrones({
-        drones: there,
-        timeout,
-        signal,
-        onProgress,
-        onHello: fn => {
-          this.#hellos.on('hello', fn)
-          return () => this.#hellos.off('hello', fn)
-        },
-        find: this.#provider.autoRelaunch ? () => this.#find() : null,
-      })
+      arrived = await this.#arrived(there, timeout, signal, onProgress)
     if (signal.aborted) fault = 'the launch was interrupted'
     else if (arrived.missing.length > 0)
       fault = [fault, missingText(arrived.missing)].filter(text => text !== '').join('; ')
@@ -171,7 +153,7 @@ export class Launcher {
     const kept = fault === '' || keep ? there.filter(drone => drone.up) : []
     const back = there.filter(drone => !kept.includes(drone))
     if (back.length > 0) {
-      onProgress(`${back.length} of ${configs.length} drones are stopped again`)
+      onProgress(`${back.length} of ${configs.length} drones stopped`)
       const failed = await this.#end(back, onProgress)
       if (failed !== '') fault += `; not all could be stopped (${failed}): \`${COMMAND} fleet stop all\``
     }
@@ -188,9 +170,39 @@ export class Launcher {
   }
 
   /**
-   * @param {LaunchPlan} plan @param {Drone[]} drones get their handles; those without one are dropped
-   * @param {OnProgress} onProgress
-   * @returns {Promise<string>} the fault; '': none
+   * Waits until all have reported, for `timeout` ms, or until aborted.
+   * @param {Drone[]} drones @param {number} timeout @param {AbortSignal} signal @param {OnProgress} onProgress
+   */
+  async #arrived(drones, timeout, signal, onProgress) {
+    const ends = Date.now() + timeout
+    /** Reasons by id. @type {Map<string, string>} */
+    const dead = new Map()
+    let shown = -1
+    let checkedAt = Date.now()
+    for (;;) {
+      const up = drones.filter(drone => drone.up).length
+      if (up !== shown) onProgress(`${up} of ${drones.length} drones have reported`)
+      shown = up
+      if (signal.aborted || Date.now() >= ends || up + dead.size >= drones.length) break
+      if (this.#provider.autoRelaunch && Date.now() - checkedAt >= CHECK_INTERVAL) {
+        checkedAt = Date.now()
+        // A failed check says nothing about the drones.
+        for (const { id, state, note } of await this.#find().catch(() => []))
+          if (state === 'gone' && drones.some(drone => drone.id === id && !drone.up))
+            dead.set(id, `it exited${note ? `: ${note}` : ''}`)
+      } else await sleep(POLL)
+    }
+    const late = `no report within ${Math.round(timeout / 1000)} s`
+    const missing = drones.filter(drone => !drone.up)
+    return {
+      up: drones.filter(drone => drone.up).map(({ id }) => id),
+      missing: missing.map(({ id }) => ({ id, why: dead.get(id) ?? late })),
+    }
+  }
+
+  /**
+   * Launches; drops drones without a handle.
+   * @param {LaunchPlan} plan @param {Drone[]} drones @param {OnProgress} onProgress @returns {Promise<string>} fault or ''
    */
   async #order(plan, drones, onProgress) {
     let fault = ''
@@ -213,10 +225,7 @@ export class Launcher {
     return fault
   }
 
-  /**
-   * @param {Drone[]} drones @param {OnProgress} onProgress @param {Handle[]} [others] handles of unknown drones
-   * @returns {Promise<string>} why some may still run; '': all are gone
-   */
+  /** Returns why some may still run. @param {Drone[]} drones @param {OnProgress} onProgress @param {Handle[]} [others] unknown ones */
   async #end(drones, onProgress, others = []) {
     for (const drone of drones) {
       drone.leaving = true
@@ -225,9 +234,9 @@ export class Launcher {
     }
     let ended = 0
     const stops = drones.map(async drone => {
-      // The provider ends a drone that does not answer.
+      // The provider ends a drone that does not reply.
       await drone.request({ type: 'stop' }, { timeout: STOP_TIMEOUT }).catch(() => {})
-      onProgress(`${++ended} of ${drones.length} drones have ended`)
+      onProgress(`${++ended} of ${drones.length} drones stopped`)
     })
     await Promise.all(stops)
     const handles = drones.flatMap(({ state }) => state.handle ?? [])
@@ -243,7 +252,7 @@ export class Launcher {
     return ''
   }
 
-  /** @param {Drone} drone that died */
+  /** @param {Drone} drone that exited */
   async #startAnew(drone) {
     const { handle } = drone.state
     if (handle === null) throw new Error(`${drone.id}: its launch parameters are unknown`)
@@ -259,7 +268,7 @@ export class Launcher {
     await this.#list.save()
   }
 
-  /** @param {string[]} ids @throws {Error} one line */
+  /** @param {string[]} ids */
   async restart(ids) {
     const known = this.#list.all.map(({ id }) => id)
     const drones = ids.map(id => {
@@ -274,7 +283,7 @@ export class Launcher {
         try {
           await drone.request({ type: 'restart' })
         } catch (error) {
-          // A restarting agent may not answer.
+          // A restarting agent may not reply.
           if (drone.up) throw new Error(`${drone.id}: ${error.message}`)
         } finally {
           drone.restarting = !drone.up
@@ -283,9 +292,7 @@ export class Launcher {
     )
   }
 
-  /**
-   * @param {number | 'all'} n @param {OnProgress} onProgress @returns {Promise<string[]>} ids @throws {Error} one line
-   */
+  /** @param {number | 'all'} n @param {OnProgress} onProgress @returns {Promise<string[]>} ids */
   async stop(n, onProgress) {
     if (this.#launching !== null) {
       this.#launching.abort.abort()
@@ -310,5 +317,92 @@ export class Launcher {
 
   close() {
     this.#relauncher.close()
+  }
+}
+
+/** ms from a lost link to the first check of the drone: with `autoRelaunch`, and without. */
+const FIRST_LOOK = { auto: 200, other: 15_000 }
+const NEXT_LOOK = { auto: 2000, other: 60_000 }
+/** Maximum back-off before a relaunch, ms; it doubles with each attempt. */
+const LONGEST = 60_000
+/** ms until a relaunched drone counts as healthy. */
+const HEALTHY = 60_000
+
+class Relauncher {
+  #provider
+  #find
+  #restart
+  #onEvent
+  /** @type {Map<string, NodeJS.Timeout>} */
+  #looks = new Map()
+  /** Relaunches per drone. @type {Map<string, {count: number, at: number}>} */
+  #starts = new Map()
+
+  /** @param {{provider: Provider, find: () => Promise<Handle[]>, restart: (drone: Drone) => Promise<void>, onEvent: OnEvent}} parts */
+  constructor({ provider, find, restart, onEvent }) {
+    this.#provider = provider
+    this.#find = find
+    this.#restart = restart
+    this.#onEvent = onEvent
+  }
+
+  /** For a disconnected drone. @param {Drone} drone */
+  watch(drone) {
+    this.#later(drone, this.#provider.autoRelaunch ? FIRST_LOOK.auto : FIRST_LOOK.other)
+  }
+
+  /** @param {Drone} drone @param {number} wait ms */
+  #later(drone, wait) {
+    this.forget(drone.id)
+    this.#looks.set(
+      drone.id,
+      setTimeout(() => void this.#look(drone), wait),
+    )
+  }
+
+  /** @param {Drone} drone */
+  async #look(drone) {
+    const { id } = drone
+    const done = () => drone.up || drone.leaving || !this.#looks.has(id)
+    if (done()) return
+    let wait = this.#provider.autoRelaunch ? NEXT_LOOK.auto : NEXT_LOOK.other
+    try {
+      const found = (await this.#find()).find(handle => handle.id === id)
+      if (done()) return
+      if (found === undefined || found.state === 'gone') {
+        const why = found?.note ? `: ${found.note}` : ''
+        if (!this.#provider.autoRelaunch) {
+          if (drone.gone === '')
+            this.#onEvent('error', `${id} is gone${why}; relaunch it with \`${COMMAND} fleet restart ${id}\``)
+          drone.gone = why || 'gone'
+        } else wait = await this.#relaunch(drone, why, wait)
+      }
+    } catch (error) {
+      if (!done()) this.#onEvent('warn', `${id}: ${error.message}`)
+    }
+    if (!done()) this.#later(drone, wait)
+  }
+
+  /** Returns ms to the next check. @param {Drone} drone @param {string} why @param {number} wait ms if it starts */
+  async #relaunch(drone, why, wait) {
+    const last = this.#starts.get(drone.id)
+    const now = Date.now()
+    const count = last !== undefined && now - last.at < HEALTHY ? last.count : 0
+    const due = last === undefined ? now : last.at + Math.min(LONGEST, 1000 * 2 ** (count - 1))
+    if (count > 0 && now < due) return due - now
+    this.#onEvent('warn', `${drone.id} exited${why}; relaunching it`)
+    this.#starts.set(drone.id, { count: count + 1, at: now })
+    await this.#restart(drone)
+    return wait
+  }
+
+  /** @param {string} id */
+  forget(id) {
+    clearTimeout(this.#looks.get(id))
+    this.#looks.delete(id)
+  }
+
+  close() {
+    for (const id of [...this.#looks.keys()]) this.forget(id)
   }
 }

@@ -1,43 +1,37 @@
-// Links to drones: those that dial in, and those that listen and are dialled.
+// Links to drones: incoming, and dialled to listening drones.
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { MAX_LINE } from '../link/link.js'
 import { dialLink, listenLinks } from '../link/tls.js'
 import { checkMessage } from './messages.js'
 
-/** @typedef {import('../link/link.js').Link} Link */
-/** @typedef {import('../schema.js').Hello} Hello */
+/** @import { Link } from '../link/link.js' */
+/** @import { Program } from '../program.js' */
+/** @import { Hello } from '../schema.js' */
 
 /** Maximum characters of a first line; only known drones may send longer ones. */
 const FIRST_LINE = 65_536
-/** ms after which a link without a hello is closed. */
 const HELLO_TIMEOUT = 10_000
-/** ms after which a link that carried a program is closed; normally its drone closes it. */
+/** Timeout to close a link after sending a program, ms; normally the drone closes it. */
 const PROGRAM_TIMEOUT = 120_000
-/** ms between two attempts to dial a listening drone: the first, and the longest. */
+/** Delay between attempts to dial a listening drone, ms: the first, and the maximum. */
 const REDIAL = { first: 250, longest: 5000 }
 const REASONS = /** @type {Record<string, string>} */ ({
-  EADDRINUSE: 'is in use',
-  EADDRNOTAVAIL: 'is not of this machine',
-  EACCES: 'may not be taken by this user',
-  ENOTFOUND: 'has a name that is not known',
-  EAI_AGAIN: 'has a name that is not known',
+  EADDRINUSE: 'the address is in use',
+  EADDRNOTAVAIL: 'not an address of this machine',
+  EACCES: 'requires privileges',
+  ENOTFOUND: 'unknown host',
+  EAI_AGAIN: 'unknown host',
 })
 
-/** ms in which refused strangers are reported once. */
+/** ms in which refused connections are reported once. */
 const QUIET = 10_000
 
 /**
- * @typedef {object} LinkEvents
- * @property {(hello: Hello, link: Link) => string} onHello '': accepted; else the reason of the refusal
- * @property {(sha256: unknown) => Promise<import('../program.js').Program>} onProgram a drone requests its program;
- *   rejects with a one-line reason
- * @property {(id: string, link: Link, message: any) => void} onMessage checked
- * @property {(id: string, link: Link, reason: string) => void} onLost
- * @property {(text: string) => void} onFault
+ * @typedef {{onHello: (hello: Hello, link: Link) => string, onProgram: (sha256: unknown) => Promise<Program>, onMessage:
+ *   (id: string, link: Link, message: any) => void, onLost: (id: string, link: Link, reason: string) => void, onFault:
+ *   (text: string) => void}} LinkEvents `onHello`: '', or the reason of the refusal; `onMessage`: checked
  */
-
-/** Spreads simultaneous attempts. @param {number} ms @returns {number} 0.5 to 1 of it */
-const jittered = ms => ms * (0.5 + Math.random() / 2)
 
 /** @param {string} address host:port; an IPv6 host may be in brackets */
 export function hostAndPort(address) {
@@ -46,6 +40,9 @@ export function hostAndPort(address) {
     throw new Error(`"${address}" is not HOST:PORT, as in 0.0.0.0:7400`)
   return { host: match[1] ?? match[2], port: Number(match[3]) }
 }
+
+/** @param {string} text HOST or HOST:PORT @param {number} [port] default */
+export const addressOf = (text, port = 0) => (text.includes(':') ? hostAndPort(text) : { host: text, port })
 
 export class Links {
   #run
@@ -67,10 +64,7 @@ export class Links {
     this.#events = events
   }
 
-  /**
-   * @param {string} host @param {number} port 0: a free one @returns {Promise<number>} the port @throws {Error} one
-   *   line
-   */
+  /** @param {string} host @param {number} port 0: a free one @returns {Promise<number>} the port */
   async listen(host, port) {
     try {
       this.#server = await listenLinks({
@@ -84,7 +78,7 @@ export class Links {
     } catch (error) {
       const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
       const why = REASONS[code ?? ''] ?? message
-      throw new Error(`${host}:${port}, which drones dial, ${why}`)
+      throw new Error(`cannot listen for drones on ${host}:${port}: ${why}`)
     }
     return this.#server.port
   }
@@ -94,15 +88,12 @@ export class Links {
     this.#refused++
     const now = Date.now()
     if (now - this.#reportedAt < QUIET) return
-    const more = this.#refused > 1 ? ` (${this.#refused} of them by now)` : ''
+    const more = this.#refused > 1 ? ` (${this.#refused} refused so far)` : ''
     this.#reportedAt = now
     this.#events.onFault(`${text}${more}`)
   }
 
-  /**
-   * @param {Link} link @param {string} remote @param {string} [expected] id of the dialled drone
-   * @returns {Promise<boolean>} when it is closed: whether it was accepted
-   */
+  /** Resolves when the link is closed, with whether it was accepted. @param {Link} link @param {string} remote @param {string} [expected] id */
   #onLink(link, remote, expected) {
     link.maxLine = FIRST_LINE
     let id = ''
@@ -122,13 +113,13 @@ export class Links {
       if (id !== '') return this.#events.onMessage(id, link, message)
       clearTimeout(timer)
       const greets = message.type === 'hello' || message.type === 'program'
-      if (!greets || message.run !== this.#run) return refuse('it is not a drone of this run')
+      if (!greets || message.run !== this.#run) return refuse('not a drone of this run')
       const known = expected ?? link.identity.slice(this.#run.length + 1)
-      if (message.id !== known) return refuse(`it says hello as ${message.id}, but its identity is ${known}`)
+      if (message.id !== known) return refuse(`its hello names ${message.id}, but its identity is ${known}`)
       if (message.type === 'program') {
         // One program per link.
         link.onMessage = () => {}
-        timer = setTimeout(() => void link.close('the program was not taken in time'), PROGRAM_TIMEOUT)
+        timer = setTimeout(() => void link.close('the program download timed out'), PROGRAM_TIMEOUT)
         void this.#sendProgram(link, message).then(sent => {
           served = sent
         })
@@ -148,11 +139,7 @@ export class Links {
     })
   }
 
-  /**
-   * Sends a machine the drone's program. @param {Link} link @param {{id: string, ask: number, sha256: unknown}}
-   * request
-   * @returns {Promise<boolean>} whether it was sent
-   */
+  /** @param {Link} link @param {{id: string, ask: number, sha256: unknown}} request @returns {Promise<boolean>} sent */
   async #sendProgram(link, { id, ask, sha256 }) {
     try {
       const { bytes } = await this.#events.onProgram(sha256)
@@ -160,7 +147,7 @@ export class Links {
       return true
     } catch (error) {
       link.send({ type: 'answer', ask, error: error.message })
-      this.#onRefused(`${id} cannot have its program: ${error.message}`)
+      this.#onRefused(`cannot send the program to ${id}: ${error.message}`)
       return false
     }
   }
@@ -187,20 +174,14 @@ export class Links {
         })
         if (signal.aborted) return void link.close()
         this.#links.add(link)
-        // A drone that was not accepted is not dialled four times a second.
+        // Back off if the drone was not accepted.
         if (await this.#onLink(link, `${host}:${port}`, id)) wait = REDIAL.first
         this.#links.delete(link)
       } catch (error) {
         if (wait === REDIAL.longest) this.#onRefused(`${id} cannot be dialled: ${error.message}`)
       }
-      if (signal.aborted) return
-      await new Promise(resolve => {
-        const timer = setTimeout(resolve, jittered(wait))
-        signal.addEventListener('abort', () => {
-          clearTimeout(timer)
-          resolve(undefined)
-        })
-      })
+      // Jitter spreads simultaneous attempts.
+      await sleep(wait * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {})
       wait = Math.min(REDIAL.longest, wait * 2)
     }
   }

@@ -1,5 +1,5 @@
-// Checks drones' messages before anything acts on them: a drone of another version, or anyone else with the secret,
-// must not crash the controller.
+// Validates drones' messages: a drone of another version, or another peer with the secret, must not crash the
+// controller.
 
 import {
   ledger,
@@ -16,7 +16,7 @@ import {
 } from '../link/shape.js'
 import { COUNTERS } from '../statistics/counters.js'
 
-/** @typedef {import('../link/shape.js').Shape} Shape */
+/** @import { Shape } from '../link/shape.js' */
 
 const BUCKETS = 1664
 const name = matching(/^[\w.-]{1,64}$/, 'a short name')
@@ -40,7 +40,6 @@ const hello = object({
   }),
 })
 
-/** Pairs of index and count. */
 const buckets = shape(
   value =>
     Array.isArray(value) &&
@@ -57,11 +56,10 @@ const distribution = object({
   m2: number(0, Number.MAX_VALUE),
   buckets,
 })
-const counter = signed
 
 const sample = object({
   gauges: object({ wanted: whole(), opening: whole(), open: whole() }),
-  counters: object(Object.fromEntries(COUNTERS.map(counted => [counted, counter]))),
+  counters: object(Object.fromEntries(COUNTERS.map(counted => [counted, signed]))),
   latency: distribution,
   probe: distribution,
   connect: distribution,
@@ -71,7 +69,7 @@ const sample = object({
   at: number(),
   up: number(),
   revision: whole(),
-  deaths: whole(),
+  exits: whole(),
   processes: listOf(
     object({
       pid: whole(1),
@@ -103,12 +101,12 @@ const sample = object({
 const MESSAGES = {
   hello,
   sample: object({ sample }),
-  // A machine requests the program before it has a drone.
+  // A machine without a drone requests the program.
   program: object({ id: name, run: name, ask: whole(1) }),
   event: object({ level: oneOf('info', 'warn', 'error'), text: text(10_000) }),
 }
 
-/** @param {any} message an object @returns {any} the same @throws {Error} one line */
+/** @param {any} message an object @returns {any} the same */
 export function checkMessage(message) {
   const { type } = message
   if (typeof type !== 'string' || !Object.hasOwn(MESSAGES, type))
@@ -124,15 +122,13 @@ const RESULTS = {
   settings: nothing,
   cut: object({ cut: whole() }),
   ledgers: listOf(ledger),
-  reckon: object({ expected: whole(), lost: whole(), unknown: whole() }),
+  reconcile: object({ expected: whole(), lost: whole(), unknown: whole() }),
   restart: nothing,
   stop: nothing,
 }
 
-/**
- * @param {string} type of the request @param {any} result of a drone @returns {any} the same @throws {Error} one line
- */
+/** @param {string} type of the request @param {any} result of a drone @returns {any} the same */
 export function checkResult(type, result) {
-  RESULTS[type](result, `the answer to ${type}`)
+  RESULTS[type](result, `the reply to ${type}`)
   return result
 }

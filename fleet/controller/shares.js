@@ -1,11 +1,10 @@
+/** @import { FleetSettings, Settings } from '../schema.js' */
+
 // Each drone's share of the connections and of the publishing.
 
-/** @typedef {import('../schema.js').FleetSettings} FleetSettings */
-/** @typedef {import('../schema.js').Settings} Settings */
-
 /**
- * Shares out integers by weight and bound, by the largest remainder.
- * @param {number} total if it exceeds the sum of the bounds, each gets its bound
+ * Apportions integers by weight and bound (largest remainder).
+ * @param {number} total above the sum of the bounds, each gets its bound
  * @param {readonly number[]} weights @param {readonly number[]} [bounds] Infinity: none
  * @returns {number[]} one for each weight
  */
@@ -15,7 +14,7 @@ export function apportion(total, weights, bounds = weights.map(() => Number.POSI
     total,
     bounds.reduce((sum, bound) => sum + bound, 0),
   )
-  // Shares at their bound leave the rest to the others.
+  // The rest of a bounded share goes to the others.
   while (left > 0) {
     const open = shares.map((_, i) => i).filter(i => shares[i] < bounds[i])
     const whole = open.reduce((sum, i) => sum + weights[i], 0)
@@ -29,7 +28,7 @@ export function apportion(total, weights, bounds = weights.map(() => Number.POSI
       given += part
     }
     left -= given
-    // Fewer are left than there are drones: the largest remainders get one each, the first of equal ones.
+    // Fewer units than drones are left: the largest remainders get one each, the first of equal ones.
     for (const { i } of parts.sort((a, b) => b.exact - b.part - (a.exact - a.part) || a.i - b.i)) {
       if (left === 0 || left >= open.length) break
       if (shares[i] === bounds[i]) continue
@@ -42,10 +41,9 @@ export function apportion(total, weights, bounds = weights.map(() => Number.POSI
 
 /**
  * The numbers of the fleet's connections: each drone has a block, and `n` connections fill all blocks evenly. Blocks
- * are laid out for the most connections wanted since the drones changed or none were wanted, so that a drone's numbers
- * stay while `n` varies below.
- * @param {number[]} capacities of the drones, in their order
- * @param {number} n wanted connections @param {number} base connections that the blocks are laid out for, n or more
+ * are sized for `base` connections, at least n: the maximum since the drones changed or n was 0, so that a drone's
+ * numbers do not change while `n` is below.
+ * @param {number[]} capacities of the drones, in their order @param {number} n @param {number} base
  * @returns {{first: number, connections: number}[]}
  */
 export function connectionBlocks(capacities, n, base) {
@@ -59,13 +57,7 @@ export function connectionBlocks(capacities, n, base) {
   })
 }
 
-/**
- * @param {FleetSettings} settings @param {number[]} capacities of the drones, in their order
- * @param {object} run
- * @param {number} run.base see connectionBlocks()
- * @param {number} run.publishFrom
- * @returns {Settings[]} one for each drone
- */
+/** @param {FleetSettings} settings @param {number[]} capacities @param {{base: number, publishFrom: number}} run @returns {Settings[]} */
 export function settingsOf(settings, capacities, { base, publishFrom }) {
   const count = capacities.length
   const publishing = settings.publish_rate > 0
@@ -93,9 +85,8 @@ export function settingsOf(settings, capacities, { base, publishFrom }) {
 }
 
 /**
- * Templates alternate: the numbers of their publishers differ by one at most, and their messages are as many.
- * @param {FleetSettings} settings @param {number} count of drones
- * @returns {import('../schema.js').Publish[]} of the first drones, one each
+ * Of the first drones. Templates alternate: the numbers of their publishers differ by one at most.
+ * @param {FleetSettings} settings @param {number} count of drones @returns {import('../schema.js').Publish[]}
  */
 function publishersOf({ publishers, publish_channels: templates, ...settings }, count) {
   const all = Math.min(publishers, count)
@@ -126,9 +117,7 @@ const PUBLISHING = [
   'publishers',
 ]
 
-/**
- * @param {FleetSettings} before @param {FleetSettings} after @returns {boolean} whether publishing begins with `after`
- */
+/** @param {FleetSettings} before @param {FleetSettings} after @returns {boolean} whether publishing begins with `after` */
 export const beginsPublishing = (before, after) =>
   after.publish_rate > 0 &&
   (before.publish_rate === 0 || PUBLISHING.some(name => String(before[name]) !== String(after[name])))

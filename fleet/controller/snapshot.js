@@ -3,10 +3,10 @@
 import { addCounters, addFault, zeroCounters } from '../statistics/counters.js'
 import { Distribution } from '../statistics/distribution.js'
 
-/** @typedef {import('../schema.js').Counters} Counters */
-/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
-/** @typedef {import('../schema.js').Rates} Rates */
-/** @typedef {import('../statistics/distribution.js').Distributions} Distributions */
+/** @import { Counters, FleetSnapshot, Rates } from '../schema.js' */
+/** @import { Drone } from './drones.js' */
+/** @import { FleetState } from './folder.js' */
+/** @import { Distributions } from '../statistics/distribution.js' */
 
 /** @type {readonly (keyof Rates)[]} */
 export const RATES = ['opened', 'failed', 'ended', 'received', 'published', 'bytesIn', 'bytesOut']
@@ -14,14 +14,9 @@ export const RATES = ['opened', 'failed', 'ended', 'received', 'published', 'byt
 /** @returns {Rates} */
 export const zeroRates = () => /** @type {any} */ (Object.fromEntries(RATES.map(name => [name, 0])))
 
-/**
- * @typedef {object} Tally
- * @property {Counters} counters
- * @property {Record<string, number>} faults
- */
+/** @typedef {{counters: Counters, faults: Record<string, number>}} Tally */
 
-/** Kinds of faults of all drones that are counted by name. */
-const MOST_FAULTS = 60
+const MAX_FAULTS = 60
 const OTHER_FAULTS = 'others'
 
 /** @returns {Tally} */
@@ -31,13 +26,13 @@ export const zeroTally = () => ({ counters: zeroCounters(), faults: Object.creat
 export function addTally(to, from) {
   addCounters(to.counters, from.counters)
   for (const [kind, count] of Object.entries(from.faults))
-    addFault(to.faults, kind, count, MOST_FAULTS, OTHER_FAULTS)
+    addFault(to.faults, kind, count, MAX_FAULTS, OTHER_FAULTS)
   return to
 }
 
 /**
- * The final counts of a drone's ended start: its open connections ended uncounted.
- * @param {Tally} tally @param {'ended' | 'closed'} as the drone died, or was stopped @returns {Tally}
+ * Final counts of an ended start of a drone, including its open connections.
+ * @param {Tally} tally @param {'ended' | 'closed'} as the drone exited, or was stopped @returns {Tally}
  */
 export function finalTally({ counters, faults }, as) {
   const open = Math.max(0, counters.opened - counters.ended - counters.closed)
@@ -45,9 +40,8 @@ export function finalTally({ counters, faults }, as) {
 }
 
 /**
- * @param {object} fleet @param {number} fleet.time @param {import('./folder.js').FleetState} fleet.state
- * @param {Iterable<import('./drone.js').Drone>} fleet.drones @param {Distributions} fleet.distributions
- * @param {FleetSnapshot['events']} fleet.events @param {FleetSnapshot['scenario']} [fleet.scenario]
+ * @param {{time: number, state: FleetState, drones: Iterable<Drone>, distributions: Distributions} &
+ *   Pick<FleetSnapshot, 'events' | 'scenario'>} fleet
  * @returns {FleetSnapshot}
  */
 export function snapshotOf({ time, state, drones, distributions, events, scenario }) {

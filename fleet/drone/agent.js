@@ -4,13 +4,15 @@ import { machineFacts, machineUsage, ProcessUsage } from './machine.js'
 import { ProcessPool } from './process-pool.js'
 import { checkRequest } from './requests.js'
 
-/** @typedef {import('../link/link.js').Link} Link */
-/** @typedef {import('../schema.js').Settings} Settings */
-/** @typedef {import('../schema.js').EventMessage['level']} Level */
+/** @import { ChildProcess } from 'node:child_process' */
+/** @import { Link } from '../link/link.js' */
+/** @import { EventMessage, Settings, SettingsMessage, ToDrone } from '../schema.js' */
 
-/** ms between two samples, and between two attempts to reach the controller. */
+/** @typedef {EventMessage['level']} Level */
+
+/** Interval of samples, and of attempts to reach the controller, ms. */
 const TICK = 1000
-/** Events kept for a controller that is not connected. */
+/** Events kept for a disconnected controller. */
 const MAX_EVENTS = 20
 
 /** Receives requests from the controller, passes them to the drone's processes, and sends samples. */
@@ -25,22 +27,18 @@ export class Agent {
   #settings = null
   /** @type {Link | null} */
   #link = null
-  /** @type {import('../schema.js').EventMessage[]} */
+  /** @type {EventMessage[]} */
   #events = []
-  /** Last line logged about the controller, which is not repeated. */
+  /** Last line logged about the controller, to skip repetitions. */
   #lastLogged = ''
-  /** Seconds without a controller. */
   #secondsAlone = 0
   #dialling = false
   #stopping = false
   #onEnd
 
   /**
-   * @param {ReturnType<import('./config.js').parseConfig>} config @param {object} options
-   * @param {string} options.version
-   * @param {() => import('node:child_process').ChildProcess} options.fork a process of this drone
-   * @param {(level: Level, text: string) => void} options.log
-   * @param {() => void} options.onEnd the drone has ended
+   * @param {ReturnType<import('./config.js').parseConfig>} config @param {{version: string, fork: () => ChildProcess,
+   *   log: (level: Level, text: string) => void, onEnd: () => void}} options
    */
   constructor(config, { version, fork, log, onEnd }) {
     const { id, run } = config
@@ -54,7 +52,7 @@ export class Agent {
       launch: { ...config, machine: channelNumber(facts.bootId) },
       perProcess: facts.perProcess,
       hangAfter: config.hangAfter,
-      onDeath: text => this.report('warn', text),
+      onExit: text => this.report('warn', text),
     })
   }
 
@@ -69,7 +67,7 @@ export class Agent {
       // Port scans are not logged: they would fill the disk.
       onFault: () => {},
     })
-    this.#log('info', `listens on port ${port}`)
+    this.#log('info', `listening on port ${port}`)
   }
 
   async #dial() {
@@ -91,14 +89,14 @@ export class Agent {
 
   /** @param {Link} link */
   #onLink(link) {
-    this.#link?.close('another controller has come')
+    this.#link?.close('replaced by another controller')
     this.#link = link
-    this.#logOnce('info', 'has a controller')
+    this.#logOnce('info', 'controller connected')
     link.onMessage = message => this.#onMessage(link, message)
     link.onClose = reason => {
       if (this.#link !== link) return
       this.#link = null
-      this.#logOnce('warn', `has lost its controller: ${reason}`)
+      this.#logOnce('warn', `controller disconnected: ${reason}`)
     }
     link.send(this.#hello)
   }
@@ -114,7 +112,7 @@ export class Agent {
   async #onMessage(link, message) {
     const { type, ask } = message
     try {
-      if (this.#stopping) throw new Error('the drone ends')
+      if (this.#stopping) throw new Error('the drone is exiting')
       checkRequest(message, this.#config.allow, this.#hello.facts.capacity)
       link.send({ type: 'answer', ask, result: (await this.#execute(message)) ?? {} })
       if (type === 'stop') this.#disconnect()
@@ -123,7 +121,7 @@ export class Agent {
     }
   }
 
-  /** @param {import('../schema.js').ToDrone} message checked */
+  /** @param {ToDrone} message checked */
   async #execute(message) {
     const processes = this.#processes
     switch (message.type) {
@@ -133,10 +131,10 @@ export class Agent {
         const cuts = await processes.request('cut', message.share, message.how)
         return { cut: cuts.reduce((sum, count) => sum + count, 0) }
       }
-      case 'reckon': {
+      case 'reconcile': {
         /** @type {Record<string, number>} */
         const sum = { expected: 0, lost: 0, unknown: 0 }
-        for (const part of await processes.request('reckon', message.ledgers))
+        for (const part of await processes.request('reconcile', message.ledgers))
           for (const name in sum) sum[name] += part[name]
         return sum
       }
@@ -150,7 +148,7 @@ export class Agent {
     }
   }
 
-  /** @param {import('../schema.js').SettingsMessage} message */
+  /** @param {SettingsMessage} message */
   async #applySettings({ revision, settings }) {
     try {
       await this.#processes.apply(settings)
@@ -183,26 +181,22 @@ export class Agent {
     })
   }
 
-  /**
-   * Dials the controller. Without one, the drone stops loading after `orphanAfter` and ends after `exitAfter`.
-   * @param {number} seconds without a controller, at least
-   */
+  /** Stops the load after `orphanAfter`, and exits after `exitAfter`. @param {number} seconds alone */
   #checkController(seconds) {
     const { listen, orphanAfter, exitAfter } = this.#config
     if (!listen && !this.#dialling) this.#dial()
     if (seconds >= orphanAfter && this.#settings && this.#revision) {
-      this.report('warn', `no controller for ${seconds} s: it stops loading`)
+      this.report('warn', `no controller for ${seconds} s: stopping the load`)
       this.#revision = 0
       this.#settings = { ...this.#settings, connections: 0, publish: null, publishFrom: 0 }
       this.#processes.apply(this.#settings).catch(() => {})
     }
     if (exitAfter && seconds >= exitAfter) {
-      this.#logOnce('warn', `ends: no controller for ${seconds} s`)
+      this.#logOnce('warn', `exiting: no controller for ${seconds} s`)
       this.stop()
     }
   }
 
-  /** Closes all connections and ends. */
   async stop() {
     if (this.#stopping) return
     this.#stopping = true
@@ -213,7 +207,7 @@ export class Agent {
   async #disconnect() {
     const link = this.#link
     this.#link = null
-    await link?.close('the drone ends')
+    await link?.close('the drone is exiting')
     this.#onEnd()
   }
 }

@@ -2,8 +2,8 @@
 //
 //   node bootstrap.js CONFIG SHA256 FOLDER
 //
-// The launch fixed the SHA-256 of the program archive, so that not even the controller's owner can make the machine run
-// another program. The archive stays in FOLDER: a restarted drone needs no controller for it.
+// The launch sets the SHA-256 of the program archive: no controller can replace the program. The archive
+// stays in FOLDER: a restarted drone needs no download.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -15,11 +15,11 @@ import { gunzipSync } from 'node:zlib'
 import { dialLink, listenLinks } from '../link/tls.js'
 import { parseConfig } from './config.js'
 
-/** Maximum ms between two attempts: first, longest. Jitter takes up to half, so that machines do not come at once. */
+/** @import { Link } from '../link/link.js' */
+
+/** Maximum ms between attempts: first, longest. Jitter subtracts up to half, to spread the machines. */
 const PAUSE = { first: 1000, longest: 30_000 }
-/** ms for the download of the archive. */
 const TIMEOUT = 120_000
-/** Maximum bytes of the unpacked program. */
 const MAX_SIZE = 64 << 20
 
 const [, , configFile, sha256, folder] = process.argv
@@ -31,28 +31,25 @@ process.stdout.on('error', () => {})
 /** @param {Buffer} bytes */
 const sha256Of = bytes => createHash('sha256').update(bytes).digest('hex')
 
-/**
- * @param {ReturnType<typeof parseConfig>} config
- * @returns {Promise<{link: import('../link/link.js').Link, close: () => Promise<void>}>} the link, whoever dials
- */
+/** @param {ReturnType<typeof parseConfig>} config @returns {Promise<{link: Link, close: () => Promise<void>}>} */
 async function connect(config) {
   if (!config.listen) {
     const link = await dialLink({ ...config, identity: `${config.run}/${config.id}` })
     return { link, close: () => link.close() }
   }
-  /** @type {(link: import('../link/link.js').Link) => void} */
+  /** @type {(link: Link) => void} */
   let onLink = () => {}
-  /** @type {Promise<import('../link/link.js').Link>} */
+  /** @type {Promise<Link>} */
   const link = new Promise(resolve => {
     onLink = resolve
   })
   // Port scans are not logged: they would fill the disk.
   const { close } = await listenLinks({ ...config, onLink, onFault: () => {} })
-  log(`waits for the controller on port ${config.port}`)
+  log(`waiting for the controller on port ${config.port}`)
   return { link: await link, close }
 }
 
-/** @param {ReturnType<typeof parseConfig>} config @returns {Promise<Buffer>} the archive @throws {Error} one line */
+/** @param {ReturnType<typeof parseConfig>} config @returns {Promise<Buffer>} the archive */
 async function download(config) {
   const { link, close } = await connect(config)
   try {
@@ -60,10 +57,10 @@ async function download(config) {
     const request = { type: 'program', id, run, sha256 }
     const bytes = Buffer.from(String(await link.request(request, { timeout: TIMEOUT })), 'base64')
     if (sha256Of(bytes) !== sha256)
-      throw new Error(`the controller sent another program (SHA-256 ${sha256Of(bytes)}), which is refused`)
+      throw new Error(`refused the program of the controller: its SHA-256 is ${sha256Of(bytes)}`)
     return bytes
   } finally {
-    // Once this has listened, the port is free for the drone, and the controller's pause grows with each fault.
+    // Frees a listen port for the drone; the controller's pause grows with each fault.
     await close()
   }
 }
@@ -105,7 +102,7 @@ async function prepare() {
       if (sha256Of(bytes) !== sha256) {
         bytes = await download(config)
         await save(archive, bytes)
-        log(`program ${sha256} has arrived`)
+        log(`received program ${sha256}`)
       }
       await unpack(bytes, target)
       return join(target, 'fleet/drone/main.js')

@@ -1,4 +1,4 @@
-// The launch configuration of a drone, which no request can change.
+// The launch configuration of a drone; requests cannot change it.
 
 import { listOf, matching, number, text, whole } from '../link/shape.js'
 
@@ -22,7 +22,6 @@ const SHAPES = {
   hangAfter: number(1, 1e9),
 }
 
-/** Defaults; keys without one are required. */
 const DEFAULTS = {
   controller: '',
   listen: '',
@@ -36,9 +35,8 @@ const DEFAULTS = {
 
 /**
  * @param {string} json
- * @returns {Required<import('../schema.js').LaunchConfig> & {host: string, port: number}} `host`, `port`: dial or
- *   listen
- * @throws {Error} one line
+ * @returns {Required<import('../schema.js').LaunchConfig> & {host: string, port: number}} with the address to dial or
+ *   listen on
  */
 export function parseConfig(json) {
   let given

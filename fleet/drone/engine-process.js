@@ -1,15 +1,14 @@
 // An engine process, from outside (EngineProcess) and inside (runEngine).
 //
 //   parent -> the launch options, once; then {id, method, params}
-//   engine -> {id, result} | {id, error}, and {fault: text} before it dies of an error
+//   engine -> {id, result} | {id, error}, and {fault: text} before a crash
 
 import { Engine } from './engine/engine.js'
 import { ProcessUsage } from './machine.js'
 
-/** Opened or closed connections after which a garbage collection pays. */
+/** Minimum opened or closed connections for a garbage collection. */
 const WORTH = 200
 
-/** The process ended before it answered a request. */
 export class ProcessEnded extends Error {}
 
 export class EngineProcess {
@@ -17,12 +16,14 @@ export class EngineProcess {
   #last = 0
   /** @type {Map<number, {resolve: (result: any) => void, reject: (error: Error) => void}>} */
   #pending = new Map()
-  /** Its last error. */
   fault = ''
   /** Why it ended; resolves after its last message. @type {Promise<string>} */
   ended
 
-  /** @param {() => import('node:child_process').ChildProcess} fork @param {object} launch options of serveEngine() */
+  /**
+   * @param {() => import('node:child_process').ChildProcess} fork
+   * @param {object} launch options of the engine, and its role
+   */
   constructor(fork, launch) {
     const child = fork()
     this.#child = child
@@ -32,16 +33,11 @@ export class EngineProcess {
       child.on('error', error => child.pid ?? this.#end(error.message, resolve))
       child.on('close', (code, signal) => this.#end(signal ?? `exit code ${code}`, resolve))
     })
-    this.#send(launch)
+    this.#child.send(launch, () => {})
   }
 
   get pid() {
     return this.#child.pid
-  }
-
-  /** The end of the process reports a failed send. @param {object} message */
-  #send(message) {
-    this.#child.send(message, () => {})
   }
 
   /** @param {{id: number, result?: any, error?: string} | {fault: string}} message */
@@ -67,13 +63,14 @@ export class EngineProcess {
 
   /**
    * @param {string} method of the engine, `sample` or `stop` @param {...any} params @returns {Promise<any>} its result
-   * @throws {Error} an error of the engine; ProcessEnded: it ended before it answered
+   * @throws {Error} of the engine; ProcessEnded: it ended without a reply
    */
   request(method, ...params) {
     const id = ++this.#last
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject })
-      this.#send({ id, method, params })
+      // The end of the process reports a failed send.
+      this.#child.send({ id, method, params }, () => {})
     })
   }
 
@@ -85,59 +82,44 @@ export class EngineProcess {
 }
 
 /**
- * Serves the methods of an engine; `sample` and `stop` return a ProcessSample, and `stop` ends the process.
- * @param {ConstructorParameters<typeof Engine>[0] & {role: 'connections' | 'publisher'}} launch
- * @param {(message: object, then?: () => void) => void} send to the parent
- * @param {() => void} collect garbage, if possible
- * @param {() => void} end this process
- * @returns {(message: {id: number, method: string, params: any[]}) => Promise<void>} handler of the parent's messages
- */
-function serveEngine(launch, send, collect, end) {
-  /** @type {any} */
-  const engine = new Engine(launch)
-  collect()
-  const usage = new ProcessUsage()
-  let changes = 0
-  let collected = 0
-
-  const takeSample = () => {
-    const sample = engine.sample()
-    const { opened, ended, closed } = sample.counters
-    const before = changes
-    changes = opened + ended + closed
-    // After a ramp, not during it.
-    if (changes === before && changes - collected > WORTH) {
-      collected = changes
-      collect()
-    }
-    const { subscribed, lastAt } = engine
-    return { ...sample, subscribed, lastAt, process: usage.now(launch.role, sample.gauges.open) }
-  }
-
-  return async ({ id, method, params }) => {
-    try {
-      if (method === 'stop') {
-        await engine.stop(true)
-        send({ id, result: takeSample() }, end)
-      } else send({ id, result: method === 'sample' ? takeSample() : await engine[method](...params) })
-    } catch (error) {
-      send({ id, error: error.message })
-    }
-  }
-}
-
-/**
- * Turns a forked process into an engine process.
+ * Serves the methods of an engine in a forked process; `sample` and `stop` return a ProcessSample, and `stop` ends the
+ * process.
  * @param {NodeJS.Process} own
  */
 export function runEngine(own) {
   const end = () => own.exit()
   const send = (/** @type {object} */ message, then = () => {}) => own.send?.(message, then)
   own.once('message', (/** @type {any} */ launch) => {
-    const serve = serveEngine(launch, send, () => globalThis.gc?.(), end)
-    own.on('message', message => serve(/** @type {any} */ (message)))
+    /** @type {any} */
+    const engine = new Engine(launch)
+    globalThis.gc?.()
+    const usage = new ProcessUsage()
+    let changes = 0
+    let collected = 0
+    const takeSample = () => {
+      const sample = engine.sample()
+      const { opened, ended, closed } = sample.counters
+      const before = changes
+      changes = opened + ended + closed
+      // After a ramp, not during it.
+      if (changes === before && changes - collected > WORTH) {
+        collected = changes
+        globalThis.gc?.()
+      }
+      return { ...sample, process: usage.now(launch.role, sample.gauges.open) }
+    }
+    own.on('message', async (/** @type {any} */ { id, method, params }) => {
+      try {
+        if (method === 'stop') {
+          await engine.stop(true)
+          send({ id, result: takeSample() }, end)
+        } else send({ id, result: method === 'sample' ? takeSample() : await engine[method](...params) })
+      } catch (error) {
+        send({ id, error: error.message })
+      }
+    })
   })
-  // Nothing may load a target without the parent.
+  // No load without the parent.
   own.on('disconnect', end)
   // The parent handles signals and ends this process in order.
   for (const signal of ['SIGINT', 'SIGTERM']) own.on(signal, () => {})

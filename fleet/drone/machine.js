@@ -1,17 +1,15 @@
-// Limits and usage of the machine and of this process, from /proc; other systems than Linux provide few of them.
+// Limits and usage of the machine and of this process, from /proc; few are available outside Linux.
 
 import { readFileSync } from 'node:fs'
 import { availableParallelism, freemem, hostname, release, totalmem, type } from 'node:os'
 
 /** Bytes of a connection, kernel included, for the estimate of capacity. */
 const CONNECTION = 10_000
-/** Bytes of a process without connections. */
 const PROCESS = 40e6
 /** Useful processes per core: most connections are idle most of the time. */
 const PER_CORE = 16
-/** Open files of a process beside its connections. */
 const OTHER_FILES = 100
-/** ms: the unit of processor time in /proc. */
+/** Unit of CPU time in /proc, ms. */
 const JIFFY = 10
 const PAGE = 4096
 
@@ -55,8 +53,7 @@ export class ProcessUsage {
 
   /**
    * @param {import('../schema.js').DroneProcess['role']} role @param {number} connections
-   * @returns {import('../schema.js').DroneProcess} `base`: private bytes at the construction; `private` may be
-   *   half a minute old in a large process
+   * @returns {import('../schema.js').DroneProcess} `private` may be half a minute old in a large process
    */
   now(role, connections) {
     const { user, system } = process.cpuUsage()
@@ -74,7 +71,7 @@ export class ProcessUsage {
 
 /**
  * @param {number} wanted connections per process
- * @returns {import('../schema.js').DroneFacts & {perProcess: number}} `perProcess`: connections that fit in one
+ * @returns {import('../schema.js').DroneFacts & {perProcess: number}} `perProcess`: connections per process
  */
 export function machineFacts(wanted) {
   const files = sum('self/limits', /Max open files +(\d+)/g) || 10_000

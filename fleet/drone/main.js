@@ -2,12 +2,12 @@
 //
 //   main.js          the program: the agent, and the engine processes, which the agent forks from the same file
 //   agent.js         connection to the controller; process-pool.js: the processes; engine-process.js: one of them
-//   engine/          connections of one process, what they receive and check, publishers; transport/: bytes in and out
-//   bootstrap.js     downloads this program on a machine that has nothing but Node.js
+//   engine/          connections of one process, checks of their messages, publishers; transport/: bytes in and out
+//   bootstrap.js     downloads this program on a machine with nothing but Node.js
 //
 // May import: Node.js, fleet/link, fleet/statistics, fleet/channel-template.js, and files of src/ without dependencies:
 // a remote machine gets this program's sources and no packages (fleet/program.js).
-// Promises: it connects to nothing that its configuration does not allow, counts every message once, and stops its load
+// Promises: it connects only to targets allowed by its configuration, counts every message once, and stops its load
 // without a controller.
 
 import { fork } from 'node:child_process'
@@ -19,11 +19,10 @@ import { parseConfig } from './config.js'
 import { runEngine } from './engine-process.js'
 import { machineFacts } from './machine.js'
 
-/** First argument of an engine process. */
 const ENGINE = '--engine'
 const HELP = `Usage: node FILE CONFIG.json [--check]
 
-Runs a load drone of Halley, controlled by the controller that CONFIG.json names.
+Runs a Halley load drone for the controller named in CONFIG.json.
 
       --check     check the configuration, print the capacity of this machine, and exit
   -h, --help      print this text
@@ -69,7 +68,7 @@ async function runAgent() {
   await agent.start().catch(error => fail(`cannot listen on ${config.listen}: ${error.message}`, 1))
 }
 
-// An engine without an agent (started by hand, or orphaned before it began) ends at once.
+// An engine without an agent (started manually, or orphaned early) exits immediately.
 if (file === ENGINE) process.connected && runEngine(process)
 else if (file === '--version' || file === '-V') process.stdout.write(`${version}\n`)
 else if (file === '--help' || file === '-h') process.stdout.write(HELP)

@@ -4,24 +4,23 @@ import { addCounters, addFault, zeroCounters } from '../statistics/counters.js'
 import { Distributions } from '../statistics/distribution.js'
 import { EngineProcess, ProcessEnded } from './engine-process.js'
 
-/** @typedef {import('../schema.js').Settings} Settings */
-/** @typedef {import('../schema.js').EngineSample} EngineSample */
-/** @typedef {import('../schema.js').EngineSample & {process: import('../schema.js').DroneProcess}} ProcessSample */
+/** @import { ChildProcess } from 'node:child_process' */
+/** @import { Clock, DroneProcess, EngineSample, Settings } from '../schema.js' */
 
-/** ms for processes to send their samples; a later one counts for the next sample. */
+/** @typedef {EngineSample & {process: DroneProcess}} ProcessSample */
+
+/** Time for processes to send samples, ms; later ones count for the next sample. */
 const SAMPLE_TIMEOUT = 500
-/** ms before a process that died is replaced. */
 const BACKOFF = 1000
-/** ms for a process to close its connections: its engine gives up after 5 s and sends its last sample. */
+/** Exit timeout of a process, ms: its engine gives up after 5 s and sends its last sample. */
 const GRACE = 6_000
-/** Samples without a new connection after which a process no longer keeps the next one waiting. */
+/** Samples without a new connection until a process no longer blocks the next one. */
 const STUCK_SAMPLES = 5
-/** Missing share of connections at which a process makes room for the next one. */
+/** Share of missing connections at which the next process starts filling up. */
 const ALMOST = 0.1
-/** Weights in the limits, beside 1 of a process that fills up. Complete ones may lose connections and reopen them. */
+/** Weights in the limits; a process that fills up has 1. Complete ones reopen lost connections. */
 const ALMOST_WEIGHT = 0.5
 const COMPLETE_WEIGHT = 0.005
-/** Kinds of faults counted by name. */
 const MAX_FAULTS = 29
 
 /** The drone's processes: as many as its connections need, and one that publishes. */
@@ -34,9 +33,8 @@ export class ProcessPool {
   #settings = null
 
   /**
-   * @param {object} options @param {() => import('node:child_process').ChildProcess} options.fork
-   * @param {object} options.launch of the engines @param {number} options.perProcess connections
-   * @param {number} options.hangAfter s @param {(text: string) => void} options.onDeath
+   * @param {{fork: () => ChildProcess, launch: object, perProcess: number, hangAfter: number, onExit: (text: string) =>
+   *   void}} options `launch`: of the engines; `hangAfter`: s
    */
   constructor(options) {
     this.#options = options
@@ -47,10 +45,8 @@ export class ProcessPool {
   }
 
   /**
-   * @param {Settings} settings
-   * @returns {Promise<void>} when all processes have applied them; successors of processes that die meanwhile do so
-   *   too
-   * @throws {Error} a process refused them
+   * Resolves when all processes, or their replacements, have applied the settings.
+   * @param {Settings} settings @throws {Error} a process refused them
    */
   async apply(settings) {
     this.#settings = settings
@@ -60,7 +56,7 @@ export class ProcessPool {
     const shares = splitSettings(settings, perProcess, progress, availableParallelism())
     this.#stopInTurn(holding.slice(shares.length))
     const applied = shares.map((share, i) => (holding[i] ?? this.#add('connections')).apply(share))
-    // It stays when idle: only it has the ledgers of its messages.
+    // Keep it when idle: only it has the ledgers of its messages.
     let publisher = this.#staying.find(({ role }) => role === 'publisher')
     if (settings.publish) publisher ??= this.#add('publisher')
     await Promise.all([
@@ -76,10 +72,7 @@ export class ProcessPool {
     ])
   }
 
-  /**
-   * One after the other: a server on the same cores sends pings in between, also when hundreds of thousands leave.
-   * @param {ProcessSlot[]} slots
-   */
+  /** One after the other: a server on the same cores sends pings in between. @param {ProcessSlot[]} slots */
   async #stopInTurn(slots) {
     for (const slot of slots) slot.leaving = true
     for (const slot of slots) await slot.stop()
@@ -92,15 +85,11 @@ export class ProcessPool {
     return slot
   }
 
-  /**
-   * @returns {Promise<EngineSample & {deaths: number, processes: import('../schema.js').DroneProcess[]}>} sum of all
-   *   processes since the last call
-   */
   async sample() {
     this.#slots = this.#slots.filter(({ gone }) => !gone)
     for (const slot of this.#slots) slot.requestSample()
     await sleep(SAMPLE_TIMEOUT)
-    // Limits are the drone's: a complete process leaves its share to the others.
+    // Limits apply to the drone: complete processes leave their share to others.
     if (this.#settings) this.apply(this.#settings).catch(() => {})
     const samples = this.#slots.flatMap(({ sample }) => sample ?? [])
     return {
@@ -109,15 +98,12 @@ export class ProcessPool {
     }
   }
 
-  /**
-   * @param {string} method @param {...any} values @returns {Promise<any[]>} results of all processes; lists are joined
-   */
+  /** Results of all processes; lists are joined. @param {string} method @param {...any} values @returns {Promise<any[]>} */
   async request(method, ...values) {
     const answers = await Promise.all(this.#staying.map(slot => slot.request(method, ...values)))
     return answers.flatMap(answer => answer ?? [])
   }
 
-  /** Replaces all processes; the new ones get the same settings. */
   async restart() {
     const settings = this.#settings
     await this.stop()
@@ -125,7 +111,7 @@ export class ProcessPool {
     if (wanted) await this.apply(wanted)
   }
 
-  /** @returns {Promise<void>} when all are gone */
+  /** @returns {Promise<void>} after their exit */
   async stop() {
     this.#settings = null
     await Promise.all(this.#slots.map(slot => slot.stop()))
@@ -133,32 +119,29 @@ export class ProcessPool {
 }
 
 /**
- * Keeps the settings of one process, and replaces it when it dies.
+ * Keeps the settings of one process, and replaces it when it exits.
  *
- *   up -> died -> (back-off) -> up ...
+ *   up -> exited -> (back-off) -> up ...
  *    `-> leaving -> gone
  */
 class ProcessSlot {
   #options
   /** @type {EngineProcess | null} */
   #process = null
-  /** Samples requested since the last answer. */
-  #silent = 0
+  #unanswered = 0
   /** @type {Settings | null} */
   #settings = null
-  /** Those that the current process has applied, as JSON. */
+  /** Settings applied by the current process, as JSON. */
   #appliedKey = ''
-  /** Samples in a row without a new connection, though it may open some. */
+  /** Consecutive samples without a new connection, though allowed. */
   #standstill = 0
-  /** The last one of the current process. @type {ProcessSample | null} */
+  /** Last sample of the current process. @type {ProcessSample | null} */
   sample = null
   leaving = false
 
   /**
-   * @param {object} options @param {'connections' | 'publisher'} options.role
-   * @param {() => import('node:child_process').ChildProcess} options.fork
-   * @param {object} options.launch of the engine @param {number} options.hangAfter s
-   * @param {Totals} options.totals @param {(text: string) => void} options.onDeath
+   * @param {{role: 'connections' | 'publisher', fork: () => ChildProcess, launch: object, hangAfter: number, totals:
+   *   Totals, onExit: (text: string) => void}} options `launch`: of the engine; `hangAfter`: s
    */
   constructor(options) {
     this.#options = options
@@ -166,7 +149,7 @@ class ProcessSlot {
     this.#start()
   }
 
-  /** It may open connections, and does not: one of several targets is down, for example. */
+  /** It may open connections but does not, for example because a target is down. */
   get isStuck() {
     return this.#standstill >= STUCK_SAMPLES
   }
@@ -178,7 +161,7 @@ class ProcessSlot {
   #start() {
     if (this.leaving) return
     const { launch, role, fork } = this.#options
-    this.#silent = 0
+    this.#unanswered = 0
     this.#appliedKey = ''
     try {
       this.#process = new EngineProcess(fork, { ...launch, role })
@@ -199,9 +182,8 @@ class ProcessSlot {
   }
 
   /**
-   * @param {string} method @param {...any} params
-   * @returns {Promise<any>} undefined: there is no process, or it died meanwhile
-   * @throws {Error} an error of the engine
+   * Resolves with undefined if the process exits.
+   * @param {string} method @param {...any} params @returns {Promise<any>} @throws {Error} of the engine
    */
   async request(method, ...params) {
     try {
@@ -213,18 +195,18 @@ class ProcessSlot {
 
   /** Kills a process that leaves `hangAfter` requests unanswered. */
   requestSample() {
-    if (this.#silent++ <= this.#options.hangAfter) return void this.#addSample('sample')
-    this.#process?.kill('it did not answer')
+    if (this.#unanswered++ <= this.#options.hangAfter) return void this.#addSample('sample')
+    this.#process?.kill('it did not respond')
   }
 
-  /** @param {'sample' | 'stop'} method whose answer is a sample */
+  /** @param {'sample' | 'stop'} method that returns a sample */
   async #addSample(method) {
     const process = this.#process
-    // A process without samples is killed by requestSample.
+    // requestSample kills a process without samples.
     const sample = await this.request(method).catch(() => null)
     if (!sample) return
     this.#options.totals.merge(sample)
-    this.#silent = 0
+    this.#unanswered = 0
     if (this.#process !== process) return
     const hasOpened = sample.counters.opened > (this.sample?.counters.opened ?? 0)
     this.#standstill = hasOpened || this.#settings?.concurrency === 0 ? 0 : this.#standstill + 1
@@ -233,20 +215,20 @@ class ProcessSlot {
 
   /** @param {string} why */
   #onEnd(why) {
-    const { totals, onDeath } = this.#options
+    const { totals, onExit } = this.#options
     const { sample, role } = this
     const pid = this.#process?.pid
     this.#process = this.sample = null
     if (sample) totals.addEnded(sample)
     if (this.leaving) return
     setTimeout(() => this.#start(), BACKOFF)
-    totals.deaths++
-    onDeath(
-      `${role} process ${pid} with ${sample?.gauges.open ?? 0} connections ended (${why}) and is replaced`,
+    totals.exits++
+    onExit(
+      `${role} process ${pid} with ${sample?.gauges.open ?? 0} connections exited (${why}); replacing it`,
     )
   }
 
-  /** Closes its connections and ends its process, by force after GRACE. @returns {Promise<void>} when it is gone */
+  /** Closes the connections and ends the process, by force after GRACE. @returns {Promise<void>} after its exit */
   async stop() {
     this.leaving = true
     const process = this.#process
@@ -259,12 +241,11 @@ class ProcessSlot {
 }
 
 /**
- * Shares out concurrency and rate. Only some processes fill up at a time, and then the next ones: a connection costs six
- * times as much if fifty processes open some in turn on two cores, with cold caches.
- * @param {import('../schema.js').Settings} settings of the drone @param {number} perProcess connections
- * @param {{open: number, isStuck: boolean}[]} progress of the processes so far @param {number} cores as many processes
- *   fill up at a time
- * @returns {import('../schema.js').Settings[]} one for each process that holds connections; concurrency 0: it waits
+ * Distributes concurrency and rate. Only `cores` processes fill up at a time: a connection costs six times
+ * as much if fifty processes open connections in turn on two cores, with cold caches.
+ * @param {Settings} settings of the drone @param {number} perProcess connections
+ * @param {{open: number, isStuck: boolean}[]} progress of the processes so far @param {number} cores
+ * @returns {Settings[]} one for each process that holds connections; concurrency 0: it waits
  */
 export function splitSettings(settings, perProcess, progress, cores) {
   const { connections, concurrency, rate, churn, first } = settings
@@ -291,10 +272,9 @@ export function splitSettings(settings, perProcess, progress, cores) {
   }))
 }
 
-/** Counters of all processes of the drone. Those of ended processes stay in the sums. */
+/** Counters of all processes of the drone, including exited ones. */
 export class Totals {
-  /** Processes that died. */
-  deaths = 0
+  exits = 0
   #past = zeroCounters()
   /** @type {Record<string, number>} */
   #faults = Object.create(null)
@@ -306,17 +286,14 @@ export class Totals {
     this.#distributions.merge(sample)
   }
 
-  /** @param {EngineSample} sample the last one of an ended process */
+  /** @param {EngineSample} sample last sample of an exited process */
   addEnded({ counters, gauges }) {
     addCounters(this.#past, counters)
     // Its open connections ended with it.
     this.#past.ended += gauges.open
   }
 
-  /**
-   * @param {EngineSample[]} samples the last ones of all processes @param {number} wanted connections
-   * @returns {EngineSample & {deaths: number}} of the drone; distributions restart from zero
-   */
+  /** Restarts the distributions. @param {EngineSample[]} samples of all processes @param {number} wanted connections */
   take(samples, wanted) {
     const gauges = { wanted, opening: 0, open: 0 }
     const counters = { ...this.#past }
@@ -325,12 +302,12 @@ export class Totals {
       gauges.opening += sample.gauges.opening
       gauges.open += sample.gauges.open
     }
-    /** @type {import('../schema.js').Clock[]} */
+    /** @type {Clock[]} */
     const [clock = { offset: 0, error: 0, against: 'none' }] = samples
       .flatMap(({ clock }) => (clock.against === 'gateway' ? clock : []))
       .sort((a, b) => a.error - b.error)
     const distributions = this.#distributions.toWire()
     this.#distributions.reset()
-    return { gauges, counters, faults: this.#faults, clock, deaths: this.deaths, ...distributions }
+    return { gauges, counters, faults: this.#faults, clock, exits: this.exits, ...distributions }
   }
 }

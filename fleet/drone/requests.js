@@ -1,4 +1,4 @@
-// Checks requests from the controller before anything acts on them.
+// Validates requests from the controller.
 
 import { parseTemplate } from '../channel-template.js'
 import { flag, ledger, listOf, number, object, oneOf, orNull, text, whole } from '../link/shape.js'
@@ -49,15 +49,12 @@ const REQUESTS = {
   }),
   cut: object({ share: number(0, 1), how: oneOf('close', 'reset') }),
   ledgers: object({}),
-  reckon: object({ ledgers: listOf(ledger, 100_000) }),
+  reconcile: object({ ledgers: listOf(ledger, 100_000) }),
   restart: object({}),
   stop: object({}),
 }
 
-/**
- * @param {any} message an object @param {string[]} allow
- * @param {number} capacity connections @throws {Error} one line
- */
+/** @param {any} message an object @param {string[]} allow @param {number} capacity connections */
 export function checkRequest(message, allow, capacity) {
   const { type } = message
   if (typeof type !== 'string' || !Object.hasOwn(REQUESTS, type))

@@ -1,28 +1,26 @@
 // One end of a control connection between controller and drone. Each message is an object, sent as one line of JSON; an
-// empty line is a heartbeat. link/ imports only Node.js, since drone, bootstrap and controller all run it. It promises:
+// empty line is a heartbeat. link/ imports only Node.js modules: drone, bootstrap and controller run it. Guarantees:
 // - messages arrive whole and in order, or the link closes with a reason;
-// - a peer that is silent, does not read, or sends something other than JSON objects is disconnected;
-// - every request resolves with its answer, or rejects.
+// - a peer is disconnected if it sends nothing, does not read, or sends anything but JSON objects;
+// - every request resolves with its reply, or rejects.
 
-/** Maximum characters of a line; also the maximum unsent bytes before a peer counts as not reading. */
+/** Maximum characters of a line; also the maximum unsent bytes to a peer. */
 export const MAX_LINE = 16 << 20
 const KB = 1 << 10
 const MB = 1 << 20
 /** ms between heartbeats. */
 const HEARTBEAT = 5_000
-/** Heartbeats that may pass without data from the peer; the next one closes the link. */
-const MAX_SILENT_HEARTBEATS = 3
-/** ms until a peer that does not close its side is cut. */
+/** Heartbeat intervals without data from the peer; one more closes the link. */
+const MAX_MISSED_HEARTBEATS = 3
+/** ms until the socket is destroyed if the peer keeps it open. */
 const CLOSE_TIMEOUT = 2_000
 /** Default timeout of a request, ms. */
 const ANSWER_TIMEOUT = 30_000
 
 export class Link {
   #socket
-  /** Beginning of a line that is not complete yet. */
   #rest = ''
-  /** Heartbeats since the peer last sent data. */
-  #silentHeartbeats = 0
+  #missedHeartbeats = 0
   #heartbeat
   /** @type {(message: any) => void} */
   #onMessage = () => {}
@@ -33,22 +31,18 @@ export class Link {
   #lastRequest = 0
   /** @type {Map<number, {resolve: (result: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout}>} */
   #requests = new Map()
-  /** Maximum characters of a received line. */
   maxLine = MAX_LINE
-  /** Reason of the close; '' while the link is open. */
+  /** Close reason; '' while the link is open. */
   reason = ''
 
-  /**
-   * @param {import('node:net').Socket} socket authenticated
-   * @param {string} identity of the dialling side, `run/id`
-   */
+  /** @param {import('node:net').Socket} socket authenticated @param {string} identity of the dialling side, `run/id` */
   constructor(socket, identity) {
     this.#socket = socket
     this.identity = identity
     socket.setNoDelay().setEncoding('utf8')
     this.#heartbeat = setInterval(() => {
-      if (++this.#silentHeartbeats > MAX_SILENT_HEARTBEATS)
-        this.close(`no data from the peer for ${(HEARTBEAT * this.#silentHeartbeats) / 1000} s`)
+      if (++this.#missedHeartbeats > MAX_MISSED_HEARTBEATS)
+        this.close(`no data from the peer for ${(HEARTBEAT * this.#missedHeartbeats) / 1000} s`)
       else this.#write('')
     }, HEARTBEAT)
     this.#closed = new Promise(resolve => {
@@ -63,8 +57,8 @@ export class Link {
   }
 
   /**
-   * Called with every message except answers: an object, otherwise unchecked. The link does not read before this is
-   * set or a request is sent. @param {(message: any) => void} listener
+   * Called with every message except replies. The link does not read before this is set or a request is sent.
+   * @param {(message: any) => void} listener
    */
   set onMessage(listener) {
     this.#onMessage = listener
@@ -88,9 +82,8 @@ export class Link {
   }
 
   /**
-   * @param {object} message without `ask`, its request id, which the answer repeats
-   * @param {{timeout?: number}} [options] ms
-   * @returns {Promise<any>} the result; rejects with the peer's error, the reason of a close, or a timeout
+   * @param {object} message without `ask`, its request id, repeated in the reply @param {{timeout?: number}} [options]
+   * @returns {Promise<any>} the result; rejects with the peer's error, the reason of a close, or a timeout (ms)
    */
   request(message, { timeout = ANSWER_TIMEOUT } = {}) {
     return new Promise((resolve, reject) => {
@@ -101,14 +94,14 @@ export class Link {
       // Sending to a peer that does not read closes the link.
       if (this.reason) return reject(new Error(this.reason))
       const timer = setTimeout(
-        () => this.#onAnswer({ ask, error: `no answer within ${timeout / 1000} s` }),
+        () => this.#onAnswer({ ask, error: `no response within ${timeout / 1000} s` }),
         timeout,
       )
       this.#requests.set(ask, { resolve, reject, timer })
     })
   }
 
-  /** Ignores an answer without a waiting request. @param {{ask: number, result?: any, error?: any}} answer */
+  /** Ignores replies to unknown requests. @param {{ask: number, result?: any, error?: any}} answer */
   #onAnswer({ ask, result, error }) {
     const request = this.#requests.get(ask)
     if (!request) return
@@ -126,10 +119,7 @@ export class Link {
     else this.#socket.write(`${line}\n`)
   }
 
-  /**
-   * Lets the socket send what is buffered, for 2 s at most, and ignores received data.
-   * @param {string} [reason] @returns {Promise<void>} when the socket is closed
-   */
+  /** Flushes buffered data for at most 2 s and ignores received data. @param {string} [reason] */
   close(reason = 'closed') {
     if (!this.reason) {
       this.reason = reason
@@ -145,8 +135,8 @@ export class Link {
   /** @param {string} text */
   #onData(text) {
     if (this.reason) return
-    this.#silentHeartbeats = 0
-    // Only the new chunk is searched, so that a long line does not cost quadratic time.
+    this.#missedHeartbeats = 0
+    // Searches only the new chunk: long lines must not cost quadratic time.
     const [end, ...lines] = text.split('\n')
     this.#rest += end
     for (const line of lines) {
@@ -159,7 +149,7 @@ export class Link {
   #closeTooLong() {
     this.#rest = ''
     const size = this.maxLine >= MB ? `${this.maxLine / MB} MB` : `${this.maxLine / KB} KB`
-    this.close(`a line of more than ${size}`)
+    this.close(`line longer than ${size}`)
   }
 
   /** @param {string} line */
@@ -169,7 +159,7 @@ export class Link {
     try {
       message = JSON.parse(line)
     } catch {}
-    if (message?.constructor !== Object) this.close('a line that is not a JSON object')
+    if (message?.constructor !== Object) this.close('line is not a JSON object')
     else if (message.type === 'answer') this.#onAnswer(message)
     else this.#onMessage(message)
   }

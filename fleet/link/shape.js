@@ -1,9 +1,7 @@
-// Shapes of external values. A shape checks a value and throws an error of one line: the field, its value, and what it
-// must be.
+// Shapes of external values. A shape throws a one-line error: the field, its value, and the requirement.
 
 /** @typedef {(value: any, field: string) => void} Shape */
 
-/** Characters of a wrong value that an error shows. */
 const SHOWN = 60
 
 /** @param {any} value */
@@ -12,17 +10,17 @@ function show(value) {
   return text.length > SHOWN ? `${text.slice(0, SHOWN)}...` : text
 }
 
-/** @param {(value: any) => boolean} fits @param {string} must what a value must be @returns {Shape} */
+/** @param {(value: any) => boolean} fits @param {string} must the requirement @returns {Shape} */
 export const shape = (fits, must) => (value, field) => {
   if (value === undefined) throw new Error(`${field} is missing: it must be ${must}`)
   if (!fits(value)) throw new Error(`${field} is ${show(value)}: it must be ${must}`)
 }
 
-/** @param {number} [most] letters @param {number} [least] */
-export const text = (most = 1000, least = 0) =>
+/** @param {number} [max] letters @param {number} [min] */
+export const text = (max = 1000, min = 0) =>
   shape(
-    value => typeof value === 'string' && value.length >= least && value.length <= most,
-    least > 0 ? `text of ${least} to ${most} letters` : `text of at most ${most} letters`,
+    value => typeof value === 'string' && value.length >= min && value.length <= max,
+    min > 0 ? `text of ${min} to ${max} letters` : `text of at most ${max} letters`,
   )
 
 /** @param {RegExp} pattern @param {string} must */
@@ -34,23 +32,20 @@ export const oneOf = (...words) => shape(value => words.includes(value), `one of
 
 export const flag = shape(value => typeof value === 'boolean', 'true or false')
 
-/** @param {number} [least] @param {number} [most] */
-export const number = (least = 0, most = 1e15) =>
+/** @param {number} [min] @param {number} [max] */
+export const number = (min = 0, max = 1e15) =>
+  shape(value => typeof value === 'number' && value >= min && value <= max, `a number from ${min} to ${max}`)
+
+/** @param {number} [min] @param {number} [max] */
+export const whole = (min = 0, max = 1e15) =>
   shape(
-    value => typeof value === 'number' && value >= least && value <= most,
-    `a number from ${least} to ${most}`,
+    value => Number.isInteger(value) && value >= min && value <= max,
+    `a whole number from ${min} to ${max}`,
   )
 
-/** @param {number} [least] @param {number} [most] */
-export const whole = (least = 0, most = 1e15) =>
-  shape(
-    value => Number.isInteger(value) && value >= least && value <= most,
-    `a whole number from ${least} to ${most}`,
-  )
-
-/** @param {Shape} each @param {number} [most] entries */
-export function listOf(each, most = 1000) {
-  const list = shape(value => Array.isArray(value) && value.length <= most, `a list of at most ${most}`)
+/** @param {Shape} each @param {number} [max] entries */
+export function listOf(each, max = 1000) {
+  const list = shape(value => Array.isArray(value) && value.length <= max, `a list of at most ${max}`)
   return (/** @type {any} */ value, /** @type {string} */ field) => {
     list(value, field)
     for (let i = 0; i < value.length; i++) each(value[i], `${field}[${i}]`)
@@ -72,14 +67,14 @@ export function object(fields) {
   }
 }
 
-/** @param {Shape} each @param {number} [most] entries @returns {Shape} an object with any keys */
+/** @param {Shape} each @param {number} [max] entries @returns {Shape} an object with any keys */
 export const mapOf =
-  (each, most = 1000) =>
+  (each, max = 1000) =>
   (value, field) => {
     anyObject(value, field)
     const entries = Object.entries(value)
-    if (entries.length > most)
-      throw new Error(`${field} has ${entries.length} entries: there must be at most ${most}`)
+    if (entries.length > max)
+      throw new Error(`${field} has ${entries.length} entries: there must be at most ${max}`)
     for (const [name, one] of entries) each(one, `${field}.${name}`)
   }
 
@@ -88,7 +83,7 @@ export const orNull = each => (value, field) => {
   if (value !== null) each(value, field)
 }
 
-/** A `Ledger` (schema.js), in the answer of one drone and in the request to others. */
+/** A `Ledger` (schema.js), in the reply of a drone and in the request to others. */
 export const ledger = object({
   channels: text(1000, 1),
   part: whole(),

@@ -4,26 +4,25 @@
 import { connect, createServer } from 'node:tls'
 import { Link } from './link.js'
 
-/** ms for a handshake. */
+/** Handshake timeout, ms. */
 const HANDSHAKE = 10_000
-/** Maximum connections with an incomplete handshake. */
-const MAX_STRANGERS = 256
+const MAX_HANDSHAKES = 256
 
 /** @param {string} secret 64 hex digits */
 const keyOf = secret => Buffer.from(secret, 'hex')
 
 /** @param {NodeJS.ErrnoException} error of a TLS socket @returns {string} its meaning for a link */
 function meaningOf({ code = '', message }) {
-  if (/ALERT|BINDER|SIGNATURE|CERT/.test(code)) return 'the other side does not know the secret of this run'
-  return /^ERR_SSL/.test(code) ? 'the other side does not speak TLS' : code || message
+  if (/ALERT|BINDER|SIGNATURE|CERT/.test(code)) return 'the peer does not have the secret of this run'
+  return /^ERR_SSL/.test(code) ? 'the peer does not use TLS' : code || message
 }
 
 /**
+ * Resolves after mutual authentication by the secret.
  * @param {object} options @param {string} options.host @param {number} options.port
  * @param {string} options.secret of the run @param {string} options.identity `run/id` of this side
  * @param {number} [options.timeout] ms
- * @returns {Promise<Link>} both sides have proven that they know the secret
- * @throws {Error} one line
+ * @returns {Promise<Link>} @throws {Error} one line
  */
 export function dialLink({ host, port, secret, identity, timeout = HANDSHAKE }) {
   return new Promise((resolve, reject) => {
@@ -35,11 +34,13 @@ export function dialLink({ host, port, secret, identity, timeout = HANDSHAKE }) 
       minVersion: 'TLSv1.3',
       pskCallback: () => ({ psk, identity }),
       // Only the key proves the peer's identity; any certificate is refused.
-      checkServerIdentity: (_, { subject }) =>
-        subject ? new Error('a certificate is no secret') : undefined,
+      checkServerIdentity: (_, { subject }) => (subject ? new Error('unexpected certificate') : undefined),
       ca: [],
     })
-    const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${timeout / 1000} s`)), timeout)
+    const timer = setTimeout(
+      () => socket.destroy(new Error(`no response within ${timeout / 1000} s`)),
+      timeout,
+    )
     socket.on('error', error => {
       fault = meaningOf(error)
     })
@@ -55,15 +56,12 @@ export function dialLink({ host, port, secret, identity, timeout = HANDSHAKE }) 
 }
 
 /**
- * @param {object} options @param {string} options.host
- * @param {number} options.port 0: a free one
- * @param {string} options.secret of the run
- * @param {string} [options.run] identities of other runs are refused
+ * @param {object} options @param {string} options.host @param {number} options.port 0: a free one
+ * @param {string} options.secret of the run @param {string} [options.run] identities of other runs are refused
  * @param {number} [options.handshakeTimeout] ms
  * @param {(link: Link, remote: string) => void} options.onLink `link.identity` names the peer
  * @param {(text: string) => void} options.onFault a peer was refused; one line
  * @returns {Promise<{port: number, close: () => Promise<void>}>} `close` closes its links too
- * @throws {Error} with a code, as EADDRINUSE
  */
 export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSHAKE, onLink, onFault }) {
   const key = keyOf(secret)
@@ -71,7 +69,7 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
   const names = new WeakMap()
   /** @type {Set<Link>} */
   const links = new Set()
-  /** @type {Set<import('node:net').Socket>} with those of the links */
+  /** @type {Set<import('node:net').Socket>} including those of links */
   const sockets = new Set()
 
   const server = createServer({
@@ -84,11 +82,11 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
   })
   /** @param {import('node:net').Socket} socket */
   const remoteOf = ({ remoteAddress, remotePort }) =>
-    // A socket that has closed has no address any more.
+    // A closed socket has no address.
     remoteAddress === undefined ? 'a connection' : `${remoteAddress}:${remotePort}`
 
   server.on('connection', socket => {
-    if (sockets.size - links.size >= MAX_STRANGERS) return socket.destroy()
+    if (sockets.size - links.size >= MAX_HANDSHAKES) return socket.destroy()
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
   })

@@ -1,21 +1,14 @@
-// Where drones are launched: processes of this machine (local.js), or instances of Amazon EC2 (ec2/). contract.js says
-// what a provider must do; a row below adds one, in the order of the help.
+// Providers: drones as processes of this machine (local.js), or instances of Amazon EC2 (ec2/). contract.js defines
+// a provider; a row below adds one, in the order of the help.
 // May import: src/metrics/doctor, fleet/program.js, fleet/files.js and the provider's own SDK; nothing of the controller.
-// Promises: an unused provider loads no SDK; everything that is launched ends by itself.
+// Promises: an unused provider loads no SDK; everything launched ends by itself.
 
 import { FLAGS as EC2_FLAGS, HELP as EC2_HELP } from './ec2/options.js'
 import { local } from './local.js'
 
-/** @typedef {import('./contract.js').Provider} Provider */
+/** @import { Provider } from './contract.js' */
 
-/**
- * @typedef {object} ProviderEntry
- * @property {Provider['flags']} flags
- * @property {string} help
- * @property {() => Promise<Provider>} load
- */
-
-/** @type {Readonly<Record<string, ProviderEntry>>} */
+/** @type {Readonly<Record<string, Pick<Provider, 'flags' | 'help'> & {load: () => Promise<Provider>}>>} */
 export const PROVIDERS = Object.freeze({
   local: { flags: local.flags, help: local.help, load: async () => local },
   ec2: {

@@ -1,30 +1,27 @@
 // Drones as processes of this machine: the default, which needs no account.
 
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { constants } from 'node:fs'
 import { access, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { makeFolder } from '../../src/metrics/doctor/index.js'
 import { LaunchError, ProviderError } from './contract.js'
 import { findDrones, handleOf, isAlive, killOrphans, signal } from './processes.js'
 
-/** @typedef {import('../schema.js').Handle} Handle */
-/** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
+/** @import { Handle, LaunchConfig } from '../schema.js' */
 
-/** s without a controller after which a drone ends, so that none is forgotten on this machine. */
+/** s without a controller until a drone exits, so that none is left on this machine. */
 const EXIT_AFTER = 120
-/** ms for a drone to stop by itself. */
 const GRACE = 5000
 const POLL = 25
-/** Bytes at the end of a log that are searched for its last line. */
+/** Bytes at the end of a log to search for its last line. */
 const TAIL = 2000
 
 const PROGRAM = fileURLToPath(new URL('../drone/main.js', import.meta.url))
-
-/** @type {Record<string, import('../../src/cli/args.js').Flag>} */
-const FLAGS = { node: { type: 'string' } }
 
 /** @param {string} dir of the fleet */
 const folderOf = dir => join(dir, 'drones')
@@ -45,8 +42,9 @@ async function writePrivate(file, text) {
 }
 
 /**
- * Starts a detached drone from its configuration file. @param {string} dir @param {string} id @param {string} run
- * @param {Record<string, any>} flags @returns {Promise<Handle>} @throws {ProviderError}
+ * Starts a detached drone from its configuration file.
+ * @param {string} dir @param {string} id @param {string} run @param {Record<string, any>} flags
+ * @returns {Promise<Handle>} @throws {ProviderError}
  */
 async function startDrone(dir, id, run, flags) {
   const log = await open(logOf(dir, id), 'a', 0o600)
@@ -56,9 +54,7 @@ async function startDrone(dir, id, run, flags) {
       detached: true,
       stdio: ['ignore', log.fd, log.fd],
     })
-    await new Promise((resolve, reject) =>
-      child.once('spawn', () => resolve(undefined)).once('error', reject),
-    )
+    await once(child, 'spawn')
     child.on('error', () => {})
     child.unref()
     const handle = await handleOf(/** @type {number} */ (child.pid))
@@ -71,10 +67,7 @@ async function startDrone(dir, id, run, flags) {
   }
 }
 
-/**
- * @param {string} dir @param {string} id
- * @returns {Promise<string>} why the drone ended, from its log: ordinary lines, which begin with a time, are no reason
- */
+/** Why the drone ended, from its log; ordinary lines begin with a time. @param {string} dir @param {string} id */
 async function lastWords(dir, id) {
   const log = await open(logOf(dir, id), 'r').catch(() => null)
   if (log === null) return ''
@@ -112,7 +105,7 @@ export const local = Object.freeze({
   name: 'local',
   autoRelaunch: true,
   help: `      --node FILE            Node.js that the drones run on; default: the one that runs this`,
-  flags: FLAGS,
+  flags: { node: { type: /** @type {const} */ ('string') } },
 
   /** @param {import('./contract.js').LaunchOptions} options */
   async plan({ drones, flags, dir }) {
@@ -142,7 +135,7 @@ export const local = Object.freeze({
       for (const config of configs) {
         await writePrivate(configOf(dir, config.id), `${JSON.stringify(config)}\n`)
         launched.push(await startDrone(dir, config.id, config.run, flags))
-        if (configs.length > 1) onProgress(`${launched.length} of ${configs.length} drones are started`)
+        if (configs.length > 1) onProgress(`${launched.length} of ${configs.length} drones started`)
       }
     } catch (error) {
       throw new LaunchError(error.message, launched)
@@ -184,12 +177,12 @@ export const local = Object.freeze({
       for (const until = Date.now() + GRACE; there.length > 0 && Date.now() < until; ) {
         const alive = await Promise.all(there.map(isAlive))
         if (!alive.includes(true)) return true
-        await new Promise(resolve => setTimeout(resolve, POLL))
+        await sleep(POLL)
       }
       return there.length === 0
     }
     if (!(await endAll('SIGTERM'))) {
-      onProgress('some drones do not end by themselves and are killed')
+      onProgress('killing drones that do not exit')
       if (!(await endAll('SIGKILL'))) throw new ProviderError('some drones cannot be killed')
     }
     // A process group may outlive its leader.
@@ -211,10 +204,8 @@ export const local = Object.freeze({
   async listen(count) {
     const servers = await Promise.all(
       Array.from({ length: count }, async () => {
-        const server = createServer()
-        await new Promise((resolve, reject) =>
-          server.once('error', reject).listen(0, '127.0.0.1', () => resolve(undefined)),
-        )
+        const server = createServer().listen(0, '127.0.0.1')
+        await once(server, 'listening')
         return server
       }),
     )

@@ -3,10 +3,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 
-/**
- * @param {number} pid
- * @returns {Promise<string>} start time, clock ticks since boot; '' if it has ended, also as a zombie
- */
+/** Clock ticks since boot; '': ended, or a zombie. @param {number} pid */
 async function startTimeOf(pid) {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
   // The second field, the name in parentheses, may contain spaces and parentheses.
@@ -23,19 +20,16 @@ const partsOf = handle => {
   return { pid: Number(pid), start }
 }
 
-/** @param {string} handle @returns {Promise<boolean>} whether this very process runs */
+/** @param {string} handle @returns {Promise<boolean>} whether this process runs */
 export async function isAlive(handle) {
   const { pid, start } = partsOf(handle)
   return pid > 0 && start !== '' && start !== undefined && (await startTimeOf(pid)) === start
 }
 
-/**
- * Signals a running process; SIGKILL goes to its whole group.
- * @param {string} handle @param {NodeJS.Signals} name @returns {Promise<boolean>} whether it was running
- */
+/** Signals a running process; SIGKILL goes to its group. @param {string} handle @param {NodeJS.Signals} name */
 export const signal = async (handle, name) => (await isAlive(handle)) && send(partsOf(handle).pid, name)
 
-/** Kills the rest of a process group whose leader has ended. @param {string} handle of the leader */
+/** Kills the rest of a process group without its leader. @param {string} handle of the leader */
 export async function killOrphans(handle) {
   const { pid } = partsOf(handle)
   // The kernel does not reuse a pid while its group has processes: a new process means that the group has ended.
@@ -52,10 +46,7 @@ function send(pid, name) {
   }
 }
 
-/**
- * Finds running drones, whoever started them, by their command line.
- * @param {string} folder of their configuration files @returns {Promise<Map<string, string>>} id -> handle
- */
+/** Finds running drones by their command line: id -> handle. @param {string} folder of their configuration files */
 export async function findDrones(folder) {
   const pids = (await readdir('/proc').catch(() => /** @type {string[]} */ ([]))).filter(name =>
     /^\d+$/.test(name),

@@ -3,9 +3,10 @@
 import { readCsv } from '../../src/metrics/csv-reader.js'
 import { summarize } from '../../src/pages/report/summary.js'
 
-/** @typedef {import('./result.js').GatewayResult} GatewayResult */
-/** @typedef {import('./result.js').StepGateway} StepGateway */
+/** @import { GatewayResult, StepGateway, StepResult } from './result.js' */
+
 /** @typedef {Record<string, Float64Array>} Columns */
+/** @typedef {Pick<StepResult, 'began' | 'ended' | 'ramp'>} Stretch */
 
 /** @param {number[]} values */
 const mean = values =>
@@ -14,10 +15,7 @@ const mean = values =>
 /** @param {number} value */
 const orNull = value => (Number.isFinite(value) ? value : null)
 
-/**
- * @param {Columns} columns @param {string} name @param {number} from Unix ms @param {number} to
- * @returns {number[]} known values of the rows between
- */
+/** Known values. @param {Columns} columns @param {string} name @param {number} from Unix ms @param {number} to */
 function between(columns, name, from, to) {
   const { time, [name]: values } = columns
   if (values === undefined) return []
@@ -29,10 +27,8 @@ function between(columns, name, from, to) {
   return found
 }
 
-/**
- * @param {Columns} columns @param {{began: number, ended: number}} step @returns {StepGateway | null} null: no rows
- */
-function stepOf(columns, { began, ended }) {
+/** @param {Columns} columns @param {Stretch} step @returns {StepGateway | null} null: no rows */
+function stepOf(columns, { began, ended, ramp }) {
   const of = (/** @type {string} */ name) => between(columns, name, began, ended)
   const cpu = of('cpu_pct')
   if (cpu.length === 0) return null
@@ -46,7 +42,11 @@ function stepOf(columns, { began, ended }) {
       average: mean(of('tick_avg_ms')),
       p90: mean(of('tick_p90_ms')),
       max: Math.max(0, ...of('tick_max_ms')),
+      opening: Math.max(0, ...between(columns, 'tick_max_ms', began - ramp.seconds * 1000, began)),
     },
+    gc: mean(of('gc_major_ms')) + mean(of('gc_minor_ms')),
+    heapUsed: mean(of('heap_used_bytes')),
+    heapTotal: mean(of('heap_total_bytes')),
     rss: mean(of('rss_bytes')),
     connections: mean(of('connections')),
     messagesOut: seconds > 0 ? of('messages_out').reduce((sum, value) => sum + value, 0) / seconds : 0,
@@ -56,10 +56,7 @@ function stepOf(columns, { began, ended }) {
   }
 }
 
-/**
- * @param {string} file gateway.csv @param {{began: number, ended: number}[]} steps
- * @returns {Promise<{gateway: GatewayResult, steps: (StepGateway | null)[]} | null>} null: an empty file
- */
+/** Null: an empty file. @param {string} file gateway.csv @param {Stretch[]} steps */
 export async function gatewayFigures(file, steps) {
   const table = await readCsv(file).catch(() => null)
   if (table === null || !table.columns.time?.some(time => time > 0)) return null
@@ -74,7 +71,7 @@ export async function gatewayFigures(file, steps) {
         user: orNull(connection.user),
         kernel: orNull(connection.kernel),
       },
-      workerDeaths: orNull(peaks.worker_deaths) ?? 0,
+      workerExits: orNull(peaks.worker_deaths) ?? 0,
       listenOverflows: orNull(sums.listen_overflows) ?? 0,
     },
     steps: steps.map(step => stepOf(columns, step)),

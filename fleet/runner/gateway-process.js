@@ -7,55 +7,57 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { replaceFile } from '../files.js'
+import { commandOf, cpuOfProcess, processTree, signal } from './proc.js'
 import { isHealthy, messageOf, ServerProcess, startServer } from './processes.js'
 import { RunError } from './target.js'
 
-/** @typedef {import('../scenarios/contract.js').GatewayPlan} GatewayPlan */
+/** @import { Disturbance, GatewayPlan } from '../scenarios/contract.js' */
+/** @import { Snapshot } from '../../src/metrics/schema.js' */
 
-/** Of all gateways that this process starts: publishers have one key for all nodes. */
+/** @typedef {{at: number, snapshot: Snapshot}} Arrival `at`: performance.now() */
+/** @typedef {{code: number | null, signal: string | null}} End */
+
+/** API key of all gateways of this process: publishers use one key for all nodes. */
 const API_KEY = randomBytes(16).toString('hex')
 const HALLEY = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
-/** Those of `npm start`; reasons in docs/gc.md. */
+/** As in `npm start`; see docs/gc.md. */
 const NODE_FLAGS = Object.freeze(['--expose-gc', '--max-semi-space-size=2'])
-/** ms for a gateway to start again, and to end with many connections. */
+/** Timeouts of a restart, and of an exit with many connections, ms. */
 const START_TIMEOUT = 60_000
 const STOP_TIMEOUT = 30_000
 const PAUSE = 100
-/** ms for the primary to replace a worker that stands still; then it goes on. */
+/** ms until a stopped worker continues if the primary does not replace it. */
 const FROZEN = 15_000
-/** ms for a worker to listen after another one was killed. */
+/** Timeout for a running worker to signal, ms. */
 const WORKER_TIMEOUT = 10_000
-/** ms for all workers to be replaced. */
 const REPLACE_TIMEOUT = 60_000
-/** The log message of a rolling restart that begins, and those after which none is under way. */
-const RESTART_BEGINS = 'rolling restart begins'
-const RESTART_STATE = /^(?:rolling restart (?:begins|ended)|halley listens$)/
-/** A log line from level `warn` on, or a line that is no JSON. */
+const SNAPSHOT_MS = 120_000
+/** Log message at the start of a rolling restart, and all messages that change this state. */
+const RESTART_BEGINS = 'rolling restart started'
+const RESTART_STATE = /^(?:rolling restart |halley is listening$)/
+/** A log line of level `warn` or above, or not JSON. */
 const WARNING = /^[^{]|"level":(?:[456]0|"(?:warn|error|fatal)")/
 
-/**
- * The gateway of a run: `halley serve` on a free loopback port. Its configuration, log and CSV file are in the run's
- * folder.
- */
+/** `halley serve` on a free loopback port. Its configuration, log and CSV file are in the run's folder. */
 export class GatewayProcess extends ServerProcess {
-  /** Path of its configuration file. */
   file
-  /** Path of its stats socket. */
   socket
   #folder
-  /** `restart` is under way: a process may end. */
+  /** During `restart`: the process may exit. */
   #isExpected = false
-  /** @type {(how: {code: number | null, signal: string | null}) => void} */
+  /** @type {(how: End) => void} */
   #onLost = () => {}
-  /** Resolves after an unexpected end. @type {Promise<{code: number | null, signal: string | null}>} */
+  /** Resolves after an unexpected end. @type {Promise<End>} */
   lost = new Promise(resolve => {
     this.#onLost = resolve
   })
-  /** Process id of a worker that stands still; 0: none. */
+  /** Process id of a stopped worker; 0: none. */
   #frozen = 0
+  /** @type {Set<(arrival: Arrival) => void>} */
+  #listeners = new Set()
   /** @type {import('node:net').Socket | null} */
   #watch = null
-  /** Of the running workers. @type {number[]} */
+  /** Process ids of the running workers. @type {number[]} */
   workerPids = []
   /** In the last snapshot: all workers are up, and none is being replaced. */
   #areUp = false
@@ -75,21 +77,17 @@ export class GatewayProcess extends ServerProcess {
 
   #observe() {
     this.process.ended.then(how => {
-      if (!this.#isExpected && !how.asked) this.#onLost(how)
+      if (!this.#isExpected && !how.requested) this.#onLost(how)
     })
   }
 
   /**
-   * @param {object} options @param {GatewayPlan} options.plan
-   * @param {string} options.out folder
-   * @param {string} [options.name] of its files in the folder
-   * @param {object} [options.redis] `engine.redis`; none: the memory engine
-   * @param {(gateway: GatewayProcess) => Promise<boolean>} [options.isReady] whether its workers answer; default:
-   *   `/health` does
-   * @returns {Promise<GatewayProcess>} that answers
-   * @throws {RunError} with what its log says
+   * Starts a gateway, waits until it is ready.
+   * @param {{plan: GatewayPlan, out: string, name?: string, redis?: object}} options `out`: folder; `name`: of its files;
+   *   `redis`: `engine.redis`, none: the memory engine
+   * @throws {RunError} with its last log lines
    */
-  static start({ plan, out, name = 'gateway', redis, isReady = isHealthy }) {
+  static start({ plan, out, name = 'gateway', redis }) {
     return startServer(async port => {
       const apiKey = API_KEY
       const folder = await mkdtemp(join(tmpdir(), 'halley-run-'))
@@ -109,15 +107,15 @@ export class GatewayProcess extends ServerProcess {
           command: process.execPath,
           args: [...(plan.nodeFlags ?? NODE_FLAGS), HALLEY, 'serve', '-c', file, '--no-dashboard'],
         },
-        isReady: async gateway => (await isReady(gateway)) && (await gateway.#follow()),
+        secure: config.http_server.tls?.enabled === true,
+        // The stats socket opens when all workers listen. It is the only check of a gateway with TLS.
+        isReady: async gateway =>
+          (gateway.url.startsWith('https:') || (await isHealthy(gateway))) && (await gateway.#follow()),
       })
     })
   }
 
-  /**
-   * Reads the workers' process ids from the stats socket, which the primary opens after workers already answer.
-   * @returns {Promise<boolean>} whether they are known; false: the connection ended before
-   */
+  /** @returns {Promise<boolean>} whether the stats socket has sent a snapshot before it closed */
   #follow() {
     return new Promise(resolve => {
       const socket = connect(this.socket)
@@ -130,6 +128,7 @@ export class GatewayProcess extends ServerProcess {
         const message = parse(line)
         const snapshot = message?.type === 'snapshot' ? message.snapshot : message?.history?.at(-1)
         if (!snapshot) return
+        for (const listener of this.#listeners) listener({ at: performance.now(), snapshot })
         this.#areUp = snapshot.workers.every(
           (/** @type {any} */ { state, draining }) => state === 'up' && draining === 0,
         )
@@ -142,26 +141,86 @@ export class GatewayProcess extends ServerProcess {
   }
 
   /**
-   * Kills a worker, as a crash would.
-   * @param {number} index of the worker, modulo their number @returns {Promise<number>} its process id
-   * @throws {Error} there is none
+   * The next matching snapshot.
+   * @param {(snapshot: Snapshot) => boolean} [matches]
+   * @returns {Promise<Arrival>}
+   * @throws {RunError} when none has matched for `SNAPSHOT_MS`
    */
-  killWorker(index) {
-    return this.#signalWorker(index, 'SIGKILL')
+  next(matches = () => true) {
+    return new Promise((resolve, reject) => {
+      const listener = (/** @type {Arrival} */ arrival) => {
+        if (!matches(arrival.snapshot)) return
+        end()
+        resolve(arrival)
+      }
+      const timer = setTimeout(() => {
+        end()
+        reject(new RunError(`the gateway sent no expected snapshot within ${SNAPSHOT_MS / 1000} s`))
+      }, SNAPSHOT_MS).unref()
+      const end = () => {
+        clearTimeout(timer)
+        this.#listeners.delete(listener)
+      }
+      this.#listeners.add(listener)
+    })
+  }
+
+  cpuParts() {
+    const parts = { primary: 0, workers: 0, queues: 0 }
+    for (const pid of processTree(this.pid)) {
+      const [, role] = /\/(worker|queues)\/main\.js/.exec(commandOf(pid)) ?? []
+      parts[role === 'worker' ? 'workers' : role === 'queues' ? role : 'primary'] += cpuOfProcess(pid)
+    }
+    return parts
   }
 
   /**
-   * Makes a worker stand still, as a machine that swaps would, until the primary has killed it, or for a while.
-   * @param {number} index as for killWorker
-   * @returns {Promise<{pid: number, lasted: number, isReplaced: boolean}>} `lasted`: s; `isReplaced`: the primary has
-   *   killed it
-   * @throws {Error} there is none
+   * @param {Disturbance['kind']} kind @param {number} index of the worker, modulo their number
+   * @param {number} kept subscriptions with history in the primary's memory
+   * @returns {Promise<{text: string, forgotten?: number}>} description; subscriptions whose history was destroyed
    */
-  async freezeWorker(index) {
+  async disturb(kind, index, kept) {
+    switch (kind) {
+      case 'kill-worker':
+        return { text: `worker ${await this.#signalWorker(index, 'SIGKILL')} killed with SIGKILL` }
+      case 'freeze-worker': {
+        const { pid, lasted, isReplaced } = await this.freezeWorker(index)
+        const end = isReplaced ? 'replaced by the gateway' : 'continued with SIGCONT'
+        return { text: `worker ${pid} stopped with SIGSTOP, ${end} after ${seconds(lasted)}` }
+      }
+      case 'restart-workers':
+        return {
+          text: `rolling restart of all workers in ${seconds(await this.restartWorkers())}`,
+        }
+      case 'reload':
+        return {
+          text: `reload of a key that requires new workers, in ${seconds(await this.reload())}`,
+        }
+      case 'restart-gateway': {
+        const { code, away } = await this.restart('SIGTERM')
+        if (code !== 0) throw new Error(`the gateway exited with status ${code}`)
+        const from = kept > 0 ? ' from its snapshot' : ''
+        return { text: `gateway stopped with SIGTERM and restarted${from}, unavailable for ${seconds(away)}` }
+      }
+      case 'kill-gateway': {
+        const { away } = await this.restart('SIGKILL')
+        const text = `gateway killed with SIGKILL and restarted, unavailable for ${seconds(away)}`
+        return kept > 0 ? { text: `${text}, history lost`, forgotten: kept } : { text }
+      }
+      default:
+        throw new Error(`unknown disturbance ${kind}`)
+    }
+  }
+
+  /**
+   * Stops a worker with SIGSTOP until the primary kills it, at most `ms`; `lasted`: s.
+   * @param {number} index of the worker, modulo their number @param {number} [ms]
+   */
+  async freezeWorker(index, ms = FROZEN) {
     const pid = await this.#signalWorker(index, 'SIGSTOP')
     const began = Date.now()
     this.#frozen = pid
-    while (isRunning(pid) && Date.now() - began < FROZEN) await sleep(PAUSE)
+    while (isRunning(pid) && Date.now() - began < ms) await sleep(Math.min(PAUSE, ms))
     const isReplaced = !isRunning(pid)
     this.#thaw()
     return { pid, lasted: (Date.now() - began) / 1000, isReplaced }
@@ -173,9 +232,8 @@ export class GatewayProcess extends ServerProcess {
   }
 
   /**
-   * Has all workers replaced: SIGUSR2, or SIGHUP after a change of a key that takes new workers.
-   * @param {'SIGUSR2' | 'SIGHUP'} name @returns {Promise<number>} s until the last of the old ones has ended
-   * @throws {Error} some go on, or another replacement does not end
+   * Replaces all workers: SIGUSR2, or SIGHUP after a change of a key that needs new workers.
+   * @param {'SIGUSR2' | 'SIGHUP'} name @returns {Promise<number>} s until the last old worker has exited
    */
   async #replaceWorkers(name) {
     await this.#noneReplaced()
@@ -189,21 +247,16 @@ export class GatewayProcess extends ServerProcess {
     return (Date.now() - began) / 1000
   }
 
-  /**
-   * Waits until all workers are up and none is being replaced. During a rolling restart the primary ignores SIGUSR2.
-   * @returns {Promise<void>} when `workerPids` are those of all running workers
-   * @throws {Error} it takes too long
-   */
+  /** Waits until no worker is being replaced: during a rolling restart the primary ignores SIGUSR2. */
   async #noneReplaced() {
     const began = Date.now()
-    // The log first: after the end of a rolling restart, the last snapshot may still have workers that have ended.
+    // The log first: after a rolling restart, the last snapshot may still list exited workers.
     while ((await this.#isRestarting()) || !this.#areUp || !this.workerPids.every(isRunning)) {
       if (Date.now() - began > REPLACE_TIMEOUT) throw new Error('not all workers are up')
       await sleep(PAUSE)
     }
   }
 
-  /** @returns {Promise<boolean>} whether a rolling restart has begun, by the log, and has not ended */
   async #isRestarting() {
     const last = (await this.process.lastLines()).map(messageOf).findLast(text => RESTART_STATE.test(text))
     return last === RESTART_BEGINS
@@ -214,7 +267,7 @@ export class GatewayProcess extends ServerProcess {
     return this.#replaceWorkers('SIGUSR2')
   }
 
-  /** A reload of a changed key that takes new workers. @returns {Promise<number>} s */
+  /** Reloads a changed key that needs new workers. @returns {Promise<number>} s */
   async reload() {
     const config = JSON.parse(await readFile(this.file, 'utf8'))
     const { message_size_limit = 65_536 } = config.websocket ?? {}
@@ -225,19 +278,18 @@ export class GatewayProcess extends ServerProcess {
 
   /** @param {number} index @param {NodeJS.Signals} name @returns {Promise<number>} */
   async #signalWorker(index, name) {
-    // The list is a second old: the worker may have ended.
+    // The list is a second old: the worker may be gone.
     for (const end = Date.now() + WORKER_TIMEOUT; Date.now() < end; await sleep(PAUSE)) {
       const pid = this.workerPids[index % Math.max(1, this.workerPids.length)] ?? 0
       if (pid > 0 && signal(pid, name)) return pid
     }
-    throw new Error('there is no worker')
+    throw new Error('no worker is running')
   }
 
   /**
-   * Ends the primary and starts the gateway again, with the same configuration and port.
-   * @param {'SIGKILL' | 'SIGTERM'} name SIGKILL: as a crash would; SIGTERM: a clean end
-   * @returns {Promise<{code: number | null, away: number}>} exit status of the old one; s until the new one answers
-   * @throws {RunError} it does not start, or did not end
+   * Ends the primary and restarts the gateway, with the same configuration and port.
+   * @param {'SIGKILL' | 'SIGTERM'} name a crash; a clean exit
+   * @returns {Promise<{code: number | null, away: number}>} old exit status; s until the new process is ready
    */
   async restart(name) {
     const old = this.process
@@ -246,10 +298,12 @@ export class GatewayProcess extends ServerProcess {
     this.#watch?.destroy()
     try {
       signal(old.pid, name)
-      const { code } = await inTime(old.ended, STOP_TIMEOUT, 'the gateway did not end')
+      const late = sleep(STOP_TIMEOUT, null, { ref: false })
+      const end = await Promise.race([old.ended, late])
+      if (end === null) throw new RunError('the gateway did not exit')
       await this.#startAgain(began + START_TIMEOUT)
       this.#isExpected = false
-      return { code, away: (Date.now() - began) / 1000 }
+      return { code: end.code, away: (Date.now() - began) / 1000 }
     } catch (error) {
       this.#onLost({ code: null, signal: null })
       throw error
@@ -278,7 +332,7 @@ export class GatewayProcess extends ServerProcess {
     return warnings.map(messageOf).at(-1) ?? ''
   }
 
-  /** @override @returns {Promise<void>} when it has ended */
+  /** @override @returns {Promise<void>} after its exit */
   async stop() {
     this.#thaw()
     this.#watch?.destroy()
@@ -287,42 +341,18 @@ export class GatewayProcess extends ServerProcess {
   }
 }
 
-/** @param {number} pid @param {NodeJS.Signals | 0} name @returns {boolean} false: there is no such process */
-function signal(pid, name) {
-  try {
-    return process.kill(pid, name)
-  } catch {
-    return false
-  }
-}
+/** @param {number} value s */
+const seconds = value => `${value.toFixed(1)} s`
 
 /** @param {number} pid */
 const isRunning = pid => signal(pid, 0)
 
-/**
- * @template T @param {Promise<T>} work @param {number} ms @param {string} fault
- * @returns {Promise<T>} @throws {RunError} it took longer
- */
-async function inTime(work, ms, fault) {
-  const abort = new AbortController()
-  const late = sleep(ms, undefined, { signal: abort.signal }).then(() => Promise.reject(new RunError(fault)))
-  late.catch(() => {})
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    abort.abort()
-  }
-}
-
-/**
- * @param {{plan: GatewayPlan, csv: string, redis?: object, port: number, apiKey: string, folder: string}} options
- * @returns {any} a configuration file
- */
+/** @param {{plan: GatewayPlan, csv: string, redis?: object, port: number, apiKey: string, folder: string}} options */
 function configOf({ plan, csv, redis, port, apiKey, folder }) {
   const { http_server, stats, ...config } = /** @type {any} */ (plan.config)
   const memory = plan.snapshot ? { memory: { snapshot_file: join(folder, 'snapshot') } } : {}
   return {
-    // Local drones share the processors: the run measures what the gateway does, not whom it refuses.
+    // Local drones share the cores: the run measures the load, not admission control.
     overload: { max_tick: '0s' },
     health: { enabled: true },
     ...config,
@@ -334,7 +364,7 @@ function configOf({ plan, csv, redis, port, apiKey, folder }) {
   }
 }
 
-/** @param {string} line @returns {any} null: incomplete, because the gateway was killed while it wrote */
+/** @param {string} line @returns {any} null: incomplete, the gateway was killed while writing */
 function parse(line) {
   try {
     return JSON.parse(line)

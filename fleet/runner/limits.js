@@ -1,19 +1,13 @@
-// Limits of the command line: `--max-p99 200ms`. A run that breaks one ends with exit status 1.
+// Limits of the command line: `--max-p99 200ms`. A run that violates one exits with status 1.
 
 import { bytes, count, milliseconds } from '../../src/base/format.js'
 import { UsageError } from '../../src/cli/args.js'
 import { losses } from './result.js'
 
-/** @typedef {import('./result.js').RunResult} RunResult */
-/** @typedef {import('./result.js').StepResult} StepResult */
-/** @typedef {RunResult['limits'][number]} Checked */
+/** @import { RunResult, StepResult } from './result.js' */
 
-/**
- * @typedef {object} Limit
- * @property {string} name flag, without the dashes
- * @property {string} asked as it was written
- * @property {number} value ms, bytes or a count
- */
+/** @typedef {RunResult['limits'][number]} Checked */
+/** @typedef {{name: string, asked: string, value: number}} Limit of a flag; `value`: ms, bytes or a count */
 
 const DURATION = { us: 1e-3, µs: 1e-3, ms: 1, s: 1000, m: 60_000 }
 const SIZE = { b: 1, kb: 1024, mb: 1024 ** 2, k: 1024, m: 1024 ** 2, '': 1 }
@@ -37,14 +31,12 @@ const whole = (name, text) => {
   return Number(text.replace(/[,_]/g, ''))
 }
 
-/**
- * The measured value of a step, and whether the limit holds. `null`: nothing was measured, so the limit is broken.
- */
+/** The measured value of a step; null: not measured, so the limit is violated. */
 const KINDS = Object.freeze({
   'max-p99': { parse: duration, ours: (/** @type {StepResult} */ step) => of(step, 'p99') },
   'max-mean': { parse: duration, ours: (/** @type {StepResult} */ step) => of(step, 'mean') },
   'max-max': { parse: duration, ours: (/** @type {StepResult} */ step) => of(step, 'max') },
-  'min-connections': { parse: whole, ours: (/** @type {StepResult} */ step) => step.connections.least },
+  'min-connections': { parse: whole, ours: (/** @type {StepResult} */ step) => step.connections.min },
   'max-bytes-per-connection': { parse: size, ours: null },
 })
 
@@ -57,7 +49,7 @@ export const LIMIT_FLAGS = Object.freeze({
   'no-loss': { type: /** @type {const} */ ('boolean') },
 })
 
-/** @param {Record<string, any>} flags @returns {Limit[]} @throws {UsageError} */
+/** @param {Record<string, any>} flags @returns {Limit[]} */
 export function parseLimits(flags) {
   /** @type {Limit[]} */
   const limits = []
@@ -73,10 +65,7 @@ export function parseLimits(flags) {
 const inWords = ({ name }, value) =>
   name === 'min-connections' ? count(value) : name.includes('bytes') ? bytes(value) : milliseconds(value)
 
-/**
- * @param {Limit[]} limits @param {Pick<RunResult, 'steps' | 'accounting' | 'gateway'>} result
- * @returns {Checked[]} one for each limit and step
- */
+/** @param {Limit[]} limits @param {Pick<RunResult, 'steps' | 'accounting' | 'gateway'>} result @returns {Checked[]} */
 export function checkLimits(limits, { steps, accounting, gateway }) {
   return limits.flatMap(limit => {
     const flag = `--${limit.name}`
@@ -84,26 +73,19 @@ export function checkLimits(limits, { steps, accounting, gateway }) {
       const found = losses(accounting, steps)
       const nothing = steps.some(step => step.publishRate > 0 && step.accounting.expected === 0)
       const ours = nothing
-        ? 'messages were to be published, and none was due to anybody'
+        ? 'messages were published, but no subscriber expected any'
         : found.map(({ name, count: times }) => `${count(times)} ${name}`).join(', ') || 'nothing lost'
       return [{ limit: flag, asked: '', step: '', ours, broken: found.length > 0 || nothing }]
     }
     if (limit.name === 'max-bytes-per-connection') {
       const value = gateway?.connection.user ?? null
-      const ours = value === null ? 'not measured (it takes 1,000 connections)' : bytes(value)
-      return [
-        {
-          limit: flag,
-          asked: limit.asked,
-          step: '',
-          ours,
-          broken: !(value !== null && value <= limit.value),
-        },
-      ]
+      const ours = value === null ? 'not measured (requires 1,000 connections)' : bytes(value)
+      const broken = value === null || value > limit.value
+      return [{ limit: flag, asked: limit.asked, step: '', ours, broken }]
     }
     const kind = KINDS[/** @type {keyof typeof KINDS} */ (limit.name)]
     const measured = steps.map(step => ({ step, value: kind.ours?.(step) ?? null }))
-    // Idle steps have no latency; a run of only idle steps breaks a latency limit.
+    // Idle steps have no latency; a run of only idle steps violates a latency limit.
     const some = measured.some(({ value }) => value !== null)
     return measured
       .filter(({ value }) => value !== null || !some)
@@ -115,6 +97,14 @@ export function checkLimits(limits, { steps, accounting, gateway }) {
       })
   })
 }
+
+/** @param {readonly string[]} names of figures that must be 0 @param {StepResult[]} steps @returns {Checked[]} */
+export const checkZeros = (names, steps) =>
+  steps.flatMap(({ name: step, figures }) =>
+    names
+      .filter(name => name in figures)
+      .map(limit => ({ limit, asked: '0', step, ours: count(figures[limit]), broken: figures[limit] !== 0 })),
+  )
 
 /** @param {Checked} checked @returns {string} a line */
 export const limitText = ({ limit, asked, step, ours }) =>

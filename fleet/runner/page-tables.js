@@ -1,16 +1,17 @@
-// The tables of a run's page. Several runs stand side by side: a column or a group of rows each.
+// Tables of the report of one or more runs: a column or a group of rows for each.
 
 import { bytes, count, formatValue, milliseconds, percent, UNKNOWN } from '../../src/base/format.js'
+import { formatted } from './figures.js'
 
-/** @typedef {import('./result.js').RunResult} RunResult */
-/** @typedef {import('./result.js').StepResult} StepResult */
-/** @typedef {import('../../src/pages/report/sections.js').Table} Table */
+/** @import { Table } from '../../src/pages/report/sections.js' */
+/** @import { Accounting, DroneResult, Latency, MachineFacts, RunResult, StepGateway, StepResult } from './result.js' */
+
 /** @typedef {{label: string, result: RunResult}} Shown */
 
 /** @param {number} value */
 const rate = value => formatValue(value < 100 ? Number(value.toPrecision(3)) : Math.round(value), 'count_s')
 
-/** @param {StepResult} step @param {(latency: import('./result.js').Latency) => number} figure */
+/** @param {StepResult} step @param {(latency: Latency) => number} figure */
 const ms = ({ latency }, figure) => (latency.count === 0 ? UNKNOWN : milliseconds(figure(latency)))
 
 /** @template T @typedef {readonly [title: string, cell: (item: T) => string][]} Columns */
@@ -21,13 +22,9 @@ const titlesOf = columns => columns.map(([title]) => title)
 /** @template T @param {Columns<T>} columns @param {T} item @returns {string[]} */
 const cellsOf = (columns, item) => columns.map(([, cell]) => cell(item))
 
-/** Groups of a table with a row per figure, which stand beside each other. */
 const GROUPS = 3
 
-/**
- * Of runs with one step each: a row for each figure, and a column for each run.
- * @param {Shown[]} runs @param {Columns<StepResult>} columns
- */
+/** Of runs with one step each: a column for each run. @param {Shown[]} runs @param {Columns<StepResult>} columns */
 function byFigure(runs, columns) {
   const size = runs.length > 1 ? columns.length : Math.ceil(columns.length / GROUPS)
   const groups = []
@@ -57,16 +54,16 @@ const byStep = (runs, columns) => ({
 const stepTable = (runs, columns) =>
   runs.every(({ result }) => result.steps.length === 1) ? byFigure(runs, columns) : byStep(runs, columns)
 
-/** @param {Shown[]} runs of one scenario @returns {Table | null} null: it was never published */
+/** @param {Shown[]} runs of one scenario @returns {Table | null} null: not published */
 export function comparisonTable(runs) {
   const [{ result }] = runs
   if (result.published === null) return null
   const { source, machine, load } = result.published
   const first = runs.map(({ result: { load: ours } }) => ours)
   return {
-    title: 'Published, and here',
-    note: `Published by ${source}. ${scalesText(runs)}What differs between the two is said below.`,
-    columns: ['Published', ...(runs.length > 1 ? runs.map(({ label }) => label) : ['Here'])],
+    title: 'Comparison with the published run',
+    note: `Published by ${source}. ${scalesText(runs)}The differences are listed below.`,
+    columns: ['Published', ...(runs.length > 1 ? runs.map(({ label }) => label) : ['This run'])],
     words: true,
     groups: [
       {
@@ -93,10 +90,10 @@ function scalesText(runs) {
   const scales = [...new Set(runs.map(({ result }) => result.scale))]
   if (scales.every(scale => scale === 1)) return ''
   const shares = scales.map(scale => `${Number((scale * 100).toPrecision(3))}\u202f%`)
-  return `Figures here are those of ${shares.join(' and ')} of the published connections. `
+  return `Scale: ${shares.join(' and ')} of the published connections. `
 }
 
-/** @param {import('./result.js').MachineFacts} machine */
+/** @param {MachineFacts} machine */
 const machineText = ({ cores, memory, cpu }) =>
   `${cpu === '' ? '' : `${cpu}, `}${cores} ${cores === 1 ? 'core' : 'cores'}, ${Math.round(memory / 2 ** 30)} GB`
 
@@ -112,18 +109,29 @@ const STEP_COLUMNS = [
   ['Pings', step => rate(step.pings)],
   ['Mean', step => ms(step, ({ mean }) => mean)],
   ['p99', step => ms(step, ({ p99 }) => p99)],
-  ['Longest', step => ms(step, ({ max }) => max)],
+  ['Max', step => ms(step, ({ max }) => max)],
   ['Lost', ({ accounting: { expected, lost } }) => (expected > 0 ? count(lost) : UNKNOWN)],
-  ['CPU, gateway', ({ gateway }) => (gateway === null ? UNKNOWN : percent(gateway.cpu))],
-  ['CPU, drones', ({ drones }) => percent(drones.reduce((sum, { cpu }) => sum + cpu, 0))],
+  ['Gateway CPU', ({ gateway }) => (gateway === null ? UNKNOWN : percent(gateway.cpu))],
+  ['Drone CPU', ({ drones }) => percent(drones.reduce((sum, { cpu }) => sum + cpu, 0))],
 ]
 
 /** @param {Shown[]} runs @returns {Table} */
 export const stepsTable = runs => ({
   title: 'Steps',
-  note: 'Latency is that of all messages, from the moment in which one was to be sent to its arrival. CPU: 100 % is one core.',
+  note: 'Latency of all messages, from the scheduled send time to receipt. CPU: 100 % is one core.',
   ...stepTable(runs, STEP_COLUMNS),
 })
+
+/** Figures of the scenario itself. @param {Shown[]} runs @returns {Table | null} */
+export function figuresTable(runs) {
+  const names = new Set(
+    runs.flatMap(({ result }) => result.steps.flatMap(({ figures }) => Object.keys(figures))),
+  )
+  if (names.size === 0) return null
+  /** @type {Columns<StepResult>} */
+  const columns = [...names].map(name => [name, ({ figures }) => formatted(figures[name])])
+  return { title: 'Figures of the scenario', note: 'Names end with the unit.', ...stepTable(runs, columns) }
+}
 
 /** @param {StepResult} step @param {'mean90' | 'mean95'} which */
 const interval = ({ latency }, which) =>
@@ -132,16 +140,16 @@ const interval = ({ latency }, which) =>
 /** @type {Columns<StepResult>} */
 const LATENCY_COLUMNS = [
   ['Messages', step => count(step.latency.count)],
-  ['Shortest', step => ms(step, ({ min }) => min)],
+  ['Min', step => ms(step, ({ min }) => min)],
   ['Mean', step => ms(step, ({ mean }) => mean)],
-  ['Mean, 90 % sure', step => interval(step, 'mean90')],
-  ['Mean, 95 % sure', step => interval(step, 'mean95')],
-  ['Deviation', step => ms(step, ({ deviation }) => deviation)],
+  ['Mean, 90 % CI', step => interval(step, 'mean90')],
+  ['Mean, 95 % CI', step => interval(step, 'mean95')],
+  ['Standard deviation', step => ms(step, ({ deviation }) => deviation)],
   ['p50', step => ms(step, ({ p50 }) => p50)],
   ['p90', step => ms(step, ({ p90 }) => p90)],
   ['p99', step => ms(step, ({ p99 }) => p99)],
   ['p99.9', step => ms(step, ({ p999 }) => p999)],
-  ['Longest', step => ms(step, ({ max }) => max)],
+  ['Max', step => ms(step, ({ max }) => max)],
 ]
 
 /** @param {Shown[]} runs @returns {Table | null} */
@@ -156,41 +164,41 @@ function clockText(runs) {
     result.steps.filter(({ latency }) => latency.count > 0).map(({ clock }) => clock),
   )
   const base =
-    'Over all messages while it was measured; the confidence intervals are those of the mean, after the normal distribution.'
+    'All messages of the measured time. CI: confidence interval of the mean (normal approximation).'
   if (clocks.some(({ against }) => against === 'none'))
-    return `${base} The target does not tell its time: clocks of different machines were not compared, and only latency on the publisher’s own machine is sure.`
+    return `${base} The target does not send its time, so only latencies on the publisher’s own machine are exact.`
   const worst = Math.max(0, ...clocks.map(({ error }) => error))
   return clocks.every(({ against }) => against === 'same machine')
-    ? `${base} Publishers and receivers have one clock.`
-    : `${base} Clocks were compared with the gateway’s: each latency may be off by ${milliseconds(worst)} at most.`
+    ? `${base} Publishers and receivers share one clock.`
+    : `${base} Clocks were compared with the gateway’s: the error of a latency is at most ${milliseconds(worst)}.`
 }
 
 /** @param {Shown[]} runs @returns {Table} */
 export function accountingTable(runs) {
-  /** @type {[string, string, (accounting: import('./result.js').Accounting) => number][]} */
+  /** @type {[string, string, (accounting: Accounting) => number][]} */
   const messages = [
     ['Published', 'confirmed by the target', a => a.published],
     ['Not confirmed', '', a => a.unpublished],
-    ['Due', 'to all subscriptions, by the publishers’ books', a => a.expected],
+    ['Expected', 'sum over all subscriptions', a => a.expected],
     ['Received', '', a => a.received],
-    ['Lost', 'in gaps, or at the end', a => a.lost],
-    ['Came twice', '', a => a.duplicates],
+    ['Lost', 'in gaps and at the end', a => a.lost],
+    ['Duplicates', '', a => a.duplicates],
     ['Out of order', '', a => a.disordered],
     ['Damaged', '', a => a.damaged],
-    ['Missed while away', 'where nothing was promised', a => a.missed],
+    ['Missed while disconnected', 'without recovery', a => a.missed],
     ['Pings', '', a => a.pings],
   ]
   /** @type {typeof messages} */
   const connections = [
     ['Opened', '', a => a.opened],
-    ['Opened again', 'of these', a => a.reconnects],
-    ['Failed to open', 'attempts', a => a.failed],
-    ['Ended', 'though no drone wanted it', a => a.ended],
+    ['Reopened', 'of these', a => a.reconnects],
+    ['Failed attempts', '', a => a.failed],
+    ['Ended', 'unexpectedly', a => a.ended],
     ['Closed by drones', '', a => a.closed],
     ['Subscriptions recovered', '', a => a.recovered],
     ['Subscriptions not recovered', '', a => a.unrecovered],
     ['Subscriptions refused', '', a => a.refused],
-    ['Subscriptions unknown', 'of which nothing can be said', a => a.unknown],
+    ['Subscriptions unknown', 'loss cannot be determined', a => a.unknown],
   ]
   const rows = (/** @type {typeof messages} */ list) =>
     list.map(([label, hint, value]) => ({
@@ -200,7 +208,7 @@ export function accountingTable(runs) {
     }))
   return {
     title: 'Accounting',
-    note: 'Of the whole run, and of every message: each has a number, and each subscription was compared with what was published.',
+    note: 'Counts of the whole run. Messages are numbered, and each subscription is compared with the published messages.',
     columns: runs.length > 1 ? runs.map(({ label }) => label) : [],
     groups: [
       { title: 'Messages', rows: rows(messages) },
@@ -209,22 +217,22 @@ export function accountingTable(runs) {
   }
 }
 
-/** @type {Columns<import('./result.js').DroneResult>} */
+/** @type {Columns<DroneResult>} */
 const DRONE_COLUMNS = [
-  ['Where', ({ where }) => where],
+  ['Location', ({ where }) => where],
   ['Connections', ({ connections }) => count(connections)],
   ['Processes', ({ processes }) => count(processes)],
   ['CPU', ({ cpu }) => percent(cpu)],
   ['Memory', ({ memory }) => bytes(memory)],
   ['Memory per connection', ({ bytesPerConnection: own }) => (own > 0 ? bytes(own) : UNKNOWN)],
   ['p99', ({ p99 }) => (p99 > 0 ? milliseconds(p99) : UNKNOWN)],
-  ['Clock off by at most', ({ clockError }) => (clockError > 0 ? milliseconds(clockError) : UNKNOWN)],
+  ['Clock error, max', ({ clockError }) => (clockError > 0 ? milliseconds(clockError) : UNKNOWN)],
 ]
 
 /** @param {Shown[]} runs @returns {Table} of the last step */
 export const dronesTable = runs => ({
   title: 'Drones',
-  note: 'At the last step. Memory per connection is that of the drone, not of the gateway: user space beyond what its processes have before their first connection, known from 200 connections on.',
+  note: 'In the last step. Memory per connection: user space of the drone, not of the gateway, above that of its processes before their first connection; requires 200 connections.',
   columns: titlesOf(DRONE_COLUMNS),
   groups: runs.map(({ label, result }) => ({
     title: runs.length > 1 ? label : 'Drone',
@@ -235,7 +243,7 @@ export const dronesTable = runs => ({
   })),
 })
 
-/** @param {(gateway: import('./result.js').StepGateway) => string} cell @returns {(step: StepResult) => string} */
+/** @param {(gateway: StepGateway) => string} cell @returns {(step: StepResult) => string} */
 const ofGateway =
   cell =>
   ({ gateway }) =>
@@ -248,7 +256,7 @@ const GATEWAY_COLUMNS = [
   ['CPU, machine', ofGateway(({ machineCpu }) => percent(machineCpu))],
   ['Event-loop delay, average', ofGateway(({ ticks }) => milliseconds(ticks.average))],
   ['Event-loop delay, p90', ofGateway(({ ticks }) => milliseconds(ticks.p90))],
-  ['Event-loop delay, longest', ofGateway(({ ticks }) => milliseconds(ticks.max))],
+  ['Event-loop delay, max', ofGateway(({ ticks }) => milliseconds(ticks.max))],
   ['Resident memory', ofGateway(({ rss }) => bytes(rss))],
   ['TCP buffers', ofGateway(({ tcpMemory }) => bytes(tcpMemory))],
   ['Slab', ofGateway(({ slab }) => bytes(slab))],
@@ -260,8 +268,8 @@ export function gatewayTable(runs) {
   const known = runs.filter(({ result }) => result.steps.some(({ gateway }) => gateway !== null))
   if (known.length === 0) return null
   return {
-    title: 'The gateway in each step',
-    note: 'Means over the measured time. TCP buffers, slab and sockets are those of the whole machine, drones included where they share it.',
+    title: 'Gateway by step',
+    note: 'Means over the measured time. TCP buffers, slab and sockets are of the whole machine, including local drones.',
     ...stepTable(known, GATEWAY_COLUMNS),
   }
 }
@@ -275,11 +283,11 @@ export function limitsTable(runs) {
       rows: result.limits.map(({ limit, asked, step, ours, broken }) => ({
         label: `${limit} ${asked}`,
         hint: step,
-        cells: [ours, broken ? 'broken' : 'holds'],
+        cells: [ours, broken ? 'violated' : 'met'],
       })),
     }))
   if (groups.length === 0) return null
-  return { title: 'Limits', note: '', columns: ['Here', ''], words: true, groups }
+  return { title: 'Limits', note: '', columns: ['Measured', ''], words: true, groups }
 }
 
 /** @param {Shown[]} runs @returns {Table} */
@@ -287,7 +295,7 @@ export function systemTable(runs) {
   const names = [...new Set(runs.flatMap(({ result }) => Object.keys(result.machine.kernel)))]
   return {
     title: 'Kernel settings',
-    note: 'Of the machine that the run was started on.',
+    note: 'Of the machine that started the run.',
     columns: runs.length > 1 ? runs.map(({ label }) => label) : [],
     groups: [
       {
@@ -295,7 +303,7 @@ export function systemTable(runs) {
         rows: [
           {
             label: 'open files',
-            hint: 'of one process',
+            hint: 'per process',
             cells: runs.map(({ result }) => count(result.machine.files)),
           },
           ...names.map(name => ({

@@ -9,6 +9,7 @@ import {
   accountingTable,
   comparisonTable,
   dronesTable,
+  figuresTable,
   gatewayTable,
   latencyTable,
   limitsTable,
@@ -17,16 +18,11 @@ import {
 } from './page-tables.js'
 import { factsOf, verdictOf } from './summary.js'
 
-/** @typedef {import('./result.js').RunResult} RunResult */
-/** @typedef {import('../../src/pages/report/sections.js').Section} Section */
-/** @typedef {import('../../src/pages/report/sections.js').Table} Table */
+/** @import { Histograms, Section, Table } from '../../src/pages/report/sections.js' */
+/** @import { Shown } from './page-tables.js' */
+/** @import { RunResult } from './result.js' */
 
-/**
- * @typedef {object} PageRun
- * @property {RunResult} result
- * @property {string | null} csv file of its gateway
- * @property {string} label
- */
+/** @typedef {Shown & {csv: string | null}} PageRun `csv`: file of its gateway */
 
 /** @param {(Table | null)[]} tables @returns {Section[]} */
 const sections = tables => tables.filter(table => table !== null).map(table => ({ kind: 'table', table }))
@@ -35,7 +31,7 @@ const sections = tables => tables.filter(table => table !== null).map(table => (
 function headlines({ steps, accounting, gateway }) {
   const last = steps.reduce((best, step) => (step.connections.open >= best.connections.open ? step : best))
   const slow = steps.filter(({ latency }) => latency.count > 0)
-  const worst = slow.reduce((most, { latency }) => Math.max(most, latency.p99), 0)
+  const worst = Math.max(0, ...slow.map(({ latency }) => latency.p99))
   const items = [
     {
       label: 'Connections',
@@ -50,13 +46,13 @@ function headlines({ steps, accounting, gateway }) {
     items.push({
       label: 'Latency, p99',
       value: milliseconds(worst),
-      note: steps.length > 1 ? 'in the worst step' : `longest ${milliseconds(last.latency.max)}`,
+      note: steps.length > 1 ? 'in the worst step' : `max ${milliseconds(last.latency.max)}`,
     })
   if (accounting.expected > 0)
     items.push({ label: 'Lost', value: count(accounting.lost), note: `of ${count(accounting.expected)}` })
-  else items.push({ label: 'Ended', value: count(accounting.ended), note: 'connections, by themselves' })
-  const deaths = gateway?.workerDeaths ?? 0
-  if (deaths > 0) items.push({ label: 'Deaths of workers', value: count(deaths), note: 'and were replaced' })
+  else items.push({ label: 'Ended', value: count(accounting.ended), note: 'connections, unexpectedly' })
+  const exits = gateway?.workerExits ?? 0
+  if (exits > 0) items.push({ label: 'Worker exits', value: count(exits), note: 'all replaced' })
   return { kind: 'headlines', items }
 }
 
@@ -92,14 +88,10 @@ const differences = runs => {
 /** Bars of latency histograms, which share a logarithmic axis. */
 const BARS_A_DECADE = 12
 /** ms: the clock's resolution. */
-const LEAST = 0.01
-/** Maximum number of plots. */
-const MOST_PLOTS = 16
+const RESOLUTION = 0.01
+const MAX_PLOTS = 16
 
-/**
- * @param {import('./page-tables.js').Shown[]} runs
- * @returns {import('../../src/pages/report/sections.js').Histograms | null} null: no messages
- */
+/** @param {Shown[]} runs @returns {Histograms | null} null: no messages */
 function latencyHistograms(runs) {
   const shown = runs
     .flatMap(({ label, result }, run) =>
@@ -110,24 +102,24 @@ function latencyHistograms(runs) {
       })),
     )
     .filter(({ step }) => step.latency.count > 0)
-    .slice(0, MOST_PLOTS)
+    .slice(0, MAX_PLOTS)
   if (shown.length === 0) return null
-  const least = Math.max(LEAST, Math.min(...shown.map(({ step }) => step.latency.min)))
-  const most = Math.max(...shown.map(({ step }) => step.latency.max), least)
-  const low = Math.floor(Math.log10(least))
-  const high = Math.max(low + 1, Math.ceil(Math.log10(most)))
+  const min = Math.max(RESOLUTION, Math.min(...shown.map(({ step }) => step.latency.min)))
+  const max = Math.max(...shown.map(({ step }) => step.latency.max), min)
+  const low = Math.floor(Math.log10(min))
+  const high = Math.max(low + 1, Math.ceil(Math.log10(max)))
   const bars = (high - low) * BARS_A_DECADE
   const edge = (/** @type {number} */ bar) => 10 ** (low + bar / BARS_A_DECADE)
   return {
     kind: 'histograms',
-    title: 'How latency is spread',
-    note: 'Share of the messages by latency; the axis is logarithmic, and the same for all.',
+    title: 'Latency distribution',
+    note: 'Share of messages by latency, on the same logarithmic axis in all plots.',
     ticks: Array.from({ length: high - low + 1 }, (_, decade) => milliseconds(10 ** (low + decade))),
     plots: shown.map(({ step: { latency }, label, run }) => {
       const counts = new Array(bars).fill(0)
       const { buckets } = latency.wire
       for (let at = 0; at < buckets.length; at += 2) {
-        const bar = Math.floor((Math.log10(Math.max(LEAST, waitOf(buckets[at]))) - low) * BARS_A_DECADE)
+        const bar = Math.floor((Math.log10(Math.max(RESOLUTION, waitOf(buckets[at]))) - low) * BARS_A_DECADE)
         counts[Math.min(bars - 1, Math.max(0, bar))] += buckets[at + 1]
       }
       const highest = Math.max(...counts)
@@ -144,11 +136,7 @@ function latencyHistograms(runs) {
   }
 }
 
-/**
- * @param {PageRun[]} runs at least one, each with a step
- * @param {object} [options] @param {string} [options.title] @param {(text: string) => void} [options.onProgress]
- * @returns {Promise<string>} an HTML page
- */
+/** @param {PageRun[]} runs each with a step @param {{title?: string, onProgress?: (text: string) => void}} [options] */
 export async function makePage(runs, { title, onProgress } = {}) {
   const [{ result }] = runs
   const withCsv = runs.filter(({ csv }) => csv !== null)
@@ -166,11 +154,17 @@ export async function makePage(runs, { title, onProgress } = {}) {
     ...verdicts(runs),
     ...(one ? [headlines(result)] : []),
     ...sections([same ? comparisonTable(runs) : null]),
-    ...list(result.published === null ? 'What to know' : 'What differs', differences(runs)),
+    ...list(result.published === null ? 'Notes' : 'Differences from the published run', differences(runs)),
     ...sections([stepsTable(runs), latencyTable(runs)]),
     ...(histograms === null ? [] : [histograms]),
-    ...(one ? list('What happened on the way', disturbances(result)) : []),
-    ...sections([limitsTable(runs), accountingTable(runs), dronesTable(runs), gatewayTable(runs)]),
+    ...(one ? list('Disturbances', disturbances(result)) : []),
+    ...sections([
+      limitsTable(runs),
+      accountingTable(runs),
+      dronesTable(runs),
+      gatewayTable(runs),
+      figuresTable(runs),
+    ]),
   ]
   const events = runs.flatMap(({ result: { events }, label }) =>
     events
@@ -187,9 +181,9 @@ export async function makePage(runs, { title, onProgress } = {}) {
     lead,
     runs: charts,
     chartsTitle: charts.length > 1 ? 'The gateways, second by second' : 'The gateway, second by second',
-    tail: [...list('Events of the fleet', events), ...sections([systemTable(runs)])],
+    tail: [...list('Fleet events', events), ...sections([systemTable(runs)])],
     footnotes: [
-      'Latency begins when a message was to be sent, not when it was: a sender that is held up hides nothing.',
+      'Latency starts at the scheduled send time of a message, so it includes delays of the sender.',
     ],
     version: packageVersion(),
   })

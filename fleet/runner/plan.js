@@ -1,4 +1,4 @@
-// A run before its start: the machine, the plan, and the launch it would make.
+// Before a run: facts of the machine, the plan, and the planned launch.
 
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, release, tmpdir, totalmem, type } from 'node:os'
@@ -7,12 +7,13 @@ import { Fleet } from '../controller/fleet.js'
 import { allowedTargets } from '../controller/launch.js'
 import { loopbackAddresses, SOURCE_PORTS } from '../scenarios/sizing.js'
 import { controlOf, isControl } from '../targets/index.js'
+import { openFilesLimit } from './proc.js'
 import { isLoopback, RunError } from './target.js'
 
-/** @typedef {import('../scenarios/contract.js').Scenario} Scenario */
-/** @typedef {import('../scenarios/contract.js').RunPlan} RunPlan */
-
-/** @typedef {import('./run.js').RunOptions} RunOptions */
+/** @import { RunPlan, Scenario, Step } from '../scenarios/contract.js' */
+/** @import { Control } from '../targets/index.js' */
+/** @import { MachineFacts } from './result.js' */
+/** @import { RunOptions } from './run.js' */
 
 /**
  * @typedef {Pick<RunOptions, 'scenario' | 'scale' | 'drones' | 'workers' | 'seconds' | 'steps' | 'faults' | 'rounds' | 'server' |
@@ -20,31 +21,33 @@ import { isLoopback, RunError } from './target.js'
  *   'overrides'>> & {local: boolean}} PlanRequest `local`: drones run on this machine
  */
 
-/** Publications that each channel keeps with `--history`. */
 const HISTORY = Object.freeze({ history_size: 10, history_ttl: '60s', force_recovery: true })
 /** Blocks of the configuration that enable a transport. @type {Record<string, string>} */
 const TRANSPORT_BLOCKS = { long_poll: 'poll' }
-/** Disturbances that need nothing of the server. */
 const ANY_SERVER = ['cut', 'leave']
 
-/** @param {PlanRequest} request @returns {Promise<RunPlan>} @throws {RunError} */
+/** @param {PlanRequest} request @returns {Promise<RunPlan>} */
 export async function planRun(request) {
   const { scenario, scale, target, local, redis, seconds, overrides, server = 'halley', nodes = 1 } = request
   const own = target.length === 0
   if (own && !local) throw new RunError('remote drones cannot reach a gateway on loopback: use --target')
   if (redis && !own) throw new RunError('--redis cannot be combined with --target')
-  if (nodes > 1 && !redis) throw new RunError('--nodes needs --engine redis')
+  if (nodes > 1 && !redis) throw new RunError('--nodes requires --engine redis')
   const control = isControl(server) ? controlOf(server) : null
   const plan = scenario.plan({
     scale,
     cores: availableParallelism(),
-    files: await filesLimit(),
+    files: openFilesLimit(),
     target: !own || control !== null,
     local,
     redis,
     seconds,
+    overrides,
+    variant: scenario.variants?.includes(server) ? server : scenario.variants?.[0],
   })
-  const steps = chosenSteps(plan.steps, request.steps).map(step => shaped(step, request, control))
+  const { n, ...others } = overrides
+  const shape = plan.hasOverrides ? { ...request, overrides: others } : request
+  const steps = chosenSteps(plan.steps, request.steps).map(step => shaped(step, shape, control))
   // One source address has about 28,000 ports for one port of a target.
   const most = Math.max(...steps.map(({ settings }) => settings.n ?? 0))
   const loopback = own || target.every(isLoopback)
@@ -91,26 +94,20 @@ function configOf(config, { transport, driver, history }) {
   }
 }
 
-/** @param {Step[]} steps @param {string[]} [names] names or numbers, from 1 @returns {Step[]} @throws {RunError} */
+/** @param {Step[]} steps @param {string[]} [names] names or numbers, from 1 @returns {Step[]} */
 function chosenSteps(steps, names) {
   if (names === undefined) return steps
   return names.map(name => {
     const step = steps.find((each, i) => each.name === name || String(i + 1) === name)
     if (step === undefined)
       throw new RunError(
-        `there is no step "${name}"; the steps are ${steps.map((each, i) => `${i + 1} (${each.name})`).join(', ')}`,
+        `unknown step "${name}"; use one of ${steps.map((each, i) => `${i + 1} (${each.name})`).join(', ')}`,
       )
     return step
   })
 }
 
-/** @typedef {import('../scenarios/contract.js').Step} Step */
-
-/**
- * @param {Step} step @param {PlanRequest} request
- * @param {import('../targets/index.js').Control | null} control null: a gateway is loaded
- * @returns {Step} @throws {RunError} the server cannot have this load
- */
+/** @param {Step} step @param {PlanRequest} request @param {Control | null} control null: a gateway */
 function shaped(
   step,
   { server, seconds, overrides, transport, history, single, faults, rounds = 1 },
@@ -121,15 +118,15 @@ function shaped(
     ...(transport !== undefined && { transport }),
     ...(history && { recover: true }),
     ...(single && { publish_via: /** @type {const} */ ('single') }),
-    ...overrides,
+    ...(step.work === undefined && overrides),
     ...(control && { publish_via: control.via, recover: false }),
     ...(control && control.transport !== 'websocket' && { transport: control.transport }),
   }
   if (control && settings.transport === 'uni_bare' && (settings.channels?.length ?? 0) > 1)
     throw new RunError(`${server} cannot run this scenario: a connection has several channels`)
   if (settings.transport === 'protobuf' && settings.recover)
-    throw new RunError('the transport protobuf of the drones does not recover subscriptions')
-  // `start-redis` belongs to what stopped it, which comes before it.
+    throw new RunError('drones do not recover subscriptions over protobuf')
+  // `start-redis` belongs to the preceding stop or kill.
   let redis = ''
   const once = step.disturbances?.filter(({ kind }) => {
     if (kind === 'stop-redis' || kind === 'kill-redis') redis = kind
@@ -142,7 +139,7 @@ function shaped(
       once.map(each => ({ ...each, at: (round * step.seconds + each.at) / rounds })),
     ).flat()
   const { rate = 0, n = 0 } = settings
-  // Another rate or number of connections changes the ramp, if there is one.
+  // Another rate or number of connections changes an existing ramp.
   const hasOwnRamp = step.ramp > 0 && (overrides.rate !== undefined || overrides.n !== undefined)
   const ramp = !hasOwnRamp ? step.ramp : rate > 0 ? n / rate : 0
   if (seconds === undefined) return { ...step, settings, ramp, disturbances }
@@ -158,17 +155,14 @@ function shaped(
   }
 }
 
-/**
- * @param {Scenario} scenario @param {RunPlan} plan @param {{target: string[], scale: number, server?: string}} options
- * @returns {string[]} lines to print
- */
+/** @param {Scenario} scenario @param {RunPlan} plan @param {{target: string[], scale: number, server?: string}} options */
 export function planLines({ name, summary }, { gateway, size, steps }, { target, scale, server = 'halley' }) {
   const lines = [`${name}: ${summary}`, `scale ${scale}: ${size.text}`]
   if (target.length > 0) lines.push(`target ${target.join(', ')}`)
   else if (isControl(server)) lines.push(`${server} on a free port of 127.0.0.1`)
   else
     lines.push(
-      `gateway on a free port of 127.0.0.1, ${gateway.workers} ${gateway.workers === 1 ? 'worker' : 'workers'}${gateway.redis ? ', with a Redis of its own' : ''}: ${JSON.stringify(gateway.config)}`,
+      `gateway on a free port of 127.0.0.1, ${gateway.workers} ${gateway.workers === 1 ? 'worker' : 'workers'}${gateway.redis ? ', with its own Redis' : ''}: ${JSON.stringify(gateway.config)}`,
     )
   for (const { name: step, settings, ramp, settle, seconds, disturbances = [] } of steps) {
     const set = Object.entries(settings)
@@ -187,11 +181,9 @@ export function planLines({ name, summary }, { gateway, size, steps }, { target,
 }
 
 /**
- * Plans the launch of a run with a temporary fleet.
- * @param {import('../scenarios/contract.js').RunPlan} plan
- * @param {Pick<RunOptions, 'provider' | 'flags' | 'target' | 'control' | 'apiKey' | 'tokenSecret'>}
- *   options
- * @returns {Promise<string[]>} lines
+ * Plans the launch of a run with a temporary fleet, in lines.
+ * @param {RunPlan} plan
+ * @param {Pick<RunOptions, 'provider' | 'flags' | 'target' | 'control' | 'apiKey' | 'tokenSecret'>} options
  */
 export async function dryLaunch({ drones }, { provider, flags, target = [], control, apiKey, tokenSecret }) {
   const dir = await mkdtemp(join(tmpdir(), 'halley-plan-'))
@@ -207,16 +199,13 @@ export async function dryLaunch({ drones }, { provider, flags, target = [], cont
     })
     return price === null
       ? lines
-      : [...lines, `about ${price.hourly.toFixed(2)} ${price.currency} an hour (${price.note})`]
+      : [...lines, `about ${price.hourly.toFixed(2)} ${price.currency} per hour (${price.note})`]
   } finally {
     await fleet.close()
     await rm(dir, { recursive: true, force: true })
   }
 }
 
-/** @typedef {import('./result.js').MachineFacts} MachineFacts */
-
-/** Kernel settings that limit the number of connections or their rate. */
 const KERNEL = Object.freeze([
   'fs.nr_open',
   'fs.file-max',
@@ -230,17 +219,9 @@ const KERNEL = Object.freeze([
   'net.ipv4.tcp_tw_reuse',
   'net.netfilter.nf_conntrack_max',
 ])
-/** Default limit of open files. */
-const FILES = 1024
 
-/** @param {string} path @returns {Promise<string>} '': it does not exist */
+/** @param {string} path @returns {Promise<string>} '': missing */
 const read = path => readFile(path, 'utf8').catch(() => '')
-
-/** @returns {Promise<number>} maximum open files of a process: the hard limit, to which Node.js raises its own */
-async function filesLimit() {
-  const [, , hard] = /^Max open files\s+(\S+)\s+(\S+)/m.exec(await read('/proc/self/limits')) ?? []
-  return hard === 'unlimited' ? 1_048_576 : Number(hard) || FILES
-}
 
 /** @returns {Promise<MachineFacts>} */
 export async function machineFacts() {
@@ -255,7 +236,7 @@ export async function machineFacts() {
     cpu: cpus()[0]?.model.trim() ?? '',
     cores: availableParallelism(),
     memory: totalmem(),
-    files: await filesLimit(),
+    files: openFilesLimit(),
     kernel,
   }
 }

@@ -2,10 +2,10 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Unit of /proc/PID/stat: USER_HZ, which is part of the kernel's interface. */
+/** Unit of /proc/PID/stat: USER_HZ, part of the kernel's interface. */
 const TICKS_PER_SECOND = 100
 
-/** @param {string} path @returns {string} '': the process has ended, or the kernel has no such file */
+/** @param {string} path @returns {string} '': the process has exited, or no such file */
 function read(path) {
   try {
     return readFileSync(path, 'utf8')
@@ -31,17 +31,10 @@ export function processTree(pid) {
   return [pid, ...children.flatMap(processTree)]
 }
 
-/**
- * @param {number} pid @param {string} file in the command line
- * @returns {number} pid of a descendant, 0: there is none
- */
-export const descendantRunning = (pid, file) =>
-  processTree(pid).find(process => read(`/proc/${process}/cmdline`).includes(file)) ?? 0
+/** @param {number} pid @returns {string} its arguments, each followed by a NUL; '': it has exited */
+export const commandOf = pid => read(`/proc/${pid}/cmdline`)
 
-/**
- * @param {number} pid
- * @returns {number} bytes of user space of the process tree: proportional set size, which counts shared pages once
- */
+/** Bytes of user space of the process tree: proportional set size, with shared pages once. @param {number} pid */
 export function memoryOf(pid) {
   let bytes = 0
   for (const process of processTree(pid)) {
@@ -57,25 +50,34 @@ export function rssOf(pid) {
   return line === null ? 0 : Number(line[1]) * 1024
 }
 
-/** @param {number} pid @returns {number} seconds of processor time of the process tree, user and system */
+/** @param {number} pid @returns {number} CPU seconds of the process tree, user and system */
 export function cpuOf(pid) {
   return processTree(pid).reduce((sum, process) => sum + cpuOfProcess(process), 0)
 }
 
-/** @param {number} pid @returns {number} s */
-function cpuOfProcess(pid) {
-  // The scheduler's own count is exact to the nanosecond, but not every kernel keeps it.
+/** @param {number} pid @returns {number} CPU seconds of one process */
+export function cpuOfProcess(pid) {
+  // The scheduler's counter is exact to 1 ns, but some kernels lack it.
   const exact = threads(pid).map(thread => read(`/proc/${pid}/task/${thread}/schedstat`))
   if (exact.length > 0 && exact[0] !== '')
     return exact.reduce((sum, text) => sum + Number(text.split(' ')[0]), 0) / 1e9
-  // After the name in parentheses: the fields from `state` on; the 12th and 13th are utime and stime.
+  // The fields after the name in parentheses start with `state`; the 12th and 13th are utime and stime.
   const stat = read(`/proc/${pid}/stat`)
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return stat === '' ? 0 : (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
 }
 
-/** @returns {number} open files that a child process may have (Node.js raises its limit to the hard one) */
+/** @param {number} pid @param {NodeJS.Signals | 0} name @returns {boolean} false: no such process */
+export function signal(pid, name) {
+  try {
+    return process.kill(pid, name)
+  } catch {
+    return false
+  }
+}
+
+/** @returns {number} open files of a process: the hard limit, to which Node.js raises its own */
 export function openFilesLimit() {
-  const line = /^Max open files\s+(\d+|unlimited)/m.exec(read('/proc/self/limits'))
-  return line === null || line[1] === 'unlimited' ? 1_048_576 : Number(line[1])
+  const [, limit = 1024] = /^Max open files\s+\S+\s+(\S+)/m.exec(read('/proc/self/limits')) ?? []
+  return limit === 'unlimited' ? 1_048_576 : Number(limit)
 }

@@ -8,14 +8,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { cpuOf, memoryOf } from './proc.js'
+import { cpuOf, memoryOf, signal } from './proc.js'
 import { RunError } from './target.js'
 
-/**
- * @param {string} [address]
- * @returns {Promise<number>} a free port below the range of ephemeral ports: the run's own connections could take one
- *   of those before the gateway does
- */
+/** A free port below the range of ephemeral ports, which connections of the run may use. @param {string} [address] */
 export async function freePort(address = '127.0.0.1') {
   for (let tries = 0; tries < 50; tries++) {
     const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT))
@@ -36,27 +32,22 @@ const isFree = (port, address) =>
   })
 
 const SUPERVISOR = fileURLToPath(new URL('supervisor.js', import.meta.url))
-/** ms to wait beyond a process's own time to end. */
+/** ms to wait after the stop timeout of a process. */
 const GRACE = 5000
-/** Bytes of the end of a log for an error. */
 const LOG_BYTES = 16_384
 
-/** A process that ends with this one: a supervising process between the two ends it. */
+/** A process that ends with this one: a supervisor process in between ends it. */
 export class SupervisedProcess {
   pid = 0
-  /** @type {Promise<{code: number | null, signal: string | null, asked: boolean}>} */
+  /** @type {Promise<{code: number | null, signal: string | null, requested: boolean}>} */
   ended = new Promise(() => {})
   hasEnded = false
   #supervisor
-  /** Resolves when the supervisor has ended, a moment after its process. @type {Promise<unknown>} */
+  /** Resolves when the supervisor exits, soon after its process. @type {Promise<unknown>} */
   #closed
   #stopTimeout
 
-  /**
-   * @param {object} options
-   * @param {string} options.log file for its output @param {string} options.command @param {string[]} options.args
-   * @param {number} options.stopTimeout ms for it to end
-   */
+  /** @param {Command & {log: string, stopTimeout: number}} options `log`: file; `stopTimeout`: ms to exit */
   constructor({ log, command, args, stopTimeout }) {
     this.log = log
     this.#stopTimeout = stopTimeout
@@ -72,7 +63,7 @@ export class SupervisedProcess {
       this.ended = new Promise(end => {
         const done = (/** @type {any} */ how) => {
           this.hasEnded = true
-          reject(new RunError(how.error ?? 'it ended at once'))
+          reject(new RunError(how.error ?? 'it exited immediately'))
           end(how)
         }
         createInterface({ input: this.#supervisor.stdout }).on('line', line => {
@@ -81,27 +72,27 @@ export class SupervisedProcess {
             this.pid = message.pid
             resolve(message.pid)
           } else if (message.error !== undefined)
-            done({ code: 127, signal: null, asked: false, error: message.error })
+            done({ code: 127, signal: null, requested: false, error: message.error })
           else done(message)
         })
         this.#supervisor.once('error', error =>
-          done({ code: 127, signal: null, asked: false, error: error.message }),
+          done({ code: 127, signal: null, requested: false, error: error.message }),
         )
         this.#supervisor.once('close', () => {
           // The supervisor was killed: end its child here.
-          if (!this.hasEnded && this.pid > 0) killQuietly(this.pid)
-          done({ code: null, signal: null, asked: true })
+          if (!this.hasEnded && this.pid > 0) signal(this.pid, 'SIGKILL')
+          done({ code: null, signal: null, requested: true })
         })
       })
     })
     this.started.catch(() => {})
   }
 
-  /** @returns {Promise<void>} when it has ended */
+  /** @returns {Promise<void>} after its exit */
   async stop() {
     this.#supervisor.stdin.end()
     const timer = setTimeout(() => {
-      if (this.pid > 0) killQuietly(this.pid)
+      if (this.pid > 0) signal(this.pid, 'SIGKILL')
       this.#supervisor.kill('SIGKILL')
     }, this.#stopTimeout + GRACE)
     await this.ended
@@ -120,24 +111,13 @@ export class SupervisedProcess {
   }
 }
 
-/** @param {number} pid */
-function killQuietly(pid) {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has ended.
-  }
-}
-
-/** ms between two checks whether a server answers. */
 const PAUSE = 50
-/** ms for a server to start on a busy machine, and to end with many connections. */
+/** Timeouts of a start on a busy machine, and of an exit with many connections, ms. */
 const START_TIMEOUT = 60_000
 const STOP_TIMEOUT = 30_000
 
 /** @typedef {{command: string, args: string[]}} Command */
 
-/** A server under load: a process on a port of the loopback interface. */
 export class ServerProcess {
   #name
   #options
@@ -146,27 +126,25 @@ export class ServerProcess {
   process
 
   /**
-   * @param {object} options @param {string} options.name for errors @param {number} options.port
-   * @param {Command} options.command @param {string} options.log file
-   * @param {string} [options.apiKey]
-   * @param {(server: any) => Promise<boolean>} [options.isReady] whether it answers; default: `/health` does
+   * @param {{name: string, port: number, command: Command, log: string, apiKey?: string, secure?: boolean, isReady?:
+   *   (server: any) => Promise<boolean>}} options `name`: for errors; `secure`: TLS; `isReady`: default `/health` is ok
    */
-  constructor({ name, port, command, log, apiKey = '', isReady = isHealthy }) {
+  constructor({ name, port, command, log, apiKey = '', secure = false, isReady = isHealthy }) {
     this.#name = name
     this.port = port
-    this.url = `http://127.0.0.1:${port}`
+    this.url = `http${secure ? 's' : ''}://127.0.0.1:${port}`
     this.apiKey = apiKey
     this.#isReady = isReady
     this.#options = { ...command, log, stopTimeout: STOP_TIMEOUT }
     this.process = this.spawn()
   }
 
-  /** @returns {SupervisedProcess} that is starting */
+  /** @returns {SupervisedProcess} starting */
   spawn() {
     return new SupervisedProcess(this.#options)
   }
 
-  /** @returns {Promise<void>} when it answers @throws {RunError} with its last log lines */
+  /** @returns {Promise<void>} when it is ready @throws {RunError} with its last log lines */
   async comeUp() {
     await this.process.started.catch(() => {})
     const end = Date.now() + START_TIMEOUT
@@ -183,18 +161,14 @@ export class ServerProcess {
     return this.process.pid
   }
 
-  get hasEnded() {
-    return this.process.hasEnded
-  }
-
-  /** Where to publish. */
-  get api() {
-    return { url: this.url, key: this.apiKey }
-  }
-
-  /** @returns {number} s of processor time of all its processes */
+  /** @returns {number} CPU time of all its processes, s */
   cpu() {
     return cpuOf(this.pid)
+  }
+
+  /** @returns {Record<string, number>} the same by part of the server; {}: no parts */
+  cpuParts() {
+    return {}
   }
 
   /** @returns {number} bytes of user space of all its processes */
@@ -202,7 +176,7 @@ export class ServerProcess {
     return memoryOf(this.pid)
   }
 
-  /** @returns {Promise<void>} when it has ended */
+  /** @returns {Promise<void>} after its exit */
   async stop() {
     await this.process.stop()
   }
@@ -220,15 +194,14 @@ export function messageOf(line) {
   try {
     return String(JSON.parse(line).msg ?? line)
   } catch {
-    // Plain text, or incomplete because the process was killed while it wrote.
+    // Plain text, or incomplete: the process was killed while writing.
     return line
   }
 }
 
 /**
- * Starts a server on a free port, again if another process takes the port in between.
- * @template {ServerProcess} T
- * @param {(port: number) => Promise<T>} create @returns {Promise<T>} that answers @throws {RunError}
+ * Starts a server on a free port, again if another process takes the port first.
+ * @template {ServerProcess} T @param {(port: number) => Promise<T>} create @throws {RunError}
  */
 export async function startServer(create) {
   for (let attempt = 1; ; attempt++) {
@@ -246,7 +219,6 @@ export async function startServer(create) {
 const TRIES = 3
 
 const REDIS = 'redis-server'
-/** ms for it to start or to end. */
 const REDIS_TIMEOUT = 10_000
 
 /** A Redis server for a run, on a free loopback port. With persistence a stop loses nothing. */
@@ -255,13 +227,10 @@ export class RedisProcess {
   #persistence
   /** @type {SupervisedProcess | null} */
   #process = null
-  /** Resolves when the stopped one has released its port. @type {Promise<void>} */
+  /** Resolves when the old process has released its port. @type {Promise<void>} */
   #stopped = Promise.resolve()
 
-  /**
-   * @param {string} dir folder for its data
-   * @param {'always' | 'everysec' | 'none'} [persistence] fsync of its append-only file; `none`: it has no file
-   */
+  /** @param {string} dir for its data @param {'always' | 'everysec' | 'none'} [persistence] fsync; `none`: no file */
   constructor(dir, persistence = 'everysec') {
     this.#dir = dir
     this.#persistence = persistence
@@ -276,7 +245,7 @@ export class RedisProcess {
     return `redis://127.0.0.1:${this.port}`
   }
 
-  /** @returns {Promise<void>} when it answers @throws {RunError} there is no redis-server, or it does not start */
+  /** @returns {Promise<void>} when it is ready @throws {RunError} no redis-server, or it does not start */
   async start() {
     if (this.#process !== null) return
     await this.#stopped
@@ -303,7 +272,7 @@ export class RedisProcess {
       )
     }
     const end = Date.now() + REDIS_TIMEOUT
-    while (!(await redisAnswers(this.port))) {
+    while (!(await this.command('PING')).startsWith('+PONG')) {
       if (child.hasEnded || Date.now() > end) {
         const lines = await child.lastLines()
         throw new RunError(`Redis did not start: ${lines.at(-1) ?? 'its log is empty'}`)
@@ -312,13 +281,34 @@ export class RedisProcess {
     }
   }
 
-  /** Kills it with SIGKILL. @returns {Promise<void>} when it has ended; its data stays */
+  /** @param {string} command inline @returns {Promise<string>} the reply; '': none within a second */
+  command(command) {
+    return new Promise(resolve => {
+      let reply = ''
+      // QUIT makes the server close the connection after its reply.
+      const socket = connect(this.port, '127.0.0.1', () => socket.write(`${command}\r\nQUIT\r\n`))
+      socket.setTimeout(1000, () => socket.destroy())
+      socket.on('data', data => {
+        reply += data
+      })
+      socket.once('error', () => {})
+      socket.once('close', () => resolve(reply))
+    })
+  }
+
+  /** @param {string} name of a field of INFO @returns {Promise<number>} 0: no such field */
+  async info(name) {
+    const [, value] = new RegExp(`^${name}:([\\d.]+)`, 'm').exec(await this.command('INFO')) ?? []
+    return Number(value ?? 0)
+  }
+
+  /** Kills it with SIGKILL. @returns {Promise<void>} after its exit; its data is kept */
   async kill() {
-    if (this.#process !== null) killQuietly(this.#process.pid)
+    if (this.#process !== null) signal(this.#process.pid, 'SIGKILL')
     await this.stop()
   }
 
-  /** @returns {Promise<void>} when it has ended; its data stays */
+  /** @returns {Promise<void>} after its exit; its data is kept */
   async stop() {
     const child = this.#process
     this.#process = null
@@ -326,16 +316,3 @@ export class RedisProcess {
     await this.#stopped
   }
 }
-
-/** @param {number} port @returns {Promise<boolean>} whether a Redis server answers there */
-const redisAnswers = port =>
-  new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))
-    socket.setTimeout(1000, () => socket.destroy())
-    socket.once('data', data => {
-      socket.destroy()
-      resolve(String(data).startsWith('+PONG'))
-    })
-    socket.once('error', () => resolve(false))
-    socket.once('close', () => resolve(false))
-  })

@@ -4,30 +4,25 @@
 import { COUNTERS } from '../statistics/counters.js'
 import { Distribution } from '../statistics/distribution.js'
 
-/** @typedef {import('../schema.js').Counters} Counters */
+/** @import { GatewayPlan } from '../scenarios/contract.js' */
+/** @import { Counters, DistributionWire, DroneRow, FleetSnapshot, Reconciliation } from '../schema.js' */
+/** @import { Figures } from './figures.js' */
 
 /** Incremented when a field changes its meaning. */
 export const RESULT_SCHEMA = 1
 
 /**
- * @typedef {object} RunResult
+ * @typedef {Record<'schema' | 'started' | 'ended' | 'scale', number> & Record<'scenario' | 'run' | 'load' | 'server' |
+ *   'target' | 'provider', string> & RunParts} RunResult `run`: id of the fleet's run; `load`: in words; `server`:
+ *   `halley`, `embedded`, the name of a control, or `target`
+ * @typedef {object} RunParts
  * @property {'halley-fleet-run'} type
- * @property {number} schema
- * @property {string} scenario
- * @property {string} run id of the fleet's run
- * @property {number} started Unix ms
- * @property {number} ended Unix ms
  * @property {boolean} partial it was interrupted
- * @property {number} scale
- * @property {string} load in words
- * @property {string} server `halley`, `embedded`, the name of a control, or `target`
- * @property {string} target URLs
- * @property {boolean} ownGateway it was started for the run
- * @property {string} provider
+ * @property {boolean} ownGateway started for the run
  * @property {{halley: string, node: string, drones: string[]}} versions `drones`: of Node.js
  * @property {MachineFacts} machine the runner's
  * @property {Record<string, any>} overrides settings given with --set
- * @property {import('../scenarios/contract.js').GatewayPlan | null} plan of the gateway
+ * @property {GatewayPlan | null} plan
  * @property {{source: string, machine: string, load: string, scaled: string} | null} published
  * @property {{label: string, value: string, note: string, ours: string}[]} comparison
  * @property {string[]} differs sentences
@@ -37,97 +32,54 @@ export const RESULT_SCHEMA = 1
  * @property {GatewayResult | null} gateway
  * @property {{limit: string, asked: string, step: string, ours: string, broken: boolean}[]} limits
  * @property {{time: number, level: string, text: string}[]} events
- * @typedef {object} MachineFacts
- * @property {string} system
- * @property {string} cpu model
- * @property {number} cores
- * @property {number} memory
- * @property {number} files maximum open files of a process
- * @property {Record<string, string>} kernel relevant settings, by name
- * @typedef {object} StepResult
+ * @typedef {{system: string, cpu: string, cores: number, memory: number, files: number, kernel: Record<string, string>}}
+ *   MachineFacts `files`: maximum open files of a process; `kernel`: relevant settings
+ * @typedef {StepFigures & Record<'began' | 'ended' | 'seconds' | 'publishRate' | 'received' | 'published' | 'reopened' |
+ *   'pings' | 'bytesIn' | 'bytesOut', number> & Record<'latency' | 'probe' | 'connect' | 'answer', Latency>} StepResult
+ *   rates are means per second; `publishRate`: requested; `probe`: messages published on the machine that received
+ *   them; `connect`: from the attempt to the ready connection, during the ramp; `answer`: from the intended time of
+ *   publishing to the target's confirmation
+ * @typedef {object} StepFigures
  * @property {string} name
- * @property {number} began Unix ms, of the measurement
- * @property {number} ended
- * @property {number} seconds
  * @property {boolean} partial
  * @property {boolean} recover subscriptions requested recovery
- * @property {number} publishRate requested, per second
- * @property {{wanted: number, open: number, least: number}} connections `least`: in the worst measured second
+ * @property {{wanted: number, open: number, min: number}} connections `min`: in the worst measured second
  * @property {{seconds: number, opened: number, peak: number, mean: number}} ramp connections per second
- * @property {number} received publications per second, mean
- * @property {number} published per second, mean
- * @property {number} pings per second, mean
- * @property {number} bytesIn per second, mean
- * @property {number} bytesOut
- * @property {Latency} latency all messages
- * @property {Latency} probe messages published on the machine that received them: one clock
- * @property {Latency} connect from the attempt to the ready connection, during the ramp
- * @property {Latency} answer from the intended time of publishing to the target's confirmation
  * @property {Accounting} accounting
  * @property {{error: number, against: 'gateway' | 'none' | 'same machine'}} clock bound of the clocks' error, ms
  * @property {DroneResult[]} drones
  * @property {StepGateway | null} gateway from its CSV file
- * @property {StepServer | null} server from /proc; null: the run has not started it
+ * @property {StepServer | null} server from /proc; null: not started by the run
+ * @property {Figures} figures of disturbances and of the scenario
  * @property {{at: number, text: string, left: boolean, forgotten: number}[]} disturbances `at`: s from the beginning of
- *   the measurement; `left`: connections left on request, which disturbs no other; `forgotten`: subscriptions whose
- *   history was destroyed, so that the gateway must report them as not recovered
- * @typedef {object} Latency
- * @property {number} count
- * @property {number} min
- * @property {number} mean
- * @property {number} max
- * @property {number} deviation
- * @property {{low: number, high: number}} mean90 90 % confidence interval of the mean
- * @property {{low: number, high: number}} mean95
- * @property {number} p50
- * @property {number} p90
- * @property {number} p99
- * @property {number} p999
- * @property {import('../schema.js').DistributionWire} wire the histogram
+ *   the measurement; `left`: connections closed on purpose; `forgotten`: subscriptions whose history was
+ *   destroyed: the gateway must report them as not recovered
+ * @typedef {Record<'count' | 'min' | 'mean' | 'max' | 'deviation' | 'p50' | 'p90' | 'p99' | 'p999', number> &
+ *   Record<'mean90' | 'mean95', {low: number, high: number}> & {wire: DistributionWire}} Latency `mean90`: 90 %
+ *   confidence interval of the mean
  * @typedef {Omit<Counters, 'gaps' | 'bytesIn' | 'bytesOut'> & {expected: number, unknown: number}} Accounting `lost`:
  *   in gaps, and at the end; `expected`: sum over all subscriptions at the end, 0: nothing was published; `unknown`:
  *   subscriptions without a verdict
- * @typedef {object} DroneResult
- * @property {string} id
- * @property {string} where
- * @property {number} connections
- * @property {number} processes
- * @property {number} cpu % of a core, all its processes together
- * @property {number} memory bytes of all its processes
- * @property {number} bytesPerConnection user space, beyond a process without connections; 0: too few to measure
- * @property {number} p99 ms
- * @property {number} clockError ms
- * @typedef {object} StepServer all processes of the server
- * @property {number} cpu % of a core, without Redis
- * @property {number | null} redisCpu % of a core; null: the run has not started one
- * @property {number | null} connectCpu us of processor time for each connection opened in the ramp
- * @property {number | null} connection bytes of user space for each connection; null: not an idle step
- * @property {number | null} base bytes of user space before the first connection
- * @typedef {object} StepGateway means over the measured seconds
- * @property {number} cpu
- * @property {number} cpuPeak
- * @property {number} machineCpu % of a core: 200 are two cores
- * @property {{average: number, p90: number, max: number}} ticks ms
- * @property {number} rss
- * @property {number} connections
- * @property {number} messagesOut per second
- * @property {number} tcpMemory of the machine
- * @property {number} slab of the machine
- * @property {number} sockets TCP, of the machine
- * @typedef {object} GatewayResult
- * @property {Record<string, string>} facts from its CSV file
- * @property {{heap: number | null, native: number | null, user: number | null, kernel: number | null}} connection
- *   bytes
- * @property {number} workerDeaths
- * @property {number} listenOverflows
+ * @typedef {{id: string, where: string} & Record<'connections' | 'processes' | 'cpu' | 'memory' | 'bytesPerConnection' |
+ *   'p99' | 'clockError', number>} DroneResult `cpu`, `memory`: of all processes; `bytesPerConnection`: user space
+ *   above that of an idle process, 0: too few to measure
+ * @typedef {{cpu: number, parts: Record<string, number>} & Record<'redisCpu' | 'connectCpu' | 'redisConnectCpu' |
+ *   'connection' | 'memory' | 'redisMemory' | 'base', number | null>} StepServer all processes of the server, without
+ *   Redis; `parts`: CPU of each part; `connectCpu`: us for each connection opened in the ramp; `connection`: bytes of
+ *   user space for each, null: not an idle step; `base`: memory before the first connection
+ * @typedef {Record<'cpu' | 'cpuPeak' | 'machineCpu' | 'gc' | 'heapUsed' | 'heapTotal' | 'rss' | 'connections' |
+ *   'messagesOut' | 'tcpMemory' | 'slab' | 'sockets', number> & {ticks: Record<'average' | 'p90' | 'max' | 'opening',
+ *   number>}} StepGateway means over the measured seconds; `opening`: the longest tick during the ramp; `gc`,
+ *   `messagesOut`: per second; `tcpMemory`, `slab`, `sockets`: of the machine
+ * @typedef {{facts: Record<string, string>, connection: Record<'heap' | 'native' | 'user' | 'kernel', number | null>,
+ *   workerExits: number, listenOverflows: number}} GatewayResult from its CSV file
  */
 
-/** Counters that an accounting contains unchanged. */
 const COUNTED = /** @type {Exclude<keyof Accounting, 'expected' | 'unknown'>[]} */ (
   COUNTERS.filter(name => !['gaps', 'bytesIn', 'bytesOut'].includes(name))
 )
 
-/** @param {import('../schema.js').DistributionWire} wire @returns {Latency} */
+/** @param {DistributionWire} wire @returns {Latency} */
 export function latencyOf(wire) {
   const all = Distribution.from(wire)
   const finite = (/** @type {number} */ value) => (Number.isFinite(value) ? value : 0)
@@ -156,24 +108,20 @@ export const noAccounting = () =>
   /** @type {any} */ ({ expected: 0, unknown: 0, ...Object.fromEntries(COUNTED.map(name => [name, 0])) })
 
 /**
- * @param {Counters} now @param {Counters} before
- * @param {import('../schema.js').Reckoning | null} reckoning of the publishers that began since
- * @returns {Accounting} of the time between; at least 0, since messages lost before may have arrived late
+ * @param {Counters} now @param {Counters} before @param {Reconciliation | null} reconciliation of the publishers started since
+ * @returns {Accounting} differences, at least 0: earlier lost messages may arrive late
  */
-export function accountingOf(now, before, reckoning) {
+export function accountingOf(now, before, reconciliation) {
   const sums = noAccounting()
   for (const name of COUNTED) sums[name] = Math.max(0, now[name] - before[name])
-  sums.expected = reckoning?.expected ?? 0
-  // A subscription that lost its last messages sees no gap: only the ledgers show it.
-  sums.lost += reckoning?.lost ?? 0
-  sums.unknown = reckoning?.unknown ?? 0
+  sums.expected = reconciliation?.expected ?? 0
+  // The loss of the last messages leaves no gap: only the ledgers show it.
+  sums.lost += reconciliation?.lost ?? 0
+  sums.unknown = reconciliation?.unknown ?? 0
   return sums
 }
 
-/**
- * Whether every message that was due was received, lost or missed.
- * @param {Accounting} accounting
- */
+/** Whether every expected message was received, lost or missed. @param {Accounting} accounting */
 export const isBalanced = ({ expected, received, duplicates, lost, missed, unknown }) =>
   unknown > 0 || received - duplicates + lost + missed === expected
 
@@ -196,11 +144,10 @@ export const forgottenIn = steps =>
   )
 
 /**
- * The rule of `--no-loss`: without disturbances no connection may end and no subscription may be refused temporarily;
- * with recovery nothing may be missed while a connection was away. Where history was destroyed, each of its
- * subscriptions may be reported as not recovered once; what such a subscription missed was declared, not lost.
- * @param {Accounting} accounting @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps that it covers
- * @returns {{name: string, count: number}[]} counts above 0
+ * The rule of `--no-loss`. Without disturbances no connection may end and no subscription may be refused; with recovery
+ * nothing may be missed. Each subscription whose history was destroyed may be reported as not recovered once: its
+ * missed messages are declared, not lost.
+ * @param {Accounting} accounting @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps covered
  */
 export function losses(accounting, steps) {
   const recover = steps.every(step => step.recover)
@@ -215,7 +162,7 @@ export function losses(accounting, steps) {
     .filter(({ count }) => count > 0)
 }
 
-/** @param {string} text of a result.json @returns {RunResult} @throws {Error} one line */
+/** @param {string} text of a result.json @returns {RunResult} */
 export function parseResult(text) {
   let result
   try {
@@ -223,18 +170,13 @@ export function parseResult(text) {
   } catch {
     throw new Error('not valid JSON')
   }
-  if (result?.type !== 'halley-fleet-run') throw new Error('not the result of a run')
+  if (result?.type !== 'halley-fleet-run') throw new Error('not a run result')
   if (result.schema !== RESULT_SCHEMA)
-    throw new Error(`schema ${result.schema} is not supported by this version, which reads ${RESULT_SCHEMA}`)
+    throw new Error(`unsupported schema ${result.schema}; this version reads ${RESULT_SCHEMA}`)
   return result
 }
 
-// Differences between two snapshots.
-
-/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
-/** @typedef {import('../schema.js').DroneRow} DroneRow */
-
-/** @param {DroneRow} row @returns {number} ms of processor time of its current processes */
+/** @param {DroneRow} row @returns {number} CPU time of its current processes, ms */
 const cpuOf = ({ sample }) => (sample?.processes ?? []).reduce((sum, { cpu }) => sum + cpu, 0)
 
 /** @param {FleetSnapshot} first @param {FleetSnapshot} last @returns {DroneResult[]} */
@@ -249,7 +191,7 @@ function droneResults(first, last) {
       where: row.where,
       connections: sample?.gauges.open ?? 0,
       processes: sample?.processes.length ?? 0,
-      // The processor time of a process that died is missing.
+      // The CPU time of exited processes is missing.
       cpu:
         elapsed > 0 && used >= 0 && before?.restarts === row.restarts
           ? (used / elapsed) * 100
@@ -274,16 +216,14 @@ function clockOf({ drones, latency, probe }) {
 }
 
 /**
- * @param {object} options @param {string} options.name @param {FleetSnapshot} options.first
- * @param {FleetSnapshot} options.last
- * @param {number} options.least open connections in the worst second before any were to leave
- * @param {StepResult['ramp']} options.ramp @param {import('../schema.js').DistributionWire} options.connect
- * @param {boolean} options.partial @param {boolean} options.recover @param {number} options.publishRate
- * @returns {StepResult} its accounting is added at the end of the step, its gateway at the end of the run
+ * @param {Pick<StepResult, 'name' | 'ramp' | 'partial' | 'recover' | 'publishRate'> & {first: FleetSnapshot, last:
+ *   FleetSnapshot, minOpen: number, connect: DistributionWire}} options `minOpen`: minimum open connections
+ *   before a `leave`
+ * @returns {StepResult} the accounting is added at the end of the step, `gateway` at the end of the run
  */
-export function measured({ name, first, last, least, ramp, connect, partial, recover, publishRate }) {
+export function measured({ name, first, last, minOpen, ramp, connect, partial, recover, publishRate }) {
   const seconds = Math.max(0.001, (last.time - first.time) / 1000)
-  const rate = (/** @type {'received' | 'published' | 'pings' | 'bytesIn' | 'bytesOut'} */ counter) =>
+  const rate = (/** @type {keyof Counters} */ counter) =>
     Math.max(0, last.counters[counter] - first.counters[counter]) / seconds
   return {
     name,
@@ -293,10 +233,11 @@ export function measured({ name, first, last, least, ramp, connect, partial, rec
     partial,
     recover,
     publishRate,
-    connections: { wanted: last.gauges.wanted, open: last.gauges.open, least },
+    connections: { wanted: last.gauges.wanted, open: last.gauges.open, min: minOpen },
     ramp,
     received: rate('received'),
     published: rate('published'),
+    reopened: rate('opened'),
     pings: rate('pings'),
     bytesIn: rate('bytesIn'),
     bytesOut: rate('bytesOut'),
@@ -309,6 +250,7 @@ export function measured({ name, first, last, least, ramp, connect, partial, rec
     drones: droneResults(first, last),
     gateway: null,
     server: null,
+    figures: {},
     disturbances: [],
   }
 }

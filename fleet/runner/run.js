@@ -1,13 +1,12 @@
 // Runs a scenario from its start to its report. runScenario is the folder's interface.
 //
 //   plan.js -> servers.js: gateway-process.js, ../targets/, processes.js (supervisor.js), proc.js -> step-run.js,
-//   snapshots.js, target.js -> result.js, limits.js, gateway-figures.js, figures.js -> page.js, page-tables.js,
-//   summary.js
-//   series.js: several runs, of several servers in turn -> table.js
+//   snapshots.js, target.js -> result.js, limits.js, gateway-figures.js -> page.js, page-tables.js, summary.js
+//   series.js: several runs, of several servers in turn -> figures.js
 //
 // May import: controller/, scenarios/, statistics/, targets/, src/pages/report and src/pages/web; never drone/ or cli/.
-// Promises: everything a run started ends with it, even if the runner is killed; measurements before a failure are
-// kept; every message is accounted for.
+// Promises: all processes of a run end with it, even if the runner is killed; measurements before a failure are kept;
+// every message is accounted for.
 
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,7 +19,7 @@ import { reasonOf, writeWhole } from '../files.js'
 import { zeroCounters } from '../statistics/counters.js'
 import { isControl } from '../targets/index.js'
 import { gatewayFigures } from './gateway-figures.js'
-import { checkLimits } from './limits.js'
+import { checkLimits, checkZeros } from './limits.js'
 import { makePage } from './page.js'
 import { machineFacts, planRun } from './plan.js'
 import { accountingSum, RESULT_SCHEMA } from './result.js'
@@ -30,64 +29,58 @@ import { StepRun } from './step-run.js'
 import { stepText } from './summary.js'
 import { checkReachable, RunError } from './target.js'
 
-/** @typedef {import('./result.js').RunResult} RunResult */
-/** @typedef {import('../scenarios/contract.js').RunPlan} RunPlan */
+/** @import { LaunchPlan, Provider } from '../providers/contract.js' */
+/** @import { RunPlan, Scenario, Step } from '../scenarios/contract.js' */
+/** @import { FleetSettings, FleetSnapshot, Transport } from '../schema.js' */
+/** @import { Limit } from './limits.js' */
+/** @import { RunResult, StepResult } from './result.js' */
+/** @import { RunContext } from './step-run.js' */
 
 /** Files of a run; a new run in the same folder deletes them first. */
-const FILES = Object.freeze([
-  'result.json',
-  'report.html',
-  'fleet.csv',
-  'gateway.csv',
-  'gateway.log',
-  'gateway.json',
-])
-/** s: drones on this machine serve no purpose without their run. */
-const LOCAL_ORPHANS = Object.freeze({ orphanAfter: 5, exitAfter: 10 })
-/** ms for a drone to report: a process on a busy machine; a machine that boots first. */
-const LAUNCH_TIMEOUT = Object.freeze({ local: 60_000, other: 300_000 })
-/** Maximum events of a result. */
+const FILES = ['result.json', 'report.html', 'fleet.csv', 'gateway.csv', 'gateway.log', 'gateway.json']
+/** s. Local drones stop soon after their run. */
+const LOCAL_ORPHANS = { orphanAfter: 5, exitAfter: 10 }
+/** Report timeout of a drone, ms: a process on a busy machine; a machine that boots. */
+const LAUNCH_TIMEOUT = { local: 60_000, other: 300_000 }
 const EVENTS = 200
 
 /**
  * @typedef {object} RunOptions
- * @property {import('../scenarios/contract.js').Scenario} scenario
+ * @property {Scenario} scenario
  * @property {number} scale
  * @property {string} out folder
- * @property {import('../providers/contract.js').Provider} provider
+ * @property {Provider} provider
  * @property {Record<string, any>} [flags] of the provider
  * @property {string[]} [target] base URLs; empty: a gateway is started for the run
- * @property {string} [server] loaded instead of a gateway: `halley` (default), `embedded`, or a control (targets/)
+ * @property {string} [server] server under load: `halley` (default), `embedded`, or a control (targets/)
  * @property {boolean} [redis] Redis is the engine
  * @property {string[]} [redisAddresses] of a running Redis; empty: one is started for the run
  * @property {number} [nodes] gateways that share the Redis; default: 1
  * @property {string} [driver] socket server of the gateway
- * @property {import('../schema.js').Transport} [transport] of the connections; default: the scenario's
+ * @property {Transport} [transport] of the connections; default: the scenario's
  * @property {boolean} [history] all channels keep publications, and all subscriptions recover
- * @property {boolean} [single] each message is a request of its own, as for the controls
+ * @property {boolean} [single] one request per message, as for the controls
  * @property {string[]} [steps] names or numbers of the steps to run; default: all
- * @property {string[]} [faults] kinds of the disturbances to keep; default: all
+ * @property {string[]} [faults] kinds of disturbances to keep; default: all
  * @property {number} [rounds] how often they happen; default: 1
- * @property {number} [drones] default: the scenario's
- * @property {number} [workers] of the gateway; default: the scenario's
- * @property {number} [seconds] measured in each step; default: the scenario's
- * @property {Partial<import('../schema.js').FleetSettings>} [overrides] of all steps
+ * @property {number} [drones] default: the scenario's, like the next two
+ * @property {number} [workers]
+ * @property {number} [seconds] measured in each step
+ * @property {Partial<FleetSettings>} [overrides] of all steps
  * @property {string} [apiKey] of the target
  * @property {string} [tokenSecret]
- * @property {import('./limits.js').Limit[]} [limits]
- * @property {{bind?: string, advertise?: string, listen?: boolean}} [control] how drones and controller find each
- *   other
+ * @property {Limit[]} [limits]
+ * @property {{bind?: string, advertise?: string, listen?: boolean}} [control] how drones and controller connect
  * @property {AbortSignal} [signal] ends the run; its measurements are kept
  * @property {(text: string) => void} [log] a line for each event
  * @property {(text: string) => void} [progress] current state, each second
- * @property {(plan: import('../providers/contract.js').LaunchPlan) => Promise<boolean>} [confirm] whether to launch it
+ * @property {(plan: LaunchPlan) => Promise<boolean>} [confirm] whether to launch
  */
 
 /**
  * @param {RunOptions} options
- * @returns {Promise<{result: RunResult, failure: string}>} `failure`: why it ended early although something was
- *   measured
- * @throws {RunError} nothing was measured; everything that was started has ended
+ * @returns {Promise<{result: RunResult, failure: string}>} `failure`: why a run with measurements ended early
+ * @throws {RunError} nothing was measured; all started processes have exited
  */
 export async function runScenario(options) {
   return await new Run(options).make()
@@ -95,11 +88,11 @@ export async function runScenario(options) {
 
 class Run {
   #options
-  /** End what was started, the last first. @type {(() => Promise<unknown>)[]} */
+  /** Cleanups, run in reverse order. @type {(() => Promise<unknown>)[]} */
   #cleanups = []
   #notes = /** @type {string[]} */ ([])
   #events = /** @type {RunResult['events']} */ ([])
-  #steps = /** @type {import('./result.js').StepResult[]} */ ([])
+  #steps = /** @type {StepResult[]} */ ([])
   #counters = zeroCounters()
   #started = Date.now()
   /** Node.js versions of the drones. @type {Set<string>} */
@@ -111,7 +104,6 @@ class Run {
     this.#options = { target: [], limits: [], overrides: {}, ...rest, log, progress, signal }
   }
 
-  /** @returns {Promise<{result: RunResult, failure: string}>} */
   async make() {
     const { out, target, scenario, provider, redis = false, log } = this.#options
     const plan = await planRun({ ...this.#options, local: provider.name === 'local', redis })
@@ -129,10 +121,10 @@ class Run {
       partial = true
       if (this.#steps.length === 0)
         throw error instanceof Interrupted ? new RunError('interrupted before anything was measured') : error
-      if (error instanceof Interrupted) this.#notes.push('The run was ended before its end.')
+      if (error instanceof Interrupted) this.#notes.push('The run was interrupted.')
       else {
         failure = error.message
-        this.#notes.push(`The run could not go on: ${error.message}.`)
+        this.#notes.push(`The run failed: ${error.message}.`)
       }
     } finally {
       await this.#end()
@@ -151,7 +143,7 @@ class Run {
     const fleet = await this.#launch(plan, targets, apiKey)
     await fleet.set({ host: targets })
     const csv = await FleetCsv.open(join(out, 'fleet.csv'), { onFault: log })
-    const onSnapshot = (/** @type {import('../schema.js').FleetSnapshot} */ snapshot) => csv.write(snapshot)
+    const onSnapshot = (/** @type {FleetSnapshot} */ snapshot) => csv.write(snapshot)
     fleet.on('snapshot', onSnapshot)
     this.#cleanups.push(() => csv.close())
     const snapshots = new Snapshots(fleet, signal, servers?.lost() ?? forever())
@@ -161,13 +153,13 @@ class Run {
     }
     const context = { fleet, snapshots, target: targets.join(', '), servers, progress, note }
     if (plan.steps.some(({ settings }) => !settings.publish_rate)) {
-      progress('memory settles after the start')
+      progress('waiting for memory to settle')
       await snapshots.race(servers?.measureBase() ?? Promise.resolve())
     }
     for (const step of plan.steps) await this.#playStep(context, step)
   }
 
-  /** @param {import('./step-run.js').RunContext} context @param {import('../scenarios/contract.js').Step} step */
+  /** @param {RunContext} context @param {Step} step */
   async #playStep(context, step) {
     const run = new StepRun(context, step, this.#counters)
     const began = Date.now()
@@ -176,7 +168,7 @@ class Run {
     try {
       this.#counters = await run.play()
     } catch (error) {
-      // Account for the messages received until then, if the fleet is still there.
+      // Account for the messages received so far, if the fleet still runs.
       if (run.result !== null) {
         const rest = new Snapshots(context.fleet, new AbortController().signal, forever())
         const late = new StepRun({ ...context, snapshots: rest }, step, this.#counters)
@@ -212,7 +204,10 @@ class Run {
     this.#runId = fleet.run
     this.#cleanups.push(async () => {
       progress('stopping the drones')
-      await fleet.stop('all', { onProgress: progress }).catch(error => this.#onStopFailed(error))
+      await fleet.stop('all', { onProgress: progress }).catch(error => {
+        this.#notes.push(`Drones could not be stopped: ${error.message}.`)
+        log(`drones could not be stopped: ${error.message}`)
+      })
       await fleet.close()
       await rm(dir, { recursive: true, force: true })
     })
@@ -236,12 +231,6 @@ class Run {
     return fleet
   }
 
-  /** @param {Error} error */
-  #onStopFailed(error) {
-    this.#notes.push(`Drones could not be stopped: ${error.message}.`)
-    this.#options.log(`drones could not be stopped: ${error.message}`)
-  }
-
   /** @param {RunResult['events'][number]} event */
   #event(event) {
     this.#events.push(event)
@@ -251,7 +240,7 @@ class Run {
 
   async #end() {
     for (const end of this.#cleanups.splice(0).reverse())
-      await end().catch(error => this.#options.log(`not everything could be stopped: ${error.message}`))
+      await end().catch(error => this.#options.log(`cleanup failed: ${error.message}`))
   }
 
   /** @param {RunPlan} plan @param {boolean} partial @returns {Promise<RunResult>} */
@@ -297,7 +286,9 @@ class Run {
       note,
       ours: ours(result),
     }))
-    result.limits = checkLimits(limits, result)
+    const last = this.#steps.at(-1)
+    if (last) Object.assign(last.figures, scenario.figures?.(this.#steps))
+    result.limits = [...checkLimits(limits, result), ...checkZeros(scenario.zeros ?? [], this.#steps)]
     return result
   }
 

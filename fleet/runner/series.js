@@ -1,27 +1,26 @@
-// Several runs of a scenario: of one server, or of several in turn, so that all see the same noise of the machine.
+// Several runs of a scenario, of one server or of several in turn: all have the same noise of the machine.
 
 import { join } from 'node:path'
 import { replaceFile } from '../files.js'
 import { isControl } from '../targets/index.js'
-import { figuresOf } from './figures.js'
+import { figuresOf, markdownTable, medians, ratios, table } from './figures.js'
 import { makePage } from './page.js'
 import { runScenario } from './run.js'
-import { markdownTable, medians, ratios, table } from './table.js'
 
-/** @typedef {import('./run.js').RunOptions} RunOptions */
-/** @typedef {import('./result.js').RunResult} RunResult */
+/** @import { Column } from './figures.js' */
+/** @import { RunResult } from './result.js' */
+/** @import { RunOptions } from './run.js' */
+
 /** @typedef {{server: string, run: number, out: string, result: RunResult, failure: string}} SeriesRun */
 
 /** @param {string} server @returns {string} for the name of a folder */
 const slug = server => server.replace(/[^\w.-]+/g, '-').slice(0, 40)
 
 /**
- * @param {RunOptions} options `out`: folder; each run has one below it @param {string[]} servers the first one is
- *   compared with the others
- * @param {number} runs of each
- * @param {(run: SeriesRun) => void} onRun after each
- * @returns {Promise<SeriesRun[]>}
- * @throws {import('./target.js').RunError} nothing was measured, by a gateway or because of an interruption
+ * The first server is compared with the others.
+ * @param {RunOptions} options `out`: each run has a folder below it @param {string[]} servers
+ * @param {number} runs of each @param {(run: SeriesRun) => void} onRun after each
+ * @throws {import('./target.js').RunError} no measurement of a gateway, or interrupted
  */
 export async function runSeries(options, servers, runs, onRun) {
   const { out, signal, log = () => {}, progress = () => {} } = options
@@ -39,7 +38,7 @@ export async function runSeries(options, servers, runs, onRun) {
         done.push({ server, run, out: folder, ...made })
         onRun(/** @type {SeriesRun} */ (done.at(-1)))
       } catch (error) {
-        // The failure of a control costs its column, not the other runs.
+        // A failed control only loses its column.
         if (!isControl(server) || signal?.aborted) throw error
         log(`${name}: ${error.message}`)
       }
@@ -48,11 +47,8 @@ export async function runSeries(options, servers, runs, onRun) {
 }
 
 /**
- * @typedef {object} Comparison of one step
- * @property {string} step
- * @property {number} runs
- * @property {{name: string, result: import('./table.js').Result}[]} medians of each server
- * @property {{name: string, result: import('./table.js').Result}[]} ratios of the first server to each of the others
+ * @typedef {{step: string, runs: number, medians: Column[], ratios: Column[]}} Comparison of one step: medians of each
+ *   server, ratios of the first server to each of the others
  */
 
 /** @param {SeriesRun[]} runs @returns {Comparison[]} */

@@ -9,9 +9,10 @@ import { cpuOf } from './proc.js'
 import { RedisProcess } from './processes.js'
 import { RunError } from './target.js'
 
-/** @typedef {import('./processes.js').ServerProcess} ServerProcess */
+/** @import { RunPlan } from '../scenarios/contract.js' */
+/** @import { ServerProcess } from './processes.js' */
 
-/** ms between two readings of memory, and their number; the least counts, because garbage waits for its collection. */
+/** ms between readings of memory, and their number; the minimum counts, since it has the least garbage. */
 const READ_INTERVAL = 500
 const READINGS = 6
 
@@ -21,19 +22,22 @@ export class Servers {
   #servers = []
   /** @type {RedisProcess | null} */
   redis = null
+  /** CPU time of processes of the scenario (s). @type {Record<string, () => number>} */
+  #cpuParts = {}
+  /** Stop processes of the scenario. @type {(() => unknown)[]} */
+  #ends = []
   /** Bytes of user space before the first connection; null: not measured. @type {number | null} */
   base = null
 
   /**
-   * @param {object} options @param {import('../scenarios/contract.js').RunPlan} options.plan
-   * @param {string} options.out folder @param {string} options.server
-   * @param {string[]} options.redisAddresses of a running Redis @param {(text: string) => void} options.progress
+   * @param {{plan: RunPlan, out: string, server: string, redisAddresses: string[], progress: (text: string) => void}}
+   *   options `redisAddresses`: of a running Redis
    */
   constructor(options) {
     this.#options = options
   }
 
-  /** @returns {Promise<void>} when all answer @throws {RunError} the caller still has to call `stop` */
+  /** @returns {Promise<void>} when all are ready @throws {RunError} the caller must call `stop` */
   async start() {
     const { plan, out, server, redisAddresses, progress } = this.#options
     const { workers, nodes = 1, redis } = plan.gateway
@@ -47,12 +51,19 @@ export class Servers {
       this.redis = new RedisProcess(join(out, 'redis'), persistenceOf(plan))
       await this.redis.start()
     }
+    const extra = await plan.setup?.({ folder: out, teardown: end => void this.#ends.push(end) })
+    this.#cpuParts = extra?.cpu ?? {}
+    /** @type {Record<string, any>} */
+    const config = { ...plan.gateway.config }
+    for (const [block, value] of Object.entries(extra?.config ?? {}))
+      config[block] = Array.isArray(value) ? value : { ...config[block], ...value }
+    const gateway = { ...plan.gateway, config }
     progress('starting the gateway')
     const address = this.redis?.address ?? redisAddresses
     for (let node = 1; node <= nodes; node++)
       this.#servers.push(
         await GatewayProcess.start({
-          plan: plan.gateway,
+          plan: gateway,
           out,
           name: node === 1 ? 'gateway' : `gateway-${node}`,
           redis: redis ? { address } : undefined,
@@ -69,12 +80,10 @@ export class Servers {
     return this.#servers.map(({ url }) => url)
   }
 
-  /** All have the same. */
   get apiKey() {
     return this.#servers[0].apiKey
   }
 
-  /** For the log. */
   get text() {
     const { plan, server } = this.#options
     const { workers } = plan.gateway
@@ -82,14 +91,20 @@ export class Servers {
     return `gateway on ${this.urls.join(', ')}, ${workers} ${workers === 1 ? 'worker' : 'workers'}`
   }
 
-  /** @returns {number} s of processor time of all its processes, without Redis */
+  /** @returns {number} CPU time of all processes, without Redis, s */
   cpu() {
     return this.#servers.reduce((sum, server) => sum + server.cpu(), 0)
   }
 
-  /** @returns {number | null} s of processor time of Redis; null: the run has not started one */
-  redisCpu() {
-    return this.redis === null ? null : cpuOf(this.redis.pid)
+  /** @returns {Record<string, number>} s by part: `cpu` of all servers, its parts, `redis`, and other processes */
+  cpuParts() {
+    /** @type {Record<string, number>} */
+    const parts = { cpu: this.cpu() }
+    for (const server of this.#servers)
+      for (const [part, cpu] of Object.entries(server.cpuParts())) parts[part] = (parts[part] ?? 0) + cpu
+    if (this.redis !== null) parts.redis = cpuOf(this.redis.pid)
+    for (const [part, cpu] of Object.entries(this.#cpuParts)) parts[part] = cpu()
+    return parts
   }
 
   /** @returns {number} bytes of user space of all processes, without Redis */
@@ -105,7 +120,7 @@ export class Servers {
     }
   }
 
-  /** @returns {Promise<never>} rejects when one of them ends unexpectedly */
+  /** @returns {Promise<never>} rejects when a server exits unexpectedly */
   async lost() {
     const { server } = this.#options
     const { code, signal, words } = await Promise.race(
@@ -116,17 +131,18 @@ export class Servers {
       }),
     )
     const name = isControl(server) ? server : 'the gateway'
-    throw new RunError(`${name} ended (${signal ?? `exit status ${code}`})${words ? `: ${words}` : ''}`)
+    throw new RunError(`${name} exited (${signal ?? `exit status ${code}`})${words ? `: ${words}` : ''}`)
   }
 
   async stop() {
     await Promise.all(this.#servers.map(server => server.stop()))
     await this.redis?.stop()
+    for (const end of this.#ends.reverse()) await end()
     await rm(join(this.#options.out, 'redis'), { recursive: true, force: true })
   }
 }
 
-/** @param {import('../scenarios/contract.js').RunPlan} plan @returns {'always' | 'everysec' | 'none'} what it needs */
+/** Persistence required by the disturbances. @param {RunPlan} plan @returns {'always' | 'everysec' | 'none'} */
 function persistenceOf({ steps }) {
   const kinds = steps.flatMap(({ disturbances = [] }) => disturbances.map(({ kind }) => kind))
   if (kinds.includes('kill-redis')) return 'always'

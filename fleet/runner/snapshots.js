@@ -1,64 +1,53 @@
 // Waits for snapshots of the fleet, in a run that may be interrupted.
 
-/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
+import { once } from 'node:events'
+
+/** @import { Fleet } from '../controller/fleet.js' */
+/** @import { FleetSnapshot } from '../schema.js' */
 
 /** The run was cancelled; its measurements are kept. */
 export class Interrupted extends Error {}
 
-/** ms without a snapshot after which the fleet counts as lost. */
+/** ms without a snapshot until the fleet counts as lost. */
 const SILENCE = 30_000
 
 export class Snapshots {
   #fleet
   #signal
   /** @type {Promise<never>} */
-  #broken
+  #fault
 
-  /**
-   * @param {import('../controller/fleet.js').Fleet} fleet @param {AbortSignal} signal ends every wait
-   * @param {Promise<never>} fault rejects when the tested gateway is lost
-   */
+  /** @param {Fleet} fleet @param {AbortSignal} signal ends every wait @param {Promise<never>} fault the gateway is lost */
   constructor(fleet, signal, fault) {
     this.#fleet = fleet
     this.#signal = signal
-    this.#broken = Promise.race([aborted(signal), fault])
-    this.#broken.catch(() => {})
+    this.#fault = Promise.race([aborted(signal), fault])
+    this.#fault.catch(() => {})
   }
 
   get last() {
     return this.#fleet.snapshot()
   }
 
-  /** @template T @param {Promise<T>} work @returns {Promise<T>} rejects with the reason of an interruption */
+  /** @template T @param {Promise<T>} work @returns {Promise<T>} rejects on an interruption */
   race(work) {
     work.catch(() => {})
-    return Promise.race([this.#broken, work])
+    return Promise.race([this.#fault, work])
   }
 
   /** @returns {Promise<FleetSnapshot>} the next one @throws {Interrupted} */
   async next() {
     if (this.#signal.aborted) throw new Interrupted()
-    /** @type {(snapshot: FleetSnapshot) => void} */
-    let listener = () => {}
-    /** @type {NodeJS.Timeout | undefined} */
-    let timer
-    const next = new Promise((resolve, reject) => {
-      listener = resolve
-      timer = setTimeout(() => reject(new Error('the fleet sends no more snapshots')), SILENCE)
-      this.#fleet.on('snapshot', listener)
-    })
+    const late = AbortSignal.timeout(SILENCE)
     try {
-      return await this.race(next)
-    } finally {
-      clearTimeout(timer)
-      this.#fleet.off('snapshot', listener)
+      const [snapshot] = await this.race(once(this.#fleet, 'snapshot', { signal: late }))
+      return snapshot
+    } catch (error) {
+      throw late.aborted ? new Error(`no snapshot from the fleet for ${SILENCE / 1000} s`) : error
     }
   }
 
-  /**
-   * @param {(snapshot: FleetSnapshot, seconds: number) => boolean} done `seconds`: since the call
-   * @returns {Promise<FleetSnapshot>} the first snapshot for which it is true
-   */
+  /** First matching snapshot. @param {(snapshot: FleetSnapshot, seconds: number) => boolean} done seconds since the call */
   async until(done) {
     const began = Date.now()
     for (;;) {

@@ -1,136 +1,192 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { count, percent } from '../../src/base/format.js'
 import { parseTemplate } from '../channel-template.js'
-import { disturbGateway } from './disturb.js'
-import { RampWatch } from './ramp-watch.js'
-import { accountingOf, isBalanced, measured, noAccounting } from './result.js'
+import { rounded, roundedMs } from './figures.js'
+import { accountingOf, isBalanced, latencyOf, measured, noAccounting } from './result.js'
 import { Interrupted } from './snapshots.js'
 import { progressText } from './summary.js'
 import { RefusalCheck, topFault, withHint } from './target.js'
 
-/** @typedef {import('../scenarios/contract.js').Step} Step */
-/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
-/** @typedef {import('./result.js').StepResult} StepResult */
-/** @typedef {import('../schema.js').Counters} Counters */
+/** @import { Fleet } from '../controller/fleet.js' */
+/** @import { Disturbance, Step, Work } from '../scenarios/contract.js' */
+/** @import { Counters, FleetSettings, FleetSnapshot, Reconciliation } from '../schema.js' */
+/** @import { Figures } from './figures.js' */
+/** @import { StepResult, StepServer } from './result.js' */
+/** @import { Servers } from './servers.js' */
+/** @import { Snapshots } from './snapshots.js' */
 
-/** s for connections to return after the last disturbance */
+/** Reconnect timeout after the last disturbance, s. */
 const RETURN = 90
-/** s for messages under way, at the end of a step, and of an interrupted run */
+/** Drain timeouts at the end of a step, and of an interrupted run, s. */
 const DRAIN = 60
 const SHORT_DRAIN = 5
-/** Quiet snapshots after which nothing is under way, and after which missing messages count as lost. */
+/** Snapshots without a message until nothing is in flight, and until missing messages count as lost. */
 const QUIET = 1
 const LONG_QUIET = 5
-/** s to wait for counters that do not balance yet. */
+/** Time for counters to balance, s, and maximum number of further comparisons with the ledgers. */
 const LATE = 5
-/** Further reckonings, while they do not balance. */
-const RECKONED_AGAIN = 2
-/** Rounds over all channels after the last new connection, so that each knows its position, and the maximum in s. */
+const RECOMPARISONS = 2
+/** Messages to each channel after the last reconnect, so that each connection receives one, and timeout, s. */
 const TURNS = 1.5
-const TURNS_MOST = 120
+const TURNS_TIMEOUT = 120
+/** Timeout for subscribing again after a cut of Redis, and interval of readings, ms. */
+const RESUBSCRIBE = 60_000
+const READ_INTERVAL = 5
+/** Settings whose change reopens all connections. */
+const CONNECTION_SETTINGS = /** @type {const} */ (['host', 'transport', 'channels', 'recover', 'user'])
+/** ms without a change of the open connections until a ramp ends. */
+const STALLED_MS = 20_000
+/** The same without a new maximum: the server loses as many connections as it gets. */
+const FLAPPING_MS = 120_000
 
 /**
- * @typedef {object} RunContext parts of the run
- * @property {import('../controller/fleet.js').Fleet} fleet
- * @property {import('./snapshots.js').Snapshots} snapshots
- * @property {string} target
- * @property {import('./servers.js').Servers | null} servers null: they are not the run's
- * @property {(text: string) => void} progress
- * @property {(text: string) => void} note records a deviation from the plan
+ * @typedef {{fleet: Fleet, snapshots: Snapshots, target: string, servers: Servers | null, progress: (text: string) =>
+ *   void, note: (text: string) => void}} RunContext `servers`: null if not started by the run; `note`: records a
+ *   deviation from the plan
  */
 
-/** One step of a run: open connections, apply load, measure, wait for silence, reckon. */
+export class RampWatch {
+  #n
+  #open = -1
+  #max = -1
+  /** Unix ms of the last change of the count, and of the last new maximum. */
+  #changed = 0
+  #grown = 0
+
+  /** @param {number} n connections wanted at its end */
+  constructor(n) {
+    this.#n = n
+  }
+
+  /**
+   * Call it with every snapshot. True: all connections are open, or no more are expected.
+   * @param {Pick<FleetSnapshot, 'time' | 'gauges'>} snapshot @param {boolean} isRamped all have been requested
+   */
+  hasEnded({ time, gauges: { wanted, opening, open } }, isRamped) {
+    if (!isRamped || open !== this.#open) this.#changed = time
+    if (!isRamped || open > this.#max) this.#grown = time
+    this.#open = open
+    this.#max = Math.max(this.#max, open)
+    if (!isRamped) return false
+    if (wanted === this.#n && open === this.#n && opening === 0) return true
+    return time - this.#changed > STALLED_MS || time - this.#grown > FLAPPING_MS
+  }
+}
+
+/** One step of a run: open connections, apply load, measure, wait for the last messages, account. */
 export class StepRun {
   #context
   #step
   #base
   /** @type {StepResult | null} */
   result = null
-  /** Number of the next worker to disturb. */
   #worker = 0
-  /** Connections that should be open; fewer when some have left. */
   #wanted = 0
   /** @type {StepResult['disturbances']} */
   #disturbed = []
   /** @type {Promise<void>[]} */
   #underWay = []
+  /** Figures of disturbances. @type {Figures} */
+  #cut = {}
 
-  /**
-   * @param {RunContext} context @param {Step} step
-   * @param {Counters} base the fleet's counters at the end of the previous step
-   */
+  /** @param {RunContext} context @param {Step} step @param {Counters} base at the end of the previous step */
   constructor(context, step, base) {
     this.#context = context
     this.#step = step
     this.#base = base
   }
 
-  /**
-   * @returns {Promise<Counters>} of the fleet, at the end of the step
-   * @throws {Interrupted} `result` has the measurements until then, if any
-   */
+  /** Returns the fleet's counters at the end. @throws {Interrupted} `result` has the measurements so far, if any */
   async play() {
     const { fleet, snapshots } = this.#context
-    const { n = 0, publish_rate = 0, churn = 0, ...rest } = this.#step.settings
-    const { recover = false } = rest
-    const urls = this.#context.servers?.urls ?? []
-    const across =
-      this.#step.across && urls.length > 1 ? { host: urls.slice(-1), publish_host: urls.slice(0, 1) } : {}
+    const { settings, across, work } = this.#step
+    const { n = 0, publish_rate = 0, churn = 0, ...rest } = settings
     const { servers } = this.#context
+    const urls = servers?.urls ?? []
+    const hosts = across && urls.length > 1 ? { host: urls.slice(-1), publish_host: urls.slice(0, 1) } : {}
     this.#wanted = n
-    const calm = { publish_rate: 0, churn: 0 }
-    await snapshots.race(fleet.set({ ...rest, ...across, ...calm }))
+    await this.#closeForeign({ ...rest, ...hosts })
+    await snapshots.race(fleet.set({ ...rest, ...hosts, publish_rate: 0, churn: 0 }))
     fleet.resetStatistics()
-    const cpuBefore = servers?.cpu() ?? 0
+    const opening = servers && new Usage(servers)
     const ramp = await this.#open(n)
-    const connectCpu = (servers?.cpu() ?? 0) - cpuBefore
+    const opened = opening?.end() ?? null
     const { connect } = snapshots.last
     const refusal = new RefusalCheck(this.#context.target, snapshots.last)
     await snapshots.race(fleet.set({ publish_rate, churn }))
     await this.#settle(refusal)
     fleet.resetStatistics()
     const first = await snapshots.next()
-    let least = first.gauges.open
+    let minOpen = first.gauges.open
     let last = first
     const usage = servers && new Usage(servers)
-    const keep = (/** @type {boolean} */ partial) => {
-      this.result = measured({
-        name: this.#step.name,
-        first,
-        last,
-        least,
-        ramp,
-        connect,
-        partial,
-        recover,
-        publishRate: publish_rate,
-      })
+    const keep = async (/** @type {boolean} */ partial) => {
+      const { recover = false, publish_flat = false } = rest
+      const options = { name: this.#step.name, first, last, minOpen, ramp, connect, partial, recover }
+      this.result = measured({ ...options, publishRate: publish_rate })
       this.result.disturbances = this.#disturbed
-      this.result.server = usage?.result(this.result, connectCpu) ?? null
+      this.result.server = (await usage?.result(this.result, opened)) ?? null
+      if (publish_rate > 0 && !publish_flat) this.result.figures.offered_per_s = publish_rate
     }
+    let figures = {}
+    let isWorking = work !== undefined
+    const working = work?.(this.#workContext()).then(made => {
+      figures = made
+      isWorking = false
+    })
     try {
-      last = await snapshots.until((snapshot, seconds) => {
+      const measuring = snapshots.until((snapshot, seconds) => {
         last = snapshot
         if (publish_rate === 0 && this.#wanted === n) usage?.readMemory()
-        if (this.#wanted === n) least = Math.min(least, snapshot.gauges.open)
+        if (this.#wanted === n) minOpen = Math.min(minOpen, snapshot.gauges.open)
         refusal.checkMessages(snapshot)
         refusal.checkRecovery(snapshot)
         const measuredSeconds = (snapshot.time - first.time) / 1000
         this.#disturb(seconds)
-        this.#say(`measuring ${Math.round(measuredSeconds)}/${this.#step.seconds} s`, snapshot)
-        return measuredSeconds >= this.#step.seconds - 0.5
+        if (work === undefined)
+          this.#say(`measuring ${Math.round(measuredSeconds)}/${this.#step.seconds} s`, snapshot)
+        return work === undefined ? measuredSeconds >= this.#step.seconds - 0.5 : !isWorking
       })
+      await Promise.all([measuring, snapshots.race(Promise.resolve(working))])
       refusal.checkMessages(last, true)
-      keep(false)
+      await keep(false)
     } catch (error) {
-      if (last !== first) keep(true)
+      if (last !== first) await keep(true)
       throw error
     }
     await snapshots.race(Promise.all(this.#underWay))
     await this.#calm(churn)
-    return await this.#account(DRAIN)
+    const counters = await this.#account(DRAIN)
+    Object.assign(this.#figures, this.#cut, figures)
+    return counters
   }
 
-  /** Reckons an interrupted step, with a short wait. @param {StepResult} result @returns {Promise<Counters>} */
+  /** Closes connections with other settings before the ramp. @param {Partial<FleetSettings>} settings */
+  async #closeForeign(settings) {
+    const { fleet, snapshots } = this.#context
+    const { gauges, settings: before } = snapshots.last
+    const changes = CONNECTION_SETTINGS.some(
+      name => name in settings && JSON.stringify(settings[name]) !== JSON.stringify(before[name]),
+    )
+    if (!changes || gauges.open === 0) return
+    await snapshots.race(fleet.set({ n: 0, publish_rate: 0, churn: 0 }))
+    await snapshots.until(snapshot => snapshot.gauges.open === 0)
+  }
+
+  /** @returns {Work} */
+  #workContext() {
+    const { servers, fleet, progress, note } = this.#context
+    return {
+      ...{ servers, fleet, note, seconds: this.#step.seconds },
+      progress: text => progress(`${this.#step.name}: ${text}`),
+    }
+  }
+
+  get #figures() {
+    return /** @type {StepResult} */ (this.result).figures
+  }
+
+  /** Accounts for an interrupted step, with a short wait. @param {StepResult} result @returns {Promise<Counters>} */
   accountInterrupted(result) {
     this.result = result
     return this.#account(SHORT_DRAIN)
@@ -163,16 +219,16 @@ export class StepRun {
     const last = snapshots.last
     refusal.checkSubscriptions(last)
     if (last.gauges.open < n) {
-      const [fault] = topFault(last.faults, before.faults) ?? ['no reason is known']
+      const [fault] = topFault(last.faults, before.faults) ?? ['unknown reason']
       const reason = withHint(fault, last.settings.transport)
       note(
-        `${this.#step.name}: ${count(last.gauges.open)} of ${count(n)} connections could be opened: ${reason}.`,
+        `${this.#step.name}: only ${count(last.gauges.open)} of ${count(n)} connections opened: ${reason}.`,
       )
     }
     const seconds = (last.time - before.time) / 1000
     const opened = last.counters.opened - before.counters.opened
     const mean = seconds > 0 ? opened / seconds : 0
-    // Rates are those of a drone's last sample: of two samples between two snapshots, the first one is not seen.
+    // Rates are of a drone's last sample: of two samples between snapshots, the first is not seen.
     return { seconds, opened, peak: Math.max(peak, mean), mean }
   }
 
@@ -190,10 +246,10 @@ export class StepRun {
     const due = (this.#step.disturbances ?? []).filter(({ at }) => at <= seconds)
     for (const disturbance of due.slice(this.#underWay.length)) {
       const { kind } = disturbance
-      // One after the other: a gateway that starts has no worker to kill.
+      // In sequence: a starting gateway has no worker to kill.
       const before = this.#underWay.at(-1) ?? Promise.resolve()
       const work = before
-        .then(() => this.#carryOut(disturbance))
+        .then(() => this.#execute(disturbance))
         .then(
           ({ text, forgotten = 0 }) =>
             void this.#disturbed.push({ at: Math.round(seconds), text, left: kind === 'leave', forgotten }),
@@ -204,10 +260,10 @@ export class StepRun {
   }
 
   /**
-   * @param {import('../scenarios/contract.js').Disturbance} disturbance
-   * @returns {Promise<{text: string, forgotten?: number}>} what was done; subscriptions whose history it destroyed
+   * @param {Disturbance} disturbance
+   * @returns {Promise<{text: string, forgotten?: number}>} see GatewayProcess.disturb()
    */
-  async #carryOut({ kind, share = 1, over = 0 }) {
+  async #execute({ kind, share = 1, over = 0 }) {
     const { fleet, servers } = this.#context
     switch (kind) {
       case 'cut':
@@ -220,7 +276,7 @@ export class StepRun {
         if (over > 0) await fleet.ramp(this.#wanted, over)
         else await fleet.set({ n: this.#wanted })
         const how = over > 0 ? `within ${Math.round(over)} s` : 'at once'
-        return { text: `${count(leaving)} connections left ${how} (${percent(share * 100)})` }
+        return { text: `${count(leaving)} connections closed ${how} (${percent(share * 100)})` }
       }
       case 'stop-redis':
         await servers?.redis?.stop()
@@ -230,24 +286,47 @@ export class StepRun {
         return { text: 'Redis killed with SIGKILL' }
       case 'start-redis':
         await servers?.redis?.start()
-        return { text: 'Redis started again' }
+        return { text: 'Redis restarted' }
+      case 'cut-redis':
+        return await this.#cutRedis()
       default: {
         const gateways = servers?.gateways ?? []
-        if (gateways.length === 0) throw new Error('the gateway is not ours')
+        if (gateways.length === 0) throw new Error('requires a gateway started by the run')
         const subscriptions = this.#wanted * (this.#step.settings.channels?.length ?? 0)
         const index = this.#worker++
         const gateway = gateways[index % gateways.length]
         const worker = Math.floor(index / gateways.length)
-        return await disturbGateway(gateway, kind, worker, gateway.hasMemoryEngine ? subscriptions : 0)
+        return await gateway.disturb(kind, worker, gateway.hasMemoryEngine ? subscriptions : 0)
       }
     }
   }
 
-  /**
-   * Stops churn and waits for returning connections before publishing ends, so that all know what they should have
-   * received.
-   * @param {number} churn
-   */
+  /** Cuts all connections to Redis, and measures until as many channels are subscribed as before. */
+  async #cutRedis() {
+    const { servers } = this.#context
+    const redis = servers?.redis
+    if (!redis) throw new Error('requires a Redis started by the run')
+    const subscribed = async () =>
+      (await redis.info('pubsub_channels')) + (await redis.info('pubsubshard_channels'))
+    const before = await subscribed()
+    const usage = new Usage(servers)
+    const began = Date.now()
+    for (const type of ['normal', 'pubsub']) await redis.command(`CLIENT KILL TYPE ${type}`)
+    while ((await subscribed()) < before) {
+      if (Date.now() - began > RESUBSCRIBE) throw new Error('the gateways did not resubscribe')
+      await sleep(READ_INTERVAL)
+    }
+    const took = Date.now() - began
+    const { cpu, redis: redisCpu = 0 } = usage.end()
+    this.#cut = {
+      resubscribed_ms: took,
+      resubscribe_cpu_us: rounded((cpu / before) * 1e6, 1),
+      redis_resubscribe_cpu_us: rounded((redisCpu / before) * 1e6, 1),
+    }
+    return { text: `Redis connections cut; ${count(before)} channels resubscribed after ${took} ms` }
+  }
+
+  /** Stops churn. Reopened connections must receive a last message before publishing ends. @param {number} churn */
   async #calm(churn) {
     const { fleet, snapshots, note } = this.#context
     const n = this.#wanted
@@ -255,16 +334,18 @@ export class StepRun {
     if (churn > 0) await snapshots.race(fleet.set({ churn: 0 }))
     if (churn === 0 && disturbances.length === 0) return
     const last = await snapshots.until((snapshot, seconds) => {
-      this.#say('waiting for all to be back', snapshot)
+      this.#say('waiting for reconnects', snapshot)
       return (snapshot.gauges.open >= n && snapshot.gauges.opening === 0) || seconds > RETURN
     })
     if (last.gauges.open < n)
-      note(`${this.#step.name}: ${count(n - last.gauges.open)} connections did not come back in ${RETURN} s.`)
-    // By messages, not by the clock: publishers that are behind need longer for a round.
+      note(
+        `${this.#step.name}: ${count(n - last.gauges.open)} connections did not reconnect within ${RETURN} s.`,
+      )
+    // By messages, not by time: publishers may be late.
     const enough = last.counters.published + TURNS * turnOf(settings, n)
     await snapshots.until((snapshot, seconds) => {
-      this.#say('every channel has its turn once more', snapshot)
-      return snapshot.counters.published >= enough || seconds >= TURNS_MOST
+      this.#say('publishing to each channel once more', snapshot)
+      return snapshot.counters.published >= enough || seconds >= TURNS_TIMEOUT
     })
   }
 
@@ -274,27 +355,33 @@ export class StepRun {
     const published = (this.#step.settings.publish_rate ?? 0) > 0
     await snapshots.race(fleet.set({ publish_rate: 0, churn: 0 }))
     await this.#quiet(QUIET, timeout)
-    let reckoning = published ? await this.#reckon() : null
-    if (reckoning !== null && reckoning.lost > 0) {
-      // It may be late, not lost.
+    let reconciliation = published ? await this.#reconcile() : null
+    if (reconciliation !== null && reconciliation.lost > 0) {
+      // They may be late, not lost.
       await this.#quiet(LONG_QUIET, timeout)
-      reckoning = await this.#reckon()
+      reconciliation = await this.#reconcile()
     }
     let accounting = noAccounting()
     let { counters } = snapshots.last
-    for (let again = RECKONED_AGAIN; ; again--) {
-      // Counters come once a second: those of a busy drone may be older than its reckoning.
+    for (let again = RECOMPARISONS; ; again--) {
+      // Counters arrive once a second: a busy drone's may be older than its reconciliation.
       await snapshots.until((snapshot, seconds) => {
         counters = snapshot.counters
-        accounting = accountingOf(counters, this.#base, reckoning)
-        return reckoning === null || isBalanced(accounting) || seconds > LATE
+        accounting = accountingOf(counters, this.#base, reconciliation)
+        return reconciliation === null || isBalanced(accounting) || seconds > LATE
       })
-      if (reckoning === null || isBalanced(accounting) || again === 0) break
-      // A drone that stood still looked quiet: its messages came after the reckoning.
+      if (reconciliation === null || isBalanced(accounting) || again === 0) break
+      // A suspended drone seems idle: its messages arrive after the comparison.
       await this.#quiet(LONG_QUIET, timeout)
-      reckoning = await this.#reckon()
+      reconciliation = await this.#reconcile()
     }
-    if (this.result !== null) this.result.accounting = accounting
+    if (this.result !== null) {
+      this.result.accounting = accounting
+      if (accounting.reconnects > 0) {
+        const { p50, p99 } = latencyOf(snapshots.last.connect)
+        Object.assign(this.#figures, { reconnect_p50_ms: roundedMs(p50), reconnect_p99_ms: roundedMs(p99) })
+      }
+    }
     return counters
   }
 
@@ -308,63 +395,74 @@ export class StepRun {
     })
   }
 
-  /** @returns {Promise<import('../schema.js').Reckoning | null>} null: it failed, which is noted */
-  async #reckon() {
+  /** @returns {Promise<Reconciliation | null>} null: failed, with a note */
+  async #reconcile() {
     const { fleet, snapshots, note, progress } = this.#context
     progress(`${this.#step.name}: comparing received with published messages`)
     try {
-      const reckoning = await snapshots.race(fleet.reckon())
-      if (reckoning.missing.length > 0)
-        note(`${this.#step.name}: ${reckoning.missing.join(', ')} could not be asked for the books.`)
-      return reckoning
+      const reconciliation = await snapshots.race(fleet.reconcile())
+      if (reconciliation.missing.length > 0)
+        note(
+          `${this.#step.name}: ${reconciliation.missing.join(', ')} did not respond to the accounting request.`,
+        )
+      return reconciliation
     } catch (error) {
       if (error instanceof Interrupted) throw error
-      note(`${this.#step.name}: the books could not be compared: ${error.message}.`)
+      note(`${this.#step.name}: the accounting failed: ${error.message}.`)
       return null
     }
   }
 }
 
-/** Processor time and memory of the servers during a measurement. */
+/** CPU time (s) by part; `cpu`: all servers without Redis. @typedef {Record<string, number>} Parts */
+
 class Usage {
   #servers
   #began = performance.now()
-  #cpu
-  #redisCpu
+  #before
   /** @type {number | null} */
   #memory = null
 
-  /** @param {import('./servers.js').Servers} servers */
+  /** @param {Servers} servers */
   constructor(servers) {
     this.#servers = servers
-    this.#cpu = servers.cpu()
-    this.#redisCpu = servers.redisCpu()
+    this.#before = servers.cpuParts()
   }
 
   readMemory() {
     this.#memory = Math.min(this.#memory ?? Infinity, this.#servers.memory())
   }
 
-  /** @param {StepResult} step @param {number} connectCpu s @returns {NonNullable<StepResult['server']>} */
-  result({ connections: { open }, ramp: { opened } }, connectCpu) {
-    const { base } = this.#servers
+  /** @returns {Parts} since the beginning */
+  end() {
+    const now = this.#servers.cpuParts()
+    return Object.fromEntries(
+      Object.entries(now).map(([part, cpu]) => [part, cpu - (this.#before[part] ?? 0)]),
+    )
+  }
+
+  /** @param {StepResult} step @param {Parts | null} opened used in the ramp @returns {Promise<StepServer>} */
+  async result({ connections: { open }, ramp }, opened) {
+    const { base, redis } = this.#servers
     const seconds = (performance.now() - this.#began) / 1000
-    const redisCpu = this.#servers.redisCpu()
+    const percents = Object.fromEntries(
+      Object.entries(this.end()).map(([part, cpu]) => [part, (cpu / seconds) * 100]),
+    )
+    const { cpu, redis: redisCpu = null, ...parts } = percents
+    const each = (/** @type {number | undefined} */ used) =>
+      used !== undefined && ramp.opened > 0 ? (used / ramp.opened) * 1e6 : null
     return {
-      cpu: ((this.#servers.cpu() - this.#cpu) / seconds) * 100,
-      redisCpu:
-        redisCpu === null || this.#redisCpu === null ? null : ((redisCpu - this.#redisCpu) / seconds) * 100,
-      connectCpu: opened > 0 ? (connectCpu / opened) * 1e6 : null,
+      ...{ cpu, redisCpu, parts, base },
+      connectCpu: each(opened?.cpu),
+      redisConnectCpu: each(opened?.redis),
       connection: this.#memory === null || base === null || open === 0 ? null : (this.#memory - base) / open,
-      base,
+      memory: this.#memory,
+      redisMemory: redis ? await redis.info('used_memory') : null,
     }
   }
 }
 
-/**
- * @param {Partial<import('../schema.js').FleetSettings>} settings @param {number} n
- * @returns {number} messages after which each channel had one, on average
- */
+/** Messages until each channel has one, on average. @param {Partial<FleetSettings>} settings @param {number} n */
 function turnOf({ publish_channels = [], publish_rate = 0 }, n) {
   if (publish_rate === 0) return 0
   const counts = publish_channels.map(template => parseTemplate(template).count(n))

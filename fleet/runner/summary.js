@@ -1,27 +1,27 @@
-// A run in a few words, during and after it.
+// Short texts on a run, during and after it.
 
 import { count, elapsed, milliseconds } from '../../src/base/format.js'
 import { Distribution } from '../statistics/distribution.js'
 import { areCalm, forgottenIn, losses } from './result.js'
 
-/** @typedef {import('./result.js').RunResult} RunResult */
-/** @typedef {import('./result.js').StepResult} StepResult */
+/** @import { FleetSnapshot } from '../schema.js' */
+/** @import { Accounting, RunResult, StepResult } from './result.js' */
 
 /** Texts of losses. @type {Record<string, (times: string) => string>} */
 const LOSSES = {
   lost: times => `${times} lost`,
-  unknown: times => `${times} subscriptions of which it cannot be said`,
-  duplicates: times => `${times} came twice`,
+  unknown: times => `${times} subscriptions whose loss cannot be determined`,
+  duplicates: times => `${times} duplicates`,
   disordered: times => `${times} out of order`,
   damaged: times => `${times} damaged`,
   unrecovered: times => `${times} subscriptions not recovered`,
   refused: times => `${times} subscriptions refused`,
-  ended: times => `${times} connections ended by themselves`,
-  missed: times => `${times} passed while their connection was away, and were not recovered`,
+  ended: times => `${times} connections ended unexpectedly`,
+  missed: times => `${times} missed while disconnected`,
 }
 
 /**
- * @param {import('./result.js').Accounting} accounting @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps
+ * @param {Accounting} accounting @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps
  * @returns {string} '': no losses
  */
 const lossText = (accounting, steps) =>
@@ -45,7 +45,7 @@ export function stepText(step) {
     )
   if (pings > 0) parts.push(`${rate(pings)} pings`)
   parts.push(lossText(accounting, [step]) || 'nothing lost')
-  return `${name}: ${parts.join(', ')}${partial ? ' (not to its end)' : ''}`
+  return `${name}: ${parts.join(', ')}${partial ? ' (incomplete)' : ''}`
 }
 
 /** @param {RunResult} result @returns {{state: 'good' | 'bad' | 'open', title: string, lines: string[]}} */
@@ -57,47 +57,44 @@ export function verdictOf({ partial, steps, accounting, limits, notes }) {
   if (expected > 0) {
     const away =
       missed > 0 && !steps.every(({ recover }) => recover)
-        ? `; ${count(missed)} passed while their connection was away, where nothing is promised`
+        ? `; ${count(missed)} were missed while disconnected, without recovery`
         : ''
     lines.push(
       lost === ''
-        ? `${count(expected)} messages were due to subscribers, and ${missed > 0 ? `${count(expected - missed)} of them` : 'each'} came once and in order${away}.`
-        : `${count(expected)} messages were due to subscribers: ${lost}${away}.`,
+        ? `Subscribers expected ${count(expected)} messages and received ${missed > 0 ? `${count(expected - missed)} of them` : 'each'} once and in order${away}.`
+        : `Subscribers expected ${count(expected)} messages: ${lost}${away}.`,
     )
   }
   if (expected === 0 && received > 0)
-    lines.push(`${count(received)} messages came${lost === '' ? '' : `: ${lost}`}.`)
+    lines.push(`${count(received)} messages received${lost === '' ? '' : `: ${lost}`}.`)
   if (expected === 0 && received === 0 && pings > 0)
     lines.push(
-      `${count(pings)} pings came, ${ended === 0 ? 'and no connection ended' : `and ${count(ended)} connections ended`}.`,
+      `${count(pings)} pings received; ${ended === 0 ? 'no' : count(ended)} connections ended unexpectedly.`,
     )
   if (unpublished > 0)
     lines.push(
-      `${count(unpublished)} of ${count(published + unpublished)} messages that were to be published were not confirmed: refused, or more than could be published in that time.`,
+      `${count(unpublished)} of ${count(published + unpublished)} messages were not confirmed by the target: refused, or not published in time.`,
     )
-  if (!areCalm(steps))
-    lines.push(
-      `What happened on the way ended connections; they were opened again, ${count(reconnects)} times together.`,
-    )
+  if (!areCalm(steps)) lines.push(`The disturbances ended connections: ${count(reconnects)} reconnects.`)
   if (forgottenIn(steps) > 0)
     lines.push(
-      `A killed gateway has no history: ${count(accounting.unrecovered)} subscriptions were told so (recovered: false), and ${count(missed)} messages passed meanwhile. They were declared, and do not count as lost.`,
+      `A killed gateway loses its history: ${count(accounting.unrecovered)} subscriptions were not recovered (recovered: false), and missed ${count(missed)} messages. The gateway reported this, so they do not count as lost.`,
     )
   for (const { limit, asked, step, ours } of broken)
     lines.push(
-      `${limit}${asked === '' ? '' : ` ${asked}`} is broken${step === '' ? '' : ` at ${step}`}: ${ours}.`,
+      `${limit}${asked === '' ? '' : ` ${asked}`} is violated${step === '' ? '' : ` in step ${step}`}: ${ours}.`,
     )
   const kept = limits.length - broken.length
-  if (kept > 0 && broken.length === 0) lines.push(`All limits hold (${kept}).`)
+  if (kept > 0 && broken.length === 0) lines.push(`Limits met: ${kept}.`)
   lines.push(...notes)
   const clean = lost === '' && broken.length === 0
   const title = partial
-    ? 'Not to its end'
+    ? 'Incomplete'
     : broken.length > 0
-      ? 'A limit is broken'
+      ? 'Limit violated'
       : lost === ''
         ? 'Nothing was lost'
-        : 'Not everything arrived'
+        : 'Losses found'
   return { state: partial ? 'open' : clean ? 'good' : 'bad', title, lines }
 }
 
@@ -115,8 +112,6 @@ export function factsOf({ started, ended, scale, machine, versions, provider, ta
     system,
   ]
 }
-
-/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
 
 /** @param {number} value */
 const whole = value => count(Math.round(value))

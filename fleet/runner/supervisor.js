@@ -1,6 +1,6 @@
 // Supervises a process of a run: `node supervisor.js TIMEOUT LOG COMMAND ARGS...` starts the command with its
-// output in the file LOG. When standard input ends, also because its parent was killed, it sends SIGTERM, and SIGKILL
-// after TIMEOUT ms. It writes a line of JSON to standard output at the start and one at the end.
+// output in the file LOG. When standard input ends (the parent exited or was killed), it sends SIGTERM, and after
+// TIMEOUT ms SIGKILL. It writes a line of JSON to standard output at the start and one at the end.
 
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
@@ -12,17 +12,17 @@ const report = message => void process.stdout.write(`${JSON.stringify(message)}\
 // The parent may be gone.
 process.stdout.on('error', () => {})
 
-// Only its configuration file determines a run's gateway.
+// A run's gateway depends only on its configuration file.
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HALLEY_')))
 
 const file = openSync(log, 'a')
 const child = spawn(command, args, { stdio: ['ignore', file, file], env })
 closeSync(file)
 
-let asked = false
+let requested = false
 const end = () => {
-  if (asked) return
-  asked = true
+  if (requested) return
+  requested = true
   child.kill('SIGTERM')
   setTimeout(() => child.kill('SIGKILL'), Number(timeout)).unref()
 }
@@ -34,10 +34,10 @@ child.once('error', error => {
   process.stdin.destroy()
 })
 child.once('exit', (code, signal) => {
-  report({ code, signal, asked })
+  report({ code, signal, requested })
   process.stdin.destroy()
 })
 process.stdin.resume().once('end', end).once('close', end).once('error', end)
-// Ctrl-C reaches the whole process group; the runner decides when to end.
+// Ctrl-C reaches the whole process group; the runner decides when to exit.
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGHUP'])) process.on(signal, () => {})
 process.on('SIGTERM', end)

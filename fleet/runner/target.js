@@ -3,6 +3,8 @@
 import { connect } from 'node:net'
 import { count } from '../../src/base/format.js'
 
+/** @import { FleetSnapshot } from '../schema.js' */
+
 /** ms */
 const CONNECT_TIMEOUT = 5000
 
@@ -19,20 +21,20 @@ export const isLoopback = url => /^(?:127\.|localhost$|::1$)/.test(addressOf(url
 const REASONS = {
   ECONNREFUSED: 'no server listens on this port',
   ENOTFOUND: 'unknown host',
-  EAI_AGAIN: 'unknown host, or no name server answers',
+  EAI_AGAIN: 'unknown host, or no DNS response',
   EHOSTUNREACH: 'no route to this host',
   ENETUNREACH: 'no route to this network',
-  ETIMEDOUT: 'no answer',
+  ETIMEDOUT: 'no response',
 }
 
-/** @param {string} url @returns {Promise<void>} rejects with a RunError if no TCP connection can be opened */
+/** @param {string} url @returns {Promise<void>} @throws {RunError} no TCP connection can be opened */
 export function checkReachable(url) {
   return new Promise((resolve, reject) => {
     const socket = connect(addressOf(url))
     const fail = (/** @type {string} */ code) => {
       socket.destroy()
       const reason = REASONS[code]
-      reject(new RunError(`${url} cannot be reached: ${code}${reason ? ` (${reason})` : ''}`))
+      reject(new RunError(`${url} is unreachable: ${code}${reason ? ` (${reason})` : ''}`))
     }
     socket.setTimeout(CONNECT_TIMEOUT, () => fail('ETIMEDOUT'))
     // A host with several addresses yields an AggregateError.
@@ -46,31 +48,26 @@ export function checkReachable(url) {
   })
 }
 
-/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
-
-/** s for which a target may refuse everything before the run ends. */
+/** s of continuous refusals until the run ends. */
 const REFUSAL_TIME = 4
-/** Minimum messages due before a target that accepted none is said to refuse them. */
+/** Minimum messages due until a target that accepts none counts as refusing. */
 const MIN_DUE = 3
-/** s that a target may take to recover the first subscription after a reconnect. */
+/** Timeout to recover the first subscription after a reconnect, s. */
 const RECOVERY_TIME = 1
 
-/** What the cause of a fault may be. @type {readonly [RegExp, (transport: string) => string][]} */
+/** Possible causes of faults. @type {readonly [RegExp, (transport: string) => string][]} */
 const HINTS = Object.freeze([
   [/HTTP 404/, transport => `the ${transport} transport does not exist or is disabled`],
   [/HTTP 40[13]/, () => 'a key or a token is missing or wrong (--api-key, --token-secret)'],
   [/ECONNREFUSED/, () => REASONS.ECONNREFUSED],
   [/\b(?:3500|3501|101|109)\b|token/i, () => 'clients need a token (--token-secret)'],
   [/\b103\b|permission/i, () => 'clients may not subscribe to these channels'],
-  [/\b102\b|unknown channel/i, () => 'the target does not know these channels: its namespaces are missing'],
+  [/\b102\b|unknown channel/i, () => 'these channels are in a namespace that the target does not have'],
   [/EADDRNOTAVAIL/, () => 'too few source addresses or ports (--set addresses=...)'],
   [/EMFILE/, () => 'the open-files limit of a process is too low (ulimit -n)'],
 ])
 
-/**
- * @param {Record<string, number>} faults counts by text @param {Record<string, number>} [before] earlier counts
- * @returns {[string, number] | null} the most frequent fault since then, and its count
- */
+/** The most frequent one. @param {Record<string, number>} faults @param {Record<string, number>} [before] */
 export function topFault(faults, before = {}) {
   const since = Object.entries(faults).map(
     ([name, times]) => /** @type {[string, number]} */ ([name, times - (before[name] ?? 0)]),
@@ -79,19 +76,18 @@ export function topFault(faults, before = {}) {
   return first ?? null
 }
 
-/** @param {string} fault @param {string} transport @returns {string} with its likely cause, if one is known */
+/** @param {string} fault @param {string} transport @returns {string} with its likely cause, if known */
 export function withHint(fault, transport) {
   const hint = HINTS.find(([pattern]) => pattern.test(fault))?.[1](transport)
   return hint === undefined ? fault : `${fault}: ${hint}`
 }
 
-/** Detects a target that refuses everything, so that a run ends early and says why. */
+/** Detects a target that refuses everything, so that a run ends early with a reason. */
 export class RefusalCheck {
   #target
   #before
-  /** Time of the first snapshot in a row that shows a refusal, Unix ms; 0: the last one showed none. */
+  /** Start of the current refusals, Unix ms; 0: none in the last snapshot. */
   #refusedSince = 0
-  /** The same for recovery, which is checked beside messages. */
   #unrecoveredSince = 0
 
   /** @param {string} target for errors @param {FleetSnapshot} before counters to compare with */
@@ -100,10 +96,7 @@ export class RefusalCheck {
     this.#before = before
   }
 
-  /**
-   * Call it while connections are being opened. @param {FleetSnapshot} snapshot
-   * @throws {RunError} for 4 s no connection was opened and attempts failed
-   */
+  /** While connections are opened. @param {FleetSnapshot} snapshot @throws {RunError} all attempts failed for 4 s */
   checkConnections(snapshot) {
     const { counters, faults, gauges, settings } = snapshot
     const failed = counters.failed - this.#before.counters.failed
@@ -111,31 +104,25 @@ export class RefusalCheck {
     const noneOpened =
       gauges.open === 0 && failed + refused > 0 && counters.opened === this.#before.counters.opened
     if (!this.#lasts(noneOpened, snapshot.time)) return
-    const [fault] = topFault(faults, this.#before.faults) ?? ['no answer']
-    const what = failed > 0 ? 'takes no connections' : 'refuses the subscriptions'
+    const [fault] = topFault(faults, this.#before.faults) ?? ['no response']
+    const what = failed > 0 ? 'does not accept connections' : 'refuses subscriptions'
     throw new RunError(
       `${this.#target} ${what}: ${withHint(fault, settings.transport)} (${count(failed + refused)} attempts)`,
     )
   }
 
-  /**
-   * Call it after connections were opened. @param {FleetSnapshot} snapshot
-   * @throws {RunError} the target refused at least one subscription per connection
-   */
+  /** After the ramp. @param {FleetSnapshot} snapshot @throws {RunError} at least one subscription per connection was refused */
   checkSubscriptions({ counters, faults, settings }) {
     const opened = counters.opened - this.#before.counters.opened
     const refused = counters.refused - this.#before.counters.refused
     if (opened === 0 || refused < opened) return
     const [fault] = topFault(faults, this.#before.faults) ?? ['no reason given']
     throw new RunError(
-      `${this.#target} refuses the subscriptions: ${withHint(fault, settings.transport)} (${count(refused)} of them)`,
+      `${this.#target} refuses subscriptions: ${withHint(fault, settings.transport)} (${count(refused)} refused)`,
     )
   }
 
-  /**
-   * Call it while connections are lost and reopened. @param {FleetSnapshot} snapshot
-   * @throws {RunError} subscriptions request recovery, and the target answers none of these requests
-   */
+  /** While connections are reopened. @param {FleetSnapshot} snapshot @throws {RunError} no reply to recoveries */
   checkRecovery({ counters, settings, time }) {
     const since = (/** @type {'reconnects' | 'recovered' | 'unrecovered'} */ name) =>
       counters[name] - this.#before.counters[name]
@@ -150,16 +137,15 @@ export class RefusalCheck {
   }
 
   /**
-   * Call it while messages are published. @param {FleetSnapshot} snapshot
-   * @param {boolean} [atEnd] this is the last check: decide without waiting
-   * @throws {RunError} none was accepted
+   * While messages are published.
+   * @param {FleetSnapshot} snapshot @param {boolean} [atEnd] decide without waiting @throws {RunError} none was accepted
    */
   checkMessages(snapshot, atEnd = false) {
     const { counters, faults, settings, time } = snapshot
     const due = (settings.publish_rate * (time - this.#before.time)) / 1000
     const noneAccepted = due >= MIN_DUE && counters.published === this.#before.counters.published
     if (!this.#lasts(noneAccepted, time) && !(atEnd && noneAccepted)) return
-    const [fault] = topFault(faults, this.#before.faults) ?? ['no answer']
+    const [fault] = topFault(faults, this.#before.faults) ?? ['no response']
     throw new RunError(`${this.#target} does not accept messages: ${withHint(fault, settings.transport)}`)
   }
 

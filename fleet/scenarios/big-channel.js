@@ -47,14 +47,12 @@ export const bigChannel = {
           return {
             name: nameOf(load),
             settings: {
-              transport: /** @type {const} */ ('websocket'),
               n,
               rate,
               channels: [CHANNEL],
               publish_channels: [CHANNEL],
               publish_rate: load.messages,
               publish_size: 128,
-              publishers: 1,
             },
             ramp: Math.ceil(n / rate),
             settle: 3,
@@ -63,7 +61,7 @@ export const bigChannel = {
         }),
         {
           name: IDLE_NAME,
-          settings: { transport: 'websocket', n: idle, rate, channels: [], publish_rate: 0 },
+          settings: { n: idle, rate, channels: [], publish_rate: 0 },
           ramp: Math.ceil(idle / rate),
           settle: PING_SECONDS,
           seconds: 2 * PING_SECONDS,
@@ -72,7 +70,7 @@ export const bigChannel = {
       differs: [
         ...commonDifferences(options),
         'The published runs do not give the message size; here it is 128 bytes.',
-        'They used two machines of different size; here all steps ran on one.',
+        'They used two machines of different sizes; here all steps ran on one machine.',
         'Messages are published over the server API.',
       ],
     }

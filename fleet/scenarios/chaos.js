@@ -1,13 +1,9 @@
 import { count } from '../../src/base/format.js'
-import { connectionsText, dronesFor, gatewayFor, openingRate, scaled, workersFor } from './sizing.js'
+import { ownScenario } from './own.js'
+import { connectionsText, workersFor } from './sizing.js'
 
-const CONNECTIONS = 10_000
-const SUBJECTS = 100
-const BYTES = 256
+const CHANNELS = 100
 const OPENED_PER_SECOND = 2000
-const SECONDS = 60
-/** Publications that a channel keeps: several times those of a minute. */
-const HISTORY = 1000
 
 /** @type {readonly import('./contract.js').Disturbance[]} */
 const DISTURBANCES = Object.freeze([
@@ -29,61 +25,41 @@ const REDIS = Object.freeze([
   { at: 26.2, kind: 'start-redis' },
 ])
 
-/** @type {import('./contract.js').Scenario} */
-export const chaos = {
+export const chaos = ownScenario({
   name: 'chaos',
   summary:
     'workers killed, frozen and replaced, the gateway killed, connections cut, Redis stopped: every message accounted for',
-  source: '',
-  machine: '',
-  load: '10,000 WebSocket connections on 100 channels with history and recovery, one message/s of 256 bytes to each; a worker killed with SIGKILL, another one stopped with SIGSTOP, a reload that needs new workers, a rolling restart, the gateway ended with SIGTERM and started again from its snapshot, and killed and started again, 30 % and then all connections cut; with --redis, Redis stopped for 4 s, and killed with SIGKILL',
-  scaled: 'connections; channels, messages and disturbances stay',
-  plan(options) {
-    const connections = scaled(CONNECTIONS, options.scale)
-    const rate = openingRate(OPENED_PER_SECOND, options)
-    const gateway = gatewayFor(
-      connections,
-      options,
-      {
+  load: '10,000 WebSocket connections on 100 channels with history and recovery, one message/s of 256 bytes to each; a worker killed with SIGKILL, another one stopped with SIGSTOP, a reload that needs new workers, a rolling restart, the gateway stopped with SIGTERM and restarted from its snapshot, and killed and restarted, 30 % and then all connections cut; with --redis, Redis stopped for 4 s, and killed with SIGKILL',
+  scaled: 'connections; channels, messages and disturbances stay the same',
+  clients: 10_000,
+  measure({ n, target, redis, ...options }) {
+    const rate = Math.min(OPENED_PER_SECOND, options.rate)
+    const own = target ? DISTURBANCES.filter(({ kind }) => kind === 'cut') : DISTURBANCES
+    const disturbances = redis && !target ? [...own, ...REDIS] : own
+    const channels = [`s{1..${CHANNELS}}`]
+    return {
+      workers: Math.max(2, workersFor(n, options)),
+      snapshot: true,
+      config: {
         client: { recovery_max_publication_limit: 0, ping_interval: '10s' },
         shutdown: { timeout: '20s' },
       },
-      { history_size: HISTORY, history_ttl: '10m', force_recovery: true },
-    )
-    const own = options.target ? DISTURBANCES.filter(({ kind }) => kind === 'cut') : DISTURBANCES
-    const disturbances = options.redis && !options.target ? [...own, ...REDIS] : own
-    return {
-      drones: dronesFor(connections, options),
-      gateway: { ...gateway, workers: Math.max(2, workersFor(connections, options)), snapshot: true },
-      size: {
-        connections,
-        text: `${connectionsText(connections)} on ${SUBJECTS} channels with recovery, ${count(connections)} messages/s received, ${disturbances.length} disturbances`,
-      },
+      // Publications of several minutes.
+      channels: { history_size: 1000, history_ttl: '10m', force_recovery: true },
+      text: `${connectionsText(n)} on ${CHANNELS} channels with recovery, ${count(n)} messages/s received, ${disturbances.length} disturbances`,
       steps: [
         {
-          name: connectionsText(connections),
+          name: connectionsText(n),
           settings: {
-            transport: 'websocket',
-            n: connections,
-            rate,
-            channels: [`s{1..${SUBJECTS}}`],
-            recover: true,
-            backoff_min: 200,
-            backoff_max: 2000,
-            publish_channels: [`s{1..${SUBJECTS}}`],
-            publish_rate: SUBJECTS,
-            publish_size: BYTES,
+            ...{ n, rate, channels, recover: true, backoff_min: 200, backoff_max: 2000 },
+            ...{ publish_channels: channels, publish_rate: CHANNELS, publish_size: 256 },
             publish_order: 'sequential',
-            publishers: 1,
           },
-          ramp: Math.ceil(connections / rate),
-          settle: 3,
-          seconds: SECONDS,
+          ramp: Math.ceil(n / rate),
+          seconds: 60,
           disturbances: [...disturbances].sort((a, b) => a.at - b.at),
         },
       ],
-      differs: [],
     }
   },
-  published: [],
-}
+})

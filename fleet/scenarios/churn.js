@@ -1,54 +1,37 @@
 import { count } from '../../src/base/format.js'
-import { connectionsText, dronesFor, gatewayFor, openingRate, scaled } from './sizing.js'
+import { ownScenario } from './own.js'
+import { connectionsText, scaled } from './sizing.js'
 
-const CONNECTIONS = 100_000
 const REOPENED_PER_SECOND = 200_000 / 60
-const CHANNELS = 1000
-const MESSAGE_BYTES = 256
-const OPENED_PER_SECOND = 5000
 
-/** @type {import('./contract.js').Scenario} */
-export const churn = {
+export const churn = ownScenario({
   name: 'churn',
-  summary: 'connections are closed and reopened all the time, and the others miss no message',
-  source: '',
-  machine: '',
+  summary: 'connections are constantly closed and reopened, and the others must not miss a message',
   load: '100,000 WebSocket connections, 200,000 a minute of them closed and reopened; each on one of 1,000 channels, one message/s of 256 bytes to each',
   scaled: 'connections, channels, and reopened connections; each client gets one message/s at every scale',
-  plan(options) {
-    const connections = scaled(CONNECTIONS, options.scale)
-    const channelCount = scaled(CHANNELS, options.scale)
-    const reopened = REOPENED_PER_SECOND * options.scale
-    const rate = openingRate(OPENED_PER_SECOND, options)
+  clients: 100_000,
+  measure({ n, rate, scale }) {
+    const channels = scaled(1000, scale)
+    const churn = REOPENED_PER_SECOND * scale
+    const publish = { publish_channels: [`s{1..${channels}}`], publish_rate: channels, publish_size: 256 }
     return {
-      drones: dronesFor(connections, options),
-      gateway: gatewayFor(connections, options),
-      size: {
-        connections,
-        text: `${connectionsText(connections)}, ${count(reopened * 60)} a minute closed and reopened, one message/s to each`,
-      },
+      text: `${connectionsText(n)}, ${count(churn * 60)} a minute closed and reopened, one message/s to each`,
       steps: [
         {
-          name: connectionsText(connections),
+          name: connectionsText(n),
           settings: {
-            transport: 'websocket',
-            n: connections,
+            n,
             rate,
-            channels: [`s{1..${channelCount}}`],
-            publish_channels: [`s{1..${channelCount}}`],
-            publish_rate: channelCount,
-            publish_size: MESSAGE_BYTES,
+            channels: [`s{1..${channels}}`],
+            churn,
+            ...publish,
             publish_order: 'sequential',
-            publishers: 1,
-            churn: reopened,
           },
-          ramp: Math.ceil(connections / rate),
+          ramp: Math.ceil(n / rate),
           settle: 5,
           seconds: 60,
         },
       ],
-      differs: [],
     }
   },
-  published: [],
-}
+})

@@ -5,17 +5,17 @@ import { commonDifferences, connectionsText, dronesFor, gatewayFor, scaled } fro
 const CONNECTIONS = 1_000_000
 const PING_SECONDS = 20
 const OPENED_PER_SECOND = 6000
-/** 400,000 of them leave at once. */
+/** 400,000 leave simultaneously. */
 const LEAVING = 0.4
 const LEAVE = 'many leave'
 /**
- * At most so many leave at once where drones and gateway share the cores; more leave at OPENED_PER_SECOND. After 400,000
- * at once, two cores closed connections for 37 s without a ping, and the others left, too.
+ * Maximum simultaneous leaves if drones and gateway share the cores. After 400,000, two cores closed
+ * connections for 37 s without a ping, and other clients disconnected.
  */
 const MAX_AT_ONCE = 120_000
 /**
- * Connections that are opening at the same time, of all drones if they share the gateway's machine, else of each. With
- * 1,000 of each of 17 drones a machine of two cores lost more connections than it opened, from 577,000 on.
+ * Connections opening concurrently, of all local drones, or of each remote one. With 1,000 of each of 17 drones, two
+ * cores lost more connections than they opened above 577,000.
  */
 const MAX_OPENING = 1000
 
@@ -54,7 +54,7 @@ export const cometMillion = {
         {
           name: connectionsText(connections),
           settings,
-          // `rate` limits the opening. With a ramp each drone would start a process at the same moment, under full load.
+          // `rate` limits the opening. With a ramp, all drones would start a process simultaneously, under full load.
           ramp: 0,
           settle: PING_SECONDS,
           seconds: 3 * PING_SECONDS,
@@ -72,7 +72,7 @@ export const cometMillion = {
         ...commonDifferences(options),
         'The published gateway was one process of Node.js 0.8 with one JS heap; this one has several worker processes.',
         ...(over > 0 ? [`${count(leaving)} clients leave within ${over} s instead of at once.`] : []),
-        'Its clients did not speak the Centrifuge protocol: here each begins with a connect that is answered.',
+        'Its clients did not use the Centrifuge protocol; here, each sends a connect command and waits for the reply.',
       ],
     }
   },
@@ -87,11 +87,11 @@ export const cometMillion = {
     {
       label: 'Connections opened',
       value: '5,000–7,000/s',
-      note: 'ours: the busiest second; a run here does not ask for more',
+      note: 'this run: the busiest second; runs request at most 6,000/s',
       ours: ours.opening,
     },
     {
-      label: 'Memory of a connection',
+      label: 'Memory per connection',
       value: '10.1 KB: 4.1 JS heap, 2.2 native, 3.8 kernel',
       ours: ours.connectionMemory,
     },
@@ -104,7 +104,7 @@ export const cometMillion = {
     {
       label: 'Event-loop delay while 400,000 leave at once',
       value: '400 ms',
-      note: 'ours: while 40 % leave',
+      note: 'this run: while 40 % leave',
       ours: ours.of(LEAVE).ticks,
     },
     { label: 'CPU', value: '2–3 of 8 cores', note: 'with idle collection off', ours: ours.cpu },

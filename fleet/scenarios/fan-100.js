@@ -10,7 +10,6 @@ const OPENED_PER_SECOND = 5000
 const SECONDS = 600
 const LOCAL_SECONDS = 60
 const EACH = 24_000
-/** ms, of the eight steps */
 const MEANS = ['2.35', '3.09', '5.76', '39.95', '83.2', '139.5', '225.9', '597.3']
 const STEPS = MEANS.length
 
@@ -24,23 +23,22 @@ export const fan100 = {
   source: 'MigratoryData',
   machine: 'Dell R610, 12 cores, 64 GB; clients on other machines',
   load: '24,000 to 192,000 clients in eight steps, each on one of 100 subjects; one publisher, 1,000 messages/s of 512 bytes: 10 messages/s to each client',
-  scaled: 'connections; subjects, published messages and the 10 messages/s of each client stay',
+  scaled: 'connections; subjects, published messages and the 10 messages/s of each client stay the same',
   plan(options) {
     const sizes = MEANS.map((_, index) => scaled((index + 1) * EACH, options.scale))
-    const most = sizes[STEPS - 1]
+    const max = sizes[STEPS - 1]
     const rate = openingRate(OPENED_PER_SECOND, options)
     const seconds = options.seconds ?? (options.local ? LOCAL_SECONDS : SECONDS)
     return {
-      drones: dronesFor(most, options),
-      gateway: gatewayFor(most, options),
+      drones: dronesFor(max, options),
+      gateway: gatewayFor(max, options),
       size: {
-        connections: most,
-        text: `${count(sizes[0])} to ${connectionsText(most)} in ${STEPS} steps, ${SUBJECTS} channels, ${count(PUBLISHED)} messages/s published: up to ${count((most * PUBLISHED) / SUBJECTS)} messages/s received`,
+        connections: max,
+        text: `${count(sizes[0])} to ${connectionsText(max)} in ${STEPS} steps, ${SUBJECTS} channels, ${count(PUBLISHED)} messages/s published: up to ${count((max * PUBLISHED) / SUBJECTS)} messages/s received`,
       },
       steps: sizes.map((n, index) => ({
         name: nameOf(index + 1),
         settings: {
-          transport: 'websocket',
           n,
           rate,
           channels: [`s{random 1..${SUBJECTS}}`],
@@ -48,7 +46,6 @@ export const fan100 = {
           publish_rate: PUBLISHED,
           publish_size: BYTES,
           publish_order: 'random',
-          publishers: 1,
         },
         ramp: Math.ceil((n - (sizes[index - 1] ?? 0)) / rate),
         settle: 5,
@@ -56,8 +53,8 @@ export const fan100 = {
       })),
       differs: [
         ...commonDifferences(options),
-        'Latency is that of all messages to all clients; the published one was measured by 30 probe clients.',
-        ...(seconds === SECONDS ? [] : [`A step was measured for ${seconds} s, not for ${SECONDS} s.`]),
+        'Latency covers all messages to all clients; the published run used 30 probe clients.',
+        ...(seconds === SECONDS ? [] : [`Each step was measured for ${seconds} s instead of ${SECONDS} s.`]),
         'Messages are published over the server API, in batches.',
       ],
     }
@@ -66,10 +63,10 @@ export const fan100 = {
     ...MEANS.map((mean, index) => ({
       label: `Mean latency, ${count((index + 1) * EACH)} clients`,
       value: `${mean} ms`,
-      note: index === 0 ? 'ours: at the same step, with its share of the clients' : '',
+      note: index === 0 ? 'this run: the same step, with its share of the clients' : '',
       ours: ours.of(nameOf(index + 1)).mean,
     })),
-    { label: 'Longest latency of a step', value: '49 to 1,732 ms', ours: ours.maxRange },
+    { label: 'Maximum latency of a step', value: '49 to 1,732 ms', ours: ours.maxRange },
     { label: 'Messages received', value: '1,920,000/s', note: 'last step', ours: ours.received },
     { label: 'CPU of the machine', value: '25 to 96 %', note: 'first to last step', ours: ours.cpuRange },
   ],

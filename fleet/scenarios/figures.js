@@ -2,15 +2,14 @@
 
 import { bytes, count, formatValue, milliseconds, percent, UNKNOWN } from '../../src/base/format.js'
 
-/** @typedef {import('../runner/result.js').RunResult} RunResult */
-/** @typedef {import('../runner/result.js').StepResult} StepResult */
+/** @import { RunResult, StepResult } from '../runner/result.js' */
 
 /** @param {(value: number) => string} format @param {number | null | undefined} value */
 const known = (format, value) =>
   value === null || value === undefined || !Number.isFinite(value) ? '' : format(value)
 
-/** @param {RunResult} result @returns {StepResult | undefined} the last of those with the most connections */
-const most = ({ steps }) =>
+/** @param {RunResult} result @returns {StepResult | undefined} the last step with the most connections */
+const largest = ({ steps }) =>
   steps.reduce(
     (/** @type {StepResult | undefined} */ best, step) =>
       best === undefined || step.connections.open >= best.connections.open ? step : best,
@@ -42,17 +41,16 @@ const figuresOf = pick => ({
     const { mean, deviation, max } = latency
     return `${milliseconds(mean)} mean, ${known(milliseconds, deviation) || UNKNOWN} standard deviation, ${milliseconds(max)} max`
   },
-  /** Average and longest tick. */
   ticks(result) {
     const ticks = pick(result)?.gateway?.ticks
     if (!ticks) return ''
-    return `${formatValue(ticks.average, 'ms')} average, ${formatValue(ticks.max, 'ms')} longest`
+    return `${formatValue(ticks.average, 'ms')} average, ${formatValue(ticks.max, 'ms')} max`
   },
   /** Of the gateway, in cores. */
   cpu: result => known(share => `${(share / 100).toFixed(2)} cores`, pick(result)?.gateway?.cpu),
 })
 
-export const { connections, received, pings, ticks, cpu, latency, p99 } = figuresOf(most)
+export const { connections, received, pings, ticks, cpu, latency, p99 } = figuresOf(largest)
 
 /** The same of a step. @param {string} name */
 export const of = name => figuresOf(({ steps }) => steps.find(step => step.name === name))
@@ -79,7 +77,7 @@ export const kernelMemory = ({ gateway }) => known(bytes, gateway?.connection?.k
 /** @param {RunResult} result */
 export const userMemory = ({ gateway }) => known(bytes, gateway?.connection?.user)
 
-/** @param {RunResult} result longest latency of all steps: least and most */
+/** @param {RunResult} result maximum latency: range over all steps */
 export function maxRange({ steps }) {
   const values = steps.filter(({ latency }) => latency.count > 0).map(({ latency }) => latency.max)
   return values.length === 0
@@ -87,10 +85,10 @@ export function maxRange({ steps }) {
     : `${milliseconds(Math.min(...values))} to ${milliseconds(Math.max(...values))}`
 }
 
-/** @param {RunResult} result share of all cores of the machine: least and most of all steps */
+/** @param {RunResult} result share of all cores of the machine: range over all steps */
 export function cpuRange({ steps, machine }) {
   const values = steps.map(({ gateway }) => gateway?.machineCpu ?? Number.NaN).filter(Number.isFinite)
   if (values.length === 0) return ''
   const share = (/** @type {number} */ value) => percent(value / machine.cores)
-  return `${share(Math.min(...values))} to ${share(Math.max(...values))}, drones included`
+  return `${share(Math.min(...values))} to ${share(Math.max(...values))}, including drones`
 }

@@ -1,3 +1,4 @@
+import { UsageError } from '../../src/cli/args.js'
 import { didYouMean } from '../../src/config/nearest.js'
 import { bigChannel } from './big-channel.js'
 import { chaos } from './chaos.js'
@@ -8,8 +9,9 @@ import { ladder } from './ladder.js'
 import { latency } from './latency.js'
 import { oneToOne } from './one-to-one.js'
 import { personalAndGroup } from './personal-and-group.js'
+import { soak } from './soak.js'
 
-/** @typedef {import('./contract.js').Scenario} Scenario */
+/** @import { Scenario } from './contract.js' */
 
 /** In the order of `fleet run --list`. @type {readonly Scenario[]} */
 export const SCENARIOS = Object.freeze([
@@ -22,15 +24,13 @@ export const SCENARIOS = Object.freeze([
   latency,
   churn,
   chaos,
+  soak,
 ])
 
-/** The message is one line. */
-export class UnknownScenarioError extends Error {}
-
-/** @param {string} name @returns {Scenario} @throws {UnknownScenarioError} names the most similar scenario */
-export function findScenario(name) {
-  const found = SCENARIOS.find(scenario => scenario.name === name)
+/** @param {string} name @param {readonly Scenario[]} [scenarios] @throws {UsageError} names the most similar scenario */
+export function findScenario(name, scenarios = SCENARIOS) {
+  const found = scenarios.find(scenario => scenario.name === name)
   if (found !== undefined) return found
-  const names = SCENARIOS.map(scenario => scenario.name)
-  throw new UnknownScenarioError(`unknown scenario "${name}"${didYouMean(name, names)} (--list shows all)`)
+  const names = scenarios.map(scenario => scenario.name)
+  throw new UsageError(`unknown scenario "${name}"${didYouMean(name, names)} (--list shows all)`)
 }

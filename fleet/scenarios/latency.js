@@ -1,48 +1,27 @@
-import { dronesFor, gatewayFor } from './sizing.js'
+import { ownScenario } from './own.js'
 
-const CONNECTIONS = 10
-const PUBLISHED = 100
-const BYTES = 100
+const CLIENTS = 10
 
-/** @type {import('./contract.js').Scenario} */
-export const latency = {
+export const latency = ownScenario({
   name: 'latency',
   summary:
     'a few clients and few messages: latency of an idle system; with --nodes from the first to the last one',
-  source: '',
-  machine: '',
   load: '10 WebSocket connections on the last node, each on a channel of its own; 100 messages/s of 100 bytes on the first node',
   scaled: 'nothing',
-  plan(options) {
-    return {
-      drones: dronesFor(CONNECTIONS, options),
-      gateway: { ...gatewayFor(CONNECTIONS, options), workers: 1 },
-      size: {
-        connections: CONNECTIONS,
-        text: `${CONNECTIONS} connections, ${PUBLISHED} messages/s received`,
-      },
-      steps: [
-        {
-          name: `${CONNECTIONS} connections`,
-          settings: {
-            transport: 'websocket',
-            n: CONNECTIONS,
-            channels: [`s{1..${CONNECTIONS}}`],
-            publish_channels: [`s{1..${CONNECTIONS}}`],
-            publish_rate: PUBLISHED,
-            publish_size: BYTES,
-            publish_order: 'sequential',
-            publish_via: 'single',
-            publishers: 1,
-          },
-          across: true,
-          ramp: 0,
-          settle: 3,
-          seconds: 20,
+  clients: CLIENTS,
+  measure: () => ({
+    workers: 1,
+    text: `${CLIENTS} connections, 100 messages/s received`,
+    steps: [
+      {
+        name: `${CLIENTS} connections`,
+        settings: {
+          ...{ n: CLIENTS, channels: [`s{1..${CLIENTS}}`], publish_channels: [`s{1..${CLIENTS}}`] },
+          ...{ publish_rate: 100, publish_size: 100, publish_order: 'sequential', publish_via: 'single' },
         },
-      ],
-      differs: [],
-    }
-  },
-  published: [],
-}
+        across: true,
+        seconds: 20,
+      },
+    ],
+  }),
+})

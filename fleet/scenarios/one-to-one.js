@@ -32,7 +32,6 @@ export const oneToOne = {
         {
           name: connectionsText(connections),
           settings: {
-            transport: 'websocket',
             n: connections,
             rate,
             channels: [`s{1..${connections}}`],
@@ -50,8 +49,8 @@ export const oneToOne = {
       differs: [
         ...commonDifferences(options),
         'Messages are published over the server API, in batches.',
-        ...(drones < PUBLISHERS ? [`There were ${drones} of the 8 publishers, with all of the rate.`] : []),
-        'The published server kept 54 GB of heap for its clients; what is compared here is user-space memory of a connection.',
+        ...(drones < PUBLISHERS ? [`${drones} of the 8 publishers sent the whole rate.`] : []),
+        'The published server used 54 GB of heap for its clients; this run measures user-space memory per connection.',
       ],
     }
   },
@@ -62,13 +61,13 @@ export const oneToOne = {
     {
       label: 'User-space memory',
       value: '54 GB of heap',
-      note: '4.7 KB for each of 12,000,000; ours: of a connection',
+      note: '4.7 KB for each of 12,000,000; this run: per connection',
       ours: ours.userMemory,
     },
     {
-      label: 'Kernel memory of a connection',
-      value: '3 KB a socket',
-      note: 'about 36 GB together',
+      label: 'Kernel memory per connection',
+      value: '3 KB per socket',
+      note: 'about 36 GB in total',
       ours: ours.kernelMemory,
     },
   ],

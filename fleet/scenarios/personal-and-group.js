@@ -30,7 +30,7 @@ export const personalAndGroup = {
   plan(options) {
     const connections = scaled(CONNECTIONS, options.scale, GROUP)
     const groups = Math.ceil(connections / GROUP)
-    // As many to personal channels as to groups, where each is received ten times.
+    // Half to personal channels, half to groups, where each is received ten times.
     const messages = (2 * RECEIVED * options.scale) / (GROUP + 1)
     const churn = CHURN * options.scale
     const rate = openingRate(OPENED_PER_SECOND, options)
@@ -53,7 +53,6 @@ export const personalAndGroup = {
         {
           name: connectionsText(connections),
           settings: {
-            transport: 'websocket',
             n: connections,
             rate,
             channels: ['personal:{own}', `group:{group ${GROUP}}`],
@@ -71,12 +70,12 @@ export const personalAndGroup = {
       ],
       differs: [
         ...commonDifferences(options),
-        'How many messages went to personal channels and how many to groups is not published; here as many to the ones as to the others.',
-        'The published figure of connects and disconnects is taken as so many of each.',
+        'The published run does not say how messages were split between personal and group channels; here the split is even.',
+        'The published 200,000 connects and disconnects a minute are taken as 200,000 of each.',
         ...(options.target || options.redis
           ? []
           : ['The gateway kept channels in its own memory, not in Redis (--redis takes one Redis server).']),
-        'Publishers, Redis and gateway had machines of their own in the published run.',
+        'In the published run, publishers, Redis and gateway had their own machines.',
       ],
     }
   },
@@ -90,6 +89,6 @@ export const personalAndGroup = {
     },
     { label: 'Latency, 99th percentile', value: '200 ms', ours: ours.p99 },
     { label: 'CPU of the servers', value: '40 CPUs', ours: ours.cpu },
-    { label: 'Memory of a connection', value: '30 KB', note: '27 GB for the servers', ours: ours.userMemory },
+    { label: 'Memory per connection', value: '30 KB', note: '27 GB for the servers', ours: ours.userMemory },
   ],
 }

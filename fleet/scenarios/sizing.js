@@ -1,36 +1,33 @@
-// The size of a run on the machine that it is planned on.
+// The size of a run on the planning machine.
 
 import { count } from '../../src/base/format.js'
 
-/** @typedef {import('./contract.js').PlanOptions} PlanOptions */
-/** @typedef {import('./contract.js').GatewayPlan} GatewayPlan */
+/** @import { GatewayPlan, PlanOptions } from './contract.js' */
 
-/** Workers have other open files too, and connections are distributed unevenly. */
+/** @typedef {Pick<PlanOptions, 'cores' | 'files'>} Machine */
+
+/** Workers have other open files, and connections are distributed unevenly. */
 const FILES_SHARE = 0.85
-/** Connections of one drone on a machine of its own, as in the published run of a million. */
+/** Connections per drone on a separate machine, as in the published run of a million. */
 const PER_MACHINE = 25_000
-/** Connections of one drone on this machine: few drones, so that few processes open connections at the same time. */
+/** Connections per drone on this machine: few drones, so that few processes open connections concurrently. */
 const PER_LOCAL_DRONE = 500_000
-/** Connections that a core opens per second when drones and gateway share it. */
+/** Connections opened per second by a core that drones and gateway share. */
 const OPENED_PER_CORE = 1000
-/** Connections from one source address with ports of the kernel's choice. */
+/** Connections from one source address with ports chosen by the kernel. */
 const PER_DEFAULT_ADDRESS = 20_000
 /**
- * Ports that are named. The kernel looks for a free one longer and longer: 100,000 connections from six addresses took
- * four minutes to open, three of them its own; from ports in sequence it was 50 s, the rate that was asked for.
+ * The kernel's search for a free port slows down: 100,000 connections from six addresses took four minutes to open;
+ * from ports in sequence 50 s, at the requested rate.
  */
 export const SOURCE_PORTS = '20000-65000'
 const PER_ADDRESS = 40_000
-/** Source addresses on loopback beside 127.0.0.1. */
-const MOST_ADDRESSES = 250
+const MAX_ADDRESSES = 250
 
-/** @param {number} full @param {number} scale @param {number} [least] @returns {number} a whole number */
-export const scaled = (full, scale, least = 1) => Math.max(least, Math.round(full * scale))
+/** @param {number} full @param {number} scale @param {number} [min] @returns {number} a whole number */
+export const scaled = (full, scale, min = 1) => Math.max(min, Math.round(full * scale))
 
-/**
- * @param {number} connections @param {Pick<PlanOptions, 'cores' | 'files'>} machine
- * @returns {number} workers of a gateway: one per core, more where the open-files limit of a process requires it
- */
+/** One per core, more if the open-files limit requires it. @param {number} connections @param {Machine} machine */
 export const workersFor = (connections, { cores, files }) =>
   Math.max(cores, Math.ceil(connections / Math.max(1, files * FILES_SHARE)))
 
@@ -38,24 +35,20 @@ export const workersFor = (connections, { cores, files }) =>
 export const dronesFor = (connections, { local }) =>
   Math.max(1, Math.ceil(connections / (local ? PER_LOCAL_DRONE : PER_MACHINE)))
 
-/**
- * @param {number} published connections per second @param {Pick<PlanOptions, 'cores' | 'local'>} machine
- * @returns {number} the same, or what this machine can open beside the load itself
- */
+/** At most the rate of this machine. @param {number} published @param {Pick<PlanOptions, 'cores' | 'local'>} machine */
 export const openingRate = (published, { cores, local }) =>
   local ? Math.min(published, cores * OPENED_PER_CORE) : published
 
-/** @param {number} connections @returns {string[]} source addresses on loopback; empty: the default one is enough */
+/** @param {number} connections @returns {string[]} source addresses on loopback; empty: the default is enough */
 export function loopbackAddresses(connections) {
   if (connections <= PER_DEFAULT_ADDRESS) return []
-  return [`127.0.1.1-127.0.1.${Math.min(MOST_ADDRESSES, Math.ceil(connections / PER_ADDRESS) + 1)}`]
+  return [`127.0.1.1-127.0.1.${Math.min(MAX_ADDRESSES, Math.ceil(connections / PER_ADDRESS) + 1)}`]
 }
 
 /**
- * Plans a gateway with anonymous clients that may subscribe to all channels.
+ * A gateway with anonymous clients that may subscribe to all channels.
  * @param {number} connections @param {PlanOptions} options
  * @param {object} [config] sections of a configuration file @param {object} [channels] options without a namespace
- * @returns {GatewayPlan}
  */
 export function gatewayFor(connections, options, config = {}, channels = {}) {
   const { client, ...rest } = /** @type {any} */ (config)
@@ -70,7 +63,6 @@ export function gatewayFor(connections, options, config = {}, channels = {}) {
   }
 }
 
-/** Options of channels with open access. */
 export const OPEN = Object.freeze({ allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true })
 
 /** @param {number} connections @returns {string} `1,000 connections` */
@@ -82,13 +74,13 @@ export function commonDifferences({ scale, cores, local, target }) {
   const sentences = []
   if (scale !== 1) sentences.push(`This run has ${shareText(scale)} of the published connections.`)
   if (local) {
-    const whom = target ? 'The drones ran on this machine' : 'Gateway and drones shared this machine'
+    const where = target ? 'The drones ran on this machine' : 'Gateway and drones shared this machine'
     sentences.push(
-      `${whom} (${cores} ${cores === 1 ? 'core' : 'cores'}): what the drones take is missing to the rest.`,
+      `${where} (${cores} ${cores === 1 ? 'core' : 'cores'}): the drones took CPU time from the gateway.`,
     )
     if (!target)
       sentences.push(
-        'All traffic went over loopback: no network card, no driver, no packet loss, and next to no delay on the way.',
+        'All traffic went over loopback: no network card, no driver, no packet loss, almost no network delay.',
       )
   }
   return sentences

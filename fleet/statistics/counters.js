@@ -1,6 +1,5 @@
-/** @typedef {import('../schema.js').Counters} Counters */
+/** @import { Counters } from '../schema.js' */
 
-/** Names of the counters; meanings in schema.js. */
 export const COUNTERS = Object.freeze(
   /** @type {(keyof Counters)[]} */ (
     (
@@ -20,12 +19,10 @@ export function addCounters(to, from) {
 }
 
 /**
- * Counts faults by kind.
- * @param {Record<string, number>} faults is changed
- * @param {string} kind @param {number} times
- * @param {number} most kinds @param {string} [rest] all further ones
+ * @param {Record<string, number>} faults by kind; changed @param {string} kind @param {number} times
+ * @param {number} max kinds @param {string} [rest] other kinds
  */
-export function addFault(faults, kind, times, most, rest = 'other') {
-  const name = Object.hasOwn(faults, kind) || Object.keys(faults).length < most ? kind : rest
+export function addFault(faults, kind, times, max, rest = 'other') {
+  const name = Object.hasOwn(faults, kind) || Object.keys(faults).length < max ? kind : rest
   faults[name] = (faults[name] ?? 0) + times
 }

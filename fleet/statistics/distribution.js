@@ -1,10 +1,10 @@
-// What drones measure and count (counters.js), for drone, controller, view and reports. May import: src/metrics/
-// tick-histogram.js alone, since it is part of the drone's program. Promises: distributions and counters are merged
-// without loss; percentiles are never averaged.
+// Measurements and counters (counters.js) of drones, for drone, controller, view and reports. May import:
+// src/metrics/tick-histogram.js alone, which is part of the drone's program. Promises: distributions and counters are
+// merged without loss; percentiles are never averaged.
 
 import { bucketOf, waitOf } from '../../src/metrics/tick-histogram.js'
 
-/** @typedef {import('../schema.js').DistributionWire} DistributionWire */
+/** @import { DistributionWire } from '../schema.js' */
 
 /** bucketOf() of the longest time, 35 minutes, is 1663. */
 const BUCKETS = 1664
@@ -12,16 +12,16 @@ const BUCKETS = 1664
 const ERRORS = { 0.9: 1.645, 0.95: 1.96 }
 
 /**
- * Durations as a histogram and a few sums, all allocated at construction: 13 KB. Mean and squares follow Welford
- * (Technometrics 4, 1962), merged by Chan, Golub and LeVeque (1979), which never subtracts large squares.
+ * A histogram and a few sums, 13 KB. Mean and squares follow Welford (Technometrics 4, 1962), merged by Chan, Golub and
+ * LeVeque (1979), which never subtracts large squares.
  */
 export class Distribution {
   count = 0
-  /** ms; of none: Infinity */
+  /** ms; empty: Infinity */
   min = Infinity
-  /** ms; of none: -Infinity */
+  /** ms; empty: -Infinity */
   max = -Infinity
-  /** ms; of none: 0 */
+  /** ms; empty: 0 */
   mean = 0
   /** Sum of the squares of the differences from the mean, ms². */
   m2 = 0
@@ -35,7 +35,7 @@ export class Distribution {
     return distribution
   }
 
-  /** @param {number} ms may be below 0, when clocks are compared @param {number} [times] */
+  /** @param {number} ms may be negative: clocks differ @param {number} [times] */
   record(ms, times = 1) {
     this.#add(times, ms, ms, ms, 0)
     this.buckets[bucketOf(ms)] += times
@@ -53,14 +53,14 @@ export class Distribution {
     if (max > this.max) this.max = max
   }
 
-  /** @param {DistributionWire} wire that is added to this one */
+  /** @param {DistributionWire} wire to add */
   merge({ count, min, max, mean, m2, buckets }) {
     if (count === 0) return
     this.#add(count, min, max, mean, m2)
     for (let i = 0; i < buckets.length; i += 2) this.buckets[buckets[i]] += buckets[i + 1]
   }
 
-  /** @returns {DistributionWire} of none, all are 0 */
+  /** @returns {DistributionWire} empty: all 0 */
   toWire() {
     const { count, mean, m2 } = this
     /** @type {number[]} */
@@ -85,21 +85,18 @@ export class Distribution {
     this.buckets.fill(0)
   }
 
-  /** Standard deviation of a sample, ms; of fewer than two: 0. */
+  /** Sample standard deviation, ms; fewer than two values: 0. */
   get deviation() {
     return this.count < 2 ? 0 : Math.sqrt(this.m2 / (this.count - 1))
   }
 
-  /**
-   * Confidence interval of the mean: normal approximation, good from some dozens on.
-   * @param {0.9 | 0.95} level @returns {{low: number, high: number}} ms
-   */
+  /** Of the mean, in ms: normal approximation, for dozens of values or more. @param {0.9 | 0.95} level */
   confidence(level) {
     const half = this.count === 0 ? 0 : (ERRORS[level] * this.deviation) / Math.sqrt(this.count)
     return { low: this.mean - half, high: this.mean + half }
   }
 
-  /** @param {number} percent above 0, up to 100 @returns {number} ms, at most 1/128 off; of none: 0 */
+  /** @param {number} percent above 0, up to 100 @returns {number} ms, error at most 1/128; empty: 0 */
   percentile(percent) {
     // Tolerates rounding: 0.07 * 100 is 7.000000000000001.
     const rank = (percent / 100) * this.count - 1e-6
@@ -112,12 +109,10 @@ export class Distribution {
   }
 }
 
-/** The distributions of a sample. */
 const NAMES = /** @type {const} */ (['latency', 'probe', 'connect', 'answer'])
 
 /** @typedef {Record<typeof NAMES[number], DistributionWire>} DistributionWires */
 
-/** Sums of the distributions of samples. */
 export class Distributions {
   #all = NAMES.map(name => ({ name, distribution: new Distribution() }))
 

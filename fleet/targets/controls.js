@@ -24,7 +24,7 @@ function publication(body) {
   return { channel, push: JSON.stringify({ push: { channel, pub: { data } } }) }
 }
 
-/** Waiting long-polls by channel: the next message answers all of them. @template T */
+/** Waiting long-polls by channel: the next message completes all. @template T */
 class Held {
   /** @type {Map<string, Set<T>>} */
   #channels = new Map()

@@ -3,35 +3,25 @@
 //   controls.js, socket-io.js   programs of one process; nchan.js   configuration of nginx
 //
 // May import: runner/processes.js and runner/proc.js. Promises: a server listens on a free loopback port, ends with the
-// runner, and gets the same load as a gateway.
+// runner, and has the same load as a gateway.
 
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { openFilesLimit } from '../runner/proc.js'
 import { ServerProcess, startServer } from '../runner/processes.js'
 import { RunError } from '../runner/target.js'
 import { findNchan, nchanCommand } from './nchan.js'
 
-/** @typedef {import('../runner/processes.js').Command} Command */
+/** @import { Transport } from '../schema.js' */
+/** @import { Command } from '../runner/processes.js' */
 
+/** @typedef {{folder: string, port: number, key: string, workers: number}} ControlOptions `workers`: of nchan */
 /**
- * @typedef {object} ControlOptions
- * @property {string} folder for its files
- * @property {number} port
- * @property {string} key API key
- * @property {number} workers of nchan; the others are one process each
- *
- * @typedef {object} Control
- * @property {string} summary
- * @property {import('../schema.js').Transport} transport of its clients
- * @property {'single' | 'nchan'} via how messages are published
- * @property {(options: ControlOptions) => Promise<Command>} command @throws {RunError} it is not installed
+ * @typedef {{summary: string, transport: Transport, via: 'single' | 'nchan', command: (options: ControlOptions) =>
+ *   Promise<Command>}} Control `via`: how messages are published; `command` throws RunError if it is not installed
  */
 
 const API_KEY = 'key'
-/** Open files of a process itself: code, pipes, the publishers' connections. */
-const OWN_FILES = 500
 const SOCKET_IO = '4.8.4'
 
 /** @param {string} file @param {...string} args @returns {Command} */
@@ -40,7 +30,7 @@ const node = (file, ...args) => ({
   args: [fileURLToPath(new URL(file, import.meta.url)), ...args],
 })
 
-/** @returns {string | null} folder whose node_modules has Socket.IO; null: there is none */
+/** @returns {string | null} folder whose node_modules has Socket.IO; null: none */
 export const socketIoFolder = () =>
   ['.', 'node_modules/.cache/halley-peers']
     .map(folder => resolve(folder))
@@ -65,7 +55,7 @@ export const CONTROLS = Object.freeze({
   uws: bare('bare uWebSockets.js', 'uws'),
   ws: bare('bare ws', 'ws'),
   'socket.io': {
-    summary: 'Socket.IO, which has to be installed',
+    summary: 'Socket.IO, which must be installed',
     transport: 'uni_socket_io',
     via: 'single',
     async command({ port }) {
@@ -78,7 +68,7 @@ export const CONTROLS = Object.freeze({
     },
   },
   nchan: {
-    summary: 'nchan in nginx, which has to be installed',
+    summary: 'nchan in nginx, which must be installed',
     transport: 'uni_bare',
     via: 'nchan',
     async command(options) {
@@ -96,13 +86,10 @@ const COMMAND = /^cmd:\s*(.+)$/s
 /** @param {string} name @returns {boolean} */
 export const isControl = name => Object.hasOwn(CONTROLS, name) || COMMAND.test(name)
 
-/**
- * @param {string} name of a control, or `cmd: PROGRAM ARGS`, where `{port}` and `{key}` stand for its port and API key
- * @returns {Control} @throws {RunError} there is none of that name
- */
+/** @param {string} name of a control, or `cmd: PROGRAM ARGS` with `{port}` and `{key}` @returns {Control} */
 export function controlOf(name) {
   const [, text] = COMMAND.exec(name) ?? []
-  if (text === undefined && !Object.hasOwn(CONTROLS, name)) throw new RunError(`there is no server "${name}"`)
+  if (text === undefined && !Object.hasOwn(CONTROLS, name)) throw new RunError(`unknown server "${name}"`)
   if (text === undefined) return CONTROLS[name]
   if (!text.includes('{port}')) throw new RunError(`"${name}" does not contain {port}`)
   return {
@@ -116,14 +103,7 @@ export function controlOf(name) {
   }
 }
 
-/** @param {string} kind @param {number} workers @returns {number} maximum connections on this machine */
-export const capacityOf = (kind, workers) =>
-  (openFilesLimit() - OWN_FILES) * (kind === 'nchan' || !isControl(kind) ? Math.max(1, workers) : 1)
-
-/**
- * @param {string} name as of `controlOf` @param {{out: string, workers: number}} options `out`: folder for its files
- * @returns {Promise<ServerProcess>} that answers @throws {RunError}
- */
+/** @param {string} name see `controlOf` @param {{out: string, workers: number}} options `out`: folder for its files */
 export function startControl(name, { out, workers }) {
   const control = controlOf(name)
   return startServer(

@@ -6,7 +6,6 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openFilesLimit } from '../runner/proc.js'
 
-/** Where distributions put modules of nginx. */
 const MODULES = [
   '/usr/lib/nginx/modules/ngx_nchan_module.so',
   '/usr/lib64/nginx/modules/ngx_nchan_module.so',
@@ -16,24 +15,22 @@ const MODULES = [
 /** Path of publishers, as in drone/engine/lane.js: the channel is in the query, and the body is the message. */
 const NCHAN_PUBLISH = '/pub'
 
-/** @returns {{module: string, version: string} | null} null: it is not installed */
+/** @returns {{module: string, version: string} | null} null: not installed */
 export function findNchan() {
   const module = MODULES.find(existsSync)
   if (module === undefined) return null
   try {
     // It writes to standard error: "nginx version: nginx/1.22.1".
-    const said = execFileSync('sh', ['-c', 'nginx -v 2>&1'], { encoding: 'utf8' })
-    return { module, version: /nginx\/([\d.]+)/.exec(said)?.[1] ?? '' }
+    const output = execFileSync('sh', ['-c', 'nginx -v 2>&1'], { encoding: 'utf8' })
+    return { module, version: /nginx\/([\d.]+)/.exec(output)?.[1] ?? '' }
   } catch {
     return null
   }
 }
 
 /**
- * Writes its configuration. Messages are sent on and not kept, as by the others.
- * @param {string} module path
- * @param {import('./index.js').ControlOptions} options
- * @returns {Promise<import('./index.js').Command>}
+ * Writes its configuration. Messages are not stored, as in the other controls.
+ * @param {string} module path @param {import('./index.js').ControlOptions} options
  */
 export async function nchanCommand(module, { folder, port, workers }) {
   const files = openFilesLimit()

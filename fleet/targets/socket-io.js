@@ -2,7 +2,7 @@
 //
 //   node fleet/targets/socket-io.js PORT FOLDER     FOLDER has it installed
 //
-// ?ch=NAME of a client is its room. POST /api/publish {"channel", "data"} emits the event `p` with that to the room.
+// ?ch=NAME sets a client's room. POST /api/publish {"channel", "data"} emits the event `p` with it to the room.
 
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'

@@ -1,6 +1,6 @@
-// One table of all refusals: reply errors, disconnects, unsubscribes. A test compares docs/errors.md with it.
+// All reply errors, disconnects and unsubscribes. A test compares docs/errors.md with this table.
 
-/** An error of a command, sent as `error` in a reply or in the answer of the server API. */
+/** Error of a command: `error` in a reply or a server API response. */
 export class ReplyError extends Error {
   /**
    * @param {number} code 100-1999 @param {string} message sent to the client
@@ -14,11 +14,7 @@ export class ReplyError extends Error {
   }
 }
 
-/**
- * The end of a connection: a WebSocket close frame, or a `disconnect` push and the end of the stream. SDKs
- * reconnect unless 3500 <= code < 4000 or 4500 <= code < 5000. SDKs misread an empty reason and one that is JSON. Code
- * 3000 is sent to nobody.
- */
+/** Ends a connection. SDKs misread empty and JSON reasons. */
 export class Disconnect extends Error {
   /** @param {number} code 3000-4999 @param {string} reason at most 123 bytes */
   constructor(code, reason) {
@@ -27,12 +23,11 @@ export class Disconnect extends Error {
     this.reason = reason
   }
 
-  /** Whether no client gets the code: its connection ends as if the network had lost it. */
+  /** Whether the connection closes without sending the code, as if lost by the network. */
   get silent() {
     return this.code === 3000
   }
 
-  /** Whether SDKs reconnect after this code. */
   get reconnect() {
     return !((this.code >= 3500 && this.code < 4000) || (this.code >= 4500 && this.code < 5000))
   }
@@ -42,9 +37,8 @@ export class Disconnect extends Error {
 const reply = (code, message, status, temporary = false) =>
   Object.freeze(new ReplyError(code, message, temporary, status))
 
-/** Reply errors (client protocol; HTTP statuses: server API). */
 export const errors = Object.freeze({
-  /** The code of internal, with a message for backends. Before it: codes from the bus become the last one. */
+  /** Must precede `internal`: codes from the bus map to the last error with that code. */
   brokerUnavailable: reply(100, 'the broker is unavailable', 500, true),
   internal: reply(100, 'internal server error', 500, true),
   unauthorized: reply(101, 'unauthorized', 500),
@@ -59,7 +53,7 @@ export const errors = Object.freeze({
   expired: reply(110, 'expired', 500),
   tooManyRequests: reply(111, 'too many requests', 500, true),
   unrecoverablePosition: reply(112, 'unrecoverable position', 416),
-  conflict: reply(113, 'conflict', 409),
+  concurrentPagination: reply(113, 'concurrent pagination', 409, true),
   /** The code of methodNotFound, with the API's message. */
   notFound: reply(104, 'not found', 404),
 })
@@ -67,7 +61,6 @@ export const errors = Object.freeze({
 /** @param {number} code @param {string} reason */
 const disconnect = (code, reason) => Object.freeze(new Disconnect(code, reason))
 
-/** Disconnects (client protocol). */
 export const disconnects = Object.freeze({
   connectionClosed: disconnect(3000, 'connection closed'),
   shutdown: disconnect(3001, 'shutdown'),
@@ -95,6 +88,7 @@ export const disconnects = Object.freeze({
 
 /** Unsubscribes (client protocol): below 2500 the subscription ends, from 2500 on SDKs resubscribe. */
 export const unsubscribes = Object.freeze({
+  tooLarge: Object.freeze({ code: 110, reason: 'map too large for a one-way connection' }),
   server: Object.freeze({ code: 2000, reason: 'server unsubscribe' }),
   insufficientState: Object.freeze({ code: 2500, reason: 'insufficient state' }),
   expired: Object.freeze({ code: 2501, reason: 'subscription expired' }),
@@ -103,9 +97,5 @@ export const unsubscribes = Object.freeze({
 
 const KNOWN = new Set([...Object.values(errors), ...Object.values(disconnects)].map(({ message }) => message))
 
-/**
- * An error as a reason of refusals.
- * @param {Error} error @returns {string} `invalid_token`; `application` for an error of a hook or a backend, whose
- *   message may hold anything
- */
+/** Label of an error; `application` for messages of hooks and backends. @param {Error} error */
 export const reasonOf = ({ message }) => (KNOWN.has(message) ? message.replaceAll(' ', '_') : 'application')

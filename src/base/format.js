@@ -1,12 +1,9 @@
-// Numbers as text: for terminals, pages and reports. A plain ES module, which browsers load, too.
-//
-// One rule for units: a number moves to the next unit when it no longer has three digits before the point (999.5), and
-// keeps three significant digits. Sizes go by 1024, everything else by 1000.
+// Number formatting, also for browsers: three significant digits; the next unit starts at 999.5. Units of sizes are
+// powers of 1024, all others of 1000.
 
-/** @typedef {'bytes' | 'bytes_s' | 'count' | 'count_s' | 'ms' | 'pct'} Unit of a column; pct: 100 is all */
+/** @typedef {'bytes' | 'bytes_s' | 'count' | 'count_s' | 'ms' | 'pct'} Unit of a column; pct: 0 to 100 */
 /** @typedef {number | null | undefined} Value null, undefined and NaN: unknown */
 
-/** Text of an unknown number. */
 export const UNKNOWN = '-'
 
 const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P']
@@ -14,10 +11,7 @@ const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P']
 /** @param {Value} value @returns {value is number} */
 const isKnown = value => typeof value === 'number' && Number.isFinite(value)
 
-/**
- * @param {(value: number, ...rest: any[]) => string} format
- * @returns {(value: Value) => string} `UNKNOWN` for what is not a number
- */
+/** @param {(value: number, ...rest: any[]) => string} format @returns {(value: Value) => string} */
 const ifKnown = format => value => (isKnown(value) ? format(value) : UNKNOWN)
 
 /** @param {number} value @returns {string} rounded, digits in groups: 1,234,567 */
@@ -31,7 +25,7 @@ function digits(value) {
   const size = Math.abs(value)
   if (size >= 99.95) return grouped(value)
   const text = value.toFixed(size >= 9.995 ? 1 : 2)
-  // `12.0` says that the number was rounded, `12` that it is exact.
+  // `12.0` is a rounded number, `12` an exact one.
   return Math.abs(Number(text) - value) <= size * 1e-9 ? `${Number(text)}` : text
 }
 
@@ -48,10 +42,10 @@ function scaled(value, step) {
 /** All digits: 1,234,567. */
 export const whole = ifKnown(grouped)
 
-/** All digits, below 100 three significant ones: 12,345, 12.3, 0.25. */
+/** All digits, or three significant below 100: 12,345, 12.3, 0.25. */
 export const count = ifKnown(digits)
 
-/** At most 5 characters, negative ones 6: all digits below 10,000, then 12.3k, 1.23M. */
+/** At most 5 characters (6 if negative): all digits below 10,000, then 12.3k, 1.23M. */
 export const short = ifKnown(value => {
   if (Math.abs(value) < 9999.5) return grouped(value)
   const { text, prefix } = scaled(value, 1000)
@@ -90,7 +84,7 @@ export const milliseconds = ifKnown(value =>
 /** Percent, three significant digits: 45.6 %. */
 export const percent = ifKnown(value => `${digits(value)} %`)
 
-/** A share as whole percent, at most 5 characters below 100: 0.456 is 46%. */
+/** Share as whole percent, at most 5 characters below 100: 0.456 is 46%. */
 export const share = ifKnown(value => `${Math.round(value * 100)}%`)
 
 /** @type {Record<Unit, (value: Value) => string>} */
@@ -120,7 +114,7 @@ export function formatTick(value, unit) {
 /** @param {number} value */
 const two = value => value.toString().padStart(2, '0')
 
-/** Of a time in ms: 4.2 s, 12:34, 4:12:34, 3 d 04:12. */
+/** From ms: 4.2 s, 12:34, 4:12:34, 3 d 04:12. */
 export const duration = ifKnown(time => {
   if (time < 59_950) return `${(Math.max(0, time) / 1000).toFixed(1)} s`
   const seconds = Math.round(time / 1000)

@@ -1,47 +1,40 @@
 import { closeSync, constants, fstatSync, openSync, statSync, writeSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { escapeControls } from './terminal-text.js'
 
 /** @import { Logger } from 'pino' */
 
-/** For pino-pretty: loading it takes 15 ms and few processes need it. */
+/** Loads pino-pretty on demand: it takes 15 ms. */
 const require = createRequire(import.meta.url)
 
 const STDOUT = 1
-/** Lines kept while they cannot be written, bytes; later ones are dropped and counted. */
+/** Maximum queue size, bytes; more is dropped and counted. */
 const MAX_WAITING = 256 * 1024
 const RETRY_MS = 250
-/** Interval of the attempts within `drained`, ms. */
 const DRAIN_MS = 20
-/** Time between two looks whether the file was moved away, ms. */
 const MOVED_MS = 1000
 
 const { O_APPEND, O_CREAT, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants
-/** A pipe or terminal that nobody reads must not block the event loop. */
+/** A pipe or terminal without a reader must not block the event loop. */
 const FLAGS = O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK
 
-/** Why a line cannot be written, by error code. @type {Record<string, string>} */
+/** Reasons of write errors, by error code. @type {Record<string, string>} */
 const REASONS = {
-  EAGAIN: 'nobody reads it',
-  EDQUOT: 'the disk quota is used up',
+  EAGAIN: 'no reader',
+  EDQUOT: 'disk quota exceeded',
   EMFILE: 'too many open files',
   ENFILE: 'too many open files on this machine',
   ENOSPC: 'the disk is full',
-  ENXIO: 'nobody reads it',
-  EPIPE: 'nobody reads it',
+  ENXIO: 'no reader',
+  EPIPE: 'no reader',
 }
 
-/** @param {unknown} error */
-const reasonOf = error => {
-  const { code = '', message } = /** @type {NodeJS.ErrnoException} */ (error)
-  return REASONS[code] ? `${REASONS[code]} (${code})` : message
-}
+/** @param {NodeJS.ErrnoException} error */
+const reasonOf = ({ code = '', message }) => (REASONS[code] ? `${REASONS[code]} (${code})` : message)
 
-/**
- * A descriptor of standard output that never blocks. A pipe or terminal is opened anew: its flags belong to all
- * processes that share it. A socket cannot be opened; Node.js has made it non-blocking with `process.stdout`.
- */
+/** Reopens a pipe or terminal, whose flags are shared. Node.js makes sockets non-blocking. */
 function openStdout() {
   try {
     const stat = fstatSync(STDOUT)
@@ -52,26 +45,43 @@ function openStdout() {
   return STDOUT
 }
 
+function terminalFormat() {
+  const format = /** @type {any} */ (require('pino-pretty')).prettyFactory({
+    translateTime: 'HH:MM:ss.l',
+    ignore: 'pid,hostname',
+    singleLine: true,
+    // Other strings appear as JSON.
+    messageFormat: (/** @type {Record<string, any>} */ line, /** @type {string} */ key) =>
+      escapeControls(String(line[key] ?? ''), ''),
+  })
+  // Escape characters are now pino-pretty's colours.
+  return (/** @type {string} */ line) => escapeControls(format(line), '\n\x1b')
+}
+
+/** @typedef {{lines: number, reason: string, seconds: number}} Outage dropped lines, reason and duration */
+
 /**
- * Appends lines to a file or to standard output. It neither blocks nor throws: a full disk or a stalled reader must not
- * stop the gateway. Lines that cannot be written wait for the next attempt, within MAX_WAITING bytes; a line that was
- * written in part is completed first. If the file is moved away or removed (`logrotate`), a new one is started. pino's
- * own destination throws there, or waits in the event loop.
+ * Log destination: a file or standard output, and a forwarding function. Unlike pino's destinations, it neither blocks
+ * nor throws. Queues up to MAX_WAITING unwritten bytes; completes a partly written line first. Replaces a file that was
+ * moved or removed (`logrotate`).
  */
-class LogWriter {
-  /** Lines dropped since the start. */
-  dropped = 0
-  /** Why lines wait; null: they do not. @type {string | null} */
-  error = null
-  /** Called when all waiting lines are written after an outage with dropped lines. */
-  onRecovered = (/** @type {{lines: number, reason: string, seconds: number}} */ _outage) => {}
+export class LogOutput {
+  /** Whether lines are written to standard output; a file always gets them. */
+  shown = true
+  /** @type {((line: string) => void) | null} gets each line as JSON text, with its line feed */
+  forward = null
+  /** Called after an outage with dropped lines, once the queue is written. @type {(outage: Outage) => void} */
+  onRecovered = () => {}
   #path
   #fd = -1
-  /** Whether the error of the first attempt to open the file may pass by itself. */
-  #mayPass = true
-  /** @type {Buffer[]} lines, the first one maybe without its beginning */
+  #dropped = 0
+  /** Current write error; null: none. @type {string | null} */
+  #error = null
+  /** Whether the first attempt to open the file failed permanently. */
+  #unusable = false
+  /** @type {Buffer[]} lines; the first may be a remainder */
   #waiting = []
-  /** Whether the first waiting line is without its beginning, which is written. */
+  /** Whether the first queued line is partly written. */
   #begun = false
   #bytes = 0
   #droppedBefore = 0
@@ -79,51 +89,63 @@ class LogWriter {
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   #clock
-  #lookedAt = 0
+  #checkedAt = 0
+  #format
 
-  /** @param {string} path '' = standard output @param {() => number} clock ms, monotonic */
-  constructor(path, clock) {
-    this.#path = path
+  /**
+   * @param {{file: string}} options of `log` @param {boolean} terminal whether standard output is one
+   * @param {() => number} [clock] ms, monotonic
+   */
+  constructor({ file }, terminal, clock = () => performance.now()) {
+    this.#path = file
     this.#clock = clock
+    this.#format = file === '' && terminal ? terminalFormat() : null
     try {
       this.#open()
     } catch (error) {
-      this.#mayPass = error.code in REASONS
+      this.#unusable = !(error.code in REASONS)
       this.#failed(error)
     }
   }
 
-  /** @throws {Error} if the file cannot be opened for a reason that does not pass by itself */
-  check() {
-    if (!this.#mayPass) throw new Error(`log.file cannot be opened: ${this.error}`)
+  get state() {
+    return { dropped: this.#dropped, error: this.#error }
   }
 
-  /** @param {string} line with its line feed */
+  /** @throws {Error} if opening the file fails, except on a full disk */
+  check() {
+    if (this.#unusable) throw new Error(`log.file cannot be opened: ${this.#error}`)
+  }
+
+  /** @param {string} line called by pino */
   write(line) {
-    const bytes = Buffer.from(line)
-    if (this.#path !== '') this.#follow()
-    const written = this.#waiting.length > 0 ? 0 : this.#write(bytes)
-    if (written === bytes.length) return
-    if (this.#bytes > 0 && this.#bytes + bytes.length > MAX_WAITING) {
-      this.dropped++
+    if (this.shown || this.#path !== '') this.#add(Buffer.from(this.#format ? this.#format(line) : line))
+    this.forward?.(line)
+  }
+
+  /** @param {Buffer} line with its line feed */
+  #add(line) {
+    this.#follow()
+    const written = this.#waiting.length > 0 ? 0 : this.#write(line)
+    if (written === line.length) return
+    if (this.#bytes > 0 && this.#bytes + line.length > MAX_WAITING) {
+      this.#dropped++
       return
     }
     if (written > 0) this.#begun = true
-    this.#waiting.push(bytes.subarray(written))
-    this.#bytes += bytes.length - written
+    this.#waiting.push(line.subarray(written))
+    this.#bytes += line.length - written
     this.#timer ??= setInterval(() => this.#flush(), RETRY_MS).unref()
   }
 
-  /** @param {number} timeout ms @returns {Promise<void>} when all lines are written, or the time is over */
+  /** @param {number} timeout ms @returns {Promise<void>} when all lines are written, or after the timeout */
   async drained(timeout) {
     const deadline = performance.now() + timeout
-    while (!this.#flush() && performance.now() < deadline)
-      await new Promise(resolve => setTimeout(resolve, DRAIN_MS))
+    while (!this.#flush() && performance.now() < deadline) await sleep(DRAIN_MS)
   }
 
-  /** @returns {boolean} whether all lines are written */
   #flush() {
-    if (this.#path !== '') this.#follow()
+    this.#follow()
     while (this.#waiting.length > 0) {
       const [first] = this.#waiting
       const written = this.#write(first)
@@ -138,7 +160,13 @@ class LogWriter {
     }
     clearInterval(this.#timer)
     this.#timer = undefined
-    this.#recovered()
+    const reason = this.#error
+    if (reason === null) return true
+    const lines = this.#dropped - this.#droppedBefore
+    this.#error = null
+    this.#droppedBefore = this.#dropped
+    if (lines > 0)
+      this.onRecovered({ lines, reason, seconds: Math.ceil((performance.now() - this.#failedAt) / 1000) })
     return true
   }
 
@@ -157,11 +185,11 @@ class LogWriter {
     this.#fd = this.#path === '' ? openStdout() : openSync(this.#path, FLAGS | O_CREAT, 0o666)
   }
 
-  /** Starts a new file if the open one was moved away or removed. */
+  /** Starts a new file if the open one was moved or removed. */
   #follow() {
     const now = this.#clock()
-    if (this.#fd === -1 || now - this.#lookedAt < MOVED_MS) return
-    this.#lookedAt = now
+    if (this.#path === '' || this.#fd === -1 || now - this.#checkedAt < MOVED_MS) return
+    this.#checkedAt = now
     try {
       const open = fstatSync(this.#fd)
       if (!open.isFile()) return
@@ -171,31 +199,21 @@ class LogWriter {
       this.#open()
       closeSync(old)
     } catch {
-      // No right to make a file here: the moved one gets the lines.
+      // Cannot create a file: keep writing to the moved one.
       return
     }
     if (!this.#begun) return
-    // Its rest would begin the new file.
+    // The rest of the line would go to the new file.
     this.#bytes -= this.#waiting[0].length
     this.#waiting.shift()
     this.#begun = false
-    this.dropped++
+    this.#dropped++
   }
 
-  /** @param {unknown} error */
+  /** @param {NodeJS.ErrnoException} error */
   #failed(error) {
-    if (this.error === null) this.#failedAt = performance.now()
-    this.error = reasonOf(error)
-  }
-
-  #recovered() {
-    const { error: reason } = this
-    if (reason === null) return
-    this.error = null
-    const lines = this.dropped - this.#droppedBefore
-    this.#droppedBefore = this.dropped
-    const seconds = Math.ceil((performance.now() - this.#failedAt) / 1000)
-    if (lines > 0) this.onRecovered({ lines, reason, seconds })
+    if (this.#error === null) this.#failedAt = performance.now()
+    this.#error = reasonOf(error)
   }
 
   close() {
@@ -205,81 +223,16 @@ class LogWriter {
   }
 }
 
-/** Destination of a process's log lines: a file or standard output, and a forwarding function. */
-export class LogOutput {
-  /** Whether lines are written to standard output; a file always gets them. */
-  shown = true
-  /** @type {((line: string) => void) | null} gets each line as JSON text, with its line feed */
-  forward = null
-  #writer
-  /** @type {((line: string) => string) | null} */
-  #format = null
-
-  /**
-   * Writes JSON lines; readable lines to a terminal.
-   * @param {{file: string}} options of `log` @param {boolean} terminal whether standard output is one
-   * @param {() => number} [clock] ms, monotonic
-   */
-  constructor({ file }, terminal, clock = () => performance.now()) {
-    this.toFile = file !== ''
-    this.#writer = new LogWriter(file, clock)
-    if (!this.toFile && terminal) {
-      const format = /** @type {any} */ (require('pino-pretty')).prettyFactory({
-        translateTime: 'HH:MM:ss.l',
-        ignore: 'pid,hostname',
-        singleLine: true,
-        // All other texts are shown as JSON.
-        messageFormat: (/** @type {Record<string, any>} */ line, /** @type {string} */ key) =>
-          escapeControls(String(line[key] ?? ''), ''),
-      })
-      // An escape character is now the beginning of a colour of pino-pretty.
-      this.#format = line => escapeControls(format(line), '\n\x1b')
-    }
-  }
-
-  /** Lines dropped since the start, and why lines cannot be written now; null: they can. */
-  get state() {
-    const { dropped, error } = this.#writer
-    return { dropped, error }
-  }
-
-  /** @throws {Error} if the file cannot be opened; a full disk is no reason */
-  check() {
-    this.#writer.check()
-  }
-
-  /** @param {string} line called by pino */
-  write(line) {
-    if (this.shown || this.toFile) this.#writer.write(this.#format ? this.#format(line) : line)
-    this.forward?.(line)
-  }
-
-  /** @param {number} timeout ms @returns {Promise<void>} when all lines are written, or the time is over */
-  drained(timeout) {
-    return this.#writer.drained(timeout)
-  }
-
-  /** @param {(outage: {lines: number, reason: string, seconds: number}) => void} listener */
-  onRecovered(listener) {
-    this.#writer.onRecovered = listener
-  }
-
-  close() {
-    this.#writer.close()
-  }
-}
-
 /** @param {{level: string}} options of `log` @returns {string} pino's name */
 export const levelOf = ({ level }) => (level === 'none' ? 'silent' : level)
 
-/** pino's serializer marks the error itself; those of errors.js are frozen. @param {any} error */
+/** pino's serializer modifies the error; errors.js freezes its errors. @param {any} error */
 const describe = error =>
   pino.stdSerializers.err(error instanceof Error && Object.isFrozen(error) ? Object.create(error) : error)
 
 /**
  * @param {{level: string, file: string}} options of `log` @param {LogOutput} output
  * @param {object} [bindings] fields of every line
- * @returns {Logger}
  */
 export function createLog({ level }, output, bindings = {}) {
   const log = pino(
@@ -291,23 +244,21 @@ export function createLog({ level }, output, bindings = {}) {
     },
     output,
   )
-  output.onRecovered(outage => log.warn(outage, 'log lines were dropped while the log could not be written'))
+  output.onRecovered = outage => log.warn(outage, 'log lines dropped: the log was not writable')
   return log
 }
 
 /** @typedef {'debug' | 'info' | 'warn' | 'error'} Level */
-/** @typedef {Record<Level, (fields: object, message: string) => void>} Log a Logger or a LimitedLog */
+/** @typedef {Record<Level, (fields: object, message: string, key?: string) => void>} Log a Logger or a LimitedLog */
 /** @typedef {(fields: object | (() => object), message: string, key?: string) => void} WriteLimited */
 
-/** Lines of one key in an interval; further ones are counted. */
 const LIMIT_LINES = 10
 const LIMIT_INTERVAL_MS = 60_000
 const MAX_KEYS = 200
 
 /**
- * A log for lines that strangers can cause: each message is written a few times a minute, further ones are counted and
- * reported in one line at the end of the minute. A key splits a message that has several causes. Fields may be a
- * function, called only for a line that is written.
+ * Rate-limited log for lines caused by clients and networks: LIMIT_LINES per minute and key (default: the message). At
+ * the end of the minute, one line counts the rest. A `fields` function is called only for written lines.
  */
 export class LimitedLog {
   #log
@@ -321,7 +272,7 @@ export class LimitedLog {
   #others = { level: 'warn', lines: 0 }
 
   /**
-   * @param {Pick<Logger, Level>} log @param {object} [options] @param {number} [options.lines] for each key
+   * @param {Pick<Logger, Level>} log @param {object} [options] @param {number} [options.lines] per key
    * @param {number} [options.interval] ms
    */
   constructor(log, { lines = LIMIT_LINES, interval = LIMIT_INTERVAL_MS } = {}) {
@@ -331,24 +282,13 @@ export class LimitedLog {
   }
 
   /** @type {WriteLimited} */
-  debug(fields, message, key) {
-    this.#write('debug', fields, message, key)
-  }
-
+  debug = (...line) => this.#write('debug', ...line)
   /** @type {WriteLimited} */
-  info(fields, message, key) {
-    this.#write('info', fields, message, key)
-  }
-
+  info = (...line) => this.#write('info', ...line)
   /** @type {WriteLimited} */
-  warn(fields, message, key) {
-    this.#write('warn', fields, message, key)
-  }
-
+  warn = (...line) => this.#write('warn', ...line)
   /** @type {WriteLimited} */
-  error(fields, message, key) {
-    this.#write('error', fields, message, key)
-  }
+  error = (...line) => this.#write('error', ...line)
 
   /** @param {Level} level @param {object | (() => object)} fields @param {string} message @param {string} [key] */
   #write(level, fields, message, key = message) {
@@ -362,7 +302,6 @@ export class LimitedLog {
     this.#log[level](typeof fields === 'function' ? fields() : fields, message)
   }
 
-  /** Ends the interval: reports lines that were left out. */
   report() {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -374,7 +313,8 @@ export class LimitedLog {
     const seconds = this.#interval / 1000
     for (const [line, known] of keys) {
       const lines = known.lines - this.#lines
-      if (lines > 0) this.#log[known.level]({ line, lines, seconds }, 'more lines were left out')
+      if (lines > 0)
+        this.#log[known.level]({ line, lines, seconds }, 'log lines suppressed by the rate limit')
     }
   }
 }

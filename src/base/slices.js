@@ -1,14 +1,10 @@
-// Work in slices: long work stops after a few ms and goes on in the next turn of the event loop, so that messages,
-// connects and timers do not wait for the end of it.
+// Long work runs in slices of a few ms, one per turn of the event loop, so that messages and timers do not wait.
 
-/** Time for work in one turn of the event loop, ms. */
 const SLICE_MS = 3
-/** Steps between two readings of the clock. */
 const STEPS_PER_READING = 8
 
 /**
- * Repeats a step for about SLICE_MS.
- * @param {() => boolean} step does a part of the work, at most some 100 µs; false: nothing was left to do
+ * @param {() => boolean} step does part of the work, at most some 100 µs; false: no work left
  * @returns {boolean} whether work is left
  */
 export function runSlice(step) {
@@ -19,10 +15,7 @@ export function runSlice(step) {
   return false
 }
 
-/**
- * Work that is done in slices, one in each turn of the event loop, until its step returns false. Slices run after the
- * reads of their turn. Between two of them anything may happen: a step MUST NOT rely on what an earlier one has seen.
- */
+/** Work in slices until `step` returns false. Steps MUST NOT rely on state read by earlier steps. */
 export class SlicedWork {
   #step
   #done
@@ -36,25 +29,24 @@ export class SlicedWork {
     this.#done()
   }
 
-  /** @param {() => boolean} step as of `runSlice` @param {() => void} [done] called after the last slice */
+  /** @param {() => boolean} step see `runSlice` @param {() => void} [done] called after the last slice */
   constructor(step, done = () => {}) {
     this.#step = step
     this.#done = done
   }
 
-  /** Whether slices are due. */
   get running() {
     return this.#running
   }
 
-  /** Starts in this turn of the event loop, after its reads. No effect while it runs. */
+  /** Starts in this turn of the event loop, after its reads. No effect while running. */
   start() {
     if (this.#running) return
     this.#running = true
     setImmediate(this.#slice)
   }
 
-  /** Does the first slice now. No effect while it runs. */
+  /** Runs the first slice now. No effect while running. */
   run() {
     if (this.#running) return
     this.#running = true
@@ -62,19 +54,14 @@ export class SlicedWork {
   }
 }
 
-/** Items of a SlicedQueue that are handled at once in each turn of the event loop. */
+/** Items that a SlicedQueue handles immediately per turn of the event loop. */
 const AT_ONCE = 32
 
-/**
- * Items that are handled when they are added, as long as they are few. When many are added in one turn of the event
- * loop, the rest is handled in slices.
- * @template T
- */
+/** Handles AT_ONCE items immediately, more in slices. @template T */
 export class SlicedQueue {
   #handle
-  /** @type {T[]} the newest is handled first */
+  /** @type {T[]} newest handled first */
   #waiting = []
-  /** Handled at once in this turn. */
   #handled = 0
   #slices = new SlicedWork(() => this.#next())
   #reset = () => {
@@ -86,7 +73,6 @@ export class SlicedQueue {
     this.#handle = handle
   }
 
-  /** Items not handled yet. */
   get size() {
     return this.#waiting.length
   }
@@ -110,24 +96,17 @@ export class SlicedQueue {
   }
 }
 
-/**
- * Visits of many items, in slices. They are done in the order of the calls: a later one waits for the earlier ones.
- * @template T
- */
+/** Visits items in slices, in call order. @template T */
 export class SlicedVisits {
   /** @type {{items: T[], visited: number, visit: (item: T) => void}[]} oldest first */
   #rounds = []
   #slices = new SlicedWork(() => this.#next())
 
-  /** Whether visits are due. */
   get busy() {
     return this.#rounds.length > 0
   }
 
-  /**
-   * Begins at once, unless an earlier call is not complete.
-   * @param {T[]} items not changed meanwhile @param {(item: T) => void} visit must not throw
-   */
+  /** @param {T[]} items must not change @param {(item: T) => void} visit must not throw */
   add(items, visit) {
     this.#rounds.push({ items, visited: 0, visit })
     this.#slices.run()

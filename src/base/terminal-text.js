@@ -1,28 +1,19 @@
-// Untrusted text (a channel name, an error of another program) must not act on the terminal that shows it. The only
-// place that knows which characters do.
+// Untrusted text (channel names, errors of other programs) must not control the terminal.
 
 /**
- * Members of a character class (flag `u`): what a terminal interprets (C0, DEL, C1, of which U+009B begins a control
- * sequence like ESC [), line and paragraph separators, and what changes the direction of the text.
+ * Character class (flag `u`): control characters (C0, DEL, C1; U+009B begins a control sequence like ESC [), line and
+ * paragraph separators, and characters that change the text direction.
  */
 export const CONTROLS = String.raw`\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069`
 const ALL = new RegExp(`[${CONTROLS}]`, 'gu')
 
-/**
- * @param {string} text @param {string} [kept] characters that stay
- * @returns {string} with escapes as in JSON: U+009B is `\u009b`
- */
+/** @param {string} text @param {string} [kept] unchanged characters @returns {string} escaped as in JSON */
 export const escapeControls = (text, kept = '\n\t') =>
   text.replace(ALL, char =>
     kept.includes(char) ? char : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-/**
- * Breaks a text into lines, between words.
- * @param {string} text
- * @param {number} width in columns
- * @returns {string[]} lines; a longer word gets its own line
- */
+/** Breaks a text between words; a longer word gets its own line. @param {string} text @param {number} width columns */
 export function wrap(text, width) {
   const lines = ['']
   for (const word of text.split(' ')) {

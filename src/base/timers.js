@@ -1,14 +1,11 @@
 import { runSlice } from './slices.js'
 
-/** Bits of the index of a slot. */
 const BITS = 6
-/** Slots of a level. */
 const SLOTS = 1 << BITS
 const LEVELS = 4
-/** Ticks that the wheel reaches ahead. */
 const SPAN = 1 << (BITS * LEVELS)
 
-/** Base class of objects with a deadline. It costs them three fields, and no Node.js timer, closure or Map entry. */
+/** Base class of objects with a deadline: three fields, and no Node.js timer, closure or Map entry. */
 export class Timer {
   // Written by the wheel only.
   /** @type {Timer | null} */
@@ -18,7 +15,6 @@ export class Timer {
   /** Ticks since the start of the wheel. */
   dueTick = 0
 
-  /** Whether it is in a wheel. */
   get armed() {
     return this.nextTimer !== null
   }
@@ -57,52 +53,49 @@ function unlink(timer) {
 }
 
 /**
- * Hierarchical timer wheel: any number of deadlines behind one interval, which stops while there are none.
+ * Hierarchical timer wheel: one interval for any number of deadlines, stopped while there are none.
  *
  *   level 0   [0][1][2] ... [63]   a tick per slot         called when its tick comes
  *                 ^ now
  *   level 1   [0][1][2] ... [63]   64 ticks per slot       moved down a level when its first tick comes
  *   level 2   [0][1][2] ... [63]   64 x 64 ticks
- *   level 3   [0][1][2] ... [63]   64 x 64 x 64 ticks; what is beyond its end waits in its last slot
+ *   level 3   [0][1][2] ... [63]   64 x 64 x 64 ticks; later timers wait in its last slot
  *
- * With ticks of 100 ms the levels reach 6.4 s, 7 min, 7 h and 19 days. `schedule` and `cancel` take constant time. No
- * timer is early; it is late by less than two ticks. Work is done in slices: many timers of one tick do not block the
- * event loop.
+ * With ticks of 100 ms the levels reach 6.4 s, 7 min, 7 h and 19 days. Timers are never early and less than two
+ * ticks late. Many timers of one tick are called in slices.
  */
 export class TimerWheel {
   #levels = Array.from({ length: LEVELS }, () => Array.from({ length: SLOTS }, () => new Slot()))
   #tickMs
   #clock
   #startedAt
-  /** The tick whose timers have been called, or are being called. */
+  /** Tick whose timers were or are being called. */
   #currentTick = 0
   #size = 0
   #started = false
   /** @type {NodeJS.Timeout | null} */
   #interval = null
-  /** The tick up to which timers are due. */
+  /** Timers up to this tick are due. */
   #lastTick = 0
   #next = () => this.#advanceOrCall()
-  /** Whether `#continue` is due in the next turn. */
   #unfinished = false
   #continue = () => {
     this.#unfinished = false
     this.tick()
   }
 
-  /** @param {number} tickMs @param {() => number} clock unix ms; set back, it delays all timers */
+  /** @param {number} tickMs @param {() => number} clock unix ms; if set back, delays all timers */
   constructor(tickMs, clock) {
     this.#tickMs = tickMs
     this.#clock = clock
     this.#startedAt = clock()
   }
 
-  /** Timers in the wheel. */
   get size() {
     return this.#size
   }
 
-  /** Ticks by itself from now on, without keeping the process alive. Otherwise the owner calls `tick`. */
+  /** Starts ticking, without keeping the process alive. If not started, the owner calls `tick`. */
   start() {
     this.#started = true
     if (this.#size > 0) this.#wake()
@@ -112,12 +105,7 @@ export class TimerWheel {
     this.#interval ??= setInterval(() => this.tick(), this.#tickMs).unref()
   }
 
-  #sleep() {
-    if (this.#interval !== null) clearInterval(this.#interval)
-    this.#interval = null
-  }
-
-  /** Schedules a timer, or moves one that is scheduled. @param {Timer} timer @param {number} at unix ms */
+  /** Schedules or reschedules a timer. @param {Timer} timer @param {number} at unix ms */
   schedule(timer, at) {
     if (timer.armed) unlink(timer)
     else if (this.#size++ === 0 && this.#started) this.#wake()
@@ -126,20 +114,19 @@ export class TimerWheel {
   }
 
   /**
-   * Schedules a timer, unless it is due earlier. For deadlines that are extended all the time: the timer is not moved,
-   * and its `onTimer` schedules it again.
+   * For frequently extended deadlines: keeps an earlier due time, and `onTimer` schedules the timer again.
    * @param {Timer} timer @param {number} at unix ms
    */
   scheduleNoLater(timer, at) {
     if (!timer.armed || this.#tickOf(at) < timer.dueTick) this.schedule(timer, at)
   }
 
-  /** The first tick that is not earlier. @param {number} at unix ms */
+  /** First tick not before `at`. @param {number} at unix ms */
   #tickOf(at) {
     return Math.ceil((at - this.#startedAt) / this.#tickMs)
   }
 
-  /** @param {Timer} timer in the wheel or not */
+  /** @param {Timer} timer scheduled or not */
   cancel(timer) {
     if (!timer.armed) return
     this.#size--
@@ -160,10 +147,7 @@ export class TimerWheel {
     return this.#levels[level][(tick >>> (BITS * level)) & (SLOTS - 1)]
   }
 
-  /**
-   * Calls the timers that are due, in slices.
-   * @returns {boolean} whether the rest follows in the next turns of the event loop
-   */
+  /** Calls the due timers, in slices. @returns {boolean} whether more slices follow */
   tick() {
     this.#lastTick = Math.floor((this.#clock() - this.#startedAt) / this.#tickMs)
     if (runSlice(this.#next)) {
@@ -171,11 +155,13 @@ export class TimerWheel {
       this.#unfinished = true
       return true
     }
-    if (this.#size === 0) this.#sleep()
+    if (this.#size === 0 && this.#interval !== null) {
+      clearInterval(this.#interval)
+      this.#interval = null
+    }
     return false
   }
 
-  /** @returns {boolean} false: no timer is due */
   #advanceOrCall() {
     if (this.#step()) return true
     if (this.#currentTick >= this.#lastTick) return false
@@ -201,7 +187,7 @@ export class TimerWheel {
     return false
   }
 
-  /** To the next tick, and past empty slots: after a long sleep there are many. @param {number} lastTick */
+  /** Moves to the next tick, and skips empty slots: many after a long sleep. @param {number} lastTick */
   #advance(lastTick) {
     let ticks = 1
     for (const slots of this.#levels) {
@@ -212,12 +198,9 @@ export class TimerWheel {
   }
 }
 
-// Intervals that share their wake-ups. Waking a process costs more than most periodic jobs do, so jobs whose periods
-// are multiples of one another run together, at multiples of their period on the wall clock.
-
 /**
- * As `setInterval`, without keeping the process alive. The first call comes after 0.2 to 1.2 periods, and so does the next
- * one when the wall clock was set: not for counts that belong to a whole period.
+ * As `setInterval`, without keeping the process alive. Calls are due at multiples of `ms` on the wall clock, so that
+ * intervals share wake-ups. The first call, and the next after a clock change, comes after 0.2 to 1.2 periods.
  * @param {() => void} call @param {number} ms
  * @returns {() => void} stops it
  */
@@ -236,8 +219,7 @@ export function setAlignedInterval(call, ms) {
 }
 
 /**
- * ms until the wall clock shows a multiple of `ms`. A multiple less than a fifth of `ms` away is left out: the timer for
- * it was early by less than a millisecond, or the one before it came late.
+ * ms until the next wall-clock multiple of `ms`; skips one less than a fifth away: the timer was early or late.
  * @param {number} ms @param {number} [now] unix ms
  */
 export function timeToMultiple(ms, now = Date.now()) {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** How messages and help texts write the command line, the same as the docs. */
+/** Command line in messages and help texts, as in the docs. */
 export const COMMAND = 'npx halley-gateway'
 
 /** @returns {string} version of the package */

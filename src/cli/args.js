@@ -1,21 +1,21 @@
 import { parseArgs } from 'node:util'
 import { didYouMean } from '../config/nearest.js'
 
-/** An invalid command line; the message is one line. */
+/** Has a one-line message. */
 export class UsageError extends Error {}
 
 /** @typedef {{type: 'string' | 'boolean', short?: string, multiple?: boolean}} Flag */
 
-/** Flags of every command. @type {Record<string, Flag>} */
+/** @type {Record<string, Flag>} */
 const COMMON = { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'V' } }
 
 /**
- * @param {string[]} args after the command @param {Record<string, Flag>} own flags of the command
- * @param {number} [most] words accepted beside flags
- * @returns {Record<string, any>} flag name -> text, list of texts, or true; `words`: arguments that are no flags
+ * @param {string[]} args after the command @param {Record<string, Flag>} own flags
+ * @param {number} [max] words, not flags
+ * @returns {Record<string, any>} by flag name; `words`: other arguments
  * @throws {UsageError}
  */
-export function parseFlags(args, own, most = 0) {
+export function parseFlags(args, own, max = 0) {
   const flags = { ...COMMON, ...own }
   const { tokens, values, positionals } = parseArgs({
     args,
@@ -24,10 +24,10 @@ export function parseFlags(args, own, most = 0) {
     tokens: true,
     allowPositionals: true,
   })
-  // `--help` works even if the rest is wrong.
+  // `--help` works even on invalid input.
   if (values.help || values.version) return { help: values.help, version: values.version }
   for (const token of tokens) {
-    if (token.kind === 'positional' && token.value === positionals[most])
+    if (token.kind === 'positional' && token.value === positionals[max])
       throw new UsageError(`unexpected argument "${token.value}"`)
     if (token.kind !== 'option') continue
     const flag = flags[token.name]
@@ -38,7 +38,7 @@ export function parseFlags(args, own, most = 0) {
     if (flag.type === 'boolean') {
       if (value !== undefined) throw new UsageError(`${token.rawName} takes no value`)
     } else if (value === undefined || (!token.inlineValue && /^-./.test(value))) {
-      throw new UsageError(`${token.rawName} needs a value`)
+      throw new UsageError(`${token.rawName} requires a value`)
     }
   }
   return { ...values, words: positionals }

@@ -2,24 +2,24 @@
 /** @import { Questions } from './questions.js' */
 
 /**
- * The process, as commands see it.
+ * The process.
  * @typedef {object} Io
  * @property {Readonly<Record<string, string | undefined>>} env
  * @property {string} cwd
- * @property {(text: string) => void} stdout what would act on a terminal is escaped if it is one
- * @property {(text: string) => void} stderr such characters are always escaped
- * @property {boolean} terminal whether standard output is a terminal
- * @property {{stdout: (text: string) => void, stderr: (text: string) => void}} [raw] for text with colours, whose parts
- *   have been escaped
- * @property {() => Promise<Questions>} [questions] if both standard streams are a terminal
+ * @property {(text: string) => void} stdout escapes control characters on a terminal
+ * @property {(text: string) => void} stderr always escapes them
+ * @property {boolean} terminal standard output is one
+ * @property {{stdout: (text: string) => void, stderr: (text: string) => void}} [raw] for pre-escaped coloured text
+ * @property {() => Promise<Questions>} [questions] on a terminal
+ *
  * @typedef {object} Command
  * @property {string} name words after `halley`
  * @property {string} summary one line
- * @property {string} help text of `--help`
+ * @property {string} help
  * @property {Record<string, Flag>} flags
- * @property {number} [words] most words accepted beside flags; default 0
+ * @property {number} [words] maximum; default 0
  * @property {(io: Io, flags: Record<string, any>) => Promise<number | undefined> | number | undefined} run exit code;
- *   undefined: the process goes on
+ *   undefined: keeps running
  */
 
 /** @type {Flag} */

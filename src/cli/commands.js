@@ -1,4 +1,4 @@
-// The commands, in the order of `halley --help`.
+// In the order of `halley --help`.
 
 import { configCheck, configDefaults, configDoc } from './config.js'
 import { configInit } from './config-init.js'

@@ -16,29 +16,29 @@ import { UsageError } from './args.js'
 const KINDS = ['.json', '.yaml', '.yml']
 const ENGINES = ['memory', 'redis']
 
-/** An answer that is none; the message is the end of a sentence that begins with the answer. */
+/** The message follows the answer. */
 class InvalidAnswer extends Error {}
 
-/** @param {string} text @returns {string[]} its parts between blanks and commas */
+/** @param {string} text */
 const listOf = text => text.split(/[\s,]+/).filter(part => part !== '')
 
-/** @param {string} text @returns {number} @throws {InvalidAnswer} */
+/** @param {string} text @throws {InvalidAnswer} */
 function readPort(text) {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
-  if (port < 1 || port > 65_535) throw new InvalidAnswer('is not a port, a number from 1 to 65535')
+  if (port < 1 || port > 65_535) throw new InvalidAnswer('is not a port number (1 to 65535)')
   return port
 }
 
-/** @param {string} text @returns {string[]} @throws {InvalidAnswer} */
+/** @param {string} text @throws {InvalidAnswer} */
 function readOrigins(text) {
   const origins = listOf(text)
   const wrong = origins.find(origin => !/^(?:\*|loopback|[a-z][-+.a-z0-9]*:\/\/[^/?#\s]+)$/i.test(origin))
   if (wrong !== undefined || origins.length === 0)
-    throw new InvalidAnswer('is not an origin like https://example.com or http://localhost:3000')
+    throw new InvalidAnswer('is not an origin such as https://example.com or http://localhost:3000')
   return origins
 }
 
-/** @param {string} text @returns {string[]} @throws {InvalidAnswer} */
+/** @param {string} text @throws {InvalidAnswer} */
 function readTransports(text) {
   const names = listOf(text).filter(name => name !== 'websocket' && name !== 'none')
   const wrong = names.find(name => !TRANSPORTS.some(known => known === name))
@@ -55,7 +55,7 @@ function readEngine(text) {
   return /** @type {Answers['engine']} */ (text)
 }
 
-/** @param {string} text @returns {string} @throws {InvalidAnswer} */
+/** @param {string} text @throws {InvalidAnswer} */
 function readAddress(text) {
   try {
     loadConfig({ base: { engine: { type: 'redis', redis: { address: text } } } })
@@ -66,18 +66,68 @@ function readAddress(text) {
   return text
 }
 
+/** @type {{[K in keyof Answers]: {flag: string, text: string, usual: string, read: (text: string) => Answers[K]}}} */
+const QUESTIONS = {
+  port: { flag: 'port', text: 'Port', usual: String(DEFAULTS.port), read: readPort },
+  origins: {
+    flag: 'origin',
+    text: 'Origins of your pages',
+    usual: DEFAULTS.origins.join(' '),
+    read: readOrigins,
+  },
+  transports: {
+    flag: 'transport',
+    text: `Transports in addition to WebSocket (${TRANSPORTS.join(', ')})`,
+    usual: 'none',
+    read: readTransports,
+  },
+  engine: {
+    flag: 'engine',
+    text: 'Engine: memory for one machine, redis for several',
+    usual: DEFAULTS.engine,
+    read: readEngine,
+  },
+  redisAddress: {
+    flag: 'redis-address',
+    text: 'Redis address',
+    usual: DEFAULTS.redisAddress,
+    read: readAddress,
+  },
+}
+const NAMES = /** @type {(keyof Answers)[]} */ (Object.keys(QUESTIONS))
+
+/** @param {Record<string, any>} flags @throws {UsageError} */
+function answersOf(flags) {
+  /** @type {Record<string, unknown>} */
+  const known = {}
+  for (const name of NAMES) {
+    const { flag, read } = QUESTIONS[name]
+    if (flags[flag] === undefined) continue
+    const text = [flags[flag]].flat().join(' ')
+    try {
+      known[name] = read(text)
+    } catch (error) {
+      if (!(error instanceof InvalidAnswer)) throw error
+      throw new UsageError(`--${flag} ${text}: ${error.message}`)
+    }
+  }
+  if (known.redisAddress === undefined) return known
+  if (known.engine === 'memory') throw new UsageError('--redis-address requires --engine redis')
+  return { ...known, engine: 'redis' }
+}
+
 /**
- * Asks until the answer is valid.
- * @template T
- * @param {Questions} questions @param {string} text @param {string} usual for an empty answer
- * @param {(answer: string) => T} read @param {(text: string) => void} stdout
- * @returns {Promise<T>}
- * @throws {Error} the input has ended
+ * Repeats until the answer is valid.
+ * @template {keyof Answers} K
+ * @param {K} name @param {Questions} questions @param {(text: string) => void} stdout
+ * @returns {Promise<Answers[K]>}
+ * @throws {Error} end of input
  */
-async function ask({ ask }, text, usual, read, stdout) {
+async function ask(name, questions, stdout) {
+  const { text, usual, read } = QUESTIONS[name]
   for (;;) {
-    const answer = await ask(`${text} [${usual}]: `)
-    if (answer === null) throw new Error('the questions were not answered; nothing was written')
+    const answer = await questions.ask(`${text} [${usual}]: `)
+    if (answer === null) throw new Error('end of input; no file was written')
     try {
       return read(answer === '' ? usual : answer)
     } catch (error) {
@@ -88,84 +138,37 @@ async function ask({ ask }, text, usual, read, stdout) {
 }
 
 /**
- * @template T
- * @param {string} flag @param {string | undefined} text @param {(text: string) => T} read
- * @returns {T | undefined}
- * @throws {UsageError}
- */
-function given(flag, text, read) {
-  if (text === undefined) return undefined
-  try {
-    return read(text)
-  } catch (error) {
-    if (!(error instanceof InvalidAnswer)) throw error
-    throw new UsageError(`--${flag} ${text}: ${error.message}`)
-  }
-}
-
-/** @param {Record<string, any>} flags @returns {Partial<Answers>} what they say @throws {UsageError} */
-function answersOf(flags) {
-  const redisAddress = given('redis-address', flags['redis-address'], readAddress)
-  const engine = given('engine', flags.engine, readEngine)
-  if (engine === 'memory' && redisAddress !== undefined)
-    throw new UsageError('--redis-address needs --engine redis')
-  return {
-    port: given('port', flags.port, readPort),
-    origins: given('origin', flags.origin?.join(' '), readOrigins),
-    transports: given('transport', flags.transport?.join(' '), readTransports),
-    engine: engine ?? (redisAddress === undefined ? undefined : 'redis'),
-    redisAddress,
-  }
-}
-
-/**
- * @param {Partial<Answers>} known @param {Questions | null} questions null: the defaults are the answers
+ * @param {Record<string, unknown>} known answers
+ * @param {Questions | null} questions null: use the defaults
  * @param {(text: string) => void} stdout
  * @returns {Promise<Answers>}
- * @throws {Error} the input has ended
  */
 async function complete(known, questions, stdout) {
-  /**
-   * @template T @param {T | undefined} value @param {string} text @param {string} usual
-   * @param {(answer: string) => T} read
-   */
-  const get = async (value, text, usual, read) =>
-    value ?? (questions === null ? read(usual) : await ask(questions, text, usual, read, stdout))
-  const engine = 'Engine: memory for one machine, redis for several'
-  const answers = {
-    port: await get(known.port, 'Port', String(DEFAULTS.port), readPort),
-    origins: await get(known.origins, 'Origins of your pages', DEFAULTS.origins.join(' '), readOrigins),
-    transports: await get(
-      known.transports,
-      `Transports beside WebSocket (${TRANSPORTS.join(', ')})`,
-      'none',
-      readTransports,
-    ),
-    engine: await get(known.engine, engine, DEFAULTS.engine, readEngine),
-    redisAddress: known.redisAddress ?? DEFAULTS.redisAddress,
+  const answers = { ...known }
+  for (const name of NAMES) {
+    const { usual, read } = QUESTIONS[name]
+    const isAsked = questions !== null && (name !== 'redisAddress' || answers.engine === 'redis')
+    answers[name] ??= isAsked ? await ask(name, questions, stdout) : read(usual)
   }
-  if (answers.engine === 'redis')
-    answers.redisAddress = await get(known.redisAddress, 'Redis address', DEFAULTS.redisAddress, readAddress)
-  return answers
+  return /** @type {Answers} */ (/** @type {unknown} */ (answers))
 }
 
 /** @type {Record<string, string>} */
 const REASONS = {
-  EEXIST: 'exists; --force replaces it, with its secrets',
-  ENOENT: 'there is no such folder',
+  EEXIST: 'already exists; use --force to replace it and its secrets',
+  ENOENT: 'no such directory',
   EACCES: 'permission denied',
   EROFS: 'the file system is read-only',
-  EISDIR: 'is a folder',
+  EISDIR: 'is a directory',
   ENOSPC: 'the disk is full',
 }
 
 /**
- * Writes a file that only its user may read.
- * @param {string} file @param {string} text @param {boolean} force replace an existing one
- * @throws {NodeJS.ErrnoException} EEXIST: the file exists; it is unchanged
+ * Readable only by its owner.
+ * @param {string} file @param {string} text @param {boolean} force replaces an existing file
  */
 async function writePrivate(file, text, force) {
-  // A new file: the mode of an existing one would stay.
+  // A new file: an existing one keeps its mode.
   const path = force ? `${file}.${randomBytes(4).toString('hex')}` : file
   const handle = await open(path, 'wx', 0o600)
   try {
@@ -186,16 +189,17 @@ export const configInit = {
   help: `Usage: ${COMMAND} config init [FILE] [flags]
 
 Writes a commented configuration to start from: random secrets for tokens, the server API and the admin page (32 bytes
-each), origins, transports, engine and example channels. On a terminal it asks for what the flags do not say. Only its
-user may read the file. FILE ends with .yaml, .yml or .json (JSON has no comments); default: config.yaml.
+each), origins, transports, engine and example channels. On a terminal it prompts for values that are not given as
+flags. The file is readable only by its owner. FILE ends with .yaml, .yml or .json (JSON has no comments); default:
+config.yaml.
 
       --port PORT           port to listen on; default: ${DEFAULTS.port}
-      --origin ORIGIN       origin of your pages, like https://example.com; can be repeated
-      --transport NAME      transport beside WebSocket; can be repeated: ${TRANSPORTS.slice(0, 3).join(', ')},
+      --origin ORIGIN       origin of your pages, such as https://example.com; can be repeated
+      --transport NAME      additional transport; can be repeated: ${TRANSPORTS.slice(0, 3).join(', ')},
                             ${TRANSPORTS.slice(3).join(', ')}
       --engine ENGINE       memory, for one machine, or redis, for several; default: memory
       --redis-address URL   address of the Redis server: redis://user:password@host:port/db; implies --engine redis
-      --yes                 ask nothing: defaults for what the flags do not say
+      --yes                 do not prompt; use defaults for values not given as flags
       --force               replace an existing file
   -h, --help                print this text
   -V, --version             print the version
@@ -225,7 +229,7 @@ Examples:
     const path = resolve(cwd, name)
     const force = flags.force === true
     try {
-      // Before the questions, and once more when it is written.
+      // Check early; writing checks again.
       if (!force && existsSync(path)) throw Object.assign(new Error(), { code: 'EEXIST' })
       const open = flags.yes || questions === undefined ? null : await questions()
       let answers
@@ -243,7 +247,7 @@ Examples:
       return 1
     }
     stdout(
-      `${name}: written, with a new token secret, API key and admin key\n` +
+      `${name}: written with a new token secret, API key and admin key\n` +
         (known.origins === undefined && (flags.yes || questions === undefined)
           ? 'Change client.allowed_origins to the origins of your pages and channel to your channels, then:\n'
           : 'Change channel to your channels, then:\n') +

@@ -16,11 +16,11 @@ export const configCheck = {
   summary: 'check a configuration and list its errors',
   help: `Usage: ${COMMAND} config check [flags]
 
-Reads the configuration like \`serve\` and prints each warning and error on a line. Exit code 1 if the gateway would
-refuse to start with it.
+Reads the configuration like \`serve\` and prints each warning and error on a line. Exits with code 1 if the
+configuration is invalid.
 
   -c, --config FILE      configuration, .json, .yaml or .yml; default: variables only
-      --dev              with the development profile below it, as for serve --dev
+      --dev              apply the development profile first, as serve --dev does
 ${COMMON_HELP}
 
 Examples:
@@ -79,10 +79,10 @@ Examples:
 /** @type {Command} */
 export const configDoc = {
   name: 'config doc',
-  summary: 'print the reference of all keys',
+  summary: 'print the configuration reference',
   help: `Usage: ${COMMAND} config doc
 
-Prints the reference of all keys as Markdown: docs/config.md.
+Prints the configuration reference in Markdown: docs/config.md.
 
 ${COMMON_HELP}
 

@@ -18,17 +18,17 @@ import { UsageError } from './args.js'
 
 const ROLES = ['server', 'drone']
 const FILES = ['sysctl', 'limits', 'service']
-const MOST = 1e9
+const MAX = 1e9
 const FACTORS = /** @type {Record<string, number>} */ ({ '': 1, k: 1000, m: 1e6 })
 
-/** @param {Record<string, string>} flags @param {string} name @returns {number | undefined} @throws {UsageError} */
+/** @param {Record<string, string>} flags @param {string} name @throws {UsageError} */
 function number(flags, name) {
   const text = flags[name]
   if (text === undefined) return undefined
   const found = /^(\d+(?:\.\d+)?)([km]?)$/i.exec(text)
   const value = found === null ? Number.NaN : Math.round(Number(found[1]) * FACTORS[found[2].toLowerCase()])
-  if (!(value >= 1 && value <= MOST))
-    throw new UsageError(`--${name} ${text}: must be a number from 1 to ${MOST} (50000, 50k, 1m)`)
+  if (!(value >= 1 && value <= MAX))
+    throw new UsageError(`--${name} ${text}: must be a number from 1 to ${MAX} (50000, 50k, 1m)`)
   return value
 }
 
@@ -44,11 +44,10 @@ function choice(flags, name, choices) {
   return text
 }
 
-/** @param {string} root @returns {string} why nothing can be read below it, the end of a sentence; empty: it can */
+/** Sentence fragment, or ''. @param {string} root */
 function unreadable(root) {
-  if (root === '/' && process.platform !== 'linux')
-    return `only Linux has: it cannot check this machine (${process.platform})`
-  // A folder without files: nothing is mounted there.
+  if (root === '/' && process.platform !== 'linux') return `exist only on Linux (this is ${process.platform})`
+  // Nothing mounted there.
   const found = ['proc/meminfo', 'proc/sys', 'proc/self'].some(path => existsSync(join(root, path)))
   if (found) return ''
   return root === '/' ? 'are not mounted here' : `are missing in ${root}`
@@ -60,25 +59,25 @@ export const doctor = {
   summary: 'check limits and kernel settings of this machine',
   help: `Usage: ${COMMAND} doctor [flags]
 
-Checks whether this machine can hold a number of connections: open files, kernel settings, memory, cores,
-interrupts. Shows the current value, the required value and the reason for each of them. Changes settings only
-with --write. See docs/doctor.md.
+Checks whether this machine can handle a number of connections: open files, kernel settings, memory, cores,
+interrupts. Shows the current value, the required value and the reason for each. Changes settings only with
+--write. See docs/doctor.md.
 
   -n, --connections N    concurrent connections; default: ${CONNECTIONS}
       --role ROLE        server (a gateway) or drone (a load machine); default: server
       --rate N           new connections per second; default: ${RATE}
       --messages N       messages per second, sent to clients or received by drones; default: 0
-      --workers N        workers of the gateway; default: as many as it starts by itself
+      --workers N        workers of the gateway; default: one per core
       --addresses N      source addresses of a drone; default: those of the machine
       --print FILE       print only this file: sysctl, limits (limits.d) or service (a systemd drop-in)
       --write DIR        write these files below DIR: / for this machine, another folder to inspect or copy them
-      --all              include settings that are right already in these files
+      --all              include settings that are already correct in these files
       --json             print JSON
       --root DIR         read proc/ and sys/ below DIR, a copy of another machine's
   -h, --help             print this text
   -V, --version          print the version
 
-Exit status: 0 if the number can be reached (and with --print), 1 if it cannot or a file could not be written,
+Exit status: 0 if the machine can handle the number (always with --print), 1 if it cannot or a file cannot be written,
 2 for an invalid command line.
 
 Examples:
@@ -102,7 +101,7 @@ Examples:
 
   async run({ env, stdout, stderr, raw }, flags) {
     const { all = false, json = false, root = '/' } = flags
-    const asked = {
+    const wanted = {
       connections: number(flags, 'connections'),
       role: choice(flags, 'role', ROLES),
       rate: number(flags, 'rate'),
@@ -115,13 +114,13 @@ Examples:
       throw new UsageError('--print cannot be combined with --json or --write')
     const reason = unreadable(root)
     if (reason !== '') {
-      stderr(`halley: doctor reads /proc and /sys, which ${reason}\n`)
+      stderr(`halley: doctor requires /proc and /sys, which ${reason}\n`)
       return 1
     }
 
     const facts = readFacts(root)
     if (root === '/') facts.uws = (await loadUws()).why
-    const diagnosis = diagnose(facts, asked)
+    const diagnosis = diagnose(facts, wanted)
     if (print !== undefined) {
       stdout(filesOf(diagnosis, { all })[print] ?? '# no change needed\n')
       return 0
@@ -130,17 +129,15 @@ Examples:
     /** @type {Awaited<ReturnType<typeof writeFiles>> | null} */
     let files = null
     let fault = ''
-    if (flags.write !== undefined) {
-      try {
-        files = await writeFiles(flags.write, diagnosis, { all })
-      } catch (error) {
-        if (!(error instanceof WriteError)) throw error
-        fault = error.message
-      }
+    try {
+      if (flags.write !== undefined) files = await writeFiles(flags.write, diagnosis, { all })
+    } catch (error) {
+      if (!(error instanceof WriteError)) throw error
+      fault = error.message
     }
+    const { aim, ...rest } = diagnosis
+    const { connections, role, rate, workers } = aim
     if (json) {
-      const { aim, ...rest } = diagnosis
-      const { connections, role, rate, workers } = aim
       const { kernel, cores, memory, container } = facts
       const machine = { kernel, cores, memory, container }
       const written = files?.written ?? []
@@ -148,12 +145,10 @@ Examples:
       stdout(`${JSON.stringify(whole, null, 2)}\n`)
     } else {
       const colours = process.stdout.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
-      const assumed = asked.connections === undefined ? ' (no --connections given)' : ''
-      stdout(
-        `halley doctor: ${diagnosis.aim.connections.toLocaleString('en')} connections${assumed}, role ${diagnosis.aim.role}\n\n`,
-      )
-      const printTable = raw?.stdout ?? stdout
-      printTable(table(diagnosis, { colours }))
+      const assumed = wanted.connections === undefined ? ' (no --connections given)' : ''
+      const count = `${connections.toLocaleString('en')} connections${assumed}`
+      stdout(`halley doctor: ${count}, role ${role}\n\n`)
+      ;(raw?.stdout ?? stdout)(table(diagnosis, { colours }))
       stdout(`\n${files === null ? hint(filesOf(diagnosis, { all })) : written(files)}`)
     }
     if (fault === '') return code
@@ -162,7 +157,7 @@ Examples:
   },
 }
 
-/** @param {Record<string, string | null>} files @returns {string} */
+/** @param {Record<string, string | null>} files */
 function hint(files) {
   const names = Object.keys(files).filter(name => files[name] !== null)
   if (names.length === 0) return 'No change needed.\n'

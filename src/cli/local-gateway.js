@@ -1,4 +1,4 @@
-// A gateway of this user on this machine, by its stats socket.
+// Finds a gateway of this user by its stats socket.
 
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -10,7 +10,7 @@ import { UsageError } from './args.js'
 /** @import { Io } from './command.js' */
 
 /**
- * @param {string} name of the command, for examples @param {string | undefined} target path, port or nothing
+ * @param {string} name of the command, for examples @param {string | undefined} target path or port
  * @param {Readonly<Record<string, string | undefined>>} env
  * @param {string} none fault if there is no gateway
  * @returns {Promise<{path: string} | {fault: string}>}
@@ -18,7 +18,7 @@ import { UsageError } from './args.js'
  */
 export async function findGateway(name, target, env, none) {
   if (/^[a-z]+:\/\/|^[^/]+:\d+$/i.test(target ?? ''))
-    throw new UsageError(`"${target}" is not a path; a URL begins with http:// or https://`)
+    throw new UsageError(`"${target}" is not a path; a URL starts with http:// or https://`)
   if (target !== undefined && !/^\d+$/.test(target)) return { path: target }
   const found = await listSockets({ runtimeDir: env.XDG_RUNTIME_DIR })
   if (target === undefined && found.length === 1) return found[0]
@@ -34,15 +34,15 @@ export async function findGateway(name, target, env, none) {
 }
 
 /**
+ * Returns one line, or ''.
  * @param {string} path of a stats socket @param {StatsCommand} command
- * @returns {Promise<string>} one line of the gateway, '' if it has nothing to say
- * @throws {Error} why it was not done
+ * @returns {Promise<string>}
  */
 async function send(path, command) {
   const socket = connect(path)
   socket.write(`${JSON.stringify(command)}\n`)
   try {
-    // A failure of the socket ends the lines.
+    // Socket errors end the lines.
     const failed = new Promise((_, reject) => socket.on('error', reject))
     const answered = (async () => {
       for await (const line of createInterface({ input: socket })) {
@@ -51,7 +51,7 @@ async function send(path, command) {
         if (message.error !== null) throw new Error(message.error)
         return message.text ?? ''
       }
-      throw new Error('the gateway has ended the connection without an answer')
+      throw new Error('the gateway closed the connection without a response')
     })()
     return await Promise.race([answered, failed])
   } finally {
@@ -60,15 +60,13 @@ async function send(path, command) {
 }
 
 /**
- * Runs a command of the stats socket in the gateway of this machine.
- * @param {Io} io @param {string} name of the command line's command
- * @param {string | undefined} target path, port or nothing
- * @param {StatsCommand} command @param {string} done printed when it is done
- * @returns {Promise<number>} exit code
+ * Runs a command in the gateway, and returns the exit code.
+ * @param {Io} io @param {string} name of the command line's command @param {string | undefined} target path or port
+ * @param {StatsCommand} command @param {string} done printed at the end
  * @throws {UsageError}
  */
 export async function commandGateway({ env, stdout, stderr }, name, target, command, done) {
-  const found = await findGateway(name, target, env, 'this user runs no gateway on this machine')
+  const found = await findGateway(name, target, env, 'no gateway of this user is running on this machine')
   let fault = 'fault' in found ? found.fault : ''
   if ('path' in found) {
     try {

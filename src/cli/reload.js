@@ -6,14 +6,14 @@ import { commandGateway } from './local-gateway.js'
 /** @type {Command} */
 export const reload = {
   name: 'reload',
-  summary: 'make a running gateway read its configuration again',
+  summary: 'reload the configuration of a running gateway',
   help: `Usage: ${COMMAND} reload [SOCKET | PORT]
 
-Makes a gateway on this machine read its configuration again, as SIGHUP does: file, variables and flags of its start.
-A fault is printed, and nothing changes. docs/config.md says for each key what another value takes: live ones are in
-force in all workers when the command ends; others start a rolling restart, or take a new start.
+Makes a gateway on this machine reread its configuration, as SIGHUP does: the file, variables and flags of its start.
+Prints the error and changes nothing if the configuration is invalid. docs/config.md shows how each key is applied:
+live keys are applied in all workers when the command ends; others start a rolling restart, or require a restart.
 
-Without an argument it finds the gateway. SOCKET is the path of its stats socket, PORT its port.
+SOCKET is the path of the gateway's stats socket, PORT its port. Neither is required if one gateway is running.
 
   -h, --help             print this text
   -V, --version          print the version

@@ -6,19 +6,14 @@ import { UsageError } from './args.js'
 
 /** @import { Command } from './command.js' */
 
-/** Progress is printed after this time, then at this interval, ms. */
 const PROGRESS_INTERVAL = 500
 
-/**
- * @param {string} csv
- * @returns {Promise<string>} file beside it
- * @throws {ReportError} something else than a report has this name
- */
+/** Next to the CSV. @param {string} csv @throws {ReportError} another file has this name */
 async function defaultPage(csv) {
   const { dir, name } = parse(csv)
   const file = join(dir, `${name}.html`)
   if (await mayReplace(file)) return file
-  throw new ReportError(`${file}: exists and is no report; name the page with -o`)
+  throw new ReportError(`${file}: already exists and is not a report; use -o to set the output file`)
 }
 
 /** @type {Command} */
@@ -27,14 +22,14 @@ export const report = {
   summary: 'make a page of charts from CSV files',
   help: `Usage: ${COMMAND} report FILE.csv [FILE2.csv ...] [-o FILE.html] [flags]
 
-Makes an HTML page of the CSV files that gateways wrote with --csv: charts of memory, CPU, event-loop delay,
-messages, bandwidth and garbage collections, and a table of peaks and of the steady state. Several files are
-compared. The page needs no other file and no network.
+Makes an HTML page from CSV files that gateways wrote with --csv: charts of memory, CPU, event-loop delay, messages,
+bandwidth and garbage collections, and a table of peaks and of the steady state. Several files are compared. The page
+is self-contained.
 
-  -o, --output FILE      HTML file to write; default: beside the (first) CSV file, run.html for run.csv. An existing
-                         file is replaced; the default replaces only a report
+  -o, --output FILE      HTML file to write; default: next to the first CSV file, run.html for run.csv. Replaces an
+                         existing file; the default replaces only a report
       --title TEXT       title of the page; default: the labels
-      --label TEXT       name of a run, once per file; default: the file names
+      --label TEXT       name of a run, one per file; default: the file names
   -h, --help             print this text
   -V, --version          print the version
 

@@ -11,9 +11,10 @@ export const restart = {
   help: `Usage: ${COMMAND} restart [SOCKET | PORT] [flags]
 
 Replaces all workers of a gateway on this machine, one after another, while it serves its clients: a new process
-listens before the old one stops accepting and lets its clients go over shutdown.drain. Without an argument it finds
-the gateway. SOCKET is the path of the stats socket of a gateway, PORT its port. The log of the gateway shows the
-progress. SIGUSR2 to the gateway does the same.
+listens before the old one stops accepting and disconnects its clients over shutdown.drain. The log of the gateway shows
+the progress. SIGUSR2 does the same.
+
+SOCKET is the path of the gateway's stats socket, PORT its port. Neither is required if one gateway is running.
 
       --worker INDEX     replace only this worker
   -h, --help             print this text
@@ -27,12 +28,10 @@ Examples:
   words: 1,
 
   run(io, { words: [target], worker: index }) {
-    // Without an index the gateway replaces all workers.
     if (index !== undefined && !/^\d+$/.test(index))
-      throw new UsageError('--worker must be the index of a worker, 0 or above')
+      throw new UsageError('--worker must be the index of a worker, starting at 0')
     const worker = index === undefined ? null : Number(index)
-    const done =
-      worker === null ? 'the workers are replaced, one after another' : `worker ${worker} is replaced`
+    const done = worker === null ? 'replacing all workers, one after another' : `replacing worker ${worker}`
     return commandGateway(io, 'restart', target, { type: 'restart', worker }, done)
   },
 }

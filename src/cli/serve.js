@@ -10,12 +10,13 @@ export const serve = {
   summary: 'run the gateway (the default)',
   help: `Usage: ${COMMAND} serve [flags]
 
-Runs the gateway: one worker per core, all on one port. Without a configuration it listens on 127.0.0.1 only, accepts
-anonymous clients and pages of this machine, prints a generated API key and serves a demo page: the development profile.
+Runs the gateway: one worker per core, all on one port. Without a configuration it uses the development profile: it
+listens on 127.0.0.1 only, accepts anonymous clients from pages of this machine, generates an API key and serves a demo
+page.
 
   -c, --config FILE      configuration, .json, .yaml or .yml
       --workers N        worker processes; 0: one per core
-      --dev              development profile, also beside a file or variables: what they set wins
+      --dev              development profile as the base of a file or variables
       --port PORT        port to listen on
       --address ADDRESS  address to listen on
       --log-level LEVEL  trace, debug, info, warn, error, fatal or none
@@ -26,9 +27,9 @@ anonymous clients and pages of this machine, prints a generated API key and serv
   -h, --help             print this text
   -V, --version          print the version
 
-In a terminal it shows the dashboard. Otherwise, or with --no-dashboard, it prints log lines.
+In a terminal it shows the dashboard, otherwise it prints log lines.
 
-Flags override HALLEY_... variables, and these override the file.
+Flags override HALLEY_... variables, which override the file.
 
 Examples:
   ${COMMAND} serve
@@ -63,7 +64,7 @@ Examples:
         'gc.interval': flags['gc-interval'],
       },
     }
-    // A reload must not change the printed key.
+    // A reload keeps the printed key.
     const options = { dev: flags.dev === true, key: generateKey() }
     const start = configureServer(sources, options)
     const reload = () => configureServer(sources, options)

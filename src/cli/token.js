@@ -9,20 +9,16 @@ import { CONFIG_FLAG } from './command.js'
 /** @import { Flag } from './args.js' */
 /** @import { Command, Io } from './command.js' */
 
-/** A segment of a JWT. @param {unknown} value */
+/** @param {unknown} value */
 const segment = value => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/**
- * @param {Record<string, unknown>} claims undefined ones are left out
- * @param {string} secret
- * @returns {string} an HS256 JWT
- */
+/** An HS256 JWT. @param {Record<string, unknown>} claims @param {string} secret */
 function sign(claims, secret) {
   const body = `${segment({ alg: 'HS256', typ: 'JWT' })}.${segment(claims)}`
   return `${body}.${createHmac('sha256', secret).update(body).digest('base64url')}`
 }
 
-/** @param {string} text duration, or whole seconds @returns {number} seconds */
+/** In seconds. @param {string} text duration, or whole seconds */
 function parseTtl(text) {
   if (/^\d{1,12}$/.test(text)) return Number(text)
   try {
@@ -32,7 +28,7 @@ function parseTtl(text) {
   }
 }
 
-/** @param {string | undefined} text @returns {unknown} */
+/** @param {string | undefined} text */
 function parseInfo(text) {
   if (text === undefined) return undefined
   try {
@@ -41,28 +37,27 @@ function parseInfo(text) {
   } catch {
     // Reported below.
   }
-  throw new UsageError('--info needs a JSON object')
+  throw new UsageError('--info must be a JSON object')
 }
 
 /**
- * Makes a token that gateways with the configuration of the flags accept.
  * @param {Io} io @param {Record<string, any>} flags @param {'token' | 'subscription_token'} kind
  * @param {Record<string, unknown>} kindClaims claims of this kind only
  */
 function makeToken({ env, cwd }, flags, kind, kindClaims) {
   const { config } = loadConfig({ file: flags.config, env, cwd })
-  // Without a block of their own, subscription tokens have the keys of connection tokens.
+  // By default, subscription tokens use the keys of connection tokens.
   const block = kind === 'subscription_token' && config.client.subscription_token.enabled ? kind : 'token'
   const settings = config.client[block]
   const key = `client.${block}.hmac_secret_key`
   if (settings.jwks_public_endpoint !== '') {
     throw new ConfigError([
-      `client.${block}.jwks_public_endpoint: tokens are verified with this JWKS only, so no token can be made here`,
+      `client.${block}.jwks_public_endpoint: only tokens signed with a key of this JWKS are valid`,
     ])
   }
   if (settings.hmac_secret_key === '') {
     throw new ConfigError([
-      `${key}: is not set; pass a configuration that has it with -c, or set ${envName(key)}`,
+      `${key}: not set; pass a configuration that sets it with -c, or set ${envName(key)}`,
     ])
   }
   const now = Math.floor(Date.now() / 1000)
@@ -82,7 +77,7 @@ function makeToken({ env, cwd }, flags, kind, kindClaims) {
   )
 }
 
-/** Flags of both commands. @type {Record<string, Flag>} */
+/** @type {Record<string, Flag>} */
 const TOKEN_FLAGS = {
   user: { type: 'string', short: 'u' },
   ttl: { type: 'string', short: 't' },
@@ -94,9 +89,9 @@ const TOKEN_FLAGS = {
 const TOKEN_FLAGS_HELP = `  -c, --config FILE      configuration with the secret (or set HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY)
   -u, --user USER        user id; default: the anonymous user
   -t, --ttl TIME         30m, 24h ... or seconds; 0: never expires; default: 24h
-      --info JSON        JSON object that other clients see with the user
-      --audience AUD     aud claim; default: that of the configuration
-      --issuer ISS       iss claim; default: that of the configuration`
+      --info JSON        JSON object shown to other clients with the user
+      --audience AUD     aud claim; default: from the configuration
+      --issuer ISS       iss claim; default: from the configuration`
 
 /** @type {Command} */
 export const token = {
@@ -132,7 +127,7 @@ export const subtoken = {
 Prints a subscription token (JWT, HS256) for one user and one channel, signed with
 client.subscription_token.hmac_secret_key if that block is enabled, else with client.token.hmac_secret_key.
 
-      --channel CHANNEL  the channel, including its $ if it has one
+      --channel CHANNEL  channel, including the $ prefix if any
 ${TOKEN_FLAGS_HELP}
   -h, --help             print this text
   -V, --version          print the version
@@ -144,7 +139,7 @@ Examples:
   flags: { config: CONFIG_FLAG, ...TOKEN_FLAGS, channel: { type: 'string' } },
 
   run(io, flags) {
-    if (!flags.channel) throw new UsageError('--channel is missing')
+    if (!flags.channel) throw new UsageError('--channel is required')
     io.stdout(`${makeToken(io, flags, 'subscription_token', { channel: flags.channel })}\n`)
     return 0
   },

@@ -1,98 +1,102 @@
-// Keys of Centrifugo v6 that Halley does not support yet: accepted with a warning, or refused if they restrict what
-// clients may do or see. `x.*`: everything below x.
+// Keys of Centrifugo v6 that Halley does not support, with an alternative (docs/centrifugo.md): accepted with a
+// warning, or refused if they restrict clients. `x.*`: all keys below x.
 
 import { unsupportedConsumerTypes } from './options/consumers.js'
 
-/** Relative to a namespace. Refused where they are set. */
-export const restrictingChannelOptions = [
-  'client_publish_debounce_interval',
-  'require_server_tags_filter',
-  'subscribe_stream_proxy_enabled',
-]
+/** @param {Readonly<Record<string, string>>} keys relative to a namespace */
+const withoutNamespace = keys =>
+  Object.fromEntries(
+    Object.entries(keys).map(([key, instead]) => [`channel.without_namespace.${key}`, instead]),
+  )
 
-/** The same for all other keys: without them, more would be possible than the file says. */
-export const restrictingOptions = [
-  ...restrictingChannelOptions.map(path => `channel.without_namespace.${path}`),
-  'client.rate_limit.*',
-  'http_server.tls_autocert.*',
-  'token_revoke.*',
-  'user_block.*',
-  'user_tokens_invalidate.*',
-]
+/** Refused. Relative to a namespace. */
+const restrictingOfChannel = {
+  client_publish_debounce_interval: 'a `publish` hook',
+  subscribe_stream_proxy_enabled: '`subscribe` proxy or hook, and the server API',
+}
+
+/** Refused: without them, clients could do more than configured. */
+export const restricting = {
+  ...withoutNamespace(restrictingOfChannel),
+  'client.rate_limit.client_command.disconnect_on_accounted_limit':
+    '`client.rate_limit.client_command.total`',
+  'client.rate_limit.ip_connect.*': '`client.connection_rate_limit`, or limits of a reverse proxy',
+  'http_server.tls_autocert.*': 'an ACME client, or a reverse proxy with one',
+  'token_revoke.*': 'short-lived tokens, and `disconnect` of the API',
+  'user_block.*': 'a `connect` hook or proxy that refuses, and `disconnect` of the API',
+  'user_tokens_invalidate.*': 'short-lived tokens, and `disconnect` of the API',
+}
 
 /** Relative to a namespace. */
-export const unsupportedChannelOptions = [
-  'map.*',
-  'map_clients_presence_channel_prefix',
-  'map_users_presence_channel_prefix',
-  'shared_poll.*',
-  'subscribe_stream_proxy_bidirectional',
-  'subscribe_stream_proxy_name',
-]
+const unsupportedOfChannel = {
+  subscribe_stream_proxy_bidirectional: '`subscribe` proxy or hook, and the server API',
+  subscribe_stream_proxy_name: '`subscribe` proxy or hook, and the server API',
+}
 
-/** Relative to an item of `consumers`. */
+/** @type {Readonly<Record<string, string>>} */
+export const unsupported = {
+  'admin.external': '`http_server.internal_port` separates clients from the rest',
+  'admin.insecure': 'set `admin.password`',
+  'admin.web_path': "Halley's own admin page",
+  'admin.web_proxy_address': "Halley's own admin page",
+  'broker.*': '`engine.type`: memory or redis',
+  'channel.proxy.subscribe_stream.*': '`subscribe` proxy or hook, and the server API',
+  ...withoutNamespace(unsupportedOfChannel),
+  'client.channel_position_max_time_lag': '`client.channel_position_check_delay`',
+  'debug.*': '`node --cpu-prof`, `npx halley-gateway dashboard`',
+  'dev.*': '`npm start` without a configuration is the development profile',
+  enable_unreleased_features: '-',
+  'engine.redis.force_resp2': 'set by the driver',
+  'engine.redis.history_use_lists': 'history is stored in Redis streams, presence has one layout',
+  'engine.redis.presence_hash_field_ttl': 'history is stored in Redis streams, presence has one layout',
+  'engine.redis.presence_user_mapping': 'history is stored in Redis streams, presence has one layout',
+  'engine.redis.replica_client.*': 'reads go to the master',
+  'engine.redis.sentinel_client_name': '`engine.redis.client_name`',
+  'engine.redis.sentinel_tls.client_ca_pem': '`engine.redis.sentinel_tls.server_ca_pem`',
+  'engine.redis.tls.client_ca_pem': '`engine.redis.tls.server_ca_pem`',
+  'graphite.*': '`prometheus.enabled`, or the [CSV file](csv.md)',
+  'grpc_api.*': 'the [server API](api.md) over HTTP',
+  'http_api.external': '`http_server.internal_port` separates clients from the rest',
+  'http_server.h2c_external': 'a reverse proxy: [operations.md](operations.md)',
+  'http_server.http3.*': 'a reverse proxy: [operations.md](operations.md)',
+  'http_server.internal_tls.insecure_skip_verify': 'a reverse proxy: [operations.md](operations.md)',
+  'http_server.internal_tls.server_ca_pem': 'a reverse proxy: [operations.md](operations.md)',
+  'http_server.internal_tls.server_name': 'a reverse proxy: [operations.md](operations.md)',
+  'http_server.tls.insecure_skip_verify': 'a reverse proxy: [operations.md](operations.md)',
+  'http_server.tls.server_ca_pem': 'a reverse proxy: [operations.md](operations.md)',
+  'http_server.tls.server_name': 'a reverse proxy: [operations.md](operations.md)',
+  'http_server.tls_external': '`http_server.internal_port` separates clients from the rest',
+  'init.enabled': 'not needed: clients connect directly',
+  'init.handler_prefix': 'not needed: clients connect directly',
+  'map_broker.postgres.*': '`engine.type`: memory or redis',
+  'map_broker.redis.*': '`engine.redis`',
+  'opentelemetry.*': '`prometheus.enabled`',
+  pid_file: 'the service manager tracks the process id',
+  'presence_manager.*': '`engine.type`: memory or redis',
+  'prometheus.instrument_http_handlers': 'see [metrics.md](metrics.md)',
+  'prometheus.native_histograms': 'see [metrics.md](metrics.md)',
+  'prometheus.recovered_publications_histogram': 'see [metrics.md](metrics.md)',
+  'swagger.*': '[openapi.yaml](openapi.yaml)',
+  'uni_grpc.*': 'one-way SSE or HTTP streaming',
+  'uni_websocket.compression': '`websocket.compression` for two-way clients',
+  'uni_websocket.compression_level': '`websocket.compression` for two-way clients',
+  'uni_websocket.compression_min_size': '`websocket.compression` for two-way clients',
+  'uni_websocket.disable_closing_handshake': 'set by the socket server',
+  'uni_websocket.read_buffer_size': 'set by the socket server',
+  'uni_websocket.use_write_buffer_pool': 'set by the socket server',
+  'uni_websocket.write_buffer_size': 'set by the socket server',
+  'uni_websocket.write_timeout': 'set by the socket server',
+  'usage_stats.*': 'no usage statistics are sent',
+  'websocket.decompressed_message_size_limit': 'set by the socket server',
+  'websocket.read_buffer_size': 'set by the socket server',
+  'websocket.use_write_buffer_pool': 'set by the socket server',
+  'websocket.write_buffer_size': 'set by the socket server',
+  'websocket.write_timeout': 'set by the socket server',
+  'webtransport.*': 'WebSocket',
+}
+
+export const restrictingChannelOptions = Object.keys(restrictingOfChannel)
+export const restrictingOptions = Object.keys(restricting)
+export const unsupportedChannelOptions = Object.keys(unsupportedOfChannel)
+export const unsupportedOptions = Object.keys(unsupported)
 export const unsupportedConsumerOptions = unsupportedConsumerTypes.map(type => `${type}.*`)
-
-export const unsupportedOptions = [
-  'admin.external',
-  'admin.insecure',
-  'admin.web_path',
-  'admin.web_proxy_address',
-  'broker.*',
-  'channel.proxy.map_publish.*',
-  'channel.proxy.map_remove.*',
-  'channel.proxy.shared_poll_refresh.*',
-  'channel.proxy.subscribe_stream.*',
-  ...unsupportedChannelOptions.map(path => `channel.without_namespace.${path}`),
-  'client.channel_position_max_time_lag',
-  'debug.*',
-  'dev.*',
-  'enable_unreleased_features',
-  'engine.redis.force_resp2',
-  'engine.redis.history_use_lists',
-  'engine.redis.presence_hash_field_ttl',
-  'engine.redis.presence_user_mapping',
-  'engine.redis.replica_client.*',
-  'engine.redis.sentinel_client_name',
-  'engine.redis.sentinel_tls.client_ca_pem',
-  'engine.redis.tls.client_ca_pem',
-  'graphite.*',
-  'grpc_api.*',
-  'http_api.external',
-  'http_server.h2c_external',
-  'http_server.http3.*',
-  'http_server.internal_tls.insecure_skip_verify',
-  'http_server.internal_tls.server_ca_pem',
-  'http_server.internal_tls.server_name',
-  'http_server.tls.insecure_skip_verify',
-  'http_server.tls.server_ca_pem',
-  'http_server.tls.server_name',
-  'http_server.tls_external',
-  'init.enabled',
-  'init.handler_prefix',
-  'map_broker.*',
-  'opentelemetry.*',
-  'pid_file',
-  'presence_manager.*',
-  'prometheus.instrument_http_handlers',
-  'prometheus.native_histograms',
-  'prometheus.recovered_publications_histogram',
-  'shared_poll.*',
-  'swagger.*',
-  'uni_grpc.*',
-  'uni_websocket.compression',
-  'uni_websocket.compression_level',
-  'uni_websocket.compression_min_size',
-  'uni_websocket.disable_closing_handshake',
-  'uni_websocket.read_buffer_size',
-  'uni_websocket.use_write_buffer_pool',
-  'uni_websocket.write_buffer_size',
-  'uni_websocket.write_timeout',
-  'usage_stats.*',
-  'websocket.decompressed_message_size_limit',
-  'websocket.read_buffer_size',
-  'websocket.use_write_buffer_pool',
-  'websocket.write_buffer_size',
-  'websocket.write_timeout',
-  'webtransport.*',
-]

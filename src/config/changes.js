@@ -1,4 +1,4 @@
-// Differences between two configurations, and what a reload does with each: `change` of the option's row.
+// Differences of configurations, and the effect of a reload on each: `change` of its option.
 
 import { isDeepStrictEqual } from 'node:util'
 import { options } from './options.js'
@@ -6,18 +6,17 @@ import { get, put } from './values.js'
 
 /** @import { Config } from './options.js' */
 /** @import { Change, Option } from './options/make.js' */
+/** @import { Values } from './values.js' */
 
-/** @param {Option} option @param {any} from @param {any} to values @returns {Change} */
+/** @param {Option} option @param {unknown} from @param {unknown} to */
 const changeOf = ({ change, mounts }, from, to) => (mounts && (from === '') !== (to === '') ? mounts : change)
 
-/** @param {Option} option @param {string} driver @param {Change} change @returns {Change} */
+/** @param {Option} option @param {string} driver @param {Change} change */
 const changeWith = ({ loadedOnce }, driver, change) => (loadedOnce && driver === 'uws' ? 'workers' : change)
 
 /**
- * @param {Config} from @param {Config} to
- * @param {string} [driver] of the workers: uws or node
- * @returns {Record<Change, string[]>} paths of the options that differ; a difference in any namespace is one in
- *   `channel.namespaces`
+ * @param {Config} from @param {Config} to @param {string} [driver] uws or node
+ * @returns {Record<Change, string[]>} paths; a difference in a namespace is one in `channel.namespaces`
  */
 export function changesBetween(from, to, driver = '') {
   /** @type {Record<Change, string[]>} */
@@ -30,12 +29,9 @@ export function changesBetween(from, to, driver = '') {
   return changes
 }
 
-/**
- * @param {Config} from @param {Config} to @param {readonly Change[]} kinds
- * @returns {Config} `from`, with the options of `to` that are changed in one of these ways
- */
+/** Applies these changes. @param {Config} from @param {Config} to @param {readonly Change[]} kinds */
 export function withChanges(from, to, kinds) {
-  /** @type {Record<string, any>} */
+  /** @type {Values} */
   const config = {}
   for (const option of options) {
     const [before, after] = [get(from, option.path), get(to, option.path)]

@@ -1,8 +1,7 @@
 /**
- * A value made of the configuration, and made again when a reload has replaced it.
+ * Recreates a value when a reload has replaced the configuration.
  * @template C, T
- * @param {() => C} read the configuration, or a block of it, as it is now @param {(config: C) => T} make
- * @returns {() => T}
+ * @param {() => C} read @param {(config: C) => T} make
  */
 export function derive(read, make) {
   /** @type {C | undefined} */

@@ -1,6 +1,6 @@
-/** An unusable configuration. The message has a line for each fault. */
+/** The message has one line per fault. */
 export class ConfigError extends Error {
-  /** @param {readonly string[]} faults one line each, starting with the key @param {readonly string[]} [warnings] */
+  /** @param {readonly string[]} faults each starts with its key @param {readonly string[]} [warnings] */
   constructor(faults, warnings = []) {
     super(faults.join('\n'))
     this.name = 'ConfigError'
@@ -11,14 +11,14 @@ export class ConfigError extends Error {
   }
 }
 
-/** @typedef {(keys: string[], text: string) => void} Refuse adds a fault of several keys, labelled with the first */
+/** @typedef {(keys: string[], text: string) => void} Refuse labels a fault with the first key */
 
 export class Report {
   /** @type {string[]} */
   faults = []
   /** @type {string[]} */
   warnings = []
-  /** Keys with unreadable values; rules over several keys skip them. @type {Set<string>} */
+  /** Keys with unreadable values. @type {Set<string>} */
   unread = new Set()
 
   /** @param {string} label key, variable or flag @param {string} text */
@@ -31,7 +31,7 @@ export class Report {
     this.warnings.push(`${label}: ${text}`)
   }
 
-  /** Adds a fault of several keys, unless one of them is unreadable: that fault is reported already. @type {Refuse} */
+  /** Reports a fault, unless one of the keys is unreadable: that is reported already. @type {Refuse} */
   refuse = (keys, text) => {
     if (!keys.some(key => this.unread.has(key))) this.fault(keys[0], text)
   }

@@ -17,35 +17,31 @@ function parseJson(text, file) {
     const before = at === null ? text : text.slice(0, Number(at[1]))
     const line = before.split('\n').length
     const column = before.length - before.lastIndexOf('\n')
-    // The rest of V8's message quotes the file, which holds secrets.
-    throw new ConfigError([`${file}: not valid JSON, see line ${line}, column ${column}`])
+    // The rest of V8's message quotes the file and its secrets.
+    throw new ConfigError([`${file}: invalid JSON at line ${line}, column ${column}`])
   }
 }
 
 /** @param {string} text @param {string} file */
 function parseYaml(text, file) {
-  // Loaded on first use: most configurations are JSON, and loading takes 35 ms.
+  // Loading takes 35 ms, and most configurations are JSON.
   const { parseDocument } = /** @type {typeof import('yaml')} */ (require('yaml'))
   const document = parseDocument(text, { prettyErrors: false })
   const [error] = document.errors
   if (error !== undefined) {
     const before = text.slice(0, error.pos[0])
     throw new ConfigError([
-      `${file}: not valid YAML, see line ${before.split('\n').length}: ${error.message.split('\n')[0]}`,
+      `${file}: invalid YAML at line ${before.split('\n').length}: ${error.message.split('\n')[0]}`,
     ])
   }
   try {
     return document.toJS() ?? {}
   } catch (problem) {
-    throw new ConfigError([`${file}: not valid YAML: ${problem.message.split('\n')[0]}`])
+    throw new ConfigError([`${file}: invalid YAML: ${problem.message.split('\n')[0]}`])
   }
 }
 
-/**
- * @param {string} path @param {string} file its name in messages
- * @returns {Record<string, unknown>} the tree of keys
- * @throws {ConfigError}
- */
+/** @param {string} path @param {string} file in messages @returns {Record<string, unknown>} @throws {ConfigError} */
 export function readConfigFile(path, file) {
   const kind = extname(path).toLowerCase()
   if (kind === '.toml') {

@@ -1,14 +1,13 @@
-// Patterns of channel names: `*` any text (namespace boundaries included), `?` one character, `[ab]`, `[a-z]`,
+// Patterns of channel names: `*` any text (across namespace boundaries), `?` one character, `[ab]`, `[a-z]`,
 // `[!a-z]` one of a set, `{a,b}` one of several patterns, `\` escapes the next character.
-// A plain translation to a regular expression would backtrack for minutes with a dozen stars. So alternatives are
-// expanded first, and the text between two stars is matched at its first place only: a later place can never match
-// more, since the next star covers what lies between.
+// A plain regular expression would backtrack for minutes with a dozen stars. So alternatives are expanded first, and
+// text between two stars is matched at its first place: later ones never match more.
 
 const MAX_LENGTH = 4096
-/** Characters that a pattern may expand to. */
+/** Maximum characters after the expansion. */
 const MAX_EXPANDED = 16_384
 const MAX_DEPTH = 16
-/** Stars that a pattern may expand to: each may look through the whole name. */
+/** Maximum stars after the expansion: each may scan the whole name. */
 const MAX_STARS = 256
 
 const STAR = Symbol('*')
@@ -23,7 +22,7 @@ const SPECIAL = new Map([
   ['}', CLOSE],
 ])
 
-/** @typedef {string | symbol} Piece a regular expression for one character, or one of the symbols */
+/** @typedef {string | symbol} Piece regular expression of one character, or a symbol */
 
 /** @param {string} character */
 const literal = character => character.replace(/[\\^$.*+?()[\]{}|/]/, '\\$&')
@@ -48,7 +47,7 @@ function split(pattern) {
     }
     if (character === ']') throw new SyntaxError('empty set')
     for (let first = true; character !== ']'; character = next(), first = false) {
-      // A hyphen at either end is a member, else it makes a range.
+      // Within a set, a hyphen makes a range.
       if (character === '-' && !first && characters[at] !== ']') text += '-'
       else text += member(character === '\\' ? next() : character)
     }
@@ -76,9 +75,9 @@ function bounded(flats) {
 }
 
 /**
- * Expands alternatives.
- * @param {Iterator<Piece>} pieces @param {number} depth of open braces; within them a `}` must follow
- * @returns {Piece[][]} characters and stars only
+ * Expands alternatives to characters and stars.
+ * @param {Iterator<Piece>} pieces @param {number} depth
+ * @returns {Piece[][]}
  */
 function expand(pieces, depth) {
   if (depth > MAX_DEPTH) throw new SyntaxError('too many braces')
@@ -107,7 +106,7 @@ function expand(pieces, depth) {
   return bounded(flats)
 }
 
-/** @param {Piece[]} flat @param {() => number} group next group number @returns {string} a regular expression */
+/** @param {Piece[]} flat @param {() => number} group next group number */
 function translate(flat, group) {
   /** @type {string[]} */
   const segments = ['']
@@ -118,7 +117,7 @@ function translate(flat, group) {
   const head = segments[0]
   if (segments.length === 1) return head
   const tail = /** @type {string} */ (segments.pop())
-  // A lookahead is not entered again once it has matched.
+  // A matched lookahead never backtracks.
   const middle = segments
     .slice(1)
     .filter(segment => segment !== '')
@@ -126,7 +125,7 @@ function translate(flat, group) {
   return `${head}${middle.join('')}.*${tail}`
 }
 
-/** @param {string} pattern @returns {RegExp | undefined} undefined if the pattern is malformed or too large */
+/** Undefined: malformed or too large. @param {string} pattern */
 export function compileGlob(pattern) {
   if (pattern.length > MAX_LENGTH) return undefined
   try {

@@ -3,17 +3,15 @@ import { COMMAND } from '../base/version.js'
 import { TRANSPORTS } from './check.js'
 import { MIN_BYTES } from './profile.js'
 
-/** @returns {string} 64 hex digits */
 const randomSecret = () => randomBytes(MIN_BYTES).toString('hex')
 
 /**
- * What a first configuration depends on.
  * @typedef {object} Answers
  * @property {number} port
- * @property {readonly string[]} origins of pages
+ * @property {readonly string[]} origins
  * @property {readonly string[]} transports of TRANSPORTS
  * @property {'memory' | 'redis'} engine
- * @property {string} redisAddress for the engine `redis`
+ * @property {string} redisAddress
  */
 
 /** @type {Readonly<Answers>} The origin is an example. */
@@ -31,10 +29,10 @@ const quoted = text => JSON.stringify(text)
 /** @param {Answers} answers */
 function engineOf({ engine, redisAddress }) {
   if (engine === 'memory')
-    return `# The memory of this gateway, for one machine. Several machines need Redis (\`type: redis\`).
+    return `# Channel state in memory, for one machine. Several machines need Redis (\`type: redis\`).
 engine:
   type: memory`
-  return `# Any number of gateways with the same Redis are one.
+  return `# All gateways with the same Redis form one cluster.
 engine:
   type: redis
   redis:
@@ -51,11 +49,7 @@ function transportsOf({ transports }) {
     : `# WebSocket is always on.${more}\n${on.join('')}`
 }
 
-/**
- * A configuration to start from, for a gateway that others can reach.
- * @param {Answers} [answers] @param {() => string} [secret] makes a new one for each call
- * @returns {string} YAML with comments
- */
+/** Initial YAML for a public gateway. @param {Answers} [answers] @param {() => string} [secret] */
 export const initialText = (
   answers = DEFAULTS,
   secret = randomSecret,
@@ -66,13 +60,13 @@ http_server:
 
 client:
   token:
-    # Your backend signs the tokens of clients with it (HS256).
+    # Your backend signs client tokens with this key (HS256).
     hmac_secret_key: ${quoted(secret())}
   # Origins of your pages: scheme, host and port, as browsers send them.
   allowed_origins:
 ${answers.origins.map(origin => `    - ${quoted(origin)}\n`).join('')}
 http_api:
-  # Your backend sends it with each call of the server API (X-API-Key).
+  # Your backend sends this key with each server API request (X-API-Key).
   key: ${quoted(secret())}
 
 admin:
@@ -91,18 +85,18 @@ channel:
     - name: chat
       allow_subscribe_for_client: true
       allow_publish_for_subscriber: true
-      # Who is there, with a message for each who comes or goes.
+      # List the subscribers, and send them joins and leaves.
       presence: true
       allow_presence_for_subscriber: true
       join_leave: true
       force_push_join_leave: true
-      # The last 100 messages of ten minutes: clients that were away get what they missed.
+      # Keep 100 messages for ten minutes: clients that reconnect receive the messages they missed.
       history_size: 100
       history_ttl: 10m
       force_recovery: true
       allow_history_for_subscriber: true
 
-# GET /health is 200 while all workers listen and the engine is within reach.
+# GET /health returns 200 while all workers listen and the engine is reachable.
 health:
   enabled: true
 `

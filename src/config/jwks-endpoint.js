@@ -1,12 +1,12 @@
-// The JWKS address, whose parts may come from the token's issuer or audience: `https://{{tenant}}.example.com/jwks`
-// with `issuer_regex: ^https://(?P<tenant>one|two)\.example\.com$`. The token is not verified yet, so only a group
-// that lists its values literally may fill the address.
+// The JWKS address, with parts from the token's issuer or audience: `https://{{tenant}}.example.com/jwks` with
+// `issuer_regex: ^https://(?P<tenant>one|two)\.example\.com$`. The token is unverified, so only groups of literal
+// values may fill the address.
 
 import { show } from './values.js'
 
 /** @import { Config } from './options.js' */
 
-/** @param {string} pattern @param {string} name @returns {string | undefined} body of the group, if there is one */
+/** Body of the group, if any. @param {string} pattern @param {string} name */
 function groupBody(pattern, name) {
   const open = new RegExp(`\\(\\?P?<${name}>`).exec(pattern)
   if (open === null) return undefined
@@ -20,18 +20,19 @@ function groupBody(pattern, name) {
   return undefined
 }
 
-/** Literals separated by `|`: no class, wildcard, repetition or inner group, nothing empty. */
+/** Non-empty literals separated by `|`: no class, wildcard, repetition or inner group. */
 const alternation = /^(?:[^\\.*+?()[\]{}|^$]|\\[^a-zA-Z0-9])+(?:\|(?:[^\\.*+?()[\]{}|^$]|\\[^a-zA-Z0-9])+)*$/
 
-/** Separators of a URL, control characters, and halves of a character, which have no encoding. */
+/** Also control characters, and unencodable lone surrogates. */
 const SEPARATOR = /[/\\?#@:\p{Cc}\p{Cs}]/u
 
-/** Percent-encodings of a value, one inside the other, that are looked into; more are refused. */
+/** Nested percent-encodings; more are refused. */
 const MAX_DECODES = 3
 
 /**
- * @param {string} value of a group @param {number} [decodes] left
- * @returns {boolean} whether it stays within its part of the address, even if a server decodes it repeatedly
+ * Whether a value stays in its part of the address, even if decoded repeatedly.
+ * @param {string} value @param {number} [decodes] left
+ * @returns {boolean}
  */
 function staysInPlace(value, decodes = MAX_DECODES) {
   if (value === '' || value === '.' || value === '..' || SEPARATOR.test(value)) return false
@@ -45,14 +46,13 @@ function staysInPlace(value, decodes = MAX_DECODES) {
 
 /**
  * @param {string} endpoint may contain `{{name}}`
- * @param {Partial<Config['client']['token']>} token its patterns, and whether the safety check is skipped
- * @returns {(groups: Record<string, string>) => string | undefined} undefined: the token leaves a part empty,
- *   or its value could change another part of the address
+ * @param {Partial<Config['client']['token']>} token
+ * @returns {(groups: Record<string, string>) => string | undefined} undefined: empty or unsafe part
  * @throws {Error} if no token could fill the address safely; the message follows the key
  */
 export function createEndpoint(endpoint, { issuer_regex, audience_regex, ...token }) {
   const insecure = Boolean(token.insecure_skip_jwks_endpoint_safety_check)
-  // Odd parts are names.
+  // Parts with an odd index are names.
   const parts = endpoint.split(/\{\{\s*(\w+)\s*\}\}/)
   const sample = parts.map((part, at) => (at % 2 === 0 ? part : 'x')).join('')
   if (!/^https?:$/.test(URL.canParse(sample) ? new URL(sample).protocol : '')) {
@@ -78,7 +78,7 @@ export function createEndpoint(endpoint, { issuer_regex, audience_regex, ...toke
     for (let at = 1; at < parts.length; at += 2) {
       const value = groups[parts[at]]
       if (!value) return undefined
-      // A listed value may hold a path on purpose; any other must stay within its part of the address.
+      // A literal value may deliberately be a path.
       if (insecure && !staysInPlace(value)) return undefined
       url += (insecure ? encodeURIComponent(value) : value) + parts[at + 1]
     }

@@ -1,4 +1,4 @@
-// Known keys and variables: Halley's own, and those of Centrifugo that Halley does not support yet.
+// Keys and variables of Halley, and those of Centrifugo that Halley does not support.
 
 import {
   restrictingChannelOptions,
@@ -8,35 +8,32 @@ import {
   unsupportedOptions,
 } from './centrifugo.js'
 import { nearest } from './nearest.js'
-import { live, string } from './options/make.js'
+import { flatten, string } from './options/make.js'
 import { envName, NAMESPACES, options } from './options.js'
 
 /** @import { Option } from './options/make.js' */
 
 const ANYTHING = '.*'
 
-/** Key paths, some with everything below them. */
-class Keys {
+/** Some paths include everything below them. */
+export class Keys {
   /** @type {Map<string, Option>} */
   #own
-  /** @type {Set<string>} keys and open sections of Centrifugo */
-  #unsupported = new Set()
-  /** @type {Set<string>} those of them that restrict */
+  /** Keys and open sections of Centrifugo. */
+  #unsupported
   #restricting
-  /** @type {string[]} */
-  #open = []
-  /** @type {Set<string>} paths with keys below them */
+  /** Sections with any keys. */
+  #open
+  /** With keys below them. @type {Set<string>} */
   #sections = new Set()
 
   /** @param {readonly Option[]} own @param {readonly string[]} unsupported @param {readonly string[]} restricting */
   constructor(own, unsupported, restricting) {
+    const all = [...unsupported, ...restricting]
     this.#own = new Map(own.map(option => [option.path, option]))
+    this.#unsupported = new Set(all.map(sectionOf))
     this.#restricting = new Set(restricting.map(sectionOf))
-    for (const entry of [...unsupported, ...restricting]) {
-      const path = sectionOf(entry)
-      if (path !== entry) this.#open.push(path)
-      this.#unsupported.add(path)
-    }
+    this.#open = all.filter(entry => entry.endsWith(ANYTHING)).map(sectionOf)
     for (const path of [...this.#own.keys(), ...this.#unsupported]) {
       for (let dot = path.indexOf('.'); dot !== -1; dot = path.indexOf('.', dot + 1)) {
         this.#sections.add(path.slice(0, dot))
@@ -59,37 +56,38 @@ class Keys {
     return this.#unsupported.has(path) || this.#open.some(open => path.startsWith(`${open}.`))
   }
 
-  /** @param {string} path of an unsupported key, or of an open section */
+  /** @param {string} path of an unsupported key, or open section */
   isRestricting(path) {
     return this.#restricting.has(path)
   }
 
-  /** @param {string} path @returns {string} '' if none is near */
+  /** '' if none is near. @param {string} path */
   nearest(path) {
     return nearest(path, [...this.#own.keys(), ...this.#sections, ...this.#unsupported])
   }
 
-  /** @param {string} name of a variable, or the part that names the key */
+  /** @param {string} name of a variable, or the part for the key */
   isUnsupportedVariable(name) {
-    for (const path of this.#unsupported) if (variable(path) === name) return true
-    return this.#open.some(open => name.startsWith(`${variable(open)}_`))
+    return (
+      [...this.#unsupported].some(path => variable(path) === name) ||
+      this.#open.some(open => name.startsWith(`${variable(open)}_`))
+    )
   }
 
-  /** @param {string} name as for isUnsupportedVariable */
+  /** @param {string} name */
   isRestrictingVariable(name) {
-    for (const path of this.#restricting)
-      if (variable(path) === name || (this.#open.includes(path) && name.startsWith(`${variable(path)}_`)))
-        return true
-    return false
+    return [...this.#restricting].some(
+      path => variable(path) === name || (this.#open.includes(path) && name.startsWith(`${variable(path)}_`)),
+    )
   }
 
-  /** @param {string} name as for isUnsupportedVariable @returns {string} '' if none is near */
+  /** '' if none is near. @param {string} name */
   nearestVariable(name) {
     return variable(nearest(name, [...this.#own.keys(), ...this.#unsupported]))
   }
 }
 
-/** @param {string} entry a path, with `.*` or without @returns {string} */
+/** @param {string} entry a path, with or without `.*` */
 const sectionOf = entry => (entry.endsWith(ANYTHING) ? entry.slice(0, -ANYTHING.length) : entry)
 
 /** @param {string} path */
@@ -97,10 +95,10 @@ const variable = path => path.replace(/[-.]/g, '_').toUpperCase()
 
 export const rootKeys = new Keys(options, unsupportedOptions, restrictingOptions)
 
-/** Of the objects in a list, by its path. @type {Record<string, string[]>} */
+/** By path of a list. @type {Record<string, string[]>} */
 const UNSUPPORTED_MEMBERS = { [NAMESPACES]: unsupportedChannelOptions, consumers: unsupportedConsumerOptions }
 
-/** A list of named objects: namespaces, proxies, consumers. */
+/** Named objects: namespaces, proxies, consumers. */
 export class MemberList {
   #byVariable
 
@@ -112,22 +110,22 @@ export class MemberList {
     this.singular = this.noun.replace(/ies$/, 'y').replace(/s$/, '')
     const unsupported = UNSUPPORTED_MEMBERS[option.path] ?? []
     const restricting = option.path === NAMESPACES ? restrictingChannelOptions : []
-    this.keys = new Keys([...live([string('name', '', '')]), ...members], unsupported, restricting)
+    this.keys = new Keys([...flatten({ name: string('') }), ...members], unsupported, restricting)
     this.#byVariable = new Map(members.map(member => [variable(member.path), member]))
   }
 
-  /** @param {string} name of a variable, after the name of the member */
+  /** @param {string} name after the name of the member */
   optionOfVariable(name) {
     return this.#byVariable.get(name)
   }
 
-  /** Prefix of a member's variables; without a name, of all of them. @param {string} [name] */
+  /** Of a member's variables, or of all members. @param {string} [name] */
   prefix(name) {
     return `${envName(this.option.path)}_${name === undefined ? '' : `${variable(name)}_`}`
   }
 }
 
-/** By the paths of the lists. @type {Map<string, MemberList>} */
+/** By path. @type {Map<string, MemberList>} */
 export const memberLists = new Map(
   options.filter(({ members }) => members).map(option => [option.path, new MemberList(option)]),
 )

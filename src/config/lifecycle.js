@@ -1,5 +1,3 @@
-// Rules for the options of the lifecycle log.
-
 import { checkTls } from './pem.js'
 import { redisShards } from './redis-shards.js'
 
@@ -8,52 +6,40 @@ import { redisShards } from './redis-shards.js'
 
 const BLOCK = 'lifecycle.redis'
 
-/** @param {Config} config @returns {boolean} whether the lifecycle log has a sink */
+/** Has a sink. @param {Config} config */
 export function logsLifecycle({ lifecycle: { file, webhook, redis } }) {
   return file.path !== '' || webhook.url !== '' || redis.stream
 }
 
-/**
- * The Redis of the lifecycle log.
- * @param {Pick<Config, 'engine' | 'lifecycle'>} config
- * @returns {RedisOptions | null} null: there is none
- */
+/** @param {Pick<Config, 'engine' | 'lifecycle'>} config @returns {RedisOptions | null} */
 export function lifecycleRedis({ engine, lifecycle: { redis } }) {
   if (redis.address === '') return engine.type === 'redis' ? engine.redis : null
-  // The credentials of the engine are not for another server.
+  // Never send the engine's credentials to another server.
   const own = { user: '', password: '', db: 0, sentinel_user: '', sentinel_password: '' }
   return { ...engine.redis, ...own, address: [redis.address], cluster_address: [], sentinel_address: [] }
 }
 
-/** @param {string} text @returns {string} the fault, '' if there is none */
+/** @param {string} text @returns the fault, or '' */
 function urlFault(text) {
-  let url
-  try {
-    url = new URL(text)
-  } catch {
-    return 'is not an address like https://host/path'
-  }
-  return ['http:', 'https:'].includes(url.protocol) ? '' : 'does not begin with http:// or https://'
+  if (!URL.canParse(text)) return 'is not a URL like https://host/path'
+  return /^https?:$/.test(new URL(text).protocol) ? '' : 'does not begin with http:// or https://'
 }
 
-/** @param {string} secret @returns {string} the fault, '' if there is none */
+/** @param {string} secret @returns the fault, or '' */
 function secretFault(secret) {
-  if (secret === '') return 'is empty: a batch must be signed'
+  if (secret === '') return 'is required: batches are signed'
   if (!secret.startsWith('whsec_')) return ''
-  return /^whsec_[\w+/-]+={0,2}$/.test(secret) ? '' : 'has no base64 after whsec_'
+  return /^whsec_[\w+/-]+={0,2}$/.test(secret) ? '' : 'must have base64 after whsec_'
 }
 
-/**
- * @param {Config} config
- * @param {Report} report
- */
+/** @param {Config} config @param {Report} report */
 export function checkLifecycle(config, report) {
   const { webhook, redis } = config.lifecycle
   if (webhook.url !== '') {
-    const fault = urlFault(webhook.url)
-    if (fault !== '') report.refuse(['lifecycle.webhook.url'], fault)
-    const badSecret = secretFault(webhook.secret)
-    if (badSecret !== '') report.refuse(['lifecycle.webhook.secret', 'lifecycle.webhook.url'], badSecret)
+    const faults = { url: urlFault(webhook.url), secret: secretFault(webhook.secret) }
+    if (faults.url !== '') report.refuse(['lifecycle.webhook.url'], faults.url)
+    if (faults.secret !== '')
+      report.refuse(['lifecycle.webhook.secret', 'lifecycle.webhook.url'], faults.secret)
   }
   if (redis.stream && redis.address === '' && config.engine.type !== 'redis')
     report.refuse(

@@ -1,9 +1,6 @@
-// The configuration of a gateway: one table of options (options.js), read from defaults, a file, variables and flags.
-// The type `Config` is derived from that table, so `npm run lint` finds a misspelt option.
-// It imports nothing from other folders of src/. The primary and the commands load it; workers use single files of it.
-// It promises: a deeply frozen tree with every key and durations in ms, or a ConfigError with every fault at once.
-// A value passes file.js -> Draft (which key) -> read.js (type and range) -> check.js (rules over several keys).
-// profile.js adds the development profile and refuses unsafe exposure; reference.js prints docs/config.md.
+// The configuration of a gateway: a table of options (options.js), read from defaults, a file, variables and flags.
+// Result: a deeply frozen tree with every key and durations in ms, or a ConfigError with all faults. A value passes
+// file.js -> Draft (which key) -> read.js (type and range) -> check.js (rules over several keys).
 
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,53 +15,61 @@ import { get, parseDuration, put, show } from './values.js'
 
 export { ConfigError }
 
-/** @import { MemberList } from './keys.js' */
+/** @import { Keys, MemberList } from './keys.js' */
 /** @import { Config } from './options.js' */
 /** @import { Option } from './options/make.js' */
+/** @import { Values } from './values.js' */
+
+/**
+ * @typedef {object} Sources
+ * @property {string} [file] .json, .yaml or .yml
+ * @property {Readonly<Record<string, string | undefined>>} [env] HALLEY_... variables
+ * @property {Readonly<Record<string, unknown>>} [flags] key path -> text or value; undefined is unset
+ * @property {string} [cwd]
+ */
 
 const UNSUPPORTED = 'Centrifugo key that Halley does not support yet; it is ignored'
-const RESTRICTS = 'restricts in a way that Halley does not support yet; remove it to start without'
+const RESTRICTS = 'Centrifugo restriction that Halley does not support yet; remove it to start without it'
 const NAME = /^[-a-zA-Z0-9_.]{2,}$/
+const PREFIX = 'HALLEY_'
+/** Variables of other commands. */
+const OTHERS = /^HALLEY_(?:FLEET_|ADMIN_KEY$|GENERATED_KEY$)/
 
-/** @param {unknown} value */
+/** @param {unknown} value @returns {value is Values} */
 const isObject = value => value !== null && typeof value === 'object' && !Array.isArray(value)
 
-/** Of a switch, a number, a duration, a list or an object. */
+/** Values that restrict nothing. */
 const OFF = /^(?:0[a-zµ]*|false|\[\]|\{\})?$/
 
-/** @param {any} value of a restriction @returns {boolean} whether it restricts; a block with `enabled: false` does not */
+/** Whether it restricts; blocks with `enabled: false` do not. @param {unknown} value */
 function isOn(value) {
   if (typeof value !== 'object' || value === null) return Boolean(value) && !OFF.test(String(value))
-  return value.enabled !== false && Object.values(value).some(isOn)
+  return !('enabled' in value && value.enabled === false) && Object.values(value).some(isOn)
 }
 
 /** Tests check that each default is valid. @param {Option} option */
 function defaultOf({ type, single, default: value }) {
-  if (type === 'duration') return parseDuration(value)
-  if (single) return [value]
-  return structuredClone(value)
+  if (type === 'duration') return parseDuration(String(value))
+  return single ? [value] : structuredClone(value)
 }
 
-/** Variables of Halley's other commands. */
-const OTHERS = /^HALLEY_(?:FLEET_|ADMIN_KEY$|GENERATED_KEY$)/
+/** @param {string} before @param {string} best */
+const hint = (before, best) => (best === '' ? '' : `; did you mean ${before}${best}?`)
 
-/** A configuration in the making: defaults, overlaid by one source after another. */
+/** Defaults, overridden by each source in turn. */
 class Draft {
   report = new Report()
-  /** @type {Record<string, any>} */
+  /** @type {Values} */
   config = {}
   #folder
 
-  /** @param {string} cwd folder of relative paths */
+  /** @param {string} cwd of relative paths */
   constructor(cwd) {
     this.#folder = cwd
     for (const option of options) put(this.config, option.path, defaultOf(option))
   }
 
-  /**
-   * Applies a file, or a tree of its form.
-   * @param {Record<string, unknown>} tree @param {string} [folder] of relative paths in it
-   */
+  /** @param {Values} tree of a file @param {string} [folder] of relative paths in it */
   applyTree(tree, folder = this.#folder) {
     const before = this.#folder
     this.#folder = folder
@@ -74,39 +79,33 @@ class Draft {
     this.#folder = before
   }
 
-  /** @param {Readonly<Record<string, string | undefined>>} env only HALLEY_... is read; empty is unset */
+  /** Empty variables are unset. @param {NonNullable<Sources['env']>} env */
   applyEnv(env) {
-    const names = Object.keys(env).filter(
-      name => name.startsWith('HALLEY_') && !OTHERS.test(name) && env[name],
-    )
-    // A list comes before single options of its members.
+    const names = Object.keys(env).filter(name => name.startsWith(PREFIX) && !OTHERS.test(name) && env[name])
+    // Lists before options of their members.
     names.sort((a, b) => a.length - b.length || (a < b ? -1 : 1))
     for (const name of names) this.#applyVariable(name, /** @type {string} */ (env[name]))
   }
 
-  /**
-   * @param {Readonly<Record<string, any>>} flags key path -> text or value; undefined is unset
-   * @param {Readonly<Record<string, string>>} labels key path -> the flag's name
-   */
+  /** @param {NonNullable<Sources['flags']>} flags @param {Readonly<Record<string, string>>} labels by key path */
   applyFlags(flags, labels) {
     for (const [path, value] of Object.entries(flags)) {
       const option = rootKeys.option(path)
       if (value === undefined) continue
       if (option === undefined) throw new TypeError(`no option ${path}`)
-      const read = typeof value === 'string' ? readText : readValue
-      this.#set(this.config, option, path, labels[path] ?? path, () => read(option, value))
+      const read = () => (typeof value === 'string' ? readText(option, value) : readValue(option, value))
+      this.#set(this.config, option, path, labels[path] ?? path, read)
     }
   }
 
   /**
-   * @param {Record<string, any>} target root of option paths @param {Option} option
-   * @param {string} path full path, for the rules
-   * @param {string} label @param {() => any} read
+   * @param {Values} target root of option paths @param {Option} option @param {string} path full @param {string} label
+   * @param {() => unknown} read
    */
   #set(target, option, path, label, read) {
     try {
       const value = read()
-      put(target, option.path, option.file && value !== '' ? this.#absolute(value) : value)
+      put(target, option.path, option.file && value !== '' ? this.#absolute(String(value)) : value)
     } catch (error) {
       this.report.unread.add(path)
       this.report.fault(label + (error.at ?? ''), error.message)
@@ -119,9 +118,8 @@ class Draft {
   }
 
   /**
-   * @param {typeof rootKeys} keys @param {Record<string, unknown>} tree
-   * @param {string} base full path of the root of `keys`, with a final dot @param {Record<string, any>} target
-   * @param {string} [section] path below `base`, with a final dot
+   * @param {Keys} keys @param {Values} tree @param {string} base full path of the root of `keys`, with a final dot
+   * @param {Values} target @param {string} [section] path below `base`, with a final dot
    */
   #walk(keys, tree, base, target, section = '') {
     for (const [key, value] of Object.entries(tree)) {
@@ -133,17 +131,15 @@ class Draft {
       else if (option !== undefined) this.#set(target, option, full, full, () => readValue(option, value))
       else if (keys.isRestricting(path) && isOn(value)) this.report.fault(full, RESTRICTS)
       else if (keys.isUnsupported(path)) this.#warnLeaves(full, value)
-      else if (!keys.isSection(path)) {
-        this.report.fault(full, `unknown key${hint(base, keys.nearest(path))}`)
-      } else if (isObject(value)) {
-        this.#walk(keys, /** @type {Record<string, unknown>} */ (value), base, target, `${path}.`)
-      } else this.report.fault(full, `${show(value)} is not an object with keys`)
+      else if (!keys.isSection(path)) this.report.fault(full, `unknown key${hint(base, keys.nearest(path))}`)
+      else if (isObject(value)) this.#walk(keys, value, base, target, `${path}.`)
+      else this.report.fault(full, `${show(value)} is not an object with keys`)
     }
   }
 
   /** @param {string} path @param {unknown} value */
   #warnLeaves(path, value) {
-    const entries = isObject(value) ? Object.entries(/** @type {object} */ (value)) : []
+    const entries = isObject(value) ? Object.entries(value) : []
     for (const [key, below] of entries) this.#warnLeaves(`${path}.${key}`, below)
     if (entries.length === 0) this.report.warn(path, UNSUPPORTED)
   }
@@ -153,35 +149,30 @@ class Draft {
     const { path } = list.option
     if (!Array.isArray(given)) {
       this.report.unread.add(path)
-      this.report.fault(label, `${show(given)} is not a list of ${list.noun}`)
-      return
+      return this.report.fault(label, `${show(given)} is not a list of ${list.noun}`)
     }
     const members = given.map((item, i) => this.#member(list, item, `${label}[${i}]`))
     put(this.config, path, members)
-    const seen = new Set()
-    for (const [i, { name }] of members.entries()) {
-      if (seen.has(name))
-        this.report.fault(`${label}[${i}].name`, `${show(name)} is the name of another ${list.singular} too`)
-      if (name !== '') seen.add(name)
+    const names = members.map(({ name }) => name)
+    for (const [i, name] of names.entries()) {
+      if (name !== '' && names.indexOf(name) < i)
+        this.report.fault(`${label}[${i}].name`, `${show(name)} is also the name of another ${list.singular}`)
     }
   }
 
-  /** @param {MemberList} list @param {unknown} item @param {string} label */
+  /** @param {MemberList} list @param {unknown} item @param {string} label @returns {Values & {name: string}} */
   #member(list, item, label) {
-    /** @type {Record<string, any>} */
     const member = { name: '' }
     for (const option of list.option.members ?? []) put(member, option.path, defaultOf(option))
     if (!isObject(item)) {
       this.report.fault(label, `${show(item)} is not an object with a name and options`)
       return member
     }
-    this.#walk(list.keys, /** @type {Record<string, unknown>} */ (item), `${label}.`, member)
-    if (!Object.hasOwn(/** @type {object} */ (item), 'name')) this.report.fault(`${label}.name`, 'is missing')
+    this.#walk(list.keys, item, `${label}.`, member)
+    if (!Object.hasOwn(item, 'name')) this.report.fault(`${label}.name`, 'is missing')
     else if (!this.report.unread.has(`${label}.name`) && !NAME.test(member.name)) {
-      this.report.fault(
-        `${label}.name`,
-        `${show(member.name)} must be two or more of the characters -a-zA-Z0-9_.`,
-      )
+      const text = `${show(member.name)} must be two or more of the characters -a-zA-Z0-9_.`
+      this.report.fault(`${label}.name`, text)
     }
     return member
   }
@@ -198,59 +189,47 @@ class Draft {
       }
     } else if (option !== undefined) {
       this.#set(this.config, option, option.path, name, () => readText(option, text))
-    } else if (this.#applyMemberVariable(name, text)) {
-      // Applied or reported.
-    } else if (rootKeys.isUnsupportedVariable(name.slice('HALLEY_'.length))) {
-      this.#unsupportedVariable(rootKeys, name.slice('HALLEY_'.length), name, text)
-    } else {
-      const best = rootKeys.nearestVariable(name.slice('HALLEY_'.length))
-      this.report.fault(name, `unknown variable${hint('HALLEY_', best)}`)
+    } else if (!this.#applyMemberVariable(name, text)) {
+      this.#unknownVariable(rootKeys, name, PREFIX, text)
     }
   }
 
-  /** @param {typeof rootKeys} keys @param {string} part of the name @param {string} name @param {string} text */
-  #unsupportedVariable(keys, part, name, text) {
-    if (keys.isRestrictingVariable(part) && isOn(text)) this.report.fault(name, RESTRICTS)
+  /** @param {Keys} keys @param {string} name @param {string} prefix before a key of `keys` @param {string} text */
+  #unknownVariable(keys, name, prefix, text) {
+    const rest = name.slice(prefix.length)
+    if (!keys.isUnsupportedVariable(rest))
+      this.report.fault(name, `unknown variable${hint(prefix, keys.nearestVariable(rest))}`)
+    else if (keys.isRestrictingVariable(rest) && isOn(text)) this.report.fault(name, RESTRICTS)
     else this.report.warn(name, UNSUPPORTED)
   }
 
   /**
    * HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION> of an existing namespace, HALLEY_PROXIES_<NAME>_<OPTION> of a proxy ...
-   * @param {string} name @param {string} text @returns {boolean} whether the variable is one of these
+   * @param {string} name @param {string} text
    */
   #applyMemberVariable(name, text) {
     const list = [...memberLists.values()].find(candidate => name.startsWith(candidate.prefix()))
     if (list === undefined) return false
-    /** @type {Record<string, any>[]} */
-    const members = get(this.config, list.option.path)
-    // With both `a_b` and `a`, the longer name is meant.
-    const index = members.reduce((best, { name: candidate }, i) => {
-      const longer = best === -1 || candidate.length > members[best].name.length
-      return name.startsWith(list.prefix(candidate)) && longer ? i : best
-    }, -1)
-    if (index === -1) {
-      const names = members.map(member => show(member.name)).join(', ') || 'none'
-      this.report.fault(name, `no ${list.singular} has the name in this variable (${list.noun}: ${names})`)
+    const members = /** @type {(Values & {name: string})[]} */ (get(this.config, list.option.path))
+    // `a_b` rather than `a`.
+    const [member] = members
+      .filter(candidate => name.startsWith(list.prefix(candidate.name)))
+      .sort((a, b) => b.name.length - a.name.length)
+    if (member === undefined) {
+      const names = members.map(candidate => show(candidate.name)).join(', ') || 'none'
+      this.report.fault(name, `no ${list.singular} matches this variable (${list.noun}: ${names})`)
       return true
     }
-    const prefix = list.prefix(members[index].name)
-    const rest = name.slice(prefix.length)
-    const option = list.optionOfVariable(rest)
-    if (option !== undefined) {
-      const path = `${list.option.path}[${index}].${option.path}`
-      this.#set(members[index], option, path, name, () => readText(option, text))
-    } else if (list.keys.isUnsupportedVariable(rest)) {
-      this.#unsupportedVariable(list.keys, rest, name, text)
-    } else {
-      const best = list.keys.nearestVariable(rest)
-      this.report.fault(name, `unknown variable${hint(prefix, best)}`)
+    const prefix = list.prefix(member.name)
+    const option = list.optionOfVariable(name.slice(prefix.length))
+    if (option === undefined) this.#unknownVariable(list.keys, name, prefix, text)
+    else {
+      const path = `${list.option.path}[${members.indexOf(member)}].${option.path}`
+      this.#set(member, option, path, name, () => readText(option, text))
     }
     return true
   }
 }
-
-/** @param {string} before @param {string} best '' if none is near */
-const hint = (before, best) => (best === '' ? '' : `; the nearest known name is ${before}${best}`)
 
 export const FLAGS = Object.freeze({
   workers: '--workers',
@@ -262,23 +241,16 @@ export const FLAGS = Object.freeze({
 
 /** @template T @param {T} value @returns {T} */
 function deepFreeze(value) {
-  if (value !== null && typeof value === 'object') {
-    for (const below of Object.values(value)) deepFreeze(below)
-    Object.freeze(value)
-  }
-  return value
+  if (value === null || typeof value !== 'object') return value
+  for (const below of Object.values(value)) deepFreeze(below)
+  return Object.freeze(value)
 }
 
 /**
- * Reads the configuration from defaults, `base`, file, environment and flags; later ones win.
- * @param {object} [sources]
- * @param {string} [sources.file] path of a .json, .yaml or .yml file
- * @param {Readonly<Record<string, string | undefined>>} [sources.env] its HALLEY_... variables are used
- * @param {Readonly<Record<string, any>>} [sources.flags] key path -> text or value
- * @param {string} [sources.cwd] base of a relative `file`
- * @param {Record<string, unknown>} [sources.base] a tree like that of a file
- * @returns {{config: Config, warnings: string[]}} the configuration is deeply frozen
- * @throws {ConfigError} with every fault
+ * Later sources win: defaults, `base`, file, environment, flags.
+ * @param {Sources & {base?: Values}} [sources]
+ * @returns {{config: Config, warnings: string[]}} deeply frozen
+ * @throws {ConfigError}
  */
 export function loadConfig({ file, env = {}, flags = {}, cwd = process.cwd(), base } = {}) {
   const draft = new Draft(cwd)
@@ -289,8 +261,8 @@ export function loadConfig({ file, env = {}, flags = {}, cwd = process.cwd(), ba
   }
   draft.applyEnv(env)
   draft.applyFlags(flags, FLAGS)
-  readServerTls(draft.config.http_server, draft.report)
   const config = /** @type {Config} */ (draft.config)
+  readServerTls(config.http_server, draft.report)
   checkRules(config, draft.report)
   const { faults, warnings } = draft.report
   if (faults.length > 0) throw new ConfigError(faults, warnings)

@@ -1,7 +1,4 @@
-/**
- * Optimal string alignment distance: edits (insert, delete, replace, swap neighbours) from `a` to `b`.
- * @param {string} a @param {string} b
- */
+/** Optimal string alignment distance (insert, delete, replace, swap neighbours). @param {string} a @param {string} b */
 function distance(a, b) {
   let before = /** @type {number[]} */ ([])
   let previous = Array.from({ length: b.length + 1 }, (_, j) => j)
@@ -21,39 +18,36 @@ function distance(a, b) {
   return previous[b.length]
 }
 
-/** Edits that a missing word costs: `port` is near `http_server.port`. */
+/** Edits of a missing word: `port` is near `http_server.port`. */
 const WORD = 0.5
 
-/** Longer names are cut: no known name is longer, and comparing takes quadratic time. */
+/** Maximum length of a compared name: comparing takes quadratic time. */
 const LONGEST = 200
 
-/** Differences in case, dots and dashes do not count. @param {string} name */
+/** Ignores case, dots and dashes. @param {string} name */
 const plain = name => name.toLowerCase().replace(/[-.]/g, '_')
 
-/** More edits make another name, whatever its length. */
-const MOST_EDITS = 3
+const MAX_EDITS = 3
 
 /**
- * One error in three letters is a slip; one in four if words are missing. More is another word.
- * @param {number} edits @param {string} typed @param {string} part of a known name
- * @param {boolean} whole whether `part` is the whole name
+ * Allows one error in three letters, one in four if words are missing.
+ * @param {number} edits @param {string} typed @param {string} part of a known name @param {boolean} whole
  */
 function isSlip(edits, typed, part, whole) {
   const shortest = Math.min(typed.length, part.length)
   const longest = Math.max(typed.length, part.length)
-  const most = whole ? Math.max(1, Math.floor(longest / 3)) : Math.floor(longest / 4)
-  return edits <= Math.min(MOST_EDITS, most) && edits < shortest
+  const max = whole ? Math.max(1, Math.floor(longest / 3)) : Math.floor(longest / 4)
+  return edits <= Math.min(MAX_EDITS, max) && edits < shortest
 }
 
 /**
- * The known name nearest to an unknown one, which may lack words at its ends. Names may be paths with dots.
+ * The nearest known name; `name` may lack words at its ends; '' if none.
  * @param {string} name @param {Iterable<string>} known the first of equally near ones wins
- * @returns {string} '' if none is near enough
  */
 export function nearest(name, known) {
   const wanted = plain(name.slice(0, LONGEST))
   let best = ''
-  let least = Number.POSITIVE_INFINITY
+  let min = Number.POSITIVE_INFINITY
   for (const candidate of known) {
     const words = plain(candidate).split('_')
     for (let from = 0; from < words.length; from++) {
@@ -61,8 +55,8 @@ export function nearest(name, known) {
         const part = words.slice(from, to).join('_')
         const edits = distance(wanted, part)
         const cost = edits + (words.length - (to - from)) * WORD
-        if (cost >= least || !isSlip(edits, wanted, part, to - from === words.length)) continue
-        least = cost
+        if (cost >= min || !isSlip(edits, wanted, part, to - from === words.length)) continue
+        min = cost
         best = candidate
       }
     }
@@ -71,9 +65,8 @@ export function nearest(name, known) {
 }
 
 /**
- * The end of an error about an unknown name.
- * @param {string} name @param {Iterable<string>} known @param {string} [before] prefix of known names: `--`
- * @returns {string} `; did you mean port?`, or '' if none is near
+ * Ends an error about an unknown name.
+ * @param {string} name @param {Iterable<string>} known @param {string} [before] `--`
  */
 export function didYouMean(name, known, before = '') {
   const best = nearest(name, known)

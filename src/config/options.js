@@ -1,31 +1,29 @@
-// The one table of options, for loading, `config defaults`, `config doc` and docs/config.md.
+// The table of options, for loading, `config defaults`, `config doc` and docs/config.md.
 
-import { channelOptions, globalChannelOptions } from './options/channel.js'
+import { channelSection, channelOptions as channelTree } from './options/channel.js'
 import { clientOptions } from './options/client.js'
-import { consumerMembers, consumerOptions } from './options/consumers.js'
-import { live, named, under } from './options/make.js'
-import { proxyMembers, proxyOptions } from './options/proxies.js'
+import { consumerOptions, consumerMembers as consumerTree } from './options/consumers.js'
+import { flatten } from './options/make.js'
+import { proxyOptions, proxyMembers as proxyTree } from './options/proxies.js'
+import { rateLimitOptions, rateLimitTree } from './options/rate-limits.js'
 import { redisOptions } from './options/redis.js'
-import { republishMembers, republishOptions } from './options/republish.js'
+import { republishOptions, republishMembers as republishTree } from './options/republish.js'
 import { hooksOptions, lifecycleOptions, serverOptions, statsOptions } from './options/server.js'
 import { transportOptions } from './options/transports.js'
 
 /** @import { Option, Tree } from './options/make.js' */
 
-export { channelOptions, consumerMembers, proxyMembers, republishMembers }
-
 export const WITHOUT_NAMESPACE = 'channel.without_namespace'
 export const NAMESPACES = 'channel.namespaces'
 
-const namespaces = live([
-  named(
-    NAMESPACES,
-    'Namespaces: objects with a `name` (two or more of `-a-zA-Z0-9_.`) and any of the channel options.',
-    channelOptions,
-  ),
-])
+export const channelOptions = flatten(channelTree)
+export const proxyMembers = flatten(proxyTree)
+export const consumerMembers = flatten(consumerTree)
+export const republishMembers = flatten(republishTree)
+/** Of the blocks in `client.rate_limit`. */
+export const rateLimitMembers = flatten(rateLimitTree)
 
-const groups = /** @type {const} */ ([
+const trees = /** @type {const} */ ([
   serverOptions,
   statsOptions,
   hooksOptions,
@@ -33,26 +31,30 @@ const groups = /** @type {const} */ ([
   redisOptions,
   transportOptions,
   clientOptions,
-  globalChannelOptions,
-  live(under(WITHOUT_NAMESPACE, channelOptions)),
-  namespaces,
+  rateLimitOptions,
+  channelSection,
   proxyOptions,
   consumerOptions,
   republishOptions,
 ])
 
-/** Every option, with channel options for channels without namespace. @type {readonly Option[]} */
-export const options = Object.freeze(groups.flat())
+/** Channel options are those without a namespace. @type {readonly Option[]} */
+export const options = Object.freeze(trees.flatMap(tree => flatten(tree)))
+
+/**
+ * @template U
+ * @typedef {(U extends any ? (each: U) => void : never) extends (all: infer I) => void ? I : never} Intersection
+ */
 
 /**
  * A loaded configuration: nested by sections, every key present, durations in ms, deeply frozen.
- * @typedef {Tree<(typeof groups)[number][number]>} Config
- * @typedef {Tree<(typeof channelOptions)[number]>} ChannelOptions of a namespace, or of channels without one
- * @typedef {Tree<(typeof proxyMembers)[number]>} ProxyOptions
+ * @typedef {Tree<Intersection<(typeof trees)[number]>>} Config
+ * @typedef {Tree<typeof channelTree>} ChannelOptions
+ * @typedef {Tree<typeof proxyTree>} ProxyOptions
  * @typedef {Config['consumers'][number]} ConsumerOptions
  * @typedef {Config['republish'][number]} RepublishOptions
  * @typedef {Config['engine']['redis']} RedisOptions
- * @typedef {RedisOptions['tls']} ClientTls TLS of connections that Halley opens
+ * @typedef {RedisOptions['tls']} ClientTls of outgoing connections
  */
 
 /** `client.insecure` is HALLEY_CLIENT_INSECURE. @param {string} path */

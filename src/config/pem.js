@@ -1,4 +1,4 @@
-// Certificates and keys in the configuration: PEM text, base64 of it, or the path of a file.
+// Certificates and keys: PEM text, base64 of it, or the path of a file.
 
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -10,18 +10,20 @@ import { createSecureContext } from 'node:tls'
 /** @import { ClientTls, Config } from './options.js' */
 
 /** @typedef {Config['http_server']['tls']} ServerTls */
+/** @typedef {{-readonly [K in keyof ServerTls]: ServerTls[K]}} MutableTls */
 
 const BEGIN = '-----BEGIN '
 const BASE64 = /^[A-Za-z0-9+/\s]+={0,2}\s*$/
 
 /** @type {Record<string, string>} */
-const REASONS = { EACCES: 'may not be read', EISDIR: 'is a directory' }
+const REASONS = { EACCES: 'is a file without read permission', EISDIR: 'is a directory' }
 
 /**
- * @param {string} value @returns {string} PEM
- * @throws {Error} whose message follows the key and does not show the value: it may be a private key
+ * Errors omit the value (it may be a private key) and follow the name of the option.
+ * @param {string} value
+ * @throws {Error}
  */
-export function readPem(value) {
+function readPem(value) {
   if (value.includes(BEGIN)) return value
   if (BASE64.test(value)) {
     const text = Buffer.from(value, 'base64').toString()
@@ -30,19 +32,15 @@ export function readPem(value) {
   let text
   try {
     text = readFileSync(value, 'utf8')
-  } catch (error) {
-    const reason = REASONS[error.code]
-    throw new Error(
-      reason === undefined
-        ? 'is not PEM, not base64 of PEM, and not the path of a file'
-        : `is a file that ${reason}`,
-    )
+  } catch ({ code }) {
+    if (REASONS[code] !== undefined) throw new Error(REASONS[code])
+    throw new Error('is neither PEM, base64 of PEM, nor the path of a file')
   }
-  if (!text.includes(BEGIN)) throw new Error('is a file without PEM')
+  if (!text.includes(BEGIN)) throw new Error('is a file that contains no PEM')
   return text
 }
 
-/** @param {string} pem @returns {X509Certificate} the first one @throws {Error} */
+/** The first. @param {string} pem @throws {Error} */
 export function certificate(pem) {
   try {
     return new X509Certificate(pem)
@@ -52,7 +50,7 @@ export function certificate(pem) {
 }
 
 /** @param {string} pem @throws {Error} */
-export function privateKey(pem) {
+function privateKey(pem) {
   try {
     return createPrivateKey(pem)
   } catch (error) {
@@ -61,48 +59,47 @@ export function privateKey(pem) {
 }
 
 /**
- * @param {ClientTls} tls
- * @returns {[string, string][]} keys with their faults
+ * Checks the certificate, key and CA, unless empty.
+ * @template {string} K
+ * @param {Readonly<Record<K | 'cert_pem' | 'key_pem', string>>} tls
+ * @param {K} ca
+ * @param {(key: string, fault: string) => void} refuse
+ * @returns {X509Certificate | null}
  */
-export function tlsFaults(tls) {
-  /** @type {[string, string][]} */
-  const faults = []
-  /** @template T @param {'server_ca_pem' | 'cert_pem' | 'key_pem'} key @param {(pem: string) => T} parse @returns {T | null} */
-  const read = (key, parse) => {
-    if (tls[key] === '') return null
+function checkPair(tls, ca, refuse) {
+  /** @template T @param {K | 'cert_pem' | 'key_pem'} name @param {(pem: string) => T} parse @returns {T | null} */
+  const read = (name, parse) => {
+    if (tls[name] === '') return null
     try {
-      return parse(readPem(tls[key]))
+      return parse(readPem(tls[name]))
     } catch (error) {
-      faults.push([key, error.message])
+      refuse(name, error.message)
       return null
     }
   }
-  read('server_ca_pem', certificate)
+  read(ca, certificate)
   const cert = read('cert_pem', certificate)
   const key = read('key_pem', privateKey)
-  if (cert && key && !cert.checkPrivateKey(key)) faults.push(['key_pem', 'is not the key of cert_pem'])
-  if (tls.cert_pem !== '' && tls.key_pem === '') faults.push(['cert_pem', 'needs key_pem too'])
-  if (tls.key_pem !== '' && tls.cert_pem === '') faults.push(['key_pem', 'needs cert_pem too'])
-  return faults
+  if (cert && key && !cert.checkPrivateKey(key)) refuse('key_pem', 'is not the key of cert_pem')
+  return cert
 }
 
-/**
- * @param {string} path of the block
- * @param {ClientTls} tls
- * @param {Report} report
- */
-export function checkTls(path, tls, report) {
-  for (const [key, fault] of tlsFaults(tls)) report.refuse([`${path}.${key}`], fault)
+/** @param {ClientTls} tls @param {(key: string, fault: string) => void} refuse */
+function checkClientTls(tls, refuse) {
+  checkPair(tls, 'server_ca_pem', refuse)
+  if (tls.cert_pem !== '' && tls.key_pem === '') refuse('cert_pem', 'needs key_pem too')
+  if (tls.key_pem !== '' && tls.cert_pem === '') refuse('key_pem', 'needs cert_pem too')
 }
 
-/**
- * @param {ClientTls} tls
- * @returns {ConnectionOptions}
- * @throws {Error} naming a key of the block
- */
+/** @param {string} path @param {ClientTls} tls @param {Report} report */
+export const checkTls = (path, tls, { refuse }) =>
+  checkClientTls(tls, (key, fault) => refuse([`${path}.${key}`], fault))
+
+/** @param {ClientTls} tls @returns {ConnectionOptions} @throws {Error} naming a key of the block */
 export function tlsOptions(tls) {
-  const [fault] = tlsFaults(tls)
-  if (fault !== undefined) throw new Error(fault.join(' '))
+  checkClientTls(tls, (key, fault) => {
+    throw new Error(`${key} ${fault}`)
+  })
   return {
     ...(tls.server_ca_pem === '' ? {} : { ca: readPem(tls.server_ca_pem) }),
     ...(tls.cert_pem === '' ? {} : { cert: readPem(tls.cert_pem), key: readPem(tls.key_pem) }),
@@ -115,13 +112,14 @@ export function tlsOptions(tls) {
 const CURVES = ['prime256v1', 'secp384r1', 'secp521r1']
 
 /**
- * A key that checks tokens.
- * @param {string} pem public key or certificate @param {'rsa' | 'ec'} type
+ * Verifies tokens. Errors follow the key of the option.
+ * @param {string} pem public key or certificate
+ * @param {'rsa' | 'ec'} type
  * @returns {KeyObject}
- * @throws {Error} whose message follows the name of the option
+ * @throws {Error}
  */
 export function readPublicKey(pem, type) {
-  // Node.js would make the public key of it: a private key does not belong into a configuration that others read.
+  // Private keys do not belong in this configuration.
   if (pem.includes('PRIVATE KEY-----')) throw new Error('is a private key; set its public key')
   let key
   try {
@@ -136,12 +134,11 @@ export function readPublicKey(pem, type) {
   return key
 }
 
-/** The TLS blocks of `http_server`, for the primary and its workers. */
 export const TLS_BLOCKS = /** @type {const} */ (['tls', 'internal_tls'])
 
 /**
  * @param {Config['http_server']} server
- * @returns {{clients: ServerTls | null, internal: ServerTls | null}} TLS block of each port; null: plain HTTP
+ * @returns {{clients: ServerTls | null, internal: ServerTls | null}} null: plain HTTP
  */
 export function tlsOf({ tls, internal_tls: internal }) {
   const clients = tls.enabled ? tls : null
@@ -149,10 +146,8 @@ export function tlsOf({ tls, internal_tls: internal }) {
 }
 
 /**
- * TLS is switched on and off by a new start, so until then a port keeps the certificate that it has.
- * @param {Config} next of a reload
- * @param {Config} now
- * @returns {Config} `next`
+ * Enabling or disabling TLS requires a restart; until then a port keeps its certificate.
+ * @param {Config} next @param {Config} now
  */
 export function withTlsOf(next, now) {
   const server = { ...next.http_server }
@@ -164,50 +159,37 @@ export function withTlsOf(next, now) {
 }
 
 /**
- * Replaces the values of the TLS blocks in use by the PEM text that they stand for: in the primary, when the
- * configuration is loaded. So all workers have the same pair, also one that starts while the files are being replaced.
- * @param {Record<string, any>} server `http_server` of a configuration in the making
- * @param {Report} report
+ * Replaces paths and base64 in the enabled TLS blocks by PEM text, in the primary: all workers get the same pair,
+ * even if the files change meanwhile.
+ * @param {Config['http_server']} server not frozen @param {Report} report
  */
 export function readServerTls(server, report) {
-  for (const block of TLS_BLOCKS) if (server[block].enabled) readBlock(server, block, report)
+  for (const block of TLS_BLOCKS)
+    if (server[block].enabled) readBlock(server[block], block, server.driver, report)
   if (server.internal_tls.enabled && server.internal_port === 0)
     report.warn('http_server.internal_tls.enabled', 'has no effect: http_server.internal_port is 0')
 }
 
-/**
- * @param {Record<string, any>} server
- * @param {string} block
- * @param {Report} report
- */
-function readBlock(server, block, report) {
-  const tls = server[block]
+/** @param {MutableTls} tls @param {string} block @param {string} driver @param {Report} report */
+function readBlock(tls, block, driver, report) {
   const path = `http_server.${block}`
-  let faults = 0
-  const refuse = (/** @type {string} */ key, /** @type {string} */ text) => {
-    faults++
+  const before = report.faults.length
+  const refuse = (/** @type {string} */ key, /** @type {string} */ text) =>
     report.refuse([`${path}.${key}`], text)
-  }
-  /** @template T @param {string} key @param {(pem: string) => T} parse @returns {T | null} */
-  const read = (key, parse) => {
+  for (const key of /** @type {const} */ (['cert_pem', 'key_pem']))
+    if (tls[key] === '') refuse(key, `is empty; ${path} needs it`)
+  if (report.faults.length > before) return
+  for (const key of /** @type {const} */ (['cert_pem', 'key_pem', 'client_ca_pem'])) {
     try {
-      tls[key] = readPem(tls[key])
-      return parse(tls[key])
-    } catch (error) {
-      refuse(key, error.message)
-      return null
+      if (tls[key] !== '') tls[key] = readPem(tls[key])
+    } catch {
+      // checkPair() reports it.
     }
   }
-  for (const key of ['cert_pem', 'key_pem']) if (tls[key] === '') refuse(key, `is empty; ${path} needs it`)
-  if (faults > 0) return
-  const cert = read('cert_pem', certificate)
-  const key = read('key_pem', privateKey)
-  if (tls.client_ca_pem !== '') read('client_ca_pem', certificate)
-  if (cert !== null && key !== null && !cert.checkPrivateKey(key))
-    refuse('key_pem', 'is not the key of cert_pem')
-  if (block === 'tls' && tls.client_ca_pem !== '' && server.driver === 'uws')
+  const cert = checkPair(tls, 'client_ca_pem', refuse)
+  if (block === 'tls' && tls.client_ca_pem !== '' && driver === 'uws')
     refuse('client_ca_pem', 'needs http_server.driver auto or node: uws cannot require client certificates')
-  if (cert === null || faults > 0) return
+  if (cert === null || report.faults.length > before) return
   try {
     createSecureContext({ cert: tls.cert_pem, key: tls.key_pem, ca: tls.client_ca_pem || undefined })
   } catch (error) {
@@ -216,7 +198,7 @@ function readBlock(server, block, report) {
   }
   const now = Date.now()
   if (Date.parse(cert.validTo) < now)
-    report.warn(`${path}.cert_pem`, `the certificate has expired: ${cert.validTo}`)
+    report.warn(`${path}.cert_pem`, `the certificate expired on ${cert.validTo}`)
   if (Date.parse(cert.validFrom) > now)
-    report.warn(`${path}.cert_pem`, `the certificate is not valid yet, but from ${cert.validFrom}`)
+    report.warn(`${path}.cert_pem`, `the certificate is not valid before ${cert.validFrom}`)
 }

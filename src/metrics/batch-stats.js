@@ -1,5 +1,3 @@
-// Figures of batched channels: flushes, their items, and publications that newer ones have replaced.
-
 import { BATCH_BOUNDS } from './table.js'
 
 /** @import { BatchCounts } from './schema.js' */
@@ -13,9 +11,8 @@ export const noBatchCounts = () => ({
   conflated: Object.create(null),
 })
 
-/** Figures of one worker. */
 export class BatchStats {
-  /** `within`: flushes of each slot, not yet those of the slots below. */
+  /** `within` is not cumulative here. */
   #counts = noBatchCounts()
 
   /** @param {string} reason @param {number} items */
@@ -27,13 +24,12 @@ export class BatchStats {
     if (slot >= 0) within[slot]++
   }
 
-  /** A newer publication has replaced one. @param {string} namespace '' for channels without one */
+  /** @param {string} namespace '' for channels without one */
   conflated(namespace) {
     const { conflated } = this.#counts
     conflated[namespace] = (conflated[namespace] ?? 0) + 1
   }
 
-  /** @returns {BatchCounts} since the last drain */
   drain() {
     const counts = this.#counts
     for (let slot = 1; slot < BATCH_BOUNDS.length; slot++) counts.within[slot] += counts.within[slot - 1]

@@ -1,25 +1,24 @@
-// Estimates how many more connections fit, from the measured memory of those that are open.
+// Estimates how many more connections fit, from the memory of the open ones.
 
 /** @import { Capacity, MachineSample, ProcessSample, WorkerSample } from './schema.js' */
 
-/** With fewer connections, the gateway's own memory hides that of its connections. */
+/** Below it, the gateway's own memory dominates. */
 const MIN_CONNECTIONS = 1000
-/** Up to this many do not affect a baseline. */
 const FEW_CONNECTIONS = 100
-/** Share of memory that stays free. */
+/** Share of memory kept free. */
 const RESERVE = 0.1
-/** Weight of a new second: smooths the effect of garbage collection over about ten seconds. */
+/** Weight of a second: smooths garbage collection over about ten seconds. */
 const WEIGHT = 0.1
 
-/** The lowest memory of a process, with its connections then. Later connections account for all memory above it. */
+/** Lowest memory of a process, and its connections at that time. Memory above it belongs to later connections. */
 class Baseline {
   #bytes = Number.POSITIVE_INFINITY
   #connections = Number.POSITIVE_INFINITY
 
   /**
-   * Lowers the baseline, unless many more connections show another cause: swapping, or shrinking caches.
+   * Bytes and connections above the baseline. Less memory at many more connections (swapping, shrinking caches) is
+   * ignored.
    * @param {number} bytes @param {number} connections
-   * @returns {{bytes: number, connections: number}} above the baseline
    */
   above(bytes, connections) {
     if (bytes < this.#bytes && connections <= Math.max(FEW_CONNECTIONS, this.#connections)) {
@@ -35,7 +34,7 @@ class MovingAverage {
   /** @type {number | null} */
   value = null
 
-  /** @param {number | null} next @returns {number | null} */
+  /** @param {number | null} next */
   add(next) {
     if (next === null) this.value = null
     else this.value = this.value === null ? next : this.value + (next - this.value) * WEIGHT
@@ -43,32 +42,28 @@ class MovingAverage {
   }
 }
 
-/** @param {number | null} value @returns {number | null} */
-const whole = value => value && Math.round(value)
+const whole = (/** @type {number | null} */ value) => value && Math.round(value)
 
 export class CapacityEstimator {
-  /** @type {Map<number, Baseline>} of processes, by pid */
+  /** By pid. @type {Map<number, Baseline>} */
   #processes = new Map()
   #perConnection = new MovingAverage()
   #kernelPerConnection = new MovingAverage()
   #memory = new MovingAverage()
 
-  /** @param {number} connectionLimit of the node; 0: none */
+  /** @param {number} connectionLimit 0: none */
   constructor(connectionLimit) {
     this.connectionLimit = connectionLimit
   }
 
-  /**
-   * Sets the baseline of a process before its first connection: thousands may arrive before its first sample.
-   * @param {number} pid @param {number} rss bytes
-   */
+  /** Sets the baseline before any connections. @param {number} pid @param {number} rss bytes */
   begin(pid, rss) {
     this.#baseline(pid).above(rss, 0)
   }
 
   /**
-   * @param {ProcessSample} primary @param {WorkerSample[]} samples of all running workers
-   * @param {MachineSample} machine @param {number | null} kernel kernel bytes per connection; null if unknown
+   * @param {ProcessSample} primary @param {WorkerSample[]} samples @param {MachineSample} machine
+   * @param {number | null} kernel bytes per connection; null if unknown
    * @returns {Capacity}
    */
   measure(primary, samples, machine, kernel) {
@@ -78,33 +73,27 @@ export class CapacityEstimator {
     const known = each !== null && each + (kernelEach ?? 0) > 0
     const spare = machine.memory.available - RESERVE * machine.memory.total
     const memory = this.#memory.add(known ? Math.max(0, spare) / (each + (kernelEach ?? 0)) : null)
-    /** @type {{fits: number | null, bound: Capacity['bound']}} */
-    const fits = { fits: null, bound: null }
-    if (memory !== null) {
-      const bounds = /** @type {const} */ ([
-        ['memory', memory],
-        ['files', unusedDescriptors(samples, machine)],
-        ['connection_limit', this.connectionLimit > 0 ? this.connectionLimit - open : null],
-      ])
-      for (const [bound, count] of bounds) {
-        if (count === null || (fits.fits !== null && count >= fits.fits)) continue
-        fits.fits = Math.max(0, Math.floor(count))
-        fits.bound = bound
-      }
-    }
-    return { bytes_per_connection: whole(each), kernel_per_connection: whole(kernelEach), ...fits }
+    const bounds = /** @type {[Capacity['bound'], number | null][]} */ ([
+      ['memory', memory],
+      ['files', unusedDescriptors(samples, machine)],
+      ['connection_limit', this.connectionLimit > 0 ? this.connectionLimit - open : null],
+    ])
+    const [lowest] = bounds
+      .map(([bound, count]) => ({ bound, fits: count === null ? Infinity : Math.max(0, Math.floor(count)) }))
+      .sort((a, b) => a.fits - b.fits)
+    const { fits, bound } = memory === null ? { fits: null, bound: null } : lowest
+    return { bytes_per_connection: whole(each), kernel_per_connection: whole(kernelEach), fits, bound }
   }
 
-  /** @param {ProcessSample} primary @param {WorkerSample[]} samples @param {number} open @returns {number | null} */
+  /** @param {ProcessSample} primary @param {WorkerSample[]} samples @param {number} open */
   #userSpace(primary, samples, open) {
-    // History and presence in the primary serve all connections.
-    let bytes = this.#baseline(primary.pid).above(primary.memory.rss, open).bytes
-    let connections = 0
-    for (const sample of samples) {
-      const above = this.#baseline(sample.pid).above(sample.memory.rss, sample.connections.open)
-      bytes += above.bytes
-      connections += above.connections
-    }
+    const workers = samples.map(({ pid, memory, connections }) =>
+      this.#baseline(pid).above(memory.rss, connections.open),
+    )
+    // Its history and presence serve all connections.
+    const ofPrimary = this.#baseline(primary.pid).above(primary.memory.rss, open)
+    const bytes = workers.reduce((sum, above) => sum + above.bytes, ofPrimary.bytes)
+    const connections = workers.reduce((sum, above) => sum + above.connections, 0)
     return connections >= MIN_CONNECTIONS ? Math.max(0, bytes / connections) : null
   }
 
@@ -121,10 +110,7 @@ export class CapacityEstimator {
   }
 }
 
-/**
- * @param {WorkerSample[]} samples @param {MachineSample} machine
- * @returns {number | null} unused descriptors; null if a worker does not know
- */
+/** Null if unknown in a worker. @param {WorkerSample[]} samples @param {MachineSample} machine */
 function unusedDescriptors(samples, machine) {
   let left = 0
   for (const { files } of samples) {

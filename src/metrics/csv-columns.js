@@ -1,4 +1,4 @@
-// The columns of the CSV file: those of the table of metrics (table.js), and a few that are calculated.
+// CSV columns of table.js, and calculated ones.
 
 import { SECTIONS, stepsOf } from './table.js'
 
@@ -9,18 +9,18 @@ import { SECTIONS, stepsOf } from './table.js'
 
 /**
  * @typedef {object} CsvColumn
- * @property {string} name suffix: unit `_ms`, `_bytes`, `_pct`, `_s` (per second); none: a count
+ * @property {string} name unit `_ms`, `_bytes`, `_pct`, `_s` (per second); none: a count
  * @property {string} doc
  * @property {(snapshot: Snapshot) => Cell} value
  */
 
-/** @param {number} share of a core @returns {number} per cent, one digit */
+/** @param {number} share of a core */
 const percent = share => Math.round(share * 1000) / 10
 
 /**
- * @param {any} value @param {string[]} steps below it @param {Row} row
- * @returns {number | null | undefined} the sum, or maximum, of all values at a path; null: unknown; undefined: the part
- *   is not there
+ * Sums (or takes the maximum of) all values at a path.
+ * @param {any} value @param {string[]} steps @param {Row} row
+ * @returns {number | null | undefined} null: unknown; undefined: absent
  */
 function totalAt(value, [step, ...below], row) {
   if (step === undefined) return row.value ? row.value(value) : value
@@ -34,7 +34,7 @@ function totalAt(value, [step, ...below], row) {
   return row.merge === 'max' ? Math.max(...known) : known.reduce((sum, part) => sum + part, 0)
 }
 
-/** @param {Row} row @param {string} path of the totals @returns {CsvColumn['value']} */
+/** @param {Row} row @param {string} path @returns {CsvColumn['value']} */
 function cellOf(row, path) {
   const steps = stepsOf(path)
   return snapshot => {
@@ -55,10 +55,7 @@ function cellOf(row, path) {
   }
 }
 
-/**
- * Facts that do not change while a gateway runs, form-encoded, for its first row.
- * @param {Snapshot} snapshot @returns {string}
- */
+/** Form-encoded constant facts for the first row. @param {Snapshot} snapshot */
 export function factsOf({ node, machine }) {
   return new URLSearchParams({
     version: node.version,
@@ -112,10 +109,9 @@ export const CSV_COLUMNS = Object.freeze(
   [...ofTable, ...calculated].sort(([a], [b]) => a - b).map(([, column]) => column),
 )
 
-/** With its line feed. */
 export const CSV_HEADER = `${CSV_COLUMNS.map(({ name }) => name).join(',')}\n`
 
-/** @param {Snapshot} snapshot @param {boolean} first of this gateway in the file @returns {string} */
+/** @param {Snapshot} snapshot @param {boolean} first of this gateway in the file */
 export function csvRow(snapshot, first) {
   // Numbers and one form-encoded text need no quotes.
   const cells = CSV_COLUMNS.map(({ name, value }) =>

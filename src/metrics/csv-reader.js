@@ -1,21 +1,18 @@
-// Reads CSV files of gateways: torn rows, columns of other versions, concatenated files, and any other table of numbers
-// with a header.
+// Reads gateways' CSV files (torn rows, columns of other versions, concatenated files) and other numeric tables.
 
 import { createReadStream } from 'node:fs'
 
-/** Initial capacity; doubled when full. */
 const INITIAL_ROWS = 4096
 
 /**
  * @typedef {object} CsvTable
- * @property {Record<string, Float64Array>} columns by name, one value per row; NaN if unknown
+ * @property {Record<string, Float64Array>} columns NaN if unknown
  * @property {number} rows
- * @property {number} skipped lines that are torn or have a wrong number of cells
- * @property {{row: number, facts: Record<string, string>}[]} facts of each gateway, with its first row
- * @property {boolean} header whether there is a header line
+ * @property {number} skipped torn lines
+ * @property {{row: number, facts: Record<string, string>}[]} facts of gateways, with their first row
+ * @property {boolean} header
  */
 
-/** Columns of equal length. */
 class Table {
   /** @type {Map<string, Float64Array>} */
   #columns = new Map()
@@ -24,9 +21,9 @@ class Table {
   skipped = 0
   /** @type {CsvTable['facts']} */
   facts = []
-  /** @type {string[] | null} of the last header line */
+  /** Of the last header. @type {string[] | null} */
   #names = null
-  /** @type {(Float64Array | null)[]} by place in the line; null for text */
+  /** By cell index; null for text. @type {(Float64Array | null)[]} */
   #targets = []
 
   /** @param {string} line */
@@ -40,7 +37,7 @@ class Table {
 
   /** @param {string[]} names */
   #begin(names) {
-    if (this.#names === null && !isText(names)) throw new CsvError('it does not begin with a header line')
+    if (this.#names === null && !isText(names)) throw new CsvError('no header line')
     this.#names = names
     for (const name of names) {
       if (name !== 'facts' && !this.#columns.has(name)) {
@@ -87,16 +84,16 @@ class Table {
   }
 }
 
-/** Not a table; the message follows the file name. */
+/** Its message follows the file name. */
 export class CsvError extends Error {}
 
 /** @param {string[]} cells */
 const isText = cells => cells.length > 1 && cells.every(cell => /^[A-Za-z_]/.test(cell))
 
-/** @param {string[]} cells @param {string[]} names of the previous header: same first column, no numbers */
+/** @param {string[]} cells @param {string[]} names of the previous header */
 const isHeader = (cells, names) => cells[0] === names[0] && isText(cells)
 
-/** @param {string} line with quotes (RFC 4180) @returns {string[]} */
+/** RFC 4180. @param {string} line */
 function splitQuoted(line) {
   const cells = []
   const pattern = /(?:"((?:[^"]|"")*)"|([^,]*))(?:,|$)/y
@@ -110,10 +107,9 @@ function splitQuoted(line) {
 }
 
 /**
- * @param {AsyncIterable<Buffer | string> | Iterable<Buffer | string>} chunks of a file
- * @param {(bytes: number, rows: number) => void} [onProgress] after each chunk: totals so far
- * @returns {Promise<CsvTable>}
- * @throws {CsvError} it is not a table
+ * @param {AsyncIterable<Buffer | string> | Iterable<Buffer | string>} chunks
+ * @param {(bytes: number, rows: number) => void} [onProgress] totals after each chunk
+ * @throws {CsvError}
  */
 export async function parseCsv(chunks, onProgress = () => {}) {
   const table = new Table()
@@ -128,15 +124,11 @@ export async function parseCsv(chunks, onProgress = () => {}) {
     for (const line of lines) table.addLine(line.endsWith('\r') ? line.slice(0, -1) : line)
     onProgress(bytes, table.rows)
   }
-  // Without its line feed the last number may be incomplete.
+  // Without a line feed, the last number may be incomplete.
   if (rest !== '') table.skipped++
   return table.finish()
 }
 
-/**
- * @param {string} file @param {(bytes: number, rows: number) => void} [onProgress]
- * @returns {Promise<CsvTable>}
- * @throws {CsvError | Error} not a table, or unreadable
- */
+/** @param {string} file @param {(bytes: number, rows: number) => void} [onProgress] @throws {CsvError | Error} */
 export const readCsv = (file, onProgress) =>
   parseCsv(createReadStream(file, { highWaterMark: 1024 * 1024 }), onProgress)

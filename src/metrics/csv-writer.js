@@ -1,28 +1,26 @@
 import { open, rename, stat } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { CSV_HEADER, csvRow } from './csv-columns.js'
 
 /** @import { FileHandle } from 'node:fs/promises' */
 /** @import { Snapshot } from './schema.js' */
 
-/** Rows kept while the disk accepts none; beyond that, the oldest are dropped. */
+/** Rows kept while the disk fails; the oldest are dropped first. */
 const MAX_WAITING = 600
-/** Time limit of close(), ms. */
+/** ms */
 const CLOSE_TIMEOUT = 3000
 
-/** @typedef {{first: string, next: string}} Row as a gateway's first row in a file, and as any other row */
+/** @typedef {{first: string, next: string}} Row with and without facts */
 
-/** @param {unknown} error */
-const reasonOf = error => {
-  const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
-  return code ?? message
-}
+/** @param {NodeJS.ErrnoException} error */
+const reasonOf = ({ code, message }) => code ?? message
 
 /**
- * Appends a row to a file each second. `write` leads to one write(2), so a crash loses at most the last row, a power
- * failure also what the kernel had not written. Disk errors neither throw nor block: rows are kept and tried again.
+ * Appends a row each second with one write(2): a crash loses at most the last row, a power failure also data the
+ * kernel had not written. Disk errors neither throw nor block: rows are kept and retried.
  *
  * ```
- * write() -> waiting rows -> one append under way at a time -> FILE -> FILE.1 -> ... -> FILE.keep
+ * write() -> waiting rows -> one append at a time -> FILE -> FILE.1 -> ... -> FILE.keep
  * ```
  */
 export class CsvWriter {
@@ -30,18 +28,17 @@ export class CsvWriter {
   #maxBytes
   #keep
   #onError
-  /** @type {Row[]} texts: snapshots of many workers need a thousand times the memory */
+  /** Text: snapshots of many workers need a thousand times the memory. @type {Row[]} */
   #waiting = []
   /** @type {FileHandle | null} */
   #handle = null
-  /** Whether the file is regular, so that it has a size and can be renamed; unlike /dev/stdout. */
+  /** Unlike /dev/stdout. */
   #regular = true
   #inode = 0
   #bytes = 0
   #rotations = 0
   /** @type {string | null} */
   #error = null
-  /** The next row is this gateway's first in the file. */
   #first = true
   /** @type {Promise<void> | null} */
   #running = null
@@ -49,10 +46,10 @@ export class CsvWriter {
 
   /**
    * @param {object} options
-   * @param {string} options.file its folder must exist
-   * @param {number} [options.maxBytes] rotated before it exceeds this; 0: never
-   * @param {number} [options.keep] number of rotated files
-   * @param {(text: string) => void} [options.onError] called once per outage, not per row
+   * @param {string} options.file in an existing folder
+   * @param {number} [options.maxBytes] of a file; 0: no rotation
+   * @param {number} [options.keep] rotated files
+   * @param {(text: string) => void} [options.onError] once per outage
    */
   constructor({ file, maxBytes = 0, keep = 5, onError = () => {} }) {
     this.#file = file
@@ -80,26 +77,17 @@ export class CsvWriter {
     this.#running ??= this.#run()
   }
 
-  /** Writes the remaining rows and closes the file. */
   async close() {
     this.#closed = true
-    /** @type {NodeJS.Timeout | undefined} */
-    let timer
-    const late = new Promise(resolve => {
-      timer = setTimeout(resolve, CLOSE_TIMEOUT)
-    })
-    await Promise.race([this.#finish(), late])
-    clearTimeout(timer)
+    await Promise.race([this.#finish(), sleep(CLOSE_TIMEOUT, undefined, { ref: false })])
   }
 
   async #finish() {
     await this.#running
-    // Rows that arrived meanwhile.
     if (this.#waiting.length > 0 && this.#error === null) await this.#run()
     await this.#closeFile()
   }
 
-  /** One attempt to write all rows. */
   async #run() {
     try {
       await this.#append()
@@ -133,19 +121,19 @@ export class CsvWriter {
     }
   }
 
-  /** @param {number} count rows */
+  /** @param {number} count */
   #format(count) {
     const rows = this.#waiting
       .slice(0, count)
-      .map((row, at) => (this.#first && at === 0 ? row.first : row.next))
+      .map(({ first, next }, i) => (this.#first && i === 0 ? first : next))
     return Buffer.from((this.#bytes === 0 ? CSV_HEADER : '') + rows.join(''))
   }
 
   /** @param {Buffer} rows */
   #isFull(rows) {
-    // Never rotate a file that has only a header.
-    const something = this.#bytes > CSV_HEADER.length
-    return this.#regular && this.#maxBytes > 0 && something && this.#bytes + rows.length > this.#maxBytes
+    // Never rotates a bare header.
+    const limit = this.#regular && this.#bytes > CSV_HEADER.length ? this.#maxBytes : 0
+    return limit > 0 && this.#bytes + rows.length > limit
   }
 
   /** Reopens the file after it was moved or deleted. */
@@ -159,15 +147,15 @@ export class CsvWriter {
     await this.#closeFile()
   }
 
-  /** @returns {Promise<FileHandle>} of an empty file, or one with this header that ends with a line feed */
+  /** Ensures an empty file, or this header and a final line feed. */
   async #open() {
     let handle = await open(this.#file, 'a+')
     try {
       let stats = await handle.stat()
       this.#regular = stats.isFile()
       if (this.#regular && stats.size > 0) {
-        const head = await headOf(handle)
-        // An incomplete header (the disk was full): start the file again.
+        const head = await textAt(handle, 0, CSV_HEADER.length)
+        // Start again after an incomplete header (full disk).
         if (head !== CSV_HEADER && CSV_HEADER.startsWith(head)) await handle.truncate(0)
         else if (head !== CSV_HEADER) {
           await handle.close()
@@ -179,8 +167,8 @@ export class CsvWriter {
       this.#inode = stats.ino
       this.#bytes = this.#regular ? stats.size : 0
       this.#first = true
-      // End an incomplete row (crash, full disk) before the next one.
-      if (this.#bytes > 0 && !(await endsLine(handle, this.#bytes))) {
+      // End an incomplete row (crash, full disk).
+      if (this.#bytes > 0 && (await textAt(handle, this.#bytes - 1, 1)) !== '\n') {
         await handle.write('\n')
         this.#bytes++
       }
@@ -200,7 +188,7 @@ export class CsvWriter {
     if (this.#keep > 0) await this.#shiftFiles()
   }
 
-  /** Renames FILE.1 to FILE.2 and FILE to FILE.1, overwriting the last. A file with another header is always kept. */
+  /** Overwrites the last rotated file; always keeps one with another header. */
   async #shiftFiles() {
     for (let n = Math.max(1, this.#keep); n >= 1; n--) {
       const from = n === 1 ? this.#file : `${this.#file}.${n - 1}`
@@ -221,14 +209,8 @@ export class CsvWriter {
   }
 }
 
-/** @param {FileHandle} handle */
-async function headOf(handle) {
-  const { buffer, bytesRead } = await handle.read(Buffer.alloc(CSV_HEADER.length), 0, CSV_HEADER.length, 0)
+/** @param {FileHandle} handle @param {number} position @param {number} length bytes */
+async function textAt(handle, position, length) {
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, position)
   return buffer.toString('latin1', 0, bytesRead)
-}
-
-/** @param {FileHandle} handle @param {number} size */
-async function endsLine(handle, size) {
-  const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, size - 1)
-  return buffer[0] === 10
 }

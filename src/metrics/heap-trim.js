@@ -2,37 +2,36 @@ import { performance } from 'node:perf_hooks'
 import v8 from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** A young generation above this size is worth a collection, bytes. */
+/** Minimum size of the young generation for a collection. */
 const YOUNG_BYTES = 6 * 1024 * 1024
-/** Heap size above which a collection blocks too long (about 1.5 ms per MB); V8 then collects incrementally, bytes. */
+/** Maximum size of the heap for a collection (1.5 ms per MB); above it, V8 collects incrementally. */
 const HEAP_BYTES = 32 * 1024 * 1024
-/** Interval of `tick` calls, ms. */
+/** ms */
 export const TRIM_TICK_MS = 250
 /** No collection if the event loop was busy for more than this share of a tick. */
 const MAX_UTILIZATION = 0.2
 /**
- * V8 shrinks the young generation in a full collection if little was allocated in 5 s. It measures that since the
- * last collection, so a minor one comes first. One tick more than 5 s: after 5.00 s V8 may still count the burst.
+ * V8 shrinks the young generation in a full collection if little was allocated in the 5 s since the last one, so a
+ * minor one runs first. One tick more: after 5.00 s V8 may still count the burst.
  */
 const QUIET_TICKS = 2 + 5000 / TRIM_TICK_MS
 /** Ticks between two full collections. */
 const COOLDOWN_TICKS = 30_000 / TRIM_TICK_MS
 
-/** @typedef {'minor' | 'major'} Extent of a collection: the young generation, or the whole heap */
+/** @typedef {'minor' | 'major'} Extent of a collection */
 /** @typedef {(extent: Extent) => void} Collect */
 
-/** @returns {Collect} V8's collector; works without --expose-gc */
+/** Works without --expose-gc. @returns {Collect} */
 export function collector() {
   if (!globalThis.gc) v8.setFlagsFromString('--expose-gc')
   const gc = globalThis.gc ?? runInNewContext('gc')
-  // With any options object, also `{type: 'major'}`, the V8 of Node.js 20 runs a minor collection.
+  // Node.js 20 runs a minor collection for any options, also `{type: 'major'}`.
   return extent => (extent === 'major' ? gc() : gc({ type: 'minor' }))
 }
 
 /**
- * Returns memory after a burst. Thousands of connects grow V8's young generation far beyond the need of a quiet
- * worker (about 1 KB per connection), and V8 shrinks it late. A minor, then a full collection after quiet seconds
- * shrinks it.
+ * Frees memory after a burst: connects grow V8's young generation (about 1 KB each), and V8 shrinks it late. A minor,
+ * then a full collection after quiet seconds shrink it.
  */
 export class HeapTrim {
   #collect
@@ -45,7 +44,6 @@ export class HeapTrim {
     this.#collect = collect
   }
 
-  /** Call it every TRIM_TICK_MS. */
   tick() {
     const before = this.#loop
     this.#loop = performance.eventLoopUtilization()

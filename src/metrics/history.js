@@ -1,5 +1,3 @@
-// The recent past of a gateway, in the primary.
-
 import { emptyCounts } from './merge.js'
 import { COUNTS } from './table.js'
 
@@ -7,56 +5,50 @@ import { COUNTS } from './table.js'
 
 /** Five minutes. */
 const MAX_SNAPSHOTS = 300
-/** With more workers the history holds only totals: that keeps a first message small. */
+/** With more workers, only totals: this keeps `hello` small. */
 const MAX_WORKERS = 16
+
+/** @param {ProcessSample['loop']} loop */
+const thinLoop = loop => ({ ...loop, ticks: { ...loop.ticks, buckets: [] } })
 
 /** @template {ProcessSample} T @param {T} sample @returns {T} */
 const thinProcess = sample => ({
   ...sample,
-  loop: { ...sample.loop, ticks: { ...sample.loop.ticks, buckets: [] } },
+  loop: thinLoop(sample.loop),
   memory: { ...sample.memory, spaces: {} },
 })
 
-/** Counts by name. @type {Set<string>} */
 const NAMED = new Set(Object.keys(COUNTS).flatMap(path => (path.includes('<') ? path.split('.')[0] : [])))
+const NONE = Object.fromEntries(Object.entries(emptyCounts()).filter(([name]) => NAMED.has(name)))
 
-/** @param {Counts} counts @returns {Counts} without names */
-const thinCounts = counts => ({
-  ...counts,
-  ...Object.fromEntries(Object.entries(emptyCounts()).filter(([name]) => NAMED.has(name))),
-})
+/** @param {Counts} counts */
+const thinCounts = counts => ({ ...counts, ...NONE })
 
-/** @param {Snapshot} snapshot @returns {Snapshot} without its largest fields (see Hello in schema.js) */
-function thin(snapshot) {
-  const { lifetimes, ...rest } = snapshot
-  const { workers, totals, machine } = rest
+/** Drops the largest fields (see Hello in schema.js). @param {Snapshot} snapshot @returns {Snapshot} */
+function thin({ lifetimes, ...rest }) {
+  const { workers, totals, machine, primary, counters } = rest
+  const { loop } = totals
   return /** @type {any} */ ({
     ...rest,
-    primary: thinProcess(rest.primary),
+    primary: thinProcess(primary),
     workers: workers.length > MAX_WORKERS ? [] : workers.map(thinView),
-    totals: {
-      ...totals,
-      loop: { ...totals.loop, ticks: { ...totals.loop.ticks, buckets: [] } },
-      hooks: {},
-      counts: thinCounts(totals.counts),
-    },
-    counters: thinCounts(rest.counters),
+    totals: { ...totals, loop: thinLoop(loop), hooks: {}, counts: thinCounts(totals.counts) },
+    counters: thinCounts(counters),
     machine: { ...machine, network: machine.network && { ...machine.network, interfaces: {} } },
   })
 }
 
-/** @param {WorkerView} view @returns {WorkerView} */
+/** @param {WorkerView} view */
 function thinView(view) {
-  if (!view.sample) return view
+  const { sample } = view
   return {
     ...view,
-    sample: { ...thinProcess(view.sample), hooks: {}, counts: thinCounts(view.sample.counts) },
+    sample: sample && { ...thinProcess(sample), hooks: {}, counts: thinCounts(sample.counts) },
   }
 }
 
-/** The last snapshots, thinned, for the charts of a new stats client. */
 export class History {
-  /** @type {Snapshot[]} oldest first */
+  /** Oldest first. @type {Snapshot[]} */
   #kept = []
 
   /** @param {Snapshot} snapshot */
@@ -66,9 +58,8 @@ export class History {
   }
 
   /**
-   * To be read in parts: writing all of it would block the primary's event loop for too long.
+   * Read in parts: writing everything blocks the primary's event loop.
    * @param {number} seq of the last snapshot read; 0: none @param {number} [count]
-   * @returns {Snapshot[]} the next ones, oldest first
    */
   after(seq, count = MAX_SNAPSHOTS) {
     const at = this.#kept.findIndex(snapshot => snapshot.seq > seq)
@@ -77,13 +68,13 @@ export class History {
 }
 
 const MAX_EVENTS = 100
-/** Events that repeat every second must not displace rare ones. */
+/** Repeated events must not displace rare ones. */
 const MAX_OF_A_KIND = 20
 
 export class EventLog {
   /** @type {GatewayEvent[]} */
   #fresh = []
-  /** @type {GatewayEvent[]} oldest first */
+  /** Oldest first. @type {GatewayEvent[]} */
   #last = []
 
   /** @param {GatewayEvent} event */
@@ -95,14 +86,13 @@ export class EventLog {
     else if (this.#last.length > MAX_EVENTS) this.#last.shift()
   }
 
-  /** @returns {GatewayEvent[]} added since the last drain */
   drain() {
     const fresh = this.#fresh
     this.#fresh = []
     return fresh
   }
 
-  /** @returns {GatewayEvent[]} the latest, without those `drain` will return: no client sees an event twice */
+  /** Events that have been drained: clients receive each event once. */
   recent() {
     return this.#last.filter(event => !this.#fresh.includes(event))
   }

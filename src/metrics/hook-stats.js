@@ -1,6 +1,3 @@
-// Figures of hooks and proxies: calls, their duration and failures, for each protocol, event and name. Their number is
-// that of handlers in the configuration.
-
 import { DURATION_BOUNDS } from './table.js'
 
 /** @import { HookCounts, HookState } from './schema.js' */
@@ -8,55 +5,52 @@ import { DURATION_BOUNDS } from './table.js'
 /** @returns {HookCounts} */
 export const noHookCounts = () => ({ calls: 0, time: 0, within: DURATION_BOUNDS.map(() => 0), failures: {} })
 
-/** Figures of one handler. */
 export class HookSeries {
   inflight = 0
-  /** `within`: calls of each slot, not yet those of the slots below. */
+  /** `within` is not cumulative here. */
   #counts = noHookCounts()
-  /** Of the handlers that use it: two during a reload, or after one that was refused. @type {Set<() => boolean>} */
+  /** One function per handler: two during a reload, or after a failed one. @type {Set<() => boolean>} */
   #users = new Set()
 
-  /** Whether no handler uses it any more. */
   get unused() {
     return this.#users.size === 0 && this.inflight === 0
   }
 
-  /** A call begins. @returns {number} for `end` */
   begin() {
     this.inflight++
     return performance.now()
   }
 
-  /** @param {number} startedAt of `begin` */
+  /** @param {number} startedAt */
   end(startedAt) {
     this.inflight--
     this.add(performance.now() - startedAt)
   }
 
-  /** A call that took no turn of the event loop. @param {number} duration ms */
+  /** @param {number} duration ms */
   add(duration) {
     const counts = this.#counts
     counts.calls++
     counts.time += duration
-    // Each call in its own slot only: most take the first one. `drain` sums them up.
+    // One slot per call, usually the first; `drain` sums them up.
     let slot = 0
     while (slot < DURATION_BOUNDS.length && duration > DURATION_BOUNDS[slot]) slot++
     if (slot < DURATION_BOUNDS.length) counts.within[slot]++
   }
 
-  /** A call failed. @param {string} kind few: each is a label of a metric */
+  /** @param {string} kind a label: few values */
   fail(kind) {
     const { failures } = this.#counts
     failures[kind] = (failures[kind] ?? 0) + 1
   }
 
-  /** @param {() => boolean} isDown of a handler: whether its calls fail at once, because the backend is down */
+  /** @param {() => boolean} isDown whether calls fail immediately, because the backend is down */
   open(isDown) {
     this.#users.add(isDown)
     return this
   }
 
-  /** @param {() => boolean} isDown of `open` */
+  /** @param {() => boolean} isDown */
   close(isDown) {
     this.#users.delete(isDown)
   }
@@ -68,7 +62,7 @@ export class HookSeries {
     return { inflight: this.inflight, down }
   }
 
-  /** @returns {HookCounts | null} since the last drain; null: no calls */
+  /** Since the last drain; null: no calls. */
   drain() {
     const counts = this.#counts
     if (counts.calls === 0 && Object.keys(counts.failures).length === 0) return null
@@ -79,7 +73,6 @@ export class HookSeries {
   }
 }
 
-/** Figures of the handlers of one worker. */
 export class HookStats {
   /** @type {Map<string, HookSeries>} */
   #series = new Map()
@@ -87,10 +80,9 @@ export class HookStats {
   /**
    * @param {string} protocol module, http, grpc @param {string} event @param {string} name of a proxy
    * @param {() => boolean} [isDown]
-   * @returns {HookSeries} the only one of these names; to be closed
    */
   open(protocol, event, name, isDown = () => false) {
-    // None of them has a space.
+    // No part has a space.
     const key = `${protocol} ${event} ${name}`
     let series = this.#series.get(key)
     if (series === undefined) this.#series.set(key, (series = new HookSeries()))
@@ -102,7 +94,7 @@ export class HookStats {
     return Object.fromEntries([...this.#series].map(([key, series]) => [key, series.state()]))
   }
 
-  /** Forgets handlers that no configuration has any more. @returns {Record<string, HookCounts>} since the last drain */
+  /** Also removes unused handlers. */
   drain() {
     /** @type {Record<string, HookCounts>} */
     const all = {}

@@ -1,9 +1,8 @@
-// Counters since the start of the node, by worker slot. They only grow and the primary keeps them, so a scrape at any
-// time, answered by any worker, misses nothing.
+// Counters since the start of the node, by worker slot. In the primary: a scrape of any worker is complete.
 
 import { noGc } from './merge.js'
 import { GC_KINDS, TICK_BOUNDS } from './table.js'
-import { waitOf } from './tick-histogram.js'
+import { waitOf, wholeMicroseconds } from './tick-histogram.js'
 
 /** @import { Flow, Lifetime, Lifetimes as All, MachineSample, ProcessSample, WorkerSample } from './schema.js' */
 
@@ -22,7 +21,7 @@ function addTo(sum, more, factor = 1) {
   for (const name of Object.keys(sum)) /** @type {any} */ (sum)[name] += more[name] * factor
 }
 
-/** @param {Lifetime} lifetime @param {ProcessSample} sample @param {number} interval ms covered by the sample */
+/** @param {Lifetime} lifetime @param {ProcessSample} sample @param {number} interval ms */
 function addProcess(lifetime, { cpu, loop, gc }, interval) {
   addTo(lifetime.cpu, cpu, interval)
   lifetime.active += loop.utilization * interval
@@ -39,11 +38,11 @@ function addProcess(lifetime, { cpu, loop, gc }, interval) {
   }
 }
 
-/** @returns {any} a deep copy, numbers rounded to three digits */
-function copy(/** @type {any} */ value) {
-  if (typeof value === 'number') return Math.round(value * 1000) / 1000
-  if (Array.isArray(value)) return value.map(copy)
+/** Rounds to three digits. @param {any} value @returns {any} */
+function copy(value) {
+  if (typeof value === 'number') return wholeMicroseconds(value)
   if (value === null) return null
+  if (Array.isArray(value)) return value.map(copy)
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, copy(inner)]))
 }
 
@@ -63,7 +62,7 @@ export class Lifetimes {
     addProcess(this.#primary, sample, interval)
   }
 
-  /** @param {WorkerSample} sample added once */
+  /** @param {WorkerSample} sample */
   addWorker(sample) {
     const lifetime = this.#workers[sample.index]
     addProcess(lifetime, sample, sample.interval)
@@ -82,7 +81,7 @@ export class Lifetimes {
     if (listen) addTo((sums.listen ??= { overflows: 0, drops: 0 }), listen)
   }
 
-  /** @returns {All} a copy */
+  /** @returns {All} */
   read() {
     return copy({ primary: this.#primary, workers: this.#workers, machine: this.#machine })
   }

@@ -1,16 +1,14 @@
-// Thresholds that colour the terminal dashboard and the admin page.
-
-/** Warning and error threshold of each figure; docs/dashboard.md has the same table. */
+/** Thresholds for warning and error, in the terminal dashboard and the admin page; also in docs/dashboard.md. */
 export const LIMITS = Object.freeze({
-  /** ms, wait for the event loop */
+  /** event-loop delay, ms */
   tickAvg: [20, 50],
   tickP90: [50, 200],
   tickMax: [100, 500],
-  /** busy share of the interval */
+  /** share of the interval */
   loop: [0.7, 0.9],
-  /** of one core, of a worker */
+  /** of a worker's core */
   cpu: [0.7, 0.9],
-  /** ms of garbage collection in a second */
+  /** ms a second */
   gc: [50, 200],
   /** of the machine's cores */
   machine: [0.8, 0.95],

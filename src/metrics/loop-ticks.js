@@ -5,40 +5,39 @@ import { TickHistogram } from './tick-histogram.js'
 
 /** @import { Ticks } from './schema.js' */
 
-/** Distance of two points of the grid, ms. */
+/** Interval of points, ms. */
 const RESOLUTION_MS = 10
-/** Points after which an awake grid decides whether it sleeps. */
+/** Points before an awake grid may sleep. */
 const CALM_POINTS = 50
-/** Share of the time that an idle loop may be active. */
+/** Active share of an idle loop. */
 const CALM_SHARE = 0.25
-/** The sleeping grid measures the delay of one timer so often, at multiples of this on the clock, ms. */
+/** Interval of the sleeping grid's timer, at multiples on the clock, ms. */
 const REST_MS = 250
-/** Turns of the loop in that time that wake the grid: measuring more would cost more than its timer. */
+/** More turns in that time wake the grid: measuring them would cost more than its timer. */
 const MAX_TURNS = 250
 
 /**
- * Event-loop delay: how late events come, at the points of a grid.
+ * Event-loop delay: lateness of events, at the points of a grid.
  *
- *   awake    |    |    |         |    |      a timer for each point: its delay is how late it comes
- *   asleep   .    .    .  [turn  .  ]    :   no such timer; the delay of a point follows from the turns of the loop
+ *   awake    |    |    |         |    |      a timer for each point measures its delay
+ *   asleep   .    .    .  [turn  .  ]    :   no such timer; delays follow from the turns of the loop
  *
- * A timer for each point is most of what an idle process costs, so the grid sleeps while the loop is idle. Then an
- * unref'd immediate measures each turn: it runs after the next wake-up of the loop, and causes none. Every 250 ms a
- * timer measures what no turn can tell, the delay of a wake-up. A busy loop, and a process that did not run for longer,
- * wake the grid.
+ * A timer for each point is most of the cost of an idle process, so the grid sleeps while the loop is idle. Then an
+ * unref'd immediate measures each turn, without causing one, and a timer every 250 ms measures the delay of a wake-up.
+ * A busy loop, or a process suspended for longer, wakes the grid.
  */
 export class LoopTicks {
   #resolution
   #ticks = new TickHistogram()
   #sleeping
   #asleep = false
-  /** Time of the last look, ms of `performance.now()`. */
+  /** Last `performance.now()`, ms. */
   #seen = performance.now()
-  /** Time that the loop had slept until then, ms. */
+  /** Idle time until then, ms. */
   #slept = performance.nodeTiming.idleTime
-  /** Awake: points, asleep: turns of the loop, since the grid has decided whether it sleeps. */
+  /** Points (awake) or turns (asleep) since the last decision. */
   #count = 0
-  /** ms in which the loop was active, and longest delay in ms, since then. */
+  /** Active time and longest delay since then, ms. */
   #active = 0
   #longest = 0
   #onTurn = () => this.#turn()
@@ -58,7 +57,7 @@ export class LoopTicks {
     return setTimeout(() => (this.#asleep ? this.#rest() : this.#point()), wait).unref()
   }
 
-  /** @returns {Ticks} since the previous sample */
+  /** Since the previous sample. @returns {Ticks} */
   sample() {
     if (this.#asleep) {
       this.#settle()
@@ -69,7 +68,7 @@ export class LoopTicks {
     return ticks.toTicks()
   }
 
-  /** Updates `#seen` and `#slept`. @returns {number} ms since the last look in which the loop did not sleep */
+  /** Returns the active ms since the last call. */
   #look() {
     const now = performance.now()
     const slept = performance.nodeTiming.idleTime
@@ -79,7 +78,6 @@ export class LoopTicks {
     return Math.max(0, active)
   }
 
-  /** Awake: the timer of a point. */
   #point() {
     const before = this.#seen
     this.#active += this.#look()
@@ -97,7 +95,7 @@ export class LoopTicks {
     this.#count = this.#active = this.#longest = 0
   }
 
-  /** @param {number} time ms since the start of the count */
+  /** @param {number} time ms */
   #isIdle(time) {
     return this.#active <= CALM_SHARE * time && this.#longest <= REST_MS
   }
@@ -123,7 +121,7 @@ export class LoopTicks {
     this.#timer = this.#startTimer(this.#resolution)
   }
 
-  /** Asleep: after the events of each turn of the loop. */
+  /** Asleep, after each turn. */
   #turn() {
     if (!this.#asleep) return
     this.#count++
@@ -131,14 +129,14 @@ export class LoopTicks {
     else this.#wake()
   }
 
-  /** Asleep: the timer that measures the delay of a wake-up. */
+  /** Asleep: measures a wake-up. */
   #rest() {
     if (!this.#settle()) return this.#wake()
     this.#sleeping.flush(this.#ticks)
     this.#startRest()
   }
 
-  /** Finds the delays of the points since the last look. @returns {boolean} whether the loop is idle */
+  /** Records the delays of points since the last call; returns whether the loop is idle. */
   #settle() {
     const active = this.#look()
     this.#active += active

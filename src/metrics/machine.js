@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs'
 import { cpus, freemem, loadavg, totalmem } from 'node:os'
-import { MemoryLimit } from './memory-limit.js'
-import { tenThousandths } from './merge.js'
+import { MemoryLimit } from './control-groups.js'
+import { add, tenThousandths } from './merge.js'
 import {
+  ProcFile,
+  pageSize,
   parseCpu,
   parseFiles,
   parseInterfaces,
@@ -10,13 +12,12 @@ import {
   parseMemory,
   parseSockets,
 } from './proc-files.js'
-import { ProcFile, pageSize } from './proc-reader.js'
 
 /** @import { CpuInfo } from 'node:os' */
-/** @import { CpuTicks, Traffic } from './proc-files.js' */
-/** @import { MachineSample } from './schema.js' */
+/** @import { CpuTicks } from './proc-files.js' */
+/** @import { MachineCpu, MachineSample, Network } from './schema.js' */
 
-const FILES = {
+const FILES = /** @type {const} */ ({
   cpu: 'stat',
   memory: 'meminfo',
   sockets: 'net/sockstat',
@@ -24,37 +25,33 @@ const FILES = {
   interfaces: 'net/dev',
   listen: 'net/netstat',
   files: 'sys/fs/file-nr',
-}
-/** They contain the first line of /proc/stat. */
+})
+/** Bytes: first line of /proc/stat. */
 const FIRST_LINE = 256
-/** Interfaces listed in a sample: container hosts have hundreds. */
+/** Container hosts have hundreds. */
 const MAX_INTERFACES = 32
 
-/** Ticks from Node.js, for systems without /proc. @param {CpuInfo[]} cores @returns {CpuTicks} */
+/** Without /proc. @param {CpuInfo[]} cores @returns {CpuTicks} */
 function ticksOf(cores) {
-  const ticks = { user: 0, system: 0, idle: 0, iowait: 0, steal: 0 }
-  for (const { times } of cores) {
-    ticks.user += times.user + times.nice
-    ticks.system += times.sys + times.irq
-    ticks.idle += times.idle
-  }
-  return ticks
+  const sum = (/** @type {(keyof CpuInfo['times'])[]} */ ...kinds) =>
+    cores.reduce((all, { times }) => all + kinds.reduce((ticks, kind) => ticks + times[kind], 0), 0)
+  return { user: sum('user', 'nice'), system: sum('sys', 'irq'), idle: sum('idle'), iowait: 0, steal: 0 }
 }
 
-/** @returns {Traffic} */
+/** @template {object} T @param {T} values @param {(value: number, key: keyof T) => number} change @returns {T} */
+const mapValues = (values, change) =>
+  /** @type {any} */ (
+    Object.fromEntries(
+      Object.entries(values).map(([key, value]) => [key, change(value, /** @type {any} */ (key))]),
+    )
+  )
+
+/** @returns {Network} */
 const noTraffic = () => ({ rx_bytes: 0, tx_bytes: 0, rx_packets: 0, tx_packets: 0 })
 
-/** @param {Traffic} sum @param {Traffic} traffic */
-function add(sum, traffic) {
-  sum.rx_bytes += traffic.rx_bytes
-  sum.tx_bytes += traffic.tx_bytes
-  sum.rx_packets += traffic.rx_packets
-  sum.tx_packets += traffic.tx_packets
-}
-
-/** Samples the machine from /proc, or from Node.js elsewhere. Rates cover the time since the previous sample. */
+/** From /proc, or Node.js on other systems. Rates cover the time since the previous sample. */
 export class MachineSampler {
-  /** @type {{[name in keyof FILES]: ProcFile | null}} */
+  /** @type {{[name in keyof typeof FILES]: ProcFile | null}} */
   #files
   #net
   #limit
@@ -62,11 +59,11 @@ export class MachineSampler {
   #readCores
   #page = pageSize()
   #ticks
-  /** @type {Record<string, Traffic>} */
+  /** @type {Record<string, Network>} */
   #traffic = {}
-  /** @type {Map<string, boolean>} interfaces with a device: bridges would count packets twice */
+  /** Interfaces with a device: bridges count packets twice. @type {Map<string, boolean>} */
   #devices = new Map()
-  /** @type {{overflows: number, drops: number} | null} */
+  /** @type {MachineSample['listen']} */
   #listen
   #clock
   #at
@@ -74,8 +71,8 @@ export class MachineSampler {
   /**
    * @param {object} [options]
    * @param {string} [options.proc] a missing folder simulates another platform
-   * @param {string} [options.net] folder of the interfaces
-   * @param {{cgroup?: string, mounts?: string}} [options.groups] paths of the control groups
+   * @param {string} [options.net]
+   * @param {{cgroup?: string, mounts?: string}} [options.groups]
    * @param {() => CpuInfo[]} [options.readCores]
    * @param {() => number} [options.clock] ms
    */
@@ -86,25 +83,21 @@ export class MachineSampler {
     readCores = cpus,
     clock = () => performance.now(),
   } = {}) {
-    const open = (/** @type {keyof FILES} */ name) => ProcFile.open(`${proc}/${FILES[name]}`)
-    this.#files = {
-      cpu: open('cpu'),
-      memory: open('memory'),
-      sockets: open('sockets'),
-      sockets6: open('sockets6'),
-      interfaces: open('interfaces'),
-      listen: open('listen'),
-      files: open('files'),
-    }
+    this.#files = /** @type {any} */ (
+      Object.fromEntries(
+        Object.entries(FILES).map(([name, path]) => [name, ProcFile.open(`${proc}/${path}`)]),
+      )
+    )
+    const { memory, interfaces, listen } = this.#files
     this.#net = net
     this.#readCores = readCores
     this.#cores = readCores().length
     this.#clock = clock
-    this.#limit = this.#files.memory ? MemoryLimit.find(this.#memory().total, groups) : null
+    this.#limit = memory ? MemoryLimit.find(this.#memory().total, groups) : null
     this.#at = clock()
     this.#ticks = this.#readTicks()
-    if (this.#files.interfaces) this.#traffic = parseInterfaces(this.#files.interfaces.readTable())
-    this.#listen = this.#files.listen ? parseListen(this.#files.listen.read()) : null
+    if (interfaces) this.#traffic = parseInterfaces(interfaces.readTable())
+    this.#listen = listen && parseListen(listen.read())
   }
 
   /** @returns {MachineSample} */
@@ -117,9 +110,9 @@ export class MachineSampler {
     return {
       cores: this.#cores,
       cpu: this.#shares(),
-      memory: this.#limit ? this.#limit.bound(memory) : memory,
+      memory: this.#limit?.bound(memory) ?? memory,
       load: process.platform === 'win32' ? null : loadavg(),
-      sockets: sockets && parseSockets(sockets.read(), sockets6 ? sockets6.read() : '', this.#page),
+      sockets: sockets && parseSockets(sockets.read(), sockets6?.read() ?? '', this.#page),
       network: this.#network(seconds),
       listen: this.#overflows(),
       files: files && parseFiles(files.read()),
@@ -131,26 +124,17 @@ export class MachineSampler {
     return cpu ? parseCpu(cpu.read(FIRST_LINE)) : ticksOf(this.#readCores())
   }
 
-  /** @returns {MachineSample['cpu']} */
+  /** @returns {MachineCpu | null} */
   #shares() {
     const before = this.#ticks
-    const now = this.#readTicks()
-    this.#ticks = now
-    // A core that goes offline lowers the sums, and on some kernels idle time can decrease.
-    const gain = (/** @type {keyof CpuTicks} */ kind) => Math.max(0, now[kind] - before[kind])
-    const passed = gain('user') + gain('system') + gain('idle') + gain('iowait') + gain('steal')
-    if (passed === 0) return null
-    const share = (/** @type {keyof CpuTicks} */ kind) => tenThousandths(gain(kind) / passed)
-    return {
-      user: share('user'),
-      system: share('system'),
-      idle: share('idle'),
-      iowait: share('iowait'),
-      steal: share('steal'),
-    }
+    this.#ticks = this.#readTicks()
+    // Sums fall when a core goes offline, and idle time does on some kernels.
+    const gains = mapValues(this.#ticks, (ticks, kind) => Math.max(0, ticks - before[kind]))
+    const passed = Object.values(gains).reduce((sum, ticks) => sum + ticks, 0)
+    return passed === 0 ? null : mapValues(gains, ticks => tenThousandths(ticks / passed))
   }
 
-  /** @returns {MachineSample['memory']} without limits of this process */
+  /** @returns {MachineSample['memory']} */
   #memory() {
     const { memory } = this.#files
     if (memory) return parseMemory(memory.read())
@@ -159,7 +143,7 @@ export class MachineSampler {
     return { total, used: total - free, free, available: free, caches: 0, slab: null }
   }
 
-  /** @param {number} seconds since the previous sample @returns {MachineSample['network']} */
+  /** @param {number} seconds @returns {MachineSample['network']} */
   #network(seconds) {
     if (!this.#files.interfaces) return null
     const now = parseInterfaces(this.#files.interfaces.readTable())
@@ -167,20 +151,18 @@ export class MachineSampler {
     this.#traffic = now
     const names = Object.keys(now)
     const devices = names.filter(name => this.#isDevice(name))
-    // Forget removed interfaces: each container brings new names.
+    // Containers bring new names.
     for (const name of this.#devices.keys()) if (!Object.hasOwn(now, name)) this.#devices.delete(name)
     const loopback = noTraffic()
     const others = noTraffic()
-    /** @type {Record<string, Traffic>} */
+    /** @type {Record<string, Network>} */
     const interfaces = {}
-    let named = 0
-    for (const name of names) {
-      const rate = noTraffic()
-      // A new interface counts from zero.
-      const last = before[name] ?? rate
-      for (const key of /** @type {(keyof Traffic)[]} */ (Object.keys(rate)))
-        rate[key] = seconds > 0 ? Math.round(Math.max(0, now[name][key] - last[key]) / seconds) : 0
-      if (named++ < MAX_INTERFACES) interfaces[name] = rate
+    for (const [i, name] of names.entries()) {
+      const last = before[name] ?? noTraffic()
+      const rate = mapValues(now[name], (value, key) =>
+        seconds > 0 ? Math.round(Math.max(0, value - last[key]) / seconds) : 0,
+      )
+      if (i < MAX_INTERFACES) interfaces[name] = rate
       if (name === 'lo') add(loopback, rate)
       else if (devices.length === 0 || devices.includes(name)) add(others, rate)
     }
@@ -188,7 +170,7 @@ export class MachineSampler {
     return { ...(quiet ? loopback : others), interfaces }
   }
 
-  /** @param {string} name of an interface */
+  /** @param {string} name */
   #isDevice(name) {
     let device = this.#devices.get(name)
     if (device === undefined) this.#devices.set(name, (device = existsSync(`${this.#net}/${name}/device`)))
@@ -197,15 +179,10 @@ export class MachineSampler {
 
   /** @returns {MachineSample['listen']} */
   #overflows() {
-    if (!this.#files.listen) return null
-    const now = parseListen(this.#files.listen.read())
     const before = this.#listen
-    this.#listen = now
-    if (!now || !before) return null
-    return {
-      overflows: Math.max(0, now.overflows - before.overflows),
-      drops: Math.max(0, now.drops - before.drops),
-    }
+    this.#listen = this.#files.listen && parseListen(this.#files.listen.read())
+    if (!this.#listen || !before) return null
+    return mapValues(this.#listen, (value, key) => Math.max(0, value - before[key]))
   }
 
   close() {

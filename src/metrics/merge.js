@@ -1,52 +1,53 @@
-// Merges samples: of several workers, or several of one worker, by the rules of the table of metrics.
+// Merges samples of workers, or of one worker, by the table of metrics.
 
 import { noBatchCounts } from './batch-stats.js'
-import { SECTIONS, stepsOf } from './table.js'
+import { GC_KINDS, SECTIONS, stepsOf } from './table.js'
 import { TickHistogram } from './tick-histogram.js'
 
-/** @import { Counts, GcKinds, ProcessSample, Ticks, Totals, WorkerSample, WorkerView } from './schema.js' */
+/** @import { BrokerFigures, Counts, GcKinds, ProcessSample, Ticks, Totals, WorkerSample, WorkerView } from './schema.js' */
 /** @import { Row } from './table.js' */
 
 /** @returns {GcKinds} */
-export const noGc = () => ({
-  minor: { count: 0, pause: 0 },
-  major: { count: 0, pause: 0 },
-  incremental: { count: 0, pause: 0 },
-  weak: { count: 0, pause: 0 },
-})
+export const noGc = () =>
+  /** @type {any} */ (Object.fromEntries(GC_KINDS.map(kind => [kind, { count: 0, pause: 0 }])))
 
-/** @param {number} share @returns {number} four digits */
+/** Four digits. @param {number} share */
 export const tenThousandths = share => Math.round(share * 10_000) / 10_000
 
-/** @param {string} title @returns {Record<string, Row>} */
+/** @param {string} title */
 const rowsOf = title => SECTIONS.find(section => section.title === title)?.rows ?? {}
 
-/** @param {string} title of a section @returns {any} its fields, all 0; objects by name are empty */
-function zeros(title) {
-  /** @type {any} */
-  const all = {}
-  for (const path of Object.keys(rowsOf(title))) {
-    const steps = stepsOf(path)
-    let at = all
-    for (const [i, step] of steps.entries()) {
-      if (step.startsWith('<') || step === '[]') break
-      const next = steps[i + 1]
-      // Without a prototype: a name may be `constructor`.
-      if (next?.startsWith('<')) at[step] ??= Object.create(null)
-      else at[step] ??= next === undefined ? 0 : {}
-      at = at[step]
+/** @param {string} title of a section @returns {() => any} all 0; objects by name are empty */
+function zerosOf(title) {
+  const paths = Object.keys(rowsOf(title)).map(stepsOf)
+  return () => {
+    /** @type {any} */
+    const all = {}
+    for (const steps of paths) {
+      let at = all
+      for (const [i, step] of steps.entries()) {
+        if (step.startsWith('<') || step === '[]') break
+        const next = steps[i + 1]
+        // Without a prototype for names like `constructor`.
+        if (next?.startsWith('<')) at[step] ??= Object.create(null)
+        else at[step] ??= next === undefined ? 0 : {}
+        at = at[step]
+      }
     }
+    return all
   }
-  return all
 }
 
+const noConnections = zerosOf('Connections')
+const noCounts = zerosOf('Counts')
+
 /** @returns {Counts} */
-export const emptyCounts = () => ({ ...zeros('Counts'), batches: noBatchCounts() })
+export const emptyCounts = () => ({ ...noCounts(), batches: noBatchCounts() })
 
 /**
- * Adds up numbers, arrays by index, and objects by name.
+ * Adds numbers, arrays by index, and objects by name, in place.
  * @template T
- * @param {T} sum objects are changed @param {T | undefined} more
+ * @param {T} sum @param {T | undefined} more
  * @returns {T}
  */
 export function add(sum, more) {
@@ -63,19 +64,19 @@ export function add(sum, more) {
   return sum
 }
 
-/** @param {Ticks[]} all @returns {Ticks} */
+/** @param {Ticks[]} all */
 function mergeTicks(all) {
   const histogram = new TickHistogram()
   for (const ticks of all) histogram.merge(ticks)
   return histogram.toTicks()
 }
 
-/** @typedef {{[name: string]: Rules | ((values: any[]) => any)}} Rules of fields */
+/** @typedef {{[name: string]: Rules | ((values: any[]) => any)}} Rules */
 
-/** Sums of these fields begin with it. @type {Record<string, () => any>} */
-const EMPTY = { connections: () => zeros('Connections'), counts: emptyCounts, hooks: () => ({}) }
+/** @type {Record<string, () => any>} */
+const EMPTY = { connections: noConnections, counts: emptyCounts, hooks: () => ({}) }
 
-/** @param {string} title of a section @returns {Rules} of its fields that are merged */
+/** @param {string} title of a section @returns {Rules} */
 function rulesOf(title) {
   /** @type {any} */
   const rules = {}
@@ -99,7 +100,7 @@ function rulesOf(title) {
 const PROCESS = rulesOf('A process')
 const SAMPLE = rulesOf('A sample')
 
-/** @param {Rules} rules @param {any[]} values of the same shape @param {any} [rest] fields without a rule */
+/** @param {Rules} rules @param {any[]} values @param {any} [rest] without a rule */
 function merged(rules, values, rest = {}) {
   const all = { ...rest }
   for (const [name, rule] of Object.entries(rules)) {
@@ -109,11 +110,7 @@ function merged(rules, values, rest = {}) {
   return all
 }
 
-/**
- * Two samples of one worker as one: the later state, the counts of both.
- * @param {WorkerSample} earlier @param {WorkerSample} later
- * @returns {WorkerSample}
- */
+/** The later state, the counts of both. @param {WorkerSample} earlier @param {WorkerSample} later */
 export function foldSamples(earlier, later) {
   const interval = earlier.interval + later.interval
   const mean = (/** @type {number} */ a, /** @type {number} */ b) =>
@@ -134,33 +131,30 @@ export function foldSamples(earlier, later) {
   }
 }
 
-/**
- * Samples of several processes of one worker as one: the state of the first, the sums of all.
- * @param {WorkerSample[]} samples one for each process, the current one first
- * @returns {WorkerSample}
- */
+/** The first state, the sums of all. @param {WorkerSample[]} samples of a worker's processes @returns {WorkerSample} */
 export const joinSamples = samples =>
   samples.length === 1 ? samples[0] : merged({ ...PROCESS, ...SAMPLE }, samples, samples[0])
 
 /**
  * @param {object} parts
  * @param {WorkerView[]} parts.views
- * @param {WorkerSample[]} parts.fresh samples since the previous snapshot: only their counts are added
+ * @param {WorkerSample[]} parts.fresh since the previous snapshot
  * @param {ProcessSample} parts.primary
- * @param {Counts[]} parts.lost counts of ended workers, in no snapshot yet
- * @param {number | null} parts.channels with subscribers; null if the primary does not know
- * @param {number | null} parts.kernel kernel bytes per connection; null if unknown
+ * @param {Counts[]} parts.lost of ended workers, in no snapshot yet
+ * @param {number | null} parts.channels null: unknown
+ * @param {BrokerFigures} parts.broker
+ * @param {number | null} parts.kernel bytes per connection; null if unknown
  * @returns {Totals}
  */
-export function mergeTotals({ views, fresh, primary, lost, channels, kernel }) {
+export function mergeTotals({ views, fresh, primary, lost, channels, broker, kernel }) {
   const samples = views.flatMap(({ sample }) => sample ?? [])
   const state = merged(SAMPLE, samples)
   const interval = merged(PROCESS, fresh)
+  const counts = [...fresh.map(({ counts }) => counts), ...lost].reduce(add, emptyCounts())
   const native = [...samples, primary].map(({ memory }) => Math.max(0, memory.rss - memory.heap_total))
   return {
     ...state,
     workers: views.filter(({ state }) => state === 'up').length,
-    // The primary included.
     cpu: add(interval.cpu, primary.cpu),
     memory: {
       ...merged({ memory: PROCESS.memory }, [...samples, primary]).memory,
@@ -170,6 +164,12 @@ export function mergeTotals({ views, fresh, primary, lost, channels, kernel }) {
     loop: interval.loop,
     gc: interval.gc,
     channels: channels ?? state.channels,
-    counts: [...fresh.map(({ counts }) => counts), ...lost].reduce(add, emptyCounts()),
+    maps: { keys: broker.maps?.keys ?? null },
+    polls: { keys: broker.polls?.keys ?? 0 },
+    counts: {
+      ...counts,
+      maps: add(counts.maps, broker.maps?.counts),
+      polls: add(counts.polls, broker.polls?.counts),
+    },
   }
 }

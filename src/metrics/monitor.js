@@ -1,34 +1,30 @@
-// The statistics of one node, in the primary: the samples of all workers become one snapshot a second.
-// schema.js is the contract of this folder: figures, units, messages of the stats stream. The folder imports only
-// Node.js; dashboards, fleet and reports may import schema.js, limits.js, csv-reader.js and tick-histogram.js.
-//   worker:  worker-sample.js <- process-sample.js, traffic.js
-//   machine: machine.js <- proc-files.js, memory-limit.js <- control-groups.js
-//   primary: monitor.js <- merge.js, capacity.js, lifetimes.js
-//   out:     csv-writer.js, stats-socket.js, stats-relay.js <-> stats-view.js
-// It promises: percentiles come from merged histograms, counts are neither lost nor doubled when a worker dies, and a
-// failing sink (disk, socket, listener) stops neither the gateway nor the other sinks.
+// Statistics of a node, in the primary: merges the samples of all workers into one snapshot a second. schema.js is the
+// contract of this folder, which imports only Node.js.
+// Percentiles come from merged histograms, counts are neither lost nor doubled when a worker dies, and a failing sink
+// (disk, socket, listener) stops neither the gateway nor the other sinks.
 
 import { CapacityEstimator } from './capacity.js'
 import { EventLog, History } from './history.js'
 import { Lifetimes } from './lifetimes.js'
 import { add, emptyCounts, mergeTotals } from './merge.js'
 import { NO_OUTPUTS, SCHEMA_VERSION } from './schema.js'
-import { RedisOutage, WorkerState } from './worker-state.js'
+import { WorkerState } from './worker-state.js'
 
-/** @import { Counts, GatewayEvent, Hello, MachineSample, NodeFacts, ProcessSample, Snapshot } from './schema.js' */
-/** @import { WorkerSample } from './schema.js' */
+/**
+ * @import { BrokerFigures, Counts, GatewayEvent, Hello, MachineSample, NodeFacts, ProcessSample, Snapshot, WorkerSample } from './schema.js'
+ */
 
 const INTERVAL_MS = 1000
-/** After a longer time between two snapshots the primary itself was blocked, ms. */
+/** Interval of snapshots above which the primary was blocked, ms. */
 const BLOCKED_MS = 2500
-/** Workers send their samples at the full second; snapshots follow this much later, ms. */
+/** Delay of snapshots after the full second, when workers send their samples. */
 const OFFSET_MS = 150
 /** Close code of slow clients. */
 const SLOW_CLOSE_CODE = '3008'
-/** For systems other than Linux. */
+/** Used on systems other than Linux. */
 const UNKNOWN = { read: () => null }
 
-/** A snapshot for all listeners; its JSON text is made on first use. */
+/** Serialized once for all listeners. */
 export class Update {
   #line = ''
 
@@ -37,61 +33,40 @@ export class Update {
     this.snapshot = snapshot
   }
 
-  /** @returns {string} the message of the stats stream, with its line feed */
   line() {
     this.#line ||= `{"type":"snapshot","snapshot":${JSON.stringify(this.snapshot)}}\n`
     return this.#line
   }
 }
 
-/** @param {number} count @param {string} one @param {string} many */
-const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`
+/** @param {number} count @param {string} noun */
+const plural = (count, noun) => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 /** @type {Readonly<Record<'event_loop' | 'memory', string>>} */
-const OVERLOADS = Object.freeze({ event_loop: 'its event-loop delay is high', memory: 'its memory is full' })
+const OVERLOADS = Object.freeze({ event_loop: 'high event-loop delay', memory: 'high memory usage' })
 
-/** @param {number} worker index @param {WorkerSample['overload']} reason @returns {Omit<GatewayEvent, 'time'>} */
-function overloadEvent(worker, reason) {
-  const kind = 'overload'
-  if (reason === null)
-    return { level: 'info', kind, text: `worker ${worker} accepts new connections again`, worker }
-  const text = `worker ${worker} refuses new connections: ${OVERLOADS[reason]}`
-  return { level: 'warn', kind, text, worker }
-}
-
-/** Makes one snapshot a second. Telemetry connects it with the worker pool. */
 export class Monitor {
   /** @type {Snapshot | null} */
   latest = null
   history = new History()
-  #node
-  #machine
-  #process
-  #sockets
-  #log
-  #channels
-  #outputs
-  #clock
-  #now
+  /** Counts of ended workers and the primary's server API since the previous snapshot. @type {Counts[]} */
+  lost = []
+  #parts
   #workers
   #capacity
   #lifetimes
-  #redis = new RedisOutage()
   #events = new EventLog()
   /** @type {Set<(update: Update) => void>} */
   #listeners = new Set()
   #counters = emptyCounts()
-  /** @type {Counts[]} since the previous snapshot: of workers that have ended, of the primary's server API */
-  lost = []
   /** @type {MachineSample | null} */
   #lastMachine = null
   #seq = 0
-  /** Why a process cannot write its log; null: all can. @type {string | null} */
-  #logError = null
-  /** Proxies whose backend is down. @type {Set<string>} */
-  #downProxies = new Set()
-  /** Workers that accept no connections. @type {Set<number>} */
-  #paused = new Set()
+  /** Reported conditions, by kind and worker or name. @type {Set<string>} */
+  #conditions = new Set()
+  /** Workers without Redis. @type {Set<number>} */
+  #withoutRedis = new Set()
+  #redisLostAt = 0
   #at
   /** @type {NodeJS.Timeout | undefined} */
   #timer
@@ -99,51 +74,41 @@ export class Monitor {
   /**
    * @param {object} options
    * @param {NodeFacts} options.node may be updated in place
-   * @param {number} options.workers number of slots
-   * @param {number} options.connectionLimit of the node; 0 for none
+   * @param {number} options.workers slots
+   * @param {number} options.connectionLimit of the node; 0: none
    * @param {{sample(): MachineSample}} options.machine
-   * @param {{sample(): ProcessSample & {interval: number}}} options.process of the primary
+   * @param {{sample(): ProcessSample & {interval: number}}} options.process the primary
    * @param {{read(): number | null}} [options.sockets] kernel bytes per connection
    * @param {{error: (fields: object, message: string) => void}} options.log
-   * @param {() => number | null} [options.channels] number with subscribers; null unless the embedded broker knows
-   * @param {() => Pick<Snapshot, keyof typeof NO_OUTPUTS>} [options.outputs] state of other parts
+   * @param {() => number | null} [options.channels] with subscribers; null without the embedded broker
+   * @param {() => BrokerFigures} [options.broker] since the last call
+   * @param {() => Pick<Snapshot, keyof typeof NO_OUTPUTS>} [options.outputs]
    * @param {() => number} [options.clock] unix ms
    * @param {() => number} [options.now] ms, monotonic
    */
   constructor({
-    node,
     workers,
     connectionLimit,
-    machine,
-    process,
     sockets = UNKNOWN,
-    log,
     channels = () => null,
+    broker = () => ({ maps: null, polls: null }),
     outputs = () => NO_OUTPUTS,
     clock = Date.now,
     now = () => performance.now(),
+    ...parts
   }) {
-    this.#node = node
-    this.#machine = machine
-    this.#process = process
-    this.#sockets = sockets
-    this.#log = log
-    this.#channels = channels
-    this.#outputs = outputs
-    this.#clock = clock
-    this.#now = now
+    this.#parts = { ...parts, sockets, channels, broker, outputs, clock, now }
     this.#at = now()
     this.#workers = Array.from({ length: workers }, (_, index) => new WorkerState(index, now))
     this.#capacity = new CapacityEstimator(connectionLimit)
     this.#lifetimes = new Lifetimes(workers)
   }
 
-  /** @param {number} limit of the node; 0 for none */
+  /** @param {number} limit 0: none */
   set connectionLimit(limit) {
     this.#capacity.connectionLimit = limit
   }
 
-  /** @returns {number} of worker slots */
   get slots() {
     return this.#workers.length
   }
@@ -152,33 +117,39 @@ export class Monitor {
   addSample(index, sample) {
     this.#lifetimes.addWorker(sample)
     const worker = this.#workers[index]
+    const { overload } = sample
     if (!worker.addSample(sample)) this.lost.push(sample.counts)
-    else if (worker.isCurrent(sample.pid) && worker.overload !== sample.overload) {
-      worker.overload = sample.overload
-      this.event(overloadEvent(index, sample.overload))
+    else if (worker.isCurrent(sample.pid) && worker.overload !== overload) {
+      worker.overload = overload
+      const text = overload
+        ? `worker ${index} refuses new connections: ${OVERLOADS[overload]}`
+        : `worker ${index} accepts new connections again`
+      this.event({ level: overload ? 'warn' : 'info', kind: 'overload', text, worker: index })
     }
   }
 
   /**
-   * @param {number} index @param {'starting' | 'up' | 'down'} state of its current process
-   * @param {boolean} [requested] no death @param {number | null} [pid] of a process that is up
+   * @param {number} index
+   * @param {'starting' | 'up' | 'down'} state of its current process
+   * @param {boolean} [requested] not a crash
+   * @param {number | null} [pid] while up
    */
   workerState(index, state, requested = false, pid = null) {
     const unreported = this.#workers[index].enter(state, requested, pid)
     if (unreported) this.lost.push(unreported.counts)
-    // A worker that has ended does not count as one without Redis.
-    if (state === 'down') {
-      this.redisState(index, true)
-      this.#paused.delete(index)
-    }
+    this.#conditions.delete(`worker_silent ${index}`)
+    if (state !== 'down') return
+    // An ended worker needs no Redis.
+    this.redisState(index, true)
+    this.#conditions.delete(`files ${index}`)
   }
 
-  /** The current process of a worker lets its clients go. @param {number} index @param {number} pid */
+  /** Disconnects its clients. @param {number} index @param {number} pid */
   workerDrains(index, pid) {
     this.#workers[index].drains(pid)
   }
 
-  /** A process of a worker has ended. @param {number} index @param {number} pid @param {boolean} requested no death */
+  /** @param {number} index @param {number} pid @param {boolean} requested not a crash */
   workerEnded(index, pid, requested) {
     const worker = this.#workers[index]
     if (worker.isCurrent(pid)) return this.workerState(index, 'down', requested)
@@ -186,10 +157,7 @@ export class Monitor {
     if (unreported) this.lost.push(unreported.counts)
   }
 
-  /**
-   * The memory baseline of a process without connections.
-   * @param {number} pid @param {number | null} rss bytes; null if unknown
-   */
+  /** Memory without connections. @param {number} pid @param {number | null} rss bytes */
   processBegins(pid, rss) {
     if (rss !== null) this.#capacity.begin(pid, rss)
   }
@@ -199,38 +167,49 @@ export class Monitor {
     this.#capacity.end(pid)
   }
 
-  /** @param {number} index @param {boolean} up whether the worker has Redis */
-  redisState(index, up) {
-    const event = this.#redis.update(index, up, this.#now())
-    if (event) this.event(event)
+  /** An outage lasts until all workers have Redis. @param {number} worker @param {boolean} up */
+  redisState(worker, up) {
+    const without = this.#withoutRedis
+    if (up === !without.has(worker)) return
+    if (up) without.delete(worker)
+    else without.add(worker)
+    if (!up && without.size === 1) {
+      this.#redisLostAt = this.#parts.now()
+      const text = `worker ${worker} lost its connection to Redis`
+      this.event({ level: 'error', kind: 'redis_lost', text, worker })
+    } else if (without.size === 0) {
+      const seconds = ((this.#parts.now() - this.#redisLostAt) / 1000).toFixed(1)
+      const text = `all workers are connected to Redis again, after ${seconds} s`
+      this.event({ level: 'info', kind: 'redis_back', text })
+    }
   }
 
   /** @param {Omit<GatewayEvent, 'time' | 'worker'> & {worker?: number | null}} event */
   event({ level, kind, text, worker = null }) {
-    this.#events.add({ time: this.#clock(), level, kind, text, worker })
+    this.#events.add({ time: this.#parts.clock(), level, kind, text, worker })
   }
 
-  /** @param {(update: Update) => void} listener called once a second @returns {() => void} removes it */
+  /** @param {(update: Update) => void} listener @returns removes it */
   on(listener) {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** @returns {Hello} the first message to a client; its history is empty: read `history` in parts */
+  /** Its history is empty: read `history` in parts. @returns {Hello} */
   hello() {
     return {
       type: 'hello',
       schema: SCHEMA_VERSION,
-      node: { ...this.#node },
+      node: { ...this.#parts.node },
       events: this.#events.recent(),
       history: [],
     }
   }
 
   start() {
-    // Run after the other events of the turn: if the primary was blocked, samples still wait to be read.
+    // After the other events of the turn: if the primary was blocked, samples are still unread.
     const tick = () => setImmediate(() => this.#tick())
-    const now = this.#clock()
+    const now = this.#parts.clock()
     const second = Math.round((now - OFFSET_MS) / INTERVAL_MS) + 1
     this.#timer = setTimeout(tick, second * INTERVAL_MS + OFFSET_MS - now).unref()
   }
@@ -245,43 +224,41 @@ export class Monitor {
     try {
       this.snapshot()
     } catch (error) {
-      // A failing snapshot must not end the gateway.
-      this.#log.error({ err: error }, 'snapshot failed')
+      this.#parts.log.error({ err: error }, 'snapshot failed')
     }
     this.start()
   }
 
-  /** Makes a snapshot of the samples since the previous one and passes it to all listeners. @returns {Snapshot} */
+  /** Passes the samples since the previous one to all listeners. @returns {Snapshot} */
   snapshot() {
-    const time = this.#clock()
-    const now = this.#now()
+    const time = this.#parts.clock()
+    const now = this.#parts.now()
     const interval = Math.max(1, Math.round(now - this.#at))
     this.#at = now
-    const { interval: ofPrimary, ...primary } = this.#process.sample()
+    const { interval: ofPrimary, ...primary } = this.#parts.process.sample()
     const machine = this.#readMachine()
     this.#lifetimes.addPrimary(primary, ofPrimary)
     this.#lifetimes.addMachine(machine, interval)
-    // If the primary was blocked or stopped, workers may have been, too.
+    // If the primary was blocked or stopped, workers may have been too.
     if (interval < BLOCKED_MS) this.#checkSilence()
     const views = this.#workers.map(place => place.view())
     const processes = this.#workers.flatMap(place => place.samples())
     const fresh = this.#workers.flatMap(place => place.takeFresh())
-    const channels = this.#channels()
-    const kernel = this.#sockets.read()
-    const totals = mergeTotals({ views, fresh, primary, lost: this.lost, channels, kernel })
+    const channels = this.#parts.channels()
+    const broker = this.#parts.broker()
+    const kernel = this.#parts.sockets.read()
+    const totals = mergeTotals({ views, fresh, primary, lost: this.lost, channels, broker, kernel })
     add(this.#counters, totals.counts)
     this.lost = []
     this.#warn(totals.counts, machine, fresh)
-    this.#checkLogs([primary, ...fresh])
-    this.#checkAccepting(fresh)
-    this.#checkProxies(totals)
+    this.#checkConditions(primary, fresh, totals)
     /** @type {Snapshot} */
     const snapshot = {
       version: SCHEMA_VERSION,
       seq: ++this.#seq,
       time,
       interval,
-      node: { ...this.#node },
+      node: { ...this.#parts.node },
       primary,
       workers: views,
       totals,
@@ -290,9 +267,9 @@ export class Monitor {
       machine,
       capacity: this.#capacity.measure(primary, processes, machine, kernel),
       events: this.#events.drain(),
-      ...this.#outputs(),
+      ...this.#parts.outputs(),
     }
-    snapshot.collect = this.#clock() - Math.floor(time / INTERVAL_MS) * INTERVAL_MS
+    snapshot.collect = this.#parts.clock() - Math.floor(time / INTERVAL_MS) * INTERVAL_MS
     this.#publish(snapshot)
     return snapshot
   }
@@ -306,80 +283,77 @@ export class Monitor {
       try {
         listener(update)
       } catch (error) {
-        this.#log.error({ err: error }, 'snapshot listener failed')
+        this.#parts.log.error({ err: error }, 'snapshot listener failed')
       }
     }
   }
 
   #readMachine() {
     try {
-      this.#lastMachine = this.#machine.sample()
+      this.#lastMachine = this.#parts.machine.sample()
     } catch (error) {
       if (!this.#lastMachine) throw error
-      this.#log.error({ err: error }, 'machine figures unavailable: those of the previous second are used')
+      this.#parts.log.error({ err: error }, 'machine statistics unavailable: using the previous sample')
     }
     return this.#lastMachine
   }
 
+  /**
+   * @param {boolean} on
+   * @param {'warn' | 'error'} level at its start
+   * @param {GatewayEvent['kind']} kind
+   * @param {string | number} id worker index or name
+   * @param {string} begin text
+   * @param {string} end text
+   */
+  #condition(on, level, kind, id, begin, end) {
+    const key = `${kind} ${id}`
+    if (this.#conditions.has(key) === on) return
+    if (on) this.#conditions.add(key)
+    else this.#conditions.delete(key)
+    const worker = typeof id === 'number' ? id : null
+    this.event({ level: on ? level : 'info', kind, text: on ? begin : end, worker })
+  }
+
   #checkSilence() {
-    for (const [worker, state] of this.#workers.entries()) {
-      const { silence } = state
-      const change = state.checkSilence()
-      if (!change) continue
-      if (change === 'silent') {
-        const text = `worker ${worker} has sent no sample for ${(silence / 1000).toFixed(1)} s: its event loop is blocked`
-        this.event({ level: 'warn', kind: 'worker_silent', text, worker })
-      } else {
-        this.event({ level: 'info', kind: 'worker_silent', text: `worker ${worker} responds again`, worker })
-      }
+    for (const [i, state] of this.#workers.entries()) {
+      const silent = state.checkSilence()
+      const begin = `worker ${i} has sent no sample for ${(state.silence / 1000).toFixed(1)} s: its event loop is blocked`
+      this.#condition(silent, 'warn', 'worker_silent', i, begin, `worker ${i} responds again`)
     }
   }
 
-  /** @param {WorkerSample[]} fresh */
-  #checkAccepting(fresh) {
-    for (const { index: worker, accepting, files } of fresh) {
-      if (this.#paused.has(worker) === !accepting) continue
-      if (accepting) {
-        this.#paused.delete(worker)
-        this.event({
-          level: 'info',
-          kind: 'files',
-          text: `worker ${worker} accepts connections again`,
-          worker,
-        })
-      } else {
-        this.#paused.add(worker)
-        const text = `worker ${worker} accepts no connections: too few of its ${files.limit} descriptors are free`
-        this.event({ level: 'error', kind: 'files', text, worker })
-      }
+  /** @param {ProcessSample} primary @param {WorkerSample[]} fresh @param {Snapshot['totals']} totals */
+  #checkConditions(primary, fresh, { hooks }) {
+    const error = [primary, ...fresh].find(({ log }) => log.error !== null)?.log.error ?? null
+    this.#condition(
+      error !== null,
+      'error',
+      'log',
+      '',
+      `cannot write the log: ${error}`,
+      'the log is writable again',
+    )
+    for (const { index, accepting, files } of fresh) {
+      const begin = `worker ${index} accepts no connections: too few of its ${files.limit} file descriptors are free`
+      this.#condition(!accepting, 'error', 'files', index, begin, `worker ${index} accepts connections again`)
     }
-  }
-
-  /** @param {Snapshot['totals']} totals */
-  #checkProxies({ hooks }) {
-    const before = this.#downProxies
-    this.#downProxies = new Set(Object.keys(hooks).filter(name => hooks[name].down > 0))
-    for (const name of this.#downProxies) {
-      if (before.has(name)) continue
-      this.event({
-        level: 'error',
-        kind: 'proxy',
-        text: `the backend of the proxy ${name} is down: calls fail at once`,
-      })
+    // Also removed proxies.
+    const down = [...this.#conditions]
+      .filter(key => key.startsWith('proxy '))
+      .map(key => key.slice('proxy '.length))
+    for (const name of new Set([...Object.keys(hooks), ...down])) {
+      const proxy = `the backend of the proxy ${name}`
+      const isDown = (hooks[name]?.down ?? 0) > 0
+      this.#condition(
+        isDown,
+        'error',
+        'proxy',
+        name,
+        `${proxy} is down: calls fail immediately`,
+        `${proxy} responds again`,
+      )
     }
-    for (const name of before) {
-      if (this.#downProxies.has(name)) continue
-      this.event({ level: 'info', kind: 'proxy', text: `the backend of the proxy ${name} answers again` })
-    }
-  }
-
-  /** @param {ProcessSample[]} samples */
-  #checkLogs(samples) {
-    const error = samples.find(({ log }) => log.error !== null)?.log.error ?? null
-    if ((error === null) === (this.#logError === null)) return
-    this.#logError = error
-    if (error !== null) this.event({ level: 'error', kind: 'log', text: `cannot write the log: ${error}` })
-    else this.event({ level: 'info', kind: 'log', text: 'the log is written again' })
   }
 
   /** @param {Counts} counts @param {MachineSample} machine @param {WorkerSample[]} fresh */
@@ -388,13 +362,15 @@ export class Monitor {
     if (slow > 0) {
       const of = fresh.filter(sample => sample.counts.closes[SLOW_CLOSE_CODE] > 0)
       const worker = of.length === 1 ? of[0].index : null
-      const text = `${plural(slow, 'slow client', 'slow clients')} disconnected`
-      this.event({ level: 'warn', kind: 'slow_clients', text, worker })
+      this.event({
+        level: 'warn',
+        kind: 'slow_clients',
+        text: `${plural(slow, 'slow client')} disconnected`,
+        worker,
+      })
     }
     const { overflows = 0 } = machine.listen ?? {}
-    if (overflows > 0) {
-      const text = `${plural(overflows, 'connection', 'connections')} overflowed a listen queue`
-      this.event({ level: 'warn', kind: 'listen_overflow', text })
-    }
+    const text = `${plural(overflows, 'connection')} overflowed a listen queue`
+    if (overflows > 0) this.event({ level: 'warn', kind: 'listen_overflow', text })
   }
 }

@@ -1,5 +1,3 @@
-// Figures of this process: CPU, event loop, memory, garbage collections, open files.
-
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { constants, PerformanceObserver, performance } from 'node:perf_hooks'
 import v8 from 'node:v8'
@@ -9,22 +7,15 @@ import { wholeMicroseconds } from './tick-histogram.js'
 
 /** @import { GcKinds, ProcessSample } from './schema.js' */
 
-/** V8's minor mark-sweep (`--minor-ms`); Node.js names it only since version 24. */
+/** V8's minor mark-sweep (`--minor-ms`), in Node.js since 24. */
 const MINOR_MARK = 2
 
-/** @param {number} kind of `perf_hooks` */
-function gcKind(kind) {
-  switch (kind) {
-    case constants.NODE_PERFORMANCE_GC_MINOR:
-    case MINOR_MARK:
-      return 'minor'
-    case constants.NODE_PERFORMANCE_GC_INCREMENTAL:
-      return 'incremental'
-    case constants.NODE_PERFORMANCE_GC_WEAKCB:
-      return 'weak'
-    default:
-      return 'major'
-  }
+/** All others are major. @type {Record<number, keyof GcKinds>} */
+const KINDS = {
+  [constants.NODE_PERFORMANCE_GC_MINOR]: 'minor',
+  [MINOR_MARK]: 'minor',
+  [constants.NODE_PERFORMANCE_GC_INCREMENTAL]: 'incremental',
+  [constants.NODE_PERFORMANCE_GC_WEAKCB]: 'weak',
 }
 
 export class GcSampler {
@@ -38,15 +29,13 @@ export class GcSampler {
   /** @param {any[]} entries */
   #add(entries) {
     for (const { duration, detail } of entries) {
-      const kind = this.#kinds[gcKind(detail.kind)]
+      const kind = this.#kinds[KINDS[detail.kind] ?? 'major']
       kind.count++
       kind.pause += duration
     }
   }
 
-  /** @returns {GcKinds} since the last sample */
   sample() {
-    // Entries that the observer has not delivered yet.
     this.#add(this.#observer.takeRecords())
     const kinds = this.#kinds
     this.#kinds = noGc()
@@ -60,12 +49,12 @@ export class GcSampler {
 }
 
 const FD_FOLDER = '/proc/self/fd'
-/** Listing descriptors may use at most 1/4000 of the time. */
+/** At most 1/4000 of the time for listing descriptors. */
 const PAUSE_FACTOR = 4000
-/** Listing more would block the event loop for a millisecond or longer. */
+/** Listing more blocks the event loop for a millisecond. */
 const MAX_COUNTED = 4096
 
-/** @returns {number | null} limit of open files; null if unknown */
+/** Limit of open files; null if unknown. */
 export function softLimit() {
   try {
     const [, limit] =
@@ -76,7 +65,7 @@ export function softLimit() {
   }
 }
 
-/** @returns {number | null} resident memory of this process, bytes; null if there is no free descriptor to read it */
+/** Bytes; null: no free descriptor to read it. */
 export function residentMemory() {
   try {
     return process.memoryUsage.rss()
@@ -85,31 +74,29 @@ export function residentMemory() {
   }
 }
 
-/** Open descriptors of this process, on systems with /proc. */
 export class OpenFiles {
-  /** Node.js raises it at its start and never again. */
+  /** Constant: Node.js raises the limit only at its start. */
   limit = softLimit()
   #folder
   /** @type {number | null} */
   #counted = null
   #nextCount = 0
 
-  /** @param {string} [folder] one entry per open file */
+  /** @param {string} [folder] an entry per open file */
   constructor(folder = FD_FOLDER) {
     this.#folder = folder
   }
 
-  /** @returns {number | null} null if unknown */
   count() {
     try {
-      // Since Linux 6.2 the size of the folder is the count.
+      // The size is the number of entries since Linux 6.2.
       return statSync(this.#folder).size || this.#countEntries()
     } catch {
       return null
     }
   }
 
-  /** For older kernels: rarely, and never with very many descriptors. */
+  /** For older kernels. */
   #countEntries() {
     const now = performance.now()
     if (now < this.#nextCount) return this.#counted
@@ -123,10 +110,8 @@ export class OpenFiles {
 
 /** @type {ProcessSample['log']} */
 const NO_LOG = Object.freeze({ dropped: 0, error: null })
-const SPACE = /_space$/
-const US_PER_MS = 1000
 
-/** Figures cover the time since the previous sample. */
+/** Samples cover the time since the previous one. */
 export class ProcessSampler {
   #ticks
   #gc = new GcSampler()
@@ -140,8 +125,9 @@ export class ProcessSampler {
   #loop = performance.eventLoopUtilization()
 
   /**
-   * @param {object} [options] @param {number} [options.resolution] of the event-loop ticks, ms
-   * @param {{state: ProcessSample['log']} | null} [options.log] LogOutput; null: not ours
+   * @param {object} [options]
+   * @param {number} [options.resolution] ms
+   * @param {{state: ProcessSample['log']} | null} [options.log]
    */
   constructor({ resolution, log = null } = {}) {
     this.#log = log
@@ -149,13 +135,13 @@ export class ProcessSampler {
     this.#ticks = new LoopTicks(resolution)
   }
 
-  /** @returns {ProcessSample & {interval: number}} interval: ms since the previous sample */
+  /** @returns {ProcessSample & {interval: number}} ms */
   sample() {
     const at = performance.now()
     const cpu = process.cpuUsage()
     const loop = performance.eventLoopUtilization()
     const interval = Math.max(1, at - this.#at)
-    const share = (/** @type {number} */ us) => tenThousandths(us / US_PER_MS / interval)
+    const share = (/** @type {number} */ us) => tenThousandths(us / 1000 / interval)
     const sample = {
       pid: process.pid,
       uptime: Math.round(process.uptime() * 1000),
@@ -179,11 +165,12 @@ export class ProcessSampler {
   /** @returns {ProcessSample['memory']} */
   #memory() {
     const { rss, heapUsed, heapTotal, external, arrayBuffers } = this.#usage()
-    /** @type {Record<string, {used: number, total: number}>} */
-    const spaces = {}
-    for (const { space_name, space_used_size, space_size } of v8.getHeapSpaceStatistics()) {
-      spaces[space_name.replace(SPACE, '')] = { used: space_used_size, total: space_size }
-    }
+    const spaces = v8
+      .getHeapSpaceStatistics()
+      .map(({ space_name, space_used_size: used, space_size: total }) => [
+        space_name.replace(/_space$/, ''),
+        { used, total },
+      ])
     return {
       rss,
       heap_used: heapUsed,
@@ -191,16 +178,16 @@ export class ProcessSampler {
       heap_limit: this.#heapLimit,
       external,
       array_buffers: arrayBuffers,
-      spaces,
+      spaces: Object.fromEntries(spaces),
     }
   }
 
-  /** Node.js opens a file for it, which fails without a free descriptor: then the last figures count. */
+  /** Node.js opens a file for it; without a free descriptor, the last figures are used. */
   #usage() {
     try {
       this.#lastUsage = process.memoryUsage()
     } catch {
-      // EMFILE, ENFILE.
+      // EMFILE, ENFILE
     }
     return this.#lastUsage
   }

@@ -4,8 +4,7 @@ import { add } from './merge.js'
 
 /**
  * @template {Record<string, any>} T
- * @param {T | undefined} before of ended processes @param {T} now @param {readonly (keyof T)[]} counts that are added
- * @returns {T}
+ * @param {T | undefined} before of ended processes @param {T} now @param {readonly (keyof T)[]} counts
  */
 function withCounts(before, now, counts) {
   if (before === undefined) return now
@@ -18,28 +17,24 @@ const CONSUMED = /** @type {const} */ (['processed', 'skipped', 'errors', 'retri
 const REPUBLISHED = /** @type {const} */ (['sent', 'confirmed', 'returned', 'refused', 'dropped'])
 
 /**
- * Publications by republisher, whose bit in a route is the index.
- * @typedef {object} RepublishCounts since the start of the gateway
- * @property {number[]} unreached that were dropped for want of a process, or as it did not read
- * @property {number[]} handedBefore to processes that have ended
+ * By index of the republisher (its bit in a route), since the start of the gateway.
+ * @typedef {object} RepublishCounts
+ * @property {number[]} unreached dropped: no process
+ * @property {number[]} handedBefore to ended processes
  */
 
-/** @typedef {Omit<RepublisherFigures, 'unreached' | 'abandoned'>} Republished what a process says itself */
+/** @typedef {Omit<RepublisherFigures, 'unreached' | 'abandoned'>} Republished */
 
-/** @template {{name: string}} T @param {T[]} list @returns {Map<string, T>} */
+/** @template {{name: string}} T @param {T[]} list */
 const byName = list => new Map(list.map(one => [one.name, one]))
 
-/**
- * Figures of consumers and republishers since the start of the gateway: counts do not fall when the queue process is
- * replaced.
- */
+/** Counts since the start of the gateway, kept across replacements of the queue process. */
 export class QueueTotals {
   #pid = 0
-  /** Of processes that have ended. */
+  /** Of ended processes. */
   #before = {
     consumers: /** @type {Map<string, ConsumerFigures>} */ (new Map()),
     republishers: /** @type {Map<string, Republished>} */ (new Map()),
-    /** Publications handed to them, by republisher. */
     handed: /** @type {number[]} */ ([]),
   }
   /** @type {ConsumerFigures[]} */
@@ -50,13 +45,13 @@ export class QueueTotals {
   #apiErrors = {}
   #counts
 
-  /** @param {() => RepublishCounts} counts of the primary */
+  /** @param {() => RepublishCounts} counts */
   constructor(counts) {
     this.#counts = counts
   }
 
   /**
-   * @param {number} pid of the process
+   * @param {number} pid
    * @param {object} sample since its start
    * @param {ConsumerFigures[]} sample.consumers @param {Republished[]} sample.republish
    * @param {Record<string, number>} apiErrors by code, since its last sample
@@ -75,16 +70,11 @@ export class QueueTotals {
     add(this.#apiErrors, apiErrors)
   }
 
-  /** The process has ended: counts stay, nothing is in work or connected, and what waits at the source is unknown. */
+  /** The process has exited: keeps counts, clears queues and connections; the lag is unknown. */
   ended() {
+    const idle = { queued: 0, queued_bytes: 0, age: 0, up: false }
     this.#consumers = this.#consumers.map(one => ({ ...one, age: 0, backoff: 0, lag: null }))
-    this.#republishers = this.#republishers.map(one => ({
-      ...one,
-      queued: 0,
-      queued_bytes: 0,
-      age: 0,
-      up: false,
-    }))
+    this.#republishers = this.#republishers.map(one => ({ ...one, ...idle }))
   }
 
   get #allConsumers() {
@@ -97,13 +87,13 @@ export class QueueTotals {
     )
   }
 
-  /** @returns {ConsumersFigures | null} null: there are no consumers */
+  /** @returns {ConsumersFigures | null} */
   get consumers() {
     if (this.#consumers.length === 0) return null
     return { list: this.#allConsumers, api_errors: { ...this.#apiErrors } }
   }
 
-  /** @returns {RepublisherFigures[] | null} null: there are no republishers */
+  /** @returns {RepublisherFigures[] | null} */
   get republishers() {
     if (this.#republishers.length === 0) return null
     const { unreached } = this.#counts()
@@ -114,7 +104,7 @@ export class QueueTotals {
     }))
   }
 
-  /** @param {string} name @param {number} index @returns {number} */
+  /** @param {string} name @param {number} index */
   #abandoned(name, index) {
     const before = this.#before.republishers.get(name)
     const done = before ? before.confirmed + before.returned + before.refused + before.dropped : 0

@@ -1,14 +1,14 @@
 /** @import { Traffic } from './traffic.js' */
 
-/** @typedef {{remoteAddress: () => string}} Client its request, or its session */
+/** @typedef {{remoteAddress: () => string}} Client */
 
-/** Characters of a channel in a log line: a refused name may be as long as a message. */
+/** Maximum characters of a channel in a log line: a refused name may be as long as a message. */
 const MAX_CHANNEL = 255
 
-/** Protocol codes end here; applications may use any number above, and each would be a label of a metric. */
+/** End of the protocol codes: above it, each application code would be a label. */
 const CODES_END = 5000
 
-/** Counts and logs clients that are turned away. A proxy's clients have the address of the proxy. */
+/** Clients behind a proxy have its address. */
 export class Refusals {
   #traffic
   #log
@@ -23,8 +23,7 @@ export class Refusals {
   }
 
   /**
-   * @param {string} reason one of docs/errors.md: few, because each is a label of the metric
-   * @param {Client} client @param {object} [fields] of the log line
+   * @param {string} reason of docs/errors.md, a label @param {Client} client @param {object} [fields] of the log line
    */
   add(reason, client, fields) {
     this.#traffic.add('refusals', reason)
@@ -33,11 +32,10 @@ export class Refusals {
   }
 
   /**
-   * A command of a client that is answered with an error. Those of applications, and of a connect, have lines of their
-   * own or none.
+   * A command with an error reply. Errors of applications and of a connect are not logged.
    * @param {{code: number}} error @param {string} reason as for `add`
    * @param {Client & {connected: boolean, user: string}} client
-   * @param {string} [channel] of the command, where it is known
+   * @param {string} [channel]
    */
   command({ code }, reason, client, channel) {
     this.#traffic.add('errors', code < CODES_END ? code : 'other')

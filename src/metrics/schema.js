@@ -1,15 +1,14 @@
-// The shape of snapshots, one a second, for the dashboard, the CSV file, Prometheus and the admin page. table.js describes
-// the fields, docs/stats.md lists them for users. New fields keep the version; a changed meaning raises it.
+// The shape of snapshots. table.js describes the fields, docs/stats.md lists them for users. New fields keep the
+// version; a changed meaning raises it.
 
 export const SCHEMA_VERSION = 1
 
-/** What a snapshot has of parts that are not there. */
 export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers: null, republishers: null })
 
-/** @typedef {Record<string, number>} ByName names that did not occur are absent */
+/** @typedef {Record<string, number>} ByName without 0 */
 
 /**
- * Event-loop delay. `buckets` is the histogram, for merging: index, count, index, count ... (see tick-histogram.js);
+ * Event-loop delay. `buckets`: histogram for merging: index, count, index, count ... (see tick-histogram.js);
  * percentiles are never averaged.
  * @typedef {{count: number, min: number, avg: number, p50: number, p90: number, p99: number, max: number,
  *   buckets: number[]}} Ticks
@@ -21,15 +20,9 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
 
 /**
  * The primary or a worker.
- * @typedef {object} ProcessSample
- * @property {number} pid
- * @property {number} uptime
- * @property {Cpu} cpu
- * @property {{utilization: number, ticks: Ticks}} loop
- * @property {ProcessMemory} memory
- * @property {GcKinds} gc
- * @property {{open: number | null, limit: number | null}} files
- * @property {{dropped: number, error: string | null}} log
+ * @typedef {{pid: number, uptime: number, cpu: Cpu, loop: {utilization: number, ticks: Ticks}, memory: ProcessMemory,
+ *   gc: GcKinds, files: {open: number | null, limit: number | null}, log: {dropped: number, error: string | null}}}
+ *   ProcessSample
  *
  * @typedef {{rss: number, heap_used: number, heap_total: number, external: number, array_buffers: number}} Memory
  * @typedef {Memory & {heap_limit: number, spaces: Record<string, {used: number, total: number}>}} ProcessMemory
@@ -39,34 +32,33 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
 /** @typedef {{connects: number, in: Flow, out: Flow}} TransportCounts */
 
 /**
- * Counters of the table: a number, or numbers by name.
  * @typedef {keyof typeof import('./table.js').COUNTERS} CounterPath
  * @typedef {CounterPath extends infer P ? P extends `${infer Name}.<${string}` ? Name : never : never} NamedCounter
  * @typedef {Exclude<CounterPath, `${string}.<${string}`>} PlainCounter
- */
-
-/**
+ *
  * Events of a worker over the interval.
  * @typedef {Record<PlainCounter, number> & Record<NamedCounter, ByName> & {in: Flow, out: Flow,
  *   transports: Record<string, TransportCounts>, recoveries: {recovered: number, failed: number},
- *   hooks: Record<string, HookCounts>, batches: BatchCounts}} Counts
+ *   hooks: Record<string, HookCounts>, batches: BatchCounts, maps: MapCounts,
+ *   polls: PollCounts}} Counts
  *
  * @typedef {{items: number, within: number[], flushes: ByName, conflated: ByName}} BatchCounts
  * @typedef {{calls: number, time: number, within: number[], failures: ByName}} HookCounts
+ * @typedef {{publishes: number, removals: number, expiries: number}} MapCounts
+ * @typedef {{calls: number, keys: number, failures: number, updates: number}} PollCounts
  */
 
 /** @typedef {{inflight: number, down: number}} HookState */
 /** @typedef {{open: number, connected: number, by: Record<string, ByName>}} Connections */
 
 /**
- * What is merged of the samples of workers.
- * @typedef {object} State
+ * @typedef {object} State merged over workers
  * @property {Connections} connections
  * @property {number} subscriptions
  * @property {number} channels
  * @property {number} windows
  * @property {{bytes: number, largest: number}} outbox
- * @property {Record<string, HookState>} hooks every one of the configuration
+ * @property {Record<string, HookState>} hooks all configured ones
  * @property {Counts} counts
  */
 
@@ -77,31 +69,35 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  */
 
 /**
- * A worker slot in a snapshot; it is present in every state.
+ * A worker slot, present in every state.
  * @typedef {object} WorkerView
  * @property {number} index
  * @property {'starting' | 'up' | 'silent' | 'down'} state
  * @property {number} age
  * @property {number} deaths
  * @property {number} [draining]
- * @property {WorkerSample | null} sample the last one; null while starting or down, and before the first
+ * @property {WorkerSample | null} sample null while starting or down, and before the first
  */
 
 /**
- * All workers together; `cpu` and `memory` include the primary. `counts`: of samples received since the previous
- * snapshot.
+ * All workers together; `cpu` and `memory` include the primary. `counts`: since the previous snapshot.
  * @typedef {State & {workers: number, cpu: Cpu, memory: Memory & {native: number, kernel: number | null},
- *   loop: {utilization: number, ticks: Ticks}, gc: GcKinds}} Totals
+ *   loop: {utilization: number, ticks: Ticks}, gc: GcKinds, maps: {keys: number | null}, polls: {keys: number}}} Totals
+ *
+ * Figures of the broker in the primary, counts since the last call. `maps`: null with another engine; `polls`: null
+ * without a broker.
+ * @typedef {{maps: {keys: number, counts: MapCounts} | null, polls: {keys: number, counts: PollCounts} | null}} BrokerFigures
  */
 
 /** @typedef {{rx_bytes: number, tx_bytes: number, rx_packets: number, tx_packets: number}} Network */
 /** @typedef {Cpu & {idle: number, iowait: number, steal: number}} MachineCpu */
 
 /**
- * @typedef {object} MachineSample from /proc of Linux; fields are null elsewhere
+ * @typedef {object} MachineSample null on systems other than Linux
  * @property {number} cores
  * @property {MachineCpu | null} cpu
- * @property {{total: number, used: number, free: number, available: number, caches: number, slab: number | null}} memory
+ * @property {{total: number, used: number, free: number, available: number, caches: number, slab: number | null}}
+ *   memory
  * @property {number[] | null} load
  * @property {{used: number, tcp: {inuse: number, orphan: number, time_wait: number, alloc: number, memory: number}} |
  *   null} sockets
@@ -111,27 +107,23 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  */
 
 /**
- * @typedef {object} Capacity
- * @property {number | null} bytes_per_connection
- * @property {number | null} kernel_per_connection
- * @property {number | null} fits
- * @property {'memory' | 'files' | 'connection_limit' | null} bound
+ * @typedef {{bytes_per_connection: number | null, kernel_per_connection: number | null, fits: number | null, bound:
+ *   'memory' | 'files' | 'connection_limit' | null}} Capacity
  */
 
 /**
- * Counters since the start of the gateway for a process slot: they survive the death of the process and only grow.
+ * Monotonic counters of a process slot since the start of the gateway.
  * @typedef {object} Lifetime
  * @property {Cpu} cpu ms
  * @property {number} active
  * @property {{count: number, sum: number, within: number[]}} ticks
  * @property {GcKinds} gc
- * @property {Flow} in of a worker; zero for the primary
+ * @property {Flow} in zero for the primary
  * @property {Flow} out
  */
 
 /**
- * Lifetimes of the node, complete whichever worker answers a scrape.
- * @typedef {object} Lifetimes
+ * @typedef {object} Lifetimes complete in each worker
  * @property {Lifetime} primary
  * @property {Lifetime[]} workers by index
  * @property {{cpu: MachineCpu | null, network: Network | null, listen: {overflows: number, drops: number} | null}}
@@ -148,28 +140,14 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  */
 
 /**
- * @typedef {object} NodeFacts
- * @property {string} id
- * @property {string} name
- * @property {string} version
- * @property {string} url
- * @property {number} pid
- * @property {number} started_at
- * @property {string} engine
- * @property {string} driver
- * @property {string} driver_fallback
- * @property {string} node_version
- * @property {number} workers
+ * @typedef {{id: string, name: string, version: string, url: string, pid: number, started_at: number, engine: string,
+ *   driver: string, driver_fallback: string, node_version: string, workers: number}} NodeFacts
  */
 
 /**
- * The lifecycle log (docs/lifecycle.md), consumers (docs/consumers.md) and republishers (docs/republish.md). Counts are
- * those since the start of the gateway.
- * @typedef {object} LifecycleFigures
- * @property {{clients: number, bytes: number, refused: number}} journal
- * @property {number} worker_dropped
- * @property {number} taken_over
- * @property {Record<string, {written: number, dropped: ByName, queue_bytes: number, failing: boolean}>} sinks
+ * docs/lifecycle.md, docs/consumers.md, docs/republish.md. Counts are since the start of the gateway.
+ * @typedef {{journal: {clients: number, bytes: number, refused: number}, worker_dropped: number, taken_over: number,
+ *   sinks: Record<string, {written: number, dropped: ByName, queue_bytes: number, failing: boolean}>}} LifecycleFigures
  *
  * @typedef {{name: string, type: string, processed: number, skipped: ByName, errors: number, retries: number,
  *   age: number, backoff: number, lag: number | null}} ConsumerFigures
@@ -181,7 +159,6 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  */
 
 /**
- * One node, one second.
  * @typedef {object} Snapshot
  * @property {number} version
  * @property {number} seq
@@ -192,7 +169,7 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  * @property {ProcessSample} primary
  * @property {WorkerView[]} workers by index
  * @property {Totals} totals
- * @property {Counts} counters totals.counts since the start of the gateway; they survive the death of workers
+ * @property {Counts} counters since the start of the gateway
  * @property {Lifetimes} lifetimes
  * @property {MachineSample} machine
  * @property {Capacity} capacity
@@ -203,17 +180,16 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
  * @property {RepublisherFigures[] | null} republishers
  */
 
-// The stats stream: one JSON text a line, over the gateway's Unix socket and over HTTP (admin). The gateway writes
-// `hello`, then a message a second. Over the Unix socket the client may send commands, also one JSON text a line.
+// The stats stream: one JSON text a line, over the gateway's Unix socket and HTTP (admin): `hello`, then a message a
+// second. Over the Unix socket the client may send commands.
 
 /**
  * @typedef {{type: 'hello', schema: number, node: NodeFacts, history: Snapshot[], events: GatewayEvent[]}} Hello
  *   `history`: up to 300 snapshots, oldest first, without lifetimes; spaces, buckets, interfaces, names of
- *   counts, and `workers` of more than 16 are empty; `events`: the latest
+ *   counts, and `workers` of more than 16 are empty
  * @typedef {{type: 'snapshot', snapshot: Snapshot}} SnapshotMessage
- * @typedef {{type: 'log', line: string}} LogMessage a log line as JSON text, only after `{"type":"log","on":true}`
- * @typedef {{type: 'done', command: string, error: string | null, text?: string}} DoneMessage answers a command;
- *   `text`: what it has done, one line
+ * @typedef {{type: 'log', line: string}} LogMessage after `{"type":"log","on":true}`
+ * @typedef {{type: 'done', command: string, error: string | null, text?: string}} DoneMessage a command's reply
  * @typedef {Hello | SnapshotMessage | LogMessage | DoneMessage} StatsMessage
  * @typedef {{type: 'log', on: boolean} | {type: 'gc', worker: number | null} | {type: 'restart', worker: number |
  *   null} | {type: 'reload'} | {type: 'stop'}} StatsCommand worker: index; null for all

@@ -1,26 +1,22 @@
-// Kernel memory of the gateway's connections. Linux does not report it per process: slab and `mem` of
-// /proc/net/sockstat cover the whole machine, in all network namespaces. Only each socket's queued bytes are known.
+// Kernel memory of connections. Linux has no figures per process: slab and `mem` of /proc/net/sockstat cover all
+// network namespaces. Only each socket's queued bytes are known.
 
 import { open } from 'node:fs/promises'
 
 /** @import { FileHandle } from 'node:fs/promises' */
 
-/** Kernel bytes of a socket with empty queues: TCP, inode, dentry, file, epoll entry. */
+/** With empty queues: TCP, inode, dentry, file, epoll entry. */
 export const SOCKET_BYTES = 4500
-/** Of IPv4 and IPv6, in this network namespace. */
 const TABLES = ['net/tcp', 'net/tcp6']
-/** Bytes of a read: about 1,700 sockets, 10 ms of a core. */
+/** About 1,700 sockets, 10 ms of a core. */
 const PART_BYTES = 256 * 1024
-/** The kernel returns whole rows, at most a memory page of up to 64 KB. */
+/** The kernel returns whole rows, at most a page of up to 64 KB. */
 const PAGE_BYTES = 64 * 1024
 const PAUSE_FACTOR = 200
-/** Local port, remote address, state (ESTABLISHED or CLOSE_WAIT), bytes not acknowledged, bytes not read. */
+/** Local port, remote address, state (ESTABLISHED or CLOSE_WAIT), unacknowledged and unread bytes. */
 const ROW = /:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} (?:01|08) ([0-9A-F]{8}):([0-9A-F]{8}) /g
 
-/**
- * @param {string} text rows of /proc/net/tcp or tcp6 @param {Set<number>} ports local
- * @returns {{sockets: number, bytes: number}} connections to these ports, and their queued bytes
- */
+/** @param {string} text of /proc/net/tcp or tcp6 @param {Set<number>} ports local */
 export function parseQueues(text, ports) {
   let sockets = 0
   let bytes = 0
@@ -32,12 +28,9 @@ export function parseQueues(text, ports) {
   return { sockets, bytes }
 }
 
-/**
- * Average queued bytes per connection. The tables are read in parts, so a million sockets cost no more than two
- * thousand: up to that number the figure is exact, above it is an estimate from a sample.
- */
+/** Reads in parts: exact for up to about 2,000 sockets, a sample above. */
 export class SocketMemory {
-  /** @type {number | null} queued bytes per connection; null if the tables are unreadable */
+  /** Bytes per connection; null: unreadable tables. @type {number | null} */
   #queued = null
   #ports
   #pauseFactor
@@ -51,9 +44,9 @@ export class SocketMemory {
   #reading = Promise.resolve()
 
   /**
-   * @param {number[]} ports that the gateway listens on
+   * @param {number[]} ports of the gateway
    * @param {object} [options]
-   * @param {string} [options.proc] the /proc folder
+   * @param {string} [options.proc]
    * @param {number} [options.pauseFactor] reading uses at most 1/pauseFactor of the time
    */
   constructor(ports, { proc = '/proc', pauseFactor = PAUSE_FACTOR } = {}) {
@@ -62,10 +55,7 @@ export class SocketMemory {
     this.#opened = this.#open(proc)
   }
 
-  /**
-   * Starts the next read when it is due, without blocking the event loop.
-   * @returns {number | null} kernel bytes per connection, from the last read; null on systems other than Linux
-   */
+  /** Kernel bytes per connection, from the last read; null unless on Linux. Starts the next read when it is due. */
   read() {
     if (performance.now() >= this.#next) {
       this.#next = Number.POSITIVE_INFINITY
@@ -109,10 +99,10 @@ export class SocketMemory {
         bytes += found.bytes
       }
     } catch {
-      // Closed while reading: keep the last value.
+      // Closed while reading.
     }
     if (sockets > 0) this.#queued = bytes / sockets
-    // The whole table was read: no connections.
+    // The whole table was read.
     else if (left > 0 && this.#queued !== null) this.#queued = 0
     const now = performance.now()
     this.#next = now + (now - began) * this.#pauseFactor

@@ -1,28 +1,27 @@
-// The path of a gateway's stats socket, so that dashboards find it without configuration.
+// Well-known path of the stats socket.
 
 import { lstatSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Longest Unix socket address on Linux, without its final zero byte. */
+/** Longest path of a Unix socket on Linux, without its final zero. */
 const MAX_PATH_BYTES = 107
 const FOLDER_MODE = 0o700
 const OTHERS = 0o077
-/** Time for a gateway to accept a connection, ms. */
 const CONNECT_TIMEOUT_MS = 1000
 
-/** @typedef {{runtimeDir?: string, temporary?: string}} Place $XDG_RUNTIME_DIR; the folder used without it */
+/** @typedef {{runtimeDir?: string, temporary?: string}} Place $XDG_RUNTIME_DIR, and its fallback */
 
 const uid = () => process.getuid?.() ?? -1
 
-/** @param {string} folder @returns {boolean} whether it is a folder of this user, not a link */
+/** Whether it is a folder of this user, and not a link. @param {string} folder */
 function isOwnFolder(folder) {
   try {
     const stat = lstatSync(folder)
     return stat.isDirectory() && (stat.uid === uid() || uid() === -1)
   } catch {
-    // Missing, not accessible, or not a folder.
+    // Missing, not accessible, or no folder.
     return false
   }
 }
@@ -30,38 +29,35 @@ function isOwnFolder(folder) {
 /** @param {Place} place */
 const temporaryFolder = ({ temporary = tmpdir() }) => join(temporary, `halley-${uid()}`)
 
-/** @param {Place} place @returns {string} */
+/** @param {Place} place */
 export function socketFolder(place) {
   const { runtimeDir } = place
-  // After `su` the variable may name the folder of another user.
+  // After `su`, another user's.
   return runtimeDir && isOwnFolder(runtimeDir) ? join(runtimeDir, 'halley') : temporaryFolder(place)
 }
 
-/**
- * @param {string} setting `stats.socket`: a path, `auto` or `none` @param {number} port @param {Place} place
- * @returns {string | null} null: no socket
- */
+/** @param {string} setting a path, `auto` or `none` @param {number} port @param {Place} place */
 export function socketPath(setting, port, place) {
   if (setting === 'none' || (setting === 'auto' && process.platform === 'win32')) return null
   return setting === 'auto' ? join(socketFolder(place), `${port}.sock`) : setting
 }
 
-/** Makes the folder of the sockets. @param {string} folder @throws {Error} if other users can access it */
+/** @param {string} folder @throws {Error} if other users can access it */
 export function makeOwnFolder(folder) {
   mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
   if (!isOwnFolder(folder)) throw new Error(`${folder} is not a folder of this user`)
   if ((lstatSync(folder).mode & OTHERS) !== 0)
-    throw new Error(`${folder} is open to other users: chmod 700 ${folder}`)
+    throw new Error(`${folder} is accessible to other users: run chmod 700 ${folder}`)
 }
 
-/** @param {string} path @throws {Error} if it is too long for a socket */
+/** @param {string} path @throws {Error} */
 export function checkLength(path) {
   const bytes = Buffer.byteLength(path)
   if (bytes > MAX_PATH_BYTES)
-    throw new Error(`${path}: a socket path has at most ${MAX_PATH_BYTES} bytes, this one has ${bytes}`)
+    throw new Error(`${path}: a socket path has at most ${MAX_PATH_BYTES} bytes, not ${bytes}`)
 }
 
-/** @param {string} path @returns {Promise<boolean>} whether a process listens there */
+/** Whether a process listens on the socket. @param {string} path @returns {Promise<boolean>} */
 export function isAlive(path) {
   return new Promise(resolve => {
     const socket = connect(path)
@@ -70,7 +66,7 @@ export function isAlive(path) {
       resolve(alive)
     }
     socket.on('connect', () => done(true))
-    // After any other error the socket may still be in use.
+    // After other errors the socket may be in use.
     socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) =>
       done(code !== 'ECONNREFUSED' && code !== 'ENOENT' && code !== 'ENOTSOCK'),
     )
@@ -78,7 +74,7 @@ export function isAlive(path) {
   })
 }
 
-/** Running gateways of this user. @param {Place} place @returns {Promise<{path: string, port: number}[]>} by port */
+/** Running gateways of this user, by port. @param {Place} place */
 export async function listSockets(place) {
   /** @type {{path: string, port: number}[]} */
   const found = []

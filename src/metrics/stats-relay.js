@@ -5,21 +5,21 @@ import { checkCommand, runCommand } from './stats-commands.js'
 /** @import { StatsAnswer } from './stats-view.js' */
 
 /**
- * @typedef {{send: (message: object, done?: (error: Error | null) => void) => unknown,
- *   isConnected: () => boolean}} Peer a worker process
+ * @typedef {{send: (message: object, done?: (error: Error | null) => void) => unknown, isConnected: () => boolean}}
+ *   Peer
  */
 
-/** Unread snapshots after which a worker skips. */
+/** Maximum unread snapshots; more are skipped. */
 const MAX_UNREAD = 3
 /** Snapshots of the history sent in one turn. */
 const PART = 20
-const NO_LOG = 'log lines are available at the Unix socket only'
+const NO_LOG = 'log lines are available on the Unix socket only'
 
-/** Sends snapshots to workers and runs their commands, in the primary. The protocol is drawn in stats-view.js. */
+/** In the primary; stats-view.js draws the protocol. */
 export class StatsRelay {
   #monitor
   #actions
-  /** @type {Map<Peer, {unread: number}>} watching workers */
+  /** Watching workers. @type {Map<Peer, {unread: number}>} */
   #watching = new Map()
   /** @type {(() => void) | null} */
   #off = null
@@ -47,7 +47,7 @@ export class StatsRelay {
     }
   }
 
-  /** The history in parts, then `hello`. @param {Peer} peer @param {number} id @param {number} seq last one sent */
+  /** In parts, then `hello`. @param {Peer} peer @param {number} id @param {number} seq last one sent */
   #sendHistory(peer, id, seq) {
     if (!peer.isConnected()) return
     const part = this.#monitor.history.after(seq, PART)
@@ -60,7 +60,7 @@ export class StatsRelay {
     this.#off ??= this.#monitor.on(update => this.#broadcast(update))
   }
 
-  /** @param {Peer} peer stops watching */
+  /** @param {Peer} peer */
   remove(peer) {
     this.#watching.delete(peer)
     if (this.#watching.size > 0) return
@@ -95,18 +95,14 @@ export class StatsRelay {
   /** @param {Update} update */
   #broadcast({ snapshot }) {
     for (const [peer, watch] of this.#watching) {
-      // Snapshots for a hanging worker would pile up.
+      // A hanging worker would accumulate them.
       if (watch.unread >= MAX_UNREAD) continue
       watch.unread++
       this.#send(peer, { snapshot }, () => watch.unread--)
     }
   }
 
-  /**
-   * @param {Peer} peer
-   * @param {StatsAnswer} message
-   * @param {() => void} [done]
-   */
+  /** @param {Peer} peer @param {StatsAnswer} message @param {() => void} [done] */
   #send(peer, message, done) {
     if (peer.isConnected()) peer.send({ type: 'stats', ...message }, () => done?.())
   }

@@ -1,5 +1,4 @@
-// The stats stream on a Unix socket, with the commands of dashboards.
-
+import { once } from 'node:events'
 import { lstatSync, unlinkSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
@@ -13,20 +12,20 @@ import { checkCommand, commandName, runCommand } from './stats-commands.js'
 /** @import { StatsActions } from './stats-commands.js' */
 
 const MAX_CLIENTS = 64
-/** umask of the socket file: only its user may open it. */
+/** Mode: only the owner may open the socket. */
 const SOCKET_UMASK = 0o177
 const MAX_LINE = 4096
 /** Concurrent commands of one client. */
 const MAX_PENDING = 16
-/** A client with more unread bytes skips snapshots and log lines. */
+/** Unread bytes that pause snapshots and log lines. */
 const SKIP_BYTES = 1024 * 1024
-/** A client with more unread bytes that sends commands is disconnected. */
+/** Maximum unread bytes of a client that sends commands. */
 const MAX_BYTES = 32 * 1024 * 1024
-/** Consecutive snapshots a client may skip before it is disconnected. */
+/** Maximum consecutive skipped snapshots. */
 const MAX_SKIPPED = 60
-/** Snapshots of the history written in one turn: the broker shares the primary's event loop. */
+/** Snapshots of the history written in one turn of the primary's event loop. */
 const PART = 20
-/** End of the JSON text of a first message with an empty history. */
+/** End of a first message with an empty history. */
 const EMPTY = /\]\}$/
 
 class StatsClient {
@@ -50,15 +49,14 @@ class StatsClient {
     socket.on('close', () => this.#log(false))
   }
 
-  /** Writes the first message in parts, then accepts commands. */
   sendHistory() {
     const { events, history, ...hello } = this.#monitor.hello()
-    // `history` comes before `events`: events that occur while it is written are included.
+    // `history` comes first, so that `events` includes later ones.
     this.#socket.write(JSON.stringify({ ...hello, history }).replace(EMPTY, ''))
     this.#writeHistory(0, '')
   }
 
-  /** @param {number} seq of the last snapshot written @param {string} separator */
+  /** @param {number} seq last one written @param {string} separator */
   #writeHistory(seq, separator) {
     if (this.#socket.destroyed) return
     const part = this.#monitor.history.after(seq, PART)
@@ -73,13 +71,13 @@ class StatsClient {
 
   /** @param {Update} update */
   update(update) {
-    // Until the first message is complete, new snapshots are part of its history.
+    // Until the history is sent, new snapshots are part of it.
     if (!this.#ready || !this.#keepsUp()) return
     this.#skipped = 0
     this.#socket.write(update.line())
   }
 
-  /** @returns {boolean} false while too much is unread; disconnects a client that never catches up */
+  /** Returns false while too much is unread; disconnects a client that never catches up. */
   #keepsUp() {
     if (this.#socket.writableLength <= SKIP_BYTES) return true
     if (++this.#skipped > MAX_SKIPPED) this.#socket.destroy()
@@ -143,7 +141,7 @@ class StatsClient {
     this.#socket.write(`${JSON.stringify(message)}\n`)
   }
 
-  /** @param {boolean} on send log lines */
+  /** @param {boolean} on */
   #log(on) {
     if (!on) {
       this.#endLog?.()
@@ -155,7 +153,7 @@ class StatsClient {
     }
   }
 
-  /** @param {string} error sent before the connection is closed */
+  /** @param {string} error */
   end(error) {
     this.#reply('', error)
     this.#socket.end()
@@ -176,7 +174,7 @@ function parse(line) {
   }
 }
 
-/** The stats stream. Clients may restart workers and stop the gateway, so only its user can open the socket. */
+/** Clients may restart workers and stop the gateway, so only its user can open the socket. */
 export class StatsSocket {
   #server
   #monitor
@@ -184,7 +182,7 @@ export class StatsSocket {
   #clients = new Set()
   #off
 
-  /** @param {Server} server listening @param {string} path @param {Monitor} monitor @param {StatsActions} actions */
+  /** @param {Server} server @param {string} path @param {Monitor} monitor @param {StatsActions} actions */
   constructor(server, path, monitor, actions) {
     this.#server = server
     this.path = path
@@ -198,11 +196,11 @@ export class StatsSocket {
   /**
    * @param {object} options
    * @param {string} options.path see socketPath()
-   * @param {boolean} [options.own] make its folder, for this user only; false for a configured path
+   * @param {boolean} [options.own] make its folder, for this user only
    * @param {Monitor} options.monitor
    * @param {StatsActions} options.actions
    * @param {Pick<Logger, 'error'>} options.log
-   * @returns {Promise<StatsSocket | null>} null if it cannot be opened, which is logged
+   * @returns {Promise<StatsSocket | null>} null after a logged error
    */
   static async open({ path, own = true, monitor, actions, log }) {
     try {
@@ -211,7 +209,7 @@ export class StatsSocket {
       await removeStale(path)
       return new StatsSocket(await listen(path), path, monitor, actions)
     } catch (error) {
-      log.error(`no stats socket, so the dashboard cannot find this gateway: ${error.message}`)
+      log.error(`no stats socket, the dashboard cannot find this gateway: ${error.message}`)
       return null
     }
   }
@@ -225,7 +223,7 @@ export class StatsSocket {
     client.sendHistory()
   }
 
-  /** @returns {Promise<void>} when all clients are disconnected and the file is removed */
+  /** @returns {Promise<void>} */
   close() {
     this.#off()
     for (const client of this.#clients) client.close()
@@ -243,22 +241,18 @@ async function removeStale(path) {
 }
 
 /** @param {string} path @returns {Promise<Server>} */
-function listen(path) {
-  return new Promise((resolve, reject) => {
-    // A client may end its sending side and still read the answers.
-    const server = createServer({ allowHalfOpen: true })
-    server.once('error', reject)
-    server.once('listening', () => {
-      // One connection that cannot be accepted (out of descriptors) must not end the server.
-      server.on('error', () => {})
-      resolve(server)
-    })
-    // `listen` creates the file within this call, so no other user can ever open it.
-    const mask = process.umask(SOCKET_UMASK)
-    try {
-      server.listen(path)
-    } finally {
-      process.umask(mask)
-    }
-  })
+async function listen(path) {
+  // Clients may half-close and still read the replies.
+  const server = createServer({ allowHalfOpen: true })
+  // `listen` creates the file within this call: no other user can ever open it.
+  const mask = process.umask(SOCKET_UMASK)
+  try {
+    server.listen(path)
+  } finally {
+    process.umask(mask)
+  }
+  await once(server, 'listening')
+  // Errors of single connections (out of descriptors).
+  server.on('error', () => {})
+  return server
 }

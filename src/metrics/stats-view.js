@@ -1,31 +1,28 @@
 /** @import { Hello, Snapshot, StatsCommand, StatsMessage } from './schema.js' */
 
-/** A primary that does not answer in this time hangs, ms. */
+/** Default timeout of a request to the primary. */
 const TIMEOUT_MS = 5000
 /** A reload waits for all workers. */
 const RELOAD_TIMEOUT_MS = 35_000
 
 /**
- * @typedef {object} StatsRequest of a worker
- * @property {'latest' | 'watch' | 'unwatch' | 'command'} op
- * @property {number} [id]
- * @property {StatsCommand} [command]
+ * @typedef {{op: 'latest' | 'watch' | 'unwatch' | 'command', id?: number, command?: StatsCommand}} StatsRequest
  *
  * @typedef {object} StatsAnswer of the primary
  * @property {number} [id] of the request; without it, to all watches
- * @property {Snapshot[]} [part] of the history
+ * @property {Snapshot[]} [part]
  * @property {Hello} [hello]
  * @property {Snapshot} [snapshot]
- * @property {string | null} [error] why a command failed
- * @property {string} [text] one line for the caller of a command
+ * @property {string | null} [error]
+ * @property {string} [text] for the caller of a command
  */
 
 /**
  * @typedef {{resolve: (answer: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout,
- *   history: Snapshot[]}} Request to the primary; history: received so far
+ *   history: Snapshot[]}} Request
  */
 
-/** A watching client; `open` after its first message. */
+/** `open` after its first message. */
 class Watch {
   open = false
 
@@ -36,7 +33,7 @@ class Watch {
 }
 
 /**
- * A worker's view of the node's statistics: requests to the primary over the IPC channel.
+ * Requests from a worker to the primary over the IPC channel.
  *
  * ```
  * worker                          primary (StatsRelay)
@@ -45,7 +42,7 @@ class Watch {
  *   watch()      -- watch   -->
  *                <-- history --   in parts
  *                <-- hello ----
- *                <-- snapshot --   each second, while anyone watches
+ *                <-- snapshot --   each second, until `unwatch`
  *   last watch ends
  *                -- unwatch -->
  * ```
@@ -59,28 +56,19 @@ export class StatsView {
   #watches = new Set()
   #timeout
 
-  /**
-   * @param {(message: {type: 'stats'} & StatsRequest) => void} send to the primary
-   * @param {number} [timeout] ms
-   */
+  /** @param {(message: {type: 'stats'} & StatsRequest) => void} send @param {number} [timeout] ms */
   constructor(send, timeout = TIMEOUT_MS) {
     this.#send = send
     this.#timeout = timeout
   }
 
-  /**
-   * @returns {Promise<Snapshot>} the latest one; just after the start, the first
-   * @throws {Error} if the primary does not answer
-   */
+  /** The latest; waits for the first. @returns {Promise<Snapshot>} @throws {Error} the primary does not reply */
   async latest() {
     const { snapshot } = await this.#request({ op: 'latest' })
     return snapshot
   }
 
-  /**
-   * @param {(message: StatsMessage) => void} listener `hello`, then a snapshot a second
-   * @returns {() => void} ends it
-   */
+  /** @param {(message: StatsMessage) => void} listener `hello`, then a snapshot a second @returns ends it */
   watch(listener) {
     const watch = new Watch(listener)
     this.#watches.add(watch)
@@ -90,10 +78,7 @@ export class StatsView {
     }
   }
 
-  /**
-   * @param {StatsCommand} command @returns {Promise<string | undefined>} when it is done; one line for the caller
-   * @throws {Error} of the primary
-   */
+  /** One line for the caller. @param {StatsCommand} command @throws {Error} */
   async command(command) {
     const timeout = command?.type === 'reload' ? RELOAD_TIMEOUT_MS : this.#timeout
     const { error, text } = await this.#request({ op: 'command', command }, timeout)
@@ -101,7 +86,7 @@ export class StatsView {
     return text
   }
 
-  /** @param {any} message of type `stats`, from the primary */
+  /** @param {any} message */
   onMessage({ id, ...answer }) {
     if (id === undefined) {
       const { snapshot } = answer
@@ -125,10 +110,9 @@ export class StatsView {
   async #open(watch) {
     while (this.#watches.has(watch)) {
       const answer = await this.#request({ op: 'watch' }).catch(() => null)
-      // Keep trying while the primary hangs.
       if (!answer) continue
       if (!this.#watches.has(watch)) {
-        // The primary began the watch after the last `unwatch`.
+        // The primary started the watch after the last `unwatch`.
         if (this.#watches.size === 0) this.#post({ op: 'unwatch' })
         return
       }
@@ -138,17 +122,13 @@ export class StatsView {
     }
   }
 
-  /**
-   * @param {StatsRequest} request
-   * @param {number} [timeout] ms
-   * @returns {Promise<any>}
-   */
+  /** @param {StatsRequest} request @param {number} [timeout] ms @returns {Promise<any>} */
   #request(request, timeout = this.#timeout) {
     const id = ++this.#lastId
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#requests.delete(id)
-        reject(new Error('the primary process does not answer'))
+        reject(new Error('the primary process does not respond'))
       }, timeout)
       this.#requests.set(id, { resolve, reject, timer: timer.unref(), history: [] })
       this.#post({ id, ...request })

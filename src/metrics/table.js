@@ -1,48 +1,56 @@
-// The table of metrics: one row per field of a snapshot. The totals of a node, the thinned history, the CSV file, the
-// Prometheus metrics and the tables of docs/stats.md, docs/csv.md and docs/metrics.md are made from it. A new counter
-// is one row, and the line that increments it. Without imports: the admin page loads this file.
+// The table of metrics: one row per field of a snapshot. Totals, history, CSV file, Prometheus metrics, labels of
+// the terminal dashboard and tables of docs/ derive from it. The admin page loads this file.
 //
-// Paths are those of docs/stats.md: `[]` is each item of an array, `<name>` each value of an object by name.
+// Paths as in docs/stats.md: `[]` is each item of an array, `<name>` each value of an object by name; `<a b>` by two
+// names, separated by a space.
 
-/** @typedef {'ms' | 'bytes' | 'share' | 'share of all cores'} Unit share: of one core, or of the time; from 0 to 1 */
+import { count } from '../base/format.js'
+
+/** @typedef {'ms' | 'bytes' | 'share' | 'share of all cores'} Unit share: from 0 to 1 */
 
 /**
  * @typedef {object} Options
  * @property {Unit} [unit] none: a count
- * @property {'sum' | 'max' | 'ticks'} [merge] how the values of several processes become one; none: the totals do not
- *   have the field, and for several processes of one worker that of the newest counts
+ * @property {'sum' | 'max' | 'ticks'} [merge] of processes; none: not in the totals; of a worker, the newest
  * @property {[place: number, name: string]} [csv] column; places do not change, new columns get the next one
- * @property {string} [prometheus] name of the metric, of each process if the section has several
- * @property {string} [total] name of a Prometheus metric of the merged value
- * @property {Record<string, string>} [labels] of these metrics with their default values, in order; default: the names
- *   in the path
- * @property {(value: any) => number} [value] of the column and the metrics, if the field itself is no number
- * @property {string[]} [at] where the column and the metrics are read, if not in the whole section
+ * @property {string} [prometheus] metric, of each process if the section has several
+ * @property {string} [total] metric of the merged value
+ * @property {Record<string, string>} [labels] with default values, in order; default: the names in the path
+ * @property {(value: any) => number} [value] of the column and the metrics of a non-numeric field
+ * @property {string} [label] in the terminal dashboard; default: the last step of the path
+ * @property {string[]} [at] of the column and the metrics, if not the whole section
  *
- * @typedef {Options & {help: string, type: 'gauge' | 'counter' | 'field'}} Row field: documented, but no metric
+ * @typedef {Options & {help: string, type: 'gauge' | 'counter' | 'field'}} Row field: no metric
  */
 
-/** @param {string} help @param {Options} [options] @returns {Row} a current value */
+/** @param {string} help @param {Options} [options] @returns {Row} */
 const gauge = (help, options) => ({ type: 'gauge', help, ...options })
-/** @param {string} help @param {Options} [options] @returns {Row} a count of events */
+/** @param {string} help @param {Options} [options] @returns {Row} */
 const counter = (help, options) => ({ type: 'counter', help, ...options })
+const bytes = (/** @type {string} */ help, /** @type {Options} */ options = {}) =>
+  gauge(help, { unit: 'bytes', ...options })
+const bytesCounter = (/** @type {string} */ help, /** @type {Options} */ options = {}) =>
+  counter(help, { unit: 'bytes', ...options })
+const time = (/** @type {string} */ help, /** @type {Options} */ options = {}) =>
+  gauge(help, { unit: 'ms', ...options })
+const timeCounter = (/** @type {string} */ help, /** @type {Options} */ options = {}) =>
+  counter(help, { unit: 'ms', ...options })
 /** @param {string} help @param {Options} [options] @returns {Row} */
 const field = (help, options) => ({ type: 'field', help, ...options })
 
 const yes = (/** @type {unknown} */ value) => Number(value !== null)
 
-/** Upper bounds of the counted ticks, ms. */
+/** Upper bounds, ms. */
 export const TICK_BOUNDS = Object.freeze([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])
-/** Upper bounds of the counted durations of hooks, ms: those of Centrifugo, and two for modules in process. */
+/** Upper bounds, ms: Centrifugo's, and two for in-process modules. */
 export const DURATION_BOUNDS = Object.freeze([0.1, 1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000])
-/** Upper bounds of the counted items of a flush. */
 export const BATCH_BOUNDS = Object.freeze([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])
 export const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
 
 /** @param {readonly number[]} bounds */
 const list = bounds =>
   bounds
-    .map(bound => bound.toLocaleString('en-US'))
+    .map(count)
     .join(', ')
     .replace(/, ([^ ]+)$/, ' and $1')
 
@@ -50,32 +58,24 @@ const list = bounds =>
 const SNAPSHOT = {
   version: field('Version of the schema.'),
   seq: gauge('Number of the snapshot since the start of the gateway, from 1.', { csv: [1, 'seq'] }),
-  time: gauge('Unix time of these figures.', {
-    unit: 'ms',
-    csv: [0, 'time'],
-    prometheus: 'halley_snapshot_time_seconds',
-  }),
-  interval: gauge('Time since the previous snapshot; counts cover this time.', {
-    unit: 'ms',
-    csv: [3, 'interval_ms'],
-  }),
-  collect: gauge(
-    "Time from the full second until everything was read and merged; about 150 ms of it wait for the workers' samples.",
-    { unit: 'ms', csv: [4, 'collect_ms'] },
+  time: time('Unix time of the snapshot.', { csv: [0, 'time'], prometheus: 'halley_snapshot_time_seconds' }),
+  interval: time('Time since the previous snapshot; counts cover this time.', { csv: [3, 'interval_ms'] }),
+  collect: time(
+    "Time from the full second until the snapshot is complete; includes about 150 ms of waiting for the workers' samples.",
+    { csv: [4, 'collect_ms'] },
   ),
   'node.id': field('New after each start.'),
   'node.name': field('`node.name` of the configuration; host name and port by default.'),
   'node.version': field('Version of Halley.'),
   'node.url': field('URL for clients.'),
   'node.pid': field('Process id of the primary.'),
-  'node.started_at': gauge('Unix time of the start of the gateway.', {
-    unit: 'ms',
+  'node.started_at': time('Unix time of the start of the gateway.', {
     prometheus: 'halley_start_time_seconds',
   }),
   'node.engine': field('`memory` or `redis`.'),
   'node.driver': field('`uws` or `node`.'),
   'node.driver_fallback': field(
-    'Why it is `node` although `uws` was wanted, with the cure; empty if it was not.',
+    'Reason and fix if the driver is `node` although `uws` is configured; else empty.',
   ),
   'node.node_version': field('Version of Node.js.'),
   'node.workers': gauge('Configured workers.', { prometheus: 'halley_workers' }),
@@ -83,37 +83,34 @@ const SNAPSHOT = {
   'workers[]': field('By index, see [A worker](#a-worker).'),
   totals: field('All workers together, see [Totals](#totals).'),
   counters: field(
-    'Counts since the start of the gateway, see [Counts](#counts). They only grow, also when a worker dies.',
+    'Counts since the start of the gateway, see [Counts](#counts). They never decrease, even when a worker exits.',
   ),
   lifetimes: field('Other sums since the start, see [Lifetimes](#lifetimes).'),
   machine: field('See [The machine](#the-machine).'),
-  'capacity.bytes_per_connection': gauge(
+  'capacity.bytes_per_connection': bytes(
     'User-space memory per connection, without that of the idle gateway. Absent below 1,000 connections.',
-    { unit: 'bytes', csv: [78, 'bytes_per_connection'], prometheus: 'halley_connection_memory_bytes' },
+    { label: 'user space', csv: [78, 'bytes_per_connection'], prometheus: 'halley_connection_memory_bytes' },
   ),
-  'capacity.kernel_per_connection': gauge(
+  'capacity.kernel_per_connection': bytes(
     'Kernel memory per connection: the socket and the data queued in it. Absent below 1,000 connections.',
     {
-      unit: 'bytes',
+      label: 'kernel',
       csv: [79, 'kernel_bytes_per_connection'],
       prometheus: 'halley_connection_kernel_memory_bytes',
     },
   ),
   'capacity.fits': gauge('Estimated number of additional connections that fit.', { csv: [80, 'fits'] }),
   'capacity.bound': field(
-    'The limit reached first: `memory` (a tenth of it stays free), `files` (descriptors of all workers) or `connection_limit` (`client.connection_limit`).',
+    'The limit reached first: `memory` (with a tenth kept free), `files` (descriptors of all workers) or `connection_limit` (`client.connection_limit`).',
   ),
   'events[].time': field('Time of an event since the previous snapshot.'),
   'events[].level': field('`info`, `warn` or `error`.'),
   'events[].kind': field('See [Events](#events).'),
-  'events[].text': field('One line for people.'),
+  'events[].text': field('Human-readable text.'),
   'events[].worker': field('Index of the worker concerned, or `null`.'),
   'csv.file': field('The CSV file; `csv` is `null` without one.'),
-  'csv.bytes': gauge('Size of the CSV file.', { unit: 'bytes', prometheus: 'halley_csv_bytes' }),
-  'csv.max_bytes': gauge('Size at which the CSV file is rotated.', {
-    unit: 'bytes',
-    prometheus: 'halley_csv_max_bytes',
-  }),
+  'csv.bytes': bytes('Size of the CSV file.', { prometheus: 'halley_csv_bytes' }),
+  'csv.max_bytes': bytes('Size at which the CSV file is rotated.', { prometheus: 'halley_csv_max_bytes' }),
   'csv.rotations': counter('Rotations of the CSV file.', { prometheus: 'halley_csv_rotations_total' }),
   'csv.error': gauge('Why the CSV file cannot be written (metric: 1), or `null` (0).', {
     value: yes,
@@ -122,13 +119,15 @@ const SNAPSHOT = {
   'lifecycle.journal.clients': gauge('Clients in the journal of the primary.', {
     prometheus: 'halley_lifecycle_journal_clients',
   }),
-  'lifecycle.journal.bytes': gauge('Memory of that journal, estimated.', {
-    unit: 'bytes',
+  'lifecycle.journal.bytes': bytes('Estimated memory of the journal.', {
     prometheus: 'halley_lifecycle_journal_bytes',
   }),
-  'lifecycle.journal.refused': counter('Clients and subscriptions that found the journal full.', {
-    prometheus: 'halley_lifecycle_journal_refused_total',
-  }),
+  'lifecycle.journal.refused': counter(
+    'Clients and subscriptions not recorded because the journal was full.',
+    {
+      prometheus: 'halley_lifecycle_journal_refused_total',
+    },
+  ),
   'lifecycle.worker_dropped': counter(
     'Events that workers have dropped because the primary did not read them.',
     { prometheus: 'halley_lifecycle_worker_dropped_total' },
@@ -136,50 +135,48 @@ const SNAPSHOT = {
   'lifecycle.taken_over': counter('Disconnects of dead nodes that this node has logged.', {
     prometheus: 'halley_lifecycle_taken_over_total',
   }),
-  'lifecycle.sinks.<sink>.written': counter('Records that a sink of the lifecycle log has taken.', {
+  'lifecycle.sinks.<sink>.written': counter('Records accepted by a sink of the lifecycle log.', {
     prometheus: 'halley_lifecycle_records_total',
   }),
   'lifecycle.sinks.<sink>.dropped.<reason>': counter(
-    'Records that a sink of the lifecycle log did not get, by reason (docs/lifecycle.md).',
+    'Records lost by a sink of the lifecycle log, by reason (docs/lifecycle.md).',
     { prometheus: 'halley_lifecycle_dropped_total' },
   ),
-  'lifecycle.sinks.<sink>.queue_bytes': gauge('Memory of the records that wait for a sink.', {
-    unit: 'bytes',
+  'lifecycle.sinks.<sink>.queue_bytes': bytes('Memory of the queued records of a sink.', {
     prometheus: 'halley_lifecycle_queue_bytes',
   }),
-  'lifecycle.sinks.<sink>.failing': gauge('1 while a sink of the lifecycle log takes no records.', {
+  'lifecycle.sinks.<sink>.failing': gauge('1 while a sink of the lifecycle log accepts no records.', {
     prometheus: 'halley_lifecycle_failing',
   }),
   'consumers.list[].name': field(
     'Name of a consumer; `consumers` is `null` without [consumers](consumers.md).',
   ),
-  'consumers.list[].type': field('Its type.'),
-  'consumers.list[].processed': counter('Messages of a consumer that are done, skipped ones included.', {
+  'consumers.list[].type': field('Type of the consumer.'),
+  'consumers.list[].processed': counter('Processed messages of a consumer, including skipped ones.', {
     csv: [84, 'consumers_processed_total'],
     prometheus: 'centrifugo_consumers_messages_processed_total',
   }),
   'consumers.list[].skipped.<reason>': counter(
-    'Bad messages, which are not tried again, by reason (docs/consumers.md).',
+    'Invalid messages, which are not retried, by reason (docs/consumers.md).',
     { csv: [85, 'consumers_skipped_total'], prometheus: 'halley_consumers_skipped_total' },
   ),
-  'consumers.list[].errors': counter('Failed tries of messages, and failures of the source.', {
+  'consumers.list[].errors': counter('Failed attempts to process messages, and errors of the source.', {
     csv: [86, 'consumers_errors_total'],
     prometheus: 'centrifugo_consumers_errors_total',
   }),
-  'consumers.list[].retries': counter('Failed tries of messages that are tried again.', {
+  'consumers.list[].retries': counter('Failed attempts to process messages that are retried.', {
     prometheus: 'halley_consumers_retries_total',
   }),
-  'consumers.list[].age': gauge('Age of the oldest message in work.', {
-    unit: 'ms',
+  'consumers.list[].age': time('Age of the oldest pending message.', {
     merge: 'max',
     csv: [88, 'consumers_age_ms'],
     prometheus: 'halley_consumers_age_seconds',
   }),
-  'consumers.list[].backoff': gauge('Delay before the next try of what fails.', {
-    unit: 'ms',
+  'consumers.list[].backoff': time('Delay before the next retry.', {
+    label: 'back-off',
     prometheus: 'halley_consumers_backoff_seconds',
   }),
-  'consumers.list[].lag': gauge('Messages that wait at the source, where it says so.', {
+  'consumers.list[].lag': gauge('Messages waiting at the source, if it reports them.', {
     csv: [87, 'consumers_lag'],
     prometheus: 'halley_consumers_lag_messages',
   }),
@@ -187,39 +184,40 @@ const SNAPSHOT = {
   'republishers[].name': field(
     'Name of a republisher; `republishers` is `null` without [republishing](republish.md).',
   ),
-  'republishers[].sent': counter('Messages of a republisher that were sent, with repeats.', {
+  'republishers[].sent': counter('Messages sent by a republisher, including retries.', {
     prometheus: 'halley_republish_sent_total',
   }),
-  'republishers[].confirmed': counter('Messages that the queue has taken.'),
-  'republishers[].returned': counter('Messages that no queue of the destination takes.'),
-  'republishers[].refused': counter('Messages that the destination has refused.'),
-  'republishers[].dropped': counter('Messages that its full queue has dropped.'),
+  'republishers[].confirmed': counter('Messages confirmed by the queue.'),
+  'republishers[].returned': counter('Messages that the destination returned as unroutable.'),
+  'republishers[].refused': counter('Messages refused by the destination.'),
+  'republishers[].dropped': counter('Messages dropped because the queue of the republisher was full.'),
   'republishers[].unreached': counter(
-    'Publications that the gateway has dropped because it had no queue process for long, or because that did not read.',
+    'Publications dropped because the queue process was down for too long, or did not read.',
   ),
-  'republishers[].abandoned': counter('Publications that were in queue processes that died, at most.'),
+  'republishers[].abandoned': counter(
+    'Publications in the memory of queue processes that exited (upper bound).',
+  ),
   'republishers[].queued': gauge('Messages without an outcome.', {
+    label: 'queue',
     prometheus: 'halley_republish_queue_messages',
   }),
-  'republishers[].queued_bytes': gauge('Memory of these, about.', {
-    unit: 'bytes',
+  'republishers[].queued_bytes': bytes('Approximate memory of these messages.', {
+    label: 'bytes',
     prometheus: 'halley_republish_queue_bytes',
   }),
-  'republishers[].age': gauge('Age of the oldest of these.', {
-    unit: 'ms',
+  'republishers[].age': time('Age of the oldest of these messages.', {
     prometheus: 'halley_republish_age_seconds',
   }),
-  'republishers[].up': gauge('1 while a republisher is connected.', { prometheus: 'halley_republish_up' }),
+  'republishers[].up': gauge('1 while a republisher is connected.', {
+    label: 'state',
+    prometheus: 'halley_republish_up',
+  }),
 }
 
-/**
- * @param {typeof GC_KINDS[number]} kind @param {string} what @param {number} place of the first of two columns
- * @returns {Record<string, Row>}
- */
+/** @param {typeof GC_KINDS[number]} kind @param {string} what @param {number} place @returns {Record<string, Row>} */
 const collections = (kind, what, place) => ({
   [`gc.${kind}.count`]: counter(`${what}.`, { merge: 'sum', csv: [place, `gc_${kind}`] }),
-  [`gc.${kind}.pause`]: counter(`${what}: time of pauses.`, {
-    unit: 'ms',
+  [`gc.${kind}.pause`]: timeCounter(`${what}: time of pauses.`, {
     merge: 'sum',
     csv: [place + 1, `gc_${kind}_ms`],
   }),
@@ -228,8 +226,8 @@ const collections = (kind, what, place) => ({
 /** @type {Record<string, Row>} */
 const PROCESS = {
   pid: field('Process id.'),
-  uptime: gauge('Time since the process started.', {
-    unit: 'ms',
+  uptime: time('Time since the process started.', {
+    label: 'up',
     prometheus: 'halley_process_uptime_seconds',
   }),
   'cpu.user': gauge('CPU time in user space.', { unit: 'share', merge: 'sum', csv: [49, 'cpu_user_pct'] }),
@@ -239,61 +237,54 @@ const PROCESS = {
     csv: [50, 'cpu_system_pct'],
   }),
   'loop.utilization': gauge('Share of the last second in which the event loop was active.', {
+    label: 'loop',
     unit: 'share',
     merge: 'max',
     csv: [35, 'loop_busy_pct'],
     prometheus: 'halley_event_loop_utilization_ratio',
   }),
   'loop.ticks': field('Event-loop delay, see [Ticks](#ticks).', { merge: 'ticks' }),
-  'memory.rss': gauge('Resident memory (RSS).', {
-    unit: 'bytes',
+  'memory.rss': bytes('Resident memory (RSS).', {
     merge: 'sum',
     csv: [39, 'rss_bytes'],
     prometheus: 'halley_process_resident_memory_bytes',
   }),
-  'memory.heap_used': gauge('JS heap in use.', {
-    unit: 'bytes',
+  'memory.heap_used': bytes('JS heap in use.', {
+    label: 'used',
     merge: 'sum',
     csv: [36, 'heap_used_bytes'],
     prometheus: 'halley_process_heap_used_bytes',
   }),
-  'memory.heap_total': gauge('Committed JS heap.', {
-    unit: 'bytes',
+  'memory.heap_total': bytes('Committed JS heap.', {
+    label: 'total',
     merge: 'sum',
     csv: [37, 'heap_total_bytes'],
     prometheus: 'halley_process_heap_total_bytes',
   }),
-  'memory.heap_limit': gauge('Maximum JS heap of the process.', {
-    unit: 'bytes',
+  'memory.heap_limit': bytes('Maximum JS heap of the process.', {
+    label: 'limit',
     prometheus: 'halley_process_heap_limit_bytes',
   }),
-  'memory.external': gauge(
-    'Memory outside of the heap that belongs to objects in the heap, including buffers.',
-    {
-      unit: 'bytes',
-      merge: 'sum',
-      csv: [38, 'external_bytes'],
-      prometheus: 'halley_process_external_memory_bytes',
-    },
-  ),
-  'memory.array_buffers': gauge('Buffers, which are part of the external memory.', {
-    unit: 'bytes',
+  'memory.external': bytes('Memory outside the heap that belongs to heap objects, including buffers.', {
+    merge: 'sum',
+    csv: [38, 'external_bytes'],
+    prometheus: 'halley_process_external_memory_bytes',
+  }),
+  'memory.array_buffers': bytes('Buffers, which are part of the external memory.', {
     merge: 'sum',
     prometheus: 'halley_process_array_buffers_bytes',
   }),
-  'memory.spaces.<space>.used': gauge('JS heap in use, by space (new, old, code ...).', {
-    unit: 'bytes',
+  'memory.spaces.<space>.used': bytes('JS heap in use, by space (new, old, code ...).', {
     prometheus: 'halley_process_heap_space_used_bytes',
   }),
-  'memory.spaces.<space>.total': gauge('Committed JS heap, by space.', {
-    unit: 'bytes',
+  'memory.spaces.<space>.total': bytes('Committed JS heap, by space.', {
     prometheus: 'halley_process_heap_space_total_bytes',
   }),
   ...collections('minor', 'Collections of the young generation', 41),
   ...collections('major', 'Collections of the whole heap', 43),
   ...collections('incremental', 'Steps of incremental marking', 45),
   ...collections('weak', 'Runs of weak callbacks', 47),
-  'files.open': gauge('Open file descriptors.', { prometheus: 'halley_process_open_files' }),
+  'files.open': gauge('Open file descriptors.', { label: 'files', prometheus: 'halley_process_open_files' }),
   'files.limit': gauge('Maximum open file descriptors of the process.', {
     prometheus: 'halley_process_max_files',
   }),
@@ -306,8 +297,7 @@ const PROCESS = {
 
 /** @param {string} figure @param {string} what @param {number} place @param {boolean} [metric] @returns {Row} */
 const delay = (figure, what, place, metric = true) =>
-  gauge(`Event-loop delay of the last second: ${what}.`, {
-    unit: 'ms',
+  time(`Event-loop delay of the last second: ${what}.`, {
     csv: [place, `tick_${figure}_ms`],
     prometheus: metric ? `halley_event_loop_delay_${figure}_seconds` : undefined,
   })
@@ -333,25 +323,26 @@ const WORKER = {
     '`starting`, `up` (1 as a metric, all others 0), `silent` (no sample for more than 1.5 s: its loop is blocked) or `down`.',
     { value: state => Number(state === 'up'), prometheus: 'halley_worker_up' },
   ),
-  age: gauge(
+  age: time(
     'Age of the latest sample of the worker. It grows while the event loop of the worker is blocked.',
-    { unit: 'ms', prometheus: 'halley_worker_sample_age_seconds' },
+    { prometheus: 'halley_worker_sample_age_seconds' },
   ),
-  deaths: counter('Deaths of the worker since the start of the gateway, without requested restarts.', {
+  deaths: counter('Exits of the worker since the start of the gateway, except requested restarts.', {
+    label: 'died',
     csv: [6, 'worker_deaths'],
     prometheus: 'halley_worker_deaths_total',
   }),
   draining: gauge(
-    'Earlier processes that let their clients go; `sample` is the sum of all processes of the worker, with the state of the newest.',
+    'Replaced processes that still disconnect their clients; `sample` is the sum of all processes of the worker, with the state of the newest.',
   ),
-  sample: field('Its last [sample](#a-sample); `null` while it is starting or down.'),
+  sample: field('The last [sample](#a-sample) of the worker; `null` while it is starting or down.'),
 }
 
 /** @type {Record<string, Row>} */
 const SAMPLE = {
-  index: field('As that of the worker.'),
-  time: field('When the sample was made.', { unit: 'ms' }),
-  interval: field('Time since the previous one.', { unit: 'ms' }),
+  index: field('Index of the worker.'),
+  time: field('Time of the sample.', { unit: 'ms' }),
+  interval: field('Time since the previous sample.', { unit: 'ms' }),
   connections: field('See [Connections](#connections).', { merge: 'sum' }),
   subscriptions: gauge('Subscriptions of the clients.', {
     merge: 'sum',
@@ -368,26 +359,28 @@ const SAMPLE = {
     merge: 'sum',
     total: 'halley_batch_windows',
   }),
-  'outbox.bytes': gauge('Unsent bytes of all clients.', {
-    unit: 'bytes',
+  'outbox.bytes': bytes('Unsent bytes of all clients.', {
+    label: 'outbox',
     merge: 'sum',
     csv: [27, 'outbox_bytes'],
     prometheus: 'halley_worker_outbox_bytes',
   }),
-  'outbox.largest': gauge('Unsent bytes of the client that has the most.', {
-    unit: 'bytes',
+  'outbox.largest': bytes('Most unsent bytes of one client.', {
     merge: 'max',
     csv: [28, 'outbox_largest_bytes'],
     total: 'halley_outbox_largest_bytes',
   }),
-  'hooks.<hook>.inflight': gauge('Calls of hooks and event proxies under way.', {
+  'hooks.<hook>.inflight': gauge('Pending calls of hooks and event proxies.', {
     merge: 'sum',
     total: 'halley_hook_inflight',
   }),
-  'hooks.<hook>.down': gauge('Workers for which the backend of the proxy is down: its calls fail at once.', {
-    merge: 'sum',
-    total: 'halley_hook_down',
-  }),
+  'hooks.<hook>.down': gauge(
+    'Workers for which the backend of the proxy is down: its calls fail immediately.',
+    {
+      merge: 'sum',
+      total: 'halley_hook_down',
+    },
+  ),
   overload: gauge(
     'Why the worker refuses new connections: `event_loop` or `memory` (metric: 1; see `overload.*` in docs/config.md), or `null` (0).',
     {
@@ -411,6 +404,7 @@ const CONNECTIONS = {
     total: 'halley_connections',
   }),
   connected: gauge('Connected clients.', {
+    label: 'clients',
     csv: [8, 'clients'],
     prometheus: 'halley_worker_clients',
     total: 'centrifugo_node_num_clients',
@@ -418,9 +412,10 @@ const CONNECTIONS = {
   'by.<transport>.<codec>': gauge('Connected clients, by transport and codec.', { total: 'halley_clients' }),
 }
 
-/** Counters that are a number, or numbers by name: fields of `Traffic.counts`. */
+/** Fields of `Traffic.counts`: a number, or numbers by name. */
 export const COUNTERS = {
   accepts: counter('Opened connections.', {
+    label: 'new',
     csv: [11, 'accepts'],
     prometheus: 'halley_connections_opened_total',
   }),
@@ -430,6 +425,7 @@ export const COUNTERS = {
     labels: { action: 'add_client', channel_namespace: '' },
   }),
   publishes: counter('Publications from clients and the server API.', {
+    label: 'publications',
     csv: [19, 'publishes'],
     prometheus: 'centrifugo_node_messages_sent_count',
     labels: { type: 'publication', channel_namespace: '' },
@@ -461,9 +457,16 @@ export const COUNTERS = {
   }),
   'api_errors.<code>': counter('Error replies of the server API, by code.', { csv: [26, 'api_errors'] }),
   'refusals.<reason>': counter(
-    'Clients turned away, by reason: an error of connect, a limit, or what they lack (docs/errors.md).',
+    'Refused clients, by reason: a connect error, a limit, or missing credentials (docs/errors.md).',
     { prometheus: 'halley_refused_total' },
   ),
+  'rate_limited.<block command>': counter(
+    'Commands and errors over a limit of `client.rate_limit`, by its place, such as `client_command publish` (docs/access.md).',
+    { csv: [98, 'rate_limited'], prometheus: 'halley_rate_limited_total' },
+  ),
+  rate_unchecked: counter('Commands that were not checked in Redis, which did not answer in time.', {
+    prometheus: 'halley_rate_unchecked_total',
+  }),
 }
 
 const FRAME = { labels: { transport: '', frame_type: '', channel_namespace: '' } }
@@ -472,16 +475,18 @@ const CLIENT = { labels: { transport: '', accept_protocol: '', client_name: '', 
 /** @type {Record<string, Row>} */
 export const COUNTS = {
   ...COUNTERS,
-  'in.messages': counter('Messages from clients: commands and pongs.', { csv: [14, 'messages_in'] }),
-  'in.bytes': counter('Bytes of the messages from clients, uncompressed, without framing.', {
-    unit: 'bytes',
+  'in.messages': counter('Messages from clients: commands and pongs.', {
+    label: 'in',
+    csv: [14, 'messages_in'],
+  }),
+  'in.bytes': bytesCounter('Bytes of the messages from clients, uncompressed, without framing.', {
     csv: [17, 'payload_in_bytes'],
   }),
   'out.messages': counter('Messages to clients: replies, pushes (also those that share a frame) and pings.', {
+    label: 'out',
     csv: [15, 'messages_out'],
   }),
-  'out.bytes': counter('Bytes of the messages to clients, uncompressed, without framing.', {
-    unit: 'bytes',
+  'out.bytes': bytesCounter('Bytes of the messages to clients, uncompressed, without framing.', {
     csv: [18, 'payload_out_bytes'],
   }),
   'transports.<transport>.connects': counter('Clients that completed connect, by transport.', {
@@ -492,24 +497,52 @@ export const COUNTS = {
     ...FRAME,
     prometheus: 'centrifugo_transport_messages_received',
   }),
-  'transports.<transport>.in.bytes': counter(
+  'transports.<transport>.in.bytes': bytesCounter(
     'Bytes of the messages from clients, uncompressed, without framing.',
-    { ...FRAME, unit: 'bytes', prometheus: 'centrifugo_transport_messages_received_size' },
+    { ...FRAME, prometheus: 'centrifugo_transport_messages_received_size' },
   ),
   'transports.<transport>.out.messages': counter('Messages to clients: replies, pushes and pings.', {
     ...FRAME,
     prometheus: 'centrifugo_transport_messages_sent',
   }),
-  'transports.<transport>.out.bytes': counter(
+  'transports.<transport>.out.bytes': bytesCounter(
     'Bytes of the messages to clients, uncompressed, without framing.',
-    { ...FRAME, unit: 'bytes', prometheus: 'centrifugo_transport_messages_sent_size' },
+    { ...FRAME, prometheus: 'centrifugo_transport_messages_sent_size' },
   ),
   'recoveries.recovered': counter('Subscriptions that recovered.', { csv: [23, 'recovered'] }),
   'recoveries.failed': counter('Subscriptions that could not recover.', { csv: [24, 'unrecovered'] }),
+  'maps.publishes': counter('Accepted publishes to maps; suppressed ones are not counted (docs/maps.md).', {
+    csv: [90, 'map_publishes'],
+    prometheus: 'halley_map_publishes_total',
+  }),
+  'maps.removals': counter(
+    'Removed keys of maps, by requests and with their clients or workers; not the keys of cleared maps.',
+    { csv: [91, 'map_removals'], prometheus: 'halley_map_removals_total' },
+  ),
+  'polls.calls': counter(
+    'Calls of the backend for shared polls; their durations are those of the event shared_poll_refresh (docs/proxies.md).',
+    { csv: [94, 'poll_calls'], prometheus: 'halley_shared_poll_calls_total' },
+  ),
+  'polls.keys': counter('Keys in these calls.', {
+    csv: [95, 'poll_keys_asked'],
+    prometheus: 'halley_shared_poll_keys_asked_total',
+  }),
+  'polls.failures': counter('Calls that failed: their keys wait for the next interval.', {
+    csv: [96, 'poll_failures'],
+    prometheus: 'halley_shared_poll_failures_total',
+  }),
+  'polls.updates': counter('Values and removals from the backend that were sent to workers.', {
+    csv: [97, 'poll_updates'],
+    prometheus: 'halley_shared_poll_updates_total',
+  }),
+  'maps.expiries': counter('Expired keys of maps; with Redis, those that this node has removed.', {
+    csv: [92, 'map_expiries'],
+    prometheus: 'halley_map_expiries_total',
+  }),
   'hooks.<hook>.calls': counter(
     'Ended calls of a hook or event proxy; its name is protocol, event and name, separated by spaces: `http connect default`.',
   ),
-  'hooks.<hook>.time': counter('Of all these calls.', { unit: 'ms' }),
+  'hooks.<hook>.time': timeCounter('Total time of these calls.'),
   'hooks.<hook>.within[]': counter(`Calls that took at most ${list(DURATION_BOUNDS)} ms.`),
   'hooks.<hook>.failures.<reason>': counter(
     'Failed calls of hooks and event proxies, by reason (docs/proxies.md).',
@@ -521,7 +554,7 @@ export const COUNTS = {
     prometheus: 'halley_batch_flushes_total',
   }),
   'batches.conflated.<namespace>': counter(
-    'Publications that a newer one has replaced in a batch, counted in each worker, by namespace.',
+    'Publications replaced by a newer one in a batch, counted in each worker, by namespace.',
     { prometheus: 'halley_batch_conflated_total' },
   ),
 }
@@ -529,14 +562,19 @@ export const COUNTS = {
 /** @type {Record<string, Row>} */
 const TOTALS = {
   workers: gauge('Workers that are up.', { csv: [5, 'workers'] }),
-  'memory.native': gauge('Resident memory without the committed JS heap.', {
-    unit: 'bytes',
-    csv: [40, 'native_bytes'],
-  }),
-  'memory.kernel': gauge(
+  'memory.native': bytes('Resident memory without the committed JS heap.', { csv: [40, 'native_bytes'] }),
+  'memory.kernel': bytes(
     'Kernel memory of all connections of the gateway: sockets and the data queued in them. Only on Linux.',
-    { unit: 'bytes', csv: [82, 'kernel_bytes'], prometheus: 'halley_kernel_memory_bytes' },
+    { csv: [82, 'kernel_bytes'], prometheus: 'halley_kernel_memory_bytes' },
   ),
+  'polls.keys': gauge('Keys that clients of this node track in shared polls.', {
+    csv: [93, 'poll_keys'],
+    prometheus: 'halley_shared_poll_keys',
+  }),
+  'maps.keys': gauge('Keys of all maps. Unknown with Redis, where all nodes share them.', {
+    csv: [89, 'map_keys'],
+    prometheus: 'halley_map_keys',
+  }),
 }
 
 /** @type {Record<string, Row>} */
@@ -547,6 +585,7 @@ const MACHINE = {
     csv: [53, 'machine_cpu_user_pct'],
   }),
   'cpu.system': gauge('CPU time in the kernel, interrupts included.', {
+    label: 'sys',
     unit: 'share of all cores',
     csv: [54, 'machine_cpu_system_pct'],
   }),
@@ -559,35 +598,29 @@ const MACHINE = {
     unit: 'share of all cores',
     csv: [57, 'machine_cpu_steal_pct'],
   }),
-  'memory.total': gauge(
-    'Total memory: the limit in a container or a service with a limit; the following figures are within it.',
-    {
-      unit: 'bytes',
-      csv: [59, 'machine_memory_total_bytes'],
-      prometheus: 'halley_machine_memory_total_bytes',
-    },
+  'memory.total': bytes(
+    'Total memory, or the memory limit of the container or service; the following figures are within it.',
+    { csv: [59, 'machine_memory_total_bytes'], prometheus: 'halley_machine_memory_total_bytes' },
   ),
-  'memory.used': gauge('Used memory, without caches.', {
-    unit: 'bytes',
-    csv: [60, 'machine_memory_used_bytes'],
-  }),
-  'memory.free': gauge('Free memory.', { unit: 'bytes', csv: [61, 'machine_memory_free_bytes'] }),
-  'memory.available': gauge('Memory available to programs without swapping.', {
-    unit: 'bytes',
+  'memory.used': bytes('Used memory, without caches.', { csv: [60, 'machine_memory_used_bytes'] }),
+  'memory.free': bytes('Free memory.', { csv: [61, 'machine_memory_free_bytes'] }),
+  'memory.available': bytes('Memory available to programs without swapping.', {
     csv: [62, 'machine_memory_available_bytes'],
     prometheus: 'halley_machine_memory_available_bytes',
   }),
-  'memory.caches': gauge('Page cache, buffers and reclaimable slab.', {
-    unit: 'bytes',
+  'memory.caches': bytes('Page cache, buffers and reclaimable slab.', {
     csv: [63, 'machine_memory_caches_bytes'],
   }),
-  'memory.slab': gauge('Kernel slab memory of the whole machine.', {
-    unit: 'bytes',
+  'memory.slab': bytes('Kernel slab memory of the whole machine.', {
     csv: [64, 'slab_bytes'],
     prometheus: 'halley_machine_slab_bytes',
   }),
   'load[]': gauge('Load average over 1, 5 and 15 minutes.'),
-  'sockets.used': gauge('Sockets in use.', { csv: [65, 'sockets'], prometheus: 'halley_machine_sockets' }),
+  'sockets.used': gauge('Sockets in use.', {
+    label: 'sockets',
+    csv: [65, 'sockets'],
+    prometheus: 'halley_machine_sockets',
+  }),
   'sockets.tcp.inuse': gauge('TCP sockets in use.', {
     csv: [66, 'tcp_sockets'],
     prometheus: 'halley_machine_tcp_sockets',
@@ -597,38 +630,40 @@ const MACHINE = {
     prometheus: 'halley_machine_tcp_orphans',
   }),
   'sockets.tcp.time_wait': gauge('TCP sockets in TIME_WAIT.', {
+    label: 'time-wait',
     csv: [68, 'tcp_time_wait'],
     prometheus: 'halley_machine_tcp_time_wait',
   }),
   'sockets.tcp.alloc': gauge('Allocated TCP sockets, in all states.', {
     prometheus: 'halley_machine_tcp_allocated',
   }),
-  'sockets.tcp.memory': gauge('Buffers of all TCP sockets of the machine.', {
-    unit: 'bytes',
+  'sockets.tcp.memory': bytes('Buffers of all TCP sockets of the machine.', {
+    label: 'tcp',
     csv: [69, 'tcp_memory_bytes'],
     prometheus: 'halley_machine_tcp_memory_bytes',
   }),
-  'network.rx_bytes': gauge(
-    'Bytes received per second, on all interfaces with a device of their own, so that a packet across a bridge counts once; in a container, on all but loopback. Loopback counts if only it has traffic.',
-    { unit: 'bytes', csv: [70, 'net_rx_bytes_s'] },
+  'network.rx_bytes': bytes(
+    'Bytes received per second on physical interfaces (a packet across a bridge counts once); in a container, on all interfaces except loopback. Loopback counts if no other interface has traffic.',
+    { label: 'in', csv: [70, 'net_rx_bytes_s'] },
   ),
-  'network.tx_bytes': gauge('Bytes sent per second, counted the same way.', {
-    unit: 'bytes',
+  'network.tx_bytes': bytes('Bytes sent per second, counted the same way.', {
+    label: 'out',
     csv: [71, 'net_tx_bytes_s'],
   }),
-  'network.rx_packets': gauge('Packets received per second.', { csv: [72, 'net_rx_packets_s'] }),
-  'network.tx_packets': gauge('Packets sent per second.', { csv: [73, 'net_tx_packets_s'] }),
-  'network.interfaces.<name>.rx_bytes': gauge('Of each interface that was ever used, at most 32.', {
-    unit: 'bytes',
+  'network.rx_packets': gauge('Packets received per second.', {
+    label: 'packets',
+    csv: [72, 'net_rx_packets_s'],
   }),
-  'network.interfaces.<name>.tx_bytes': gauge('', { unit: 'bytes' }),
+  'network.tx_packets': gauge('Packets sent per second.', { csv: [73, 'net_tx_packets_s'] }),
+  'network.interfaces.<name>.rx_bytes': bytes('The same per interface that had traffic, at most 32.'),
+  'network.interfaces.<name>.tx_bytes': bytes(''),
   'network.interfaces.<name>.rx_packets': gauge(''),
   'network.interfaces.<name>.tx_packets': gauge(''),
   'listen.overflows': counter(
     'Connections that overflowed a listen queue of the machine (or network namespace). Clients wait a second and try again.',
     { csv: [74, 'listen_overflows'] },
   ),
-  'listen.drops': counter('Connections dropped by listening sockets for any reason, with overflows.', {
+  'listen.drops': counter('Connections dropped by listening sockets for any reason, including overflows.', {
     csv: [75, 'listen_drops'],
   }),
   'files.open': gauge('Open files of all processes.', {
@@ -646,56 +681,50 @@ const OF_WORKERS = { at: ['lifetimes.workers[]'] }
 
 /** @type {Record<string, Row>} */
 const LIFETIMES = {
-  'cpu.<mode>': counter('CPU time, by mode (user, system).', {
-    unit: 'ms',
+  'cpu.<mode>': timeCounter('CPU time, by mode (user, system).', {
     prometheus: 'halley_process_cpu_seconds_total',
   }),
-  active: counter('Active time of the event loop; its rate is the utilization.', {
-    unit: 'ms',
+  active: timeCounter('Active time of the event loop; its rate is the utilization.', {
     prometheus: 'halley_event_loop_active_seconds_total',
   }),
   'ticks.count': counter('Points of event-loop delay.'),
-  'ticks.sum': counter('Their sum.', { unit: 'ms' }),
-  'ticks.within[]': counter(`How many were no longer than ${list(TICK_BOUNDS)} ms.`),
+  'ticks.sum': timeCounter('Sum of these delays.'),
+  'ticks.within[]': counter(`Points of at most ${list(TICK_BOUNDS)} ms.`),
   'gc.<kind>.count': counter('Garbage collections, by kind (minor, major, incremental, weak).', {
     prometheus: 'halley_gc_runs_total',
   }),
-  'gc.<kind>.pause': counter('Time in which garbage collection paused the process, by kind.', {
-    unit: 'ms',
+  'gc.<kind>.pause': timeCounter('Time in which garbage collection paused the process, by kind.', {
     prometheus: 'halley_gc_pause_seconds_total',
   }),
   'in.messages': counter('Messages from clients: commands and pongs.', {
     ...OF_WORKERS,
     prometheus: 'halley_worker_messages_received_total',
   }),
-  'in.bytes': counter('Bytes of the messages from clients, uncompressed, without framing.', {
+  'in.bytes': bytesCounter('Bytes of the messages from clients, uncompressed, without framing.', {
     ...OF_WORKERS,
-    unit: 'bytes',
     prometheus: 'halley_worker_received_bytes_total',
   }),
   'out.messages': counter('Messages to clients: replies, pushes and pings.', {
     ...OF_WORKERS,
     prometheus: 'halley_worker_messages_sent_total',
   }),
-  'out.bytes': counter('Bytes of the messages to clients, uncompressed, without framing.', {
+  'out.bytes': bytesCounter('Bytes of the messages to clients, uncompressed, without framing.', {
     ...OF_WORKERS,
-    unit: 'bytes',
     prometheus: 'halley_worker_sent_bytes_total',
   }),
 }
 
 /** @type {Record<string, Row>} */
 const MACHINE_LIFETIMES = {
-  'cpu.<mode>': counter(
+  'cpu.<mode>': timeCounter(
     'CPU time of all cores since the gateway started, by mode (user, system, idle, iowait, steal).',
-    { unit: 'ms', prometheus: 'halley_machine_cpu_seconds_total' },
+    { prometheus: 'halley_machine_cpu_seconds_total' },
   ),
-  'network.rx_bytes': counter(
+  'network.rx_bytes': bytesCounter(
     'Bytes received since the gateway started, without the loopback interface (unless it is the only one).',
-    { unit: 'bytes', prometheus: 'halley_machine_network_received_bytes_total' },
+    { prometheus: 'halley_machine_network_received_bytes_total' },
   ),
-  'network.tx_bytes': counter('Bytes sent, counted the same way.', {
-    unit: 'bytes',
+  'network.tx_bytes': bytesCounter('Bytes sent, counted the same way.', {
     prometheus: 'halley_machine_network_sent_bytes_total',
   }),
   'network.rx_packets': counter('Packets received, counted the same way.', {
@@ -716,9 +745,9 @@ const MACHINE_LIFETIMES = {
 /**
  * @typedef {object} Section of docs/stats.md
  * @property {string} title
- * @property {string[]} at where its fields are in a snapshot
- * @property {string} [total] where their merged values are
- * @property {string[]} [since] where Prometheus metrics are read, if not at `at`
+ * @property {string[]} at paths in a snapshot
+ * @property {string} [total] path of merged values
+ * @property {string[]} [since] paths of Prometheus metrics, if not `at`
  * @property {'node' | 'workers' | 'processes' | 'machine'} group of Prometheus metrics
  * @property {Record<string, Row>} rows by path
  */
@@ -769,7 +798,7 @@ export const SECTIONS = [
   },
 ]
 
-/** @param {string} path @returns {string[]} its steps; `[]` and `<name>` are one each */
+/** `[]` and `<name>` are one step each. @param {string} path */
 export const stepsOf = path =>
   path
     .replaceAll('[]', '.[]')
@@ -777,9 +806,9 @@ export const stepsOf = path =>
     .filter(step => step !== '')
 
 /**
- * @param {any} value @param {string[]} steps below it @param {(string | number)[]} [labels] of the value
- * @returns {[value: any, ...labels: (string | number)[]][]} all values at a path, with the names in it: of array items
- *   `name` or the index, of hooks protocol, event and name. Nothing where a part is `null`
+ * All values at a path, with its labels: `name` or index of array items; protocol, event and name of hooks.
+ * @param {any} value @param {string[]} steps @param {(string | number)[]} [labels]
+ * @returns {[value: any, ...labels: (string | number)[]][]}
  */
 export function valuesAt(value, [step, ...below], labels = []) {
   if (step === undefined) return value === undefined ? [] : [[value, ...labels]]
@@ -789,17 +818,28 @@ export function valuesAt(value, [step, ...below], labels = []) {
       valuesAt(item, below, [...labels, item.name ?? index]),
     )
   if (!step.startsWith('<')) return valuesAt(value[step], below, labels)
-  const names = (/** @type {string} */ name) => (step === '<hook>' ? name.split(' ') : [name])
+  const names = (/** @type {string} */ name) =>
+    step === '<hook>' || step.includes(' ') ? name.split(' ') : [name]
   return Object.entries(value).flatMap(([name, inner]) => valuesAt(inner, below, [...labels, ...names(name)]))
 }
 
-/** Kinds of events and their meaning. */
+/** @param {string} path in a snapshot @returns {Row & {label: string}} @throws {Error} there is no such metric */
+export function metricAt(path) {
+  for (const { at, total, rows } of SECTIONS)
+    for (const place of total === undefined ? at : [...at, total]) {
+      const own = place === '' ? path : path.startsWith(`${place}.`) ? path.slice(place.length + 1) : ''
+      const named = stepsOf(own).filter(step => !/^[[<]/.test(step))
+      if (Object.hasOwn(rows, own)) return { label: String(named.at(-1)).replaceAll('_', ' '), ...rows[own] }
+    }
+  throw new Error(`no metric ${path}`)
+}
+
 export const EVENTS = {
   started: 'All workers listen.',
   worker_started: 'A worker listens.',
-  worker_died: 'A worker ended, with the reason; `info` if it was requested. It is replaced.',
+  worker_died: 'A worker exited, with the reason, and is replaced; `info` if the exit was requested.',
   worker_draining:
-    'A worker is being replaced: the new process listens, and the clients of the old one leave it.',
+    'A worker is being replaced: the new process listens, and the old one disconnects its clients.',
   worker_silent: '`warn`: the event loop of a worker is blocked. `info`: it sends samples again.',
   reloaded: 'The configuration was reloaded.',
   slow_clients: 'Clients were disconnected with 3008: they read too slowly.',
@@ -809,9 +849,9 @@ export const EVENTS = {
   gc: 'A garbage collection was requested.',
   listen_overflow: 'Connections overflowed a listen queue.',
   csv: 'The CSV file cannot be written.',
-  log: '`error`: the log cannot be written. `info`: it can again.',
-  proxy: '`error`: the backend of an event proxy is down, calls fail at once. `info`: it answers again.',
-  driver: '`warn`: uWebSockets.js does not load, with the cure; the workers use the socket server `node`.',
-  files: '`error`: a worker accepts no connections, for lack of descriptors. `info`: it does again.',
+  log: '`error`: the log cannot be written. `info`: it is writable again.',
+  proxy: '`error`: the backend of an event proxy is down, calls fail immediately. `info`: it responds again.',
+  driver: '`warn`: uWebSockets.js does not load (with reason and fix); the workers use the driver `node`.',
+  files: '`error`: a worker accepts no connections, for lack of descriptors. `info`: it accepts them again.',
   stopping: 'The gateway shuts down.',
 }

@@ -1,32 +1,28 @@
 /** @import { Ticks } from './schema.js' */
 
-/** Buckets per doubling of the wait. The middle of a bucket is at most half of 1/64 off. */
+/** Buckets per doubling of the wait; a bucket's midpoint is at most 1/128 off. */
 const PER_OCTAVE = 64
 const OCTAVE_BITS = 6
-/** Largest wait a bucket index can hold, µs: 35 minutes. */
+/** µs: 35 minutes. */
 const LONGEST = 2 ** 31 - 1
 
-/**
- * The bucket of a wait: one for each µs below 128 µs, then 64 for each doubling, so a bucket is never wider than
- * 1/64 of its values.
- * @param {number} wait ms
- */
+/** One for each µs below 128 µs, then 64 per doubling: at most 1/64 of the value wide. @param {number} wait ms */
 export function bucketOf(wait) {
   const us = Math.min(LONGEST, Math.max(0, Math.round(wait * 1000)))
   const shift = Math.max(0, 31 - Math.clz32(us) - OCTAVE_BITS)
   return shift * PER_OCTAVE + (us >>> shift)
 }
 
-/** @param {number} index of a bucket @returns {number} its middle, ms */
+/** Middle of a bucket, ms. @param {number} index */
 export function waitOf(index) {
   const shift = Math.max(0, (index >>> OCTAVE_BITS) - 1)
   return ((index - shift * PER_OCTAVE) * 2 ** shift + (2 ** shift - 1) / 2) / 1000
 }
 
-/** @param {number} ms @returns {number} ms, rounded to microseconds */
+/** @param {number} ms */
 export const wholeMicroseconds = ms => Math.round(ms * 1000) / 1000
 
-/** @param {Ticks} ticks @param {number} wait ms @returns {number} ms that waits above this one took together */
+/** Total ms of the waits above this one. @param {Ticks} ticks @param {number} wait ms */
 export function timeAbove({ buckets }, wait) {
   let time = 0
   for (let i = 0; i < buckets.length; i += 2) {
@@ -36,14 +32,14 @@ export function timeAbove({ buckets }, wait) {
   return time
 }
 
-/** A mergeable histogram of waits; its percentiles have an error below 1 %. */
+/** Mergeable; its percentiles have an error below 1 %. */
 export class TickHistogram {
   count = 0
   /** ms */
   sum = 0
   min = Infinity
   max = 0
-  /** @type {Map<number, number>} index -> count */
+  /** Index -> count. @type {Map<number, number>} */
   #buckets = new Map()
 
   /** @param {number} wait ms @param {number} [times] */
@@ -70,16 +66,13 @@ export class TickHistogram {
     for (let i = 0; i < buckets.length; i += 2) this.#add(buckets[i], buckets[i + 1])
   }
 
-  /** @returns {Uint32Array} bucket indexes */
   #sorted() {
     return Uint32Array.from(this.#buckets.keys()).sort()
   }
 
-  /**
-   * @param {number} percent above 0, up to 100 @param {Uint32Array} [sorted] indexes @returns {number} ms; 0 if empty
-   */
+  /** In ms; 0 if empty. @param {number} percent above 0, up to 100 @param {Uint32Array} [sorted] */
   percentile(percent, sorted = this.#sorted()) {
-    // Tolerates rounding errors: 0.07 * 100 is 7.000000000000001.
+    // Rounding: 0.07 * 100 is 7.000000000000001.
     const rank = (percent / 100) * this.count - 1e-6
     let seen = 0
     for (const index of sorted) {

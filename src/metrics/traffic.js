@@ -2,57 +2,52 @@ import { add, emptyCounts } from './merge.js'
 
 /** @import { Connections, Counts, NamedCounter, TransportCounts } from './schema.js' */
 
-/** @param {string | Uint8Array} message @returns {number} bytes */
+/** @param {string | Uint8Array} message */
 export const sizeOf = message => (typeof message === 'string' ? Buffer.byteLength(message) : message.length)
 
-/** Counts of one transport. Plain numbers: they change with every message. */
+/** Plain numbers: updated for every message. */
 export class TransportTraffic {
   inMessages = 0
   inBytes = 0
   outMessages = 0
   outBytes = 0
   connects = 0
-  /** Connected clients, by codec. */
   json = 0
   protobuf = 0
 
-  /** @param {number} messages @param {number} bytes of all of them */
+  /** @param {number} messages @param {number} bytes */
   received(messages, bytes) {
     this.inMessages += messages
     this.inBytes += bytes
   }
 
-  /** @param {number} messages @param {number} bytes of all of them */
+  /** @param {number} messages @param {number} bytes */
   sent(messages, bytes) {
     this.outMessages += messages
     this.outBytes += bytes
   }
 
-  /**
-   * One message to many.
-   * @param {number} clients @param {number} bytes of the message @param {number} [pushes] in it
-   * @returns {number} `clients`
-   */
+  /** Returns `clients`. @param {number} clients @param {number} bytes of the message @param {number} [pushes] in it */
   fannedOut(clients, bytes, pushes = 1) {
     this.outMessages += clients * pushes
     this.outBytes += clients * bytes
     return clients
   }
 
-  /** @param {{binary: boolean}} codec of the client */
+  /** @param {{binary: boolean}} codec */
   connected({ binary }) {
     this.connects++
     if (binary) this.protobuf++
     else this.json++
   }
 
-  /** @param {{binary: boolean}} codec of the client */
+  /** @param {{binary: boolean}} codec */
   left({ binary }) {
     if (binary) this.protobuf--
     else this.json--
   }
 
-  /** @returns {TransportCounts | null} since the last drain; null if nothing happened */
+  /** Since the last drain; null: nothing. @returns {TransportCounts | null} */
   drain() {
     const { connects, inMessages, inBytes, outMessages, outBytes } = this
     if (inMessages === 0 && outMessages === 0 && connects === 0) return null
@@ -69,13 +64,12 @@ class Counter {
   count = 0
 }
 
-/** @typedef {{accepts: number, connects: number, deliveries: number}} Totals counted by other parts since the start */
+/** @typedef {{accepts: number, connects: number, deliveries: number}} Totals since the start */
 
-/** Counts of one worker. */
 export class Traffic {
-  /** Since the last drain; a new object after it, so do not keep a reference. */
+  /** Replaced by each drain: keep no reference. */
   counts = emptyCounts()
-  /** Client commands, by index of the method. */
+  /** By index of the method. */
   commands
   #methods
   /** @type {Map<string, TransportTraffic>} */
@@ -85,33 +79,33 @@ export class Traffic {
   /** @type {Totals} */
   #before = { accepts: 0, connects: 0, deliveries: 0 }
 
-  /** @param {readonly string[]} methods of clients */
+  /** @param {readonly string[]} methods */
   constructor(methods) {
     this.#methods = methods
     this.commands = new Float64Array(methods.length)
   }
 
-  /** @param {string} name of a transport @returns {TransportTraffic} always the same one */
+  /** @param {string} name */
   of(name) {
     let traffic = this.#transports.get(name)
     if (traffic === undefined) this.#transports.set(name, (traffic = new TransportTraffic()))
     return traffic
   }
 
-  /** @param {string} method of the server API @returns {Counter} of its calls; always the same one */
+  /** @param {string} method of the server API */
   api(method) {
     let counter = this.#api.get(method)
     if (counter === undefined) this.#api.set(method, (counter = new Counter()))
     return counter
   }
 
-  /** @param {NamedCounter} counter @param {string | number} name few: each is a label of a metric */
+  /** @param {NamedCounter} counter @param {string | number} name a label: few values */
   add(counter, name) {
     const counts = this.counts[counter]
     counts[name] = (counts[name] ?? 0) + 1
   }
 
-  /** @returns {Connections['by']} connected clients now */
+  /** @returns {Connections['by']} */
   connections() {
     /** @type {Record<string, Record<string, number>>} */
     const by = {}
@@ -124,7 +118,7 @@ export class Traffic {
     return by
   }
 
-  /** @param {Totals} [totals] @returns {Counts} since the last drain */
+  /** Since the last drain. @param {Totals} [totals] */
   drain(totals = { accepts: 0, connects: 0, deliveries: 0 }) {
     const { counts } = this
     this.counts = emptyCounts()
@@ -135,11 +129,9 @@ export class Traffic {
       add(counts.in, flows.in)
       add(counts.out, flows.out)
     }
-    const before = this.#before
+    for (const name of /** @type {const} */ (['accepts', 'connects', 'deliveries']))
+      counts[name] = totals[name] - this.#before[name]
     this.#before = totals
-    counts.accepts = totals.accepts - before.accepts
-    counts.connects = totals.connects - before.connects
-    counts.deliveries = totals.deliveries - before.deliveries
     for (const [i, method] of this.#methods.entries())
       if (this.commands[i] > 0) counts.commands[method] = this.commands[i]
     this.commands.fill(0)
@@ -151,11 +143,11 @@ export class Traffic {
   }
 }
 
-/** Growth of counters over the last complete window; windows are ended by `roll`. */
+/** Growth of counters between the last two calls of `roll`. */
 export class CounterWindow {
   #read
   #start
-  /** @type {Record<string, number> | undefined} undefined until the first window has passed */
+  /** @type {Record<string, number> | undefined} */
   last
 
   /** @param {() => Record<string, number>} read */

@@ -1,4 +1,4 @@
-// Serves the files of a page at their paths in src/, so that their imports resolve in a browser without a build.
+// Serves the files of a page at their paths in src/, so that imports resolve in a browser without a build.
 
 import { readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -9,7 +9,7 @@ import { serveFile } from '../clients/server/static-files.js'
 /** @import { SocketServer } from '../clients/server/contract.js' */
 
 const SERVED = Object.freeze(['.css', '.js', '.svg'])
-/** Files of lower folders that pages import. */
+/** Files of other folders imported by pages. */
 const SHARED = Object.freeze([
   'base/format.js',
   'metrics/csv-columns.js',
@@ -17,7 +17,7 @@ const SHARED = Object.freeze([
   'metrics/table.js',
 ])
 const UPLOT = dirname(createRequire(import.meta.url).resolve('uplot'))
-/** Where the charts import uPlot from. */
+/** uPlot, imported by the charts. */
 const PACKAGED = Object.freeze({
   'pages/web/uplot.js': join(UPLOT, 'uPlot.esm.js'),
   'pages/web/uplot.css': join(UPLOT, 'uPlot.min.css'),
@@ -27,7 +27,7 @@ const PACKAGED = Object.freeze({
 const pathOf = path => fileURLToPath(new URL(`../${path}`, import.meta.url))
 
 /**
- * Serves a page's folder with everything that pages share.
+ * Serves a page's folder and the files shared by pages.
  * @param {SocketServer} server not listening yet
  * @param {string} prefix
  * @param {string} folder of the page, in src/

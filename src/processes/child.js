@@ -1,48 +1,44 @@
-// What a worker and the queue process share: each is forked by the primary, which decides when it ends.
+// Shared by workers and the queue process (child processes of the primary).
 
 import { url as inspectorUrl } from 'node:inspector'
 import { createLog, LogOutput } from '../base/log.js'
 import { receive } from './messages.js'
 
 /** @import { WorkerSample } from '../metrics/schema.js' */
-/** @import { ChildStart, FromQueues, FromWorker, Handlers, Message, QueuesSample, ToQueues, ToWorker } from './messages.js' */
+/** @import { ChildStart, FromQueues, FromWorker, Handlers, Message } from './messages.js' */
+/** @import { QueuesSample, ToQueues, ToWorker } from './messages.js' */
 
 /**
  * Sends a message to the primary.
  * @param {Message<FromWorker> | Message<FromQueues>} message
- * @param {() => void} [done] called when the message has left, or cannot be sent
+ * @param {() => void} [done] called when sent or failed
  */
 export const send = (message, done) => process.send?.(message, undefined, undefined, done)
 
-/** @param {WorkerSample | QueuesSample} sample of a second */
+/** @param {WorkerSample | QueuesSample} sample */
 export function sendSample(sample) {
   const message = { type: 'sample', sample, debugged: inspectorUrl() !== undefined }
   send(/** @type {Message<Pick<FromWorker, 'sample'>>} */ (message))
 }
 
-/**
- * Handles messages of the primary, beside those handled already.
- * @param {Partial<Handlers<ToWorker>> | Partial<Handlers<ToQueues>>} handlers
- */
+/** Handles messages from the primary. @param {Partial<Handlers<ToWorker>> | Partial<Handlers<ToQueues>>} handlers */
 export const handle = handlers =>
   process.on('message', (/** @type {{type: string}} */ message) => receive(handlers, message))
 
-/** Ends the process. @param {string} message the reason, which the primary logs */
+/** Exits. @param {string} message reason, for the log of the primary */
 function fail(message) {
   send({ type: 'failed', message }, () => process.exit(1))
 }
 
-/** Ends the process after a programming error, with its stack. @param {unknown} error */
+/** Exits after a programming error, with its stack. @param {unknown} error */
 export const crash = error => fail((error instanceof Error && error.stack) || String(error))
 
 /**
- * Runs a child of the primary: it begins with the message `start`, and ends without its primary.
+ * Runs a child of the primary: starts on the message `start`, exits with the primary.
  * @template {ChildStart} Start
- * @param {(start: Start) => Promise<void>} run a rejection ends the process: its message is the reason
- * @param {object} options
- * @param {number} options.code exit code when the primary is gone
- * @param {(error: unknown) => void} [options.onRejection] of promises that nobody handles, by default the end of the
- *   process
+ * @param {(start: Start) => Promise<void>} run a rejection ends the process with its message as the reason
+ * @param {{code: number, onRejection?: (error: unknown) => void}} options `code`: exit code without the primary;
+ *   `onRejection`: handles unhandled rejections; by default the process exits
  */
 export function runChild(run, { code, onRejection = crash }) {
   // A terminal sends its signals to the whole process group.
@@ -59,9 +55,9 @@ export function runChild(run, { code, onRejection = crash }) {
 }
 
 /**
- * The log of the process, which the primary directs to standard output or to itself.
+ * Opens the log. The primary directs it to standard output or to itself.
  * @param {ChildStart} start
- * @param {object} fields of every line
+ * @param {object} fields
  */
 export function openLog({ config, terminal, quiet }, fields) {
   const output = new LogOutput(config.log, terminal)
@@ -75,9 +71,9 @@ export function openLog({ config, terminal, quiet }, fields) {
 }
 
 /**
- * Takes part in reloads (primary/config-switch.js). To be called before anything is awaited: a reload must reach a
- * process that is still starting.
- * @param {(next: ToWorker['prepare']) => void | Promise<void>} prepare rejects a configuration that cannot be used
+ * Takes part in reloads (primary/config-switch.js). Call it before any `await`: reloads must also reach a starting
+ * process.
+ * @param {(next: ToWorker['prepare']) => void | Promise<void>} prepare rejects an unusable configuration
  * @param {() => void} commit
  */
 export function switchConfig(prepare, commit) {

@@ -1,8 +1,8 @@
-// A gateway whose log cannot be written goes on serving: a full disk, a reader that is gone or stands still.
+// A gateway whose log cannot be written continues serving: a full disk, a pipe without a reader or full.
 
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, constants, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, constants, openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { tempDir } from '../kit/folders.js'
@@ -71,7 +71,7 @@ async function start(t, { file = '', stdout, wrapper = [] }) {
   }
   return {
     pid: child.pid,
-    /** Clients come, are refused, get publications; lines are due in both workers. */
+    /** Clients connect, are refused, get publications; both workers have lines to write. */
     async serve() {
       const ws = `${url.replace('http', 'ws')}/connection/websocket`
       for (let n = 0; n < 20; n++) {
@@ -85,7 +85,7 @@ async function start(t, { file = '', stdout, wrapper = [] }) {
       await client.next(message => message.push?.channel === 'news')
       client.socket.close()
       t.equal(await total('halley_worker_deaths_total'), 0)
-      // A busy machine may keep a worker from its samples for a moment.
+      // On a busy machine a sample of a worker may be late.
       await until(() => isHealthy(url))
     },
     dropped: () => total('halley_log_lines_dropped_total'),
@@ -100,40 +100,39 @@ async function start(t, { file = '', stdout, wrapper = [] }) {
 
 t.jobs = 3
 
-t.test('log.file on a full disk', async t => {
-  const gateway = await start(t, { file: '/dev/full' })
-  await gateway.serve()
-  t.equal(await gateway.stop(), 0)
-})
-
-t.test('standard output redirected to a full disk', async t => {
-  const gateway = await start(t, { stdout: openSync('/dev/full', O_WRONLY) })
-  await gateway.serve()
-  t.equal(await gateway.stop(), 0)
-})
-
-t.test('the reader of standard output is gone', async t => {
+/** A pipe without a reader. */
+function brokenPipe(t) {
   const path = join(t.testdir(), 'pipe')
   execFileSync('mkfifo', [path])
   const reader = openSync(path, O_RDWR | O_NONBLOCK)
   const stdout = openSync(path, O_WRONLY)
   closeSync(reader)
-  const gateway = await start(t, { stdout })
-  await gateway.serve()
-  t.equal(await gateway.stop(), 0)
-})
+  return stdout
+}
 
-t.test('the reader of standard output stands still, with a full pipe', async t => {
+/** @type {Record<string, (t: any) => Parameters<typeof start>[1]>} */
+const rows = {
+  'log.file on a full disk': () => ({ file: '/dev/full' }),
+  'standard output redirected to a full disk': () => ({ stdout: openSync('/dev/full', O_WRONLY) }),
+  'standard output is a pipe without a reader': t => ({ stdout: brokenPipe(t) }),
+}
+for (const [name, log] of Object.entries(rows))
+  t.test(name, async t => {
+    const gateway = await start(t, log(t))
+    await gateway.serve()
+    t.equal(await gateway.stop(), 0)
+  })
+
+t.test('standard output is a full pipe', async t => {
   const path = join(t.testdir(), 'pipe')
   execFileSync('mkfifo', [path])
   const full = openSync(path, O_RDWR | O_NONBLOCK)
   t.teardown(() => closeSync(full))
   const stdout = openSync(path, O_WRONLY)
-  try {
-    for (;;) writeSync(full, 'x'.repeat(1024))
-  } catch (error) {
-    t.equal(error.code, 'EAGAIN')
+  const fill = () => {
+    while (writeSync(full, 'x'.repeat(1024)) > 0);
   }
+  t.throws(fill, { code: 'EAGAIN' })
   const gateway = await start(t, { stdout })
   await gateway.serve()
 
@@ -141,33 +140,7 @@ t.test('the reader of standard output stands still, with a full pipe', async t =
   t.teardown(() => reader.kill('SIGKILL'))
   let text = ''
   reader.stdout.setEncoding('utf8').on('data', more => (text += more))
-  await until(() => text.includes('halley listens') && text.includes('client refused'))
+  await until(() => text.includes('halley is listening') && text.includes('client refused'))
   t.equal(await gateway.stop(), 0)
-  await until(() => text.includes('"bye"'))
-})
-
-t.test('a disk that is full, and then has room again', async t => {
-  const disk = t.testdir()
-  // A mount in a namespace of its own ends with the gateway.
-  const mounted = 'mount -t tmpfs -o size=64k none "$0" && head -c 64k /dev/zero > "$0/filler" && exec "$@"'
-  const wrapper = ['unshare', '--mount', 'sh', '-c', mounted, disk]
-  if (spawnSync(wrapper[0], [...wrapper.slice(1), 'true']).status !== 0)
-    return t.pass('not run', { skip: 'needs the right to mount' })
-  const gateway = await start(t, { file: join(disk, 'halley.log'), wrapper })
-  const seen = `/proc/${gateway.pid}/root${disk}`
-  await gateway.serve()
-  t.equal(readFileSync(`${seen}/halley.log`, 'utf8'), '')
-
-  rmSync(`${seen}/filler`)
-  const lines = () =>
-    readFileSync(`${seen}/halley.log`, 'utf8')
-      .split('\n')
-      .slice(0, -1)
-      .map(line => JSON.parse(line))
-  // Lines that waited, of the primary and of the worker: each writes its own.
-  await until(() =>
-    ['halley listens', 'client refused'].every(text => lines().some(({ msg }) => msg === text)),
-  )
-  t.equal(await gateway.dropped(), 0)
-  t.equal(await gateway.stop(), 0)
+  await until(() => text.includes('"gateway stopped"'))
 })

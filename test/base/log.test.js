@@ -1,4 +1,4 @@
-// The log: what it does when it cannot be written, and how lines that strangers can cause are limited.
+// The log: unwritable files and pipes, and rate-limited lines.
 
 import { execFileSync } from 'node:child_process'
 import {
@@ -21,7 +21,7 @@ import { until } from '../kit/wait.js'
 
 const { O_NONBLOCK, O_RDONLY } = constants
 
-/** The reader of a pipe, which may stop, leave and come back. */
+/** Reads log lines from a FIFO. */
 class Reader {
   text = ''
   #buffer = Buffer.alloc(64 * 1024)
@@ -32,7 +32,7 @@ class Reader {
     this.#fd = openSync(path, O_RDONLY | O_NONBLOCK)
   }
 
-  /** Reads what is there. */
+  /** Reads the available bytes. */
   read() {
     try {
       for (let length = 1; length > 0; ) {
@@ -63,7 +63,7 @@ class Reader {
   }
 }
 
-/** @param {any} t @returns {string} path of a FIFO */
+/** @returns {string} path of a FIFO */
 function fifo(t) {
   const path = join(t.testdir(), 'log')
   execFileSync('mkfifo', [path])
@@ -78,13 +78,13 @@ function logTo(t, file) {
   return { output, log: createLog(options, output) }
 }
 
-const DROPPED = 'log lines were dropped while the log could not be written'
+const DROPPED = 'log lines dropped: the log was not writable'
 const isReport = (/** @type {any} */ { msg }) => msg === DROPPED
-/** More than a pipe and the lines that wait can hold: about 1.5 MB. */
+/** Exceeds the pipe buffer and the queue of the log: about 1.5 MB. */
 const COUNT = 10_000
 const FILLER = 'x'.repeat(100)
 
-t.test('a full disk neither throws nor blocks, and drops what does not fit into memory', async t => {
+t.test('on a full disk, lines beyond the memory limit are dropped', async t => {
   const { output, log } = logTo(t, '/dev/full')
   output.check()
   for (let n = 0; n < COUNT; n++) log.info({ n }, FILLER)
@@ -93,30 +93,27 @@ t.test('a full disk neither throws nor blocks, and drops what does not fit into 
   t.ok(dropped > COUNT / 2 && dropped < COUNT, `${dropped} dropped`)
 })
 
-t.test(
-  'a reader that stands still blocks nobody; then it gets whole lines, and how many are missing',
-  async t => {
-    const path = fifo(t)
-    const reader = new Reader(path)
-    t.teardown(() => reader.close())
-    const { output, log } = logTo(t, path)
-    for (let n = 0; n < COUNT; n++) log.info({ n }, FILLER)
-    t.equal(output.state.error, 'nobody reads it (EAGAIN)')
-    const lines = await reader.lines(lines => lines.some(isReport))
-    const numbers = lines.filter(({ msg }) => msg === FILLER).map(({ n }) => n)
-    t.same(numbers, [...numbers.keys()], 'the first lines, in order')
-    const report = lines.at(-1)
-    t.match(report, { level: 40, msg: DROPPED, reason: 'nobody reads it (EAGAIN)' })
-    t.equal(report.lines, COUNT - numbers.length)
-    t.ok(report.seconds >= 1)
-    t.same(output.state, { dropped: report.lines, error: null })
+t.test('after a pause, the reader gets complete lines and the number of dropped lines', async t => {
+  const path = fifo(t)
+  const reader = new Reader(path)
+  t.teardown(() => reader.close())
+  const { output, log } = logTo(t, path)
+  for (let n = 0; n < COUNT; n++) log.info({ n }, FILLER)
+  t.equal(output.state.error, 'no reader (EAGAIN)')
+  const lines = await reader.lines(lines => lines.some(isReport))
+  const numbers = lines.filter(({ msg }) => msg === FILLER).map(({ n }) => n)
+  t.same(numbers, [...numbers.keys()], 'the first lines, in order')
+  const report = lines.at(-1)
+  t.match(report, { level: 40, msg: DROPPED, reason: 'no reader (EAGAIN)' })
+  t.equal(report.lines, COUNT - numbers.length)
+  t.ok(report.seconds >= 1)
+  t.same(output.state, { dropped: report.lines, error: null })
 
-    log.info('later')
-    t.equal((await reader.lines(lines => lines.at(-1)?.msg === 'later')).length, lines.length + 1)
-  },
-)
+  log.info('later')
+  t.equal((await reader.lines(lines => lines.at(-1)?.msg === 'later')).length, lines.length + 1)
+})
 
-t.test('a reader that leaves and comes back', async t => {
+t.test('a reader that reopens the pipe gets the queued lines', async t => {
   const path = fifo(t)
   const first = new Reader(path)
   const { output, log } = logTo(t, path)
@@ -124,39 +121,33 @@ t.test('a reader that leaves and comes back', async t => {
   t.equal((await first.lines(lines => lines.length === 1))[0].msg, 'one')
   first.close()
   log.info('two')
-  t.equal(output.state.error, 'nobody reads it (EPIPE)')
+  t.equal(output.state.error, 'no reader (EPIPE)')
   const second = new Reader(path)
   t.teardown(() => second.close())
   log.info('three')
   const lines = await second.lines(lines => lines.length === 2)
-  t.same(
-    lines.map(({ msg }) => msg),
-    ['two', 'three'],
-    'lines that waited',
-  )
+  const messages = lines.map(({ msg }) => msg)
+  t.same(messages, ['two', 'three'], 'queued lines')
   t.equal(output.state.dropped, 0)
 })
 
-t.test(
-  'a file that cannot be opened is an error at the start, but not if it may be opened later',
-  async t => {
-    const dir = t.testdir()
-    const none = logTo(t, join(dir, 'none', 'log'))
-    t.throws(() => none.output.check(), /^log\.file cannot be opened: ENOENT.*none/)
-    none.log.info('counted, not thrown')
+t.test('a file that cannot be opened is a startup error', async t => {
+  const dir = t.testdir()
+  const none = logTo(t, join(dir, 'none', 'log'))
+  t.throws(() => none.output.check(), /^log\.file cannot be opened: ENOENT.*none/)
+  none.log.info('counted, not thrown')
 
-    const path = fifo(t)
-    const { output, log } = logTo(t, path)
-    output.check()
-    log.info('one')
-    t.equal(output.state.error, 'nobody reads it (ENXIO)')
-    const reader = new Reader(path)
-    t.teardown(() => reader.close())
-    t.equal((await reader.lines(lines => lines.length === 1))[0].msg, 'one')
-  },
-)
+  const path = fifo(t)
+  const { output, log } = logTo(t, path)
+  output.check()
+  log.info('one')
+  t.equal(output.state.error, 'no reader (ENXIO)')
+  const reader = new Reader(path)
+  t.teardown(() => reader.close())
+  t.equal((await reader.lines(lines => lines.length === 1))[0].msg, 'one')
+})
 
-t.test('a file that is moved away or removed is followed by a new one', async t => {
+t.test('a log file that is renamed or removed is created again', async t => {
   let now = 0
   const path = join(t.testdir(), 'log')
   const options = { level: 'info', file: path }
@@ -171,7 +162,7 @@ t.test('a file that is moved away or removed is followed by a new one', async t 
   log.info('one')
   renameSync(path, `${path}.1`)
   log.info('two')
-  t.same(lines(`${path}.1`), ['one', 'two'], 'it looks once a second')
+  t.same(lines(`${path}.1`), ['one', 'two'], 'the path is checked once a second')
   now += 1000
   log.info('three')
   t.same(lines(path), ['three'])
@@ -186,9 +177,9 @@ t.test('a file that is moved away or removed is followed by a new one', async t 
   mkdirSync(path)
   now += 1000
   log.info('five')
-  t.same(lines(`${path}.2`), ['four', 'five'], 'where none can be made, the old one gets the lines')
+  t.same(lines(`${path}.2`), ['four', 'five'], 'the old file is used if no new one can be created')
   t.same(output.state, { dropped: 0, error: null })
-  t.equal(readdirSync('/proc/self/fd').filter(fd => isOpen(fd, path)).length, 1, 'the others are closed')
+  t.equal(readdirSync('/proc/self/fd').filter(fd => isOpen(fd, path)).length, 1, 'old files are closed')
 })
 
 /** @param {string} fd @param {string} path */
@@ -200,7 +191,7 @@ function isOpen(fd, path) {
   }
 }
 
-t.test('at the end, lines that wait get some time', async t => {
+t.test('drained() waits for the queued lines, up to its timeout', async t => {
   const path = fifo(t)
   const reader = new Reader(path)
   t.teardown(() => reader.close())
@@ -214,7 +205,7 @@ t.test('at the end, lines that wait get some time', async t => {
   const full = logTo(t, '/dev/full')
   full.log.info('lost')
   await full.output.drained(1)
-  t.equal(full.output.state.error, 'the disk is full (ENOSPC)', 'but no longer than that')
+  t.equal(full.output.state.error, 'the disk is full (ENOSPC)', 'returned at the timeout')
 })
 
 /** @param {any} t @param {object} options */
@@ -229,7 +220,7 @@ function limited(t, options) {
   return { log, lines }
 }
 
-t.test('each message is written a few times in an interval; the rest is counted', async t => {
+t.test('a limited log writes some lines per interval and counts the rest', async t => {
   const { log, lines } = limited(t, { lines: 2, interval: 60_000 })
   for (let n = 0; n < 5; n++) log.error({ n }, 'one')
   for (let n = 0; n < 3; n++) log.info(() => ({ n }), 'two', n === 1 ? 'two, too' : 'two')
@@ -242,37 +233,39 @@ t.test('each message is written a few times in an interval; the rest is counted'
       ['two', 1],
       ['two', 2],
     ],
-    'a key of its own has lines of its own',
+    'each key has its own limit',
   )
   lines.length = 0
   log.report()
-  t.same(lines, [{ level: 'error', msg: 'more lines were left out', line: 'one', lines: 3, seconds: 60 }])
+  t.same(lines, [
+    { level: 'error', msg: 'log lines suppressed by the rate limit', line: 'one', lines: 3, seconds: 60 },
+  ])
   log.report()
-  t.equal(lines.length, 1, 'once')
+  t.equal(lines.length, 1, 'reported once')
   log.error({ n: 9 }, 'one')
-  t.equal(lines[1].n, 9, 'the next interval begins anew')
+  t.equal(lines[1].n, 9, 'the next interval starts from zero')
 })
 
-t.test('the end of an interval reports by itself', async t => {
+t.test('a limited log reports at the end of the interval', async t => {
   const { log, lines } = limited(t, { lines: 1, interval: 20 })
   const report = await until(() => {
     log.warn({}, 'again')
-    return lines.find(({ msg }) => msg === 'more lines were left out')
+    return lines.find(({ msg }) => msg === 'log lines suppressed by the rate limit')
   })
   t.ok(report)
 })
 
-t.test('keys without end share one', async t => {
+t.test('a limited log has a bounded number of keys', async t => {
   const { log, lines } = limited(t, { lines: 1 })
   let computed = 0
   for (let n = 0; n < 10_000; n++) log.info(() => ({ n, computed: ++computed }), 'one', `key ${n}`)
   t.equal(lines.length, 201)
-  t.equal(computed, 201, 'fields only of lines that are written')
+  t.equal(computed, 201, 'fields are computed only for written lines')
   log.report()
   t.match(lines.at(-1), { line: 'other lines', lines: 9799 })
 })
 
-t.test('an error of the table, which is frozen, is logged like any other', async t => {
+t.test('a frozen error is logged like any other', async t => {
   const pipe = fifo(t)
   const reader = new Reader(pipe)
   t.teardown(() => reader.close())
@@ -283,7 +276,7 @@ t.test('an error of the table, which is frozen, is logged like any other', async
   t.match(lines, [{ err: { message: 'internal server error', code: 100 } }, { err: { message: 'other' } }])
 })
 
-t.test('no text of a line acts on the terminal that shows it', async t => {
+t.test('control characters in a line are escaped on a terminal', async t => {
   const program = `
     import { createLog, LogOutput } from '${new URL('../../src/base/log.js', import.meta.url)}'
     const text = 'a\\x1b[31mb\\x9b31mc\\u2028\\u2029\\u202e\\x7f\\r\\nd'
@@ -296,11 +289,15 @@ t.test('no text of a line acts on the terminal that shows it', async t => {
     env: { ...process.env, FORCE_COLOR: '1', NO_COLOR: undefined },
   })
   const own = /\x1b\[\d+m/g
-  t.match(shown, own, 'the log has colours of its own')
+  t.match(shown, own, 'the log itself uses colours')
   const rest = shown.replace(own, '')
   t.notMatch(rest, /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e]/)
   const escaped = String.raw`a\u001b[31mb\u009b31mc\u2028\u2029\u202e\u007f`
   // The message, two texts and a name; then the message and stack of the error.
   t.equal(rest.split(escaped).length - 1 >= 6, true, rest)
-  t.equal(rest.split('\n').filter(line => line.startsWith('d')).length, 0, 'no line begins with it')
+  t.equal(
+    rest.split('\n').filter(line => line.startsWith('d')).length,
+    0,
+    'no line starts with the injected text',
+  )
 })

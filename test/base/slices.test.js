@@ -1,4 +1,4 @@
-// Work in slices: it gives way to the rest of the event loop, and skips nothing, whatever comes and goes meanwhile.
+// Work in slices: it yields to the event loop and skips nothing, even if items are added and removed meanwhile.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
@@ -16,31 +16,28 @@ async function turnsUntil(done) {
   return turns
 }
 
-t.test(
-  'a slice ends after a few steps that take long, and not before the work is done if it is short',
-  async t => {
-    let steps = 0
-    t.equal(
-      runSlice(() => {
-        steps++
-        busy(1)
-        return true
-      }),
-      true,
-      'work is left',
-    )
-    t.ok(steps <= 8, `${steps} steps`)
-    let left = 8
-    t.equal(
-      runSlice(() => --left > 0),
-      false,
-      'few steps are one slice, however long they take',
-    )
-    t.equal(left, 0)
-  },
-)
+t.test('a slice ends after a few long steps', async t => {
+  let steps = 0
+  t.equal(
+    runSlice(() => {
+      steps++
+      busy(1)
+      return true
+    }),
+    true,
+    'work is left',
+  )
+  t.ok(steps <= 8, `${steps} steps`)
+  let left = 8
+  t.equal(
+    runSlice(() => --left > 0),
+    false,
+    'few steps are one slice, however long they take',
+  )
+  t.equal(left, 0)
+})
 
-t.test('long work gives way to the event loop many times, and says when it is done', async t => {
+t.test('long work yields to the event loop', async t => {
   let left = 80
   let ended = 0
   const work = new SlicedWork(
@@ -64,7 +61,7 @@ t.test('long work gives way to the event loop many times, and says when it is do
   t.equal(left, 0, 'it can be started again')
 })
 
-t.test('a queue handles a few items at once, and thousands in slices, each of them one time', async t => {
+t.test('a queue handles a few items immediately and many in slices', async t => {
   /** @type {number[]} */
   const handled = []
   const queue = new SlicedQueue((/** @type {number} */ item) => {
@@ -76,7 +73,7 @@ t.test('a queue handles a few items at once, and thousands in slices, each of th
   for (let i = 1; i < 1000; i++) queue.add(i)
   t.ok(handled.length < 100, `${handled.length} of them in the turn that added them`)
   t.equal(queue.size, 1000 - handled.length)
-  // More come while slices are under way.
+  // Items are added between slices.
   let next = 1000
   const turns = await turnsUntil(() => {
     if (next < 1100) queue.add(next++)
@@ -85,10 +82,10 @@ t.test('a queue handles a few items at once, and thousands in slices, each of th
   t.ok(turns > 3, `${turns} turns`)
   t.equal(new Set(handled).size, 1100)
   queue.add(1100)
-  t.equal(handled.at(-1), 1100, 'few again: at once')
+  t.equal(handled.at(-1), 1100, 'few again: immediately')
 })
 
-t.test('visits of a later call wait for those of the earlier ones', async t => {
+t.test('visits run in the order of the calls', async t => {
   /** @type {string[]} */
   const visited = []
   const visits = new SlicedVisits()
@@ -105,5 +102,5 @@ t.test('visits of a later call wait for those of the earlier ones', async t => {
   await turnsUntil(() => visited.length === 403)
   t.same(visited, [...items.map(i => `a${i}`), 'b1', 'b2', 'c3'])
   visits.add([9], item => visited.push(`d${item}`))
-  t.equal(visited.at(-1), 'd9', 'nothing waits: at once')
+  t.equal(visited.at(-1), 'd9', 'nothing is queued: immediately')
 })

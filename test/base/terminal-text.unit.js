@@ -3,7 +3,7 @@
 import t from 'tap'
 import { escapeControls } from '../../src/base/terminal-text.js'
 
-t.test('whatever a terminal interprets is escaped as in JSON', async t => {
+t.test('control characters are escaped as in JSON', async t => {
   const codes = [
     ...Array.from({ length: 0x20 }, (_, code) => code),
     ...Array.from({ length: 0x21 }, (_, at) => 0x7f + at),
@@ -19,7 +19,7 @@ t.test('whatever a terminal interprets is escaped as in JSON', async t => {
   }
 })
 
-t.test('other text stays as it is', async t => {
+t.test('other text is unchanged', async t => {
   const text = 'für €\u00a0漢字 שלום مرحبا 👨‍👩‍👧 می‌خواهم \ud800 \\u001b'
   t.equal(escapeControls(text), text)
 })

@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import t from 'tap'
-import { Timer, TimerWheel } from '../../src/base/timers.js'
+import { setAlignedInterval, Timer, TimerWheel, timeToMultiple } from '../../src/base/timers.js'
 import { Random } from '../clients/session/fuzz/random.js'
 
 const TICK_MS = 100
@@ -52,47 +53,21 @@ function setUp(start = START) {
   }
 }
 
-t.test('a timer is called when its time has come, not before, and once', async t => {
+t.test('timers are called in order of deadline, then of scheduling', async t => {
   const { add, pass, wheel } = setUp()
-  for (const ms of [-5, 0, 1, 99, 100, 101, 950, 6300, 6400, 6401, 25_000, 409_600, 409_700, 3_600_000])
-    add(ms, ms)
-  t.same(pass(100), [-5, 0, 1, 99, 100])
-  t.same(pass(100), [101])
-  t.same(pass(700), [])
-  t.same(pass(100), [950])
-  t.same(pass(5200), [])
-  t.same(pass(100), [6300])
-  t.same(pass(100), [6400], 'one turn of the first level')
-  t.same(pass(100), [6401])
-  t.same(pass(18_400), [])
-  t.same(pass(100), [25_000])
-  t.same(pass(384_500), [])
-  t.same(pass(100), [409_600], 'one turn of the second')
-  t.same(pass(100), [409_700])
-  t.same(pass(3_190_200), [])
-  t.same(pass(100), [3_600_000])
-  t.equal(wheel.size, 0)
-  t.same(pass(100_000), [])
+  const random = new Random(1)
+  const times = Array.from({ length: 5000 }, () => random.below(1_000_000))
+  for (const ms of times) add(ms, ms)
+  t.equal(wheel.size, 5000)
+  t.same(
+    pass(1_000_000).map(ms => Math.ceil(ms / TICK_MS)),
+    times.map(ms => Math.ceil(ms / TICK_MS)).sort((a, b) => a - b),
+  )
+  for (const name of ['a', 'b', 'c']) add(name, 5000)
+  t.same(pass(5000), ['a', 'b', 'c'])
 })
 
-t.test(
-  'timers of different ticks are called in the order of their time, those of one as scheduled',
-  async t => {
-    const { add, pass, wheel } = setUp()
-    const random = new Random(1)
-    const times = Array.from({ length: 5000 }, () => random.below(1_000_000))
-    for (const ms of times) add(ms, ms)
-    t.equal(wheel.size, 5000)
-    t.same(
-      pass(1_000_000).map(ms => Math.ceil(ms / TICK_MS)),
-      times.map(ms => Math.ceil(ms / TICK_MS)).sort((a, b) => a - b),
-    )
-    for (const name of ['a', 'b', 'c']) add(name, 5000)
-    t.same(pass(5000), ['a', 'b', 'c'])
-  },
-)
-
-t.test('any distance, ticks of any length: no timer is early, lost or later than a tick', async t => {
+t.test('no timer is early, lost or more than a tick late', async t => {
   for (const step of [1, 37, 100, 101, 1234, 60_000, 3_600_000, 40 * DAY]) {
     const { wheel, clock, setClock } = setUp()
     const random = new Random(step)
@@ -118,7 +93,7 @@ t.test('any distance, ticks of any length: no timer is early, lost or later than
   }
 })
 
-t.test('a deadline beyond the last level waits for its time', async t => {
+t.test('a deadline beyond the last level is kept', async t => {
   const { add, pass } = setUp()
   const years = 3 * 365 * DAY
   add('near', 20 * DAY)
@@ -131,7 +106,7 @@ t.test('a deadline beyond the last level waits for its time', async t => {
   t.ok(never.armed)
 })
 
-t.test('a timer that is scheduled again is moved, a cancelled one is never called', async t => {
+t.test('rescheduling moves a timer, cancelling removes it', async t => {
   const { timer, schedule, pass, wheel } = setUp()
   const [sooner, later, gone] = [timer('sooner'), timer('later'), timer('gone')]
   wheel.cancel(gone)
@@ -153,7 +128,7 @@ t.test('a timer that is scheduled again is moved, a cancelled one is never calle
   t.same(pass(100), ['gone'], 'a cancelled timer can be scheduled again')
 })
 
-t.test('a deadline that is put off all the time is not moved; an earlier one is', async t => {
+t.test('scheduleNoLater() moves a timer only to an earlier deadline', async t => {
   const { timer, clock, schedule, pass, wheel } = setUp()
   const one = timer('one')
   wheel.scheduleNoLater(one, clock() + 2000)
@@ -169,7 +144,7 @@ t.test('a deadline that is put off all the time is not moved; an earlier one is'
   t.equal(wheel.size, 0)
 })
 
-t.test('timers are cancelled, moved and scheduled again while a tick calls others', async t => {
+t.test('timers may be changed from a callback', async t => {
   const { timer, schedule, add, pass, wheel } = setUp()
   const [second, third, fourth] = [timer('second'), timer('third'), timer('fourth')]
   let again = 0
@@ -177,7 +152,7 @@ t.test('timers are cancelled, moved and scheduled again while a tick calls other
     again++
     wheel.cancel(second)
     schedule(third, 1000)
-    // Due at once: in the next tick, or this one would never end.
+    // Due immediately: called in the next tick, otherwise this one would never end.
     schedule(first, 0)
     wheel.cancel(first)
     schedule(first, -5000)
@@ -193,7 +168,7 @@ t.test('timers are cancelled, moved and scheduled again while a tick calls other
   t.equal(wheel.size, 0)
 })
 
-t.test('a clock that is set back delays, and loses nothing', async t => {
+t.test('a clock set back delays timers without losing any', async t => {
   const { add, pass, setClock } = setUp()
   add('a', 1000)
   setClock(START - 5000)
@@ -202,7 +177,7 @@ t.test('a clock that is set back delays, and loses nothing', async t => {
   t.same(pass(100), ['a', 'b'])
 })
 
-t.test('a clock that leaps by decades is made up for at once', async t => {
+t.test('a clock that leaps by decades calls all timers', async t => {
   const { add, pass } = setUp(0)
   add('near', 1000)
   add('far', 300 * DAY)
@@ -230,7 +205,7 @@ t.test('100,000 timers of one tick do not block the event loop', async t => {
       inTurn++
       work(4)
     })
-    // It comes down from a higher level.
+    // It moves down from a higher level.
     wheel.schedule(timer, now + 3600_000)
   }
   now += 3600_000
@@ -245,7 +220,7 @@ t.test('100,000 timers of one tick do not block the event loop', async t => {
   t.ok(most < COUNT / 20, `${most} in one turn`)
 })
 
-t.test('while a tick is in slices, timers come and go', async t => {
+t.test('timers may be changed between two slices of a tick', async t => {
   let now = START
   const wheel = new TimerWheel(TICK_MS, () => now)
   /** @type {Timer[]} */
@@ -274,7 +249,7 @@ t.test('while a tick is in slices, timers come and go', async t => {
   t.equal(late, 1)
 })
 
-t.test('a started wheel ticks by itself, and sleeps while it is empty', async t => {
+t.test('a started wheel ticks by itself and sleeps while empty', async t => {
   // The intervals of wheels keep no process alive.
   const alive = setInterval(() => {}, 1000)
   t.teardown(() => clearInterval(alive))
@@ -303,4 +278,53 @@ t.test('a started wheel ticks by itself, and sleeps while it is empty', async t 
   await passed(other, 100)
   t.ok(looks <= before + 1, `${looks - before} looks at the clock while it is empty`)
   t.ok(await passed(wheel, 20), 'and wakes up again')
+})
+
+t.test('waits for the next multiple at least a fifth of the period away', async t => {
+  const waits = [
+    [0, 250],
+    [1, 249],
+    [199, 51],
+    [200, 50],
+    [201, 299],
+    [249, 251],
+    [250, 250],
+  ]
+  for (const [now, wait] of waits) t.equal(timeToMultiple(250, 1_700_000_000_000 + now), wait, `${now}`)
+})
+
+t.test('repeats until it is stopped', async t => {
+  const bell = new EventTarget()
+  // The interval itself does not keep the process alive.
+  const alive = setInterval(() => {}, 1000)
+  t.teardown(() => clearInterval(alive))
+  let calls = 0
+  const stop = setAlignedInterval(() => {
+    if (++calls === 3) {
+      stop()
+      bell.dispatchEvent(new Event('third'))
+    }
+  }, 20)
+  await once(bell, 'third')
+  // If the first one still ran, it would be called before this one.
+  const stopOther = setAlignedInterval(() => bell.dispatchEvent(new Event('other')), 20)
+  await once(bell, 'other')
+  stopOther()
+  t.equal(calls, 3)
+})
+
+t.test('continues after an exception', async t => {
+  const bell = new EventTarget()
+  const alive = setInterval(() => {}, 1000)
+  t.teardown(() => clearInterval(alive))
+  const errors = []
+  process.once('uncaughtException', error => errors.push(error.message))
+  let calls = 0
+  const stop = setAlignedInterval(() => {
+    if (++calls === 1) throw new Error('first')
+    bell.dispatchEvent(new Event('second'))
+  }, 20)
+  await once(bell, 'second')
+  stop()
+  t.same(errors, ['first'])
 })

@@ -12,25 +12,21 @@ needsChromium(t)
 const KEY = 'the admin key of the tests'
 const NAUGHTY = '<img src=x onerror=alert(1)>'
 
-/**
- * @param {any} t
- * @param {object} [config]
- */
+const MAPS = [
+  { name: 'board', ...open, subscription_type: 'map', map: { mode: 'persistent' } },
+  { name: 'brief', ...open, subscription_type: 'map', map: { mode: 'ephemeral', key_ttl: '1h' } },
+]
+
 const start = (t, config = {}) =>
   startGateway(t, {
     admin: { password: KEY },
     client: tokenClient({ allow_anonymous_connect_without_token: true }),
-    channel: { without_namespace: open, namespaces: [{ name: 'his', ...open, ...history }] },
+    channel: { without_namespace: open, namespaces: [{ name: 'his', ...open, ...history }, ...MAPS] },
     ...config,
   })
 
-/**
- * @param {string} id
- * @param {string} text
- */
 const shows = (id, text) => `document.getElementById('${id}').textContent.includes(${JSON.stringify(text)})`
 
-/** @param {string} id */
 const visible = id => `document.getElementById('${id}').offsetParent !== null`
 
 /** @param {string} id of a table's place @param {string} text in one of its rows */
@@ -50,29 +46,8 @@ const DRAWN = `[...document.querySelectorAll('#charts canvas')].filter(canvas =>
   return data.some(byte => byte !== 0)
 }).length`
 
-/**
- * @param {RemotePage} page
- * @param {string} form
- * @param {Record<string, string>} values by id
- */
-const submit = (page, form, values) =>
-  page.evaluate(`(() => {
-    for (const [id, value] of Object.entries(${JSON.stringify(values)})) {
-      const field = document.getElementById(id)
-      field.value = value
-      field.dispatchEvent(new Event('input'))
-      field.dispatchEvent(new Event('change'))
-    }
-    document.getElementById('${form}').requestSubmit()
-  })()`)
+const logIn = (page, key = KEY) => page.fill({ 'login-key': key }, 'login-form')
 
-/**
- * @param {RemotePage} page
- * @param {string} [key]
- */
-const logIn = (page, key = KEY) => submit(page, 'login-form', { 'login-key': key })
-
-/** @param {RemotePage} page @param {string} tab */
 const go = (page, tab) => page.evaluate(`document.querySelector('#tabs [href="#${tab}"]').click()`)
 
 t.test('an operator logs in, watches, publishes and disconnects', async t => {
@@ -82,7 +57,7 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
   t.notOk(await page.evaluate(visible('signed-in')))
 
   await logIn(page, 'a guess')
-  await page.until(shows('login-fault', 'Not logged in: wrong key.'))
+  await page.until(shows('login-fault', 'Login failed: wrong key.'))
   t.match(page.errors.splice(0), [/401.*\/admin\/api\/login/], 'what the browser says of the guess')
   await logIn(page)
   await page.until(`${visible('signed-in')} && ${shows('link-state', 'live')}`)
@@ -117,19 +92,19 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     const client = await anonymous(t, gateway)
     await client.subscribe('news')
     await go(page, 'channels')
-    await submit(page, 'channels-form', { 'channels-pattern': 'new*' })
+    await page.fill({ 'channels-pattern': 'new*' }, 'channels-form')
     await page.until(`${shows('channels-count', '1 channel')} && ${rowWith('channels', 'news')}`)
     await page.evaluate(`${rowWith('channels', 'news')}.querySelector('button').click()`)
     t.equal(await page.evaluate(`document.getElementById('publish-channel').value`), 'news')
-    await submit(page, 'publish-form', { 'publish-data': '{"text": ' })
-    await page.until(shows('publish-result', 'Not valid JSON'))
+    await page.fill({ 'publish-data': '{"text": ' }, 'publish-form')
+    await page.until(shows('publish-result', 'Invalid JSON'))
     const data = '{"text":"hello","id":12345678901234567890}'
-    await submit(page, 'publish-form', { 'publish-data': data })
+    await page.fill({ 'publish-data': data }, 'publish-form')
     await page.until(shows('publish-result', 'Published to news.'))
     await client.push('pub')
     t.match(client.frames.at(-1), data)
-    await submit(page, 'publish-form', { 'publish-channel': 'no:such', 'publish-data': '1' })
-    await page.until(shows('publish-result', 'Not published: unknown channel'))
+    await page.fill({ 'publish-channel': 'no:such', 'publish-data': '1' }, 'publish-form')
+    await page.until(shows('publish-result', 'Publish failed: unknown channel'))
     t.match(page.errors.splice(0), [/404.*publish/])
   })
 
@@ -139,12 +114,12 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     const payloads = ['{"id":12345678901234567890}', JSON.stringify({ text: NAUGHTY }), '"three"']
     await go(page, 'channels')
     for (const [at, data] of payloads.entries()) {
-      await submit(page, 'publish-form', { 'publish-channel': 'his:news', 'publish-data': data })
+      await page.fill({ 'publish-channel': 'his:news', 'publish-data': data }, 'publish-form')
       await page.until(shows('publish-result', `offset ${at + 1},`))
     }
     const offsets = `[...document.querySelectorAll('#history .offset')].map(({ textContent }) => textContent).join()`
-    const reads = (/** @type {string} */ list) => page.until(`${offsets} === '${list}'`)
-    await submit(page, 'channels-form', { 'channels-pattern': 'his:*' })
+    const reads = list => page.until(`${offsets} === '${list}'`)
+    await page.fill({ 'channels-pattern': 'his:*' }, 'channels-form')
     await page.until(rowWith('channels', 'his:news'))
     await page.evaluate(
       `${rowWith('channels', 'his:news')}.querySelector('[aria-label="History: his:news"]').click()`,
@@ -159,20 +134,145 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     t.equal(await page.evaluate(`document.querySelectorAll('main img').length`), 0)
     t.match(await page.text('history-count'), '3 shown · top offset 3 · epoch ')
     t.notOk(await page.evaluate(visible('history-more')))
-    await submit(page, 'history-form', { 'history-limit': '2' })
+    await page.fill({ 'history-limit': '2' }, 'history-form')
     await reads('3,2')
     await page.evaluate(`document.getElementById('history-more').focus()`)
     await page.click('history-more')
     await reads('3,2,1')
     await page.until(`${visible('history-more')} === false && document.activeElement.id === 'history'`)
-    await submit(page, 'history-form', { 'history-since': '3' })
+    await page.fill({ 'history-since': '3' }, 'history-form')
     await reads('2,1')
-    await submit(page, 'history-form', { 'history-since': '1', 'history-order': 'oldest' })
+    await page.fill({ 'history-since': '1', 'history-order': 'oldest' }, 'history-form')
     await reads('2,3')
-    await submit(page, 'history-form', { 'history-channel': 'news' })
-    await page.until(shows('history-fault', 'The namespace of news keeps no history.'))
+    await page.fill({ 'history-channel': 'news' }, 'history-form')
+    await page.until(shows('history-fault', 'History is off in this namespace.'))
     await reads('')
     t.match(page.errors.splice(0), [/40\d.*history/])
+  })
+
+  t.test('a map is read page by page and by prefix, and its keys are texts', async t => {
+    const channel = 'board:1'
+    const client = await anonymous(t, gateway)
+    await client.call('subscribe', { channel, type: 1, phase: 2 })
+    const publish = (key, value) => gateway.api('map_publish', { channel, key, ...value })
+    const keys = ['a-1', 'a-2', 'ä ü', 'ключ', '日本', '🎈🎈', NAUGHTY]
+    for (const key of keys) await publish(key, { data: { of: key }, tags: { lang: NAUGHTY } })
+    await publish('large', { data: 'x'.repeat(10_000) })
+    await publish('a-1', { data: 1 })
+
+    const row = key => rowWith('map-entries', key)
+    const cell = (key, column) => page.evaluate(`${row(key)}.children[${column}].textContent`)
+    const listed = `[...document.querySelectorAll('#map-entries tbody td.key')].map(({ textContent }) => textContent)`
+    const reads = list => page.until(`${listed}.join('|') === ${JSON.stringify(list.join('|'))}`)
+
+    await go(page, 'channels')
+    await page.fill({ 'channels-pattern': 'board:*' }, 'channels-form')
+    await page.until(rowWith('channels', channel))
+    t.match(await page.evaluate(`${rowWith('channels', channel)}.textContent`), 'map')
+    // The client speaks JSON, which has no bytes.
+    await client.close()
+    await publish('bytes', { b64data: Buffer.from([0, 255, 254]).toString('base64') })
+    await publish('text', { b64data: Buffer.from('plain text').toString('base64') })
+    await page.evaluate(
+      `${rowWith('channels', channel)}.querySelector('[aria-label="Keys: ${channel}"]').click()`,
+    )
+    await page.until(shows('map-count', 'map, persistent · 10 keys · 10 shown · offset 11 · epoch '))
+    for (const key of keys.slice(1))
+      t.same(
+        [await cell(key, 0), await cell(key, 1), await cell(key, 2)],
+        [key, JSON.stringify({ of: key }), `lang: ${NAUGHTY}`],
+      )
+    t.equal(await cell('a-1', 1), '1')
+    t.equal(await cell('a-1', 3), '9')
+    t.equal(await cell('bytes', 1), 'base64: AP/+')
+    t.equal(await cell('text', 1), 'text: plain text')
+    t.match(await cell('large', 1), /^"x{299} … 9,702 characters more$/)
+    t.match(await cell('large', 4), /^\w+ \d+, 20\d\d, \d\d:\d\d:\d\d$/)
+    t.equal(await page.evaluate(`document.querySelectorAll('main img').length`), 0)
+
+    await page.fill({ 'map-prefix': 'a-' }, 'map-form')
+    await reads(['a-1', 'a-2'])
+    await page.fill({ 'map-prefix': 'a-1' }, 'map-form')
+    await reads(['a-1'])
+    await page.fill({ 'map-prefix': '日' }, 'map-form')
+    await reads(['日本'])
+    await page.fill({ 'map-prefix': 'none' }, 'map-form')
+    await page.until(shows('map-entries', 'No keys.'))
+    await page.fill({ 'map-prefix': '', 'map-limit': '4' }, 'map-form')
+    await reads([NAUGHTY, 'a-1', 'a-2', 'bytes'])
+    await page.click('map-more')
+    await page.until(`${listed}.length === 8`)
+    await page.evaluate(`document.getElementById('map-more').focus()`)
+    await page.click('map-more')
+    await page.until(`${listed}.length === 10 && !${visible('map-more')}`)
+    t.equal(await page.evaluate('document.activeElement.id'), 'map-entries')
+
+    await page.fill({ 'map-channel': 'brief:1' }, 'map-form')
+    await page.until(shows('map-count', 'map, ephemeral · 0 keys · 0 shown'))
+    t.notMatch(await page.text('map-count'), 'offset')
+    await page.fill({ 'map-channel': 'news' }, 'map-form')
+    await page.until(shows('map-fault', 'This channel is not a map.'))
+    await page.until('document.getElementById("map-clear").disabled')
+    t.match(page.errors.splice(0), [/400.*map_info/])
+  })
+
+  t.test('keys of a map are published, edited and removed, and a map is cleared', async t => {
+    const channel = 'board:<2>'
+    const client = await anonymous(t, gateway)
+    await client.call('subscribe', { channel, type: 1, phase: 2 })
+    const row = key => rowWith('map-entries', key)
+    await page.fill({ 'map-channel': channel, 'map-prefix': '', 'map-limit': '50' }, 'map-form')
+    await page.until(shows('map-count', '0 keys'))
+    const data = '{"id":12345678901234567890}'
+    await page.fill({ 'map-key': NAUGHTY, 'map-data': '{' }, 'map-publish-form')
+    await page.until(shows('map-publish-result', 'Invalid JSON'))
+    await page.fill({ 'map-data': data }, 'map-publish-form')
+    await page.until(shows('map-publish-result', `Published ${NAUGHTY} to ${channel}, offset 1,`))
+    await client.push('pub')
+    t.match(client.frames.at(-1), data)
+    await page.until(`${row(data)} && ${shows('map-count', '1 key · 1 shown · offset 1')}`)
+    await page.fill({ 'map-key': 'other', 'map-data': '"text"' }, 'map-publish-form')
+    await page.until(row('other'))
+
+    await page.evaluate(`${row(data)}.querySelector('.buttons button').click()`)
+    t.equal(await page.evaluate(`document.getElementById('map-key').value`), NAUGHTY)
+    t.equal(await page.evaluate(`document.getElementById('map-data').value`), data)
+    await page.fill({ 'map-data': '7' }, 'map-publish-form')
+    await page.until(`${row(NAUGHTY)}.children[1].textContent === '7'`)
+
+    await page.evaluate(`${row(NAUGHTY)}.querySelector('.danger').click()`)
+    t.match(await page.text('confirm-title'), `Remove ${NAUGHTY}?`)
+    await page.click('confirm-yes')
+    await page.until(`${shows('map-result', `Removed ${NAUGHTY}.`)} && !${row(NAUGHTY)}`)
+    await page.until(shows('map-count', '1 key · 1 shown · offset 4'))
+
+    await gateway.api('map_remove', { channel, key: 'other' })
+    await page.evaluate(`${row('other')}.querySelector('.danger').click()`)
+    await page.click('confirm-yes')
+    await page.until(`${shows('map-result', 'other did not exist any more.')} && !${row('other')}`)
+
+    for (const key of ['k1', 'k2', 'k3']) await gateway.api('map_publish', { channel, key, data: 1 })
+    await page.fill({ 'map-limit': '1' }, 'map-form')
+    await page.until(row('k1'))
+    await page.click('map-clear')
+    t.match(await page.text('confirm-title'), `Clear ${channel}?`)
+    t.match(await page.text('confirm-text'), '3 keys and all recorded changes')
+    await page.evaluate(`document.querySelector('#confirm [value=no]').click()`)
+    await page.until(`!document.getElementById('confirm').open`)
+    t.equal((await gateway.api('map_stats', { channel })).result.num_keys, 3)
+    await page.click('map-clear')
+    await page.click('confirm-yes')
+    await page.until(`${shows('map-result', `Cleared ${channel}.`)} && ${shows('map-count', '0 keys')}`)
+
+    for (const key of ['k1', 'k2', 'k3']) await gateway.api('map_publish', { channel, key, data: 1 })
+    await page.fill({}, 'map-form')
+    await page.until(row('k1'))
+    await gateway.api('map_clear', { channel })
+    await page.click('map-more')
+    await page.until(shows('map-fault', 'Cannot load it: unrecoverable position.'))
+    await page.fill({ 'map-channel': 'no:such' }, 'map-form')
+    await page.until(shows('map-fault', 'Cannot load it: unknown channel.'))
+    t.match(page.errors.splice(0), [/4\d\d.*map_read_state/, /404.*map_info/])
   })
 
   t.test("a user's connection ends after it was asked whether it shall", async t => {
@@ -193,7 +293,7 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     t.ok(await page.evaluate(`document.getElementById('confirm').open`))
     await page.evaluate(`document.querySelector('#confirm [value=no]').click()`)
     await page.until(`!document.getElementById('confirm').open`)
-    await submit(page, 'users-form', { 'users-user': 'anna' })
+    await page.fill({ 'users-user': 'anna' }, 'users-form')
     await page.until(shows('users-count', '2 connections'))
     await page.evaluate(`${button}.click()`)
     await page.click('confirm-yes')
@@ -238,7 +338,7 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     await page.until(shows('link-state', 'live'))
     await page.click('gc-all')
     await page.click('confirm-yes')
-    await page.until(shows('workers-result', 'every worker was asked'))
+    await page.until(shows('workers-result', 'garbage collection requested in every worker'))
   })
 
   t.test('a reload keeps the login, and a log out ends it', async t => {

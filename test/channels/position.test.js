@@ -1,4 +1,4 @@
-// The position watch (client protocol): a stream that begins a new life ends the subscriptions that relied on it.
+// Position checks (client protocol): a stream with a new epoch ends the subscriptions with an old position.
 
 import { once } from 'node:events'
 import { Centrifuge } from 'centrifuge'
@@ -10,10 +10,10 @@ import { RawClient } from '../kit/raw-client.js'
 
 const SECRET = 'secret'
 const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true }
-/** Long enough for the steps that want one life of the stream, on a busy machine, too. */
+/** Long enough for the steps that need one epoch, even on a busy machine. */
 const kept = { history_size: 10, history_ttl: '5s', history_meta_ttl: '5s' }
 
-/** Longer than a stream lives that nobody uses. */
+/** Longer than the lifetime of an unused stream. */
 const LIFE = 5200
 
 const config = {
@@ -39,7 +39,7 @@ async function clientSide(gateway, channel) {
   return Object.assign(client, { epoch: subscribe.epoch })
 }
 
-t.test('a publication with a new epoch', async t => {
+t.test('a publication with a new epoch ends positioned subscriptions', async t => {
   const gateway = await startGateway(t, config)
   const publish = async channel => (await gateway.api('publish', { channel, data: 1 })).result
 
@@ -103,7 +103,7 @@ t.test('a publication with a new epoch', async t => {
   for (const client of [...clients, servers[2]]) client.close()
 })
 
-t.test('nothing more is published: the position is checked all the same', async t => {
+t.test('positions are checked even without publications', async t => {
   const gateway = await startGateway(t, {
     ...config,
     client: { ...config.client, channel_position_check_delay: '5500ms', presence_update_interval: '200ms' },
@@ -111,7 +111,7 @@ t.test('nothing more is published: the position is checked all the same', async 
   const client = await clientSide(gateway, 'rec:a')
   const server = await serverSide(gateway, 'pos:a')
   const plain = await clientSide(gateway, 'loose:a')
-  // A stream without any publication has no end while it has subscribers.
+  // A stream without publications does not expire while it has subscribers.
   for (const channel of ['rec:a', 'pos:a']) await gateway.api('publish', { channel, data: 1 })
   await client.push('pub')
   t.strictSame(await client.push(), {
@@ -128,7 +128,7 @@ t.test('nothing more is published: the position is checked all the same', async 
   plain.close()
 })
 
-t.test('a position that is checked stays while the stream lives', async t => {
+t.test('position checks keep the stream alive', async t => {
   const gateway = await startGateway(t, {
     ...config,
     workers: 1,

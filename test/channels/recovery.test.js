@@ -4,7 +4,7 @@ import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
 import { makeToken } from '../clients/auth/jwt.js'
-import { drivers } from '../kit/drivers.js'
+import { drivers, onDriver } from '../kit/drivers.js'
 import { startGateway } from '../kit/gateway.js'
 import { RawClient } from '../kit/raw-client.js'
 
@@ -59,13 +59,9 @@ const numbers = (count, from = 1) => Array.from({ length: count }, (_, i) => fro
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, {
-      ...config,
-      workers: driver === 'uws' ? 2 : 1,
-      http_server: { driver },
-    })
+    const gateway = await startGateway(t, onDriver(driver, config))
     let last = 0
-    /** A channel of its own for each test. */
+    /** A new channel for each test. */
     const name = namespace => `${namespace}:${++last}`
 
     const publish = async (channel, rest = {}) => {
@@ -92,7 +88,7 @@ for (const driver of drivers) {
     const ns = publications => publications?.map(({ data }) => data.n)
     const offsets = publications => publications?.map(({ offset }) => offset)
 
-    t.test('stream: a gap that is all there', async t => {
+    t.test('stream: a complete gap is recovered', async t => {
       const channel = name('stream')
       const { epoch } = await fill(channel, 7)
       const { client, reply } = await subscribe(t, channel, { recover: true, offset: 5, epoch })
@@ -109,10 +105,10 @@ for (const driver of drivers) {
         was_recovering: true,
       })
       await publish(channel)
-      t.equal((await client.push('pub')).pub.offset, 8, 'and goes on behind it')
+      t.equal((await client.push('pub')).pub.offset, 8, 'live publications follow')
     })
 
-    t.test('stream: the other rows', async t => {
+    t.test('stream: only positions within the limit and the history are recovered', async t => {
       const channel = name('stream')
       const { epoch } = await fill(channel, 14)
       const positioned = { recoverable: true, positioned: true, epoch }
@@ -139,10 +135,10 @@ for (const driver of drivers) {
         t.strictSame(ns(got), publications, row)
       }
       const { reply } = await subscribe(t, channel)
-      t.strictSame(reply.subscribe, { ...positioned, offset: 14 }, 'nothing asked')
+      t.strictSame(reply.subscribe, { ...positioned, offset: 14 }, 'no recovery requested')
     })
 
-    t.test('stream: empty, and no position in the request', async t => {
+    t.test('stream: an empty stream is recovered without a position in the request', async t => {
       const channel = name('stream')
       const { client, reply } = await subscribe(t, channel, { recover: true })
       const { epoch, ...rest } = reply.subscribe
@@ -150,15 +146,12 @@ for (const driver of drivers) {
       t.match(epoch, /^\S+$/)
       await publish(channel)
       await publish(channel)
-      t.strictSame(
-        (await client.push('pub')).pub,
-        { data: { n: 1 }, offset: 1, epoch },
-        'the first one tells the epoch',
-      )
+      const first = (await client.push('pub')).pub
+      t.strictSame(first, { data: { n: 1 }, offset: 1, epoch }, 'the first one has the epoch')
       t.strictSame((await client.push('pub')).pub, { data: { n: 1 }, offset: 2 })
     })
 
-    t.test('stream: removed history leaves the position', async t => {
+    t.test('stream: removing history keeps the position', async t => {
       const channel = name('stream')
       const { epoch } = await fill(channel, 3)
       await gateway.api('history_remove', { channel })
@@ -169,30 +162,27 @@ for (const driver of drivers) {
       t.equal(below.reply.subscribe.offset, 3)
     })
 
-    t.test(
-      'flag 2 turns "not recovered" into error 112, and leaves the client free to ask again',
-      async t => {
-        const channel = name('stream')
-        const { epoch } = await fill(channel, 14)
-        const client = await connected(t)
-        const ask = request => client.subscribe(channel, { recover: true, flag: 2, ...request })
-        for (const position of [
-          { offset: 14, epoch: OTHER },
-          { offset: 8, epoch },
-          { offset: 15, epoch },
-        ]) {
-          t.match((await ask(position)).error, { code: 112, message: 'unrecoverable position' })
-        }
-        t.equal((await gateway.api('channels', { pattern: channel })).result.channels[channel], undefined)
-        t.match((await ask({ offset: 12, epoch, flag: 3 })).subscribe, { recovered: true, offset: 12 })
-        const plain = await client.subscribe(name('stream'), { flag: 2 })
-        t.match(plain.subscribe, { positioned: true }, 'no matter where nothing is to be recovered')
-        const off = await client.subscribe(`off${++last}`, { recover: true, flag: 2 })
-        t.strictSame(off.subscribe, { was_recovering: true }, 'nor where the subscription cannot recover')
-      },
-    )
+    t.test('flag 2 turns "not recovered" into error 112', async t => {
+      const channel = name('stream')
+      const { epoch } = await fill(channel, 14)
+      const client = await connected(t)
+      const ask = request => client.subscribe(channel, { recover: true, flag: 2, ...request })
+      for (const position of [
+        { offset: 14, epoch: OTHER },
+        { offset: 8, epoch },
+        { offset: 15, epoch },
+      ]) {
+        t.match((await ask(position)).error, { code: 112, message: 'unrecoverable position' })
+      }
+      t.equal((await gateway.api('channels', { pattern: channel })).result.channels[channel], undefined)
+      t.match((await ask({ offset: 12, epoch, flag: 3 })).subscribe, { recovered: true, offset: 12 })
+      const plain = await client.subscribe(name('stream'), { flag: 2 })
+      t.match(plain.subscribe, { positioned: true }, 'even where nothing is to be recovered')
+      const off = await client.subscribe(`off${++last}`, { recover: true, flag: 2 })
+      t.strictSame(off.subscribe, { was_recovering: true }, 'even where the subscription cannot recover')
+    })
 
-    t.test('what the channel does not allow is left out, what it allows is there', async t => {
+    t.test('the reply has only the fields that the channel allows', async t => {
       /** @type {any[][]} */
       const rows = [
         ['wish', {}, []],
@@ -222,36 +212,33 @@ for (const driver of drivers) {
       t.strictSame(reply.subscribe, { was_recovering: true }, 'a channel without history')
     })
 
-    t.test(
-      'a filter thins out what is recovered, and what is live, and continuity is that of the stream',
-      async t => {
-        const channel = name('stream')
-        const { epoch } = await fill(channel, 8)
-        const tf = { key: 'odd', cmp: 'eq', val: 'yes' }
-        const { client, reply } = await subscribe(t, channel, { recover: true, offset: 4, epoch, tf })
-        t.match(reply.subscribe, { recovered: true, offset: 4 })
-        t.strictSame(offsets(reply.subscribe.publications), [5, 7])
-        for (const odd of ['no', 'no', 'yes']) await publish(channel, { tags: { odd } })
-        await publish(channel)
-        await publish(channel, { tags: { odd: 'yes', more: '' } })
-        t.equal((await client.push('pub')).pub.offset, 11)
-        t.equal((await client.push('pub')).pub.offset, 13)
-        const none = await subscribe(t, channel, {
-          recover: true,
-          offset: 9,
-          epoch,
-          tf: { key: 'odd', cmp: 'eq', val: '?' },
-        })
-        t.match(none.reply.subscribe, { recovered: true, offset: 9 })
-        t.notOk(none.reply.subscribe.publications)
-        const { reply: bad } = await subscribe(t, channel, { tf: {} })
-        t.equal(bad.error.code, 107)
-        const { reply: off } = await subscribe(t, name('wish'), { tf })
-        t.equal(off.error.code, 107, 'where filters are not allowed')
-      },
-    )
+    t.test('a filter applies to recovered and live publications', async t => {
+      const channel = name('stream')
+      const { epoch } = await fill(channel, 8)
+      const tf = { key: 'odd', cmp: 'eq', val: 'yes' }
+      const { client, reply } = await subscribe(t, channel, { recover: true, offset: 4, epoch, tf })
+      t.match(reply.subscribe, { recovered: true, offset: 4 })
+      t.strictSame(offsets(reply.subscribe.publications), [5, 7])
+      for (const odd of ['no', 'no', 'yes']) await publish(channel, { tags: { odd } })
+      await publish(channel)
+      await publish(channel, { tags: { odd: 'yes', more: '' } })
+      t.equal((await client.push('pub')).pub.offset, 11)
+      t.equal((await client.push('pub')).pub.offset, 13)
+      const none = await subscribe(t, channel, {
+        recover: true,
+        offset: 9,
+        epoch,
+        tf: { key: 'odd', cmp: 'eq', val: '?' },
+      })
+      t.match(none.reply.subscribe, { recovered: true, offset: 9 })
+      t.notOk(none.reply.subscribe.publications)
+      const { reply: bad } = await subscribe(t, channel, { tf: {} })
+      t.equal(bad.error.code, 107)
+      const { reply: off } = await subscribe(t, name('wish'), { tf })
+      t.equal(off.error.code, 107, 'where filters are not allowed')
+    })
 
-    t.test('cache: the latest publication, whatever the position was', async t => {
+    t.test('cache: any position recovers the newest publication', async t => {
       const channel = name('cache')
       const { epoch } = await fill(channel, 4)
       const recovered = { recoverable: true, positioned: true, epoch, recovered: true, was_recovering: true }
@@ -274,11 +261,11 @@ for (const driver of drivers) {
       t.strictSame(
         reply.subscribe,
         { recoverable: true, positioned: true, epoch, offset: 4 },
-        'nothing asked',
+        'no recovery requested',
       )
     })
 
-    t.test('cache: an empty stream has nothing to give', async t => {
+    t.test('cache: an empty stream is not recovered', async t => {
       const channel = name('cache')
       const { reply } = await subscribe(t, channel, { recover: true })
       const { epoch, ...rest } = reply.subscribe
@@ -290,13 +277,13 @@ for (const driver of drivers) {
       t.equal(removed.reply.subscribe.offset, 3)
     })
 
-    t.test('cache: a client that would reject a failed recovery subscribes to an empty stream', async t => {
+    t.test('cache: flag 2 accepts an empty stream', async t => {
       const channel = name('cache')
       const { epoch, ...rest } = (await subscribe(t, channel, { recover: true, flag: 2 })).reply.subscribe
       t.strictSame(rest, { recoverable: true, positioned: true, was_recovering: true })
       const sdk = new Centrifuge(gateway.ws, { websocket: WebSocket })
       t.teardown(() => sdk.disconnect())
-      // With getState the SDK sets the flag, and a refusal makes it ask for the state again.
+      // With getState the SDK sets the flag and requests the state again after a refusal.
       const subscription = sdk.newSubscription(name('cache'), {
         getState: async () => ({ offset: 0, epoch: '' }),
       })
@@ -306,7 +293,7 @@ for (const driver of drivers) {
       t.equal(subscription.state, 'subscribed')
     })
 
-    t.test('cache: with a filter the newest that matches', async t => {
+    t.test('cache: the newest publication that matches the filter is recovered', async t => {
       const channel = name('cache')
       const { epoch } = await fill(channel, 6)
       const tf = { key: 'odd', cmp: 'eq', val: 'yes' }
@@ -319,7 +306,7 @@ for (const driver of drivers) {
       t.equal(current.reply.subscribe.publications, undefined)
     })
 
-    t.test('auto cache: without being asked, client-side and server-side', async t => {
+    t.test('auto cache: recovers without a request', async t => {
       const channel = name('auto')
       const empty = await subscribe(t, channel)
       t.equal(empty.reply.subscribe.recovered, undefined)
@@ -343,7 +330,7 @@ for (const driver of drivers) {
         t.equal((await push).pub.offset, 4)
     })
 
-    t.test('server-side: recovery at connect follows the same rows', async t => {
+    t.test('server-side: subscriptions recover at connect', async t => {
       const [channel, cache] = [name('stream'), name('cache')]
       const { epoch } = await fill(channel, 14)
       const { epoch: cacheEpoch } = await fill(cache, 3)
@@ -375,7 +362,7 @@ for (const driver of drivers) {
         t.equal((await push).pub.offset, 15)
     })
 
-    t.test('server-side by the API: what was missed follows the push', async t => {
+    t.test('server-side by the API: missed publications follow the push', async t => {
       const channel = name('stream')
       const { epoch } = await fill(channel, 6)
       const client = await connected(t, { token: makeToken({ sub: `api${last}` }, SECRET) })
@@ -390,7 +377,7 @@ for (const driver of drivers) {
       t.strictSame(got, [4, 5, 6, 7])
     })
 
-    t.test('what is no JSON cannot be recovered by a JSON client: 3506', async t => {
+    t.test('recovering a payload that is not JSON is refused with 3506', async t => {
       const channel = name('binary')
       const b64data = Buffer.from([0, 1, 2, 0xff]).toString('base64')
       const { epoch } = await publish(channel, { data: undefined, b64data })
@@ -404,22 +391,8 @@ for (const driver of drivers) {
       t.equal((await server.closed).code, 3506)
       await publish(channel, { data: undefined, b64data })
       t.equal((await live.client.closed).code, 3506)
-      t.equal(
-        (await gateway.api('channels', { pattern: channel })).result.channels[channel],
-        undefined,
-        'nobody is left',
-      )
-    })
-
-    t.test('skipped history disturbs no position', async t => {
-      const channel = name('stream')
-      const { client } = await subscribe(t, channel)
-      await publish(channel)
-      await publish(channel, { skip_history: true })
-      await publish(channel)
-      t.equal((await client.push('pub')).pub.offset, 1)
-      t.equal((await client.push('pub')).pub.offset, undefined)
-      t.equal((await client.push('pub')).pub.offset, 2)
+      const left = (await gateway.api('channels', { pattern: channel })).result.channels[channel]
+      t.equal(left, undefined, 'no subscriber remains')
     })
   })
 }

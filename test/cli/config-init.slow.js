@@ -1,4 +1,4 @@
-// The questions of `config init`, in a terminal; and a gateway with what it wrote.
+// `config init` in a terminal, and a gateway that runs with the written file.
 
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,17 +12,17 @@ needsTmux(t)
 
 const HALLEY = `${process.execPath} ${bin}`
 
-t.test('config init asks on a terminal, and a gateway starts with the answers', async t => {
+t.test('config init prompts on a terminal, and a gateway starts with the written file', async t => {
   const cwd = tempDir(t)
   const tmux = await Tmux.start(t, { columns: 160, rows: 40, env: { XDG_RUNTIME_DIR: cwd } })
   await tmux.enter(`cd ${cwd}; ${HALLEY} config init; echo exit $?`)
   await tmux.until('Port [8000]:')
   await tmux.enter('70000')
-  await tmux.until('70000 is not a port, a number from 1 to 65535')
+  await tmux.until('70000 is not a port number (1 to 65535)')
   await tmux.enter('9123')
   await tmux.until('Origins of your pages [https://example.com]:')
   await tmux.enter('https://a.example http://localhost:3000')
-  await tmux.until(/Transports beside WebSocket .* \[none\]:/)
+  await tmux.until(/Transports in addition to WebSocket .* \[none\]:/)
   await tmux.enter('sse, poll')
   await tmux.until('redis for several [memory]:')
   await tmux.keys('Enter')
@@ -41,12 +41,12 @@ t.test('config init asks on a terminal, and a gateway starts with the answers', 
   })
 
   await tmux.enter(`clear; ${HALLEY} config init; echo exit $?`)
-  await tmux.until(/config\.yaml: exists; --force replaces it[^\n]*\nexit 1/)
+  await tmux.until(/config\.yaml: already exists; use --force[^\n]*\nexit 1/)
   for (const key of ['C-d', 'C-c']) {
     await tmux.enter(`clear; ${HALLEY} config init b.yaml --port 9124; echo exit $?`)
     await tmux.until('Origins of your pages')
     await tmux.keys(key)
-    await tmux.until(/nothing was written\nexit 1/)
+    await tmux.until(/no file was written\nexit 1/)
   }
   t.notOk(existsSync(join(cwd, 'b.yaml')))
 
@@ -54,7 +54,7 @@ t.test('config init asks on a terminal, and a gateway starts with the answers', 
   await tmux.until(/config\.yaml: valid\nexit 0/)
   const flags = '--port 0 --address 127.0.0.1 --workers 1 --no-dashboard'
   await tmux.enter(`clear; ${HALLEY} serve -c config.yaml ${flags}; echo exit $?`)
-  await tmux.until('halley listens')
+  await tmux.until('halley is listening')
   await tmux.keys('C-c')
   await tmux.until('exit 0')
 })

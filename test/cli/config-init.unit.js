@@ -5,7 +5,7 @@ import { configureServer } from '../../src/config/profile.js'
 import { directory } from '../config/support.js'
 import { halley } from '../kit/cli.js'
 
-t.test('config init writes secrets of its own, for its user only, and replaces no file unasked', async t => {
+t.test('config init writes random secrets, readable only by the owner; --force replaces a file', async t => {
   const dir = directory(t)
   const read = (/** @type {string} */ name) => readFileSync(join(dir.path, name), 'utf8')
   /** @type {string[]} */
@@ -29,13 +29,13 @@ t.test('config init writes secrets of its own, for its user only, and replaces n
       secrets.push(secret)
     }
   }
-  t.equal(new Set(secrets).size, 9, 'each secret is a new one')
+  t.equal(new Set(secrets).size, 9, 'each secret is new')
 
   const before = read('config.yaml')
   t.same(await halley(['config', 'init'], { cwd: dir.path }), {
     code: 1,
     out: '',
-    err: 'halley: config.yaml: exists; --force replaces it, with its secrets\n',
+    err: 'halley: config.yaml: already exists; use --force to replace it and its secrets\n',
   })
   t.equal(read('config.yaml'), before)
   chmodSync(join(dir.path, 'config.yaml'), 0o644)
@@ -46,7 +46,7 @@ t.test('config init writes secrets of its own, for its user only, and replaces n
 
   t.match(await halley(['config', 'init', 'none/c.json'], { cwd: dir.path }), {
     code: 1,
-    err: 'halley: none/c.json: there is no such folder\n',
+    err: 'halley: none/c.json: no such directory\n',
   })
   t.match(await halley(['config', 'init', 'c.toml'], { cwd: dir.path }), {
     code: 2,
@@ -54,21 +54,13 @@ t.test('config init writes secrets of its own, for its user only, and replaces n
   })
 })
 
-t.test('config init takes its answers from flags', async t => {
+t.test('config init accepts values as flags', async t => {
   const dir = directory(t)
-  const flags = ['--port', '9000', '--origin', 'https://a.example', '--origin', 'http://*.b.example:3000']
-  const more = [
-    '--transport',
-    'sse,poll',
-    '--transport',
-    'http_stream',
-    '--redis-address',
-    'redis://10.0.0.5:6380/1',
-  ]
+  const flags =
+    '--yes --port 9000 --origin https://a.example --origin http://*.b.example:3000 ' +
+    '--transport sse,poll --transport http_stream --redis-address redis://10.0.0.5:6380/1'
   for (const name of ['a.yaml', 'a.json']) {
-    const { code, out } = await halley(['config', 'init', name, '--yes', ...flags, ...more], {
-      cwd: dir.path,
-    })
+    const { code, out } = await halley(['config', 'init', name, ...flags.split(' ')], { cwd: dir.path })
     t.equal(code, 0)
     t.notMatch(out, 'allowed_origins', 'they are known')
     const { config, warnings } = configureServer({ file: name, cwd: dir.path })
@@ -83,22 +75,22 @@ t.test('config init takes its answers from flags', async t => {
       uni_sse: { enabled: false },
     })
   }
-  t.match(readFileSync(join(dir.path, 'a.yaml'), 'utf8'), /^ +# Your backend signs the tokens/m)
-  for (const [line, said] of /** @type {[string, RegExp][]} */ ([
-    ['--port 0', /--port 0: is not a port, a number from 1 to 65535/],
+  t.match(readFileSync(join(dir.path, 'a.yaml'), 'utf8'), /^ +# Your backend signs client tokens/m)
+  for (const [line, message] of /** @type {[string, RegExp][]} */ ([
+    ['--port 0', /--port 0: is not a port number \(1 to 65535\)/],
     ['--port x', /--port x: is not a port/],
-    ['--origin example.com', /--origin example\.com: is not an origin like/],
+    ['--origin example.com', /--origin example\.com: is not an origin such as/],
     ['--origin https://example.com/', /is not an origin/],
     ['--transport ses', /--transport ses: is not a transport; did you mean sse\? \(http_stream, /],
     ['--engine nats', /--engine nats: is not an engine: memory or redis/],
-    ['--engine memory --redis-address redis://x', /--redis-address needs --engine redis/],
+    ['--engine memory --redis-address redis://x', /--redis-address requires --engine redis/],
     ['--redis-address http://x', /--redis-address http:\/\/x: has the unknown scheme/],
   ])) {
     const { code, out, err } = await halley(['config', 'init', 'x.yaml', ...line.split(' ')], {
       cwd: dir.path,
     })
     t.same({ code, out }, { code: 2, out: '' }, line)
-    t.match(err, said)
+    t.match(err, message)
   }
   t.same(readdirSync(dir.path).sort(), ['a.json', 'a.yaml'])
 })

@@ -1,4 +1,4 @@
-// An endpoint of two-way long-poll that does what a test tells it, right or wrong.
+// A two-way long-poll endpoint whose responses are set by the test.
 
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -15,13 +15,13 @@ import { until } from '../kit/wait.js'
  */
 
 export class FakeEndpoint {
-  /** @type {Post[]} all that came */
+  /** @type {Post[]} all received */
   posts = []
-  /** @type {(post: Post) => void} what is no poll, no opening and no close */
+  /** @type {(post: Post) => void} POSTs of messages */
   onSend = post => post.reply(204)
   /** @type {(post: Post) => void} */
   onOpen = post => post.reply(200, { 'Halley-Session': 'S', 'Halley-Seq': '0' })
-  /** @type {(post: Post) => void} unless told otherwise, polls wait */
+  /** @type {(post: Post) => void} by default, polls wait */
   onPoll = () => {}
   /** @type {(post: Post) => void} */
   onClose = post => post.reply(204)
@@ -69,11 +69,7 @@ export class FakeEndpoint {
     return `ws://127.0.0.1:${port}/connection/poll`
   }
 
-  /**
-   * @param {(post: Post) => boolean} matches
-   * @param {number} [count]
-   * @returns {Promise<Post[]>} the first ones that do, past or future
-   */
+  /** @param {(post: Post) => boolean} matches @param {number} [count] @returns {Promise<Post[]>} the first ones */
   some(matches, count = 1) {
     return until(() => {
       const found = this.posts.filter(matches)
@@ -88,3 +84,9 @@ export const isSend = ({ query }) => query.has('send')
 export const isPoll = ({ query }) => query.has('ack')
 /** @param {Post} post */
 export const isClose = ({ query }) => query.has('close')
+
+/** Handles each post with the next handler, later ones with the last one. @param {...((post: Post) => void)} handlers */
+export const inTurn = (...handlers) => {
+  let next = 0
+  return (/** @type {Post} */ post) => handlers[Math.min(next++, handlers.length - 1)](post)
+}

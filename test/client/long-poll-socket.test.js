@@ -3,36 +3,38 @@ import { readFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'
 import { LongPollSocket } from 'halley-gateway/client'
 import t from 'tap'
-import { until } from '../kit/wait.js'
-import { FakeEndpoint, isClose, isPoll, isSend } from './fake-endpoint.js'
+import { pause, until } from '../kit/wait.js'
+import { FakeEndpoint, inTurn, isClose, isPoll, isSend } from './fake-endpoint.js'
 
-/**
- * @param {LongPollSocket} socket
- * @param {string} type
- * @returns {Promise<any>} the next event of this type
- */
+/** A response of a proxy instead of the gateway. */
+const LOGIN = '<html>please log in</html>'
+
+/** @param {LongPollSocket} socket @param {string} type @returns {Promise<any>} the next event of this type */
 const next = async (socket, type) => (await once(socket, type))[0]
 
-/**
- * @param {any} t
- * @param {FakeEndpoint} endpoint
- * @param {string | string[]} [protocols]
- */
-async function opened(t, endpoint, protocols) {
-  const socket = new LongPollSocket(endpoint.url, protocols)
+/** @param {any} t @param {FakeEndpoint} endpoint */
+async function opened(t, endpoint) {
+  const socket = new LongPollSocket(endpoint.url)
   t.teardown(() => socket.close())
   await next(socket, 'open')
   return socket
 }
 
-t.test('compressed it has less than 4 KB, and it imports nothing', async t => {
+/** The connection is lost: `error`, then `close`. @param {any} t @param {LongPollSocket} socket */
+async function assertLost(t, socket) {
+  const error = next(socket, 'error')
+  t.match(await next(socket, 'close'), { code: 1006, reason: '', wasClean: false })
+  await error
+}
+
+t.test('the file has less than 4 KB compressed, and no imports', async t => {
   const source = await readFile(new URL('../../client/long-poll-socket.js', import.meta.url), 'utf8')
   const { length } = gzipSync(source)
   t.ok(length < 4000, `${length} bytes`)
   t.notMatch(source, /^import\b|\bimport\(|require\(/m)
 })
 
-t.test('it looks like a WebSocket', async t => {
+t.test('it has the interface of a WebSocket', async t => {
   const endpoint = await FakeEndpoint.start(t)
   const { CONNECTING, OPEN, CLOSING, CLOSED } = /** @type {any} */ (LongPollSocket)
   t.same([CONNECTING, OPEN, CLOSING, CLOSED], [0, 1, 2, 3])
@@ -58,7 +60,7 @@ t.test('it looks like a WebSocket', async t => {
   t.throws(() => socket.close(5000), { name: 'InvalidAccessError' })
   socket.close(4000, 'enough')
   t.equal(socket.readyState, 2)
-  t.same(order, ['on open', 'open'], 'listeners hear of the end later')
+  t.same(order, ['on open', 'open'], 'the close event comes later')
   const event = await next(socket, 'close')
   t.match(event, { code: 4000, reason: 'enough', wasClean: true })
   t.equal(socket.readyState, 3)
@@ -67,7 +69,7 @@ t.test('it looks like a WebSocket', async t => {
   t.same(order, ['on open', 'open', 'on close', 'close'])
 })
 
-t.test('ws becomes http, other schemes and query parameters stay', async t => {
+t.test('ws becomes http; other schemes and query parameters are kept', async t => {
   const endpoint = await FakeEndpoint.start(t)
   const socket = new LongPollSocket(new URL(`${endpoint.url.replace('ws', 'http')}?token=a%20b#part`))
   t.teardown(() => socket.close())
@@ -77,7 +79,7 @@ t.test('ws becomes http, other schemes and query parameters stay', async t => {
   t.throws(() => new LongPollSocket('not a URL'))
 })
 
-t.test('what is sent in one go leaves in one POST, what comes meanwhile in the next', async t => {
+t.test('messages of one turn are sent in one POST, later ones in the next', async t => {
   const endpoint = await FakeEndpoint.start(t)
   const socket = await opened(t, endpoint)
   endpoint.onSend = () => {}
@@ -90,12 +92,12 @@ t.test('what is sent in one go leaves in one POST, what comes meanwhile in the n
   first.reply(204)
   const [, second] = await endpoint.some(isSend, 2)
   t.same([second.query.get('send'), String(second.body)], ['2', '3\né\n5'])
-  t.equal(second.headers['content-type'], 'text/plain;charset=UTF-8', 'browsers ask for no permission')
+  t.equal(second.headers['content-type'], 'text/plain;charset=UTF-8', 'no preflight')
   second.reply(204)
   await until(() => socket.bufferedAmount === 0)
 })
 
-t.test('long messages leave in several POSTs', async t => {
+t.test('long messages are split over several POSTs', async t => {
   const endpoint = await FakeEndpoint.start(t)
   const socket = await opened(t, endpoint)
   const long = 'x'.repeat(15_000)
@@ -107,18 +109,16 @@ t.test('long messages leave in several POSTs', async t => {
   )
 })
 
-t.test('a POST without an answer is repeated under its number, until it has one', async t => {
+t.test('a POST is retried with the same number until it gets a response', async t => {
   const endpoint = await FakeEndpoint.start(t)
   const socket = await opened(t, endpoint)
-  let tries = 0
-  endpoint.onSend = post => {
-    tries++
-    if (tries === 1) post.cut()
-    else if (tries === 2) post.reply(502)
-    else if (tries === 3) post.reply(200, {}, '<html>please log in</html>')
-    else if (tries === 4) post.reply(429)
-    else post.reply(204)
-  }
+  endpoint.onSend = inTurn(
+    post => post.cut(),
+    post => post.reply(502),
+    post => post.reply(200, {}, LOGIN),
+    post => post.reply(429),
+    post => post.reply(204),
+  )
   socket.send('1')
   const repeated = await endpoint.some(isSend, 5)
   for (const { query, body } of repeated) t.same([query.get('send'), String(body)], ['1', '1'])
@@ -127,20 +127,20 @@ t.test('a POST without an answer is repeated under its number, until it has one'
   t.same([last.query.get('send'), String(last.body)], ['2', '2'])
 })
 
-t.test('a poll without an answer of the endpoint is repeated, and says what has arrived', async t => {
+t.test('a poll without a response is retried, and acknowledges received messages', async t => {
   const endpoint = await FakeEndpoint.start(t)
-  let tries = 0
-  endpoint.onPoll = post => {
-    tries++
-    if (tries === 1) post.reply(200, { 'Halley-Seq': '2' }, 'a\nb\n')
-    else if (tries === 2) post.cut()
-    else if (tries === 3) post.reply(200, {}, '<html>please log in</html>')
-    else if (tries === 4) {
+  endpoint.onPoll = inTurn(
+    post => post.reply(200, { 'Halley-Seq': '2' }, 'a\nb\n'),
+    post => post.cut(),
+    post => post.reply(200, {}, LOGIN),
+    post => {
       // Cut within the body.
       post.response.writeHead(200, { 'Halley-Seq': '3', 'Content-Length': '100' })
       post.response.write('lost\n', () => post.cut())
-    } else if (tries === 5) post.reply(200, { 'Halley-Seq': '3' }, 'c\n')
-  }
+    },
+    post => post.reply(200, { 'Halley-Seq': '3' }, 'c\n'),
+    () => {},
+  )
   const socket = await opened(t, endpoint)
   t.equal((await next(socket, 'message')).data, 'a\nb')
   t.equal((await next(socket, 'message')).data, 'c')
@@ -151,19 +151,19 @@ t.test('a poll without an answer of the endpoint is repeated, and says what has 
   )
 })
 
-t.test('an empty answer is no message', async t => {
+t.test('an empty response is not a message', async t => {
   const endpoint = await FakeEndpoint.start(t)
-  let tries = 0
-  endpoint.onPoll = post => {
-    tries++
-    if (tries < 3) post.reply(200, { 'Halley-Seq': '0' })
-    else if (tries === 3) post.reply(200, { 'Halley-Seq': '1' }, '{}\n')
-  }
+  endpoint.onPoll = inTurn(
+    post => post.reply(200, { 'Halley-Seq': '0' }),
+    post => post.reply(200, { 'Halley-Seq': '0' }),
+    post => post.reply(200, { 'Halley-Seq': '1' }, '{}\n'),
+    () => {},
+  )
   const socket = await opened(t, endpoint)
   t.equal((await next(socket, 'message')).data, '{}')
 })
 
-t.test('the end that the server tells is the code and the reason of the close event', async t => {
+t.test('code and reason of Halley-Close are in the close event', async t => {
   const endpoint = await FakeEndpoint.start(t)
   endpoint.onPoll = post =>
     post.reply(200, { 'Halley-Seq': '1', 'Halley-Close': '4501 100%25 %C3%BCber %F0%9F%8E%88' }, 'last\n')
@@ -172,11 +172,11 @@ t.test('the end that the server tells is the code and the reason of the close ev
   const event = await next(socket, 'close')
   t.equal((await message).data, 'last')
   t.match(event, { code: 4501, reason: '100% über 🎈', wasClean: true })
-  await new Promise(resolve => setTimeout(resolve, 50))
-  t.same(endpoint.posts.filter(isClose), [], 'the server knows')
+  await pause(50)
+  t.same(endpoint.posts.filter(isClose), [], 'no close request')
 })
 
-t.test('who closes on hearing the last message hears of the end from the server all the same', async t => {
+t.test('a close call in the last message event keeps the code of the server', async t => {
   const endpoint = await FakeEndpoint.start(t)
   endpoint.onPoll = post => post.reply(200, { 'Halley-Seq': '1', 'Halley-Close': '3503 bye' }, 'last\n')
   const socket = await opened(t, endpoint)
@@ -184,36 +184,27 @@ t.test('who closes on hearing the last message hears of the end from the server 
   t.match(await next(socket, 'close'), { code: 3503, reason: 'bye' })
 })
 
-t.test('a session that is gone is an abnormal end', async t => {
+t.test('a poll of an unknown session fails the connection', async t => {
   for (const status of [404, 400, 403, 409]) {
     const endpoint = await FakeEndpoint.start(t)
     endpoint.onPoll = post => post.reply(status)
-    const socket = await opened(t, endpoint)
-    const error = next(socket, 'error')
-    t.match(await next(socket, 'close'), { code: 1006, reason: '', wasClean: false })
-    await error
+    await assertLost(t, await opened(t, endpoint))
   }
 })
 
-t.test('an endpoint that is not there, refuses or is another one fails the opening', async t => {
+t.test('opening fails if the endpoint does not respond, refuses or is a different one', async t => {
   const endpoint = await FakeEndpoint.start(t)
-  const answers = [
-    (/** @type {any} */ post) => post.cut(),
-    (/** @type {any} */ post) => post.reply(503),
-    (/** @type {any} */ post) => post.reply(404),
-    (/** @type {any} */ post) => post.reply(200, {}, '<html>please log in</html>'),
-  ]
-  for (const answer of answers) {
-    endpoint.onOpen = answer
-    const socket = new LongPollSocket(endpoint.url)
-    const error = next(socket, 'error')
-    t.match(await next(socket, 'close'), { code: 1006, wasClean: false })
-    await error
-  }
+  endpoint.onOpen = inTurn(
+    post => post.cut(),
+    post => post.reply(503),
+    post => post.reply(404),
+    post => post.reply(200, {}, LOGIN),
+  )
+  for (let i = 0; i < 4; i++) await assertLost(t, new LongPollSocket(endpoint.url))
   t.equal(endpoint.posts.length, 4, 'each was tried once')
 })
 
-t.test('closing tells the server, behind what was sent before', async t => {
+t.test('close is sent after earlier messages', async t => {
   const endpoint = await FakeEndpoint.start(t)
   const socket = await opened(t, endpoint)
   endpoint.onSend = post => setTimeout(() => post.reply(204), 20)
@@ -234,7 +225,7 @@ t.test('closing tells the server, behind what was sent before', async t => {
   )
 })
 
-t.test('closed while opening: error, 1006, and the server is told if it has opened', async t => {
+t.test('a socket closed while opening reports 1006', async t => {
   const endpoint = await FakeEndpoint.start(t)
   endpoint.onOpen = () => {}
   const socket = new LongPollSocket(endpoint.url)
@@ -244,7 +235,7 @@ t.test('closed while opening: error, 1006, and the server is told if it has open
   t.match(await next(socket, 'close'), { code: 1006 })
 })
 
-t.test('messages that the server refuses for their length', async t => {
+t.test('messages that are too long for the server end the connection', async t => {
   const endpoint = await FakeEndpoint.start(t)
   const socket = await opened(t, endpoint)
   /** @type {string[]} */
@@ -256,7 +247,7 @@ t.test('messages that the server refuses for their length', async t => {
   }
   for (const text of ['1', '2', '3', '4']) socket.send(text)
   await endpoint.some(post => String(post.body) === '4')
-  t.same(taken, ['1:1', '2:2', '3:3', '4:4'], 'one by one they pass')
+  t.same(taken, ['1:1', '2:2', '3:3', '4:4'], 'one POST for each message')
   socket.send('too long')
   t.match(await next(socket, 'close'), { code: 1009, reason: 'message size limit' })
   await endpoint.some(post => post.query.has('close'))
@@ -264,12 +255,13 @@ t.test('messages that the server refuses for their length', async t => {
   t.equal(tries.length, 1, 'it is not repeated, and the session is closed')
 })
 
-t.test('binary messages', async t => {
+t.test('binary messages are received and sent', async t => {
   const endpoint = await FakeEndpoint.start(t)
-  let tries = 0
-  endpoint.onPoll = post => {
-    if (++tries < 3) post.reply(200, { 'Halley-Seq': `${tries}` }, Buffer.from([tries, 0, 255]))
-  }
+  endpoint.onPoll = inTurn(
+    post => post.reply(200, { 'Halley-Seq': '1' }, Buffer.from([1, 0, 255])),
+    post => post.reply(200, { 'Halley-Seq': '2' }, Buffer.from([2, 0, 255])),
+    () => {},
+  )
   const socket = new LongPollSocket(endpoint.url, ['centrifuge-json', 'centrifuge-protobuf'])
   t.teardown(() => socket.close())
   socket.binaryType = 'arraybuffer'
@@ -288,5 +280,5 @@ t.test('binary messages', async t => {
   socket.send(bytes.buffer)
   socket.send(new Blob([new Uint8Array([4])]))
   const [{ body }] = await endpoint.some(isSend)
-  t.same([...body], [1, 2, 9, 9, 4], 'as they were when they were sent')
+  t.same([...body], [1, 2, 9, 9, 4], 'copied by send')
 })

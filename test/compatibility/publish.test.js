@@ -1,8 +1,8 @@
-// What the reference server does with empty payloads, versions, deltas, and pages of history.
+// Behaviour of the reference server with empty payloads, versions, deltas, and pages of history.
 
 import t from 'tap'
 import { history, open, tokenClient } from '../clients/session/support.js'
-import { drivers } from '../kit/drivers.js'
+import { drivers, onDriver } from '../kit/drivers.js'
 import { fetch } from '../kit/fetch.js'
 import { startGateway } from '../kit/gateway.js'
 import { StreamClient } from '../kit/stream-client.js'
@@ -29,29 +29,22 @@ const config = {
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, {
-      ...config,
-      workers: driver === 'uws' ? 2 : 1,
-      http_server: { driver },
-    })
+    const gateway = await startGateway(t, onDriver(driver, config))
     let serial = 0
     const name = (/** @type {string} */ namespace) => `${namespace}:${driver}${++serial}`
 
-    t.test('an empty payload reaches everybody, without data', async t => {
+    t.test('an empty payload is delivered without data', async t => {
       const channel = name('bin')
-      const json = await codecs.json.client(t, gateway)
-      const protobuf = await codecs.protobuf.client(t, gateway)
+      const json = await codecs.json(t, gateway)
+      const protobuf = await codecs.protobuf(t, gateway)
       const stream = await StreamClient.connected(gateway.url, 'http_stream')
       const sse = await StreamClient.connected(gateway.url, 'sse')
-      for (const client of [stream, sse]) t.teardown(() => client.request.destroy())
       const subs = encodeURIComponent(JSON.stringify({ subs: { [channel]: {} } }))
       const oneWay = await StreamClient.open(gateway.url, `/connection/uni_sse?cf_connect=${subs}`)
-      t.teardown(() => oneWay.request.destroy())
+      for (const client of [stream, sse, oneWay]) t.teardown(() => client.request.destroy())
       await oneWay.next()
-      const delta = await codecs.json.client(t, gateway)
-      for (const client of [json, protobuf])
-        t.match(await client.call('subscribe', { channel }), { subscribe: {} })
-      for (const client of [stream, sse])
+      const delta = await codecs.json(t, gateway)
+      for (const client of [json, protobuf, stream, sse])
         t.match(await client.call('subscribe', { channel }), { subscribe: {} })
       t.match((await delta.call('subscribe', { channel, delta: 'fossil' })).subscribe, { delta: true })
       const poll = `${gateway.url}/connection/uni_poll?channel=${channel}`
@@ -75,7 +68,7 @@ for (const driver of drivers) {
         const { pub } = await oneWay.next(({ pub }) => pub)
         t.equal(pub.offset, offset)
         t.notOk('data' in pub)
-        // SDKs parse what stands in the string.
+        // SDKs parse the string.
         t.match((await delta.push('pub')).pub, { offset, data: 'null' })
       }
 
@@ -104,10 +97,10 @@ for (const driver of drivers) {
       }
     })
 
-    t.test('history is read backwards from behind the top, not from further away', async t => {
+    t.test('a reverse history read starts at most one offset after the last one', async t => {
       const channel = name('rec')
       for (const n of [1, 2]) await gateway.api('publish', { channel, data: n })
-      const clients = [await codecs.json.client(t, gateway), await codecs.protobuf.client(t, gateway)]
+      const clients = [await codecs.json(t, gateway), await codecs.protobuf(t, gateway)]
       const [two, one] = [
         { data: 2, offset: 2 },
         { data: 1, offset: 1 },
@@ -129,8 +122,8 @@ for (const driver of drivers) {
       }
     })
 
-    t.test('a version is told without history, but not to delta-negotiated subscribers', async t => {
-      for (const { client: connect } of Object.values(codecs)) {
+    t.test('a push has a version without history, except for delta subscribers', async t => {
+      for (const connect of Object.values(codecs)) {
         const client = await connect(t, gateway)
         const [plain, kept] = [`plain${driver}${++serial}`, name('rec')]
         await client.call('subscribe', { channel: plain })
@@ -148,9 +141,9 @@ for (const driver of drivers) {
       }
     })
 
-    t.test('deltas only for those who rely on their position; recovered ones whatever the flag', async t => {
+    t.test('live deltas need a positioned subscription and the flag, recovered ones do not', async t => {
       const text = (/** @type {number} */ n) => ({ same: 'the same words again and again, '.repeat(5), n })
-      for (const { client: connect } of Object.values(codecs)) {
+      for (const connect of Object.values(codecs)) {
         const client = await connect(t, gateway)
         const [loose, kept] = [name('loose'), name('rec')]
         for (const channel of [loose, kept]) {
@@ -159,14 +152,14 @@ for (const driver of drivers) {
           })
           for (const n of [1, 2]) await gateway.api('publish', { channel, data: text(n), delta: true })
         }
-        const live = async () => (await client.raw.next(({ push }) => push?.pub)).push.pub.delta ?? false
+        const live = async () => (await client.next(({ push }) => push?.pub)).push.pub.delta ?? false
         t.strictSame([await live(), await live()], [false, false])
         t.strictSame([await live(), await live()], [false, true])
         const channel = name('rec')
         for (const n of [1, 2, 3]) await gateway.api('publish', { channel, data: text(n) })
         const id = 1000
-        client.raw.send({ id, subscribe: { channel, delta: 'fossil', recover: true } })
-        const { subscribe } = await client.raw.next(message => message.id === id)
+        client.send({ id, subscribe: { channel, delta: 'fossil', recover: true } })
+        const { subscribe } = await client.next(message => message.id === id)
         t.strictSame(
           subscribe.publications.map((/** @type {any} */ { delta = false }) => delta),
           [false, true, true],

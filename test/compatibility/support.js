@@ -1,54 +1,51 @@
-// Clients of both codecs with one face: what they say and hear is told in the JSON form.
-
 import { ProtobufClient } from '../clients/transport/protobuf-client.js'
 import { RawClient } from '../kit/raw-client.js'
 
-/** Payloads of commands are bytes in Protobuf. @param {any} fields */
-const toProtobuf = fields =>
-  Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [
-      name,
-      name === 'data' && !Buffer.isBuffer(value) ? Buffer.from(JSON.stringify(value)) : value,
-    ]),
-  )
+/** Payloads of commands are bytes in Protobuf. @param {[string, any]} field @returns {[string, any]} */
+const toProtobuf = ([name, request]) => {
+  const { data } = request
+  if (data === undefined || Buffer.isBuffer(data)) return [name, request]
+  return [name, { ...request, data: Buffer.from(JSON.stringify(data)) }]
+}
 
-/** A list that is empty was not on the wire. @param {any} value */
+/** @param {any} value @returns {any} in the form of JSON; bytes that are not JSON stay bytes */
 function fromProtobuf(value) {
-  if (Buffer.isBuffer(value)) return JSON.parse(value.toString())
+  if (Buffer.isBuffer(value)) {
+    try {
+      return JSON.parse(value.toString())
+    } catch {
+      return value
+    }
+  }
   if (Array.isArray(value)) return value.map(fromProtobuf)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, fromProtobuf(field)]))
 }
 
-/** The codecs by name, and how a client of each connects. */
-export const codecs = Object.freeze({
-  json: {
-    /** @param {any} t @param {any} gateway @param {object} [request] */
-    async client(t, gateway, request = {}) {
-      const client = await RawClient.connected(gateway.ws, request)
-      t.teardown(() => client.socket.terminate())
-      return {
-        raw: client,
-        closed: client.closed,
-        connect: client.connect,
-        call: (/** @type {string} */ method, request = {}) => client.call(method, request),
-        push: (/** @type {string} */ type) => client.push(type),
-      }
-    },
-  },
-  protobuf: {
-    /** @param {any} t @param {any} gateway @param {object} [request] */
-    async client(t, gateway, request = {}) {
-      const client = await ProtobufClient.connected(gateway.ws, request)
-      t.teardown(() => client.socket.terminate())
-      return {
-        raw: client,
-        closed: client.closed,
-        connect: fromProtobuf(client.connect),
-        call: async (/** @type {string} */ method, request = {}) =>
-          fromProtobuf(await client.call(method, toProtobuf(request))),
-        push: async (/** @type {string} */ type) => fromProtobuf(await client.push(type)),
-      }
-    },
-  },
-})
+/** A Protobuf client with the commands and messages of a JSON client. */
+class ConvertingClient extends ProtobufClient {
+  /** @param {any[]} messages */
+  received(messages) {
+    super.received(messages.map(fromProtobuf))
+  }
+
+  /** @param {...object} commands */
+  send(...commands) {
+    super.send(...commands.map(command => Object.fromEntries(Object.entries(command).map(toProtobuf))))
+  }
+}
+
+/** @param {RawClient | ProtobufClient} client @param {any} t ends it */
+function endsWith(client, t) {
+  t.teardown(() => client.socket.terminate())
+  return client
+}
+
+/** How a client of each codec connects. It is closed at the end of the test. */
+export const codecs = {
+  /** @param {any} t @param {{ws: string}} gateway @param {object} [request] */
+  json: async (t, { ws }, request) => endsWith(await RawClient.connected(ws, request), t),
+  /** @param {any} t @param {{ws: string}} gateway @param {object} [request] */
+  protobuf: async (t, { ws }, request) =>
+    endsWith(await ProtobufClient.connected(ws, request, ConvertingClient), t),
+}

@@ -12,14 +12,14 @@ const after = load({
   channel: { namespaces: [{ name: 'aa', presence: true }] },
 })
 
-t.test('each option says what a change takes', async t => {
+t.test('every option declares how its changes apply', async t => {
   t.strictSame([...new Set(options.map(({ change }) => change))].sort(), ['live', 'start', 'workers'])
   // Connections of the engine and of the lifecycle log are opened once.
   const liveSecrets = options.filter(({ secret, path }) => secret && !/^(?:engine|lifecycle)\./.test(path))
   for (const { path, change } of liveSecrets) t.equal(change, 'live', path)
 })
 
-t.test('changes by what they take', async t => {
+t.test('changes are listed by their effect', async t => {
   t.strictSame(changesBetween(before, before), { live: [], workers: [], start: [] })
   t.strictSame(changesBetween(before, after), {
     live: ['http_api.key', 'client.allowed_origins', 'channel.namespaces'],
@@ -30,7 +30,7 @@ t.test('changes by what they take', async t => {
   t.strictSame(changesBetween(before, rotated), { live: ['admin.password'], workers: [], start: [] })
 })
 
-t.test('a configuration with some of the changes', async t => {
+t.test('withChanges() applies only the requested kinds of changes', async t => {
   t.strictSame(withChanges(before, after, []), before)
   t.strictSame(withChanges(before, after, ['live', 'workers', 'start']), after)
   const live = withChanges(before, after, ['live'])

@@ -4,7 +4,7 @@ import { runningConsumers } from '../../src/config/consumers.js'
 import { loadConfig } from '../../src/config/load.js'
 import { faultsOf } from './support.js'
 
-/** The least that each type needs. @type {Record<string, Record<string, any>>} */
+/** The required options of each type. @type {Record<string, Record<string, any>>} */
 const COMPLETE = {
   postgresql: { dsn: 'postgres://127.0.0.1/db', outbox_table_name: 'outbox' },
   nats_jetstream: { stream_name: 'S', durable_consumer_name: 'd' },
@@ -23,7 +23,7 @@ const one = (type, more = {}) => ({
 })
 const faults = (/** @type {object} */ consumer) => faultsOf({ consumers: [consumer] }).join('\n')
 
-t.test('a complete consumer of each type; each required option is missed', async t => {
+t.test('a complete consumer of each type is valid; each required option is checked', async t => {
   for (const [type, block] of Object.entries(COMPLETE)) {
     t.equal(faults(one(type)), '', type)
     for (const [key, value] of Object.entries(block)) {
@@ -34,7 +34,7 @@ t.test('a complete consumer of each type; each required option is missed', async
   }
 })
 
-t.test('the block of a consumer that is off is not checked', async t => {
+t.test('the block of a disabled consumer is not checked', async t => {
   for (const type of Object.keys(COMPLETE)) t.equal(faults({ name: 'orders', type }), '', type)
   const { config } = loadConfig({ base: { consumers: [one('kafka'), { name: 'off', type: 'kafka' }] } })
   t.same(
@@ -43,28 +43,28 @@ t.test('the block of a consumer that is off is not checked', async t => {
   )
 })
 
-t.test('what is refused, and where', async t => {
+t.test('invalid consumers are refused', async t => {
   for (const [consumer, where, what] of /** @type {[object, string, RegExp][]} */ ([
     [{ name: 'orders', enabled: true }, '.type', /is missing.*types: .*kafka/],
-    [{ name: 'orders', type: 'kafak' }, '.type', /"kafak" is no type of consumers.*kafka/],
-    [{ ...one('kafka'), name: 'a b' }, '.name', /"a b" must be of the characters/],
+    [{ name: 'orders', type: 'kafak' }, '.type', /"kafak" is not a consumer type.*kafka/],
+    [{ ...one('kafka'), name: 'a b' }, '.name', /"a b" may contain only the characters/],
     [one('postgresql', { dsn: 'mysql://127.0.0.1' }), '.postgresql.dsn', /./],
-    [one('redis_stream', { streams: ['s', 't', 's'] }), '.redis_stream.streams', /"s" is there twice/],
+    [one('redis_stream', { streams: ['s', 't', 's'] }), '.redis_stream.streams', /"s" is a duplicate/],
     [
       one('redis_stream', { address: ['127.0.0.1:1', '127.0.0.1:2'] }),
       '.redis_stream.address',
-      /names 2 deployments of Redis, it must be one/,
+      /has 2 Redis deployments; only one is allowed/,
     ],
     [one('kafka', { topics: ['a b'] }), '.kafka.topics', /white space/],
     [one('kafka', { partition_queue_max_size: 0 }), '.kafka.partition_queue_max_size', /it must be -1 or/],
     [one('kafka', { sasl_mechanism: 'plain', sasl_user: 'u' }), '.kafka.sasl_password', /is missing/],
     [one('kafka', { assume_role_arn: 'arn:x' }), '.kafka.assume_role_arn', /does not support/],
     [one('aws_sqs', { assume_role_arn: 'arn:x' }), '.aws_sqs.assume_role_arn', /not supported/],
-    [one('rabbitmq', { urls: ['http://127.0.0.1'] }), '.rabbitmq.urls', /no amqp:\/\/ or amqps:\/\//],
+    [one('rabbitmq', { urls: ['http://127.0.0.1'] }), '.rabbitmq.urls', /not an amqp:\/\/ or amqps:\/\//],
     [
       one('rabbitmq', { bindings: [{ queue: 'x', exchange: 'e' }] }),
       '.rabbitmq.bindings',
-      /"x" is not among the queues/,
+      /"x" is not one of the queues/,
     ],
     [
       one('nats_jetstream', { publication_data_mode: { enabled: true, channels_header: '' } }),
@@ -78,19 +78,19 @@ t.test('what is refused, and where', async t => {
   }
 })
 
-t.test('passwords are not in faults', async t => {
+t.test('errors show no passwords', async t => {
   t.notMatch(faults(one('rabbitmq', { urls: ['amqp//user:hidden@127.0.0.1'] })), 'hidden')
   t.notMatch(faults(one('postgresql', { dsn: 'mysql://user:hidden@127.0.0.1/db' })), 'hidden')
 })
 
-t.test('a type of Centrifugo that is missing here: a warning, and it does not run', async t => {
+t.test('an unsupported type of Centrifugo is a warning, and does not run', async t => {
   const consumers = [{ name: 'orders', enabled: true, type: 'google_pub_sub' }]
   const { config, warnings } = loadConfig({ base: { consumers } })
   t.match(warnings.join('\n'), /does not support yet; the consumer does not run/)
   t.same(runningConsumers(config), [])
 })
 
-t.test('another configuration of consumers takes a new start', async t => {
+t.test('a change of consumers requires a restart', async t => {
   const load = (/** @type {object[]} */ consumers) => loadConfig({ base: { consumers } }).config
   const { live, workers, start } = changesBetween(load([one('kafka')]), load([one('rabbitmq')]))
   t.same({ live, workers, start }, { live: [], workers: [], start: ['consumers'] })

@@ -6,15 +6,11 @@ import { createEndpoint } from '../../src/config/jwks-endpoint.js'
 
 const TENANT_URL = 'https://{{tenant}}.example.com/jwks'
 
-/**
- * @param {string} pattern
- * @param {boolean} [insecure]
- * @param {string} [url]
- */
+/** @param {string} pattern @param {boolean} [insecure] @param {string} [url] */
 const endpoint = (pattern, insecure = false, url = TENANT_URL) =>
   createEndpoint(url, { issuer_regex: pattern, insecure_skip_jwks_endpoint_safety_check: insecure })
 
-t.test('a URL without placeholders is used as it is', async t => {
+t.test('a URL without placeholders is used unchanged', async t => {
   t.equal(createEndpoint('http://127.0.0.1:1/jwks', {})({}), 'http://127.0.0.1:1/jwks')
 })
 
@@ -30,35 +26,13 @@ t.test('placeholders are filled from named groups', async t => {
   t.equal(both({ a: 'x', b: '' }), undefined)
 })
 
-t.test('a placeholder needs a group that matches a list of literals only', async t => {
+t.test('a placeholder needs a group that matches only a list of literals', async t => {
   for (const body of ['one', 'one|two', 'a-b_c|d\\.e', 'realms/a|realms/b', 'a\\+b']) {
     t.doesNotThrow(() => endpoint(`^x(?P<tenant>${body})$`), body)
   }
-  const unsafe = [
-    '[a-z]+',
-    '.*',
-    '.',
-    'a.b',
-    '\\w+',
-    '\\d',
-    '\\S',
-    'a*',
-    'a+',
-    'a?',
-    'a{2}',
-    '(a|b)',
-    '(?:a)',
-    '^a',
-    'a$',
-    '',
-    'a|',
-    '|a',
-    'a||b',
-    '\\pL',
-    '[a]',
-    'a|[b]',
-    'a|\\w',
-  ]
+  const unsafe = (
+    '[a-z]+ .* . a.b \\w+ \\d \\S a* a+ a? a{2} (a|b) (?:a) ^a a$ a| |a a||b \\pL [a] a|[b] ' + 'a|\\w'
+  ).split(' ')
   for (const body of unsafe) {
     const message = /^\{\{tenant\}\} is a group that matches more than a list of literals/
     t.throws(() => endpoint(`^x(?P<tenant>${body})$`), { message }, body)
@@ -102,7 +76,7 @@ t.test('a value that could leave its part of the URL is refused without the safe
   t.equal(unchecked({ tenant: `%${'25'.repeat(50_000)}41` }), undefined, 'without decoding it 50,000 times')
 })
 
-t.test('a listed value may hold a path', async t => {
+t.test('a listed value may contain a path', async t => {
   const listed = endpoint('(?P<tenant>realms/a|realms/b)', false, 'https://host/{{tenant}}/jwks')
   t.equal(listed({ tenant: 'realms/b' }), 'https://host/realms/b/jwks')
 })

@@ -16,24 +16,24 @@ t.test('the lifecycle log is off until a sink is configured', async t => {
   t.ok(logsLifecycle(load({ redis: { stream: true, address: 'redis://a:1' } })))
 })
 
-t.test('a wrong option is refused in one line that names it and shows no secret', async t => {
+t.test('an invalid option is a one-line error that names it and shows no secret', async t => {
   for (const [lifecycle, line] of /** @type {[object, string | RegExp][]} */ ([
     [{ events: ['connect'] }, /^lifecycle\.events\[0\]: "connect" is not one of "connected", /],
-    [{ webhook: { url: 'hook', secret } }, 'lifecycle.webhook.url: is not an address like https://host/path'],
+    [{ webhook: { url: 'hook', secret } }, 'lifecycle.webhook.url: is not a URL like https://host/path'],
     [
       { webhook: { url: 'ftp://x', secret } },
       'lifecycle.webhook.url: does not begin with http:// or https://',
     ],
-    [{ webhook: { url: 'http://x' } }, 'lifecycle.webhook.secret: is empty: a batch must be signed'],
+    [{ webhook: { url: 'http://x' } }, 'lifecycle.webhook.secret: is required: batches are signed'],
     [
       { webhook: { url: 'http://x', secret: 'whsec_%' } },
-      'lifecycle.webhook.secret: has no base64 after whsec_',
+      'lifecycle.webhook.secret: must have base64 after whsec_',
     ],
     [{ redis: { stream: true } }, /^lifecycle\.redis\.stream: true needs lifecycle\.redis\.address or /],
     [{ redis: { address: 'redis://:pass word@h:x' } }, /^lifecycle\.redis\.address: (?!.*pass word)/],
     [{ redis: { takeover_delay: '1s' } }, /^lifecycle\.redis\.takeover_delay: 1s is out of range/],
     [{ queue_max_bytes: 1 }, /^lifecycle\.queue_max_bytes: 1 is out of range/],
-    [{ webhok: {} }, /^lifecycle\.webhok: unknown key; the nearest known name is lifecycle\.webhook/],
+    [{ webhok: {} }, /^lifecycle\.webhok: unknown key; did you mean lifecycle\.webhook/],
   ])) {
     const faults = faultsOf({ lifecycle })
     t.equal(faults.length, 1, JSON.stringify(lifecycle))
@@ -41,7 +41,7 @@ t.test('a wrong option is refused in one line that names it and shows no secret'
   }
 })
 
-t.test('its Redis is its own, or that of the engine', async t => {
+t.test('the Redis sink uses its own Redis, or that of the engine', async t => {
   t.equal(lifecycleRedis(load({})), null)
   const engine = { type: 'redis', redis: { address: 'redis://:hush@one:1/3', password: 'hush', prefix: 'p' } }
   t.match(lifecycleRedis(load({}, engine)), { address: ['redis://:hush@one:1/3'], prefix: 'p' })

@@ -2,7 +2,7 @@ import t from 'tap'
 import { rootKeys } from '../../src/config/keys.js'
 import { didYouMean, nearest } from '../../src/config/nearest.js'
 
-t.test('the nearest known key is the one that was meant', async t => {
+t.test('the nearest known key is found', async t => {
   for (const [typed, meant] of [
     ['http_server.prot', 'http_server.port'],
     ['cleint', 'client'],
@@ -20,7 +20,7 @@ t.test('the nearest known key is the one that was meant', async t => {
   }
 })
 
-t.test('what is no slip gets no answer: a key, a command, a flag, a drone', async t => {
+t.test('a name that is too different gets no suggestion', async t => {
   for (const [typed, known] of [
     ['nope', ['ladder', 'stop', 'set']],
     ['nonsense', ['serve', 'config', 'fleet', 'dashboard']],
@@ -36,7 +36,7 @@ t.test('what is no slip gets no answer: a key, a command, a flag, a drone', asyn
     t.equal(rootKeys.nearest(typed), '', typed)
 })
 
-t.test('the end of an error about a name', async t => {
+t.test('an error about an unknown name ends with a suggestion', async t => {
   t.equal(didYouMean('srve', ['fleet', 'serve']), '; did you mean serve?')
   t.equal(didYouMean('prot', ['port'], '--'), '; did you mean --port?')
   t.equal(didYouMean('nonsense', ['serve']), '')

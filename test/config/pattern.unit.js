@@ -1,7 +1,7 @@
 import t from 'tap'
 import { compilePattern } from '../../src/config/pattern.js'
 
-t.test('RE2 patterns match what they match there', async t => {
+t.test('patterns have the syntax of RE2', async t => {
   /** @type {[string, string[], string[]][]} */
   const table = [
     ['abc', ['abc', 'xabcx'], ['ABC', 'ab']],
@@ -46,12 +46,12 @@ t.test('RE2 patterns match what they match there', async t => {
   }
 })
 
-t.test('named groups in both spellings', async t => {
+t.test('named groups may have both spellings', async t => {
   t.same({ ...compilePattern('^(?P<tenant>a|b)$').exec('a')?.groups }, { tenant: 'a' })
   t.same({ ...compilePattern('^(?<tenant>a|b)$').exec('b')?.groups }, { tenant: 'b' })
 })
 
-t.test('an error names the piece of the pattern that is wrong', async t => {
+t.test('an error names the invalid part of the pattern', async t => {
   const message = 'invalid pattern "^a(?=b)$": invalid or unsupported Perl syntax: "(?="'
   t.throws(() => compilePattern('^a(?=b)$'), { message })
   t.throws(() => compilePattern('a\\'), {
@@ -59,35 +59,16 @@ t.test('an error names the piece of the pattern that is wrong', async t => {
   })
 })
 
-t.test('a compiled pattern has no state', async t => {
+t.test('a compiled pattern is stateless', async t => {
   const regex = compilePattern('a')
   t.ok(regex.test('a') && regex.test('a') && regex.test('a'))
 })
 
-t.test('what cannot keep its meaning is one clear error', async t => {
-  const bad = [
-    '(',
-    'a)',
-    '[a',
-    'a**',
-    '*a',
-    '[z-a]',
-    '\\',
-    '\\1',
-    '\\Z',
-    '\\C',
-    '(?=a)',
-    '(?!a)',
-    '(?<=a)',
-    '[[:nope:]]',
-    '[a-\\d]',
-    '\\p{Nope}',
-    '(?P<é>b)',
-    '(?<a>b)(?P<a>c)',
-    'a{1001}',
-    '(?P<a>b)(?P<a>c)',
-    '\\q',
-  ]
+t.test('unsupported syntax is an error', async t => {
+  const bad = (
+    '( a) [a a** *a [z-a] \\ \\1 \\Z \\C (?=a) (?!a) (?<=a) [[:nope:]] [a-\\d] \\p{Nope} ' +
+    '(?P<é>b) (?<a>b)(?P<a>c) a{1001} (?P<a>b)(?P<a>c) \\q'
+  ).split(' ')
   for (const pattern of bad) {
     t.throws(
       () => compilePattern(pattern),

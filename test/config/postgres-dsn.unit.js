@@ -3,7 +3,7 @@
 import t from 'tap'
 import { parseDsn } from '../../src/config/postgres-dsn.js'
 
-t.test('a URL and pairs mean the same', async t => {
+t.test('a URL and key-value pairs are equivalent', async t => {
   const whole = {
     client: {
       host: 'db',
@@ -23,7 +23,7 @@ t.test('a URL and pairs mean the same', async t => {
   t.match(parseDsn(pairs), whole)
 })
 
-t.test('hosts: none, IPv6, a socket', async t => {
+t.test('the host may be missing, IPv6 or a socket', async t => {
   t.equal(parseDsn('postgres:///shop').client.host, undefined)
   t.equal(parseDsn('postgresql://app@/shop?host=/run/postgresql').client.host, '/run/postgresql')
   t.equal(parseDsn('postgresql://app@/shop?host=/run/postgresql').sslmode, 'disable')
@@ -37,16 +37,16 @@ t.test('hosts: none, IPv6, a socket', async t => {
   })
 })
 
-t.test('a fault is named without the password', async t => {
+t.test('errors show no password', async t => {
   for (const [dsn, fault] of [
     ['', 'is empty'],
     ['nonsense', 'is neither a postgres:// URL nor pairs'],
-    ['postgres://a:hush@one,two/db', 'names several hosts'],
-    ['host=one,two password=hush', 'names several hosts'],
+    ['postgres://a:hush@one,two/db', 'has several hosts'],
+    ['host=one,two password=hush', 'has several hosts'],
     ['postgres://a:hush@db/x?sslmode=maybe', 'has an unknown sslmode'],
-    ['postgres://a:hush@db/x?pool_max_conns=x', 'has a pool_max_conns that is not within 0 and 10000'],
-    ['postgres://a:hush@db:port/x', 'is not a postgres:// URL'],
-    ['postgres://a:hush%zz@db/x', 'has a %'],
+    ['postgres://a:hush@db/x?pool_max_conns=x', 'has a pool_max_conns that is not between 0 and 10000'],
+    ['postgres://a:hush@db:port/x', 'is not a valid postgres:// URL'],
+    ['postgres://a:hush%zz@db/x', 'has an invalid % escape'],
   ]) {
     const error = t.throws(() => parseDsn(dsn), undefined, dsn)
     t.match(/** @type {any} */ (error).message, fault, dsn)

@@ -3,42 +3,43 @@ import { ConfigError, loadConfig } from '../../src/config/load.js'
 import { checkExposure, configureServer, exposureFaults, isLoopback } from '../../src/config/profile.js'
 import { directory } from './support.js'
 
-t.test('without anything configured the development profile runs on loopback', async t => {
+t.test('without any configuration, the development profile runs on loopback', async t => {
   const { config, profile, warnings } = configureServer({
     env: { HALLEY_WORKERS: '3', HALLEY_HTTP_SERVER_PORT: '9001' },
   })
   t.equal(profile, 'development')
   t.same(warnings, [])
-  t.equal(config.workers, 3)
-  t.equal(config.http_server.address, '127.0.0.1')
-  t.equal(config.http_server.port, 9001)
-  t.equal(config.client.allow_anonymous_connect_without_token, true)
-  t.equal(config.client.insecure, false)
-  t.same(config.client.allowed_origins, ['loopback'])
-  t.match(config.http_api.key, /^[0-9a-f]{32}$/)
-  t.equal(config.health.enabled, true)
-  t.equal(config.demo.enabled, true)
-  t.match(config.channel.namespaces, [
-    { name: 'demo', presence: true, join_leave: true, history_ttl: 600_000 },
-    { name: 'pointers', history_size: 0, force_recovery: false },
-  ])
-  t.match(config.channel.without_namespace, { allow_subscribe_for_anonymous: true, history_size: 50 })
+  t.match(config, {
+    workers: 3,
+    http_server: { address: '127.0.0.1', port: 9001 },
+    client: { allow_anonymous_connect_without_token: true, insecure: false, allowed_origins: ['loopback'] },
+    http_api: { key: /^[0-9a-f]{32}$/ },
+    health: { enabled: true },
+    demo: { enabled: true },
+    channel: {
+      without_namespace: { allow_subscribe_for_anonymous: true, history_size: 50 },
+      namespaces: [
+        { name: 'demo', presence: true, join_leave: true, history_ttl: 600_000 },
+        { name: 'pointers', subscription_type: 'map', map: { mode: 'ephemeral', client_key: 'client_id' } },
+      ],
+    },
+  })
   t.equal(exposureFaults(config).length, 0)
 })
 
-t.test('its key is another one each time, and the same one for a reload', async t => {
+t.test('its key is new at each start and is kept by a reload', async t => {
   const { key } = configureServer({}).config.http_api
   t.not(configureServer({}).config.http_api.key, key)
   t.equal(configureServer({}, { key }).config.http_api.key, key)
 })
 
-t.test('it follows port and loopback address from flags', async t => {
+t.test('flags set its port and loopback address', async t => {
   const { config } = configureServer({ flags: { 'http_server.port': '0', 'http_server.address': '::1' } })
   t.equal(config.http_server.address, '::1')
   t.equal(config.http_server.port, 0)
 })
 
-t.test('anything configured ends it', async t => {
+t.test('any configuration disables it', async t => {
   const file = directory(t).write('a.json', { http_server: { address: '127.0.0.1' } })
   const { config, profile } = configureServer({ file })
   t.equal(profile, 'configured')
@@ -56,29 +57,18 @@ t.test('anything configured ends it', async t => {
   }
 })
 
-t.test('who expects the profile learns what ended it, and how to keep it', async t => {
+t.test('the error names what disabled the profile, and --dev', async t => {
   const env = { HALLEY_CLIENT_ALLOWED_ORIGINS: 'http://localhost:5173', HALLEY_WORKERS: '1' }
-  t.throws(
-    () => configureServer({ env }),
-    /** @type {any} */ ({
-      faults: [
-        /^client\.token\.hmac_secret_key: no token secret/,
-        /^http_api\.key: no API key/,
-        'the development profile is off because of HALLEY_CLIENT_ALLOWED_ORIGINS; --dev keeps it below what is set',
-      ],
-    }),
-  )
+  const faults = [
+    /^client\.token\.hmac_secret_key: no token secret/,
+    /^http_api\.key: no API key/,
+    'the development profile is off because of HALLEY_CLIENT_ALLOWED_ORIGINS; --dev applies it below your settings',
+  ]
+  t.throws(() => configureServer({ env }), /** @type {any} */ ({ faults }))
   const file = directory(t).write('a.json', { http_server: { port: 9000 } })
-  t.throws(() => configureServer({ file }), {
-    message: new RegExp(`off because of the file ${file}; --dev keeps`),
-  })
   const address = { HALLEY_HTTP_SERVER_ADDRESS: '0.0.0.0' }
-  t.throws(
-    () => configureServer({ env: address }),
-    /** @type {any} */ ({
-      message: /off because of the address 0\.0\.0\.0; --dev/,
-    }),
-  )
+  t.throws(() => configureServer({ file }), { message: new RegExp(`off because of the file ${file}; --dev`) })
+  t.throws(() => configureServer({ env: address }), { message: /because of the address 0\.0\.0\.0; --dev/ })
 
   const local = { ...env, HALLEY_HTTP_SERVER_ADDRESS: '127.0.0.1' }
   t.equal(configureServer({ env: local }).ended, 'HALLEY_CLIENT_ALLOWED_ORIGINS')
@@ -86,7 +76,7 @@ t.test('who expects the profile learns what ended it, and how to keep it', async
   t.throws(() => configureServer({ env: { HALLEY_HTTP_API_KEY: 'secret' } }), ConfigError)
 })
 
-t.test('--dev keeps the profile below a file, variables and flags', async t => {
+t.test('--dev applies the profile below a file, variables and flags', async t => {
   const file = directory(t).write('a.json', {
     client: { allowed_origins: ['https://app.example.com'], allow_anonymous_connect_without_token: false },
     channel: {
@@ -119,14 +109,11 @@ t.test('--dev keeps the profile below a file, variables and flags', async t => {
     admin: { password: 'k'.repeat(32) },
     demo: { enabled: true },
   })
-  t.same(
-    config.channel.namespaces.map((/** @type {any} */ { name, history_size }) => [name, history_size]),
-    [
-      ['chat', 0],
-      ['pointers', 3],
-      ['demo', 50],
-    ],
-  )
+  t.match(config.channel.namespaces, [
+    { name: 'chat', history_size: 0 },
+    { name: 'pointers', history_size: 3 },
+    { name: 'demo', history_size: 50 },
+  ])
   t.equal(config.channel.without_namespace.history_size, 9)
   t.equal(config.channel.without_namespace.presence, true)
   t.ok(
@@ -145,27 +132,13 @@ t.test('--dev: one key for API and admin page, and a warning beyond loopback', a
   t.match(other, { generatedKey: '', config: { http_api: { key: own }, admin: { password: `${own}2` } } })
   const open = configureServer({ flags: { 'http_server.address': '0.0.0.0' } }, { dev: true })
   t.equal(open.config.http_server.address, '0.0.0.0')
-  t.same(open.warnings, [
-    'http_server.address: others can reach the development profile while it is "0.0.0.0"',
-  ])
-  t.throws(
-    () => configureServer({ env: { HALLEY_HTTP_API_KEY: 'secret' }, flags: { 'http_server.address': '' } }),
-    {
-      message: /^client\.token/,
-    },
-  )
+  t.same(open.warnings, ['http_server.address: "0.0.0.0" exposes the development profile to other machines'])
+  const exposed = { env: { HALLEY_HTTP_API_KEY: 'secret' }, flags: { 'http_server.address': '' } }
+  t.throws(() => configureServer(exposed), { message: /^client\.token/ })
 })
 
-t.test('loopback addresses', async t => {
-  for (const address of [
-    '127.0.0.1',
-    '127.8.9.10',
-    'localhost',
-    'LOCALHOST',
-    '::1',
-    '[::1]',
-    '::ffff:127.0.0.1',
-  ]) {
+t.test('isLoopback() accepts only loopback addresses', async t => {
+  for (const address of '127.0.0.1 127.8.9.10 localhost LOCALHOST ::1 [::1] ::ffff:127.0.0.1'.split(' ')) {
     t.ok(isLoopback(address), address)
   }
   for (const address of ['', '0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example.com', 'example.com', '::2']) {
@@ -173,17 +146,14 @@ t.test('loopback addresses', async t => {
   }
 })
 
-/**
- * Keys that are missing, for the address given.
- * @param {Record<string, unknown>} tree
- */
+/** Keys that are missing, for the address given. @param {Record<string, unknown>} tree */
 const missing = tree => exposureFaults(loadConfig({ base: tree }).config).map(line => line.split(':')[0])
 
 const TOKEN = 'client.token.hmac_secret_key'
 const KEY = 'http_api.key'
 const ORIGINS = 'client.allowed_origins'
 
-t.test('beyond loopback nothing starts without secret, key and origins', async t => {
+t.test('a gateway beyond loopback needs a token key, an API key and origins', async t => {
   t.same(missing({ http_server: { address: '127.0.0.1' } }), [])
   t.same(missing({}), [TOKEN, KEY, ORIGINS])
   t.same(missing({ http_server: { address: '::' } }), [TOKEN, KEY, ORIGINS])
@@ -198,7 +168,7 @@ t.test('beyond loopback nothing starts without secret, key and origins', async t
   )
 })
 
-t.test('an internal port that others can reach needs an API key', async t => {
+t.test('an internal port reachable by others needs an API key', async t => {
   const loopback = { address: '127.0.0.1', internal_port: 9000 }
   t.same(missing({ http_server: loopback }), [])
   t.same(missing({ http_server: { ...loopback, internal_address: '::1' } }), [])
@@ -217,7 +187,7 @@ t.test('an internal port that others can reach needs an API key', async t => {
     },
   })
   t.throws(() => checkExposure(config), {
-    message: /^http_api\.key: everybody knows .*\nadmin\.password: everybody knows .*$/,
+    message: /^http_api\.key: is a well-known value; .*\nadmin\.password: is a well-known value; .*$/,
   })
   t.match(
     exposureFaults(loadConfig({ base: { http_server: { ...loopback, internal_address: '::' } } }).config),
@@ -225,7 +195,7 @@ t.test('an internal port that others can reach needs an API key', async t => {
   )
 })
 
-t.test('each open mode replaces its own setting only', async t => {
+t.test('each insecure mode replaces only its own setting', async t => {
   t.same(missing({ client: { insecure: true } }), [KEY, ORIGINS])
   t.same(missing({ client: { allow_anonymous_connect_without_token: true } }), [KEY, ORIGINS])
   t.same(missing({ http_api: { insecure: true } }), [TOKEN, ORIGINS])
@@ -237,13 +207,4 @@ t.test('each open mode replaces its own setting only', async t => {
     KEY,
     ORIGINS,
   ])
-})
-
-t.test('the refusal says which key to set', async t => {
-  const { config } = loadConfig()
-  t.throws(() => checkExposure(config), ConfigError)
-  t.throws(() => checkExposure(config), {
-    message:
-      /^client\.token\.hmac_secret_key: no token secret is set while .*\nhttp_api\.key: .*\nclient\.allowed_origins: .*$/,
-  })
 })

@@ -5,7 +5,7 @@ import { faultsOf } from './support.js'
 const endpoint = 'http://127.0.0.1:3000/centrifugo/event'
 const proxy = { name: 'chat', endpoint }
 
-t.test('a configuration of Centrifugo with event proxies', async t => {
+t.test('a Centrifugo configuration with event proxies is accepted', async t => {
   const { config, warnings } = loadConfig({
     base: {
       client: {
@@ -51,7 +51,7 @@ t.test('a configuration of Centrifugo with event proxies', async t => {
   t.match(config.rpc.namespaces, [{ name: 'users', proxy_enabled: true, proxy_name: 'chat' }])
 })
 
-t.test('proxies in variables', async t => {
+t.test('proxies can be configured by variables', async t => {
   const { config } = loadConfig({
     env: {
       HALLEY_CLIENT_PROXY_CONNECT_HTTP_STATIC_HEADERS: '{"X-Key": "a b"}',
@@ -71,7 +71,7 @@ t.test('proxies in variables', async t => {
   })
   t.match(config.proxies, [{ name: 'a-b', timeout: 2000, endpoint }])
   t.match(config.rpc, { namespace_boundary: '/', namespaces: [{ name: 'users', proxy_name: 'a-b' }] })
-  t.match(faultsOf({}, { HALLEY_PROXIES_X_TIMEOUT: '1s' })[0], 'no proxy has the name in this variable')
+  t.match(faultsOf({}, { HALLEY_PROXIES_X_TIMEOUT: '1s' })[0], 'no proxy matches this variable')
   t.match(faultsOf({}, { HALLEY_PROXIES: '{' })[0], 'HALLEY_PROXIES: is not a JSON array of proxies')
   t.match(
     faultsOf({}, { HALLEY_RPC_PROXY_HTTP_STATIC_HEADERS: 'x' })[0],
@@ -84,29 +84,23 @@ const connect = options => ({ client: { proxy: { connect: { enabled: true, endpo
 /** @param {object} transform */
 const transform = transform => connect({ http: { status_to_code_transforms: [transform] } })
 
-t.test('refused proxies', async t => {
+t.test('invalid proxies are refused', async t => {
   for (const [tree, line] of /** @type {[Record<string, unknown>, string][]} */ ([
     [
       connect({ endpoint: '' }),
-      'client.proxy.connect.endpoint: is empty, and client.proxy.connect.enabled is true',
+      'proxy.connect.endpoint: is empty, but client.proxy.connect.enabled needs it',
     ],
     [
       { channel: { namespaces: [{ name: 'chat', publish_proxy_enabled: true }] } },
-      'channel.proxy.publish.endpoint: is empty, and channel.namespaces[0].publish_proxy_enabled is true',
+      'channel.proxy.publish.endpoint: is empty, but channel.namespaces[0].publish_proxy_enabled needs it',
     ],
     [{ rpc: { without_namespace: { proxy_enabled: true } } }, 'rpc.proxy.endpoint: is empty'],
     [{ proxies: [{ name: 'chat' }] }, 'proxies[0].endpoint: is empty'],
-    [{ proxies: [proxy, proxy] }, 'proxies[1].name: "chat" is the name of another proxy too'],
+    [{ proxies: [proxy, proxy] }, 'proxies[1].name: "chat" is also the name of another proxy'],
     [{ proxies: [{ ...proxy, name: 'a b' }] }, 'proxies[0].name: "a b" must be two or more'],
-    [{ proxies: [{ ...proxy, name: 'default' }] }, 'proxies[0].name: "default" is the name of the blocks'],
-    [
-      { channel: { without_namespace: { subscribe_proxy_name: 'nobody' } } },
-      'channel.without_namespace.subscribe_proxy_name: there is no proxy "nobody"',
-    ],
-    [
-      { rpc: { namespaces: [{ name: 'ab', proxy_name: 'xy' }] } },
-      'rpc.namespaces[0].proxy_name: there is no proxy',
-    ],
+    [{ proxies: [{ ...proxy, name: 'default' }] }, 'proxies[0].name: "default" is a reserved name'],
+    [{ channel: { without_namespace: { subscribe_proxy_name: 'nobody' } } }, 'unknown proxy "nobody"'],
+    [{ rpc: { namespaces: [{ name: 'ab', proxy_name: 'xy' }] } }, 'proxy_name: unknown proxy'],
     [connect({ endpoint: 'http://' }), 'client.proxy.connect.endpoint: is not a URL'],
     [connect({ endpoint: 'http://u:p@host/' }), 'has a user or password'],
     [connect({ endpoint: 'host:1000/path' }), 'is neither an http:// or https:// URL nor a gRPC target'],
@@ -121,17 +115,17 @@ t.test('refused proxies', async t => {
     ],
     [
       connect({ endpoint: 'host:1000', grpc: { tls: { enabled: true, server_ca_pem: 'x' } } }),
-      'client.proxy.connect.grpc.tls.server_ca_pem: is not PEM',
+      'client.proxy.connect.grpc.tls.server_ca_pem: is neither PEM',
     ],
     [connect({ timeout: 1000 }), 'client.proxy.connect.timeout: 1000 has no unit'],
     [connect({ timeout: '-1s' }), 'is negative'],
     [connect({ http_headers: ['a b'] }), 'http_headers: "a b" is not the name of a header'],
     [connect({ http: { static_headers: { a: 'x\r\ny: z' } } }), 'the value of "a" is not plain ASCII'],
+    [connect({ endpoint: 'host:1000', grpc: { static_metadata: { a: '\t' } } }), 'of "a" is not plain ASCII'],
     [
-      connect({ endpoint: 'host:1000', grpc: { static_metadata: { a: '\t' } } }),
-      'client.proxy.connect.grpc.static_metadata: the value of "a" is not plain ASCII',
+      connect({ http: { tls: { enabled: true, server_ca_pem: 'x' } } }),
+      'http.tls.server_ca_pem: is neither PEM',
     ],
-    [connect({ http: { tls: { enabled: true, server_ca_pem: 'x' } } }), 'http.tls.server_ca_pem: is not PEM'],
     [transform({ to_error: { code: 1000 } }), '[0]: status_code is missing'],
     [transform({ status_code: 404 }), '[0] needs either'],
     [
@@ -142,7 +136,7 @@ t.test('refused proxies', async t => {
       transform({ status_code: 404, to_disconnect: { code: 3000, reason: 'ä' } }),
       'to_disconnect.reason that is',
     ],
-    [transform({ status_code: 404, to_disconnect: { code: 999 } }), 'outside of 3000 to 4999'],
+    [transform({ status_code: 404, to_disconnect: { code: 999 } }), 'outside 3000 to 4999'],
     [
       transform({ status_code: 404, to_error: { code: 1, message: 'x'.repeat(124) } }),
       'to_error.message that is',
@@ -156,7 +150,7 @@ t.test('refused proxies', async t => {
   }
 })
 
-t.test('headers that are never sent are named in a warning', async t => {
+t.test('headers that are never sent cause a warning', async t => {
   const { warnings } = loadConfig({
     base: connect({
       http_headers: ['Upgrade'],
@@ -171,7 +165,7 @@ t.test('headers that are never sent are named in a warning', async t => {
   ])
 })
 
-t.test('blocks that nobody uses need no endpoint, and other cases of http are read', async t => {
+t.test('unused blocks need no endpoint; schemes ignore case', async t => {
   t.strictSame(faultsOf({ channel: { proxy: { publish: { timeout: '2s' } } } }), [])
   t.strictSame(faultsOf(connect({ endpoint: 'HTTPS://host/path?x=1' })), [])
   t.strictSame(faultsOf(connect({ http: { static_headers: { a: 'x\ty' } } })), [])

@@ -14,7 +14,7 @@ t.test('every default is valid', async t => {
   }
 })
 
-t.test('numbers and durations end at their bounds', async t => {
+t.test('numbers and durations are checked at their limits', async t => {
   for (const option of all(options).filter(({ type }) => ['int', 'duration'].includes(type))) {
     const { minimum, maximum } = option.schema
     const given = ms => (option.type === 'duration' ? `${ms}ms` : ms)

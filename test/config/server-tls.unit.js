@@ -10,7 +10,7 @@ import { directory, faultsOf } from './support.js'
 const serve = (tls, more = {}) => ({ http_server: { tls: { enabled: true, ...tls }, ...more } })
 const pair = { cert_pem: CERT, key_pem: KEY }
 
-t.test('PEM is text, base64 of it, or the path of a file; workers get the text', async t => {
+t.test('PEM may be text, base64 of text, or a path; workers get the text', async t => {
   const files = directory(t)
   const base64 = Buffer.from(CERT).toString('base64')
   for (const [cert_pem, key_pem] of [
@@ -26,7 +26,7 @@ t.test('PEM is text, base64 of it, or the path of a file; workers get the text',
   t.equal(config.http_server.tls.cert_pem, base64, 'without TLS nothing is read')
 })
 
-t.test('a pair that cannot be used is one line for each key', async t => {
+t.test('an unusable pair is a one-line error per key', async t => {
   const files = directory(t)
   const unreadable = files.write('unreadable.pem', CERT)
   chmodSync(unreadable, 0)
@@ -43,16 +43,16 @@ t.test('a pair that cannot be used is one line for each key', async t => {
     [{ ...pair, key_pem: CERT }, `${at('key_pem')}is not a private key`],
     [
       { ...pair, key_pem: '/no/such/file' },
-      `${at('key_pem')}is not PEM, not base64 of PEM, and not the path of a file`,
+      `${at('key_pem')}is neither PEM, base64 of PEM, nor the path of a file`,
     ],
-    [{ ...pair, cert_pem: files.path }, `${at('cert_pem')}is a file that is a directory`],
-    [{ ...pair, cert_pem: files.write('text', 'none') }, `${at('cert_pem')}is a file without PEM`],
+    [{ ...pair, cert_pem: files.path }, `${at('cert_pem')}is a directory`],
+    [{ ...pair, cert_pem: files.write('text', 'none') }, `${at('cert_pem')}is a file that contains no PEM`],
     [{ ...pair, client_ca_pem: KEY }, `${at('client_ca_pem')}is not a certificate`],
   ])
     t.same(faultsOf(serve(tls)), faults)
   if (process.getuid?.() !== 0)
     t.same(faultsOf(serve({ ...pair, cert_pem: unreadable })), [
-      `${at('cert_pem')}is a file that may not be read`,
+      `${at('cert_pem')}is a file without read permission`,
     ])
   t.match(faultsOf(serve({ cert_pem: WEAK, key_pem: WEAK_KEY })), [
     /^http_server\.tls\.cert_pem: cannot be used: .+key too small$/,
@@ -61,12 +61,12 @@ t.test('a pair that cannot be used is one line for each key', async t => {
   t.match(faultsOf(clients), [/^http_server\.tls\.client_ca_pem: needs http_server\.driver auto or node: /])
 })
 
-t.test('a certificate that has expired is a warning', async t => {
+t.test('an expired certificate is a warning', async t => {
   const { warnings } = loadConfig({ base: serve({ ...pair, cert_pem: EXPIRED }) })
-  t.same(warnings, ['http_server.tls.cert_pem: the certificate has expired: Feb  1 00:00:00 2020 GMT'])
+  t.same(warnings, ['http_server.tls.cert_pem: the certificate expired on Feb  1 00:00:00 2020 GMT'])
 })
 
-t.test('the internal port has the certificate of the other one, or its own', async t => {
+t.test('the internal port uses the certificate of the other port, or its own', async t => {
   const load = http_server => loadConfig({ base: { http_server } })
   const off = load({ internal_port: 9000 })
   t.same(tlsOf(off.config.http_server), { clients: null, internal: null })
@@ -81,14 +81,14 @@ t.test('the internal port has the certificate of the other one, or its own', asy
   t.equal(urlOf(own), 'http://0.0.0.0:8000')
 })
 
-t.test('keys of Centrifugo that a server has no use for are a warning', async t => {
+t.test('Centrifugo keys without use for a server are a warning', async t => {
   const { warnings } = loadConfig({
     base: serve({ ...pair, server_name: 'a', server_ca_pem: CERT, insecure_skip_verify: true }),
   })
   t.equal(warnings.length, 3)
 })
 
-t.test('a reload sees another content, which uws takes with new workers', async t => {
+t.test('a reload detects changed contents; uws needs new workers', async t => {
   const load = tls => loadConfig({ base: serve(tls) }).config
   const now = load(pair)
   const renewed = load({ ...pair, cert_pem: EXPIRED })
@@ -106,7 +106,7 @@ t.test('a reload sees another content, which uws takes with new workers', async 
     )
 })
 
-t.test('TLS is switched by a new start, until then the certificates stay', async t => {
+t.test('enabling or disabling TLS requires a restart', async t => {
   const on = loadConfig({ base: serve(pair) }).config
   const off = loadConfig({ base: {} }).config
   for (const [now, next] of [

@@ -3,10 +3,7 @@ import { join } from 'node:path'
 import { ConfigError, loadConfig } from '../../src/config/load.js'
 import { tempDir } from '../kit/folders.js'
 
-/**
- * Writes files into a directory of their own, gone after the test.
- * @param {import('tap').Test} t
- */
+/** Writes files into a directory of their own, gone after the test. @param {import('tap').Test} t */
 export function directory(t) {
   const path = tempDir(t)
   return {
@@ -22,10 +19,8 @@ export function directory(t) {
 
 /**
  * The faults of a configuration, [] if it is fine.
- * @param {Record<string, unknown>} tree
- * @param {Record<string, string>} [env]
- * @param {Record<string, unknown>} [flags]
- * @returns {readonly string[]}
+ * @param {Record<string, unknown>} tree @param {Record<string, string>} [env]
+ * @param {Record<string, unknown>} [flags] @returns {readonly string[]}
  */
 export function faultsOf(tree, env, flags) {
   try {

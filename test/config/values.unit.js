@@ -1,7 +1,7 @@
 import t from 'tap'
 import { formatDuration, parseDuration } from '../../src/config/values.js'
 
-t.test('durations are read in the form Go writes them', async t => {
+t.test('durations are parsed like in Go', async t => {
   for (const [text, ms] of /** @type {[string, number][]} */ ([
     ['0', 0],
     ['0s', 0],
@@ -20,7 +20,7 @@ t.test('durations are read in the form Go writes them', async t => {
   }
 })
 
-t.test('what is no duration is refused with the reason', async t => {
+t.test('an invalid duration is an error with the reason', async t => {
   for (const [text, reason] of /** @type {[string, RegExp][]} */ ([
     ['25', /"25" has no unit; write "25s" or "25ms"/],
     ['', /is not a duration/],
@@ -35,7 +35,7 @@ t.test('what is no duration is refused with the reason', async t => {
   }
 })
 
-t.test('a shown duration reads back as the same', async t => {
+t.test('a formatted duration can be parsed again', async t => {
   for (const ms of [0, 1, 999, 1000, 1500, 60_000, 90_000, 3_600_000, 5_400_000]) {
     t.equal(parseDuration(formatDuration(ms)), ms, formatDuration(ms))
   }

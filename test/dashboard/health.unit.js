@@ -8,15 +8,15 @@ t.test('rates are per second', async t => {
   t.equal(perSecond(300, 0), 0, 'no time has passed')
 })
 
-t.test('health goes by limits, and is told without colours, too', async t => {
+t.test('health follows the limits, and is marked without colours', async t => {
   t.equal(health(LIMITS.tickAvg[0] - 0.1, 'tickAvg'), 'good')
   t.equal(health(LIMITS.tickAvg[0], 'tickAvg'), 'warn')
   t.equal(health(LIMITS.tickAvg[1], 'tickAvg'), 'bad')
-  t.equal(health(null, 'tickAvg'), 'good', 'what is not known is no fault')
+  t.equal(health(null, 'tickAvg'), 'good', 'unknown')
   t.same(healthSpan('1234', 'bad', true), ['1234', 'bad'])
   t.same(healthSpan('1234', 'bad', false), ['1234!', 'bad'])
   t.same(healthSpan('1234', 'warn', false), ['1234~', 'warn'])
-  t.same(healthSpan('1234', 'good', false), ['1234 ', 'value'], 'as wide as the others')
+  t.same(healthSpan('1234', 'good', false), ['1234 ', 'value'], 'the width is the same')
 })
 
 t.test('the documentation has the same limits', async t => {

@@ -1,20 +1,15 @@
-// A gateway's stats socket without a gateway: what it shows is made up, and comes as fast as it is asked to.
-//   node test/dashboard/mock-gateway.js SOCKET [WORKERS] [CONNECTIONS] runs one for a look at the dashboard.
+// A stats socket with made-up snapshots, sent on request.
 
 import { rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { SCHEMA_VERSION } from '../../src/metrics/schema.js'
 import { within } from '../kit/wait.js'
 import { mockSnapshots } from '../metrics/mock.js'
 
-/** @typedef {import('../../src/metrics/schema.js').Snapshot} Snapshot */
+/** @import { Hello, Snapshot } from '../../src/metrics/schema.js' */
 
-/**
- * @param {Parameters<typeof mockSnapshots>[0]} options
- * @returns {Snapshot[]} of which the last one is of this second
- */
+/** @param {Parameters<typeof mockSnapshots>[0]} options @returns {Snapshot[]} the last one is of this second */
 export function recentSnapshots(options) {
   const seconds = options?.seconds ?? 60
   return mockSnapshots({ start: Date.now() - (seconds - 1) * 1000, ...options })
@@ -28,16 +23,14 @@ export class MockGateway {
   /** @type {Set<import('node:net').Socket>} */
   #sockets = new Set()
   #server = createServer(socket => this.#accept(socket))
-  /** @type {import('../../src/metrics/schema.js').Hello | null} */
+  /** @type {Hello | null} */
   #hello
   /** @type {NodeJS.Timeout | undefined} */
   #beat
 
   /**
-   * @param {string} path
-   * @param {Snapshot[]} history the past; the newest ones are sent by `send`
-   * @param {Partial<import('../../src/metrics/schema.js').Hello> | null} [hello] over what it says first; null: it says
-   *   nothing
+   * @param {string} path @param {Snapshot[]} history later ones are sent by `send`
+   * @param {Partial<Hello> | null} [hello] fields of the hello; null: it sends none
    */
   constructor(path, history, hello = {}) {
     this.path = path
@@ -71,7 +64,7 @@ export class MockGateway {
     })
     socket.on('error', () => {})
     const lines = createInterface({ input: socket })
-    // They pass on what happens to the socket.
+    // readline re-emits errors of its input.
     lines.on('error', () => {})
     lines.on('line', line => {
       const command = JSON.parse(line)
@@ -87,9 +80,7 @@ export class MockGateway {
     for (const wake of this.#waiting.splice(0)) wake()
   }
 
-  /**
-   * @param {(gateway: MockGateway) => any} condition looked at when a connection comes or goes, and after each command
-   */
+  /** @param {(gateway: MockGateway) => any} condition checked when a connection opens or closes, and after commands */
   async until(condition) {
     const changes = async () => {
       while (!condition(this)) await new Promise(resolve => this.#waiting.push(() => resolve(undefined)))
@@ -103,9 +94,7 @@ export class MockGateway {
     this.say(`${JSON.stringify({ type: 'snapshot', snapshot })}\n`)
   }
 
-  /**
-   * Sends the last snapshot again every second, as one of that second.
-   */
+  /** Sends the last snapshot again every second, with the new time. */
   beat() {
     this.#beat = setInterval(() => {
       const last = this.#hello?.history.at(-1)
@@ -124,28 +113,4 @@ export class MockGateway {
     for (const socket of this.#sockets) socket.destroy()
     await new Promise(resolve => this.#server.close(resolve))
   }
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [, , path, workers = '2', connections = '10000'] = process.argv
-  const options = {
-    workers: Number(workers),
-    connections: Number(connections),
-    csv: true,
-    down: 1,
-    silent: 0,
-  }
-  const snapshots = recentSnapshots({ seconds: 400, ...options })
-  let at = 240
-  const shift = (snapshots.length - 1 - at) * 1000
-  const now = (/** @type {Snapshot} */ snapshot) => ({
-    ...snapshot,
-    time: snapshot.time + shift,
-    events: snapshot.events.map(event => ({ ...event, time: event.time + shift })),
-  })
-  const gateway = await new MockGateway(path, snapshots.slice(0, at).map(now)).listen()
-  setInterval(() => {
-    gateway.send(now(snapshots[at]))
-    at = at + 1 < snapshots.length ? at + 1 : at
-  }, 1000)
 }

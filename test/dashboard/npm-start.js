@@ -11,11 +11,7 @@ import { eventually } from '../kit/wait.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/**
- * `npm start` on a terminal.
- * @param {any} t
- * @param {string} [flags]
- */
+/** @param {any} t @param {string} [flags] */
 export async function start(t, flags = '') {
   const port = await freePort()
   const folder = tempDir(t)
@@ -27,10 +23,8 @@ export async function start(t, flags = '') {
 }
 
 /**
- * Workers learn a moment after the dashboard that all of them listen, and miss samples on a busy machine: until then
- * their health is 503.
- * @param {number} port
- * @returns {Promise<boolean>} whether the gateway becomes healthy
+ * /health returns 503 until all workers listen, and after a missed sample on a busy machine.
+ * @param {number} port @returns {Promise<boolean>} whether the gateway becomes healthy
  */
 export const becomesHealthy = port =>
   eventually(
@@ -44,48 +38,24 @@ export async function health(port) {
   return answer?.status ?? null
 }
 
-/**
- * The screen is the shell's again, whether or not something goes on.
- * @param {any} t
- * @param {{tmux: Tmux}} terminal
- */
+/** The shell has its screen back, although the program may run. @param {any} t @param {{tmux: Tmux}} terminal */
 export async function isLeft(t, { tmux }) {
-  t.equal(
-    await eventually(
-      () => tmux.display('alternate_on'),
-      on => on === '0',
-    ),
-    '0',
-  )
-  t.equal(
-    await eventually(
-      () => tmux.display('cursor_flag'),
-      on => on === '1',
-    ),
-    '1',
-  )
+  const state = () => tmux.display('alternate_on', 'cursor_flag')
+  t.equal(await eventually(state, now => now === '0 1'), '0 1', 'main screen and cursor')
 }
 
-/**
- * @param {any} t
- * @param {{tmux: Tmux, settings: string}} terminal
- */
+/** The shell has its terminal back. @param {any} t @param {{tmux: Tmux, settings: string}} terminal */
 export async function isFree(t, terminal) {
-  const { tmux, settings } = terminal
   await isLeft(t, terminal)
-  t.equal(
-    await eventually(
-      () => tmux.settings(),
-      now => now === settings,
-    ),
-    settings,
+  const { tmux, settings } = terminal
+  const stty = await eventually(
+    () => tmux.settings(),
+    now => now === settings,
   )
+  t.equal(stty, settings, 'stty -a')
 }
 
-/**
- * @param {number} parent
- * @returns {Promise<{pid: number, command: string}[]>} those that it has started, and so on
- */
+/** @param {number} parent @returns {Promise<{pid: number, command: string}[]>} its children, their children ... */
 export async function descendants(parent) {
   const children = await readFile(`/proc/${parent}/task/${parent}/children`, 'utf8').catch(() => '')
   const pids = children.split(' ').filter(Boolean).map(Number)
@@ -97,18 +67,14 @@ export async function descendants(parent) {
   return found
 }
 
-/**
- * @param {Tmux} tmux
- * @param {RegExp} command
- * @returns {Promise<number>}
- */
+/** @param {Tmux} tmux @param {RegExp} command @returns {Promise<number>} */
 export async function pidOf(tmux, command) {
   const shell = Number(await tmux.display('pane_pid'))
   const all = await eventually(
     () => descendants(shell),
     all => all.some(process => command.test(process.command)),
   )
-  // npm and its shell have the words of the gateway in theirs.
+  // The command lines of npm and its shell contain that of the gateway.
   return /** @type {{pid: number}} */ (all.find(process => command.test(process.command))).pid
 }
 

@@ -1,7 +1,6 @@
-// The real program on a real terminal: how it begins, and how it ends.
+// The program on a real terminal: start and exit.
 
 import { mkdir, readFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { EXIT_CODES } from '../../src/base/dashboard-exit.js'
@@ -14,28 +13,7 @@ import { mock, open, run } from './support.js'
 
 needsTmux(t)
 
-t.test('quitting asks about the gateway of this terminal, and the answer is the exit code', async t => {
-  const gateway = await mock(t)
-  const terminal = await open(t, `${gateway.path} --owner`)
-  const { tmux } = terminal
-  await tmux.until(/^ all /m)
-  await tmux.keys('q')
-  await tmux.until('stop the gateway?')
-  await tmux.keys('n')
-  await tmux.until(screen => !screen.includes('what is to become'))
-  await tmux.keys('C-c')
-  await tmux.until('stop the gateway?')
-  await tmux.keys('s')
-  await assertRestored(t, terminal, `exit ${EXIT_CODES.stop}`)
-  await tmux.enter(`clear; ${process.execPath} ${bin} dashboard ${gateway.path} --owner; echo exit $?`)
-  await tmux.until(/^ all /m)
-  await tmux.keys('q')
-  await tmux.until('leave it running')
-  await tmux.keys('l')
-  await tmux.until(`exit ${EXIT_CODES.quit}`)
-})
-
-t.test('an error of the dashboard is reported after the terminal is restored', async t => {
+t.test('an error is printed after the terminal is restored', async t => {
   const gateway = await mock(t)
   const terminal = await open(t, gateway.path)
   const { tmux } = terminal
@@ -46,7 +24,7 @@ t.test('an error of the dashboard is reported after the terminal is restored', a
   t.match(screen, /TypeError/)
 })
 
-t.test('signals end it like the key q', async t => {
+t.test('signals quit like the key q', async t => {
   const gateway = await mock(t)
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) {
     const file = join(tempDir(t), 'pid')
@@ -60,13 +38,13 @@ t.test('signals end it like the key q', async t => {
   }
 })
 
-t.test('finds the gateway of this machine, and asks which of several', async t => {
+t.test('finds the gateway on this machine, or lists several', async t => {
   const runtime = tempDir(t)
   const env = { XDG_RUNTIME_DIR: runtime, TMPDIR: runtime }
   t.match(await run(['--once'], env), {
     code: 1,
     out: '',
-    err: /this user runs no gateway on this machine/,
+    err: /no gateway of this user is running on this machine/,
   })
   const path = (/** @type {number} */ port) =>
     /** @type {string} */ (socketPath('auto', port, { runtimeDir: runtime, temporary: runtime }))
@@ -92,7 +70,7 @@ t.test('finds the gateway of this machine, and asks which of several', async t =
   const ascii = run(['--once', '9000', '--ascii'], env)
   await second.until(({ connections }) => connections > 0)
   second.send(mockSnapshots({ seconds: 1, connections: 5000 })[0])
-  t.match((await ascii).out, /^[\n -~]+$/, 'nothing beyond ASCII, if that is asked for')
+  t.match((await ascii).out, /^[\n -~]+$/, 'only ASCII')
   t.ok(first)
 })
 
@@ -100,25 +78,19 @@ t.test('without a terminal it prints one line', async t => {
   t.same(await run(['/nowhere.sock']), {
     code: 1,
     out: '',
-    err: 'halley dashboard: no terminal; --once prints one screen as text\n',
+    err: 'halley dashboard: standard output is not a terminal; use --once to print one screen as text\n',
   })
   const { tmux } = await open(t, '/nowhere.sock', { term: 'dumb' })
-  await tmux.until(/no terminal; --once[\s\S]*exit 1/)
-  t.match(await run(['--once', '/nowhere.sock']), {
-    code: 1,
-    err: /^halley dashboard: \/nowhere\.sock: there is no gateway\n$/,
-  })
-  t.match(await run(['http://127.0.0.1:1', '--once'], { HALLEY_ADMIN_KEY: '' }), {
-    code: 2,
-    err: /needs the admin key/,
-  })
-  for (const target of ['localhost:8000', 'ftp://localhost'])
-    t.match(await run([target, '--once']), { code: 2, err: /is not a path; a URL begins with http/ })
-  t.match(await run(['--key', 'x', '--once']), { code: 2, err: /--key needs a URL/ })
-  t.match(await run(['http://127.0.0.1:1', '--ca', 'ca.pem', '--once']), {
-    code: 2,
-    err: /--ca needs an https URL/,
-  })
+  await tmux.until(/not a terminal; use --once[\s\S]*exit 1/)
+  for (const [code, args, err] of /** @type {[number, string, RegExp][]} */ ([
+    [1, '/nowhere.sock', /^halley dashboard: \/nowhere\.sock: no gateway is listening\n$/],
+    [2, 'http://127.0.0.1:1', /requires the admin key/],
+    [2, 'localhost:8000', /is not a path; a URL starts with http/],
+    [2, 'ftp://localhost', /is not a path; a URL starts with http/],
+    [2, '--key x', /--key requires a URL/],
+    [2, 'http://127.0.0.1:1 --ca ca.pem', /--ca requires an https URL/],
+  ]))
+    t.match(await run([...args.split(' '), '--once'], { HALLEY_ADMIN_KEY: '' }), { code, err }, args)
 })
 
 t.test('an unknown terminal is used like xterm and restored', async t => {
@@ -132,19 +104,10 @@ t.test('an unknown terminal is used like xterm and restored', async t => {
   await tmux.until(/^▸ +0 /m)
   await tmux.keys('q')
   const screen = await assertRestored(t, terminal, `exit ${EXIT_CODES.quit}`)
-  // The command wraps where its path is long.
+  // A command with a long path wraps.
   t.match(
     screen.replaceAll('\n', ''),
     /what was before.{1,3}\S+node \S+halley\.js ?dashboard ?\S+; ?echo exit ?\$\?exit 0/,
-    'and nothing of terminfo is printed',
+    'no terminfo error is printed',
   )
-})
-
-t.test('survives a socket that serves no statistics', async t => {
-  const path = join(tempDir(t), 's.sock')
-  const server = createServer(socket => socket.end('hello?\n'.repeat(1000)).on('error', () => {}))
-  t.teardown(() => server.close())
-  await new Promise(resolve => server.listen(path, () => resolve(undefined)))
-  const { tmux } = await open(t, path)
-  t.ok(await tmux.until('a line is not JSON'))
 })

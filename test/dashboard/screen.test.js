@@ -1,4 +1,4 @@
-// The real program on a real terminal; see screen.slow.js, too.
+// The program on a terminal; see also screen.slow.js.
 
 import t from 'tap'
 import { EXIT_CODES } from '../../src/base/dashboard-exit.js'
@@ -24,6 +24,9 @@ t.test('80x24: shows everything, updates the figures, and q restores the termina
     totals: { ...totals, connections: { ...totals.connections, connected: 31_415 } },
   })
   await tmux.until(/─ connections ─+ 31,415 /)
+  await tmux.resize(120, 40)
+  await tmux.until(/─ connections .*─ messages[\s\S]*q quit$/)
+  await tmux.resize(80, 24)
   await tmux.keys('q')
   await assertRestored(t, terminal, `exit ${EXIT_CODES.quit}`)
 })

@@ -3,44 +3,32 @@ import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { HttpSource } from '../../dashboard/source/http-source.js'
-import { Lines } from '../../dashboard/source/link.js'
-import { SocketSource } from '../../dashboard/source/socket-source.js'
+import { HttpSource, Lines, SocketSource } from '../../dashboard/source.js'
 import { SCHEMA_VERSION } from '../../src/metrics/schema.js'
 import { tempDir } from '../kit/folders.js'
 import { until } from '../kit/wait.js'
 import { mockSnapshots } from '../metrics/mock.js'
 import { MockGateway } from './mock-gateway.js'
 
-const snapshots = mockSnapshots({ workers: 2, seconds: 5 })
-const hello = {
-  type: 'hello',
-  schema: SCHEMA_VERSION,
-  node: snapshots[0].node,
-  history: snapshots,
-  events: [],
-}
+/** @import { IncomingMessage, ServerResponse } from 'node:http' */
+/** @import { Source } from '../../dashboard/source.js' */
 
-/**
- * What a source tells, in its order.
- */
-class Told {
+const snapshots = mockSnapshots({ workers: 2, seconds: 5 })
+const [{ node }] = snapshots
+const hello = { type: 'hello', schema: SCHEMA_VERSION, node, history: snapshots, events: [] }
+
+/** The events of a source, in order. */
+class Events {
   /** @type {any[]} */
   events = []
 
-  /**
-   * @param {import('tap').Test} t
-   * @param {import('../../dashboard/source/link.js').Source} source started here, closed with the test
-   */
+  /** @param {import('tap').Test} t @param {Source} source started here, closed with the test */
   constructor(t, source) {
     t.teardown(() => source.close())
     source.start(event => void this.events.push(event))
   }
 
-  /**
-   * @param {(event: any) => boolean} matches
-   * @returns {Promise<any>} the first one that does among those that were not taken yet; those before it are taken, too
-   */
+  /** @param {(event: any) => boolean} matches @returns {Promise<any>} the next such event; those before it are dropped */
   next(matches) {
     return until(
       () => {
@@ -62,17 +50,12 @@ class Told {
   }
 }
 
-/** @param {import('tap').Test} t */
-async function socketPath(t) {
-  const folder = tempDir(t)
-  return join(folder, 'stats.sock')
-}
-
-/** @param {import('tap').Test} t */
-async function gateway(t) {
-  const gateway = await new MockGateway(await socketPath(t), snapshots).listen()
-  t.teardown(() => gateway.close())
-  return gateway
+/** A local gateway and its source. @param {import('tap').Test} t @param {object | null} [hello] see MockGateway */
+async function local(t, hello = {}) {
+  const there = await new MockGateway(join(tempDir(t), 'stats.sock'), snapshots, hello).listen()
+  t.teardown(() => there.close())
+  const source = new SocketSource(there.path)
+  return { there, source, seen: new Events(t, source) }
 }
 
 t.test('lines are assembled from chunks of any size', async t => {
@@ -88,97 +71,82 @@ t.test('lines are assembled from chunks of any size', async t => {
   }
 })
 
-t.test('a line without an end is not buffered forever', async t => {
+t.test('the length of an unterminated line is limited', async t => {
   const lines = new Lines(10)
   lines.push(Buffer.from('123456789'), () => {})
   t.throws(() => lines.push(Buffer.from('01'), () => {}), /a line is too long/)
 })
 
 t.test('over a Unix socket: hello, snapshots, commands and their replies', async t => {
-  const there = await gateway(t)
-  const source = new SocketSource(there.path)
-  const told = new Told(t, source)
-  await told.link('connecting')
-  await told.link('open')
-  t.equal((await told.message('hello')).message.history.length, 5)
+  const { there, source, seen } = await local(t)
+  await seen.link('connecting')
+  await seen.link('open')
+  t.equal((await seen.message('hello')).message.history.length, 5)
   there.send(snapshots[4])
-  t.equal((await told.message('snapshot')).message.snapshot.seq, 5)
+  t.equal((await seen.message('snapshot')).message.snapshot.seq, 5)
   source.send({ type: 'gc', worker: 1 })
-  t.same((await told.message('done')).message, { type: 'done', command: 'gc', error: null })
+  t.same((await seen.message('done')).message, { type: 'done', command: 'gc', error: null })
   t.same(there.commands, [{ type: 'gc', worker: 1 }])
 })
 
 t.test('reconnects when the gateway is back', async t => {
-  const there = await gateway(t)
-  const source = new SocketSource(there.path)
-  const told = new Told(t, source)
-  await told.message('hello')
+  const { there, source, seen } = await local(t)
+  await seen.message('hello')
   await there.close()
-  t.equal((await told.link('lost')).text, 'the gateway has closed the connection')
-  t.equal((await told.link('lost')).text, 'there is no gateway', 'it tries again')
+  t.equal((await seen.link('lost')).text, 'the gateway closed the connection')
+  t.equal((await seen.link('lost')).text, 'no gateway is listening', 'it retries')
   source.send({ type: 'gc', worker: null })
-  t.match((await told.message('done')).message, { command: 'gc', error: /not connected/ })
+  t.match((await seen.message('done')).message, { command: 'gc', error: /not connected/ })
   const again = await new MockGateway(there.path, snapshots).listen()
   t.teardown(() => again.close())
-  await told.link('open')
-  await told.message('hello')
+  await seen.link('open')
+  await seen.message('hello')
 })
 
-t.test('reports a socket that is no stats stream and retries', async t => {
-  for (const [said, text] of /** @type {[string, RegExp][]} */ ([
+t.test('reports a socket that is not a stats stream, and retries', async t => {
+  for (const [line, text] of /** @type {[string, RegExp][]} */ ([
     ['HTTP/1.1 400 Bad Request\r\n', /a line is not JSON/],
     ['17\n', /a line is not a message/],
     ['{"type":"hello","schema":"x"}\n', /invalid hello/],
     [`${JSON.stringify(hello)}\n{"type":"snapshot","snapshot":{"time":1}}\n`, /invalid snapshot/],
   ])) {
-    const there = await new MockGateway(await socketPath(t), snapshots, null).listen()
-    t.teardown(() => there.close())
-    const told = new Told(t, new SocketSource(there.path))
+    const { there, seen } = await local(t, null)
     await there.until(({ connections }) => connections === 1)
-    there.say(said)
-    t.match((await told.link('lost')).text, text)
+    there.say(line)
+    t.match((await seen.link('lost')).text, text)
     await there.until(({ connections }) => connections === 1)
   }
 })
 
 t.test('ignores unknown message types', async t => {
-  const there = await gateway(t)
-  const told = new Told(t, new SocketSource(there.path))
-  await told.message('hello')
+  const { there, seen } = await local(t)
+  await seen.message('hello')
   there.say('{"type":"weather","text":"rain"}\n{"type":"constructor"}\n')
   there.send(snapshots[4])
-  await told.message('snapshot')
-  t.same(told.events, [])
+  await seen.message('snapshot')
+  t.same(seen.events, [])
 })
 
 t.test('refuses a newer schema version with a message', async t => {
-  const there = new MockGateway(await socketPath(t), snapshots, { schema: SCHEMA_VERSION + 1 })
-  await there.listen()
-  t.teardown(() => there.close())
-  const told = new Told(t, new SocketSource(there.path))
-  t.match(
-    (await told.link('refused')).text,
-    `stats have version ${SCHEMA_VERSION + 1}, this dashboard supports ${SCHEMA_VERSION}`,
-  )
-  t.notOk(told.events.some(({ type }) => type === 'message'))
+  const { seen } = await local(t, { schema: SCHEMA_VERSION + 1 })
+  const text = `stats version ${SCHEMA_VERSION + 1} is not supported (expected ${SCHEMA_VERSION})`
+  t.match((await seen.link('refused')).text, text)
+  t.notOk(seen.events.some(({ type }) => type === 'message'))
 })
 
 t.test('a closed source emits nothing and does not reconnect', async t => {
-  const there = await gateway(t)
-  const source = new SocketSource(there.path)
-  const told = new Told(t, source)
-  await told.message('hello')
+  const { there, source, seen } = await local(t)
+  await seen.message('hello')
   there.send(snapshots[4])
   source.close()
   await there.until(({ connections }) => connections === 0)
-  t.same(told.events, [])
+  t.same(seen.events, [])
 })
 
 /**
- * The admin endpoints of a gateway, as far as a dashboard uses them.
+ * The admin endpoints that a dashboard uses.
  * @param {import('tap').Test} t
- * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse, body: any) =>
- *   void} answer
+ * @param {(request: IncomingMessage, response: ServerResponse, body: any) => void} answer
  */
 async function admin(t, answer) {
   const server = createHttpServer(async (request, response) => {
@@ -198,11 +166,10 @@ async function admin(t, answer) {
 
 t.test('over HTTP: login, stream, commands', async t => {
   /** @type {string[]} */
-  const asked = []
+  const requests = []
   const { url } = await admin(t, (request, response, body) => {
-    asked.push(
-      `${request.method} ${request.url} ${request.headers.authorization ?? '-'} ${JSON.stringify(body)}`,
-    )
+    const { method, url, headers } = request
+    requests.push(`${method} ${url} ${headers.authorization ?? '-'} ${JSON.stringify(body)}`)
     if (request.url === '/admin/api/login') response.end('{"token":"abc"}')
     else if (request.url === '/admin/api/command')
       response.end(`{"error":${body.type === 'gc' ? null : '"not from here"'}}`)
@@ -212,14 +179,14 @@ t.test('over HTTP: login, stream, commands', async t => {
       )
   })
   const source = new HttpSource(url, 'secret')
-  const told = new Told(t, source)
-  await told.link('open')
-  await told.message('snapshot')
+  const seen = new Events(t, source)
+  await seen.link('open')
+  await seen.message('snapshot')
   source.send({ type: 'gc', worker: null })
-  t.same((await told.message('done')).message, { type: 'done', command: 'gc', error: null })
+  t.same((await seen.message('done')).message, { type: 'done', command: 'gc', error: null })
   source.send({ type: 'log', on: true })
-  t.same((await told.message('done')).message, { type: 'done', command: 'log', error: 'not from here' })
-  t.same(asked, [
+  t.same((await seen.message('done')).message, { type: 'done', command: 'log', error: 'not from here' })
+  t.same(requests, [
     'POST /admin/api/login - {"password":"secret"}',
     'GET /admin/api/stream Bearer abc null',
     'POST /admin/api/command Bearer abc {"type":"gc","worker":null}',
@@ -235,27 +202,27 @@ t.test('the path of a URL is the prefix of the admin endpoints', async t => {
 
 t.test('a wrong key, too many attempts and missing admin endpoints have messages', async t => {
   for (const [status, text] of /** @type {[number, RegExp][]} */ ([
-    [401, /refused this admin key/],
-    [429, /too many logins with a wrong admin key; the gateway refuses logins for 17 s/],
-    [404, /no admin endpoints here/],
+    [401, /rejected the admin key/],
+    [429, /too many failed logins: the gateway accepts no login for 17 s/],
+    [404, /no admin endpoints at this URL/],
   ])) {
     const { url } = await admin(t, (_, response) => {
       response.writeHead(status, status === 429 ? { 'retry-after': '17' } : {}).end('{"error":"no"}')
     })
-    t.match((await new Told(t, new HttpSource(url, 'wrong')).link('refused')).text, text)
+    t.match((await new Events(t, new HttpSource(url, 'wrong')).link('refused')).text, text)
   }
 })
 
-t.test('an expired session starts with a new login', async t => {
+t.test('an expired session leads to a new login', async t => {
   let logins = 0
   const { url } = await admin(t, (request, response) => {
     if (request.url === '/admin/api/login') response.end(`{"token":"${++logins}"}`)
     else if (request.headers.authorization !== 'Bearer 2') response.writeHead(401).end()
     else response.write(`${JSON.stringify(hello)}\n`)
   })
-  const told = new Told(t, new HttpSource(url, 'secret'))
-  t.match((await told.link('lost')).text, 'the session has expired')
-  await told.link('open')
+  const seen = new Events(t, new HttpSource(url, 'secret'))
+  t.match((await seen.link('lost')).text, 'the session has expired')
+  await seen.link('open')
   t.equal(logins, 2)
 })
 
@@ -268,11 +235,11 @@ t.test('reconnects to a remote gateway', async t => {
       response.write(`${JSON.stringify(hello)}\n`)
     }
   })
-  const told = new Told(t, new HttpSource(url, 'secret'))
-  await told.link('open')
+  const seen = new Events(t, new HttpSource(url, 'secret'))
+  await seen.link('open')
   server.closeAllConnections()
-  await told.link('lost')
-  await told.link('open')
+  await seen.link('lost')
+  await seen.link('open')
   t.equal(served, 2)
 })
 
@@ -281,10 +248,10 @@ t.test('retries a host that is down or does not speak HTTP', async t => {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  const told = new Told(t, new HttpSource(`http://127.0.0.1:${port}`, 'k'))
-  t.equal((await told.link('lost')).text, 'this is not an HTTP server')
-  const secure = new Told(t, new HttpSource(`https://127.0.0.1:${port}`, 'k'))
-  t.match((await secure.link('lost')).text, /^there is no TLS on this port: use http|^the gateway has closed/)
+  const seen = new Events(t, new HttpSource(`http://127.0.0.1:${port}`, 'k'))
+  t.equal((await seen.link('lost')).text, 'not an HTTP server')
+  const secure = new Events(t, new HttpSource(`https://127.0.0.1:${port}`, 'k'))
+  t.match((await secure.link('lost')).text, /^no TLS on this port: use http|^the gateway closed/)
   server.close()
-  t.ok(await told.next(({ text }) => text === 'there is no gateway'))
+  t.ok(await seen.next(({ text }) => text === 'no gateway is listening'))
 })

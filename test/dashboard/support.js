@@ -1,4 +1,4 @@
-// What tests of the whole program share.
+// Helpers of tests of the whole program.
 
 import { join } from 'node:path'
 import { spawnHalley } from '../kit/cli.js'

@@ -1,4 +1,4 @@
-// The files of examples/deployment and the Dockerfile, read.
+// The parsed files of examples/deployment and the Dockerfile.
 
 import { readFileSync } from 'node:fs'
 import { parse, parseAllDocuments } from 'yaml'
@@ -24,11 +24,11 @@ const lastStage = text =>
       .at(-1)
   )
 
-/** What the Dockerfile says. */
+/** The instructions of the Dockerfile. */
 export function image() {
   const text = read('Dockerfile')
   const last = lastStage(text)
-  const of = (/** @type {string} */ name) => new RegExp(`^${name} (.*)$`, 'm').exec(last)?.[1] ?? ''
+  const of = name => new RegExp(`^${name} (.*)$`, 'm').exec(last)?.[1] ?? ''
   return {
     /** Variables of each container. @type {Record<string, string>} */
     env: Object.fromEntries([...of('ENV').matchAll(/(\S+?)=(\S+)/g)].map(([, name, value]) => [name, value])),
@@ -38,7 +38,7 @@ export function image() {
     user: of('USER'),
     stopSignal: of('STOPSIGNAL'),
     ports: of('EXPOSE').split(' ').map(Number),
-    /** Shell command that removes what other platforms need. */
+    /** Shell command that removes the files for other platforms. */
     prune: /(find node_modules.*-delete)/.exec(text.replace(/\\\n\s*/g, ''))?.[1] ?? '',
   }
 }

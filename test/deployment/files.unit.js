@@ -1,4 +1,4 @@
-// The deployment files fit to each other and to the gateway. Their formats: files.slow.js; proxies: proxies.slow.js.
+// The deployment files match each other and the gateway. Their formats: files.slow.js; proxies: proxies.slow.js.
 
 import { readdirSync } from 'node:fs'
 import t from 'tap'
@@ -14,7 +14,7 @@ const secrets = {
   HALLEY_ADMIN_PASSWORD: random,
 }
 const PLACEHOLDERS = ['client.token.hmac_secret_key', 'http_api.key', 'admin.password'].map(
-  key => new RegExp(`^${key}: everybody knows this text`),
+  key => new RegExp(`^${key}: is a well-known value`),
 )
 
 t.test('a node starts with config.yaml once its secrets are replaced', async t => {
@@ -35,14 +35,14 @@ t.test('a node starts with config.yaml once its secrets are replaced', async t =
     t.ok(seconds(services[name].stop_grace_period) > config.shutdown.timeout / 1000, name)
 })
 
-t.test('the image is made of the recommended Node.js and Debian, by tag', async t => {
+t.test('the image is built from tagged versions of Node.js and Debian', async t => {
   t.strictSame(
     [...read('Dockerfile').matchAll(/^FROM (\S+)/gm)].map(([, base]) => base),
     ['node:24-trixie-slim', 'node:24-trixie-slim'],
   )
 })
 
-t.test('the image serves from the outside, and not without keys', async t => {
+t.test('the image listens on all interfaces and needs keys', async t => {
   const { env, user, stopSignal, ports, entrypoint } = image()
   t.throws(
     () => configureServer({ env }),
@@ -60,7 +60,7 @@ t.test('the image serves from the outside, and not without keys', async t => {
   t.equal(entrypoint[0], 'node')
 })
 
-t.test('compose.yaml: nodes are configured, and only nginx is open', async t => {
+t.test('compose.yaml configures the nodes and publishes only nginx', async t => {
   const { services } = readYaml('examples/deployment/compose.yaml')
   const file = directory(t).write('config.yaml', read('examples/deployment/config.yaml'))
   const nodes = Object.keys(services).filter(name => name.startsWith('halley'))
@@ -85,9 +85,8 @@ t.test('the proxies name the nodes of compose.yaml', async t => {
       t.match(read(`examples/deployment/${name}`), node, `${name}: ${node}`)
 })
 
-t.test('the Kubernetes manifests fit together', async t => {
+t.test('the Kubernetes manifests are consistent', async t => {
   const objects = manifests()
-  /** @param {string} kind @param {string} [name] @returns {any} */
   const of = (kind, name = 'halley') =>
     objects.find(object => object.kind === kind && object.metadata.name === name)
   const { replicas, selector, strategy, template } = of('Deployment').spec
@@ -117,7 +116,7 @@ t.test('the Kubernetes manifests fit together', async t => {
   for (const probe of [container.startupProbe, container.readinessProbe])
     t.strictSame(probe.httpGet, { path: config.health.handler_prefix, port: internal.name })
   t.strictSame(
-    of('Service').spec.ports.map((/** @type {any} */ port) => port.targetPort),
+    of('Service').spec.ports.map(port => port.targetPort),
     [clients.name],
   )
   t.equal(of('Service').spec.sessionAffinity, 'None')

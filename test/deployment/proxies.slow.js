@@ -1,6 +1,5 @@
-// Two nodes with Redis behind nginx, HAProxy and Caddy: what docs/deployment.md promises of examples/deployment.
+// Two nodes with Redis behind nginx, HAProxy and Caddy, as docs/deployment.md describes examples/deployment.
 
-import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
@@ -18,9 +17,9 @@ import { makeAuthority } from '../channels/broker/redis/certificates.js'
 import { testdir } from '../kit/folders.js'
 import { startGateway } from '../kit/gateway.js'
 import { withoutProgram } from '../kit/needs.js'
-import { freePort } from '../kit/ports.js'
+import { freePort, listen } from '../kit/ports.js'
 import { startRedis, withoutRedis } from '../kit/servers/redis.js'
-import { until } from '../kit/wait.js'
+import { pause, until } from '../kit/wait.js'
 import {
   adapted,
   get,
@@ -39,7 +38,7 @@ const SECRET = 'a secret of this test, of 32 bytes'
 const HOSTS = ['127.0.0.1', '127.0.0.2']
 const token = createSigner({ key: SECRET })({ sub: '42' })
 
-/** Tells each client what its node knows of it. */
+/** Sends each client what its node knows about it. */
 const HOOKS = `export const connect = ({ headers }) => ({
   data: { node: process.env.NODE_MARK, address: headers['x-forwarded-for'], scheme: headers['x-forwarded-proto'] },
 })
@@ -55,11 +54,9 @@ class Client {
   data = null
   #sdk
 
-  /** @param {string} url @param {string} ca @param {any} transport @param {string} channel */
   constructor(url, ca, transport, channel) {
     this.transport = transport
     class Socket extends WebSocket {
-      /** @param {string} at @param {string[]} protocols */
       constructor(at, protocols) {
         super(at, protocols, { ca, origin: ORIGIN, headers: FORGED })
       }
@@ -70,8 +67,7 @@ class Client {
     this.#sdk = new Centrifuge([{ transport: poll ? 'websocket' : transport, endpoint }], {
       token,
       websocket: poll ? LongPollSocket : Socket,
-      fetch: (/** @type {any} */ at, /** @type {any} */ init) =>
-        fetch(at, { ...init, headers: { ...init.headers, ...FORGED } }),
+      fetch: (at, init) => fetch(at, { ...init, headers: { ...init.headers, ...FORGED } }),
       readableStream: ReadableStream,
       eventsource: EventSource,
       emulationEndpoint: `${url}/emulation`,
@@ -97,7 +93,7 @@ class Client {
       if (data !== this.last + 1) this.faults.push(`${data} after ${this.last}`)
       this.last = data
     })
-    /** When it follows the channel. */
+    /** Resolves when it is subscribed. */
     this.ready = new Promise(resolve => subscription.once('subscribed', resolve))
     subscription.subscribe()
     this.#sdk.connect()
@@ -109,39 +105,30 @@ class Client {
   }
 }
 
-/** Publishes 1, 2, 3 ... until it is stopped. */
-class Publisher {
-  last = 0
-  #api
-  #stopped = false
-  #done
-
-  /** @param {string} url @param {string} channel */
-  constructor(url, channel) {
-    this.#api = new ApiClient({ url, key: SECRET })
-    this.#done = this.#run(channel)
-  }
-
-  /** @param {string} channel */
-  async #run(channel) {
-    while (!this.#stopped) {
-      await this.#api.publish(channel, ++this.last)
-      await new Promise(resolve => setTimeout(resolve, 3))
+/** Publishes 1, 2, 3 ... until `stop`, which returns the last number. @param {string} url @param {string} channel */
+function startPublisher(url, channel) {
+  const api = new ApiClient({ url, key: SECRET })
+  const publisher = { last: 0, stop: async () => 0 }
+  let stopped = false
+  const run = async () => {
+    while (!stopped) {
+      await api.publish(channel, ++publisher.last)
+      await pause(3)
     }
+    api.close()
+    return publisher.last
   }
-
-  /** @returns {Promise<number>} the last number */
-  async stop() {
-    this.#stopped = true
-    await this.#done
-    this.#api.close()
-    return this.last
+  const done = run()
+  publisher.stop = () => {
+    stopped = true
+    return done
   }
+  return publisher
 }
 
 t.test('behind a reverse proxy', { skip: withoutProgram('openssl') || withoutRedis() }, async t => {
   const folder = testdir(t, { 'hooks.js': HOOKS, tls: {} })
-  const [port, certbotPort] = [await freePort(), await freePort()]
+  const port = await freePort()
   const certificates = join(folder, 'tls')
   const authority = makeAuthority(certificates, 'ca')
   const certificate = authority.sign('localhost', 'DNS:localhost')
@@ -162,13 +149,13 @@ t.test('behind a reverse proxy', { skip: withoutProgram('openssl') || withoutRed
     await readFile(new URL('../../examples/deployment/config.yaml', import.meta.url), 'utf8'),
   )
   const [namespace] = example.channel.namespaces
-  const startNode = (/** @type {string} */ address) =>
+  const startNode = address =>
     startGateway(
       t,
       {
         ...example,
         workers: 1,
-        // Internal endpoints on the same port: the proxies must close them by themselves.
+        // Internal endpoints on the same port: the proxies must block them.
         http_server: { address, port },
         http_api: { key: SECRET },
         admin: { password: SECRET },
@@ -179,7 +166,7 @@ t.test('behind a reverse proxy', { skip: withoutProgram('openssl') || withoutRed
           recovery_max_publication_limit: 1_000_000,
         },
         engine: { type: 'redis', redis: { address: redis.address, connect_timeout: '10s' } },
-        // Long enough for a machine that stands still.
+        // Long enough for a machine that is blocked.
         channel: { namespaces: [{ ...namespace, history_size: 1_000_000 }] },
         hooks: { module: join(folder, 'hooks.js') },
         // Named by the port, which both have.
@@ -193,13 +180,11 @@ t.test('behind a reverse proxy', { skip: withoutProgram('openssl') || withoutRed
   t.equal((await fetch(`${direct}/metrics`)).status, 200, 'the nodes themselves serve everything')
 
   const certbot = http.createServer((request, response) => response.end(`challenge ${request.url}`))
-  certbot.listen(certbotPort, '127.0.0.1')
-  await once(certbot, 'listening')
-  t.teardown(() => certbot.close())
+  const certbotPort = await listen(t, certbot)
 
   for (const [name, kind] of Object.entries(PROXIES)) {
     t.test(name, { skip: withoutProgram(name) }, async t => {
-      // The path of a Unix socket has at most 107 bytes: a folder of the checkout may be too deep.
+      // The path of a Unix socket has at most 107 bytes: a folder of the checkout may be too long.
       const own = await mkdtemp(join(tmpdir(), `halley-${name}-`))
       t.teardown(() => rm(own, { recursive: true, force: true }))
       const [plain, secure] = [await freePort(), await freePort()]
@@ -223,7 +208,7 @@ t.test('behind a reverse proxy', { skip: withoutProgram('openssl') || withoutRed
         t.equal((await get(proxy.url, path, ca)).status, 404, `${path} is closed`)
       const redirect = await fetch(`http://localhost:${plain}/connection/sse?a=b`, { redirect: 'manual' })
       t.ok([301, 308].includes(redirect.status))
-      // Caddy leaves the port out, which is 443 outside of tests.
+      // Caddy omits the port, which is 443 outside of tests.
       t.equal(
         redirect.headers.get('location')?.replace(`:${secure}`, ''),
         'https://localhost/connection/sse?a=b',
@@ -238,7 +223,7 @@ t.test('behind a reverse proxy', { skip: withoutProgram('openssl') || withoutRed
       /** @type {Client[]} */
       const clients = []
       t.teardown(() => clients.map(client => client.stop()))
-      // One after another: then the proxy knows how many each node has.
+      // In sequence, so that the proxy knows how many connections each node has.
       for (const transport of ['websocket', 'http_stream', 'sse', 'poll']) {
         const client = new Client(proxy.url, ca, transport, channel)
         clients.push(client)
@@ -250,7 +235,7 @@ t.test('behind a reverse proxy', { skip: withoutProgram('openssl') || withoutRed
         )
       }
       const nodesSeen = new Set(clients.map(({ data }) => data.node))
-      // A proxy may take a node that stands still for a dead one.
+      // A proxy may consider a blocked node dead.
       await until(async () => {
         if (nodesSeen.size === HOSTS.length) return true
         const client = new Client(proxy.url, ca, 'websocket', channel)
@@ -259,7 +244,7 @@ t.test('behind a reverse proxy', { skip: withoutProgram('openssl') || withoutRed
         client.stop()
         return false
       })
-      const publisher = new Publisher(direct, channel)
+      const publisher = startPublisher(direct, channel)
       const caughtUp = async () => {
         const { last } = publisher
         await until(
@@ -306,16 +291,14 @@ t.test('behind a reverse proxy', { skip: withoutProgram('openssl') || withoutRed
       const program = http.createServer((request, response) =>
         response.end(`${request.headers['x-forwarded-proto']} ${request.url}`),
       )
-      program.listen(0, '127.0.0.1')
-      await once(program, 'listening')
-      t.teardown(() => program.close())
+      const programPort = await listen(t, program)
       const server = await adapted('nginx.conf', [
         ['listen 443 ssl;', `listen 127.0.0.1:${secure} ssl;`],
         ['server_name example.com;', 'server_name localhost;'],
         ['/etc/ssl/example.com.pem', join(certificates, 'fullchain.pem')],
         ['/etc/ssl/example.com.key', join(certificates, 'privkey.pem')],
         ['127.0.0.1:8000', `${HOSTS[0]}:${port}`],
-        ['127.0.0.1:3000', `127.0.0.1:${/** @type {any} */ (program.address()).port}`],
+        ['127.0.0.1:3000', `127.0.0.1:${programPort}`],
       ])
       const file = join(own, 'nginx.conf')
       await writeFile(
@@ -332,7 +315,7 @@ t.test('behind a reverse proxy', { skip: withoutProgram('openssl') || withoutRed
       )
       t.teardown(() => clients.map(client => client.stop()))
       await Promise.all(clients.map(({ ready }) => ready))
-      const publisher = new Publisher(direct, 'chat:embedded')
+      const publisher = startPublisher(direct, 'chat:embedded')
       await until(() => clients.every(({ last }) => last > 0))
       await publisher.stop()
       t.strictSame(

@@ -12,7 +12,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { until } from '../kit/wait.js'
 
-/** Ends the program in its own way with the test's process, even when that one is killed. */
+/** Ends the program properly with the process of the test, even if that is killed. */
 const GUARD = ['/usr/bin/setpriv', '--pdeathsig', 'TERM']
 
 /**
@@ -110,7 +110,6 @@ export const temporaryFolders = folder =>
     .map(name => `  ${name}_temp_path ${folder}/${name};\n`)
     .join('')
 
-/** @param {string} file @param {string} folder @returns {string[]} */
 export const nginxCommand = (file, folder) => [
   ...['nginx', '-p', folder, '-e', `${folder}/error.log`, '-c', file, '-g', 'daemon off;'],
 ]
@@ -152,7 +151,6 @@ export class ReverseProxy {
   /** @type {string[]} what it has said last */
   output = []
 
-  /** @param {string[]} command @param {string} folder */
   constructor(command, folder) {
     const [program, ...args] = [...(existsSync(GUARD[0]) ? GUARD : []), ...command]
     this.#program = command[0]
@@ -205,11 +203,11 @@ export async function startProxy(t, kind, place, ca) {
   let proxy = new ReverseProxy(kind.command(file, place), place.folder)
   t.teardown(() => proxy.stop())
   const url = `https://localhost:${place.secure}`
-  const answers = (/** @type {number} */ status) => async () => (await get(url, '/', ca)).status === status
+  const answers = status => async () => (await get(url, '/', ca)).status === status
   await proxy.started(answers(404))
   return {
     url,
-    /** Takes another configuration; resolves when it is in force. */
+    /** Applies another configuration; resolves when it is in effect. */
     async reload() {
       if (!content.includes(kind.notFound)) throw new Error(`${kind.file} has no ${kind.notFound}`)
       await writeFile(file, content.replaceAll(kind.notFound, kind.notFound.replace('404', '410')))

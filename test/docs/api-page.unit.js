@@ -1,13 +1,13 @@
-// docs/api.md is made from docs/openapi.yaml by scripts/api-page.js.
+// scripts/api-page.js generates docs/api.md from docs/openapi.yaml.
 
 import t from 'tap'
 import { apiPage } from '../../scripts/api-page.js'
 
-t.test('a field of an object in an object is listed with its whole path', async t => {
+t.test('nested fields are listed with their full path', async t => {
   const field = { type: 'string', description: 'Innermost' }
   const inner = { type: 'object', description: 'Inner', properties: { c: field } }
   const outer = { type: 'object', description: 'Outer', properties: { b: inner } }
-  const json = (/** @type {object} */ schema) => ({
+  const json = schema => ({
     content: { 'application/json': { schema, example: {} } },
   })
   const post = {

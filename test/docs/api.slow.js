@@ -16,11 +16,15 @@ import { blockWith, withSecrets } from './blocks.js'
 const document = parse(readFileSync(new URL('../../docs/openapi.yaml', import.meta.url), 'utf8'))
 const config = JSON.parse(withSecrets(blockWith('docs/api.md', 'json', 'http_api')))
 const { key } = config.http_api
+// Of docs/shared-poll.md.
+config.shared_poll = { hmac_secret_key: 'a secret of the tests, long enough' }
+config.channel.proxy = { shared_poll_refresh: { endpoint: 'http://127.0.0.1:1/refresh' } }
+const direct = { mode: 'versioned', publish_enabled: true }
+config.channel.namespaces.push({ name: 'scores', subscription_type: 'shared_poll', shared_poll: direct })
 
 const ajv = new Ajv2020({ strict: false, formats: { base64: true, int32: true } })
 ajv.addSchema({ $id: 'api', components: document.components })
 
-/** @param {any} t @param {any} schema @param {any} answer @param {string} what */
 function fits(t, schema, answer, what) {
   const text = JSON.stringify(schema).replaceAll('"#/', '"api#/')
   const validate = ajv.compile(JSON.parse(text))
@@ -54,9 +58,8 @@ t.test('the file is OpenAPI 3.1', async t => {
   t.ok(valid, JSON.stringify(errors))
 })
 
-t.test('examples and errors on a gateway', async t => {
+t.test('a gateway accepts the examples and returns the errors', async t => {
   const gateway = await startGateway(t, { ...config, workers: 1 })
-  /** @param {string} method @param {any} body @param {Record<string, string>} [headers] */
   const ask = async (method, body, headers = {}) => {
     const answer = await fetch(`${gateway.url}/api/${method}`, {
       method: 'POST',
@@ -82,7 +85,7 @@ t.test('examples and errors on a gateway', async t => {
   }
 
   for (const { name, answer: schema, post } of operations(document)) {
-    // An unknown channel, or nothing at all.
+    // An unknown channel, or an empty object.
     for (const body of [{ channel: 'caht:lobby', channels: ['caht:lobby'], data: 1 }, {}]) {
       const { status, text } = await ask(name, body)
       t.equal(status, 200, name)

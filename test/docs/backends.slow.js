@@ -54,7 +54,6 @@ async function listening(child, url) {
   return answer
 }
 
-/** @param {any} t @param {string} program @param {string[]} args @param {object} options */
 function start(t, program, args, options) {
   const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'], ...options })
   t.teardown(() => child.kill('SIGKILL'))
@@ -185,7 +184,7 @@ t.test('Laravel: its service', { skip: withoutProgram('php', 'php-cli') }, async
   t.match(refused.stdout + refused.stderr, /publish: unknown channel/)
 })
 
-/** Where Debian puts sources of Go packages. */
+/** Where Debian installs sources of Go packages. */
 const GO_SOURCES = '/usr/share/gocode'
 const go =
   withoutProgram('go', 'golang-go') ||

@@ -27,7 +27,7 @@ set -o pipefail
 halley() {
   if [ "$1" != serve ]; then command node "$ROOT/bin/halley.js" "$@"; return; fi
   HALLEY_HTTP_SERVER_PORT=$FREE_PORT command node "$ROOT/bin/halley.js" "$@" > served 2>&1 & local pid=$!
-  until grep -q 'halley listens' served; do kill -0 $pid || { cat served; return 1; }; sleep 0.1; done
+  until grep -q 'halley is listening' served; do kill -0 $pid || { cat served; return 1; }; sleep 0.1; done
   kill $pid; wait $pid
 }
 npx() { shift; halley "$@"; }
@@ -179,7 +179,7 @@ t.test('every block of this kind compiles', async t => {
   }
 })
 
-t.test('blocks against a gateway', { skip: withoutProgram('curl') }, async t => {
+t.test('blocks run against a gateway', { skip: withoutProgram('curl') }, async t => {
   const port = await freePort()
   const profile = developmentProfile(KEY)
   const gateway = await startGateway(t, {
@@ -187,7 +187,6 @@ t.test('blocks against a gateway', { skip: withoutProgram('curl') }, async t => 
     workers: 1,
     http_server: { address: '127.0.0.1', port },
   })
-  /** @param {string} text */
   const here = text =>
     text
       .replaceAll(/http:\/\/127\.0\.0\.1:800[01]/g, gateway.url)

@@ -47,7 +47,7 @@ function checkConfig(t, { where, text, language }, tree) {
   t.same(warnings, [], `${where}: no warnings`)
 }
 
-t.test('the blocks are found', async t => {
+t.test('all blocks are found', async t => {
   t.ok(blocks.length > 60)
   for (const page of ['README.md', 'docs/chat.md', 'docs/backends.md', 'docs/api.md'])
     t.ok(
@@ -56,7 +56,7 @@ t.test('the blocks are found', async t => {
     )
 })
 
-t.test('each block is run by a test or says why not', async t => {
+t.test('each block is run by a test or has a reason why not', async t => {
   for (const { where, page, language, notRun, runBy } of blocks) {
     if (runBy !== '') {
       const there = existsSync(new URL(`../../${runBy}`, import.meta.url))

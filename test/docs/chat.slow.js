@@ -1,4 +1,4 @@
-// The program of docs/chat.md in two browsers, as its reader has it after the last step.
+// The program of docs/chat.md in two browsers, as it is after the last step.
 
 import { spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
@@ -18,15 +18,11 @@ const MESSAGES = `document.getElementById('messages').textContent`
 const HERE = `document.getElementById('here').textContent`
 const STATE = `document.getElementById('state').textContent`
 
-/** @param {RemotePage} page @param {string} text */
-const says = (page, text) =>
-  page.evaluate(
-    `document.getElementById('text').value = ${JSON.stringify(text)}; document.getElementById('say').requestSubmit()`,
-  )
+const sends = (page, text) => page.fill({ text }, 'say')
 
-t.test('two people in a public and in a private room', async t => {
+t.test('two people use a public and a private room', async t => {
   const [port, own] = [await freePort(), await freePort()]
-  const here = (/** @type {string} */ text) =>
+  const here = text =>
     text
       .replaceAll('127.0.0.1:8000', `127.0.0.1:${port}`)
       .replaceAll('"port": 8000', `"port": ${port}`)
@@ -58,7 +54,7 @@ t.test('two people in a public and in a private room', async t => {
     await RemotePage.open(t, `${url}?user=ben`),
   ]
   await ann.until(`${HERE} === 'ann, ben'`)
-  await says(ben, 'hello <b>there</b>')
+  await sends(ben, 'hello <b>there</b>')
   await ann.until(`${MESSAGES}.includes('ben: hello <b>there</b>')`)
 
   await ben.go(`${url}?user=ben&room=$room:staff`)
@@ -66,7 +62,7 @@ t.test('two people in a public and in a private room', async t => {
   await ben.until(`${HERE} === 'ben'`)
   await ann.go(`${url}?user=ann&room=$room:staff`)
   await ben.until(`${HERE} === 'ann, ben'`)
-  await says(ann, 'for us')
+  await sends(ann, 'for us')
   await ben.until(`${MESSAGES} === 'ann: for us'`)
   backend.send('unsubscribe')
   await ben.until(`${STATE}.includes('may not enter')`)

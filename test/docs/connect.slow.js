@@ -1,4 +1,4 @@
-// docs/connect.md: each row with a code or a status is brought about, and its log line is what the gateway prints.
+// docs/connect.md: the test causes each row that has a code or a status, and compares its log line.
 
 import { once } from 'node:events'
 import t from 'tap'
@@ -60,7 +60,6 @@ async function refusal(client, method, request) {
   }
 }
 
-/** @param {object} request */
 async function connecting(request) {
   const client = await RawClient.open(gateway.ws)
   t.teardown(() => client.socket.terminate())
@@ -84,7 +83,7 @@ async function connected(sub) {
 /** @param {string} channel @param {object} [more] @returns {[string, object]} */
 const subscribe = (channel, more) => ['subscribe', { channel, ...more }]
 
-/** It says nothing. Others do within the delay, also on a machine that stands still. */
+/** A client that sends nothing. Others send within the delay, even if the machine is blocked. */
 const stale = await RawClient.open(gateway.ws)
 t.teardown(() => stale.socket.terminate())
 
@@ -119,8 +118,8 @@ const COMMANDS = {
   3500: async () => (await connected('h'))(subscribe('$x', { token: token({ sub: 'h', channel: '$y' }) })),
 }
 
-/** Rows that no client of a test brings about here: other machines, proxies, limits of the whole gateway. */
-const ELSEWHERE = /^(?:`ECONNREFUSED`|HTTP 400|HTTP 503|a code of your own)/
+/** Rows that no client of a test can cause: other machines, proxies, limits of the whole gateway. */
+const ELSEWHERE = /^(?:`ECONNREFUSED`|HTTP 400|HTTP 503|an application code)/
 
 /** @param {string} title @param {typeof CONNECTING} cases */
 function check(title, cases) {
@@ -150,7 +149,7 @@ function check(title, cases) {
 check('Connecting', CONNECTING)
 check('Subscribing', COMMANDS)
 
-t.test('a refused command names its channel and its user', async t => {
+t.test('the log line of a refused command names channel and user', async t => {
   const line = await gateway.line(({ msg, code }) => msg === 'command refused' && code === 103)
   t.match(line, { reason: 'permission_denied', channel: 'closed:1', user: 'b' })
 })

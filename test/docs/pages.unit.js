@@ -1,4 +1,4 @@
-// Pages that are made from code are up to date, and the way in has every page.
+// Generated pages are up to date, and the index lists every page.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
@@ -8,10 +8,9 @@ import { options } from '../../src/config/options.js'
 
 const docs = new URL('../../docs/', import.meta.url)
 
-/** @param {string} name */
 const read = name => readFileSync(new URL(name, docs), 'utf8')
 
-t.test('made pages are up to date', async t => {
+t.test('generated pages are up to date', async t => {
   for (const [name, make] of Object.entries(PAGES))
     t.ok(read(name) === make(), `docs/${name}: run \`node scripts/docs.js\``)
 })
@@ -37,7 +36,7 @@ t.test('docs/README.md links every page, README.md links it', async t => {
   t.match(read('../README.md'), '](docs/README.md)')
 })
 
-t.test('links between pages lead somewhere', async t => {
+t.test('links between pages are valid', async t => {
   /** @param {string} heading @returns {string} its anchor, as GitHub makes it */
   const anchorOf = heading =>
     heading

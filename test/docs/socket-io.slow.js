@@ -12,7 +12,7 @@ import { workplace } from './workplace.js'
 
 const PAGE = 'docs/socket-io.md'
 
-t.test('hooks, configuration and client', async t => {
+t.test('the hooks, the configuration and the client of the page work together', async t => {
   const folder = await workplace(t, [], { 'hooks.js': blockWith(PAGE, 'js', 'defineHooks') })
   const config = JSON.parse(blockWith(PAGE, 'json', 'http_api'))
   const gateway = await startGateway(t, {
@@ -23,7 +23,6 @@ t.test('hooks, configuration and client', async t => {
     client: { allowed_origins: ['http://localhost:3000'] },
   })
 
-  /** @type {any[]} */
   const printed = []
   const said = new Promise(resolve => {
     const program = blockWith(PAGE, 'js', "client.rpc('say'").replace(
@@ -31,19 +30,18 @@ t.test('hooks, configuration and client', async t => {
       gateway.url.replace('http', 'ws'),
     )
     class Client extends Centrifuge {
-      /** @param {string} url @param {object} options */
       constructor(url, options) {
         super(url, { websocket: WebSocket, ...options })
         t.teardown(() => this.disconnect())
       }
     }
-    const log = (/** @type {any[]} */ ...line) => resolve(printed.push(line))
+    const log = (...line) => resolve(printed.push(line))
     const run = new Function(
       'Centrifuge',
       'console',
       `return (async () => { ${program}; return { client, data } })()`,
     )
-    t.resolves(run(Client, { log }).then((/** @type {any} */ { data }) => t.same(data, {})))
+    t.resolves(run(Client, { log }).then(({ data }) => t.same(data, {})))
   })
   await said
   t.match(printed[0], ['lobby', 'said', { name: 'Ann', text: 'hello' }])

@@ -1,4 +1,4 @@
-// A folder as a reader of the guides has it: with the packages that `npm install` puts there.
+// The folder of a reader of the guides, with the packages that `npm install` puts there.
 
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

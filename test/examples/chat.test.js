@@ -1,53 +1,38 @@
 // The chat whose rules are hooks, by the SDK: names, rooms, messages, renaming, and the notice of a client that is
 // gone.
 
-import { Centrifuge } from 'centrifuge'
 import t from 'tap'
-import WebSocket from 'ws'
 import { fetch } from '../kit/fetch.js'
 import { until } from '../kit/wait.js'
-import { next, startExample } from './example.js'
+import { next, sdk, startExample } from './example.js'
 
 const example = await startExample(t, 'chat', {})
 
-/** @param {any} t @param {string} name */
 function open(t, name) {
-  class BrowserSocket extends WebSocket {
-    /** @param {string} url @param {string[]} protocols */
-    constructor(url, protocols) {
-      super(url, protocols, { origin: example.app })
-    }
-  }
-  const client = new Centrifuge(`${example.gateway.replace('http', 'ws')}/connection/websocket`, {
-    websocket: BrowserSocket,
-    data: { name },
-  })
-  t.teardown(() => client.disconnect())
+  const client = sdk(t, example.gateway, example.app, { data: { name } })
   client.connect()
   return client
 }
 
-/** @param {Centrifuge} client @param {string} room */
 async function enter(client, room) {
   const subscription = client.newSubscription(room)
-  /** @type {any[]} */
-  const heard = []
-  subscription.on('publication', ({ data }) => heard.push(data))
+  const received = []
+  subscription.on('publication', ({ data }) => received.push(data))
   const subscribed = next(subscription, 'subscribed')
   subscription.subscribe()
   const { data } = await subscribed
   /** @param {(data: any) => boolean} matches @returns {Promise<any>} */
-  const hears = matches => until(() => heard.find(matches))
-  return { subscription, welcome: data.welcome, hears }
+  const receives = matches => until(() => received.find(matches))
+  return { subscription, welcome: data.welcome, receives }
 }
 
-t.test('two people in a room', async t => {
+t.test('two people exchange messages in a room', async t => {
   const [ann, ben] = [open(t, 'Ann'), open(t, 'Ben')]
   const [annRoom, benRoom] = [await enter(ann, 'room:lobby'), await enter(ben, 'room:lobby')]
   t.equal(annRoom.welcome, 'You are in lobby.')
-  t.ok(await annRoom.hears(({ notice }) => notice === 'Ben is here'))
+  t.ok(await annRoom.receives(({ notice }) => notice === 'Ben is here'))
   await ben.publish('room:lobby', { text: 'hello', name: 'not mine' })
-  t.same(await annRoom.hears(({ text }) => text === 'hello'), {
+  t.same(await annRoom.receives(({ text }) => text === 'hello'), {
     room: 'room:lobby',
     name: 'Ben',
     text: 'hello',
@@ -55,15 +40,15 @@ t.test('two people in a room', async t => {
   await t.rejects(ben.publish('room:lobby', { text: '' }), { code: 4003 })
   await t.rejects(ben.publish('room:other', { text: 'hello' }), { code: 4002 })
   await ben.rpc('rename', { name: 'Benny', room: 'room:lobby' })
-  t.ok(await annRoom.hears(({ notice }) => notice === 'Ben is now Benny'))
+  t.ok(await annRoom.receives(({ notice }) => notice === 'Ben is now Benny'))
   await ben.publish('room:lobby', { text: 'again' })
-  t.match(await annRoom.hears(({ text }) => text === 'again'), { name: 'Benny' })
+  t.match(await annRoom.receives(({ text }) => text === 'again'), { name: 'Benny' })
   ben.disconnect()
-  t.ok(await annRoom.hears(({ notice }) => notice === 'Benny has left'))
+  t.ok(await annRoom.receives(({ notice }) => notice === 'Benny has left'))
   t.ok(benRoom)
 })
 
-t.test('what the rules refuse', async t => {
+t.test('the rules refuse invalid names, rooms and texts', async t => {
   t.equal((await fetch(`${example.app}//`)).status, 404, 'no path of a request ends the program')
   const nameless = open(t, ' ')
   t.match(await next(nameless, 'disconnected'), {

@@ -1,31 +1,12 @@
 // Express and Fastify programs with a gateway in them, each on its own port and behind one reverse proxy.
 
-import { Centrifuge } from 'centrifuge'
 import t from 'tap'
-import WebSocket from 'ws'
 import { freePort } from '../kit/ports.js'
-import { next, startExample } from './example.js'
+import { next, sdk, startExample } from './example.js'
 import { startReverseProxy } from './reverse-proxy.js'
 
-/**
- * @param {any} t @param {string} gateway @param {string} token @param {string} origin of the page
- */
-function connect(t, gateway, token, origin) {
-  class BrowserSocket extends WebSocket {
-    /** @param {string} url @param {string[]} protocols */
-    constructor(url, protocols) {
-      super(url, protocols, { origin })
-    }
-  }
-  const client = new Centrifuge(`${gateway.replace('http', 'ws')}/connection/websocket`, {
-    websocket: BrowserSocket,
-    token,
-  })
-  t.teardown(() => client.disconnect())
-  return client
-}
+const connect = (t, gateway, token, origin) => sdk(t, gateway, origin, { token })
 
-/** @param {string} url @param {string} [method] @param {object} [body] @returns {Promise<any>} */
 async function call(url, method = 'GET', body = undefined) {
   const response = await fetch(url, {
     method,
@@ -36,7 +17,7 @@ async function call(url, method = 'GET', body = undefined) {
   return { status: response.status, body: text === '' ? null : JSON.parse(text) }
 }
 
-t.test('Express: its routes publish, ask presence and disconnect, behind a reverse proxy', async t => {
+t.test('Express: its routes publish, read presence and disconnect, behind a reverse proxy', async t => {
   const proxy = await startReverseProxy(t)
   const example = await startExample(t, 'embedded-express', { ORIGIN: proxy.origin })
   Object.assign(proxy.targets, { app: example.app, gateway: example.gateway })
@@ -69,10 +50,10 @@ t.test('Express: its routes publish, ask presence and disconnect, behind a rever
   const disconnected = next(client, 'disconnected')
   t.equal((await call(`${origin}/users/anna`, 'DELETE')).status, 204)
   t.equal((await disconnected).code, 3503)
-  t.same(await example.stop(), [0, null], 'the program ends by itself')
+  t.same(await example.stop(), [0, null], 'the program exits')
 })
 
-t.test('Fastify: the gateway as a plugin, on a port of its own', async t => {
+t.test('Fastify: the gateway is a plugin with its own port', async t => {
   const origin = 'http://127.0.0.1:3000'
   const { app, gateway, stop } = await startExample(t, 'embedded-fastify', { ORIGIN: origin })
   const { body: session } = await call(`${app}/session?user=ben`)

@@ -1,9 +1,11 @@
-// Programs of examples/, as their readers start them.
+// Programs of examples/, started as their readers do.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { Centrifuge } from 'centrifuge'
+import WebSocket from 'ws'
 
 /**
  * @param {any} t @param {string} name of the example @param {Record<string, string>} env
@@ -43,5 +45,23 @@ export async function startExample(t, name, env) {
   }
 }
 
-/** @param {any} emitter @param {string} name @returns {Promise<any>} */
 export const next = (emitter, name) => new Promise(resolve => emitter.once(name, resolve))
+
+/**
+ * A client of the SDK on a page of that origin.
+ * @param {any} t
+ * @param {string} gateway
+ * @param {string} origin
+ * @param {object} options
+ */
+export function sdk(t, gateway, origin, options) {
+  class BrowserSocket extends WebSocket {
+    constructor(url, protocols) {
+      super(url, protocols, { origin })
+    }
+  }
+  const url = `${gateway.replace('http', 'ws')}/connection/websocket`
+  const client = new Centrifuge(url, { websocket: BrowserSocket, ...options })
+  t.teardown(() => client.disconnect())
+  return client
+}

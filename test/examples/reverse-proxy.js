@@ -1,17 +1,15 @@
-// A small reverse proxy: one origin for a program and its gateway, as the nginx configuration of the examples makes it.
+// A small reverse proxy: one origin for a program and its gateway, like the nginx configuration of the examples.
 
-import { once } from 'node:events'
 import http from 'node:http'
 import { connect } from 'node:net'
+import { listen } from '../kit/ports.js'
 
 /** Paths of the gateway's clients. */
 const CLIENTS = /^\/(?:connection\/|emulation$)/
 
-/** @param {any} t */
 export async function startReverseProxy(t) {
   const targets = { app: '', gateway: '' }
-  const targetOf = (/** @type {http.IncomingMessage} */ { url = '' }) =>
-    new URL(CLIENTS.test(url) ? targets.gateway : targets.app)
+  const targetOf = ({ url = '' }) => new URL(CLIENTS.test(url) ? targets.gateway : targets.app)
   const server = http.createServer((request, response) => {
     const { hostname, port } = targetOf(request)
     const { method, url: path, headers } = request
@@ -43,12 +41,8 @@ export async function startReverseProxy(t) {
       end.on('close', () => other.destroy())
     }
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   t.teardown(() => {
     for (const socket of upgraded) socket.destroy()
-    server.closeAllConnections()
-    server.close()
   })
-  return { targets, origin: `http://127.0.0.1:${/** @type {any} */ (server.address()).port}` }
+  return { targets, origin: `http://127.0.0.1:${await listen(t, server)}` }
 }

@@ -5,23 +5,23 @@ import t from 'tap'
 import { parseConfig } from '../../fleet/drone/config.js'
 import { DRONE, host, SECRET, startDrone, TestDrone } from './agent-process.js'
 
-t.test('a drone of another secret does not get in, and says so', async t => {
+t.test('a drone with another secret is refused and logs the reason', async t => {
   const drone = await startDrone(t)
   const other = { id: 'd2', run: 'r1', secret: SECRET.replace('5e', '5f'), allow: [host] }
   const { controller } = JSON.parse(readFileSync(drone.config, 'utf8'))
   const folder = t.testdir({ 'config.json': JSON.stringify({ ...other, controller }) })
-  const stranger = new TestDrone()
+  const drone2 = new TestDrone()
   const child = spawn(process.execPath, [DRONE, join(folder, 'config.json')])
-  stranger.attach(child)
+  drone2.attach(child)
   t.teardown(() => {
     child.kill('SIGKILL')
-    return stranger.exited
+    return drone2.exited
   })
-  await stranger.until(() => stranger.output.includes('the other side does not know the secret of this run'))
+  await drone2.until(() => drone2.output.includes('the peer does not have the secret of this run'))
   t.equal(drone.hellos.length, 1)
 })
 
-t.test('a configuration that cannot be is one line, and exit code 2', async t => {
+t.test('an invalid configuration is a one-line error with exit code 2', async t => {
   const good = { id: 'd1', run: 'r1', secret: SECRET, allow: [host], controller: `${host}:1` }
   const folder = t.testdir()
   const check = (/** @type {string} */ text) => {

@@ -1,56 +1,36 @@
-// A drone as users have it: a process, and a controller of the test's own at the other end of its line.
+// A drone process and the test's controller.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { connect } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { dialLink, listenLinks } from '../../fleet/link/tls.js'
+import { signal } from '../../fleet/runner/proc.js'
+import { tempDir } from '../kit/folders.js'
+import { until } from '../kit/wait.js'
+import { settingsOf as engineSettings } from './engine/engines.js'
 
 export const SECRET = '5e'.repeat(32)
 export const host = '127.0.0.1'
 /** The drone's program. */
 export const DRONE = fileURLToPath(new URL('../../fleet/drone/main.js', import.meta.url))
 
-/** @returns {import('../../fleet/schema.js').Settings} @param {any} [some] */
-export const settingsOf = (some = {}) => ({
-  targets: [],
-  transport: 'websocket',
-  connections: 0,
-  first: 0,
-  total: some.connections ?? 0,
-  concurrency: 100,
-  rate: 0,
-  addresses: [],
-  ports: '',
-  channels: [],
-  recover: false,
-  user: '',
-  churn: 0,
-  backoff: { min: 100, max: 500 },
-  publish: null,
-  publishFrom: 0,
-  ...some,
-})
+/** @param {any} [some] @returns {import('../../fleet/schema.js').Settings} */
+export const settingsOf = some => engineSettings('', { targets: [], ...some })
 
-/** @param {number} pid @returns {boolean} */
-export const lives = pid => {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
+/** @param {number} port @param {string} identity @param {string} [secret] @returns {import('node:tls').TLSSocket} of a peer with it */
+export const secretSocket = (port, identity, secret = SECRET) =>
+  connect({
+    ...{ host, port, minVersion: 'TLSv1.3', checkServerIdentity: () => undefined },
+    pskCallback: () => ({ psk: Buffer.from(secret, 'hex'), identity }),
+  }).on('error', () => {})
 
-/** @param {number} pid that may have ended */
-function end(pid) {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {}
-}
+/** @param {number} pid */
+export const lives = pid => signal(pid, 0)
 
-/** What is known of one drone: what it sent, and a way to wait for it. */
+/** A drone and the messages it sent. */
 export class TestDrone {
   /** @type {any[]} */
   hellos = []
@@ -62,8 +42,6 @@ export class TestDrone {
   faults = []
   output = ''
   #revision = 0
-  /** @type {Set<() => void>} */
-  #looks = new Set()
   /** @type {import('../../fleet/link/link.js').Link | null} */
   link = null
 
@@ -73,13 +51,9 @@ export class TestDrone {
     for (const stream of [child.stdout, child.stderr])
       stream?.setEncoding('utf8').on('data', text => {
         this.output += text
-        this.changed()
       })
-    // When all that it has written has come, too.
-    this.exited = once(child, 'close').then(([code, signal]) => {
-      this.changed()
-      return { code, signal }
-    })
+    // After its last output.
+    this.exited = once(child, 'close').then(([code, signal]) => ({ code, signal }))
   }
 
   /** @param {import('../../fleet/link/link.js').Link} link */
@@ -89,35 +63,15 @@ export class TestDrone {
       if (message.type === 'hello') this.hellos.push(message)
       if (message.type === 'event') this.events.push(message.text)
       if (message.type === 'sample') this.samples.push(message.sample)
-      this.changed()
     }
     link.onClose = () => {
       if (this.link === link) this.link = null
-      this.changed()
     }
-    this.changed()
   }
 
-  changed() {
-    for (const look of this.#looks) look()
-  }
-
-  /**
-   * @template T
-   * @param {() => T} find
-   * @returns {Promise<NonNullable<T>>} what it finds first
-   */
+  /** @template T @param {() => T} find @returns {Promise<NonNullable<T>>} its first truthy value */
   until(find) {
-    return new Promise(resolve => {
-      const look = () => {
-        const found = find()
-        if (!found) return
-        this.#looks.delete(look)
-        resolve(/** @type {any} */ (found))
-      }
-      this.#looks.add(look)
-      look()
-    })
+    return until(find)
   }
 
   /** @param {(sample: any) => any} matches @returns {Promise<any>} the first one from now on */
@@ -144,15 +98,10 @@ export class TestDrone {
   }
 }
 
-/**
- * Starts a drone, and a controller for it unless it listens itself, and waits for its hello.
- *
- * @param {any} t
- * @param {any} [some] of its configuration
- */
+/** Starts a drone and, unless it listens, its controller. @param {any} t @param {any} [some] of its configuration */
 export async function startDrone(t, some = {}) {
   const drone = new TestDrone()
-  const folder = await mkdtemp(join(tmpdir(), 'halley-drone-'))
+  const folder = tempDir(t)
   const config = join(folder, 'config.json')
   const listening = some.listen !== undefined
   const link = {
@@ -179,32 +128,27 @@ export async function startDrone(t, some = {}) {
   drone.attach(child)
   t.teardown(async () => {
     child.kill('SIGKILL')
-    for (const pid of drone.pids ?? []) end(pid)
+    for (const pid of drone.pids ?? []) signal(pid, 'SIGKILL')
     await drone.exited
     await server?.close()
-    await rm(folder, { recursive: true, force: true })
   })
   if (!listening) await drone.until(() => drone.hellos.length > 0)
   return Object.assign(drone, {
     folder,
     config,
-    /** The controller goes. */
+    /** Stops the controller. */
     leave: async () => {
       await server?.close()
       server = null
     },
-    /** It comes again, where it was. */
+    /** Restarts it on the same port. */
     comeBack: async () => {
       server = await listenLinks({ ...link, port: Number(port) })
     },
     /** @param {string} place that it listens on */
     dial: async place => {
-      const line = await dialLink({
-        host,
-        port: Number(place.split(':')[1]),
-        secret: SECRET,
-        identity: 'r1/controller',
-      })
+      const port = Number(place.split(':')[1])
+      const line = await dialLink({ host, port, secret: SECRET, identity: 'r1/controller' })
       drone.take(line)
       await drone.until(() => drone.hellos.length > 0)
       return line

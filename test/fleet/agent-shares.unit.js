@@ -10,42 +10,32 @@ const shares = (some, perProcess, open = [], cores = 4, stuck = []) => {
   return splitSettings(settingsOf(some), perProcess, progress, cores)
 }
 
-t.test('a process has the same numbers however many connections there are', async t => {
+/** @param {any[]} parts @param {string} name */
+const sum = (parts, name) => parts.reduce((all, part) => all + part[name], 0)
+
+t.test('each process keeps its connections when their total changes', async t => {
   for (const connections of [1, 10, 11, 25, 30]) {
     const parts = shares({ connections, first: 1000 }, 10)
-    t.equal(parts.length, Math.ceil(connections / 10))
-    t.same(
-      parts.map(({ first }) => first),
-      [1000, 1010, 1020].slice(0, parts.length),
-    )
-    t.equal(
-      parts.reduce((sum, part) => sum + part.connections, 0),
-      connections,
-    )
+    const firsts = parts.map(({ first }) => first)
+    t.same(firsts, [1000, 1010, 1020].slice(0, Math.ceil(connections / 10)))
+    t.equal(sum(parts, 'connections'), connections)
   }
   t.same(shares({ connections: 0 }, 10), [])
 })
 
-t.test('bounds are those of all together, and those who need it have most of them', async t => {
+t.test('limits are shared by all processes; processes with missing connections get most', async t => {
   const some = { connections: 30, rate: 300, concurrency: 60, churn: 6 }
-  const even = shares(some, 10)
-  t.same(
-    even.map(({ rate, concurrency, churn }) => ({ rate, concurrency, churn })),
-    Array.from({ length: 3 }, () => ({ rate: 100, concurrency: 20, churn: 2 })),
-  )
+  const even = { rate: 100, concurrency: 20, churn: 2, publish: null }
+  t.match(shares(some, 10), [even, even, even])
   t.ok(shares(some, 10, [10, 10, 10]).every(({ rate }) => Math.abs(rate - 100) < 1e-9))
   const last = shares(some, 10, [10, 10, 0])
   t.ok(last[0].rate > 0 && last[1].rate > 0 && last[2].rate > 280)
-  t.ok(Math.abs(last.reduce((sum, { rate }) => sum + rate, 0) - 300) < 1e-9)
+  t.ok(Math.abs(sum(last, 'rate') - 300) < 1e-9)
   t.ok(last.every(({ concurrency }) => concurrency >= 1))
-  t.same(
-    shares({ ...some, rate: 0 }, 10).map(({ rate }) => rate),
-    [0, 0, 0],
-  )
-  t.ok(even.every(({ publish }) => publish === null))
+  t.match(shares({ ...some, rate: 0 }, 10), [{ rate: 0 }, { rate: 0 }, { rate: 0 }])
 })
 
-t.test('so many processes as there are cores fill up at a time', async t => {
+t.test('as many processes as cores open connections at a time', async t => {
   const some = { connections: 500, rate: 300, concurrency: 50 }
   /** @param {number[]} open */
   const limits = open =>
@@ -59,22 +49,16 @@ t.test('so many processes as there are cores fill up at a time', async t => {
   t.same(almost[0], almost[2])
   t.ok(almost[1][1] > 0 && almost[1][1] < almost[0][1], 'the last ones of an almost complete process')
   const complete = limits([100, 100, 100, 100, 90])
-  t.ok(
-    complete.every(([concurrency, rate]) => concurrency >= 1 && rate >= 1),
-    'they may lose some',
-  )
+  for (const [concurrency, rate] of complete) t.ok(concurrency >= 1 && rate >= 1, 'they may lose some')
   t.same(
     limits([60, 60, 60, 60, 60]),
     [filling, filling, waiting, waiting, waiting],
-    'many were lost at once',
+    'many were lost together',
   )
   const stuck = shares(some, 100, [67, 67, 10], 2, [0, 1])
-  t.ok(stuck[2].rate > stuck[0].rate && stuck[2].rate === stuck[3].rate, 'two get no further')
+  t.ok(stuck[2].rate > stuck[0].rate && stuck[2].rate === stuck[3].rate, 'two processes make no progress')
   t.ok(stuck[0].rate > 0 && stuck[4].concurrency === 0)
-  t.ok(
-    shares({ ...some, rate: 0 }, 100, [], 2).every(({ rate }) => rate === 0),
-    'unlimited',
-  )
+  t.equal(sum(shares({ ...some, rate: 0 }, 100, [], 2), 'rate'), 0, 'unlimited')
 })
 
 /** @param {any} some */
@@ -94,22 +78,12 @@ const sampleOf = ({ open = 0, latencies = [], faults = {}, clock, ...counters })
   }
 }
 
-t.test('what was counted by processes that are no more is counted on', async t => {
+t.test('counts of exited processes stay in the totals', async t => {
   const totals = new Totals()
-  const first = sampleOf({
-    open: 5,
-    opened: 7,
-    received: 100,
-    latencies: [1, 2],
-    faults: { ECONNREFUSED: 2 },
-  })
-  const second = sampleOf({
-    open: 3,
-    opened: 3,
-    received: 50,
-    latencies: [9],
-    faults: { ECONNREFUSED: 1, other: 1 },
-  })
+  const counts = { opened: 7, received: 100, latencies: [1, 2], faults: { ECONNREFUSED: 2 } }
+  const first = sampleOf({ open: 5, ...counts })
+  const faults = { ECONNREFUSED: 1, other: 1 }
+  const second = sampleOf({ open: 3, opened: 3, received: 50, latencies: [9], faults })
   totals.merge(first)
   totals.merge(second)
   const both = totals.take([first, second], 10)
@@ -125,7 +99,7 @@ t.test('what was counted by processes that are no more is counted on', async t =
   t.same(alone.faults, both.faults)
 })
 
-t.test('faults are of so many kinds at most, and the clock that is surest is told', async t => {
+t.test('kinds of faults are bounded; the most accurate clock is used', async t => {
   const totals = new Totals()
   for (let i = 0; i < 50; i++) totals.merge(sampleOf({ faults: { [`fault ${i}`]: 1 } }))
   const clocks = [

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { COUNTERS } from '../../fleet/statistics/counters.js'
 import { startGateway } from '../kit/gateway.js'
+import { until } from '../kit/wait.js'
 import { lives, startDrone } from './agent-process.js'
 
 const gateway = await startGateway(t, {
@@ -10,14 +11,12 @@ const gateway = await startGateway(t, {
 })
 const target = { targets: [gateway.url], backoff: { min: 50, max: 200 } }
 
-/**
- * @param {number} count
- * @returns {Promise<void>} when the gateway has so many clients: it hears of their ends a little later
- */
-async function clients(count) {
-  for (let found = -1; found !== count; )
-    found = (await gateway.api('info')).result.nodes.reduce((sum, node) => sum + node.num_clients, 0)
-}
+/** @param {number} count @returns {Promise<unknown>} when the gateway has as many clients */
+const clients = count =>
+  until(async () => {
+    const { nodes } = (await gateway.api('info')).result
+    return nodes.reduce((sum, node) => sum + node.num_clients, 0) === count
+  })
 
 /** @param {any[]} samples */
 const falls = samples =>
@@ -25,7 +24,7 @@ const falls = samples =>
     samples.some(({ counters }, i) => i > 0 && counters[name] < samples[i - 1].counters[name]),
   )
 
-t.test('streams of a process that leaves are closed by the kernel, and counted as closed', async t => {
+t.test('connections of an exited process count as closed', async t => {
   const drone = await startDrone(t, { perProcess: 40 })
   const streams = { ...target, transport: 'uni_http_stream' }
   await drone.set({ ...streams, connections: 100 })
@@ -40,7 +39,7 @@ t.test('streams of a process that leaves are closed by the kernel, and counted a
   await clients(0)
 })
 
-t.test('a drone shares its connections out among processes, and they add up', async t => {
+t.test('a drone distributes its connections among processes', async t => {
   const drone = await startDrone(t, { perProcess: 40 })
   const { facts, id, run } = drone.hellos[0]
   t.same({ id, run }, { id: 'd1', run: 'r1' })
@@ -62,16 +61,16 @@ t.test('a drone shares its connections out among processes, and they add up', as
   t.equal(full.revision, 1)
   await clients(100)
 
-  t.test('one of them that is killed is replaced, and nothing that was counted is lost', async t => {
+  t.test('a killed process is replaced without losing counts', async t => {
     process.kill(drone.pids[0], 'SIGKILL')
-    const again = await drone.sample(({ deaths, gauges }) => deaths === 1 && gauges.open === 100)
+    const again = await drone.sample(({ exits, gauges }) => exits === 1 && gauges.open === 100)
     t.equal(again.counters.opened, 140)
     t.equal(again.counters.ended, 40)
     t.same(falls(drone.samples), [])
-    t.match(drone.events, [/connections process \d+ with 40 connections ended \(SIGKILL\)/])
+    t.match(drone.events, [/connections process \d+ with 40 connections exited \(SIGKILL\)/])
   })
 
-  t.test('fewer connections are fewer processes; what is cut comes back', async t => {
+  t.test('fewer connections need fewer processes; cut connections are reopened', async t => {
     await drone.set({ ...target, connections: 30 })
     const fewer = await drone.sample(({ gauges, processes }) => gauges.open === 30 && processes.length === 2)
     t.same(falls([...drone.samples, fewer]), [])
@@ -80,47 +79,45 @@ t.test('a drone shares its connections out among processes, and they add up', as
     await drone.sample(({ gauges, counters }) => gauges.open === 30 && counters.reconnects === 15)
   })
 
-  t.test('restart: all processes anew', async t => {
+  t.test('restart replaces all processes', async t => {
     const before = drone.pids
     t.same(await drone.ask('restart'), {})
     t.notOk(before.some(lives))
     const sample = await drone.sample(({ gauges }) => gauges.open === 30)
-    t.equal(sample.deaths, 1)
+    t.equal(sample.exits, 1)
     t.same(falls(drone.samples), [])
   })
 
-  t.test('what it does not understand is answered with an error, and changes nothing', async t => {
-    const refused = async (/** @type {any} */ some) =>
-      (await drone.set({ ...target, connections: 30, ...some }).catch(e => e)).message
-    t.match(await refused({ targets: ['http://192.0.2.1:80'] }), /192\.0\.2\.1:80 is not allowed/)
-    t.match(await refused({ targets: ['file:///etc/passwd'] }), /is not a URL/)
-    t.match(await refused({ channels: ['a{'] }), /"a\{" is not a channel/)
-    t.match(await refused({ connections: -1 }), /settings\.connections is -1: it must be a whole number/)
-    t.match(await refused({ connections: 1e9 }), /connections is 1000000000: this drone can hold at most \d+/)
-    t.match(await refused({ first: 0.5 }), /settings\.first is 0\.5: it must be a whole number/)
-    t.match(await refused({ channels: [1] }), /settings\.channels\[0\] is 1: it must be text/)
-    t.match(await refused({ backoff: null }), /settings\.backoff is null: it must be an object/)
-    t.match(
-      await refused({ publish: {} }),
-      /settings\.publish\.via is missing: it must be one of api, single, nchan, client/,
-    )
-    t.match(await refused({ transport: 'toString' }), /transport/)
-    t.match(await refused({ ports: '9-1' }), /ports/)
-    await t.rejects(drone.ask('shell'), /unknown request "shell"; known requests are settings, cut/)
-    await t.rejects(drone.ask('constructor'), /unknown request/)
-    await t.rejects(drone.ask('settings'), /settings\.revision is missing/)
-    await t.rejects(
-      drone.ask('cut', { share: 2, how: 'stop' }),
-      /cut\.share is 2: it must be a number from 0 to 1/,
-    )
-    await t.rejects(drone.ask('reckon', { ledgers: [1] }), /reckon\.ledgers\[0\] is 1: it must be an object/)
+  t.test('an invalid request is an error without effect', async t => {
+    for (const [settings, message] of /** @type {[any, RegExp][]} */ ([
+      [{ targets: ['http://192.0.2.1:80'] }, /192\.0\.2\.1:80 is not allowed/],
+      [{ targets: ['file:///etc/passwd'] }, /is not a URL/],
+      [{ channels: ['a{'] }, /"a\{" is not a channel/],
+      [{ connections: -1 }, /settings\.connections is -1: it must be a whole number/],
+      [{ connections: 1e9 }, /connections is 1000000000: this drone can hold at most \d+/],
+      [{ first: 0.5 }, /settings\.first is 0\.5: it must be a whole number/],
+      [{ channels: [1] }, /settings\.channels\[0\] is 1: it must be text/],
+      [{ backoff: null }, /settings\.backoff is null: it must be an object/],
+      [{ publish: {} }, /settings\.publish\.via is missing: it must be one of api, single, nchan, client/],
+      [{ transport: 'toString' }, /transport/],
+      [{ ports: '9-1' }, /ports/],
+    ]))
+      await t.rejects(drone.set({ ...target, connections: 30, ...settings }), { message })
+    for (const [type, rest, message] of /** @type {[string, any, RegExp][]} */ ([
+      ['shell', {}, /unknown request "shell"; known requests are settings, cut/],
+      ['constructor', {}, /unknown request/],
+      ['settings', {}, /settings\.revision is missing/],
+      ['cut', { share: 2, how: 'stop' }, /cut\.share is 2: it must be a number from 0 to 1/],
+      ['reconcile', { ledgers: [1] }, /reconcile\.ledgers\[0\] is 1: it must be an object/],
+    ]))
+      await t.rejects(drone.ask(type, rest), { message })
     drone.link?.send({ type: { toString: null } })
     const sample = await drone.sample()
     t.same(sample.gauges, { wanted: 30, opening: 0, open: 30 })
-    t.equal(sample.deaths, 1)
+    t.equal(sample.exits, 1)
   })
 
-  t.test('stop: the connections are closed, the answer comes, and it ends', async t => {
+  t.test('stop closes the connections, replies, and ends the drone', async t => {
     const { pids } = drone
     t.same(await drone.ask('stop'), {})
     t.same(await drone.exited, { code: 0, signal: null })

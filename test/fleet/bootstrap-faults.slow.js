@@ -1,5 +1,4 @@
-// What goes wrong between a machine's bootstrap and its controller: each fault is a line, and the next attempt is a
-// good one.
+// Faults between a machine's bootstrap and its controller: each is a line, and the next attempt succeeds.
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -7,19 +6,18 @@ import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import t from 'tap'
-import { packProgram } from '../../fleet/program.js'
 import { freePort } from '../kit/ports.js'
+import { until } from '../kit/wait.js'
+import { machinesOf, program } from './bootstrap-machines.js'
+import { fleetFolder, openFleet } from './controller/fleet-rig.js'
 import { Machine } from './ec2/machine.js'
 
-const program = await packProgram()
 t.jobs = 3
 
 /**
- * A controller without the checks of ours, and a machine that asks it.
- *
+ * A scripted controller, and a machine that requests its program from it.
  * @param {any} t
- * @param {(socket: import('node:tls').TLSSocket, good: string, attempt: number) => void} answer `good`: the answer
- *   that is right
+ * @param {(socket: import('node:tls').TLSSocket, good: string, attempt: number) => void} answer `good`: the valid one
  * @param {{secret?: Buffer}} [options] key of the controller
  */
 async function rig(t, answer, { secret } = {}) {
@@ -47,32 +45,32 @@ async function rig(t, answer, { secret } = {}) {
   return { machine, listening }
 }
 
-const arrived = new RegExp(`program ${program.sha256} has arrived`)
+const arrived = new RegExp(`received program ${program.sha256}`)
 const other = Buffer.from('another program').toString('base64')
 
 /** @type {[name: string, fault: RegExp, answer: (socket: import('node:tls').TLSSocket, good: string) => void][]} */
 const FAULTS = [
   [
     'another program',
-    /no program yet: the controller sent another program \(SHA-256 [0-9a-f]{64}\), which is refused; next attempt within 1 s/,
+    /no program yet: refused the program of the controller: its SHA-256 is [0-9a-f]{64}; next attempt within 1 s/,
     (socket, good) => socket.end(good.replace(/"result":"[^"]*"/, `"result":"${other}"`)),
   ],
   ['half of it', /no program yet: .*closed/, (socket, good) => socket.end(good.slice(0, good.length / 2))],
   [
     'more than a line may have',
-    /no program yet: a line of more than 16 MB/,
+    /no program yet: line longer than 16 MB/,
     socket => socket.write('a'.repeat(17 << 20)),
   ],
-  ['garbage', /no program yet: a line that is not a JSON object/, socket => socket.write('garbage\n')],
+  ['garbage', /no program yet: line is not a JSON object/, socket => socket.write('garbage\n')],
   [
     'a number',
-    /no program yet: the controller sent another program/,
+    /no program yet: refused the program of the controller/,
     (socket, good) => socket.write(good.replace(/"result":"[^"]*"/, '"result":7')),
   ],
 ]
 
 for (const [name, fault, answer] of FAULTS)
-  t.test(`${name} is refused, and asked for again`, async t => {
+  t.test(`${name} is refused, and the program is requested again`, async t => {
     /** @type {string[]} */
     let kept = []
     const { machine, listening } = await rig(t, async (socket, good, attempt) => {
@@ -82,28 +80,28 @@ for (const [name, fault, answer] of FAULTS)
     })
     await listening()
     machine.start()
-    await machine.said(fault)
-    await machine.said(arrived)
-    t.strictSame(kept, [], 'nothing of it was kept')
-    await machine.said(/Z \w+ has a controller/)
+    await machine.printed(fault)
+    await machine.printed(arrived)
+    t.strictSame(kept, [], 'nothing was stored')
+    await machine.printed(/Z \w+ controller connected/)
   })
 
-t.test('a controller that is away is waited for', async t => {
+t.test('a machine waits for its controller', async t => {
   const { machine, listening } = await rig(t, (socket, good) => socket.end(good))
   machine.start()
-  t.ok(await machine.said(/no program yet: .*ECONNREFUSED; next attempt within 1 s/))
+  t.ok(await machine.printed(/no program yet: .*ECONNREFUSED; next attempt within 1 s/))
   await listening()
-  t.ok(await machine.said(arrived))
+  t.ok(await machine.printed(arrived))
 })
 
 t.test('a controller with another secret gets no request', async t => {
   const { machine, listening } = await rig(t, () => t.fail('a request'), { secret: randomBytes(32) })
   await listening()
   machine.start()
-  t.ok(await machine.said(/does not know the secret of this run; next attempt within 2 s/))
+  t.ok(await machine.printed(/does not have the secret of this run; next attempt within 2 s/))
 })
 
-t.test('a disk that is full, and a stored program that is damaged', async t => {
+t.test('a full disk and a damaged stored program are handled', async t => {
   const { machine, listening } = await rig(t, (socket, good) => socket.end(good))
   await listening()
   const archive = join(machine.state, `${program.sha256}.json.gz`)
@@ -111,7 +109,30 @@ t.test('a disk that is full, and a stored program that is damaged', async t => {
   await writeFile(archive, program.bytes.subarray(0, 100))
   await symlink('/dev/full', `${archive}.part`)
   machine.start()
-  t.ok(await machine.said(/no program yet: ENOSPC: .*; next attempt within 1 s/))
-  t.ok(await machine.said(arrived))
+  t.ok(await machine.printed(/no program yet: ENOSPC: .*; next attempt within 1 s/))
+  t.ok(await machine.printed(arrived))
   t.strictSame(await readFile(archive), program.bytes)
+})
+
+t.test('a program unknown to the controller is an error on both sides', async t => {
+  const dir = await fleetFolder(t)
+  const other = 'ab'.repeat(32)
+  const provider = machinesOf(t, dir, { sha256: other })
+  const fleet = await openFleet(t, dir, { provider })
+  const abort = new AbortController()
+  const [event] = await Promise.all([
+    new Promise(resolve => fleet.on('event', event => /program/.test(event.text) && resolve(event.text))),
+    (async () => {
+      const launched = fleet
+        .launch(await fleet.plan(1, { allow: ['127.0.0.1:1'] }), { signal: abort.signal })
+        .catch(error => error)
+      await until(() => provider.machines.length > 0)
+      await provider.machines[0].printed(/next attempt within 2 s/)
+      abort.abort()
+      t.match((await launched).message, /interrupted/)
+    })(),
+  ])
+  t.match(event, `cannot send the program to d1: the controller has no program ${other}: stop this drone`)
+  t.match(provider.machines[0].output, `bootstrap: no program yet: the controller has no program ${other}`)
+  t.strictSame(await readdir(provider.machines[0].root).then(names => names.includes('state')), false)
 })

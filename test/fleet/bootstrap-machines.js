@@ -1,4 +1,4 @@
-// A fleet whose drones are machines that have a bootstrap, and nothing else.
+// A fleet with simulated machines, which have only a bootstrap.
 
 import { packProgram, saveProgram } from '../../fleet/program.js'
 import { freePort } from '../kit/ports.js'

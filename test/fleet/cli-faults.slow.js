@@ -17,32 +17,26 @@ async function nodeWithout(dir, id) {
   return file
 }
 
-/**
- * A controller whose launch was in vain goes at once: the next one has the environment of the next command
- * (credentials).
- * @param {FleetCli} cli
- */
-async function gone(cli) {
-  await until(async () => (await lockOwner(cli.dir)) === 0)
-}
+/** A controller exits immediately after a failed launch: the next one may have other credentials. @param {FleetCli} cli */
+const gone = cli => until(async () => (await lockOwner(cli.dir)) === 0)
 
-t.test('a drone that never reports is named, and the others are taken back, or kept', async t => {
+t.test('a drone that never reports is named; the others are stopped, or kept on request', async t => {
   const cli = await FleetCli.create(t)
   const node = await nodeWithout(cli.dir, 'd2')
   const args = ['start', '2', '--allow', '127.0.0.1', '--patience', '6s', '--node', node]
   const { code, stderr } = await cli.run(args)
   t.equal(code, 1)
-  t.match(stderr, /\nhalley: d2 never reported \(it has not reported within 6 s\); stopped: d1, d2\n$/)
+  t.match(stderr, /\nhalley: d2 did not report \(no report within 6 s\); stopped: d1, d2\n$/)
   t.same(await cli.drones(), [])
   await gone(cli)
   const kept = await cli.run([...args, '--keep'])
-  t.match(kept, { code: 0, stdout: '1 drone is up\n', stderr: /d2 never reported .*; kept: d1\n$/ })
+  t.match(kept, { code: 0, stdout: '1 drone is up\n', stderr: /d2 did not report .*; kept: d1\n$/ })
   t.same(
     (await cli.drones()).map(({ id }) => id),
     ['d1'],
   )
 
-  t.test('a state that is damaged does not keep drones from being ended', async t => {
+  t.test('drones can be stopped even if the state is damaged', async t => {
     process.kill(await cli.controller(), 'SIGKILL')
     await writeFile(join(cli.dir, 'state.json'), '{"version":1,"run":')
     const { code, stderr } = await cli.run(['set', 'n', '5'])
@@ -51,19 +45,22 @@ t.test('a drone that never reports is named, and the others are taken back, or k
       stderr,
       /^halley: [^\n]*state\.json is damaged \(it is not JSON\); `npx halley-gateway fleet stop all` still stops[^\n]*\n$/,
     )
-    t.match(await cli.run(['stop', 'all']), { code: 0, stdout: 'ended: 1 drone\n' })
+    t.match(await cli.run(['stop', 'all']), { code: 0, stdout: 'stopped: 1 drone\n' })
     t.same(await cli.drones(), [])
-    t.match((await cli.run(['status'])).stderr, /no fleet is in/)
+    t.match((await cli.run(['status'])).stderr, /no fleet in/)
   })
 })
 
-t.test('a start that is interrupted takes back what it has launched', async t => {
+t.test('an interrupted start stops its drones', async t => {
   const cli = await FleetCli.create(t)
   const node = await nodeWithout(cli.dir, 'd1')
   const child = cli.spawn(['start', '2', '--allow', '127.0.0.1', '--node', node])
   const done = cli.result(child)
   await new Promise(resolve =>
-    child.stderr.on('data', data => String(data).includes('1 of 2 drones report') && resolve(undefined)),
+    child.stderr.on(
+      'data',
+      data => String(data).includes('1 of 2 drones have reported') && resolve(undefined),
+    ),
   )
   const there = await cli.drones()
   t.equal(there.length, 2)
@@ -79,6 +76,6 @@ t.test('a start that is interrupted takes back what it has launched', async t =>
   t.match(await cli.run(['start', '1', '--allow', '127.0.0.1']), { code: 0, stdout: '1 drone is up\n' })
   t.match(await cli.run(['stop', '5']), {
     code: 0,
-    stdout: /^ended: d\d; no drone is left \(asked for 5, there was only 1\)\n$/,
+    stdout: /^stopped: d\d; no drones left \(requested 5, only 1 running\)\n$/,
   })
 })

@@ -1,20 +1,19 @@
-// `halley fleet` as users run it.
+// `halley fleet` in separate processes.
 
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { lockOwner } from '../../fleet/controller/folder.js'
 import { local } from '../../fleet/providers/local.js'
-import { signal } from '../../fleet/providers/processes.js'
 import { halley } from '../kit/cli.js'
 import { bin } from '../kit/gateway.js'
+import { fleetFolder } from './controller/fleet-rig.js'
 
-/** @type {Set<string>} folders of fleets that may have a controller */
+/** Folders of fleets that may have a controller. @type {Set<string>} */
 const running = new Set()
 
-/** For tests that are ended before their teardown. Drones without a controller end by themselves. */
+/** For tests that end before their teardown. Drones without a controller exit automatically. */
 function killControllers() {
   for (const dir of running) {
     try {
@@ -36,43 +35,29 @@ export class FleetCli {
 
   /** @param {any} t @returns {Promise<FleetCli>} */
   static async create(t) {
-    const cli = new FleetCli(await mkdtemp(join(tmpdir(), 'halley-cli-')))
+    const cli = new FleetCli(await fleetFolder(t))
     running.add(cli.dir)
     t.teardown(async () => {
       running.delete(cli.dir)
       const pid = await lockOwner(cli.dir)
       if (pid !== 0) process.kill(pid, 'SIGKILL')
-      for (const { handle } of await cli.drones()) await signal(handle, 'SIGKILL')
-      await rm(cli.dir, { recursive: true, force: true })
     })
     return cli
   }
 
-  /**
-   * @param {string[]} args
-   * @param {Record<string, string>} [env]
-   * @returns {import('node:child_process').ChildProcessWithoutNullStreams}
-   */
+  /** @param {string[]} args @param {Record<string, string>} [env] */
   spawn(args, env = {}) {
     return spawn(process.execPath, [bin, 'fleet', ...args], {
       env: { ...process.env, HALLEY_FLEET_DIR: this.dir, ...env },
     })
   }
 
-  /**
-   * @param {string[]} args
-   * @param {Record<string, string>} [env]
-   * @returns {Promise<{code: number | null, stdout: string, stderr: string}>}
-   */
+  /** @param {string[]} args @param {Record<string, string>} [env] */
   run(args, env) {
     return this.result(this.spawn(args, env))
   }
 
-  /**
-   * Runs a command in this process, for commands that end by themselves.
-   * @param {string[]} args
-   * @returns {Promise<{code: number | undefined, stdout: string, stderr: string}>}
-   */
+  /** Runs a command that ends by itself in this process. @param {string[]} args */
   async runInProcess(args) {
     const { code, out, err } = await halley(['fleet', ...args], { env: { HALLEY_FLEET_DIR: this.dir } })
     return { code, stdout: out, stderr: err }
@@ -83,14 +68,12 @@ export class FleetCli {
    * @returns {Promise<{code: number | null, stdout: string, stderr: string}>} resolves when the process has ended
    */
   result(child) {
-    let [stdout, stderr] = ['', '']
-    child.stdout.on('data', data => {
-      stdout += data
-    })
-    child.stderr.on('data', data => {
-      stderr += data
-    })
-    return new Promise(resolve => child.once('close', code => resolve({ code, stdout, stderr })))
+    const output = { stdout: '', stderr: '' }
+    for (const name of /** @type {const} */ (['stdout', 'stderr']))
+      child[name].on('data', data => {
+        output[name] += data
+      })
+    return new Promise(resolve => child.once('close', code => resolve({ code, ...output })))
   }
 
   /** @returns {Promise<import('../../fleet/schema.js').FleetSnapshot>} */
@@ -105,20 +88,15 @@ export class FleetCli {
    * @returns {Promise<import('../../fleet/schema.js').FleetSnapshot>} the first snapshot that meets it
    * @throws {Error} `status --watch` ends before
    */
-  until(condition) {
+  async until(condition) {
     const child = this.spawn(['status', '--json', '--watch'])
-    let rest = ''
-    return new Promise((resolve, reject) => {
-      child.stdout.on('data', data => {
-        const lines = `${rest}${data}`.split('\n')
-        rest = lines.pop() ?? ''
-        const found = lines.map(line => JSON.parse(line)).find(condition)
-        if (found === undefined) return
-        child.kill()
-        resolve(found)
-      })
-      child.once('exit', code => reject(new Error(`fleet status --watch ended with ${code}`)))
-    })
+    for await (const line of createInterface({ input: child.stdout })) {
+      const snapshot = JSON.parse(line)
+      if (!condition(snapshot)) continue
+      child.kill()
+      return snapshot
+    }
+    throw new Error('fleet status --watch has ended')
   }
 
   /** @returns {Promise<import('../../fleet/schema.js').Handle[]>} running drones */

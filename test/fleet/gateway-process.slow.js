@@ -1,4 +1,4 @@
-// Replacements of all workers of a run's gateway, which take seconds.
+// Rolling restarts of a run's gateway, which take seconds.
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { GatewayProcess } from '../../fleet/runner/gateway-process.js'
 import { testdir } from '../kit/folders.js'
 import { until } from '../kit/wait.js'
 
-t.test('a rolling restart is requested again only when the one under way has ended', async t => {
+t.test('a rolling restart waits for the end of the previous one', async t => {
   const out = testdir(t)
   const gateway = await GatewayProcess.start({ plan: { config: {}, workers: 2 }, out })
   t.teardown(() => gateway.stop())
@@ -18,7 +18,7 @@ t.test('a rolling restart is requested again only when the one under way has end
   process.kill(gateway.pid, 'SIGUSR2')
   await until(async () => (await restarts()).length > 0)
   await gateway.restartWorkers()
-  const once = ['rolling restart begins', 'rolling restart ended']
+  const once = ['rolling restart started', 'rolling restart finished']
   await until(async () => (await restarts()).length >= 4)
   t.same(await restarts(), [...once, ...once])
 })

@@ -1,14 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { connect as connectTcp } from 'node:net'
-import { connect } from 'node:tls'
 import t from 'tap'
 import { MAX_LINE } from '../../fleet/link/link.js'
 import { dialLink, listenLinks } from '../../fleet/link/tls.js'
 import { withoutProgram } from '../kit/needs.js'
 import { until } from '../kit/wait.js'
-
-const SECRET = 'ab'.repeat(32)
-const host = '127.0.0.1'
+import { host, SECRET, secretSocket } from './agent-process.js'
 
 /**
  * @param {any} t
@@ -39,10 +36,29 @@ async function listen(t, options = {}) {
 const dial = (port, options) =>
   dialLink({ host, port, secret: SECRET, identity: 'r1/d1', timeout: 5000, ...options })
 
-t.test('both ends of a line get objects, in order, also such of many MiB', async t => {
+/** @param {any} link @returns {Promise<any>} its next message */
+const messageOf = link =>
+  new Promise(resolve => {
+    link.onMessage = resolve
+  })
+
+/** @param {any} link @returns {Promise<string>} the reason of its close */
+const closeOf = link =>
+  new Promise(resolve => {
+    link.onClose = resolve
+  })
+
+/** @param {any} t @returns a server, the dialled end of a link, and the server's end of it */
+async function linked(t) {
   const server = await listen(t)
   const line = await dial(server.port)
+  t.teardown(() => line.close())
   await until(() => server.lines.length === 1)
+  return { server, line, there: server.lines[0] }
+}
+
+t.test('both ends of a link receive objects in order, even of many MiB', async t => {
+  const { server, line } = await linked(t)
   t.equal(server.lines[0].identity, 'r1/d1')
   const long = 'ü'.repeat(4 << 20)
   /** @type {any[]} */
@@ -54,52 +70,39 @@ t.test('both ends of a line get objects, in order, also such of many MiB', async
   line.send({ type: 'b', long })
   line.send({ type: 'c' })
   await all
-  t.same(
-    got.map(({ type }) => type),
-    ['a', 'b', 'c'],
-  )
+  t.equal(got.map(({ type }) => type).join(''), 'abc')
   t.equal(got[1].long, long)
-  const back = new Promise(resolve => {
-    line.onMessage = resolve
-  })
+  const back = messageOf(line)
   server.lines[0].send({ type: 'd' })
   t.same(await back, { type: 'd' })
   t.throws(() => line.send({ long: 'x'.repeat(MAX_LINE) }), /too long/)
-  const closed = new Promise(resolve => {
-    server.lines[0].onClose = resolve
-  })
+  const closed = closeOf(server.lines[0])
   await line.close()
   t.match(await closed, /closed/)
 })
 
-t.test('what is sent as soon as the line is there is not lost', async t => {
+t.test('a message sent immediately after connecting is not lost', async t => {
   const server = await listen(t, { onLink: (/** @type {any} */ line) => line.send({ type: 'first' }) })
   const line = await dial(server.port)
   await new Promise(resolve => setImmediate(resolve))
-  const message = await new Promise(resolve => {
-    line.onMessage = resolve
-  })
-  t.same(message, { type: 'first' })
+  t.same(await messageOf(line), { type: 'first' })
   await line.close()
 })
 
-t.test('another secret and another run are refused, on both sides with a clear line', async t => {
+t.test('another secret or run is refused, with a reason on both sides', async t => {
   const server = await listen(t)
-  await t.rejects(dial(server.port, { secret: 'cd'.repeat(32) }), { message: /does not know the secret/ })
+  await t.rejects(dial(server.port, { secret: 'cd'.repeat(32) }), { message: /does not have the secret/ })
   await t.rejects(dial(server.port, { identity: 'r2/d1' }), {
-    message: /does not know the secret of this run/,
+    message: /does not have the secret of this run/,
   })
   await until(() => server.faults.length === 2)
-  t.match(server.faults[0], /^127\.0\.0\.1:\d+ was refused: the other side does not know the secret/)
+  t.match(server.faults[0], /^127\.0\.0\.1:\d+ was refused: the peer does not have the secret/)
   t.equal(server.lines.length, 0)
 })
 
-t.test(
-  'a certificate that everybody trusts does not stand for the secret',
-  { skip: withoutProgram('openssl') },
-  async t => {
-    const folder = t.testdir({
-      'evil.js': `
+t.test('a trusted certificate does not replace the secret', { skip: withoutProgram('openssl') }, async t => {
+  const folder = t.testdir({
+    'evil.js': `
       import { readFileSync } from 'node:fs'
       import { createServer } from 'node:tls'
       import { dialLink } from '${new URL('../../fleet/link/tls.js', import.meta.url)}'
@@ -109,24 +112,23 @@ t.test(
         dialLink({ host: '${host}', port: server.address().port, secret: '${SECRET}', identity: 'r1/d1' })
           .then(() => 'a line', error => error.message)
           .then(text => { console.log(text); process.exit() }))`,
-      'package.json': '{"type":"module"}',
-    })
-    const options = { cwd: folder, encoding: /** @type {const} */ ('utf8') }
-    const made = spawnSync(
-      'openssl',
-      'req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=evil'.split(' '),
-      options,
-    )
-    t.equal(made.status, 0, made.stderr)
-    const env = { ...process.env, NODE_EXTRA_CA_CERTS: 'cert.pem' }
-    const { stdout } = spawnSync(process.execPath, ['evil.js'], { ...options, env })
-    t.match(stdout, /does not know the secret of this run/)
-  },
-)
+    'package.json': '{"type":"module"}',
+  })
+  const options = { cwd: folder, encoding: /** @type {const} */ ('utf8') }
+  const made = spawnSync(
+    'openssl',
+    'req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=evil'.split(' '),
+    options,
+  )
+  t.equal(made.status, 0, made.stderr)
+  const env = { ...process.env, NODE_EXTRA_CA_CERTS: 'cert.pem' }
+  const { stdout } = spawnSync(process.execPath, ['evil.js'], { ...options, env })
+  t.match(stdout, /does not have the secret of this run/)
+})
 
-t.test('plain HTTP, garbage and silence are refused, and others are served meanwhile', async t => {
+t.test('plain HTTP, garbage and an incomplete handshake are refused', async t => {
   const server = await listen(t)
-  // On a busy machine 300 ms may be too short for a sound handshake, too.
+  // On a busy machine 300 ms may be too short for a valid handshake.
   const impatient = await listen(t, { listen: { handshakeTimeout: 300 } })
   for (const [{ port }, text] of /** @type {const} */ ([
     [server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'],
@@ -140,95 +142,75 @@ t.test('plain HTTP, garbage and silence are refused, and others are served meanw
     await new Promise(resolve => socket.once('close', resolve))
   }
   await until(() => server.faults.length === 2)
-  t.match(server.faults[0], /does not speak TLS/)
+  t.match(server.faults[0], /does not use TLS/)
   await until(() => impatient.faults.length === 1)
   t.match(impatient.faults[0], /TLS_HANDSHAKE_TIMEOUT/)
   const line = await dial(server.port)
   await line.close()
 })
 
-t.test('strangers are bounded in number', async t => {
+t.test('the number of incomplete handshakes is bounded', async t => {
   const server = await listen(t)
-  const strangers = Array.from({ length: 300 }, () => connectTcp(server.port, host).on('error', () => {}))
+  const sockets = Array.from({ length: 300 }, () => connectTcp(server.port, host).on('error', () => {}))
   t.teardown(() => {
-    for (const socket of strangers) socket.destroy()
+    for (const socket of sockets) socket.destroy()
   })
   let refused = 0
   await new Promise(resolve => {
-    for (const socket of strangers) {
+    for (const socket of sockets) {
       socket.resume()
       socket.once('close', () => ++refused === 300 - 256 && resolve(null))
     }
   })
   await t.rejects(dial(server.port))
-  for (const socket of strangers) socket.destroy()
-  // They are gone for the other side soon.
+  for (const socket of sockets) socket.destroy()
   const line = await until(() => dial(server.port))
   await line.close()
 })
 
-t.test('nobody listens, or who does speaks no TLS: one line', async t => {
+t.test('a closed port is a one-line error', async t => {
   const server = await listen(t)
   await server.close()
   await t.rejects(dial(server.port), { message: `127.0.0.1:${server.port}: ECONNREFUSED` })
 })
 
-t.test('lines that are too long or no JSON object close the line, with the reason', async t => {
+t.test('an overlong line or one that is not a JSON object closes the link with a reason', async t => {
   const server = await listen(t)
   for (const [text, reason] of /** @type {const} */ ([
     ['nonsense\n', /not a JSON object/],
     ['[1]\n', /not a JSON object/],
     ['"a"\n', /not a JSON object/],
     ['null\n', /not a JSON object/],
-    ['x'.repeat(MAX_LINE + 1), /more than 16 MB/],
+    ['x'.repeat(MAX_LINE + 1), /longer than 16 MB/],
   ])) {
     const count = server.lines.length
-    const socket = connect({
-      host,
-      port: server.port,
-      minVersion: 'TLSv1.3',
-      pskCallback: () => ({ psk: Buffer.from(SECRET, 'hex'), identity: 'r1/d1' }),
-      checkServerIdentity: () => undefined,
-    })
-    socket.on('error', () => {})
+    const socket = secretSocket(server.port, 'r1/d1')
     await until(() => server.lines.length > count)
     const line = server.lines[count]
     line.onMessage = () => t.fail('no message')
-    const closed = new Promise(resolve => {
-      line.onClose = resolve
-    })
+    const closed = closeOf(line)
     socket.write(text)
     t.match(await closed, reason)
     socket.destroy()
   }
 })
 
-t.test('who does not read is closed before it fills the memory', async t => {
-  const server = await listen(t)
-  const deaf = await dial(server.port)
-  t.teardown(() => deaf.close())
-  await until(() => server.lines.length === 1)
-  const [line] = server.lines
-  const closed = new Promise(resolve => {
-    line.onClose = resolve
-  })
+t.test('a peer that does not read is disconnected', async t => {
+  const { there } = await linked(t)
+  const closed = closeOf(there)
   const text = 'x'.repeat(4 << 20)
-  for (let i = 0; i < 20; i++) line.send({ text })
+  for (let i = 0; i < 20; i++) there.send({ text })
   t.equal(await closed, 'the peer does not read')
 })
 
-t.test('a request that finds the peer not reading is rejected at once', async t => {
-  const server = await listen(t)
-  const deaf = await dial(server.port)
-  t.teardown(() => deaf.close())
-  await until(() => server.lines.length === 1)
-  const [line] = server.lines
-  for (let i = 0; i < 2; i++) line.send({ text: 'x'.repeat(10 << 20) })
-  await t.rejects(line.request({ type: 'late' }, { timeout: 2000 }), { message: 'the peer does not read' })
-  t.throws(() => line.send({ text: 'x'.repeat(MAX_LINE) }), /too long/)
+t.test('a request to a peer that does not read is rejected immediately', async t => {
+  const { there } = await linked(t)
+  for (let i = 0; i < 2; i++) there.send({ text: 'x'.repeat(10 << 20) })
+  await t.rejects(there.request({ type: 'late' }, { timeout: 2000 }), { message: 'the peer does not read' })
+  t.throws(() => there.send({ text: 'x'.repeat(MAX_LINE) }), /too long/)
 })
 
-t.test('questions get their answers, refusals and ends are errors', async t => {
+t.test('requests get their responses; refusals and closes are errors', async t => {
   const server = await listen(t)
   const line = await dial(server.port)
   line.onMessage = ({ type, ask }) => {
@@ -246,7 +228,7 @@ t.test('questions get their answers, refusals and ends are errors', async t => {
   const answers = await Promise.allSettled([link.request({ type: 'good' }), link.request({ type: 'bad' })])
   t.match(answers, [{ value: { n: 1 } }, { reason: { message: 'no' } }])
   t.equal(others, 2)
-  await t.rejects(link.request({ type: 'late' }, { timeout: 50 }), { message: /no answer within 0.05 s/ })
+  await t.rejects(link.request({ type: 'late' }, { timeout: 50 }), { message: /no response within 0.05 s/ })
   const lost = t.rejects(link.request({ type: 'late' }), { message: /closed/ })
   line.close()
   await lost

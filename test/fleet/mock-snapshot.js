@@ -1,14 +1,10 @@
-// What a controller of a fleet would tell, made up: a ramp, a plateau with messages, faults, drones in every state.
+// Made-up snapshots of a fleet.
 
 import { SETTINGS } from '../../fleet/settings.js'
 import { addCounters, zeroCounters } from '../../fleet/statistics/counters.js'
-import { Distribution } from '../../fleet/statistics/distribution.js'
+import { Distribution, Distributions } from '../../fleet/statistics/distribution.js'
 
-/**
- * @typedef {import('../../fleet/schema.js').FleetSnapshot} FleetSnapshot
- * @typedef {import('../../fleet/schema.js').DroneRow} DroneRow
- * @typedef {import('../../fleet/schema.js').Counters} Counters
- */
+/** @import { Counters, DroneRow, FleetSnapshot } from '../../fleet/schema.js' */
 
 /** @param {number} seed @returns {() => number} 0 to 1, the same ones each time (mulberry32) */
 function random(seed) {
@@ -21,12 +17,7 @@ function random(seed) {
   }
 }
 
-/**
- * @param {() => number} next
- * @param {number} median ms
- * @param {number} times each of 200 durations
- * @returns {import('../../fleet/schema.js').DistributionWire} log-normal, with a tail as pauses make it
- */
+/** Log-normal, with a tail. @param {() => number} next @param {number} median ms @param {number} times of each of 200 */
 function durations(next, median, times) {
   const distribution = new Distribution()
   if (times > 0)
@@ -42,31 +33,17 @@ const share = (n, parts, index) => Math.floor((n * (index + 1)) / parts) - Math.
 
 const REGIONS = ['eu-west-1', 'us-east-1', 'ap-southeast-2']
 
-/**
- * @param {object} [options]
- * @param {number} [options.drones]
- * @param {number} [options.seconds] snapshots, one a second
- * @param {number} [options.n] connections
- * @param {number} [options.ramp] s until they are all open
- * @param {number} [options.publish] messages a second, each to ten subscribers
- * @param {Partial<Counters>} [options.counters] on top of those of all drones
- * @param {Record<string, number>} [options.faults]
- * @param {Record<string, DroneRow['state']>} [options.states] of drones that are not up
- * @param {'local' | 'ec2'} [options.provider]
- * @param {number} [options.time] Unix ms of the last one
- * @param {number} [options.seed]
- * @returns {FleetSnapshot[]}
- */
+/** @returns {FleetSnapshot[]} one a second: a ramp of `ramp` s to `n` connections, then messages, each to ten subscribers */
 export function mockSnapshots({
   drones = 4,
   seconds = 60,
   n = 100_000,
   ramp = 40,
   publish = 2000,
-  counters = {},
-  faults = {},
-  states = {},
-  provider = 'local',
+  counters = /** @type {Partial<Counters>} */ ({}),
+  faults = /** @type {Record<string, number>} */ ({}),
+  states = /** @type {Record<string, DroneRow['state']>} */ ({}),
+  provider = /** @type {'local' | 'ec2'} */ ('local'),
   time = Date.UTC(2026, 0, 5, 13, 0, 0),
   seed = 1,
 } = {}) {
@@ -75,7 +52,7 @@ export function mockSnapshots({
   /** @type {FleetSnapshot['events']} */
   const events = [{ time: began + 2000, level: 'info', text: `${drones} drones are up` }]
   if (Object.keys(faults).length > 0)
-    events.push({ time: time - 20_000, level: 'warn', text: 'd2: a process died, and was started again' })
+    events.push({ time: time - 20_000, level: 'warn', text: 'd2: a process exited and was replaced' })
   return Array.from({ length: seconds }, (_, at) => {
     const now = time - (seconds - 1 - at) * 1000
     const open = Math.min(n, Math.round((n * (at + 1)) / ramp))
@@ -98,15 +75,7 @@ export function mockSnapshots({
       drones: rows,
       gauges: { wanted: Math.min(n, Math.round((n * (at + 2)) / ramp)), opening: opened > 0 ? 500 : 0, open },
       counters: all,
-      rates: {
-        opened,
-        failed: 0,
-        ended: 0,
-        received,
-        published,
-        bytesIn: received * 560,
-        bytesOut: published * 600 + opened * 200,
-      },
+      rates: ratesOf(opened, received, published, opened * 200),
       faults,
       latency: durations(next, 1.8, published > 0 ? past * 100 : 0),
       latencyNow: durations(next, 1.6, published > 0 ? 500 : 0),
@@ -126,6 +95,12 @@ const settingsOf = (n, publish) => ({
   channels: ['g:{group 10}'],
   publish_rate: publish,
   publish_channels: ['g:{1..10000}'],
+})
+
+/** @param {number} opened @param {number} received @param {number} published @param {number} [more] bytes sent */
+const ratesOf = (opened, received, published, more = 0) => ({
+  ...{ opened, failed: 0, ended: 0, received, published },
+  ...{ bytesIn: received * 560, bytesOut: published * 600 + more },
 })
 
 /** @returns {DroneRow} @param {any} about */
@@ -160,7 +135,7 @@ function droneRow({ index, drones, n, open, opened, published, at, now, provider
       at: now,
       up: (at + 4) * 1000,
       revision: 3,
-      deaths: index === 1 ? 1 : 0,
+      exits: index === 1 ? 1 : 0,
       gauges: { wanted: share(n, drones, index), opening: opened > 0 ? 100 : 0, open: mine },
       counters: {
         ...zeroCounters(),
@@ -172,10 +147,7 @@ function droneRow({ index, drones, n, open, opened, published, at, now, provider
         bytesIn: received * 560,
         bytesOut: publishing * 600,
       },
-      latency: new Distribution().toWire(),
-      probe: new Distribution().toWire(),
-      connect: new Distribution().toWire(),
-      answer: new Distribution().toWire(),
+      ...new Distributions().toWire(),
       faults: index === 1 ? { ECONNREFUSED: 17 } : {},
       clock: { offset: (index - 1) * 0.41, error: 0.08 + index * 0.01, against: 'gateway' },
       processes: [
@@ -210,15 +182,7 @@ function droneRow({ index, drones, n, open, opened, published, at, now, provider
         timeWait: 40,
       },
     },
-    rates: {
-      opened: share(opened, drones, index),
-      failed: 0,
-      ended: 0,
-      received,
-      published: publishing,
-      bytesIn: received * 560,
-      bytesOut: publishing * 600,
-    },
+    rates: ratesOf(share(opened, drones, index), received, publishing),
     p99: received > 0 ? 3 + next() * 4 : 0,
     cpu: 0.2 + next() * 0.3,
     bytesPerConnection: mine > 1000 ? 3000 + next() * 300 : 0,

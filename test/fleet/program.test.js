@@ -14,7 +14,7 @@ const run = promisify(execFile)
 /** @param {Buffer} bytes */
 const programOf = bytes => ({ sha256: createHash('sha256').update(bytes).digest('hex'), bytes })
 
-t.test('the program is its source files, and the same each time', async t => {
+t.test('the program has all its source files and a reproducible hash', async t => {
   const { sha256, bytes } = await packProgram()
   t.strictSame(await packProgram(), { sha256, bytes })
   t.equal(programOf(bytes).sha256, sha256)
@@ -28,10 +28,10 @@ t.test('the program is its source files, and the same each time', async t => {
   t.strictSame(different, [])
   const paths = files.map(([path]) => path)
   t.strictSame(paths, [...paths].sort())
-  t.ok(paths.includes('src/metrics/tick-histogram.js'), 'also what is imported from elsewhere')
+  t.ok(paths.includes('src/metrics/tick-histogram.js'), 'also imports from src/')
 })
 
-t.test('it runs in a folder with nothing else', async t => {
+t.test('the program runs in an otherwise empty folder', async t => {
   const folder = t.testdir()
   for (const [path, text] of await sourcesOf('fleet/drone/main.js')) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
@@ -48,13 +48,13 @@ t.test('it runs in a folder with nothing else', async t => {
   }
 })
 
-t.test('a source that needs a package is refused', async t => {
+t.test('a source that imports a package is refused', async t => {
   await t.rejects(sourcesOf('src/clients/server/node.js'), {
-    message: /^src\/\S+\.js imports ws: a drone has only what Node has$/,
+    message: /^src\/\S+\.js imports ws: a drone has no packages$/,
   })
 })
 
-t.test('comments are left out, and nothing else', async t => {
+t.test('only comments are removed', async t => {
   const text = `// one
 /**
  * two
@@ -66,28 +66,28 @@ const a = '/* kept */' // kept
   t.equal(withoutComments(text), "const a = '/* kept */' // kept\n  const b = 2 /* kept */ * 3\n")
 })
 
-t.test("a fleet's folder keeps the latest programs, each under its hash", async t => {
+t.test('the folder of a fleet keeps the latest programs by hash', async t => {
   const dir = t.testdir()
   const programs = Array.from({ length: 10 }, () => programOf(randomBytes(100)))
   for (const [i, program] of programs.entries()) {
     await saveProgram(dir, program)
-    // The order of saving, also where a file system counts in seconds.
+    // The order of saving, even on a file system with a resolution of seconds.
     await utimes(join(dir, 'programs', `${program.sha256}.json.gz`), 1e9 + i, 1e9 + i)
   }
   t.equal((await readdir(join(dir, 'programs'))).length, 8)
   t.strictSame(await readProgram(dir, programs[2].sha256), programs[2])
   await t.rejects(readProgram(dir, programs[1].sha256), /the controller has no program [0-9a-f]{64}: stop/)
-  // Launched with again, it is the latest one.
+  // A program that is launched again is the latest one.
   await saveProgram(dir, programs[2])
   await saveProgram(dir, programOf(randomBytes(100)))
   t.strictSame(await readProgram(dir, programs[2].sha256), programs[2])
   await t.rejects(readProgram(dir, programs[3].sha256))
 })
 
-t.test('what is no hash, or no longer what it was, is not read', async t => {
+t.test('an invalid hash and a damaged program are refused', async t => {
   const dir = t.testdir({ 'secret.json.gz': 'x' })
   for (const odd of ['../secret', '', 7, null, undefined, ['a'], 'A'.repeat(64), 'g'.repeat(64)])
-    await t.rejects(readProgram(dir, odd), /must have its SHA-256, 64 hex digits/)
+    await t.rejects(readProgram(dir, odd), /requires a SHA-256 of 64 hex digits/)
   const program = programOf(randomBytes(100))
   await saveProgram(dir, program)
   await writeFile(join(dir, 'programs', `${program.sha256}.json.gz`), 'damaged')
@@ -95,7 +95,7 @@ t.test('what is no hash, or no longer what it was, is not read', async t => {
   await t.rejects(saveProgram(join(dir, 'secret.json.gz'), program), { code: 'ENOTDIR' })
 })
 
-/** Fills a disk, and says what became of the programs of a fleet: `node -e FULL DIR`. */
+/** Fills a disk, and prints the state of the programs of a fleet: `node -e FULL DIR`. */
 const FULL = `
   import { createHash } from 'node:crypto'
   import { readdirSync, writeFileSync } from 'node:fs'
@@ -117,35 +117,32 @@ const FULL = `
   console.log(JSON.stringify({ fault, again: again ?? 'kept', whole: sha256 === small.sha256, names: names.length }))
 `
 
-t.test(
-  'a disk that is full, or a file that may not be so large: one line, and the programs there stay',
-  async t => {
-    const dir = await mkdtemp(join(tmpdir(), 'halley-full-'))
-    let mounted = false
-    t.teardown(async () => {
-      if (mounted) execFileSync('umount', [dir])
-      await rm(dir, { recursive: true })
-    })
-    /** @param {string} limit @param {string} folder */
-    const outcome = async (limit, folder) => {
-      const script = `${limit} exec "$0" --input-type=module -e "$1" "$2"`
-      const { stdout } = await run('sh', ['-c', script, process.execPath, FULL, folder])
-      return JSON.parse(stdout)
-    }
-    const limited = join(dir, 'limited')
-    await mkdir(limited)
-    t.strictSame(await outcome('ulimit -f 16;', limited), {
-      fault: 'it is larger than a file may be',
-      again: 'kept',
-      whole: true,
-      names: 1,
-    })
-    try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', dir], { stdio: 'ignore' })
-      mounted = true
-    } catch {
-      return t.comment('a disk that is full needs a user who may mount one')
-    }
-    t.strictSame(await outcome('', dir), { fault: 'the disk is full', again: 'kept', whole: true, names: 1 })
-  },
-)
+t.test('a full disk and a file-size limit are one-line errors and keep the programs', async t => {
+  const dir = await mkdtemp(join(tmpdir(), 'halley-full-'))
+  let mounted = false
+  t.teardown(async () => {
+    if (mounted) execFileSync('umount', [dir])
+    await rm(dir, { recursive: true })
+  })
+  /** @param {string} limit @param {string} folder */
+  const outcome = async (limit, folder) => {
+    const script = `${limit} exec "$0" --input-type=module -e "$1" "$2"`
+    const { stdout } = await run('sh', ['-c', script, process.execPath, FULL, folder])
+    return JSON.parse(stdout)
+  }
+  const limited = join(dir, 'limited')
+  await mkdir(limited)
+  t.strictSame(await outcome('ulimit -f 16;', limited), {
+    fault: 'file too large',
+    again: 'kept',
+    whole: true,
+    names: 1,
+  })
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', dir], { stdio: 'ignore' })
+    mounted = true
+  } catch {
+    return t.comment('a full disk needs permission to mount one')
+  }
+  t.strictSame(await outcome('', dir), { fault: 'the disk is full', again: 'kept', whole: true, names: 1 })
+})

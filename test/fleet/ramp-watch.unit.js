@@ -1,6 +1,6 @@
 // The end of a ramp: by counts and times of snapshots, one a second.
 import t from 'tap'
-import { RampWatch } from '../../fleet/runner/ramp-watch.js'
+import { RampWatch } from '../../fleet/runner/step-run.js'
 
 /**
  * @param {(second: number) => number} open connections
@@ -29,30 +29,27 @@ t.test('a ramp ends as soon as all connections are open', async t => {
   t.equal(
     endOf(second => Math.min(1000, second * 50), 0),
     20,
-    'also when all are asked for at once, and none is open yet',
+    'even if all are requested together and none is open yet',
   )
 })
 
-t.test(
-  'it waits while their number grows, however slowly, and goes on for 20 s without a change',
-  async t => {
-    t.equal(
-      endOf(second => Math.min(1000, 500 + Math.floor(second / 15) * 20)),
-      375,
-    )
-    t.equal(
-      endOf(() => 700),
-      30,
-    )
-  },
-)
+t.test('a ramp continues while connections open, however slowly, and for 20 s after', async t => {
+  t.equal(
+    endOf(second => Math.min(1000, 500 + Math.floor(second / 15) * 20)),
+    375,
+  )
+  t.equal(
+    endOf(() => 700),
+    30,
+  )
+})
 
-t.test('connections that come and go do not keep it: two minutes without a new maximum end it', async t => {
+t.test('a ramp ends after two minutes without a new maximum', async t => {
   const lost = endOf(second => (second < 50 ? second * 10 : 100 + (second % 30) * 10))
   t.equal(lost, 49 + 121)
 })
 
-t.test('a loss that is made up for within two minutes does not end it', async t => {
+t.test('a loss recovered within two minutes does not end a ramp', async t => {
   t.equal(
     endOf(second => (second < 50 ? second * 10 : Math.min(1000, 100 + (second - 50) * 10))),
     140,

@@ -1,4 +1,4 @@
-// The page of a run: in a real browser, with all that may stand in it.
+// The page of a run in a real browser, with every kind of content.
 
 import { once } from 'node:events'
 import http from 'node:http'
@@ -11,7 +11,7 @@ import { latency, result, step } from './run-figures.js'
 
 needsChromium(t)
 
-/** Looks at pages in frames, one after the other: wide, and as narrow as a phone. */
+/** Views pages in frames, one after the other: wide, and as narrow as a phone. */
 const WATCHER = `<!doctype html><meta charset="utf-8"><body style="margin:0">
 <script>
 const errors = []
@@ -54,7 +54,7 @@ const look = async (path, width) => {
 /**
  * @param {any} t
  * @param {string[]} pages
- * @returns {Promise<{pages: any[], errors: string[], error?: string, said: string}>} two looks at each page
+ * @returns {Promise<{pages: any[], errors: string[], error?: string, output: string}>} two looks at each page
  */
 async function look(t, pages) {
   /** @type {(result: any) => void} */
@@ -83,21 +83,21 @@ async function look(t, pages) {
     args: ['--enable-logging=stderr', '--window-size=1400,2500'],
     stdio: ['ignore', 'ignore', 'pipe'],
   })
-  let said = ''
+  let output = ''
   browser.stderr?.on('data', chunk => {
-    said += chunk
+    output += chunk
   })
   const found = await seen
   return {
     ...found,
-    said: said.split('\n').filter(isOfPage).join('\n'),
+    output: output.split('\n').filter(isOfPage).join('\n'),
   }
 }
 
 const GATEWAY = {
   facts: {},
   connection: { heap: null, native: null, user: 2048, kernel: null },
-  workerDeaths: 2,
+  workerExits: 2,
   listenOverflows: 0,
 }
 const OWN = {
@@ -113,7 +113,7 @@ const OWN = {
   sockets: 200,
 }
 
-t.test('a page with charts, one of a foreign server, and two runs beside each other', async t => {
+t.test('reports of a gateway, another server and two runs have charts', async t => {
   const dir = t.testdir({ 'gateway.csv': csvText() })
   const csv = join(dir, 'gateway.csv')
   const evil = '<script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -155,26 +155,26 @@ t.test('a page with charts, one of a foreign server, and two runs beside each ot
   const seen = await look(t, pages)
   t.equal(seen.error, undefined)
   t.same(seen.errors, [])
-  t.equal(seen.said, '', 'nothing in the console')
+  t.equal(seen.output, '', 'the console is empty')
   for (const [at, { wide, intruders }] of seen.pages.entries()) {
     t.ok(wide <= 0, `page ${at}: nothing is wider than the window`)
-    t.equal(intruders, 0, 'text stays text')
+    t.equal(intruders, 0, 'text is not markup')
   }
   const [whole, , bare, bareNarrow, both] = seen.pages
-  for (const { cut } of [whole, bare, both]) t.same(cut, [], 'no table is cut in a window')
-  t.notOk(bareNarrow.cut.includes('Latency'), 'that of one step is narrow enough for a phone')
+  for (const { cut } of [whole, bare, both]) t.same(cut, [], 'no table is wider than a window')
+  t.notOk(bareNarrow.cut.includes('Latency'), 'a table of one step fits on a phone')
   t.equal(whole.charts, 8)
   t.match(whole.verdict, 'bad')
   t.same(whole.heads.slice(0, 5), [
-    'A limit is broken',
-    'Published, and here',
-    'What differs',
+    'Limit violated',
+    'Comparison with the published run',
+    'Differences from the published run',
     'Steps',
     'Latency',
   ])
   for (const head of [
-    'How latency is spread',
-    'What happened on the way',
+    'Latency distribution',
+    'Disturbances',
     'Limits',
     'Accounting',
     'Drones',

@@ -1,9 +1,9 @@
-// `halley fleet report`: the page of a run that is over.
+// `halley fleet report`: the page of a finished run.
 
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { fleetReport } from '../../fleet/cli/report.js'
+import { fleetReport } from '../../fleet/cli/run.js'
 import { result } from './run-figures.js'
 
 /** @param {any} t @param {object} [more] @returns {Promise<string>} folder of a run */
@@ -20,18 +20,14 @@ async function report(words, flags) {
     env: {},
     cwd: '/',
     terminal: false,
-    stdout: (/** @type {string} */ text) => {
-      stdout += text
-    },
-    stderr: (/** @type {string} */ text) => {
-      stderr += text
-    },
+    stdout: (/** @type {string} */ text) => void (stdout += text),
+    stderr: (/** @type {string} */ text) => void (stderr += text),
   }
   const code = await fleetReport.run(io, { words, ...flags })
   return { code, stdout, stderr }
 }
 
-t.test('halley fleet report makes the page again', async t => {
+t.test('halley fleet report writes the page of a finished run', async t => {
   const dir = await folder(t)
   const output = join(dir, 'again.html')
   const { code, stdout } = await report([dir], { output, title: 'Again' })
@@ -43,7 +39,7 @@ t.test('halley fleet report makes the page again', async t => {
   t.match(await readFile(output, 'utf8'), /<title>One, Two<\/title>/)
 })
 
-t.test('what cannot be made a page of is said in one line', async t => {
+t.test('an unusable run is a one-line error', async t => {
   const dir = await folder(t, { steps: [] })
   const output = join(dir, 'page.html')
   for (const [words, message] of /** @type {[string[], RegExp][]} */ ([
@@ -56,7 +52,7 @@ t.test('what cannot be made a page of is said in one line', async t => {
     t.match(stderr, /^halley: .*\n$/)
   }
   await t.rejects(report([dir], {}), /--output is missing/)
-  await t.rejects(report([], { output }), /no folder of a run given/)
+  await t.rejects(report([], { output }), /DIR is missing: the folder of a run/)
   await t.rejects(report([dir], { output, label: ['a', 'b'] }), /2 labels given for 1 folders/)
   const good = await folder(t)
   await mkdir(join(good, 'taken'))

@@ -1,4 +1,4 @@
-// A result of a run, for tests of what is made of it.
+// A result of a run, for tests of reports and limits.
 
 import { latencyOf, noAccounting, RESULT_SCHEMA } from '../../fleet/runner/result.js'
 import { Distribution } from '../../fleet/statistics/distribution.js'
@@ -22,10 +22,11 @@ export const step = more => ({
   partial: false,
   recover: false,
   publishRate: 100,
-  connections: { wanted: 100, open: 100, least: 100 },
+  connections: { wanted: 100, open: 100, min: 100 },
   ramp: { seconds: 1, opened: 100, peak: 100, mean: 100 },
   received: 100,
   published: 100,
+  reopened: 0,
   pings: 4,
   bytesIn: 1000,
   bytesOut: 100,
@@ -50,6 +51,7 @@ export const step = more => ({
   ],
   gateway: null,
   server: null,
+  figures: {},
   disturbances: [],
   ...more,
 })

@@ -1,15 +1,14 @@
-// `halley fleet run` as users run it, each run in a folder of its own, and nothing of it left after the test.
+// `halley fleet run` in its own process and folder, both removed after the test.
 
 import { spawn } from 'node:child_process'
-import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { signal } from '../../fleet/runner/proc.js'
+import { tempDir } from '../kit/folders.js'
 import { bin } from '../kit/gateway.js'
+import { until } from '../kit/wait.js'
 
-/**
- * @param {string} text
- * @returns {Promise<number[]>} processes whose command line has it, or that work in that folder
- */
+/** @param {string} text @returns {Promise<number[]>} processes with it in their command line, or in that folder */
 export async function processesWith(text) {
   const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
   const found = await Promise.all(
@@ -22,17 +21,12 @@ export async function processesWith(text) {
   return found.filter(pid => pid > 0)
 }
 
-/** A run that is under way, or over. */
+/** A running or ended run. */
 export class CliRun {
   stdout = ''
   stderr = ''
-  /** @type {Set<() => void>} */
-  #waiting = new Set()
 
-  /**
-   * @param {string[]} args behind `halley fleet`
-   * @param {string} dir
-   */
+  /** @param {string[]} args of `halley fleet` @param {string} dir */
   constructor(args, dir) {
     this.dir = dir
     this.out = join(dir, 'out')
@@ -42,49 +36,26 @@ export class CliRun {
     })
     this.child.stderr.on('data', data => {
       this.stderr += data
-      for (const look of this.#waiting) look()
     })
     /** @type {Promise<number | null>} exit status */
     this.code = new Promise(resolve => this.child.once('close', resolve))
   }
 
-  /**
-   * @param {any} t
-   * @param {...string} args of `halley fleet run`; `--out` is given
-   * @returns {Promise<CliRun>} that is under way
-   */
+  /** @param {any} t @param {...string} args of `halley fleet run`, without `--out` @returns {Promise<CliRun>} */
   static async start(t, ...args) {
-    const dir = await mkdtemp(join(tmpdir(), 'halley-run-test-'))
+    const dir = tempDir(t)
     const run = new CliRun(['run', ...args, '--out', join(dir, 'out')], dir)
     t.teardown(async () => {
       run.child.kill('SIGKILL')
-      for (const pid of await processesWith(dir)) {
-        try {
-          process.kill(pid, 'SIGKILL')
-        } catch {
-          // It has ended meanwhile.
-        }
-      }
-      await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
+      for (const pid of await processesWith(dir)) signal(pid, 'SIGKILL')
     })
     return run
   }
 
-  /**
-   * @param {RegExp} pattern
-   * @returns {Promise<void>} when standard error has it; rejects when the run ends without it
-   */
-  said(pattern) {
-    return new Promise((resolve, reject) => {
-      const look = () => {
-        if (!pattern.test(this.stderr)) return
-        this.#waiting.delete(look)
-        resolve()
-      }
-      this.#waiting.add(look)
-      this.code.then(code => reject(new Error(`it ended with ${code}: ${this.stderr}`)))
-      look()
-    })
+  /** @param {RegExp} pattern @returns {Promise<unknown>} when standard error has it; rejects when the run ends before */
+  printed(pattern) {
+    const ended = this.code.then(code => Promise.reject(new Error(`it ended with ${code}: ${this.stderr}`)))
+    return Promise.race([until(() => pattern.test(this.stderr)), ended])
   }
 
   /** @returns {Promise<import('../../fleet/runner/result.js').RunResult>} */

@@ -5,19 +5,27 @@ import { readdir } from 'node:fs/promises'
 import t from 'tap'
 import { CliRun, processesWith } from './run-rig.js'
 
-t.test('one-to-one, a little of it: every message is accounted for, and a report', async t => {
+t.test('a small one-to-one run accounts for every message and writes a report', async t => {
   const run = await CliRun.start(t, 'one-to-one', '--scale', '0.00005', '--seconds', '2', '--no-loss')
   t.equal(await run.code, 0, run.stderr)
-  t.match(run.stdout, /holds {3}--no-loss: nothing lost/)
+  t.match(run.stdout, /met {7}--no-loss: nothing lost/)
   t.match(run.stdout, /out\/report\.html/)
   const files = ['fleet.csv', 'gateway.csv', 'gateway.json', 'gateway.log', 'report.html', 'result.json']
   t.same((await readdir(run.out)).sort(), files)
-  const { steps, accounting, partial, notes, ownGateway } = await run.result()
-  t.match({ partial, notes, ownGateway }, { partial: false, notes: [], ownGateway: true })
-  t.match(steps[0].connections, { wanted: 600, open: 600, least: 600 })
+  const result = await run.result()
+  const { steps, accounting } = result
+  t.match(result, { scenario: 'one-to-one', scale: 0.00005, partial: false, notes: [], ownGateway: true })
+  t.match(result.comparison[0], { label: 'Connections', value: '12,000,000', ours: '600' })
+  t.ok(result.machine.kernel['net.core.somaxconn'])
+  const [{ connections, ramp, gateway, drones, server }] = steps
+  t.match(connections, { wanted: 600, open: 600, min: 600 })
+  t.equal(ramp.opened, 600)
+  t.ok(ramp.peak > 0 && (gateway?.cpu ?? 0) > 0 && (server?.parts.workers ?? 0) > 0)
+  t.match(drones, [{ where: 'local', connections: 600 }])
+  t.ok(drones[0].cpu > 0 && drones[0].memory > 1e6)
   t.ok(accounting.expected > 0)
   t.equal(accounting.received, accounting.expected)
   t.match(accounting, { lost: 0, duplicates: 0, disordered: 0, damaged: 0, unpublished: 0 })
-  t.match(await run.report(), /Published, and here/)
-  t.same(await processesWith(run.dir), [], 'nothing is left')
+  t.match(await run.report(), /Comparison with the published run/)
+  t.same(await processesWith(run.dir), [], 'no process is left')
 })

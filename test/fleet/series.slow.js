@@ -8,7 +8,8 @@ import { skipDriver } from '../kit/drivers.js'
 import { withoutProgram } from '../kit/needs.js'
 import { CliRun, processesWith } from './run-rig.js'
 
-// They wait more than they work.
+// They mostly wait.
+const withoutRedis = withoutProgram('redis-server')
 t.jobs = 2
 t.setTimeout(300_000)
 
@@ -17,7 +18,7 @@ const FAN = ['fan-100', '--set', 'publish_rate=200', ...SMALL]
 const NO_FAULT = { failed: 0, closed: 0, missing: 0, order_faults: 0, damaged: 0, publish_errors: 0 }
 
 t.test(
-  'a control runs in turn with the gateway; medians, ratios and one report follow',
+  'gateway and control in turn: medians, ratios and one report',
   { skip: skipDriver('uws'), buffered: true },
   async t => {
     const run = await CliRun.start(t, ...FAN, '--against', 'uws', '--runs', '1')
@@ -46,7 +47,7 @@ t.test(
       await readFile(join(run.out, 'table.md'), 'utf8'),
       /^\| fan-100, .* \| halley \| uws \| ratio to uws \|/,
     )
-    t.same(await processesWith(run.dir), [], 'nothing is left')
+    t.same(await processesWith(run.dir), [], 'no process is left')
   },
 )
 
@@ -57,7 +58,7 @@ for (const flags of [
   ['--server', 'cmd: node bench/no-such-server.js {port}'],
 ]) {
   const isMissing = flags[1].startsWith('cmd:')
-  t.test(`${flags.join(' ')}: everything that is published is received`, { buffered: true }, async t => {
+  t.test(`${flags.join(' ')}: every publication is received`, { buffered: true }, async t => {
     const run = await CliRun.start(t, ...FAN, ...flags)
     const code = await run.code
     if (isMissing) {
@@ -73,19 +74,19 @@ for (const flags of [
   })
 }
 
-t.test('idle connections: memory and processor time of each', { buffered: true }, async t => {
+t.test('idle connections are measured in memory and CPU time', { buffered: true }, async t => {
   const run = await CliRun.start(t, 'comet-million', '--transport', 'websocket', ...SMALL)
   t.equal(await run.code, 0, run.stderr)
   const [figures] = linesOf(run.stdout)
   t.match(figures, { connections: 2000, failed: 0, closed: 0 })
   t.ok(figures.connect_cpu_us > 0)
-  // So few weigh less than what a process allocates and frees by itself.
+  // With so few connections, other allocations of the process outweigh theirs.
   t.type(figures.bytes_per_connection, 'number')
 })
 
 t.test(
-  'chaos with two gateways and a Redis that is killed again and again: nothing is lost',
-  { skip: withoutProgram('redis-server'), buffered: true },
+  'chaos with two gateways and a killed Redis loses nothing',
+  { skip: withoutRedis, buffered: true },
   async t => {
     const faults = ['--faults', 'kill-redis,kill-gateway', '--rounds', '2', '--seconds', '30']
     const flags = ['--redis', '--nodes', '2', '--workers', '1', '--no-loss', '--json']
@@ -98,8 +99,8 @@ t.test(
       steps[0].disturbances.map(({ text }) => text),
       Array.from({ length: 2 }, () => [
         'Redis killed with SIGKILL',
-        'Redis started again',
-        /^the gateway killed with SIGKILL/,
+        'Redis restarted',
+        /^gateway killed with SIGKILL/,
       ]).flat(),
     )
   },

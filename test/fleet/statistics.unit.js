@@ -7,7 +7,7 @@ import { Distribution } from '../../fleet/statistics/distribution.js'
 /** Half of the width of a bucket, as a share of what is in it. */
 const ERROR = 1 / 128
 
-/** Numbers that look random, and are the same each time. */
+/** Pseudorandom numbers. */
 function* random(seed) {
   for (let state = seed; ; ) {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
@@ -31,7 +31,7 @@ const KINDS = {
   'below 0, as clocks that differ make them': draw(1000, 5, u => u * 10 - 5),
 }
 
-/** @returns figures of the raw values, by the book */
+/** @returns figures of the raw values */
 function plainly(values) {
   const count = values.length
   const mean = values.reduce((sum, value) => sum + value, 0) / count
@@ -76,7 +76,7 @@ for (const [name, values] of Object.entries(KINDS)) {
   })
 }
 
-t.test('many at once are as many one by one', async t => {
+t.test('record() can add a value several times', async t => {
   const distribution = new Distribution()
   distribution.record(2, 3)
   distribution.record(5)
@@ -84,7 +84,7 @@ t.test('many at once are as many one by one', async t => {
   same(t, distribution, [2, 2, 2, 5, 11, 11])
 })
 
-t.test('merged in any order, they are those of all values together', async t => {
+t.test('distributions can be merged in any order', async t => {
   const parts = ['uniform', 'exponential', 'a long tail'].map(name => {
     const recorder = new Distribution()
     for (const value of KINDS[name]) recorder.record(value)
@@ -105,7 +105,7 @@ t.test('merged in any order, they are those of all values together', async t => 
   for (const distribution of [left, all, backwards]) same(t, distribution, values)
 })
 
-t.test('of none', async t => {
+t.test('an empty distribution has zeros', async t => {
   const none = new Distribution()
   t.same(none.toWire(), { count: 0, min: 0, max: 0, mean: 0, m2: 0, buckets: [] })
   t.equal(none.percentile(99), 0)
@@ -113,7 +113,7 @@ t.test('of none', async t => {
   t.same(none.confidence(0.95), { low: 0, high: 0 })
 })
 
-t.test('counters', async t => {
+t.test('counters can be added', async t => {
   const a = zeroCounters()
   t.equal(COUNTERS.length, 20)
   t.ok(COUNTERS.every(name => a[name] === 0))

@@ -1,4 +1,4 @@
-// docs/fleet.md says what there is.
+// docs/fleet.md lists all settings and counters.
 
 import { readFileSync } from 'node:fs'
 import t from 'tap'
@@ -11,7 +11,7 @@ const page = readFileSync(new URL('../../docs/fleet.md', import.meta.url), 'utf8
 const valueText = value =>
   typeof value === 'number' ? value.toLocaleString('en') : value.length === 0 ? '' : `${value}`
 
-t.test('the table of settings is that of fleet/settings.js', async t => {
+t.test('the documentation lists the settings of fleet/settings.js', async t => {
   const rows = SETTINGS.map(
     ({ name, default: value, doc }) =>
       `| \`${name}\` | ${valueText(value)} | ${doc.replaceAll('|', '\\|')} |`,
@@ -20,8 +20,7 @@ t.test('the table of settings is that of fleet/settings.js', async t => {
   t.equal(page.split(/<!-- \/?settings -->/)[1]?.trim(), table)
 })
 
-t.test('every counter is defined', async t => {
-  const told = page.slice(page.indexOf('## What is counted'), page.indexOf('## Statistics'))
-  // Their names say it.
-  for (const name of COUNTERS.filter(name => !name.startsWith('bytes'))) t.match(told, `\`${name}\``, name)
+t.test('the documentation defines every counter', async t => {
+  const section = page.slice(page.indexOf('## What is counted'), page.indexOf('## Statistics'))
+  for (const name of COUNTERS.filter(name => !name.startsWith('bytes'))) t.match(section, `\`${name}\``, name)
 })

@@ -1,14 +1,12 @@
-// The real view on a real terminal: what is seen, what keys do, and that the terminal is given back.
-
 import t from 'tap'
 import { assertRestored, needsTmux } from '../kit/tmux.js'
 import { open } from './status-terminal.js'
 
 needsTmux(t)
 
-t.test('80x24: everything is there, keys work, q gives the terminal back', async t => {
+t.test('80x24: shows everything, accepts keys, and q restores the terminal', async t => {
   const terminal = await open(t)
-  const { tmux, asked, tell } = terminal
+  const { tmux, messages, send } = terminal
   const screen = await tmux.until(/^ all .*100,000[\s\S]* q quit, load continues$/m)
   t.match(screen, /^ halley fleet {2}r-7f3a90 .*\n open .*\n rates .*\n checked .*lost 0 /)
   t.match(screen, /─ connections ─+ .*open 100,000 .*1\/4 ─/)
@@ -32,24 +30,24 @@ t.test('80x24: everything is there, keys work, q gives the terminal back', async
   await tmux.keys('f', 's')
   await tmux.until('by state▲')
   await tmux.keys('p')
-  await tmux.until(/paused at \d\d:\d\d:\d\d; p continues/)
+  await tmux.until(/paused at \d\d:\d\d:\d\d; press p to resume/)
   await tmux.keys('p', 'r')
   await tmux.until('restart d2?')
   await tmux.keys('n', 'r', 'y')
-  await tmux.until('d2 is asked to restart')
-  tell({ answer: 1 })
+  await tmux.until('restarting d2')
+  send({ answer: 1 })
   await tmux.until('restart of d2: done')
   await tmux.keys('n')
   await tmux.until('100,000 →')
   await tmux.type('20k')
   await tmux.keys('Enter')
   await tmux.until(/n 100,000 → 20,000/)
-  tell({ answer: 2, error: 'd1: too many' })
+  send({ answer: 2, error: 'd1: too many' })
   await tmux.until('n 100,000 → 20,000: d1: too many')
   await tmux.keys('-')
   await tmux.until('n 100,000 → 90,000')
   t.same(
-    asked.map(({ name, params }) => ({ name, params })),
+    messages.map(({ name, params }) => ({ name, params })),
     [
       { name: 'restart', params: { ids: ['d2'] } },
       { name: 'set', params: { n: 20_000 } },

@@ -5,28 +5,22 @@ import { lineWidth, plain } from '../../dashboard/terminal/line.js'
 import { MIN_SIZE } from '../../dashboard/view/screen.js'
 import { withPoint } from '../../dashboard/view/state.js'
 import { Distribution } from '../../fleet/statistics/distribution.js'
-import { histogram, logBuckets } from '../../fleet/status/histogram.js'
-import { openView, renderStatus } from '../../fleet/status/index.js'
-import { KEPT, openedRate, orderedDrones, SORTS, spanOf } from '../../fleet/status/picture.js'
-import { layout, render } from '../../fleet/status/screen.js'
+import { histogram, KEPT, logBuckets, spanOf } from '../../fleet/status/charts.js'
+import { orderedDrones, SORTS } from '../../fleet/status/drones.js'
+import { renderStatus } from '../../fleet/status/index.js'
+import { layout, openedRate, render } from '../../fleet/status/screen.js'
 import { initialState, reduce } from '../../fleet/status/state.js'
 import { mockSnapshots } from './mock-snapshot.js'
 
-/**
- * @typedef {import('../../fleet/status/state.js').State} State
- * @typedef {import('../../fleet/schema.js').FleetSnapshot} FleetSnapshot
- */
+/** @import { FleetSnapshot } from '../../fleet/schema.js' */
+/** @import { State } from '../../fleet/status/state.js' */
 
 /** States after their snapshots. @type {Map<FleetSnapshot[], State>} */
 const fed = new Map()
 
 /**
  * @param {FleetSnapshot[]} snapshots
- * @param {object} [options]
- * @param {number} [options.columns]
- * @param {number} [options.rows]
- * @param {string[]} [options.keys]
- * @param {boolean} [options.colors]
+ * @param {{columns?: number, rows?: number, keys?: string[], colors?: boolean}} [options] keys: to press
  * @returns {State}
  */
 function stateOf(snapshots, { columns = 80, rows = 24, keys = [], colors = true } = {}) {
@@ -78,15 +72,9 @@ const crowd = mockSnapshots({
   faults,
 })
 
-t.test('every size is filled to its last row, and nothing is wider than the terminal', async t => {
-  for (const [columns, rows] of [
-    [60, 15],
-    [80, 24],
-    [100, 30],
-    [120, 40],
-    [220, 60],
-    [300, 90],
-  ]) {
+t.test('fills every size to the last row, and no line is wider than the terminal', async t => {
+  for (const size of '60x15 80x24 100x30 120x40 220x60 300x90'.split(' ')) {
+    const [columns, rows] = size.split('x').map(Number)
     for (const keys of [[], ['enter'], ['h'], ['e'], ['f'], ['j', 'r'], ['n', '5'], ['p'], ['c', 'c']]) {
       for (const snapshots of [calm, crowd, calm.slice(0, 1)]) {
         const lines = render(stateOf(snapshots, { columns, rows, keys }))
@@ -101,7 +89,7 @@ t.test('every size is filled to its last row, and nothing is wider than the term
   t.match(screen(stateOf(calm, { columns: MIN_SIZE.columns - 1 })), 'terminal too small')
 })
 
-t.test('nothing of the accounting is left out, and only what is not zero is red', async t => {
+t.test('all counters are shown, non-zero faults in red', async t => {
   for (const columns of [60, 80, 120]) {
     const shown = screen(stateOf(crowd, { columns }))
     for (const text of ['lost 17', 'duplicates 0', 'disordered 0', 'damaged 0', 'unrecovered 3', 'missed 5'])
@@ -117,7 +105,7 @@ t.test('nothing of the accounting is left out, and only what is not zero is red'
   )
 })
 
-t.test('how far it is: a ramp, the rest by its rate, all of it', async t => {
+t.test('the header shows the progress of a ramp, of opening and of a scenario', async t => {
   t.match(screen(stateOf(calm.slice(0, 20))), /50,000 of 100,000 {2}ramp ends in 20\.0 s/)
   const slow = calm.slice(0, 20).map(snapshot => ({ ...snapshot, ramp: null }))
   t.match(screen(stateOf(slow, { columns: 120 })), /all open in 20\.0 s/)
@@ -128,7 +116,7 @@ t.test('how far it is: a ramp, the rest by its rate, all of it', async t => {
   t.match(screen(stateOf(running, { columns: 160 })), /fan-100: 3 of 8[\s\S]*step ends in 1:30/)
 })
 
-t.test('a thousand drones: the selected one is seen, its detail opens, states are said', async t => {
+t.test('among a thousand drones the selected one is visible, with its detail and state', async t => {
   const state = stateOf(crowd, { columns: 120, rows: 40 })
   t.match(screen(state), /drones 996 of 1,000 up, 1 to \d+ /)
   t.match(screen(press(state, 'end')), /▸d1000 /)
@@ -143,7 +131,7 @@ t.test('a thousand drones: the selected one is seen, its detail opens, states ar
   )
 })
 
-t.test('every column sorts, and turns round', async t => {
+t.test('drones can be sorted by every column in both directions', async t => {
   let state = stateOf(crowd)
   for (const { name, down, value } of SORTS) {
     t.equal(state.sort.column, name)
@@ -161,12 +149,12 @@ t.test('every column sorts, and turns round', async t => {
       .slice(8, 11)
       .map(({ id }) => id),
     ['d9', 'd10', 'd11'],
-    'numbers as numbers',
+    'ids sort by their number',
   )
   t.equal(orderedDrones(press(state, 'S'))[0].id, 'd1000')
 })
 
-t.test('what is not there any more is forgotten; a pause keeps it', async t => {
+t.test('the selection is cleared when its drone is removed, but not during a pause', async t => {
   const last = /** @type {FleetSnapshot} */ (calm.at(-1))
   const fewer = { ...last, time: last.time + 1000, drones: last.drones.slice(0, 1) }
   const open = stateOf(calm, { keys: ['end', 'enter'] })
@@ -179,7 +167,7 @@ t.test('what is not there any more is forgotten; a pause keeps it', async t => {
   t.match(screen(still), /paused at/)
 })
 
-t.test('numbers are asked for, and refused in words', async t => {
+t.test('keys set the number of connections; invalid numbers are refused with the reason', async t => {
   const state = stateOf(calm)
   const set = press(state, 'n', '1', '.', '5', 'k', 'x', 'enter')
   t.same(set.effects, [{ type: 'command', name: 'set', params: { n: 1500 }, what: 'n 100,000 → 1,500' }])
@@ -189,13 +177,13 @@ t.test('numbers are asked for, and refused in words', async t => {
   t.match(press(state, '+').effects, [{ params: { n: 110_000 } }])
   t.match(press(state, 'r').notice?.text, 'select a drone first')
   const lost = reduce(state, { type: 'lost', reason: 'x', now: state.now })
-  t.match(press(lost, '+').notice?.text, 'no controller at the moment')
+  t.match(press(lost, '+').notice?.text, 'no controller')
   t.match(screen(lost), /controller gone for/)
-  const over = reduce(state, { type: 'lost', reason: 'no fleet is in /x; `halley ...`', now: state.now })
+  const over = reduce(state, { type: 'lost', reason: 'no fleet in /x; `halley ...`', now: state.now })
   t.match(screen(over), /the fleet was stopped 0[^;]* ago; figures of [\d:]+/)
 })
 
-t.test('the history is bounded, and seconds that are missing are gaps', async t => {
+t.test('the history is bounded and has gaps for missing seconds', async t => {
   const point = (/** @type {number} */ second) => /** @type {any} */ ({ time: second * 1000, opened: 10 })
   let history = withPoint([], point(0), KEPT)
   history = withPoint(history, point(3), KEPT)
@@ -212,7 +200,7 @@ t.test('the history is bounded, and seconds that are missing are gaps', async t 
   t.equal(spanOf(history.slice(0, 50)), 60)
 })
 
-t.test('the histogram has everything that was counted, over a logarithmic axis', async t => {
+t.test('the histogram includes every value, on a logarithmic axis', async t => {
   const distribution = new Distribution()
   for (let i = 0; i < 1000; i++) distribution.record(1)
   distribution.record(100)
@@ -228,39 +216,23 @@ t.test('the histogram has everything that was counted, over a logarithmic axis',
   const lines = histogram(wire, 42, 6, true, [{ label: 'p50', at: 1 }]).map(plain)
   t.equal(lines.length, 6)
   t.match(lines[0], /^ █ *$/)
-  t.match(lines[3], /^ █ +▁ $/, 'one of a thousand is seen')
+  t.match(lines[3], /^ █ +▁ $/, 'one of a thousand is visible')
   t.match(lines[4], /▲p50.*┴/)
   t.match(lines[5], /1 +10 +100/)
   t.match(histogram(wire, 42, 6, false, []).map(plain).join('\n'), /^[ -~\n]*$/)
 })
 
-t.test('as text: a page with every drone, without a screen', async t => {
+t.test('the text page lists every drone', async t => {
   const last = /** @type {FleetSnapshot} */ (crowd.at(-1))
   const lines = renderStatus(last, { columns: 120 })
   t.ok(lines.length > 1000, 'all drones')
   t.ok(lines.every(line => line === line.trimEnd() && !line.includes('\x1b')))
   t.match(renderStatus(last, { columns: 120, unicode: false }).join('\n'), /^[ -~\n]*$/)
-  t.equal(renderStatus(last, { columns: 80, rows: 24 }).length, 24)
   const evil = { ...last, run: '\x1b[2Jrun', events: [{ time: 0, level: 'warn', text: '\x1b]0;x\x07text' }] }
-  t.notMatch(
-    renderStatus(evil, { columns: 120 }).join('\n'),
-    /[\x00-\x09\x0b-\x1f]/,
-    'nothing a terminal would obey',
-  )
+  t.notMatch(renderStatus(evil, { columns: 120 }).join('\n'), /[\x00-\x09\x0b-\x1f]/, 'no control characters')
 })
 
-t.test('without a screen a controller that says nothing is an error', async t => {
-  let closed = 0
-  const stdout = /** @type {any} */ ({ isTTY: false, write: () => t.fail('nothing is written') })
-  const parts = { stdin: process.stdin, stdout, env: {}, timeout: 10 }
-  const source = { onSnapshot: () => {}, close: () => closed++ }
-  await t.rejects(openView({ ...parts, source }), { message: /no data from the controller/ })
-  const lost = { ...source, onLost: (/** @type {(reason: string) => void} */ listener) => listener('gone') }
-  await t.rejects(openView({ ...parts, source: lost }), { message: 'gone' })
-  t.equal(closed, 2)
-})
-
-t.test('panels keep their order, whatever there is room for', async t => {
+t.test('panels keep their order', async t => {
   const names = layout(stateOf(crowd, { columns: 120, rows: 40 })).map(({ panel }) => panel.name)
   t.same(names, ['header', 'accounting', 'statistics', 'drones', 'charts', 'event line', 'footer'])
 })

@@ -1,6 +1,4 @@
-/**
- * The publications that one subscriber got from a channel with the payloads `{n: 1}, {n: 2} ...`, and their faults.
- */
+/** The publications that one subscriber received from a channel with the payloads `{n: 1}, {n: 2} ...`, and their faults. */
 export class Account {
   /** The last number, 0 at first. */
   last = 0
@@ -8,24 +6,20 @@ export class Account {
   faults = []
   /** Times that the gateway reported lost publications. */
   losses = 0
-  /** Whether it may miss some, or get the same again, without a report. */
+  /** Whether publications may be missing, or repeated, without a report. */
   mayMiss = false
   mayRepeat = false
   /** Whether a loss was reported since the last number. */
   #lossReported = false
   /** @type {{until: number, resolve: () => void}[]} */
   #waiting = []
-  label
 
   /** @param {string} label */
   constructor(label) {
     this.label = label
   }
 
-  /**
-   * @param {number} n
-   * @param {string} [text] that comes with each number
-   */
+  /** @param {number} n @param {string} [text] that comes with each number */
   receive(n, text) {
     if (n <= this.last && this.mayRepeat) return
     if (n <= this.last) this.faults.push(`${this.label}: ${n} after ${this.last}`)
@@ -44,27 +38,17 @@ export class Account {
     this.#lossReported = true
   }
 
-  /**
-   * @param {number} until
-   * @returns {Promise<void>} when this number has come
-   */
+  /** @param {number} until @returns {Promise<void>} when this number has been received */
   reaches(until) {
     if (this.last >= until) return Promise.resolve()
     return new Promise(resolve => this.#waiting.push({ until, resolve }))
   }
 }
 
-/**
- * A text with letters of one to four bytes, most of which stays the same from one number to the next.
- * @param {number} n
- */
+/** A text with characters of one to four bytes, which changes little from one number to the next. @param {number} n */
 export const textOf = n => `${'Überall gleich: αβγ 漢字 🎈. '.repeat(6)}${'àéîõü'[n % 5]} ${n * 7919}`
 
-/**
- * Random numbers, the same ones in each run.
- * @param {number} seed
- * @returns {(below: number) => number}
- */
+/** Pseudo-random numbers that a seed repeats. @param {number} seed @returns {(below: number) => number} */
 export function randomness(seed) {
   let state = seed
   return below => {

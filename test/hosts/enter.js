@@ -22,7 +22,7 @@ function reason() {
   return unless(allowed, 'network namespaces cannot be created: run as root')
 }
 
-/** Without root a user namespace gives the rights, where the system permits it. */
+/** Without root, a user namespace grants the rights if the system permits it. */
 function command() {
   const user = process.getuid?.() === 0 ? [] : ['--map-root-user']
   return ['setpriv', '--pdeathsig', 'KILL', 'unshare', ...user, ...NAMESPACES]

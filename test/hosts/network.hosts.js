@@ -1,4 +1,4 @@
-// The network of hosts does what its tests believe.
+// Tests of the simulated network.
 
 import './enter.js'
 import { once } from 'node:events'
@@ -24,7 +24,7 @@ const reach = address =>
     socket.once('error', error => end(/** @type {any} */ (error).code))
   })
 
-t.test('packets vanish without a reset, in both directions or in one, until the link is back', async t => {
+t.test('packets are lost without a reset, in one or both directions, until the link is back', async t => {
   await startRedisOn(t, redisHost)
   const { address } = redisHost
   t.equal(await reach(address), 'open')
@@ -69,7 +69,7 @@ t.test('gateways on two hosts are one over the Redis of a third', async t => {
   }
 })
 
-t.test('sentinels on hosts replace a master whose host has vanished', async t => {
+t.test('sentinels replace a master whose host is unreachable', async t => {
   const set = await startSentinelsOn(t, {
     servers: [redisHost, a],
     sentinels: [redisHost, a, b],

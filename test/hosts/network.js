@@ -39,7 +39,7 @@ export class Host {
   }
 }
 
-/** Hosts and the links between them. */
+/** Hosts and their links. */
 export class Network {
   /** @type {Map<string, Host>} */
   #hosts = new Map()
@@ -146,12 +146,12 @@ function family(pid) {
 }
 
 /**
- * All processes of a gateway, or of another program, stand still, as those of a machine that is suspended.
+ * Stops all processes of a gateway or another program, as on a suspended machine.
  * @param {number} pid
- * @returns {() => void} they go on
+ * @returns {() => void} continues them
  */
 export function freeze(pid) {
-  // The parent first: it must not see its children stand still.
+  // The parent first: it must not notice that its children are stopped.
   const stopped = family(pid)
   for (const one of stopped) process.kill(one, 'SIGSTOP')
   return () => {

@@ -1,5 +1,5 @@
-// A node is out of reach of Redis for longer than its lease, or stands still; meanwhile a backend gives orders about
-// its clients through another node.
+// A node cannot reach Redis for longer than its lease, or is frozen; meanwhile a backend gives orders about its clients
+// through another node.
 
 import './enter.js'
 import t from 'tap'
@@ -42,7 +42,7 @@ for (const [name, begin] of Object.entries(faults)) {
   )
 
   t.test(
-    `a node ${name} while a user with a single connection comes to another one: the newer one stays`,
+    `a node ${name} while its single-connection user connects elsewhere: the newer connection stays`,
     async t => {
       const single = { subscribe_to_user_personal_channel: { enabled: true, single_connection: true } }
       const [a, b] = await startNodes(t, { client: single })
@@ -62,7 +62,7 @@ for (const [name, begin] of Object.entries(faults)) {
   )
 }
 
-t.test('a user that is admitted again while the node is away stays', async t => {
+t.test('a user admitted again while the node is unreachable stays connected', async t => {
   const [a, b] = await startNodes(t)
   const banned = await connect(b, 'user')
   network.part(redisHost, hostB)
@@ -79,23 +79,23 @@ t.test('a user that is admitted again while the node is away stays', async t => 
   t.equal((await again.closed).code, 3503)
 })
 
-t.test('a node that was away for longer than orders are kept: its clients reconnect', async t => {
+t.test('after a longer outage than orders are kept, the clients of the node reconnect', async t => {
   const [a, b] = await startNodes(t)
   const [banned, witness] = await Promise.all([connect(b, 'banned'), connect(b, 'witness', ['kept:1'])])
   network.part(redisHost, hostB)
   await counts(a, 1)
   t.same(await a.api('disconnect', { user: 'banned' }), { result: {} })
   t.ok((await a.api('publish', { channel: 'kept:1', data: { n: 1 } })).result)
-  // As the time does that they are kept.
+  // As the retention time of orders does.
   await redis.call('DEL', 'halley.orders.log')
   network.clear()
   t.equal((await banned.closed).code, 3014)
   t.equal((await witness.closed).code, 3014)
   t.same(numbers(witness), [])
-  await b.line(({ msg }) => /orders to connections are lost/.test(msg))
+  await b.line(({ msg }) => /missed orders are lost/.test(msg))
 })
 
-t.test('a node that cannot reach Redis takes no orders', async t => {
+t.test('a node without Redis accepts no orders', async t => {
   const [, b] = await startNodes(t)
   const client = await connect(b, 'user')
   network.part(redisHost, hostB)

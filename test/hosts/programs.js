@@ -9,7 +9,7 @@ import { until } from '../kit/wait.js'
 
 /** @import { Host } from './network.js' */
 
-/** Hosts have all ports to themselves. */
+/** Each host has its own ports. */
 const REDIS_PORT = 6379
 const SENTINEL_PORT = 26_379
 const GATEWAY_PORT = 8000

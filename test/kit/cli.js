@@ -1,4 +1,4 @@
-// The `halley` command: in this process, for what ends by itself, and in a process of its own, as users run it.
+// The `halley` command, in this process or in a new one.
 
 import { execFile } from 'node:child_process'
 import { main } from '../../bin/main.js'
@@ -6,10 +6,7 @@ import { bin } from './gateway.js'
 
 /** @typedef {{code: number, out: string, err: string}} Result */
 
-/**
- * @param {Record<string, string>} [env]
- * @returns {Record<string, string>} this and what the test's own process has, except for configuration
- */
+/** The variables of this process without Halley's. @param {Record<string, string>} [env] more */
 export const environment = env => ({
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HALLEY_'))),
   ...env,
@@ -17,27 +14,24 @@ export const environment = env => ({
 
 /**
  * Runs a command in this process.
- * @param {string[]} args
- * @param {{env?: Record<string, string>, cwd?: string, terminal?: boolean}} [options]
+ * @param {string[]} args @param {{env?: Record<string, string>, cwd?: string, terminal?: boolean}} [options]
  * @returns {Promise<Result>}
  */
 export async function halley(args, { env = {}, cwd = process.cwd(), terminal = false } = {}) {
-  const said = { out: '', err: '' }
+  const output = { out: '', err: '' }
   const code = await main(args, {
     env: environment(env),
     cwd,
     terminal,
-    stdout: text => void (said.out += text),
-    stderr: text => void (said.err += text),
+    stdout: text => void (output.out += text),
+    stderr: text => void (output.err += text),
   })
-  return { code: code ?? 0, ...said }
+  return { code: code ?? 0, ...output }
 }
 
 /**
- * Runs a command in a process of its own.
- * @param {string[]} args
- * @param {{env?: Record<string, string>, cwd?: string}} [options]
- * @returns {Promise<Result>}
+ * Runs a command in a new process.
+ * @param {string[]} args @param {{env?: Record<string, string>, cwd?: string}} [options] @returns {Promise<Result>}
  */
 export const spawnHalley = (args, { env, cwd } = {}) =>
   new Promise(resolve => {

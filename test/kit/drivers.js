@@ -1,29 +1,21 @@
-// The socket servers that a test file runs on, where `for (const driver of drivers)` repeats its tests.
+// Socket servers for `for (const driver of drivers)`: the fast tier runs such a file on the first one, the slow tier
+// on the other one (run.js), and a file run by its path uses both. Files about the socket servers themselves name
+// both, with `skip: skipDriver(driver)`.
 //
-// The fast tier runs such a file on the first one, the slow tier on the other one (run.js), and a file run by its path
-// on both. Files about the socket servers themselves, and the witnesses of the guarantees, name both instead, with
-// `skip: skipDriver(driver)`.
-//
-// uWebSockets.js has no binary for some platforms. There, tests on it are skipped and the fast tier runs on `node`. With
-// CI=true that is a failure, unless TEST_DRIVER=node says that this platform is one of them.
+// Where uWebSockets.js has no binary, its tests are skipped and the fast tier runs on `node`. With CI=true that fails,
+// unless TEST_DRIVER=node declares such a platform.
 
 import { loadUws } from '../../src/clients/server/index.js'
 import { unless } from './needs.js'
 
 const ALL = /** @type {const} */ (['uws', 'node'])
 
-/** Why uWebSockets.js does not load, or an empty string. */
 const { why } = await loadUws()
 
-/**
- * For the option `skip` of a test that runs on one socket server.
- * @param {string} driver
- * @returns {string | false} the reason, where it does not run here
- * @throws {Error} in CI
- */
+/** For the `skip` option of a test. @param {string} driver @returns {string | false} reason @throws {Error} in CI */
 export function skipDriver(driver) {
   if (driver !== 'uws') return false
-  if (process.env.TEST_DRIVER === 'node') return 'TEST_DRIVER=node leaves uWebSockets.js out'
+  if (process.env.TEST_DRIVER === 'node') return 'TEST_DRIVER=node excludes uWebSockets.js'
   return unless(why === '', why)
 }
 
@@ -32,5 +24,12 @@ const only = process.env.TEST_DRIVER ?? (why === '' ? undefined : 'node')
 /** `http_server.driver` values. */
 export const drivers = ALL.filter(driver => driver === (only ?? driver))
 
-/** The one of the fast tier, for what needs any. */
+/** The fast tier's, for tests that need any. */
 export const [defaultDriver] = drivers
+
+/** With two workers on uWebSockets.js, where the kernel spreads connections. @param {string} driver @param {object} config */
+export const onDriver = (driver, config) => ({
+  ...config,
+  workers: driver === 'uws' ? 2 : 1,
+  http_server: { driver },
+})

@@ -1,8 +1,9 @@
-// What the tests of primary and workers share.
+// Helpers for tests of the primary and the workers.
 
 import http from 'node:http'
 import { connect } from 'node:net'
 import { RawClient } from './raw-client.js'
+import { request } from './uni-poll-client.js'
 import { until } from './wait.js'
 
 export const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true }
@@ -12,26 +13,22 @@ export const config = {
   channel: { without_namespace: { ...open, ...kept } },
 }
 
-/** Clients enough that each of two workers has some. */
+/** Connects enough clients that each of two workers has some. */
 export async function crowd(gateway, count = 24) {
   return Promise.all(Array.from({ length: count }, () => RawClient.connected(gateway.ws)))
 }
 
-/** Health, as the first worker says that takes the connection; 0 when none did. */
-export function health(gateway) {
-  return new Promise(resolve => {
-    const request = http.get(`${gateway.url}/health`, { agent: false }, answer => {
-      answer.resume()
-      resolve(answer.statusCode)
-    })
-    request.on('error', () => resolve(0))
-  })
-}
+/** @returns {Promise<number>} status of /health of any worker; 0: no response */
+export const health = gateway =>
+  request(`${gateway.url}/health`).then(
+    ({ status }) => status,
+    () => 0,
+  )
 
-/** Resolves when the gateway is healthy: workers learn a moment late that all listen; samples may be late. */
+/** Waits for /health to return 200: workers learn with a delay that all are listening. */
 export const healthy = gateway => until(async () => (await health(gateway)) === 200)
 
-/** Resolves when nobody listens on the port any more. */
+/** Resolves when connections to the port are refused. */
 export const silence = port =>
   until(
     () =>
@@ -40,13 +37,11 @@ export const silence = port =>
           socket.destroy()
           resolve(false)
         })
-        socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) =>
-          resolve(code === 'ECONNREFUSED'),
-        )
+        socket.on('error', (/** @type {any} */ { code }) => resolve(code === 'ECONNREFUSED'))
       }),
   )
 
-/** One connection to the API, on the worker that took it. */
+/** API calls over one connection, to one worker. */
 export class ApiLine {
   #url
   #agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
@@ -57,7 +52,7 @@ export class ApiLine {
 
   call(method, params) {
     return new Promise((resolve, reject) => {
-      const request = http.request(
+      const sent = http.request(
         `${this.#url}/api/${method}`,
         { method: 'POST', agent: this.#agent, headers: { 'X-API-Key': 'key' } },
         async answer => {
@@ -66,8 +61,8 @@ export class ApiLine {
           resolve(JSON.parse(text))
         },
       )
-      request.on('error', reject)
-      request.end(JSON.stringify(params))
+      sent.on('error', reject)
+      sent.end(JSON.stringify(params))
     })
   }
 

@@ -5,22 +5,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * A folder in the repository's own `.tap`. tap alone removes it before the teardowns that are registered later, and
- * the programs that these stop may still create files in it (ENOTEMPTY; those teardowns then never run).
- * @param {any} t
- * @param {object} [content] as for `t.testdir`
- * @returns {string} its path
+ * A folder in `.tap`. tap alone removes it before later teardowns; programs stopped there may still write to it
+ * (ENOTEMPTY; those teardowns then never run).
+ * @param {any} t @param {object} [content] as for `t.testdir` @returns {string} its path
  */
 export function testdir(t, content) {
   t.teardown(() => {})
   return t.testdir(content)
 }
 
-/**
- * A folder with a short path: the path of a Unix socket has at most 107 bytes.
- * @param {any} t
- * @returns {string} its path
- */
+/** A short path, for Unix sockets: at most 107 bytes. @param {any} t @returns {string} */
 export function tempDir(t) {
   const path = mkdtempSync(join(tmpdir(), 'halley-'))
   t.teardown(() => rmSync(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))

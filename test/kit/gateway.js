@@ -1,4 +1,4 @@
-// A real gateway for tests: bin/halley.js with a configuration of the test's own, several workers, a free port.
+// A real gateway for tests: bin/halley.js with the test's configuration and a free port.
 
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -10,25 +10,21 @@ import { fetch } from './fetch.js'
 import { freePort } from './ports.js'
 
 const LOCAL = { address: '127.0.0.1', prefix: /** @type {string[]} */ ([]) }
-/** Path of bin/halley.js. */
 export const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 
-/** @type {Set<import('node:child_process').ChildProcess>} gateways that run */
 const running = new Set()
 
 const killAll = () => {
   for (const child of running) child.kill('SIGKILL')
 }
-// A test that is ended from outside, as one that takes too long is, does not come to stop what it has started.
+// A killed test, for example after a timeout, runs no teardown.
 process.once('exit', killAll)
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGALRM', 'SIGINT'])) process.once(signal, killAll)
 
-/** The warning of a secret below 32 bytes: those of tests are short on purpose. */
+/** Secrets of tests are short on purpose. */
 const SHORT_SECRET = /: is only \d+ bytes? long; use 32 random bytes/
 
-/**
- * A running gateway. Its log lines are kept, and can be waited for.
- */
+/** A running gateway with its log lines. */
 export class TestGateway {
   /** @type {any[]} parsed log lines */
   lines = []
@@ -38,9 +34,7 @@ export class TestGateway {
   #closed
 
   /**
-   * @param {import('node:child_process').ChildProcess} process
-   * @param {number} port
-   * @param {string} folder
+   * @param {import('node:child_process').ChildProcess} process @param {number} port @param {string} folder
    * @param {string} address
    */
   constructor(process, port, folder, address) {
@@ -49,9 +43,8 @@ export class TestGateway {
     this.url = `http://${address}:${port}`
     this.ws = `ws://${address}:${port}/connection/websocket`
     this.folder = folder
-    /** @type {Promise<{code: number | null, signal: string | null}>} */
     this.exited = new Promise(resolve => process.once('exit', (code, signal) => resolve({ code, signal })))
-    /** All that it has written is in `lines`, which may be some time after its end. */
+    /** `lines` is complete, possibly some time after the exit. */
     this.#closed = new Promise(resolve => process.once('close', resolve))
     for (const stream of [process.stdout, process.stderr]) {
       createInterface({ input: /** @type {any} */ (stream) }).on('line', text => this.#line(text))
@@ -67,7 +60,7 @@ export class TestGateway {
       line = { msg: text }
     }
     if (SHORT_SECRET.test(line.msg)) return
-    // On a machine that stands still for long this is why a test fails: the runner prints it with the failure.
+    // The usual cause of failed tests on a stalled machine: the runner prints it.
     if (line.msg === 'worker died' && /^stuck/.test(line.reason)) console.error(`worker died: ${line.reason}`)
     this.lines.push(line)
     for (const waiting of this.#waiting) {
@@ -79,7 +72,7 @@ export class TestGateway {
 
   /**
    * @param {(line: any) => boolean} matches
-   * @returns {Promise<any>} the first log line that does, past or future; rejects when the gateway ends without it
+   * @returns {Promise<any>} the first such log line, past or future; rejects if the gateway exits without it
    */
   line(matches) {
     const found = this.lines.find(matches)
@@ -87,17 +80,12 @@ export class TestGateway {
     return new Promise((resolve, reject) => {
       this.#waiting.add({ matches, resolve })
       this.#closed.then(code =>
-        reject(new Error(`the gateway ended with ${code}: ${this.lines.map(({ msg }) => msg).join('; ')}`)),
+        reject(new Error(`the gateway exited with ${code}: ${this.lines.map(({ msg }) => msg).join('; ')}`)),
       )
     })
   }
 
-  /**
-   * Calls the server API.
-   * @param {string} method
-   * @param {object} [params]
-   * @returns {Promise<any>} the parsed answer
-   */
+  /** Calls the server API. @param {string} method @param {object} [params] @returns {Promise<any>} */
   async api(method, params = {}) {
     const answer = await fetch(`${this.url}/api/${method}`, {
       method: 'POST',
@@ -108,12 +96,11 @@ export class TestGateway {
     return answer.json()
   }
 
-  /** @returns {number[]} process ids of the workers that have begun to listen, in the order in which they did */
+  /** @returns {number[]} pids of all workers, in order of listening */
   get workerPids() {
-    return this.lines.filter(({ msg }) => msg === 'worker listens').map(({ pid }) => pid)
+    return this.lines.filter(({ msg }) => msg === 'worker is listening').map(({ pid }) => pid)
   }
 
-  /** @returns {Promise<{code: number | null, signal: string | null}>} */
   async stop() {
     this.process.kill('SIGTERM')
     const ended = await this.exited
@@ -123,13 +110,12 @@ export class TestGateway {
 }
 
 /**
- * Starts a gateway and waits until every worker listens. It is stopped with the test.
- *
+ * Starts a gateway, ended with the test; resolves when every worker listens.
  * @param {any} t
  * @param {any} [config] over these: two workers, a free port of loopback, API key `key`, every origin, health, debug
- *   log, no pings for ten minutes (raw clients do not answer them), no refusals on a busy machine
+ *   log, no pings (raw clients do not send pongs), no overload
  * @param {{args?: string[], env?: Record<string, string>, host?: {address: string, prefix: string[]}}} [options]
- *   `host`: where it runs, by its address and what comes before a command there (hosts/network.js)
+ *   `host`: its address, and its command prefix (hosts/network.js)
  * @returns {Promise<TestGateway>}
  */
 export async function startGateway(t, config = {}, { args = [], env = {}, host = LOCAL } = {}) {
@@ -156,6 +142,6 @@ export async function startGateway(t, config = {}, { args = [], env = {}, host =
   child.once('exit', () => running.delete(child))
   const gateway = new TestGateway(child, port, folder, host.address)
   t.teardown(() => gateway.stop())
-  await gateway.line(({ msg }) => msg === 'halley listens')
+  await gateway.line(({ msg }) => msg === 'halley is listening')
   return gateway
 }

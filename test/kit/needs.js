@@ -1,10 +1,10 @@
-// What a test needs of the machine that it runs on. Without it the test is skipped and says why; with CI=true, where
-// .ci/run installs all of it, that is a failure.
+// Requirements of tests. If one is missing, the test is skipped with the reason; with CI=true it fails, because
+// .ci/run installs everything.
 
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** @param {string} program a name, or a path @returns {boolean} whether it is on the PATH, or there */
+/** @param {string} program a name, or a path */
 export function isInstalled(program) {
   const folders = program.includes('/') ? [''] : (process.env.PATH ?? '').split(delimiter)
   return folders.some(folder => {
@@ -17,7 +17,7 @@ export function isInstalled(program) {
   })
 }
 
-/** @param {string} name @returns {boolean} whether this npm package is installed */
+/** @param {string} name of an npm package */
 export function isPackage(name) {
   try {
     import.meta.resolve(name)
@@ -28,32 +28,25 @@ export function isPackage(name) {
 }
 
 /**
- * For the option `skip` of a test.
- * @param {boolean} there
- * @param {string} reason
- * @returns {string | false} the reason, where it is not there
- * @throws {Error} in CI
+ * For the `skip` option of a test.
+ * @param {boolean} there @param {string} reason @returns {string | false} @throws {Error} in CI
  */
 export function unless(there, reason) {
   if (there) return false
-  if (process.env.CI === 'true') throw new Error(`CI=true leaves no test out: ${reason}`)
+  if (process.env.CI === 'true') throw new Error(`with CI=true no test may be skipped: ${reason}`)
   return reason
 }
 
 /**
- * For the option `skip` of a test.
- * @param {string} program
- * @param {string} [debian] package that it is in
- * @returns {string | false} the reason, where it is not installed
- * @throws {Error} in CI
+ * For the `skip` option of a test.
+ * @param {string} program @param {string} [debian] its package @returns {string | false}
  */
 export const withoutProgram = (program, debian = program) =>
   unless(isInstalled(program), `${program} is not on the PATH (Debian: apt-get install ${debian})`)
 
 /**
- * Ends this test file, as skipped, where there is a reason.
- * @param {any} t the root, before its first test
- * @param {string | false} reason
+ * Skips this test file if there is a reason.
+ * @param {any} t the root, before its first test @param {string | false} reason
  */
 export function skipFile(t, reason) {
   if (!reason) return

@@ -1,31 +1,26 @@
-// A client of two-way long-poll that speaks raw HTTP: what the tests of the protocol's details need.
+// A two-way long-poll client that sends raw HTTP, for protocol details.
 
 import { once } from 'node:events'
 import http from 'node:http'
+import { ProtocolClient } from './protocol-client.js'
 import { post } from './stream-client.js'
 import { within } from './wait.js'
 
 const JSON_TYPE = { 'Content-Type': 'text/plain' }
 
-/**
- * One session. Each POST goes out on a connection of its own, so that any worker may get it.
- */
-export class PollClient {
+/** One session. Each POST uses a new connection, so any worker may receive it. */
+export class PollClient extends ProtocolClient {
   session = ''
-  /** Number of the last message that it has. */
+  /** Number of the last message received. */
   seq = 0
   /** POSTs of commands. */
   sent = 0
-  /** @type {any[]} parsed messages not taken yet */
-  messages = []
-  /** @type {string | null} how the server has ended the session */
+  /** @type {string | null} close notice of the server */
   close = null
-  /** @type {any} the connect result */
-  connect = null
-  #lastId = 0
 
   /** @param {string} url of the endpoint */
   constructor(url) {
+    super()
     this.url = url
   }
 
@@ -36,15 +31,10 @@ export class PollClient {
     return client
   }
 
-  /**
-   * @param {{url: string}} gateway
-   * @param {object} [request] of the connect command
-   */
+  /** @param {{url: string}} gateway @param {object} [request] of the connect command */
   static async connected(gateway, request = {}) {
     const client = await PollClient.open(gateway)
-    const reply = await client.call('connect', request)
-    if (reply.error) throw new Error(`connect: ${reply.error.code}`)
-    client.connect = reply.connect
+    await client.login(request)
     return client
   }
 
@@ -53,10 +43,7 @@ export class PollClient {
     return `${this.url}?session=${this.session}&${params}`
   }
 
-  /**
-   * @param {string} params
-   * @param {string} [body]
-   */
+  /** @param {string} params */
   post(params, body = '') {
     return post(this.at(params), body, JSON_TYPE)
   }
@@ -73,56 +60,32 @@ export class PollClient {
     return messages
   }
 
-  /**
-   * @param {number} [timeout] s
-   * @returns {Promise<any[]>} what came; also in `messages`
-   */
+  /** @param {number} [timeout] s @returns {Promise<any[]>} new messages; also in `messages` */
   async poll(timeout = 5) {
     return this.#take(await this.post(`ack=${this.seq}&timeout=${timeout}`))
   }
 
-  /** @param {object[]} commands */
+  /** @override @param {...object} commands */
   async send(...commands) {
     const body = commands.map(command => JSON.stringify(command)).join('\n')
     const { status, text } = await this.post(`send=${++this.sent}`, body)
     if (status !== 204) throw new Error(`HTTP ${status} ${text}`)
   }
 
-  /**
-   * @param {(message: any) => boolean} matches messages that do not match stay
-   * @returns {Promise<any>} rejects when the session has ended first
-   */
-  next(matches) {
-    return within(this.#next(matches), () => `a message; not taken yet: ${JSON.stringify(this.messages)}`)
-  }
-
-  /** @param {(message: any) => boolean} matches */
-  async #next(matches) {
-    for (;;) {
-      const index = this.messages.findIndex(matches)
-      if (index >= 0) return this.messages.splice(index, 1)[0]
-      if (this.close) throw new Error(`closed with ${this.close}`)
-      await this.poll()
+  /** @override Polls. @param {(message: any) => boolean} [matches] */
+  next(matches = () => true) {
+    const find = async () => {
+      while (!this.messages.some(matches)) {
+        if (this.close) throw new Error(`closed with ${this.close}`)
+        await this.poll()
+      }
+      return this.messages.splice(this.messages.findIndex(matches), 1)[0]
     }
+    return within(find(), () => `a message; unread messages: ${JSON.stringify(this.messages)}`)
   }
 
   /**
-   * @param {string} method
-   * @param {object} [request]
-   */
-  async call(method, request = {}) {
-    const id = ++this.#lastId
-    await this.send({ id, [method]: request })
-    return this.next(message => message.id === id)
-  }
-
-  /** @param {string} [type] of the push */
-  async push(type) {
-    return (await this.next(message => message.push && (!type || type in message.push))).push
-  }
-
-  /**
-   * A poll whose answer never arrives: the connection is cut as soon as the server has written it, or at once.
+   * A poll with a lost response: cuts the connection when the server has written it, or before.
    * @param {{answered: boolean, timeout?: number}} options
    */
   async lose({ answered, timeout = 5 }) {
@@ -133,7 +96,7 @@ export class PollClient {
     request.on('error', () => {})
     request.end()
     const [socket] = await once(request, 'socket')
-    // Nothing of the answer is read.
+    // Leave the response unread.
     if (answered) await once(socket, 'readable')
     else await once(request, 'finish')
     const closed = once(socket, 'close')

@@ -1,16 +1,14 @@
-// What clients of the two-way protocol have in common, whatever carries their messages.
+// Clients of the two-way protocol, over any transport.
 
 import { within } from './wait.js'
 
-/**
- * Every message is kept in order; `next` takes them one by one.
- */
+/** Keeps messages in order until `next` takes them. */
 export class ProtocolClient {
-  /** @type {any[]} parsed messages not taken yet; pings are `{}` */
+  /** @type {any[]} parsed pending messages; pings are `{}` */
   messages = []
   /** @type {any} the connect result */
   connect = null
-  /** Why nothing more comes; '' while the connection is open. */
+  /** Close reason; '': open. */
   #left = ''
   /** @type {(() => void)[]} */
   #waiting = []
@@ -22,20 +20,20 @@ export class ProtocolClient {
     this.#wake()
   }
 
-  /** @param {string} why nothing more comes */
+  /** @param {string} why */
   left(why) {
     this.#left = why
     this.#wake()
   }
 
   /**
-   * @param {(message: any) => boolean} [matches] messages that do not match stay
-   * @returns {Promise<any>} rejects when the connection closes first
+   * @param {(message: any) => boolean} [matches] others wait
+   * @returns {Promise<any>} rejects if the connection closes first
    */
   next(matches = () => true) {
     return within(
       this.#next(matches),
-      () => `a message; not taken yet: ${JSON.stringify(this.messages).slice(0, 1000)}`,
+      () => `a message; unread messages: ${JSON.stringify(this.messages).slice(0, 1000)}`,
     )
   }
 
@@ -53,36 +51,26 @@ export class ProtocolClient {
     for (const wake of this.#waiting.splice(0)) wake()
   }
 
-  /**
-   * @param {...object} _commands
-   * @returns {void | Promise<any>}
-   */
+  /** @param {...object} _commands @returns {void | Promise<any>} */
   send(..._commands) {
-    throw new Error('each kind of client sends in its own way')
+    throw new Error('subclasses implement send')
   }
 
-  /**
-   * Sends a command and waits for its reply.
-   * @param {string} method
-   * @param {object} [request]
-   */
+  /** @param {string} method */
   async call(method, request = {}) {
     const id = ++this.lastId
     await this.send({ id, [method]: request })
     return this.next(message => message.id === id)
   }
 
-  /** @param {object} [request] of the connect command; throws when it is refused */
+  /** @param {object} [request] of the connect command; throws on an error reply */
   async login(request = {}) {
     const { connect, error } = await this.call('connect', request)
     if (error) throw new Error(`connect: ${error.code}`)
     this.connect = connect
   }
 
-  /**
-   * @param {string} channel
-   * @param {object} [request]
-   */
+  /** @param {string} channel */
   async subscribe(channel, request = {}) {
     return this.call('subscribe', { channel, ...request })
   }
@@ -93,9 +81,6 @@ export class ProtocolClient {
   }
 }
 
-/**
- * A client over one WebSocket.
- */
 export class WebSocketClient extends ProtocolClient {
   /** @type {{code: number, reason: string} | null} */
   ended = null
@@ -104,7 +89,6 @@ export class WebSocketClient extends ProtocolClient {
   constructor(socket) {
     super()
     this.socket = socket
-    /** @type {Promise<{code: number, reason: string}>} */
     this.closed = new Promise(resolve =>
       socket.once('close', (code, reason) => {
         this.ended = { code, reason: reason.toString() }

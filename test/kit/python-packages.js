@@ -1,4 +1,4 @@
-// Programs of PyPI that tests want, in a virtual environment that is made once.
+// PyPI programs for tests, in a virtual environment created once.
 
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -11,17 +11,16 @@ const run = promisify(execFile)
 const cache = fileURLToPath(new URL('../node_modules/.cache/halley/', import.meta.url))
 
 /**
- * @param {string} name of the environment: another one for other packages or versions
- * @param {string[]} packages with their versions; .ci/run installs the same ones
- * @returns {Promise<string>} folder of its programs
- * @throws {Error} where there is neither Python nor a way to its packages
+ * @param {string} name of the environment; change it with the packages
+ * @param {string[]} packages with their versions, the same as in .ci/run
+ * @returns {Promise<string>} folder of the programs
  */
 export async function pythonPrograms(name, packages) {
   const place = join(cache, name)
   const programs = join(place, 'bin')
   if (existsSync(programs)) return programs
   await mkdir(dirname(place), { recursive: true })
-  // Several may do so at once: each makes its own one, and the last one stays.
+  // Several processes may do so concurrently; the last wins.
   const venv = await mkdtemp(`${place}-`)
   try {
     await run('python3', ['-m', 'venv', venv])

@@ -1,14 +1,12 @@
-// A client that speaks raw frames: what the tests of the protocol's details need.
+// A WebSocket client that sends raw frames, for protocol details.
 
 import { once } from 'node:events'
 import WebSocket from 'ws'
 import { WebSocketClient } from './protocol-client.js'
 
-/**
- * One WebSocket connection in JSON; a message is a line of a frame.
- */
+/** JSON; a message is a line of a frame. */
 export class RawClient extends WebSocketClient {
-  /** @type {string[]} the frames as they came */
+  /** @type {string[]} */
   frames = []
 
   /** @param {WebSocket} socket */
@@ -23,7 +21,7 @@ export class RawClient extends WebSocketClient {
 
   /**
    * @param {string} url
-   * @param {{headers?: Record<string, string>, protocols?: string[], ca?: string}} [options] `ca`: PEM, for wss
+   * @param {{headers?: Record<string, string>, protocols?: string[], ca?: string}} [options] `ca`: PEM
    */
   static async open(url, { headers, protocols = [], ca } = {}) {
     const socket = new WebSocket(url, protocols, { headers, ca, perMessageDeflate: false })
@@ -32,11 +30,7 @@ export class RawClient extends WebSocketClient {
     return client
   }
 
-  /**
-   * @param {string} url
-   * @param {object} [request] of the connect command
-   * @param {object} [options]
-   */
+  /** @param {string} url @param {object} [request] of the connect command @param {object} [options] */
   static async connected(url, request = {}, options = {}) {
     const client = await RawClient.open(url, options)
     await client.login(request)

@@ -1,48 +1,26 @@
-// Clients of the HTTP transports: a response that goes on, posts to the emulation endpoint.
+// Clients of the HTTP transports: a streaming response, and posts to the emulation endpoint.
 
 import http from 'node:http'
 import { ProtocolClient } from './protocol-client.js'
+import { request } from './uni-poll-client.js'
 import { until } from './wait.js'
 
 /**
- * Posts on a connection of its own, so that any worker may get it.
- * @param {string} url
- * @param {string | Buffer} body
- * @param {Record<string, string>} [headers]
- * @param {string} [method]
- * @returns {Promise<{status: number, headers: http.IncomingHttpHeaders, text: string}>}
+ * Posts on a new connection, so any worker may receive it.
+ * @param {string} url @param {string | Buffer} body @param {Record<string, string>} [headers] @param {string} [method]
  */
-export function post(url, body, headers = { 'Content-Type': 'application/json' }, method = 'POST') {
-  return new Promise((resolve, reject) => {
-    const request = http.request(url, { method, headers, agent: false }, response => {
-      let text = ''
-      response.setEncoding('utf8')
-      response.on('data', chunk => {
-        text += chunk
-      })
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }))
-    })
-    request.on('error', reject)
-    request.end(body)
-  })
-}
+export const post = (url, body, headers = { 'Content-Type': 'application/json' }, method = 'POST') =>
+  request(url, { method, headers, body })
 
-/**
- * One stream.
- */
 export class StreamClient extends ProtocolClient {
-  /** @type {Buffer[]} the chunks as they came */
+  /** @type {Buffer[]} */
   chunks = []
   /** @type {string[]} ids of events */
   ids = []
   #rest = ''
   #sse
 
-  /**
-   * @param {http.ClientRequest} request
-   * @param {http.IncomingMessage} response
-   * @param {string} base
-   */
+  /** @param {http.ClientRequest} request @param {http.IncomingMessage} response @param {string} base */
   constructor(request, response, base) {
     super()
     this.request = request
@@ -62,10 +40,9 @@ export class StreamClient extends ProtocolClient {
   }
 
   /**
-   * @param {string} base `http://host:port`
-   * @param {string} path
+   * @param {string} base `http://host:port` @param {string} path
    * @param {{method?: string, body?: string | Buffer, headers?: Record<string, string>}} [options]
-   * @returns {Promise<StreamClient>} when the head is there
+   * @returns {Promise<StreamClient>} when the headers are received
    */
   static open(base, path, { method = 'GET', body = '', headers = {} } = {}) {
     return new Promise((resolve, reject) => {
@@ -79,13 +56,11 @@ export class StreamClient extends ProtocolClient {
 
   /**
    * A connected two-way client.
-   * @param {string} base
-   * @param {'http_stream' | 'sse'} transport
-   * @param {object} [request] of the connect command
-   * @param {object} [options]
+   * @param {string} base @param {'http_stream' | 'sse'} transport
+   * @param {object} [connect] request @param {object} [options]
    */
-  static async connected(base, transport, request = {}, options = {}) {
-    const command = JSON.stringify({ id: 1, connect: request })
+  static async connected(base, transport, connect = {}, options = {}) {
+    const command = JSON.stringify({ id: 1, connect })
     const client =
       transport === 'sse'
         ? await StreamClient.open(base, `/connection/sse?cf_connect=${encodeURIComponent(command)}`, options)
@@ -121,7 +96,7 @@ export class StreamClient extends ProtocolClient {
     return messages
   }
 
-  /** Waits until an event with an id has come. @returns {Promise<string>} */
+  /** Resolves with the id of the last event. */
   async id() {
     await until(() => this.ids.length > 0)
     return /** @type {string} */ (this.ids.at(-1))

@@ -1,20 +1,17 @@
-// A TCP proxy that cuts connections: the bad network between clients and gateway.
+// A TCP proxy that cuts connections, like a bad network.
 
 import { once } from 'node:events'
 import net from 'node:net'
 
-/**
- * Passes bytes both ways between its own port and another one, until it is told to cut.
- */
 export class TcpProxy {
-  /** @type {Set<net.Socket>} both ends of all connections */
+  /** @type {Set<net.Socket>} both ends of each connection */
   #sockets = new Set()
   /** @type {Map<net.Socket, net.Socket>} client -> its connection to the target */
   #upstreams = new Map()
   #server
-  /** While true, new connections are cut at once. */
+  /** Whether new connections are reset. */
   refuses = false
-  /** Gets what targets send, before it is passed on. @type {(bytes: Buffer) => void} */
+  /** Called with data of targets before it is forwarded. @type {(bytes: Buffer) => void} */
   onAnswer = () => {}
   /** Connections cut so far. */
   cuts = 0
@@ -23,7 +20,7 @@ export class TcpProxy {
 
   /** @param {number} target port on 127.0.0.1 */
   constructor(target) {
-    /** Ports that new connections go to, in turns. */
+    /** Ports for new connections, in turn. */
     this.targets = [target]
     this.#server = net.createServer({ noDelay: true }, client => {
       if (this.refuses) {
@@ -50,11 +47,7 @@ export class TcpProxy {
     })
   }
 
-  /**
-   * @param {any} t ends with this test
-   * @param {number} target
-   * @returns {Promise<TcpProxy>} listening
-   */
+  /** @param {any} t ends with this test @param {number} target */
   static async start(t, target) {
     const proxy = new TcpProxy(target)
     proxy.#server.listen(0, '127.0.0.1')
@@ -67,22 +60,19 @@ export class TcpProxy {
     return /** @type {net.AddressInfo} */ (this.#server.address()).port
   }
 
-  /** Until the next cut nothing that clients send arrives. They still get what targets send. */
+  /** Drops data from clients until the next cut; still forwards data from targets. */
   hold() {
     this.#holds = true
     for (const [client, upstream] of this.#upstreams) client.unpipe(upstream)
   }
 
-  /**
-   * Cuts connections, whatever is on its way in them.
-   * @param {() => boolean} [chosen] asked for each
-   */
+  /** Resets connections with all data in flight. @param {() => boolean} [chosen] called for each */
   cut(chosen = () => true) {
     this.#holds = false
     for (const socket of [...this.#sockets]) {
       if (!chosen()) continue
       this.cuts++
-      // While a socket is shutting down it cannot be reset, and Node.js would wait for that at its end, for ever.
+      // A half-closed socket cannot be reset: Node.js would never end it.
       if (socket.writableEnded) socket.destroy()
       else socket.resetAndDestroy()
     }

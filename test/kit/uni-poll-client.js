@@ -1,22 +1,13 @@
-// One-way polls, each on a connection of its own, so that any worker may get it.
+// One-way polls, each on a new connection, so that any worker may receive it.
 
 import http from 'node:http'
 import { until } from './wait.js'
 
 /**
- * @typedef {object} PollAnswer
- * @property {number} status
- * @property {http.IncomingHttpHeaders} headers
- * @property {string} text
- * @property {any} body parsed
- * @property {any[]} data of the publications
- * @property {string} cursor
- */
-
-/**
  * @param {string} url
  * @param {{method?: string, headers?: Record<string, string>, body?: string | Buffer, signal?: AbortSignal}} [options]
- * @returns {Promise<PollAnswer>} rejects when the connection ends without a whole answer
+ * @returns {Promise<{status: number, headers: http.IncomingHttpHeaders, text: string, body: any, data: any[], cursor:
+ *   string}>} `body`: parsed; `data` of its publications; rejects if the response is cut
  */
 export function request(url, { method = 'GET', headers = {}, body = '', signal } = {}) {
   return new Promise((resolve, reject) => {
@@ -27,7 +18,8 @@ export function request(url, { method = 'GET', headers = {}, body = '', signal }
       response.on('error', reject)
       response.on('end', () => {
         const text = Buffer.concat(chunks).toString()
-        const body = text.startsWith('{') ? JSON.parse(text) : null
+        // Excludes a two-way poll's JSON lines.
+        const body = /^{.*\n?$/.test(text) ? JSON.parse(text) : null
         resolve({
           status: response.statusCode ?? 0,
           headers: response.headers,
@@ -43,16 +35,14 @@ export function request(url, { method = 'GET', headers = {}, body = '', signal }
   })
 }
 
-/**
- * @param {{url: string}} gateway
- * @param {Record<string, string | string[] | number | undefined>} params `channel` may be a list
- * @param {Parameters<typeof request>[1]} [options]
- */
+/** @typedef {Record<string, string | string[] | number | undefined>} Params `channel` may be a list */
+
+/** @param {{url: string}} gateway @param {Params} params @param {Parameters<typeof request>[1]} [options] */
 export function poll(gateway, params, options) {
   return request(`${gateway.url}/connection/uni_poll?${query(params)}`, options)
 }
 
-/** @param {Record<string, string | string[] | number | undefined>} params */
+/** @param {Params} params */
 export function query(params) {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(params))
@@ -61,10 +51,8 @@ export function query(params) {
 }
 
 /**
- * @param {import('./gateway.js').TestGateway} gateway
- * @param {string} channel
- * @param {number} count
- * @returns {Promise<void>} when so many clients are there
+ * Waits for `count` clients.
+ * @param {import('./gateway.js').TestGateway} gateway @param {string} channel @param {number} count
  */
 export async function clients(gateway, channel, count) {
   await until(async () => {

@@ -1,26 +1,25 @@
-// Waiting with a deadline: an error that says what was missing, where the time limit of a test file would not.
+// Waiting with a deadline; errors name the missing condition.
 
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 
 export { pause, turn }
 
-/** Nothing takes longer, not even a failover on a busy machine, ms. */
+/** Longer than a failover on a busy machine, ms. */
 const TIMEOUT = 120_000
-/** Looks that follow each other at once, for what another turn of the event loop does. */
+/** Checks in consecutive turns of the event loop. */
 const TURNS = 3
-/** A look can be expensive (a program, a request) and slows down what is waited for: looks become less frequent. */
+/** Checks may be expensive (a program, a request), so the pause grows. */
 const PAUSE = { first: 1, longest: 150, growth: 1.5 }
 
 /**
  * @template T
- * @param {Promise<T>} promise
- * @param {string | (() => string)} what it brings, for the error
+ * @param {Promise<T>} promise @param {string | (() => string)} what for the error
  * @param {{timeout?: number}} [options] timeout: ms
  * @returns {Promise<T>}
- * @throws {Error} it is still pending after the timeout
+ * @throws {Error} pending after the timeout
  */
 export function within(promise, what, { timeout = TIMEOUT } = {}) {
-  // Created here, its stack names the line of the test.
+  // Its stack has the line of the test.
   const late = new Error('timeout')
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
@@ -34,12 +33,12 @@ export function within(promise, what, { timeout = TIMEOUT } = {}) {
 /**
  * Waits until a condition holds.
  * @template T
- * @param {() => Promise<T> | T} condition an error that it throws counts as false
- * @param {string | (() => string)} [what] is missing, for the error; default: the source text of the condition
- * @param {{timeout?: number, everyTurn?: boolean}} [options] timeout: ms; everyTurn: look in each turn of the event
- *   loop, for a condition that does work
+ * @param {() => Promise<T> | T} condition an error counts as false
+ * @param {string | (() => string)} [what] for the error; default: the source of the condition
+ * @param {{timeout?: number, everyTurn?: boolean}} [options] timeout: ms; everyTurn: check in each turn of the event
+ *   loop
  * @returns {Promise<NonNullable<T>>} its first truthy value
- * @throws {Error} there is none before the timeout
+ * @throws {Error} none before the timeout
  */
 export function until(condition, what = '', { timeout, everyTurn = false } = {}) {
   let ended = false
@@ -71,12 +70,11 @@ export function until(condition, what = '', { timeout, everyTurn = false } = {})
 }
 
 /**
- * Waits until a value is as expected.
+ * Waits until a value is good, for a later assertion.
  * @template T
- * @param {() => T | Promise<T>} read
- * @param {(value: T) => boolean} good
- * @param {{timeout?: number}} [options] timeout: ms
- * @returns {Promise<T>} the first good value; after the timeout the last one, for the test to compare
+ * @param {() => T | Promise<T>} read @param {(value: T) => boolean} good @param {{timeout?: number}} [options] timeout:
+ *   ms
+ * @returns {Promise<T>} the first good value; after the timeout the last one
  */
 export async function eventually(read, good, { timeout = TIMEOUT / 2 } = {}) {
   /** @type {any} */

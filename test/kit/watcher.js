@@ -1,20 +1,18 @@
-// Somebody who watches a gateway through its stats socket.
+// A client of the stats socket.
 
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 
 export class Watcher {
-  /** @type {any[]} messages that came */
   messages = []
   /** @type {Set<{matches: (message: any) => boolean, resolve: (message: any) => void}>} */
   #waiting = new Set()
   #socket
 
-  /** @param {string} path of the socket */
   constructor(path) {
     this.#socket = connect(path)
     const lines = createInterface({ input: this.#socket })
-    // The interface emits the errors of its input again.
+    // readline re-emits the errors of its input.
     for (const emitter of [this.#socket, lines]) emitter.on('error', () => {})
     this.closed = new Promise(resolve => this.#socket.once('close', () => resolve(false)))
     lines.on('line', line => {
@@ -28,11 +26,7 @@ export class Watcher {
     })
   }
 
-  /**
-   * @param {any} t it leaves with this test
-   * @param {string} path
-   * @returns {Promise<Watcher>} that has been greeted
-   */
+  /** @param {any} t ends with this test @param {string} path @returns {Promise<Watcher>} after `hello` */
   static async at(t, path) {
     const watcher = new Watcher(path)
     t.teardown(() => watcher.#socket.destroy())
@@ -41,10 +35,7 @@ export class Watcher {
     return watcher
   }
 
-  /**
-   * @param {(message: any) => boolean} matches
-   * @returns {Promise<any>} the next message from now on that does
-   */
+  /** @param {(message: any) => boolean} matches @returns {Promise<any>} the next such message */
   next(matches) {
     return new Promise(resolve => this.#waiting.add({ matches, resolve }))
   }
@@ -58,20 +49,13 @@ export class Watcher {
     return found.snapshot
   }
 
-  /**
-   * @param {string} kind
-   * @returns {Promise<import('../../src/metrics/schema.js').GatewayEvent>} the next event of that kind
-   */
+  /** @param {string} kind @returns {Promise<import('../../src/metrics/schema.js').GatewayEvent>} the next one */
   async event(kind) {
-    const of = (/** @type {any} */ { events }) =>
-      events.find((/** @type {any} */ event) => event.kind === kind)
+    const of = ({ events }) => events.find(event => event.kind === kind)
     return of(await this.snapshot(snapshot => Boolean(of(snapshot))))
   }
 
-  /**
-   * @param {object} command
-   * @returns {Promise<string | null>} the error, if there is one
-   */
+  /** @param {object} command @returns {Promise<string | null>} error */
   async command(command) {
     const done = this.next(({ type }) => type === 'done')
     this.#socket.write(`${JSON.stringify(command)}\n`)

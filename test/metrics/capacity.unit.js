@@ -8,12 +8,9 @@ const [blank] = mockSnapshots({ seconds: 1, workers: 2, connections: 0 })
 
 /**
  * A node, as the watch is shown it.
- * @param {object} state
- * @param {number[]} state.open connections of each worker
- * @param {number[]} [state.rss] of each worker; 60 MB and 2,000 bytes a connection
- * @param {number[]} [state.pids]
- * @param {number | null} [state.kernel] bytes a connection
- * @param {number} [state.available]
+ * @param {object} state @param {number[]} state.open connections of each worker
+ * @param {number[]} [state.rss] of each worker; 60 MB and 2,000 bytes a connection @param {number[]} [state.pids]
+ * @param {number | null} [state.kernel] bytes a connection @param {number} [state.available]
  * @param {number} [state.files] limit of each worker
  */
 function node({
@@ -38,10 +35,17 @@ function node({
   return /** @type {const} */ ([blank.primary, samples, machine, kernel])
 }
 
-t.test('below a thousand connections nothing is said of them', async t => {
-  const watch = new CapacityEstimator(0)
-  watch.measure(...node({ open: [0, 0] }))
-  t.same(watch.measure(...node({ open: [400, 500] })), {
+/** An estimator that has seen the gateway without connections. @param {number} [limit] of connections */
+function estimator(limit = 0) {
+  const watch = new CapacityEstimator(limit)
+  const measure = (/** @type {Parameters<typeof node>[0]} */ state) => watch.measure(...node(state))
+  measure({ open: [0, 0] })
+  return { watch, measure }
+}
+
+t.test('below a thousand connections there is no estimate', async t => {
+  const { measure } = estimator()
+  t.same(measure({ open: [400, 500] }), {
     bytes_per_connection: null,
     kernel_per_connection: null,
     fits: null,
@@ -49,10 +53,9 @@ t.test('below a thousand connections nothing is said of them', async t => {
   })
 })
 
-t.test('a connection costs what has come since there were none, for each', async t => {
-  const watch = new CapacityEstimator(0)
-  watch.measure(...node({ open: [0, 0] }))
-  t.same(watch.measure(...node({ open: [3000, 2000] })), {
+t.test('the cost of a connection is the growth of memory since the baseline', async t => {
+  const { measure } = estimator()
+  t.same(measure({ open: [3000, 2000] }), {
     bytes_per_connection: 2000,
     kernel_per_connection: 3000,
     fits: Math.floor((7 * GB) / 5000),
@@ -60,7 +63,7 @@ t.test('a connection costs what has come since there were none, for each', async
   })
 })
 
-t.test('the smallest memory without connections is the baseline, also after they have left', async t => {
+t.test('the baseline is the lowest memory without connections, even after clients left', async t => {
   const watch = new CapacityEstimator(0)
   watch.measure(...node({ open: [0, 0], rss: [50 * MB, 60 * MB] }))
   watch.measure(...node({ open: [0, 0], rss: [80 * MB, 80 * MB] }))
@@ -70,32 +73,25 @@ t.test('the smallest memory without connections is the baseline, also after they
   t.equal(bytes_per_connection, 2500)
 })
 
-t.test('a worker that begins with a thousand clients is measured from there', async t => {
-  const watch = new CapacityEstimator(0)
-  watch.measure(...node({ open: [0, 0] }))
-  watch.measure(...node({ open: [6000, 6000] }))
-  let capacity = watch.measure(...node({ open: [6000, 3000], pids: [100, 999] }))
+t.test('a worker that starts with a thousand clients is measured from there', async t => {
+  const { measure } = estimator()
+  measure({ open: [6000, 6000] })
+  let capacity = measure({ open: [6000, 3000], pids: [100, 999] })
   t.equal(capacity.bytes_per_connection, 2000)
-  capacity = watch.measure(...node({ open: [6000, 6000], pids: [100, 999] }))
+  capacity = measure({ open: [6000, 6000], pids: [100, 999] })
   t.equal(capacity.bytes_per_connection, 2000)
 })
 
-t.test('what ends first bounds: descriptors, or the limit on connections', async t => {
-  const files = new CapacityEstimator(0)
-  files.measure(...node({ open: [0, 0] }))
-  t.match(files.measure(...node({ open: [2000, 2000], files: 20_000 })), {
-    fits: 2 * (20_000 - 2020),
-    bound: 'files',
-  })
-  const limit = new CapacityEstimator(5000)
-  limit.measure(...node({ open: [0, 0] }))
-  t.match(limit.measure(...node({ open: [2000, 2000] })), { fits: 1000, bound: 'connection_limit' })
-  t.match(limit.measure(...node({ open: [2600, 2600] })), { fits: 0, bound: 'connection_limit' })
+t.test('the lowest limit determines the capacity: descriptors or client.connection_limit', async t => {
+  const files = estimator().measure({ open: [2000, 2000], files: 20_000 })
+  t.match(files, { fits: 2 * (20_000 - 2020), bound: 'files' })
+  const { measure } = estimator(5000)
+  t.match(measure({ open: [2000, 2000] }), { fits: 1000, bound: 'connection_limit' })
+  t.match(measure({ open: [2600, 2600] }), { fits: 0, bound: 'connection_limit' })
 })
 
-t.test("what other programs make of the machine's slab and sockets is no cost of a connection", async t => {
-  const watch = new CapacityEstimator(0)
-  watch.measure(...node({ open: [0, 0] }))
+t.test('slab and sockets of other programs are excluded', async t => {
+  const { watch } = estimator()
   const state = node({ open: [3000, 2000] })
   const [, , machine] = state
   machine.memory.slab = 8 * GB
@@ -103,24 +99,22 @@ t.test("what other programs make of the machine's slab and sockets is no cost of
   t.match(watch.measure(...state), { bytes_per_connection: 2000, kernel_per_connection: 3000 })
 })
 
-t.test('a tenth of the memory is left free', async t => {
-  const watch = new CapacityEstimator(0)
-  watch.measure(...node({ open: [0, 0] }))
-  t.match(watch.measure(...node({ open: [2000, 2000], available: GB / 2 })), { fits: 0, bound: 'memory' })
+t.test('a tenth of the memory is kept free', async t => {
+  const { measure } = estimator()
+  t.match(measure({ open: [2000, 2000], available: GB / 2 }), { fits: 0, bound: 'memory' })
 })
 
-t.test('a collection of garbage makes no figure jump', async t => {
-  const watch = new CapacityEstimator(0)
-  watch.measure(...node({ open: [0, 0] }))
-  for (let second = 0; second < 60; second++) watch.measure(...node({ open: [5000, 5000] }))
-  const before = watch.measure(...node({ open: [5000, 5000] }))
-  const after = watch.measure(...node({ open: [5000, 5000], rss: [60 * MB, 60 * MB] }))
+t.test('a garbage collection changes the estimate slowly', async t => {
+  const { measure } = estimator()
+  for (let second = 0; second < 60; second++) measure({ open: [5000, 5000] })
+  const before = measure({ open: [5000, 5000] })
+  const after = measure({ open: [5000, 5000], rss: [60 * MB, 60 * MB] })
   t.equal(before.bytes_per_connection, 2000)
   t.equal(after.bytes_per_connection, 1800)
   t.ok(Number(after.fits) < Number(before.fits) * 1.05)
 })
 
-t.test('elsewhere than on Linux the kernel and descriptors are left out of it', async t => {
+t.test('outside Linux, kernel memory and descriptors are ignored', async t => {
   const watch = new CapacityEstimator(0)
   const strip = (/** @type {ReturnType<typeof node>} */ [primary, samples, machine, kernel]) => {
     for (const sample of samples) sample.files = { open: null, limit: null }
@@ -135,21 +129,18 @@ t.test('elsewhere than on Linux the kernel and descriptors are left out of it', 
   })
 })
 
-t.test(
-  'clients of a gateway that was restarted, who are here before its first figures, are counted',
-  async t => {
-    const watch = new CapacityEstimator(0)
-    const [primary, samples] = node({ open: [0, 0] })
-    watch.begin(primary.pid, primary.memory.rss)
-    for (const { pid, memory } of samples) watch.begin(pid, memory.rss)
-    t.match(watch.measure(...node({ open: [3000, 2000] })), {
-      bytes_per_connection: 2000,
-      kernel_per_connection: 3000,
-    })
-  },
-)
+t.test('connections before the first sample count from the baseline of begin()', async t => {
+  const watch = new CapacityEstimator(0)
+  const [primary, samples] = node({ open: [0, 0] })
+  watch.begin(primary.pid, primary.memory.rss)
+  for (const { pid, memory } of samples) watch.begin(pid, memory.rss)
+  t.match(watch.measure(...node({ open: [3000, 2000] })), {
+    bytes_per_connection: 2000,
+    kernel_per_connection: 3000,
+  })
+})
 
-t.test('a process that has ended leaves its number to another one', async t => {
+t.test('a new process may reuse the pid of an ended one', async t => {
   const watch = new CapacityEstimator(0)
   watch.measure(...node({ open: [0, 0], rss: [10 * MB, 60 * MB], pids: [7, 8] }))
   watch.end(7)

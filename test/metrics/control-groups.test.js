@@ -1,4 +1,4 @@
-// The CPU quota of control groups, from files as the kernel writes them, and from a real group where one can be made.
+// The CPU quota of control groups, from files written like the kernel's, and from a real group if one can be created.
 
 import { execFile } from 'node:child_process'
 import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
@@ -18,6 +18,12 @@ function machine(t, files) {
   }
   return { cgroup: join(root, 'cgroup'), mounts: join(root, 'mounts') }
 }
+
+/** The quota of a group of version 1. @param {string} group @param {number} quota us of 100 ms @returns {Record<string, string>} */
+const first = (group, quota) => ({
+  [`mounts/${group}/cpu.cfs_quota_us`]: `${quota}\n`,
+  [`mounts/${group}/cpu.cfs_period_us`]: '100000\n',
+})
 
 /** @type {[title: string, files: Record<string, string>, quota: number | null][]} */
 const cases = [
@@ -42,33 +48,24 @@ const cases = [
     'version 1, quota of a parent',
     {
       cgroup: '12:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n0::/\n',
-      'mounts/cpu/docker/cpu.cfs_quota_us': '50000\n',
-      'mounts/cpu/docker/cpu.cfs_period_us': '100000\n',
-      'mounts/cpu/docker/abc/cpu.cfs_quota_us': '-1\n',
-      'mounts/cpu/docker/abc/cpu.cfs_period_us': '100000\n',
+      ...first('cpu/docker', 50_000),
+      ...first('cpu/docker/abc', -1),
     },
     0.5,
   ],
   [
     "version 1 seen from a container: its path is the host's, its group is the root",
-    {
-      cgroup: '3:cpuacct,cpu:/kubepods/pod1:2/abc\n',
-      'mounts/cpu,cpuacct/cpu.cfs_quota_us': '300000\n',
-      'mounts/cpu,cpuacct/cpu.cfs_period_us': '100000\n',
-    },
+    { cgroup: '3:cpuacct,cpu:/kubepods/pod1:2/abc\n', ...first('cpu,cpuacct', 300_000) },
     3,
   ],
   [
     'both versions at once: the controller is in the first',
-    {
-      cgroup: '2:cpu:/web\n0::/user.slice\n',
-      'mounts/cpu/web/cpu.cfs_quota_us': '150000\n',
-      'mounts/cpu/web/cpu.cfs_period_us': '100000\n',
-    },
+    { cgroup: '2:cpu:/web\n0::/user.slice\n', ...first('cpu/web', 150_000) },
     1.5,
   ],
+  ['a path with colons', { cgroup: '0::/a/b:c\n', 'mounts/a/b:c/cpu.max': '300000 100000\n' }, 3],
   ['a quota that is no number', { cgroup: '0::/\n', 'mounts/cpu.max': 'many\n' }, null],
-  ['elsewhere than on Linux', {}, null],
+  ['outside Linux', {}, null],
 ]
 
 for (const [title, files, quota] of cases) {
@@ -77,24 +74,16 @@ for (const [title, files, quota] of cases) {
   })
 }
 
-t.test(
-  'workers: one for each whole core of the quota, one at least, no more than there are cores',
-  async t => {
-    t.equal(workersFor(64, 1), 1)
-    t.equal(workersFor(64, 0.1), 1)
-    t.equal(workersFor(64, 1.99), 1)
-    t.equal(workersFor(64, 2), 2)
-    t.equal(workersFor(4, 1000), 4)
-    t.equal(workersFor(4, null), 4)
-  },
-)
-
-t.test('a path may contain colons', async t => {
-  const files = machine(t, { cgroup: '0::/a/b:c\n', 'mounts/a/b:c/cpu.max': '300000 100000\n' })
-  t.equal(cpuQuota(files), 3)
+t.test('there is one worker per whole core of the quota, at least one, at most one per core', async t => {
+  t.equal(workersFor(64, 1), 1)
+  t.equal(workersFor(64, 0.1), 1)
+  t.equal(workersFor(64, 1.99), 1)
+  t.equal(workersFor(64, 2), 2)
+  t.equal(workersFor(4, 1000), 4)
+  t.equal(workersFor(4, null), 4)
 })
 
-t.test('a process in a real group with half a core', async t => {
+t.test('a process in a real group has half a core', async t => {
   const group = ['/sys/fs/cgroup/cpu', '/sys/fs/cgroup']
     .map(mount => join(mount, `halley-test-${process.pid}`))
     .find(folder => {

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { CounterWindow } from '../../src/metrics/traffic.js'
 
-t.test('a window tells what the counters gained in it, and nothing before the first has passed', async t => {
+t.test('a window reports the growth of counters after the first window', async t => {
   let connects = 5
   const window = new CounterWindow(() => ({ connects }))
   connects = 7

@@ -1,4 +1,4 @@
-// Writes a row each time that its parent asks. It ends only by being killed.
+// Writes a row for each message of its parent, until it is killed.
 
 import { CsvWriter } from '../../src/metrics/csv-writer.js'
 import { mockSnapshots } from './mock.js'

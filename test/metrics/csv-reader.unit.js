@@ -5,19 +5,19 @@ import { CsvError, parseCsv, readCsv } from '../../src/metrics/csv-reader.js'
 const plain = ({ columns }) =>
   Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, [...values]]))
 
-t.test('a torn last line is left out, and counted', async t => {
+t.test('an incomplete last line is skipped and counted', async t => {
   const table = await parseCsv(['time,a\n1,10\n2,20\n3,3'])
   t.same(plain(table), { time: [1, 2], a: [10, 20] })
   t.equal(table.skipped, 1)
 })
 
-t.test('a line that was torn in the middle costs that line only', async t => {
+t.test('a broken line in the middle is skipped', async t => {
   const table = await parseCsv(['time,a,b\n1,10,5\n2,2', '\n3,30,6\n'])
   t.same(plain(table), { time: [1, 3], a: [10, 30], b: [5, 6] })
   t.equal(table.skipped, 1)
 })
 
-t.test('chunks end anywhere', async t => {
+t.test('chunks may end anywhere', async t => {
   const text = 'time,a\r\n1,10\r\n2,20\r\n'
   for (let size = 1; size < text.length; size++) {
     const chunks = []
@@ -26,7 +26,7 @@ t.test('chunks end anywhere', async t => {
   }
 })
 
-t.test('further header lines may bring other columns: files put together with cat', async t => {
+t.test('further header lines may change the columns, as in concatenated files', async t => {
   const table = await parseCsv(['time,a,b\n1,10,5\ntime,b,c\n2,6,7\n'])
   t.same(plain(table), { time: [1, 2], a: [10, Number.NaN], b: [5, 6], c: [Number.NaN, 7] })
   t.equal(table.skipped, 0)
@@ -37,11 +37,11 @@ t.test('empty cells are unknown, unknown columns are kept, quotes and comments a
   t.same(plain(table), { time: [1, 2], a: [Number.NaN, 2], other: [5, 6] })
 })
 
-t.test('a byte order mark is no part of the first name', async t => {
+t.test('a byte order mark is not part of the first name', async t => {
   t.same(plain(await parseCsv([Buffer.from('\ufefftime,a\n1,2\n')])), { time: [1], a: [2] })
 })
 
-t.test('facts of every gateway that wrote to the file are told, with the row where it began', async t => {
+t.test('the facts of each gateway that wrote to the file belong to its first row', async t => {
   const { facts } = await parseCsv(['time,a,facts\n1,1,name=x&cores=2\n2,1,\n3,1,name=y\n'])
   t.same(facts, [
     { row: 0, facts: { name: 'x', cores: '2' } },
@@ -49,7 +49,7 @@ t.test('facts of every gateway that wrote to the file are told, with the row whe
   ])
 })
 
-t.test('more rows than there was room for', async t => {
+t.test('the number of rows may exceed the initial capacity', async t => {
   const lines = Array.from({ length: 20_000 }, (_, n) => `${n},${n * 2}\n`)
   const { columns, rows } = await parseCsv(['time,a\n', ...lines])
   t.equal(rows, 20_000)
@@ -57,9 +57,9 @@ t.test('more rows than there was room for', async t => {
   t.equal(columns.a[4096], 8192)
 })
 
-t.test('what is no table is refused', async t => {
-  await t.rejects(parseCsv(['\x7fELF\x01\x02\n\x03\n']), new CsvError('it does not begin with a header line'))
-  await t.rejects(parseCsv(['1,2\n3,4\n']), new CsvError('it does not begin with a header line'))
+t.test('a file without a table is refused', async t => {
+  await t.rejects(parseCsv(['\x7fELF\x01\x02\n\x03\n']), new CsvError('no header line'))
+  await t.rejects(parseCsv(['1,2\n3,4\n']), new CsvError('no header line'))
   await t.rejects(readCsv('/nowhere/at/all.csv'), { code: 'ENOENT' })
   t.match(await parseCsv([]), { rows: 0, header: false })
 })

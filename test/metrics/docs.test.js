@@ -38,8 +38,7 @@ const documented = [
     .map(section)
     .flatMap(text => places(text).flatMap(place => firstColumn(text).map(field => `${place}.${field}`))),
 ]
-/** A field that stands for what another section describes. */
-/** @param {number} pid @returns {number} resident memory of a process in bytes, as the system tells it */
+/** @param {number} pid @returns {number} resident memory of a process in bytes, from the system */
 const rssOf = pid =>
   1024 *
   Number(
@@ -51,16 +50,12 @@ const isHead = (/** @type {string} */ path) =>
   documented.some(other => other.startsWith(`${path}.`) || other.startsWith(`${path}[`))
 const fields = documented.filter(path => !isHead(path))
 
-/** Names of one's own in a path: `<name>`. */
+/** User-defined names in a path: `<name>`. */
 const patterns = fields.map(
-  path => new RegExp(`^${path.replace(/[.[\]^$]/g, '\\$&').replace(/<\w+>/g, '[\\w -]+')}$`),
+  path => new RegExp(`^${path.replace(/[.[\]^$]/g, '\\$&').replace(/<[\w ]+>/g, '[\\w -]+')}$`),
 )
 
-/**
- * @param {any} value
- * @param {string} path
- * @param {Map<string, any>} leaves by path
- */
+/** @param {any} value @param {string} path @param {Map<string, any>} leaves by path */
 function collect(value, path, leaves) {
   if (Array.isArray(value)) for (const item of value) collect(item, `${path}[]`, leaves)
   else if (value === null || typeof value !== 'object') leaves.set(path, value)
@@ -73,17 +68,17 @@ const unknown = leaves =>
   [...leaves]
     .filter(([path, value]) => {
       if (patterns.some(pattern => pattern.test(path))) return false
-      // What is not there at all is documented by its parts.
+      // Absent objects are documented by their fields.
       return (
         value !== null || !fields.some(field => field.startsWith(`${path}.`) || field.startsWith(`${path}[`))
       )
     })
     .map(([path]) => path)
 
-t.test('docs/stats.md has every field of a snapshot, and no other', async t => {
+t.test('docs/stats.md has exactly the fields of a snapshot', async t => {
   /** @type {Map<string, any>} */
   const leaves = new Map()
-  for (const options of [{ csv: true, down: 1 }, { elsewhere: true }, { engine: 'redis' }])
+  for (const options of [{ csv: true, down: 1, polls: true }, { elsewhere: true }, { engine: 'redis' }])
     for (const snapshot of mockSnapshots(options)) collect(snapshot, '', leaves)
   t.same(unknown(leaves), [])
   const paths = [...leaves.keys()]
@@ -99,7 +94,7 @@ t.test('docs/stats.md has the version', async t => {
   t.match(section('Versions'), `now **${SCHEMA_VERSION}**`)
 })
 
-t.test('buckets are what docs/stats.md says', async t => {
+t.test('docs/stats.md describes the buckets', async t => {
   const start = (/** @type {number} */ index) => {
     const shift = Math.max(0, Math.floor(index / 64) - 1)
     return { from: (index - shift * 64) * 2 ** shift, width: 2 ** shift }
@@ -110,13 +105,13 @@ t.test('buckets are what docs/stats.md says', async t => {
   }
 })
 
-t.test('what a real gateway tells is what docs/stats.md says', async t => {
+t.test('snapshots of a real gateway have the fields of docs/stats.md', async t => {
   const folder = testdir(t)
-  // A socket's path is short.
+  // The path of a socket must be short.
   const path = join(tmpdir(), `halley-docs-${process.pid}.sock`)
   const gateway = await startGateway(t, {
     stats: {
-      socket: join('/tmp', `halley-docs-${process.pid}.sock`),
+      socket: path,
       csv: { file: join(folder, 'figures.csv') },
     },
   })
@@ -130,9 +125,10 @@ t.test('what a real gateway tells is what docs/stats.md says', async t => {
   await gateway.api('publish', { channel: 'news', data: {} })
   /** @type {any} */
   let last
-  /** @type {{pid: number, told: number, is: number}[]} */
+  /** @type {{pid: number, measured: number, is: number}[]} */
   let rss = []
-  const near = (/** @type {{told: number, is: number}} */ { told, is }) => Math.abs(told - is) < is * 0.1
+  const near = (/** @type {{measured: number, is: number}} */ { measured, is }) =>
+    Math.abs(measured - is) < is * 0.1
   for await (const line of createInterface({ input: socket })) {
     const message = JSON.parse(line)
     if (message.type === 'hello') {
@@ -147,14 +143,14 @@ t.test('what a real gateway tells is what docs/stats.md says', async t => {
       continue
     rss = [primary, ...workers.map((/** @type {any} */ { sample }) => sample)].map(({ pid, memory }) => ({
       pid,
-      told: memory.rss,
+      measured: memory.rss,
       is: rssOf(pid),
     }))
-    // A process that has just begun may have become larger since then.
+    // A process that has just started may have grown since then.
     if (rss.every(near) || last.seq > 60) break
   }
   t.same(unknown(leaves), [])
   t.equal(last.counters.api.publish, 1)
   t.equal(rss.length, 3)
-  for (const one of rss) t.ok(near(one), `${one.pid}: ${one.told} ~ ${one.is}`)
+  for (const one of rss) t.ok(near(one), `${one.pid}: ${one.measured} ~ ${one.is}`)
 })

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
 import { LoopTicks } from '../../src/metrics/loop-ticks.js'
-import { TickHistogram } from '../../src/metrics/tick-histogram.js'
 
 /** @param {number} ms */
 function block(ms) {
@@ -26,7 +25,7 @@ function watch(t) {
   return watch
 }
 
-t.test('an event loop that was held up shows for how long, and how often', async t => {
+t.test('a blocked event loop shows its delays', async t => {
   const loop = watch(t)
   await ticks(5)
   loop.sample()
@@ -41,46 +40,21 @@ t.test('an event loop that was held up shows for how long, and how often', async
   t.ok(avg < max && avg >= max / count / 2, `${avg} ms`)
 })
 
-t.test('a long turn right behind a sample is not lost', async t => {
+t.test('a long turn right after a sample is in the next sample', async t => {
   const loop = watch(t)
-  // So long that the grid sleeps, unless this process hardly runs.
+  // Long enough for the grid to sleep, unless this process hardly runs.
   await ticks(60)
   loop.sample()
   block(600)
   await ticks(5)
   t.ok(loop.sample().max >= 580)
-  const told = performance.now()
+  const sampledAt = performance.now()
   await ticks(5)
   const { max } = loop.sample()
-  t.ok(max <= performance.now() - told, `and is told once: ${max} ms`)
+  t.ok(max <= performance.now() - sampledAt, `in one sample only: ${max} ms`)
 })
 
-t.test('the buckets are the waits themselves: what is told follows from them', async t => {
-  const loop = watch(t)
-  await ticks(3)
-  loop.sample()
-  for (const ms of [60, 5, 30, 90, 40, 20]) {
-    await ticks(5)
-    block(ms)
-  }
-  await ticks(5)
-  const told = loop.sample()
-  const again = new TickHistogram()
-  again.merge(told)
-  t.same(again.toTicks(), told)
-  const counts = told.buckets.filter((_, i) => i % 2 === 1)
-  t.equal(
-    counts.reduce((sum, count) => sum + count, 0),
-    told.count,
-  )
-  for (const ms of [30, 50, 80]) {
-    let longer = 0
-    for (let percent = 1; percent <= 100; percent++) if (again.percentile(percent) >= ms) longer++
-    t.ok(longer > 0, `some waits of ${ms} ms`)
-  }
-})
-
-t.test('nothing has happened between two samples: no ticks', async t => {
+t.test('a sample right after another one has no ticks', async t => {
   const loop = watch(t)
   loop.sample()
   t.same(loop.sample(), { count: 0, min: 0, avg: 0, p50: 0, p90: 0, p99: 0, max: 0, buckets: [] })

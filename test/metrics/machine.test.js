@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { MachineSampler } from '../../src/metrics/machine.js'
-import { ProcFile, pageSize } from '../../src/metrics/proc-reader.js'
+import { ProcFile, pageSize } from '../../src/metrics/proc-files.js'
 import { unless, withoutProgram } from '../kit/needs.js'
 import { until } from '../kit/wait.js'
 import { meminfo, netstat, sockstat } from './proc-texts.js'
@@ -14,10 +14,7 @@ import { meminfo, netstat, sockstat } from './proc-texts.js'
 const linux = { skip: unless(process.platform === 'linux', 'this machine has no /proc') }
 const GB = 1024 ** 3
 
-/**
- * @param {string} folder
- * @param {Record<string, string>} files texts by path
- */
+/** @param {string} folder @param {Record<string, string>} files texts by path */
 function write(folder, files) {
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -34,11 +31,7 @@ const dev = interfaces =>
     .map(([name, [rx, tx]]) => `${name}: ${rx} ${rx / 1000} 0 0 0 0 0 0 ${tx} ${tx / 1000} 0 0 0 0 0 0\n`)
     .join('')
 
-/**
- * A machine whose figures a test writes.
- * @param {any} t
- * @param {Record<string, string>} [more]
- */
+/** A machine whose figures a test writes. @param {any} t @param {Record<string, string>} [more] */
 function fakeMachine(t, more = {}) {
   const folder = t.testdir()
   let now = 0
@@ -70,20 +63,17 @@ function fakeMachine(t, more = {}) {
   }
 }
 
-t.test('shares of the processors are those since the last sample', async t => {
+t.test('CPU shares cover the time since the last sample', async t => {
   const machine = fakeMachine(t)
   const sample = machine.second({ 'proc/stat': 'cpu  130 10 110 930 10 5 5 0 0 0\n' })
   t.same(sample.cpu, { user: 0.2, system: 0.1, idle: 0.65, iowait: 0.05, steal: 0 })
   t.equal(machine.second({}).cpu, null, 'no tick has passed')
   const back = machine.second({ 'proc/stat': 'cpu  150 10 110 900 10 5 5 0 0 0\n' })
-  t.same(
-    back.cpu,
-    { user: 1, system: 0, idle: 0, iowait: 0, steal: 0 },
-    'idle time that runs backwards is no time',
-  )
+  // Idle time can decrease.
+  t.same(back.cpu, { user: 1, system: 0, idle: 0, iowait: 0, steal: 0 })
 })
 
-t.test('rates are by the second, and a packet on a bridge is not counted again', async t => {
+t.test('rates are per second, and a packet on a bridge counts once', async t => {
   const machine = fakeMachine(t, { 'net/eth0/device': '' })
   const sample = machine.second({
     'proc/net/dev': dev({ lo: [9000, 9000], eth0: [5000, 3000], docker0: [4000, 4000] }),
@@ -93,20 +83,19 @@ t.test('rates are by the second, and a packet on a bridge is not counted again',
   t.equal(sample.network?.interfaces.lo.rx_bytes, 8000)
   t.equal(sample.network?.interfaces.docker0.rx_bytes, 4000, 'it is new')
   const reset = machine.second({ 'proc/net/dev': dev({ lo: [9000, 9000], eth0: [1000, 1000] }) })
-  t.equal(reset.network?.rx_bytes, 0, 'an interface that was taken away and came back makes no absurd rate')
+  t.equal(reset.network?.rx_bytes, 0, 'after a reset of its counters')
 })
 
-t.test('what an interface is is forgotten with it', async t => {
+t.test('the cached type of a removed interface is dropped', async t => {
   const machine = fakeMachine(t, { 'net/eth0/device': '' })
-  const before = { lo: [1000, 1000], eth0: [1000, 1000] }
   const both = (/** @type {number} */ bytes) =>
-    dev(/** @type {any} */ ({ ...before, eth0: [2000, 2000], eth1: [bytes, bytes] }))
+    dev({ lo: [1000, 1000], eth0: [2000, 2000], eth1: [bytes, bytes] })
   t.equal(machine.second({ 'proc/net/dev': both(1000) }).network?.rx_bytes, 1000)
-  machine.second({ 'proc/net/dev': dev(/** @type {any} */ (before)), 'net/eth1/device': '' })
+  machine.second({ 'proc/net/dev': dev({ lo: [1000, 1000], eth0: [1000, 1000] }), 'net/eth1/device': '' })
   t.equal(machine.second({ 'proc/net/dev': both(3000) }).network?.rx_bytes, 1000 + 3000)
 })
 
-t.test('in a container, whose interfaces are no devices, all but the loopback one count', async t => {
+t.test('in a container, all interfaces except loopback count', async t => {
   const machine = fakeMachine(t)
   const sample = machine.second({ 'proc/net/dev': dev({ lo: [9000, 9000], eth0: [5000, 3000] }) })
   t.match(sample.network, { rx_bytes: 4000, tx_bytes: 2000 })
@@ -114,7 +103,7 @@ t.test('in a container, whose interfaces are no devices, all but the loopback on
   t.match(quiet.network, { rx_bytes: 1000, tx_bytes: 2000 }, 'the loopback interface alone has traffic')
 })
 
-t.test('listen queues: what has overflowed since the last sample', async t => {
+t.test('overflows of listen queues are counted since the last sample', async t => {
   const machine = fakeMachine(t)
   t.same(machine.second({}).listen, { overflows: 0, drops: 0 })
   const [names, row, ...rest] = netstat.split('\n')
@@ -124,7 +113,7 @@ t.test('listen queues: what has overflowed since the last sample', async t => {
   t.same(sample.listen, { overflows: 8, drops: 0 })
 })
 
-t.test('the limit of a container bounds what there is of memory', async t => {
+t.test('the memory limit of a container applies', async t => {
   const own = 'groups/system.slice/halley.service'
   const machine = fakeMachine(t, {
     'proc/self/cgroup': '0::/system.slice/halley.service\n',
@@ -142,23 +131,20 @@ t.test('the limit of a container bounds what there is of memory', async t => {
     slab: 4096,
   })
   const raised = machine.second({ [`${own}/memory.max`]: 'max\n'.padEnd(12) })
-  t.equal(raised.memory.total, 24684084 * 1024, 'a limit that is taken away bounds no more')
+  t.equal(raised.memory.total, 24684084 * 1024, 'without the limit')
 })
 
-t.test(
-  'a container of the first version, seen from inside: its path is that of the world outside',
-  async t => {
-    const machine = fakeMachine(t, {
-      'proc/self/cgroup': '9:name=systemd:/docker/abc\n4:memory:/docker/abc\n0::/\n',
-      'groups/memory/memory.limit_in_bytes': `${GB}\n`,
-      'groups/memory/memory.usage_in_bytes': `${GB / 2}\n`,
-      'groups/memory/memory.stat': `total_cache ${GB / 4}\ntotal_inactive_file ${GB / 8}\ntotal_active_file 0\n`,
-    })
-    t.match(machine.second({}).memory, { total: GB, used: GB / 4, free: GB / 2, available: GB * 0.625 })
-  },
-)
+t.test('control groups of version 1 may have the path of the host', async t => {
+  const machine = fakeMachine(t, {
+    'proc/self/cgroup': '9:name=systemd:/docker/abc\n4:memory:/docker/abc\n0::/\n',
+    'groups/memory/memory.limit_in_bytes': `${GB}\n`,
+    'groups/memory/memory.usage_in_bytes': `${GB / 2}\n`,
+    'groups/memory/memory.stat': `total_cache ${GB / 4}\ntotal_inactive_file ${GB / 8}\ntotal_active_file 0\n`,
+  })
+  t.match(machine.second({}).memory, { total: GB, used: GB / 4, free: GB / 2, available: GB * 0.625 })
+})
 
-t.test('a limit above what the machine has is none', async t => {
+t.test('a limit above the memory of the machine does not apply', async t => {
   const machine = fakeMachine(t, {
     'proc/self/cgroup': '4:memory:/\n',
     'groups/memory/memory.limit_in_bytes': '9223372036854771712\n',
@@ -168,7 +154,7 @@ t.test('a limit above what the machine has is none', async t => {
   t.equal(machine.second({}).memory.total, 24684084 * 1024)
 })
 
-t.test('elsewhere than on Linux, what Node.js knows', async t => {
+t.test('outside Linux, values come from Node.js', async t => {
   const core = (/** @type {number} */ busy, /** @type {number} */ idle) => ({
     model: '',
     speed: 0,
@@ -201,19 +187,18 @@ t.test('this machine', linux, async t => {
   const watch = new MachineSampler()
   t.teardown(() => watch.close())
 
-  t.test('its memory is what others say it is', { skip: withoutProgram('free', 'procps') }, async t => {
+  t.test('memory equals the output of `free`', { skip: withoutProgram('free', 'procps') }, async t => {
     const near = (/** @type {number} */ a, /** @type {number} */ b) => Math.abs(a - b) < memory.total * 0.05
     let { memory, cores, load } = watch.sample()
-    let available = freemem()
-    let others = execFileSync('free', ['-b']).toString()
-    // Other processes take some, and give some back, between two looks: at a time when they do not, all say the same.
+    let available = 0
+    let others = ''
+    // Other processes change the values between two reads: wait until they agree.
     await until(() => {
-      const { memory: after } = watch.sample()
-      if (near(memory.free, after.free) && near(memory.caches, after.caches)) return true
       memory = watch.sample().memory
       available = freemem()
       others = execFileSync('free', ['-b']).toString()
-      return false
+      const { memory: after } = watch.sample()
+      return near(memory.free, after.free) && near(memory.caches, after.caches)
     })
     t.equal(cores, cpus().length)
     t.ok(memory.total <= totalmem() && memory.total > 0)
@@ -227,10 +212,10 @@ t.test('this machine', linux, async t => {
     t.equal(load?.length, 3)
   })
 
-  t.test('shares of its processors make a whole, and work shows in them', async t => {
+  t.test('CPU shares add up to 1, and show work', async t => {
     watch.sample()
     const busy = 1 - 0.5 / cpus().length
-    // A process that stands still does not work, and a sample of that time shows none.
+    // A blocked process does no work, and a sample of that time shows none.
     let idle = 1
     await until(() => {
       const end = performance.now() + 300
@@ -244,7 +229,7 @@ t.test('this machine', linux, async t => {
     })
   })
 
-  t.test('its sockets, its traffic and its files are those that we make', async t => {
+  t.test('sockets, traffic and files are counted', async t => {
     const server = createServer(socket => socket.resume())
     await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
     watch.sample()
@@ -255,7 +240,7 @@ t.test('this machine', linux, async t => {
     await new Promise(resolve => clients[0].write(Buffer.alloc(bytes), resolve))
     await sleep(50)
     const after = watch.sample()
-    // Other tests have sockets, too, and come and go.
+    // Other tests open and close sockets, too.
     t.ok(Number(after.sockets?.tcp.inuse) >= 100, `${after.sockets?.tcp.inuse}`)
     t.ok(Number(after.sockets?.used) >= 100)
     t.ok(Number(after.files?.open) >= 100)
@@ -265,7 +250,7 @@ t.test('this machine', linux, async t => {
     server.close()
   })
 
-  t.test('files are read anew each time, and tables to their end', async t => {
+  t.test('files are reread each time, and tables completely', async t => {
     const file = ProcFile.open('/proc/uptime')
     const first = Number.parseFloat(file?.read() ?? '')
     await sleep(30)

@@ -17,38 +17,56 @@ function samplesOf(seconds) {
   )
 }
 
-t.test('totals are the sums of all workers, the primary included where it counts', async t => {
-  for (const snapshot of mockSnapshots({ workers: 3, seconds: 20, down: 1 })) {
-    const { workers, primary, totals } = snapshot
-    const fresh = workers.flatMap(({ sample }) => sample ?? [])
-    const merged = mergeTotals({
-      views: workers,
-      fresh,
-      primary,
-      lost: [],
-      channels: totals.channels,
-      kernel: Number(totals.memory.kernel) / Math.max(1, totals.connections.open),
+/** @param {Partial<Parameters<typeof mergeTotals>[0]> & Pick<Parameters<typeof mergeTotals>[0], 'views' | 'primary'>} parts */
+const merge = parts =>
+  mergeTotals({
+    fresh: [],
+    lost: [],
+    channels: null,
+    broker: { maps: null, polls: null },
+    kernel: null,
+    ...parts,
+  })
+
+t.test('totals are the sums of all workers, with the primary in CPU and memory', async t => {
+  for (const { workers: views, primary } of mockSnapshots({ workers: 3, seconds: 20, down: 1 })) {
+    const fresh = views.flatMap(({ sample }) => sample ?? [])
+    const all = [...fresh, primary]
+    const sum = (/** @type {(sample: any) => number} */ value, of = /** @type {any[]} */ (fresh)) =>
+      of.reduce((total, sample) => total + value(sample), 0)
+    const totals = merge({ views, fresh, primary, channels: 7, kernel: 1000 })
+    t.match(totals, {
+      workers: fresh.length,
+      channels: 7,
+      subscriptions: sum(s => s.subscriptions),
+      connections: { open: sum(s => s.connections.open), connected: sum(s => s.connections.connected) },
+      outbox: {
+        bytes: sum(s => s.outbox.bytes),
+        largest: Math.max(...fresh.map(({ outbox }) => outbox.largest)),
+      },
+      memory: {
+        rss: sum(s => s.memory.rss, all),
+        heap_used: sum(s => s.memory.heap_used, all),
+        native: sum(s => s.memory.rss - s.memory.heap_total, all),
+        kernel: 1000 * sum(s => s.connections.open),
+      },
+      counts: { accepts: sum(s => s.counts.accepts), out: { bytes: sum(s => s.counts.out.bytes) } },
     })
-    const rounded = { user: merged.cpu.user.toFixed(2), system: merged.cpu.system.toFixed(2) }
-    t.same(rounded, { user: totals.cpu.user.toFixed(2), system: totals.cpu.system.toFixed(2) })
-    t.same({ ...merged, cpu: 0, gc: 0 }, { ...totals, cpu: 0, gc: 0 })
-    t.equal(merged.gc.minor.count, totals.gc.minor.count)
+    t.equal(totals.cpu.user.toFixed(2), sum(s => s.cpu.user, all).toFixed(2))
+    t.equal(
+      totals.gc.minor.count,
+      sum(s => s.gc.minor.count),
+    )
+    t.equal(totals.loop.utilization, Math.max(...fresh.map(({ loop }) => loop.utilization)))
   }
 })
 
-t.test('histograms are merged: a percentile of all is no average of percentiles', async t => {
+t.test('histograms are merged; percentiles are never averaged', async t => {
   const [snapshot] = mockSnapshots({ seconds: 1, workers: 2 })
   const samples = snapshot.workers.flatMap(({ sample }) => sample ?? [])
   samples[0].loop.ticks = ticksOf(new Array(100).fill(1))
   samples[1].loop.ticks = ticksOf([...new Array(85).fill(1), ...new Array(15).fill(200)])
-  const { loop } = mergeTotals({
-    views: snapshot.workers,
-    fresh: samples,
-    primary: snapshot.primary,
-    lost: [],
-    channels: null,
-    kernel: null,
-  })
+  const { loop } = merge({ views: snapshot.workers, fresh: samples, primary: snapshot.primary })
   const { count, p90, p99, max, avg } = loop.ticks
   t.equal(count, 200)
   t.ok(p90 < 1.02, `${p90} ms: 92.5 of 100 waits are 1 ms`)
@@ -57,17 +75,16 @@ t.test('histograms are merged: a percentile of all is no average of percentiles'
   t.ok(Math.abs(avg - (185 + 15 * 200) / 200) < 0.01)
 })
 
-t.test('channels of several workers count for each, unless the primary knows better', async t => {
+t.test('channels are summed unless the primary knows the number', async t => {
   const [{ workers, primary }] = mockSnapshots({ seconds: 1, workers: 2 })
-  const merge = (/** @type {number | null} */ channels) =>
-    mergeTotals({ views: workers, fresh: [], primary, lost: [], channels, kernel: null }).channels
-  t.equal(merge(null), (workers[0].sample?.channels ?? 0) + (workers[1].sample?.channels ?? 0))
-  t.equal(merge(7), 7)
+  const [one, two] = workers.map(({ sample }) => sample?.channels ?? 0)
+  t.equal(merge({ views: workers, primary }).channels, one + two)
+  t.equal(merge({ views: workers, primary, channels: 7 }).channels, 7)
 })
 
-t.test('a sample that was told before counts no work a second time, but its state stands', async t => {
+t.test('counts of a sample are merged once, its state while it is the latest', async t => {
   const [{ workers, primary }] = mockSnapshots({ seconds: 1, workers: 2 })
-  const totals = mergeTotals({ views: workers, fresh: [], primary, lost: [], channels: null, kernel: null })
+  const totals = merge({ views: workers, primary })
   t.same(totals.counts, emptyCounts())
   t.same(totals.cpu, primary.cpu)
   t.equal(totals.loop.ticks.count, 0)
@@ -75,14 +92,14 @@ t.test('a sample that was told before counts no work a second time, but its stat
   t.ok(totals.memory.rss > primary.memory.rss)
 })
 
-t.test('what a worker told before it ended counts', async t => {
+t.test('counts of an ended worker are merged', async t => {
   const [{ workers, primary, totals }] = mockSnapshots({ seconds: 1, workers: 1 })
   const counts = /** @type {any} */ (workers[0].sample).counts
-  const merged = mergeTotals({ views: [], fresh: [], primary, lost: [counts], channels: null, kernel: null })
+  const merged = merge({ views: [], primary, lost: [counts] })
   t.same(merged.counts, totals.counts)
 })
 
-t.test('adding changes nothing but the sum', async t => {
+t.test('add() changes only the sum', async t => {
   const [first, second] = samplesOf(2).map(({ counts }) => counts)
   const before = structuredClone([first, second])
   const sum = add(add(emptyCounts(), first), second)
@@ -95,7 +112,7 @@ t.test('adding changes nothing but the sum', async t => {
   t.equal(sum.commands.connect, first.commands.connect + second.commands.connect)
 })
 
-t.test('two samples that come together are one: the second does not hide a block in the first', async t => {
+t.test('two samples of a worker are folded without hiding a blocked loop', async t => {
   const [earlier, later] = samplesOf(2)
   earlier.interval = 1500
   later.interval = 500
@@ -115,7 +132,7 @@ t.test('two samples that come together are one: the second does not hide a block
   t.same(folded.memory, later.memory)
 })
 
-t.test('counts of a hook that is new in a sum keep their shape', async t => {
+t.test('counts of a new hook keep their shape', async t => {
   const calls = { calls: 2, time: 3, within: [1, 2], failures: { timeout: 1 } }
   const sum = add(/** @type {any} */ ({}), { 'http rpc default': calls })
   add(sum, { 'http rpc default': calls })

@@ -1,4 +1,4 @@
-// A monitor whose clock, machine and workers are a test's.
+// A monitor with a simulated clock, machine and workers.
 
 import { emptyCounts } from '../../src/metrics/merge.js'
 import { Monitor } from '../../src/metrics/monitor.js'
@@ -46,11 +46,9 @@ export function monitorRig({ workers = 2, up = true, ...options } = {}) {
 }
 
 /**
- * @param {number} index of the worker
- * @param {object} [more]
+ * @param {number} index of the worker @param {object} [more]
  * @param {Partial<import('../../src/metrics/schema.js').Counts>} [more.counts]
- * @param {Partial<WorkerSample>} [more.sample]
- * @returns {WorkerSample}
+ * @param {Partial<WorkerSample>} [more.sample] @returns {WorkerSample}
  */
 export function sampleOf(index, { counts, sample } = {}) {
   const own = /** @type {WorkerSample} */ (structuredClone(blank.workers[0].sample))

@@ -2,10 +2,7 @@ import t from 'tap'
 import { Overload, YOUNG_BYTES } from '../../src/metrics/overload.js'
 import { TickHistogram, timeAbove } from '../../src/metrics/tick-histogram.js'
 
-/**
- * @param {number[]} waits ms
- * @param {{interval?: number, heap?: number, cpu?: number}} [more] heap: per cent
- */
+/** @param {number[]} waits ms @param {{interval?: number, heap?: number, cpu?: number}} [more] heap: per cent */
 function sample(waits, { interval = 1000, heap = 10, cpu = 1 } = {}) {
   const histogram = new TickHistogram()
   for (const wait of waits) histogram.record(wait)
@@ -18,7 +15,7 @@ function sample(waits, { interval = 1000, heap = 10, cpu = 1 } = {}) {
 }
 
 const IDLE = Array(100).fill(0.1)
-/** The loop stands still for half a second, then runs for a moment. */
+/** The loop is blocked for half a second, then runs briefly. */
 const PULSES = [470, 0.1, 0.1, 0.1, 0.1, 470, 0.1]
 
 /** @param {Partial<ConstructorParameters<typeof Overload>[0]>} [options] */
@@ -53,24 +50,21 @@ function setUp(options = {}) {
   }
 }
 
-t.test('time above a wait', async t => {
+t.test('timeAbove() sums the ticks above a delay', async t => {
   const { ticks } = sample([100, 300, 300, 0.5]).loop
   t.ok(Math.abs(timeAbove(ticks, 200) - 600) < 10)
   t.ok(Math.abs(timeAbove(ticks, 50) - 700) < 10)
   t.equal(timeAbove(ticks, 400), 0)
 })
 
-t.test(
-  'a delay that stays high: refused after two samples, admitted again after three quiet ones',
-  async t => {
-    const { after, changes } = setUp()
-    const [high, low] = [sample(PULSES), sample(IDLE)]
-    t.same(after(low, high, high), [null, null, 'event_loop'])
-    t.same(after(high, low, low), ['event_loop', 'event_loop', 'event_loop'])
-    t.same(after(high, low, low, low), ['event_loop', 'event_loop', 'event_loop', null])
-    t.same(changes, ['event_loop', null])
-  },
-)
+t.test('a high delay: overloaded after two samples, recovered after three quiet ones', async t => {
+  const { after, changes } = setUp()
+  const [high, low] = [sample(PULSES), sample(IDLE)]
+  t.same(after(low, high, high), [null, null, 'event_loop'])
+  t.same(after(high, low, low), ['event_loop', 'event_loop', 'event_loop'])
+  t.same(after(high, low, low, low), ['event_loop', 'event_loop', 'event_loop', null])
+  t.same(changes, ['event_loop', null])
+})
 
 t.test('one long tick is no overload, however long', async t => {
   const { after, changes } = setUp()
@@ -85,7 +79,7 @@ t.test('a busy worker with short ticks is not overloaded', async t => {
   t.same(after(busy, busy, busy, busy), Array(4).fill(null))
 })
 
-t.test('workers that share a core wait for each other: the limit is as many times longer', async t => {
+t.test('with several workers per core, the limit is multiplied', async t => {
   const { after } = setUp({ workersPerCore: 3 })
   const [shared, high] = [sample([800]), sample([700, 0.1, 700], { interval: 1500 })]
   t.same(after(sample([590, 400]), sample([590, 400]), shared), [null, null, null])
@@ -94,7 +88,7 @@ t.test('workers that share a core wait for each other: the limit is as many time
   t.same(alone.after(sample(PULSES), sample(PULSES)), [null, 'event_loop'])
 })
 
-t.test('between both thresholds the state stays as it is', async t => {
+t.test('between both thresholds, the state does not change', async t => {
   const { after } = setUp()
   const [high, middle, low] = [sample([800]), sample([600]), sample([400])]
   t.same(after(middle, middle, middle), [null, null, null])
@@ -103,7 +97,7 @@ t.test('between both thresholds the state stays as it is', async t => {
   t.same(after(low, low, low), ['event_loop', 'event_loop', null])
 })
 
-t.test('memory: the heap, or the control group, with a distance between both thresholds', async t => {
+t.test('memory: the heap or the control group counts, with separate thresholds', async t => {
   const { after } = setUp()
   const heap = (/** @type {number} */ percent) => sample(IDLE, { heap: percent })
   t.same(after(heap(90), heap(91)), [null, 'memory'])
@@ -118,7 +112,7 @@ t.test('memory: the heap, or the control group, with a distance between both thr
   t.same(group.after(heap(10), heap(10), heap(10)), ['memory', 'memory', null])
 })
 
-t.test('an idle worker with a full heap collects garbage, rarely; a busy one leaves that to V8', async t => {
+t.test('an idle worker with a full heap collects garbage, rarely; a busy one does not', async t => {
   const rig = setUp()
   rig.after(sample(IDLE, { heap: 95, cpu: 0.9 }))
   t.equal(rig.collections, 0)
@@ -129,7 +123,7 @@ t.test('an idle worker with a full heap collects garbage, rarely; a busy one lea
   t.equal(rig.collections, 2)
 })
 
-t.test('a small heap: the part of its limit that is for the young generation does not count', async t => {
+t.test('the young generation of a small heap does not count', async t => {
   const { after } = setUp()
   // As with --max-old-space-size=64, which ends a process at 64 MB of old objects.
   const small = (/** @type {number} */ used) => ({
@@ -139,7 +133,7 @@ t.test('a small heap: the part of its limit that is for the young generation doe
   t.same(after(small(57), small(58)), [null, 'memory'])
 })
 
-t.test('0 switches either off', async t => {
+t.test('0 disables either limit', async t => {
   const { after } = setUp({ maxTick: 0, maxMemory: 0 })
   t.same(after(...Array(5).fill(sample(PULSES, { heap: 99 }))), Array(5).fill(null))
 })

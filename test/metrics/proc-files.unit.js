@@ -1,17 +1,16 @@
 import t from 'tap'
+import { parseBytes, parseMemoryStat } from '../../src/metrics/control-groups.js'
 import {
-  parseBytes,
   parseCpu,
   parseFiles,
   parseInterfaces,
   parseListen,
   parseMemory,
-  parseMemoryStat,
   parseSockets,
 } from '../../src/metrics/proc-files.js'
 import { meminfo, netstat, sockstat } from './proc-texts.js'
 
-t.test('nice is user time, and interrupts are system time', async t => {
+t.test('nice counts as user time, interrupts as system time', async t => {
   const text =
     'cpu  1027621 621 166820 1280029 3211 5 27546 11234 0 0\ncpu0 511529 331 81630 646213 770 0 12429\n'
   t.same(parseCpu(text), {
@@ -24,7 +23,7 @@ t.test('nice is user time, and interrupts are system time', async t => {
   t.same(parseCpu('cpu  10 1 2 3'), { user: 11, system: 2, idle: 3, iowait: 0, steal: 0 }, 'an old kernel')
 })
 
-t.test('memory that is used is neither free nor a cache', async t => {
+t.test('used memory excludes free memory and caches', async t => {
   const KB = 1024
   const memory = parseMemory(meminfo)
   t.same(memory, {
@@ -48,7 +47,7 @@ t.test('sockets of both families count, and their memory is in bytes', async t =
   t.equal(parseSockets(sockstat, '', 4096).tcp.inuse, 130, 'a machine without IPv6')
 })
 
-t.test('interfaces that never saw a packet are left out', async t => {
+t.test('interfaces without traffic are omitted', async t => {
   const text = `Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
     lo: 29772677275 73037137    0  994    0     0          0         0 29772677275 73037137    0    0    0     0       0          0
@@ -61,7 +60,7 @@ t.test('interfaces that never saw a packet are left out', async t => {
   })
 })
 
-t.test('listen queues that overflowed are found by the names of columns', async t => {
+t.test('overflows of listen queues are found by column name', async t => {
   t.same(parseListen(netstat), { overflows: 12, drops: 15 })
   t.equal(parseListen(netstat.replaceAll('Listen', 'Other')), null, 'where the kernel does not tell')
   t.equal(parseListen(''), null)
@@ -71,13 +70,13 @@ t.test('open files of the machine are those in use', async t => {
   t.same(parseFiles('1151\t51\t2466170\n'), { open: 1100, limit: 2466170 })
 })
 
-t.test('a control group without a limit has an infinite one', async t => {
+t.test('a control group without a limit is infinite', async t => {
   t.equal(parseBytes('536870912\n'), 536870912)
   t.equal(parseBytes('max\n'), Number.POSITIVE_INFINITY)
   t.equal(parseBytes(''), Number.POSITIVE_INFINITY)
 })
 
-t.test('caches of a control group are told by both versions', async t => {
+t.test('caches are read from control groups of both versions', async t => {
   t.same(
     parseMemoryStat(
       'anon 100\nfile 5000\nkernel 9\ninactive_file 3000\nactive_file 1000\nslab_reclaimable 70\nslab 90\n',

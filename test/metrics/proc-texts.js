@@ -1,4 +1,4 @@
-// What Linux has written, for tests of those who read it.
+// Output of Linux, for tests of its parsers.
 
 export const meminfo = `MemTotal:       24684084 kB
 MemFree:        23371084 kB

@@ -15,7 +15,7 @@ function work(ms) {
   while (process.cpuUsage(before).user < ms * 1000);
 }
 
-t.test('collections are counted by their kind, with their pauses, since the sample before', async t => {
+t.test('collections are counted by kind, with pauses, since the previous sample', async t => {
   const watch = new GcSampler()
   t.teardown(() => watch.stop())
   gc()
@@ -32,7 +32,7 @@ t.test('collections are counted by their kind, with their pauses, since the samp
   t.same(second.major, { count: 0, pause: 0 })
 })
 
-t.test('a process tells what it took of the processor and of its loop', async t => {
+t.test('CPU and event loop of a process are measured', async t => {
   const sampler = new ProcessSampler()
   t.teardown(() => sampler.stop())
   await turn()
@@ -52,7 +52,7 @@ t.test('a process tells what it took of the processor and of its loop', async t 
   t.ok(sampler.sample().loop.utilization < 0.9, 'since the sample before')
 })
 
-t.test('memory: the heap by space adds up to the heap', async t => {
+t.test('heap spaces add up to the heap', async t => {
   const sampler = new ProcessSampler()
   t.teardown(() => sampler.stop())
   const { memory } = sampler.sample()
@@ -66,7 +66,7 @@ t.test('memory: the heap by space adds up to the heap', async t => {
 })
 
 t.test(
-  'open files, and how many there may be',
+  'open files and their limit are reported',
   { skip: unless(existsSync('/proc/self/fd'), 'there is no /proc/self/fd') },
   async t => {
     const files = new OpenFiles()
@@ -80,8 +80,8 @@ t.test(
   },
 )
 
-t.test('where the kernel does not tell the number, files are counted, but not all the time', async t => {
-  // A folder whose size says nothing of its entries, as /proc/self/fd before Linux 6.2.
+t.test('without a kernel count, files are counted rarely', async t => {
+  // A folder whose size is not the number of its entries, as /proc/self/fd before Linux 6.2.
   const zeroSize = '/proc/self/task'
   t.equal(new OpenFiles('/no/such/folder').count(), null, 'there is none')
   if (!existsSync(zeroSize)) return t.pass('not run', { skip: `there is no ${zeroSize}` })

@@ -25,7 +25,7 @@ const backend = {
   up: false,
 }
 
-t.test('without consumers and republishers there are no figures', async t => {
+t.test('without consumers and republishers there are no values', async t => {
   const totals = new QueueTotals(() => ({ unreached: [], handedBefore: [] }))
   t.equal(totals.consumers, null)
   t.equal(totals.republishers, null)
@@ -34,7 +34,7 @@ t.test('without consumers and republishers there are no figures', async t => {
   t.same(totals.republishers, [{ ...backend, unreached: 0, abandoned: 0 }])
 })
 
-t.test('while the queue process is replaced, counts stay and no state of the old one is shown', async t => {
+t.test('while the queue process is replaced, counts stay and its old state is not shown', async t => {
   const totals = new QueueTotals(() => ({ unreached: [], handedBefore: [] }))
   totals.update(1, { consumers: [orders], republish: [{ ...backend, up: true }] }, {})
   totals.ended()
@@ -42,51 +42,21 @@ t.test('while the queue process is replaced, counts stay and no state of the old
   t.match(totals.republishers, [{ ...backend, queued: 0, queued_bytes: 0, age: 0, up: false }])
 })
 
-t.test('counts go on over the end of the queue process, and states are those of the new one', async t => {
+t.test('counts continue across processes, states are those of the new one', async t => {
   const totals = new QueueTotals(() => ({ unreached: [], handedBefore: [] }))
   totals.update(1, { consumers: [{ ...orders, processed: 4 }], republish: [backend] }, { 107: 1 })
   totals.update(1, { consumers: [orders], republish: [backend] }, { 107: 1 })
   const fresh = { ...orders, processed: 1, skipped: { unknown_method: 3 }, errors: 0, retries: 0 }
-  totals.update(
-    2,
-    {
-      consumers: [{ ...fresh, age: 0, backoff: 0, lag: null }],
-      republish: [{ ...backend, queued: 0, queued_bytes: 0, age: 0, up: true }],
-    },
-    {},
-  )
-  t.same(totals.consumers, {
-    list: [
-      {
-        ...orders,
-        processed: 11,
-        skipped: { malformed: 1, unknown_method: 3 },
-        age: 0,
-        backoff: 0,
-        lag: null,
-      },
-    ],
-    api_errors: { 107: 2 },
-  })
-  t.same(totals.republishers, [
-    {
-      name: 'backend',
-      sent: 10,
-      confirmed: 6,
-      returned: 2,
-      refused: 2,
-      dropped: 8,
-      unreached: 0,
-      abandoned: 0,
-      queued: 0,
-      queued_bytes: 0,
-      age: 0,
-      up: true,
-    },
-  ])
+  const rest = { age: 0, backoff: 0, lag: null }
+  const idle = { queued: 0, queued_bytes: 0, age: 0, up: true }
+  totals.update(2, { consumers: [{ ...fresh, ...rest }], republish: [{ ...backend, ...idle }] }, {})
+  const skipped = { malformed: 1, unknown_method: 3 }
+  t.same(totals.consumers, { list: [{ ...orders, processed: 11, skipped, ...rest }], api_errors: { 107: 2 } })
+  const twice = { sent: 10, confirmed: 6, returned: 2, refused: 2, dropped: 8 }
+  t.same(totals.republishers, [{ ...backend, ...twice, unreached: 0, abandoned: 0, ...idle }])
 })
 
-t.test('what the primary drops counts as lost, and what a process took with it', async t => {
+t.test('publications dropped by the primary or lost with a process count as lost', async t => {
   const counts = { unreached: [0, 2], handedBefore: /** @type {number[]} */ ([]) }
   const totals = new QueueTotals(() => counts)
   const other = { ...backend, name: 'other' }

@@ -5,7 +5,7 @@ import { Traffic } from '../../src/metrics/traffic.js'
 
 const client = { connected: true, user: '42', remoteAddress: () => '127.0.0.1' }
 
-t.test('a line of the log does not grow with the name that a client sends', async t => {
+t.test('the size of a log line does not depend on the name sent by a client', async t => {
   /** @type {any[]} */
   const lines = []
   const log = new LimitedLog(/** @type {any} */ ({ info: (/** @type {any} */ fields) => lines.push(fields) }))
@@ -19,7 +19,7 @@ t.test('a line of the log does not grow with the name that a client sends', asyn
   )
 })
 
-t.test('error replies are counted by code up to 4999, and all above as `other`', async t => {
+t.test('error replies are counted by code up to 4999, higher ones as `other`', async t => {
   const traffic = new Traffic([])
   const refusals = new Refusals(traffic, new LimitedLog(/** @type {any} */ ({ info() {} })))
   for (const code of [100, 100, 4999, 5000, 4_294_967_295]) refusals.command({ code }, 'application', client)

@@ -1,4 +1,4 @@
-// The delays of points without timers: they are those that a timer for each point would have measured.
+// The delays of points without timers are those that a timer for each point would have measured.
 
 import t from 'tap'
 import { SleepingGrid } from '../../src/metrics/sleeping-grid.js'
@@ -11,7 +11,7 @@ function setUp() {
   return { grid, ticks: new TickHistogram() }
 }
 
-t.test('points of a loop that slept have the delay of its wake-up', async t => {
+t.test('points of a sleeping loop have the delay of its wake-up', async t => {
   const { grid, ticks } = setUp()
   grid.expect(100)
   grid.turn(33, 0.2, ticks)
@@ -23,7 +23,7 @@ t.test('points of a loop that slept have the delay of its wake-up', async t => {
   t.ok(min === max && Math.abs(max - 0.4) < 0.01, `${min} to ${max} ms`)
 })
 
-t.test('a point within a turn waits for its end; the next one comes a resolution later', async t => {
+t.test('a point within a turn waits for its end; the next one follows at the resolution', async t => {
   for (const [length, longest, points, all] of [
     [200, 198, 1, 5],
     [40, 38, 1, 5],
@@ -41,7 +41,7 @@ t.test('a point within a turn waits for its end; the next one comes a resolution
   }
 })
 
-t.test('a turn that holds up the timer counts once', async t => {
+t.test('a turn that delays the timer counts once', async t => {
   const { grid, ticks } = setUp()
   grid.expect(100)
   grid.turn(480, 400, ticks)
@@ -52,23 +52,20 @@ t.test('a turn that holds up the timer counts once', async t => {
   t.equal(ticks.percentile(50), 0)
 })
 
-t.test(
-  'a process that did not run has the delay of its timer, and as few points as a grid with timers',
-  async t => {
-    const { grid, ticks } = setUp()
-    grid.expect(100)
-    grid.turn(500, 0, ticks)
-    grid.flush(ticks)
-    t.equal(ticks.count, 1)
-    t.equal(ticks.max, 400)
-    grid.turn(530, 0, ticks)
-    grid.flush(ticks)
-    t.ok(ticks.count <= 4)
-    t.ok(ticks.sum <= 400 + 3 * 10, 'a long delay is told once')
-  },
-)
+t.test('a stopped process has the delay of its timer and few points', async t => {
+  const { grid, ticks } = setUp()
+  grid.expect(100)
+  grid.turn(500, 0, ticks)
+  grid.flush(ticks)
+  t.equal(ticks.count, 1)
+  t.equal(ticks.max, 400)
+  grid.turn(530, 0, ticks)
+  grid.flush(ticks)
+  t.ok(ticks.count <= 4)
+  t.ok(ticks.sum <= 400 + 3 * 10, 'a long delay is recorded once')
+})
 
-t.test('a late wake-up does not show for as long as other work comes with each timer', async t => {
+t.test('a late wake-up is hidden while other work arrives with each timer', async t => {
   const { grid, ticks } = setUp()
   grid.expect(100)
   grid.turn(190, 0, ticks)
@@ -76,7 +73,7 @@ t.test('a late wake-up does not show for as long as other work comes with each t
   const after = new TickHistogram()
   for (let due = 290; due <= 1290; due += 100) {
     grid.expect(due)
-    // 1 ms of work, in part before the loop slept: how late it woke up is not known, but that it was 0.2 ms at most.
+    // 1 ms of work, partly before the loop slept: the delay of its wake-up is unknown, but at most 0.2 ms.
     grid.turn(due + 0.2, 1, after)
     grid.flush(after)
   }
@@ -84,7 +81,7 @@ t.test('a late wake-up does not show for as long as other work comes with each t
   t.ok(after.count > 100)
 })
 
-t.test('delays and points never take more time than has passed', async t => {
+t.test('delays and points never exceed the elapsed time', async t => {
   for (const late of [0, 1, 10, 30, 90, 400, 3000]) {
     const { grid, ticks } = setUp()
     let now = 0

@@ -13,10 +13,7 @@ import { tempDir } from '../kit/folders.js'
 
 const uid = process.getuid?.()
 
-/**
- * @param {any} t
- * @param {string} path where somebody listens until the test has ended
- */
+/** @param {any} t @param {string} path where somebody listens until the test has ended */
 async function listen(t, path) {
   const server = createServer(socket => socket.destroy())
   await new Promise(resolve => server.listen(path, () => resolve(undefined)))
@@ -24,7 +21,7 @@ async function listen(t, path) {
   return server
 }
 
-t.test('a socket is where its user keeps such things, by the port', async t => {
+t.test('the path has the runtime folder of the user and the port', async t => {
   const folder = t.testdir({ run: {}, tmp: {} })
   const [runtimeDir, temporary] = [join(folder, 'run'), join(folder, 'tmp')]
   t.equal(socketPath('auto', 8000, { runtimeDir, temporary }), join(runtimeDir, 'halley', '8000.sock'))
@@ -46,14 +43,14 @@ t.test('a socket is where its user keeps such things, by the port', async t => {
   t.equal(socketPath('/run/gateway.sock', 8000, { runtimeDir }), '/run/gateway.sock')
 })
 
-t.test('its folder is open to nobody else, or it is not used', async t => {
+t.test('a folder open to other users is refused', async t => {
   const root = t.testdir({ other: {}, real: {} })
   const folder = join(root, 'halley')
   makeOwnFolder(folder)
   t.equal(statSync(folder).mode & 0o777, 0o700)
   makeOwnFolder(folder)
   chmodSync(folder, 0o755)
-  t.throws(() => makeOwnFolder(folder), { message: /open to other users: chmod 700/ })
+  t.throws(() => makeOwnFolder(folder), { message: /accessible to other users: run chmod 700/ })
   chmodSync(join(root, 'real'), 0o700)
   symlinkSync(join(root, 'real'), join(root, 'link'))
   t.throws(() => makeOwnFolder(join(root, 'link')), { message: /not a folder of this user/ })
@@ -70,14 +67,14 @@ t.test('the folder of another user is not used', { skip: uid !== 0 && 'only root
   t.not(socketFolder({ runtimeDir: folder }), join(folder, 'halley'))
 })
 
-t.test('a path that no socket can have is said to be too long', async t => {
+t.test('a path that is too long is refused', async t => {
   checkLength(`/${'x'.repeat(106)}`)
-  t.throws(() => checkLength(`/${'x'.repeat(107)}`), { message: /at most 107 bytes.* has 108/ })
+  t.throws(() => checkLength(`/${'x'.repeat(107)}`), { message: /at most 107 bytes, not 108/ })
   t.throws(() => checkLength(`/${'ä'.repeat(54)}`), { message: /107 bytes/ })
 })
 
-t.test('gateways are found that answer, wherever a user keeps sockets', async t => {
-  // A path that is too long would be cut off, and be that of another socket.
+t.test('running gateways are found in both folders', async t => {
+  // A path that is too long would be truncated to that of another socket.
   const root = tempDir(t)
   for (const name of ['run', 'tmp']) mkdirSync(join(root, name))
   const place = { runtimeDir: join(root, 'run'), temporary: join(root, 'tmp') }

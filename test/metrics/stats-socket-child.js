@@ -1,4 +1,4 @@
-// A gateway's stats socket in a process of its own, to be killed: node stats-socket-child.js PATH
+// A gateway's stats socket in a separate process, to be killed: node stats-socket-child.js PATH
 
 import { StatsSocket } from '../../src/metrics/stats-socket.js'
 import { monitorRig } from './monitor-rig.js'

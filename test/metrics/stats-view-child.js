@@ -1,4 +1,4 @@
-// A worker in a process of its own. It watches the node and reports over the same channel what it has received.
+// A worker in a separate process. It watches the node and reports what it receives over the same channel.
 
 import { StatsView } from '../../src/metrics/stats-view.js'
 

@@ -1,4 +1,4 @@
-// A row that is added before the other modules load is everywhere.
+// A row that is added before the other modules load appears everywhere.
 
 import { readFileSync } from 'node:fs'
 import t from 'tap'
@@ -24,7 +24,7 @@ const { Traffic } = await import('../../src/metrics/traffic.js')
 const { csvPage, metricsPage, statsPage } = await import('../../scripts/metrics-tables.js')
 const { mockSnapshots } = await import('./mock.js')
 
-t.test('a new row is in the samples, the totals, the CSV file, Prometheus and the docs', async t => {
+t.test('a new row appears in samples, totals, CSV file, Prometheus and docs', async t => {
   const [snapshot] = mockSnapshots({ seconds: 1, workers: 2 })
   for (const { sample } of snapshot.workers) {
     const traffic = new Traffic([])
@@ -33,7 +33,8 @@ t.test('a new row is in the samples, the totals, the CSV file, Prometheus and th
   }
   const { workers, primary } = snapshot
   const fresh = workers.flatMap(({ sample }) => sample ?? [])
-  snapshot.totals = mergeTotals({ views: workers, fresh, primary, lost: [], channels: null, kernel: null })
+  const unknown = { channels: null, broker: { maps: null, polls: null }, kernel: null }
+  snapshot.totals = mergeTotals({ views: workers, fresh, primary, lost: [], ...unknown })
   snapshot.counters = snapshot.totals.counts
   t.same(/** @type {any} */ (snapshot.counters).probes, { http: 4, tcp: 2 }, 'of the stats stream')
 
@@ -57,7 +58,7 @@ t.test('a new row is in the samples, the totals, the CSV file, Prometheus and th
   )
 })
 
-t.test('places of columns and names of metrics are used once', async t => {
+t.test('column places and metric names are unique', async t => {
   t.same(
     CSV_COLUMNS.map(({ name }) => name),
     [...new Set(CSV_COLUMNS.map(({ name }) => name))],

@@ -55,7 +55,7 @@ t.test('percentiles have an error below 1 %', async t => {
   }
 })
 
-t.test('no wait, one wait, ten waits', async t => {
+t.test('percentiles of zero, one and ten waits are correct', async t => {
   const none = new TickHistogram()
   t.equal(none.percentile(99), 0)
   t.same(none.toTicks(), { count: 0, min: 0, avg: 0, p50: 0, p90: 0, p99: 0, max: 0, buckets: [] })
@@ -74,7 +74,7 @@ t.test('no wait, one wait, ten waits', async t => {
 })
 
 t.test('merged histograms equal one histogram of all waits', async t => {
-  // Workers that are busy in quite different ways: averaged percentiles would be far off.
+  // Workers with different loads: averaged percentiles would be wrong.
   const lists = [waits(100, 1), waits(90, 2).map(wait => wait / 1000), [], waits(7, 3).map(wait => wait * 3)]
   const together = histogramOf(lists.flat())
   const merged = new TickHistogram()

@@ -1,6 +1,5 @@
-// What `npm pack` and `npm publish` make of the repository, and what programs of other kinds can do with it.
+// The package of `npm pack` and `npm publish`, used by ES modules, CommonJS and TypeScript programs.
 
-import { once } from 'node:events'
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -8,8 +7,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { binaryOf } from '../../scripts/prune-binaries.js'
 import { tempDir, testdir } from '../kit/folders.js'
-import { freePort } from '../kit/ports.js'
-import { linkPackages, modules, packOnce, root, run, unpack } from './packed.js'
+import { freePort, listen } from '../kit/ports.js'
+import { run } from '../kit/programs.js'
+import { linkPackages, modules, packOnce, root, unpack } from './packed.js'
 import { testChat, testProgram } from './typescript.js'
 
 /** Files of each top folder, at least and at most, and their kinds. @type {Record<string, [number, number, RegExp]>} */
@@ -28,16 +28,16 @@ const FOLDERS = {
 const TOP_FILES = /^(?:README|CHANGELOG|CONTRIBUTING|SECURITY)\.md$|^LICENSE$|^package\.json$/
 const UNWANTED =
   /(?:^|\/)\.|(?:^|\/)(?:test|tests|bench|node_modules)\/|\.(?:map|tgz|log|orig|rej|tmp|pem|key|env|slow\.js|unit\.js|test\.js)$|~$/
-/** What private keys and tokens of services look like. */
+/** Private keys and tokens of services. */
 const SECRETS =
   /-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/=\s]{100}|\bAKIA[A-Z0-9]{16}\b|\b(?:ghp|npm)_[A-Za-z0-9]{36}\b/
 /** Bytes. */
 const MOST_PACKED = 2e6
 const MOST_UNPACKED = 6e6
 
-t.test('the package holds what is needed and no more', async t => {
+t.test('the package contains only the needed files', async t => {
   const { source, files, size, unpackedSize } = await packOnce()
-  const mb = (/** @type {number} */ bytes) => `${(bytes / 1e6).toFixed(2)} MB`
+  const mb = bytes => `${(bytes / 1e6).toFixed(2)} MB`
   t.comment(`tarball ${mb(size)}, unpacked ${mb(unpackedSize)}, ${files.length} files`)
   t.ok(size < MOST_PACKED && unpackedSize < MOST_UNPACKED, `${mb(size)}, ${mb(unpackedSize)}`)
   const stated = /tarball of ([\d.]+) MB, ([\d.]+) MB unpacked/.exec(
@@ -60,12 +60,14 @@ t.test('the package holds what is needed and no more', async t => {
   t.same(
     paths.filter(path => UNWANTED.test(path)),
     [],
-    'dotfiles, tests, maps, leavings',
+    'dotfiles, tests, source maps, temporary files',
   )
   const secret = []
   for (const path of paths) if (SECRETS.test(await readFile(join(source, path), 'utf8'))) secret.push(path)
   t.same(secret, [])
-  const tracked = await run(t, 'git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], root)
+  const tracked = await run(t, 'git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+  })
   if (tracked.code !== 0) return
   const known = new Set(tracked.stdout.split('\0'))
   t.same(
@@ -75,33 +77,33 @@ t.test('the package holds what is needed and no more', async t => {
   )
 })
 
-t.test('npm publish has nothing to mend and no warning', async t => {
+t.test('npm publish corrects nothing and prints no warning', async t => {
   const { source } = await packOnce()
-  // It asks the registry for the last version: here is none.
+  // It requests the last version from the registry: none here.
   const registry = createServer((_request, response) => {
     response.writeHead(404, { 'content-type': 'application/json' }).end('{"error":"not found"}')
   })
-  registry.listen(0, '127.0.0.1')
-  await once(registry, 'listening')
-  t.teardown(() => registry.close())
-  const host = `127.0.0.1:${/** @type {any} */ (registry.address()).port}`
+  const host = `127.0.0.1:${await listen(t, registry)}`
   const folder = testdir(t, { npmrc: `registry=http://${host}/\n//${host}/:_authToken=none\n` })
   const own = ['--userconfig', join(folder, 'npmrc')]
-  // What its environment inherits from a surrounding `npm test` are other settings, and warnings about them.
+  // Settings inherited from a surrounding `npm test` cause warnings.
   const inherited = Object.keys(process.env).filter(name => /^npm_/i.test(name))
   const env = {
     ...Object.fromEntries(inherited.map(name => [name, undefined])),
     npm_config_registry: `http://${host}/`,
     npm_config_loglevel: 'notice',
   }
-  const published = await run(t, 'npm', ['publish', '--dry-run', '--ignore-scripts', ...own], source, env)
+  const published = await run(t, 'npm', ['publish', '--dry-run', '--ignore-scripts', ...own], {
+    cwd: source,
+    env,
+  })
   t.equal(published.code, 0, published.output)
   t.match(published.output, /\+ halley-gateway@\d+\.\d+\.\d+/)
   t.notMatch(published.output, /npm (?:warn|error)/i)
 
   const file = join(source, 'package.json')
   const before = await readFile(file, 'utf8')
-  const fixed = await run(t, 'npm', ['pkg', 'fix', ...own], source, env)
+  const fixed = await run(t, 'npm', ['pkg', 'fix', ...own], { cwd: source, env })
   t.equal(fixed.output, '')
   t.equal(await readFile(file, 'utf8'), before, 'npm pkg fix changes nothing')
 })
@@ -167,15 +169,15 @@ const WebSocket = require('ws')`,
 async function nodeOf(t, major) {
   if (Number(process.versions.node.split('.')[0]) === major) return process.execPath
   const args = ['--yes', `--package=node@${major}`, '--', 'node', '-p', 'process.execPath']
-  // Where there is no network, the pauses between npm's attempts are a minute and a half otherwise.
+  // Without a network, npm would retry for 90 s.
   const pauses = { npm_config_fetch_retry_mintimeout: '1000', npm_config_fetch_retry_maxtimeout: '2000' }
-  const { code, stdout } = await run(t, 'npx', args, tmpdir(), pauses)
+  const { code, stdout } = await run(t, 'npx', args, { cwd: tmpdir(), env: pauses })
   return code === 0 ? stdout.trim() : ''
 }
 
-t.test('ES modules and CommonJS on Node.js 20, 22 and 24 start a gateway that serves clients', async t => {
+t.test('ES modules and CommonJS start a gateway on Node.js 20, 22 and 24', async t => {
   const { manifest } = await packOnce()
-  // Outside of the repository: nothing is found there but what is installed.
+  // Outside of the repository, only installed packages are found.
   const folder = tempDir(t)
   await writeFile(join(folder, 'package.json'), '{ "private": true }')
   await writeFile(join(folder, 'program.mjs'), `${ESM}}\n`)
@@ -190,19 +192,20 @@ t.test('ES modules and CommonJS on Node.js 20, 22 and 24 start a gateway that se
   for (const name of ['package.json', 'uws.js', 'ESM_wrapper.mjs', own])
     await copyFile(join(modules, 'uWebSockets.js', name), join(uws, name))
   const script = join(folder, 'node_modules/halley-gateway/scripts/prune-binaries.js')
-  const pruned = await run(t, process.execPath, [script], folder)
+  const pruned = await run(t, process.execPath, [script], { cwd: folder })
   t.equal(pruned.output, `removed 1 binaries of uWebSockets.js, 1 MB; ${own} stays\n`)
   t.same((await readdir(uws)).sort(), ['ESM_wrapper.mjs', 'package.json', 'uws.js', own].sort())
 
   for (const major of [20, 22, 24]) {
     const node = await nodeOf(t, major)
     t.test(`Node.js ${major}`, { skip: node === '' && `npx finds no Node.js ${major}` }, async t => {
-      // The binary that was left is that of the own Node.js, where it loads at all.
+      // The remaining binary is for the current Node.js.
       const isOwn = node === process.execPath
-      const loads = isOwn && (await run(t, node, ['-e', 'require("uWebSockets.js")'], folder)).code === 0
+      const loads =
+        isOwn && (await run(t, node, ['-e', 'require("uWebSockets.js")'], { cwd: folder })).code === 0
       for (const name of ['program.mjs', 'program.cjs']) {
         const args = [name, String(await freePort()), loads ? 'uws' : 'node']
-        const { code, stdout, output } = await run(t, node, args, folder)
+        const { code, stdout, output } = await run(t, node, args, { cwd: folder })
         t.equal(code, 0, output)
         t.equal(stdout, `${major} hello function function\n`, name)
       }
@@ -210,12 +213,9 @@ t.test('ES modules and CommonJS on Node.js 20, 22 and 24 start a gateway that se
   }
 
   const command = join(folder, 'node_modules/halley-gateway', manifest.bin.halley)
-  const version = await run(t, process.execPath, [command, '--version'], folder)
+  const version = await run(t, process.execPath, [command, '--version'], { cwd: folder })
   t.equal(version.stdout, `halley ${manifest.version}\n`, version.output)
 })
 
-t.test('a strict TypeScript program compiles against the packed package, and runs', testProgram)
-t.test(
-  'the chat in TypeScript compiles, and its hooks run in a gateway of another copy of the package',
-  testChat,
-)
+t.test('a strict TypeScript program compiles with the packed package and runs', testProgram)
+t.test('the TypeScript chat compiles, and its hooks run with another copy of the package', testChat)

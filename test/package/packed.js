@@ -1,41 +1,14 @@
 // The packed package, for its tests: packed once for each test file, from a copy, because packing writes types/.
 
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { cp, mkdir, readFile, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { testdir } from '../kit/folders.js'
+import { run } from '../kit/programs.js'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 export const modules = join(root, 'node_modules')
-
-/** ms after which a program hangs. */
-const PATIENCE = 480_000
-
-/**
- * @param {any} t @param {string} command @param {string[]} args @param {string} cwd
- * @param {Record<string, string | undefined>} [env] more variables; undefined: without it
- * @returns {Promise<{code: number, stdout: string, stderr: string, output: string}>} `output`: both
- */
-export async function run(t, command, args, cwd, env = {}) {
-  const child = spawn(command, args, {
-    cwd,
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: PATIENCE,
-    killSignal: 'SIGKILL',
-  })
-  t.teardown(() => child.kill('SIGKILL'))
-  const [stdout, stderr, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'exit'),
-  ])
-  return { code, stdout, stderr, output: stdout + stderr }
-}
 
 /**
  * @typedef {object} Packed
@@ -56,7 +29,7 @@ async function pack() {
     if (name !== 'types' && !name.startsWith('!'))
       await cp(join(root, name), join(source, name), { recursive: true })
   await symlink(modules, join(source, 'node_modules'))
-  const packing = await run(t, 'npm', ['pack', '--json', '--pack-destination', folder], source)
+  const packing = await run(t, 'npm', ['pack', '--json', '--pack-destination', folder], { cwd: source })
   if (packing.code !== 0) throw new Error(packing.output)
   const [{ filename, size, unpackedSize, files }] = JSON.parse(packing.stdout)
   return { source, tarball: join(folder, filename), size, unpackedSize, files, manifest }
@@ -76,12 +49,7 @@ export async function unpack(t, program) {
   const { tarball } = await packOnce()
   const target = join(program, 'node_modules/halley-gateway')
   await mkdir(target, { recursive: true })
-  const { code, output } = await run(
-    t,
-    'tar',
-    ['-xzf', tarball, '--strip-components=1', '-C', target],
-    program,
-  )
+  const { code, output } = await run(t, 'tar', ['-xzf', tarball, '--strip-components=1', '-C', target])
   if (code !== 0) throw new Error(output)
 }
 

@@ -1,4 +1,4 @@
-// Tests of the packed package in a TypeScript program: its types hold in the strictest mode, and what it exports runs.
+// Tests of the package in TypeScript programs: its types in the strictest mode, and its exports.
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,8 +6,9 @@ import { blocksOf } from '../docs/blocks.js'
 import { startExample } from '../examples/example.js'
 import { testdir } from '../kit/folders.js'
 import { freePort } from '../kit/ports.js'
+import { run } from '../kit/programs.js'
 import { RawClient } from '../kit/raw-client.js'
-import { linkPackages, modules, packOnce, root, run, unpack } from './packed.js'
+import { linkPackages, modules, packOnce, root, unpack } from './packed.js'
 
 const tsc = join(modules, 'typescript/bin/tsc')
 
@@ -25,7 +26,7 @@ async function installed(t, files) {
   return program
 }
 
-const tsconfig = (/** @type {object} */ more, /** @type {string[]} */ files) =>
+const tsconfig = (more, files) =>
   JSON.stringify({
     compilerOptions: {
       strict: true,
@@ -103,7 +104,7 @@ export const wrong = () => defineHooks({ conect() {} })
 `,
     'program.ts': `
 import { ApiError, ConfigError, createGateway, type Gateway, type GatewayOptions } from 'halley-gateway'
-import { ApiClient, type Command, type PublishOptions } from 'halley-gateway/api'
+import { ApiClient, type Command, type MapResult, type PublishOptions } from 'halley-gateway/api'
 import version from 'halley-gateway/package.json' with { type: 'json' }
 
 const options: GatewayOptions = {
@@ -114,7 +115,10 @@ const options: GatewayOptions = {
     stats: { socket: 'none' },
     http_server: { address: '127.0.0.1', port: ${port} },
     http_api: { key: 'dGVzdCBvZiB0aGUgdHlwZXMsIDMyIGJ5dGVz' },
-    channel: { without_namespace: { history_size: 5, history_ttl: '1m', presence: true } },
+    channel: {
+      without_namespace: { history_size: 5, history_ttl: '1m', presence: true },
+      namespaces: [{ name: 'map', subscription_type: 'map', map: { mode: 'persistent' } }],
+    },
   },
 }
 const gateway: Gateway = await createGateway(options)
@@ -152,6 +156,13 @@ async function use(api: ApiClient | Gateway) {
   for (const { result, error } of responses) console.log(error === undefined ? result.offset : error.message)
   await api.subscribe('u', 'news', { override: { presence: true }, expireAt: 3e9 })
   await api.refresh('u', { expired: true })
+  const written: MapResult = await api.maps.publish('map:1', 'k', 1, { keyMode: 'if_new', version: 5n })
+  console.log(written.suppressed satisfies boolean, written.current?.key)
+  // @ts-expect-error no such key mode
+  await api.maps.publish('map:1', 'k', 1, { keyMode: 'new' }).catch(() => {})
+  const { entries, cursor } = await api.maps.readState('map:1', { limit: 10 })
+  console.log(entries[0]?.data, cursor.length)
+  await api.batch([['mapPublish', 'map:1', 'k', 1], ['mapStats', 'map:1']])
   const { nodes } = await api.info()
   console.log(nodes[0]?.version === version.version)
 }
@@ -167,35 +178,34 @@ console.log(late instanceof ApiError && late.code === 0, new ConfigError([]) ins
   const [embedded] = blocksOf('docs/install.md').filter(({ language }) => language === 'ts')
   const own = embedded.text.replace('port: 8000', `port: ${await freePort()}`)
   await writeFile(join(folder, 'embedded.ts'), `${own}await gateway.stop()\n`)
-  const compiled = await run(t, process.execPath, [tsc, '-p', '.'], folder)
+  const compiled = await run(t, process.execPath, [tsc, '-p', '.'], { cwd: folder })
   t.equal(compiled.output, '')
   t.equal(compiled.code, 0)
-  const guide = await run(t, process.execPath, ['built/embedded.js'], folder)
+  const guide = await run(t, process.execPath, ['built/embedded.js'], { cwd: folder })
   t.match(guide.stdout, /^http:\S+ 1 \{ text: 'Grüße, José' \}$/m, 'the program of docs/install.md')
   t.equal(guide.code, 0, guide.output)
-  const { code, output } = await run(t, process.execPath, ['built/program.js'], folder)
+  const { code, output } = await run(t, process.execPath, ['built/program.js'], { cwd: folder })
   t.equal(code, 0, output)
   const lines = output.trim().split('\n')
   t.same(lines.slice(0, 2), ['1 8', 'hello a'])
   t.equal(lines.at(-1), 'true true')
-  const common = await run(t, process.execPath, ['built/common.cjs'], folder)
+  const common = await run(t, process.execPath, ['built/common.cjs'], { cwd: folder })
   t.equal(common.stdout, 'function function true\n', `CommonJS: ${common.output}`)
 
-  const page = await run(t, process.execPath, [tsc, '-p', 'tsconfig.page.json'], folder)
+  const page = await run(t, process.execPath, [tsc, '-p', 'tsconfig.page.json'], { cwd: folder })
   t.equal(page.output, '', 'the types of the browser client, with a bundler')
   t.equal(page.code, 0)
 }
 
 /** The hooks of the chat compile, and run in a gateway of another copy of the package. @param {any} t */
 export async function testChat(t) {
-  const example = (/** @type {string} */ name) =>
-    readFile(join(root, 'examples/chat-typescript', name), 'utf8')
+  const example = name => readFile(join(root, 'examples/chat-typescript', name), 'utf8')
   const folder = await installed(t, {
     'package.json': PACKAGE,
     'tsconfig.json': await example('tsconfig.json'),
     'hooks.ts': await example('hooks.ts'),
   })
-  const compiled = await run(t, process.execPath, [tsc, '-p', '.'], folder)
+  const compiled = await run(t, process.execPath, [tsc, '-p', '.'], { cwd: folder })
   t.equal(compiled.output, '')
   const { gateway } = await startExample(t, 'chat', { HOOKS: join(folder, 'dist/hooks.js') })
   const ws = `${gateway.replace('http', 'ws')}/connection/websocket`

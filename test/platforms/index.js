@@ -1,8 +1,8 @@
 // Runs the test tiers on the platforms that Halley supports: `npm run test:platforms`. CONTRIBUTING.md describes it.
 //
-// A cell is a Debian, a Node.js, and what else is installed. Its root is a Debian made by debootstrap, with a clone of
-// the HEAD of this repository and a Node.js from npm. `npm ci` runs with the network of this machine, and must not
-// warn. The tests run as a user without rights, in a network namespace that has nothing but loopback: without DNS.
+// A cell is a Debian version, a Node.js version, and a set of installed programs. Its root is created by debootstrap, with
+// a clone of HEAD and a Node.js from npm. `npm ci` runs with the network of this machine, and must not warn. The tests
+// run as an unprivileged user, in a network namespace with only loopback: without DNS.
 
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ const PLATFORMS = /** @type {[number, number[]][]} */ ([
   [13, [20, 22, 24, 26]],
   [12, [20, 22, 24]],
 ])
-/** Where uWebSockets.js does not load: no binary for Node.js 26, and one for glibc 2.38 in those for 22 and 24. */
+/** Cells without uWebSockets.js: no binary for Node.js 26; those for 22 and 24 need glibc 2.38. */
 const WITHOUT_UWS = ['13x26', '12x22', '12x24']
 /** The npm script of a cell, by the end of its name. */
 const SCRIPTS = { '': 'test', '-bare': 'test', '-slow': 'test:slow' }
@@ -41,6 +41,7 @@ Without one: the fast tier on all platforms, with the programs and bare.
   --timeout S    seconds that a test file may take
   --cache DIR    folder of roots, releases of Node.js and logs (default ${CACHE})
   --fresh        make roots and releases of Node.js again; else those of the last 14 days are used
+  --prepare      only make the roots and releases of Node.js of these cells
   -h, --help     this text
 
 It needs root, debootstrap and iproute2, about 3 GB of disk for each Debian, and the registries of Debian, npm and PyPI.
@@ -75,6 +76,7 @@ function readArguments() {
         timeout: { type: 'string' },
         cache: { type: 'string', default: CACHE },
         fresh: { type: 'boolean', default: false },
+        prepare: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h' },
       },
     })
@@ -93,7 +95,7 @@ function succeeds(program, ...args) {
   }
 }
 
-/** @returns {string | false} why cells cannot run here */
+/** @returns {string | false} reason why cells cannot run here */
 function impossible() {
   const { platform, arch, getuid } = process
   if (platform !== 'linux' || !['x64', 'arm64'].includes(arch))
@@ -103,7 +105,7 @@ function impossible() {
     if (!succeeds('sh', '-c', `command -v ${program}`))
       return `${program} is not on the PATH (Debian: apt-get install ${debian})`
   const namespaces = succeeds('unshare', ...NAMESPACES, '--net', 'mount', '--make-rprivate', '/')
-  return !namespaces && 'this machine allows root no namespaces or no mounts'
+  return !namespaces && 'root may not create namespaces or mounts on this machine'
 }
 
 const say = (/** @type {string} */ text) =>
@@ -186,7 +188,7 @@ async function runCell({ name, debian, node, kind }, roots, { only, jobs, timeou
   say(`${name}: ${tests} ${flags.join(' ')}(Node.js ${version}, driver ${loaded})`)
   const testsBegan = performance.now()
   const ci = bare || !process.env.CI ? undefined : { CI: process.env.CI }
-  // It says that the platform has no uWebSockets.js: with CI=true its absence is a failure elsewhere.
+  // The platform has no uWebSockets.js: elsewhere, with CI=true, its absence is a failure.
   const testDriver = expected === 'node' ? { TEST_DRIVER: 'node' } : undefined
   const { status, output } = await processes.inRoot({
     ...at,
@@ -229,7 +231,7 @@ async function main() {
   if (cells.length === 0) cells.push(...CELLS.filter(({ kind }) => kind !== '-slow'))
   const reason = impossible()
   if (reason) {
-    // As of test/kit/needs.js: CI=true leaves nothing out.
+    // As in test/kit/needs.js: CI=true skips nothing.
     const failed = process.env.CI === 'true'
     console.log(`${failed ? 'FAILED' : 'Skipped'}: ${reason}`)
     return summarize({ pass: 0, fail: failed ? cells.length : 0, skip: failed ? 0 : cells.length })
@@ -242,6 +244,14 @@ async function main() {
       roots.close()
       process.exit(status)
     })
+  if (values.prepare) {
+    for (const { debian, node, kind } of cells) {
+      await (kind === '-bare' ? roots.bare(debian) : roots.full(debian))
+      await roots.node(node)
+    }
+    roots.close()
+    return
+  }
   const rows = [['cell', 'Node.js', 'driver', 'npm ci', 'pass', 'fail', 'skip', 'tests']]
   const sum = { pass: 0, fail: 0, skip: 0 }
   for (const cell of cells) {

@@ -7,7 +7,7 @@ const PROGRAM = fileURLToPath(new URL('index.js', import.meta.url))
 /** @param {string[]} args @param {NodeJS.ProcessEnv} [env] */
 const run = (args, env) => spawnSync(process.execPath, [PROGRAM, ...args], { env, encoding: 'utf8' })
 
-t.test('--list has each supported platform three times', async t => {
+t.test('--list prints three cells per supported platform', async t => {
   const { stdout, status } = run(['--list'])
   t.equal(status, 0)
   const platforms = ['13x20', '13x22', '13x24', '13x26', '12x20', '12x22', '12x24']
@@ -22,7 +22,7 @@ t.test('unknown cells and flags are refused', async t => {
   t.match(run(['--nope']), { status: 2, stderr: /^test:platforms: Unknown option '--nope'.*--help/ })
 })
 
-t.test('without what makes Debian roots the cells are skipped, and fail in CI', async t => {
+t.test('without debootstrap the cells are skipped, and fail in CI', async t => {
   const reason = process.getuid?.() === 0 ? /debootstrap is not on the PATH/ : /need root/
   for (const [CI, word, counts] of /** @type {const} */ ([
     [undefined, 'Skipped', 'fail: 0, skip: 2'],

@@ -4,9 +4,9 @@ import { spawn } from 'node:child_process'
 import { appendFileSync, existsSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** Ended with `unshare`: the first process of the namespaces, and with it all others and the mounts. */
+/** First process of the namespaces: all others and the mounts end with it. */
 export const NAMESPACES = ['--mount', '--pid', '--ipc', '--fork', '--kill-child']
-/** Files and variables of this machine by which it reaches its mirrors and registries. */
+/** Files and variables with the settings of mirrors and registries. */
 const NETWORK_FILES = ['/etc/resolv.conf', '/etc/ssl/certs/ca-certificates.crt', '/etc/pip.conf']
 const NETWORK_VARIABLES =
   /^(?:(?:https?|no|all)_proxy|npm_config_registry|NODE_EXTRA_CA_CERTS|SSL_CERT_FILE|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|PIP_(?:CERT|PROXY|(?:EXTRA_)?INDEX_URL|TRUSTED_HOST))$/i
@@ -97,7 +97,7 @@ export class Processes {
       Object.entries(paths)
         .map(pair => `${pair.join('\t')}\n`)
         .join('')
-    // Nothing outlives this program, however it ends.
+    // No process outlives this program.
     const args = [
       ...['--pdeathsig', 'KILL', 'unshare', ...NAMESPACES],
       ...(network ? [] : ['--net']),
@@ -116,7 +116,7 @@ export class Processes {
   }
 
   /**
-   * Kills what runs.
+   * Kills the running program.
    * @returns {Promise<void>} once it has ended
    */
   async stop() {
@@ -124,7 +124,7 @@ export class Processes {
     const child = this.#running
     if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
     const closed = new Promise(resolve => child.once('close', resolve))
-    // Its group: debootstrap has processes, too.
+    // The process group: debootstrap has child processes.
     process.kill(-child.pid, 'SIGKILL')
     await closed
   }

@@ -23,9 +23,9 @@ import { fileURLToPath } from 'node:url'
 
 /** Version of Debian -> suite. */
 const SUITES = /** @type {Record<number, string>} */ ({ 13: 'trixie', 12: 'bookworm' })
-/** Node.js 26 wants libatomic1; git is there because the repository is. */
+/** Node.js 26 requires libatomic1; git is for the clone. */
 const BASE_PACKAGES = 'ca-certificates,git,libatomic1'
-/** Older ones are made again. */
+/** Older roots are created again. */
 const MAX_AGE_MS = 14 * 86_400_000
 /** npm that comes with a release of Node.js: the package of Node.js in npm's registry has none. */
 const npmOf = (/** @type {number} */ release) => (release < 24 ? 'npm@10' : 'npm@11')
@@ -99,11 +99,11 @@ export class Roots {
     const { uid } = lstatSync(cache)
     if (uid !== 0)
       throw new Error(`${cache} belongs to user ${uid}, not to root: --cache names another folder`)
-    // The user of the cells reaches what is mounted there, and other users of this machine nothing.
+    // The user of the cells can access the mounts, other users of this machine cannot.
     chmodSync(cache, 0o700)
     for (const old of entries(cache).filter(path => /\/run-\d+$/.test(path)))
       if (!existsSync(`/proc/${old.slice(old.lastIndexOf('-') + 1)}`)) remove(old)
-    /** What is for this run only. */
+    /** Files of this run. */
     this.scratch = join(cache, `run-${process.pid}`)
     mkdirSync(this.scratch)
   }
@@ -125,7 +125,7 @@ export class Roots {
     const usable = existsSync(folder) && Date.now() - statSync(folder).mtimeMs < MAX_AGE_MS
     if (usable && !(first && this.fresh)) return folder
     remove(folder)
-    this.say(`${name}: is made`)
+    this.say(`${name}: creating the root`)
     const unfinished = join(this.scratch, name)
     await make(unfinished)
     execFileSync('touch', [unfinished])
@@ -196,7 +196,7 @@ export class Roots {
   /** @param {number} release @returns {Promise<string>} folder of a Node.js, with `bin` */
   node(release) {
     return this.#cached(`node-${release}`, async folder => {
-      // What the install script of the package `node` installs.
+      // The package that the install script of `node` installs.
       const node = `node-linux-${process.arch}`
       const flags = ['--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund']
       mkdirSync(join(folder, 'bin'), { recursive: true })
@@ -211,7 +211,7 @@ export class Roots {
     })
   }
 
-  /** Removes what is for this run only. Files may still be written until the last process has ended. */
+  /** Removes the files of this run. Files may still be written until the last process has ended. */
   close() {
     for (let tries = 0; existsSync(this.scratch) && tries < 50; tries++)
       try {

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { nextVersion, releaseChangelog } from '../../scripts/changelog.js'
 
-t.test('the next version is a step, or a greater one', async t => {
+t.test('the next version is an increment, or a higher version', async t => {
   for (const [wanted, version] of [
     ['patch', '1.2.4'],
     ['minor', '1.3.0'],
@@ -21,7 +21,7 @@ t.test('the next version is a step, or a greater one', async t => {
 
 const HEAD = '# Changelog\n\n## [Unreleased]\n'
 
-t.test('the entries move under the version and its date', async t => {
+t.test('entries move below the version and its date', async t => {
   const entries = '### Added\n\n- A thing.\n\n### Fixed\n\n- Another one,\n  in two lines.\n'
   const old = '## [1.2.3] - 2026-01-01\n\n- The first.\n'
   const { text, notes } = releaseChangelog(`${HEAD}\n${entries}\n${old}`, '1.3.0', '2026-11-23')
@@ -33,7 +33,7 @@ t.test('the entries move under the version and its date', async t => {
   )
 })
 
-t.test('a CHANGELOG with nothing to release is refused', async t => {
+t.test('refuses a CHANGELOG without entries', async t => {
   const refused = (/** @type {string} */ text, /** @type {RegExp} */ message) =>
     t.throws(() => releaseChangelog(text, '1.3.0', '2026-11-23'), { message })
   refused('# Changelog\n', /^CHANGELOG\.md has no section "## \[Unreleased\]"$/)

@@ -3,7 +3,7 @@ import t from 'tap'
 import { binaryOf, prune, superfluous } from '../../scripts/prune-binaries.js'
 import { testdir } from '../kit/folders.js'
 
-t.test('the binary of this Node.js stays, and every file that is no binary', async t => {
+t.test('keeps the binary for this Node.js, and all other files', async t => {
   const own = binaryOf(process)
   const others = ['uws_linux_arm64_115.node', 'uws_win32_x64_999.node', 'uws_darwin_arm64_127.node'].filter(
     name => name !== own,
@@ -18,11 +18,11 @@ t.test('the binary of this Node.js stays, and every file that is no binary', asy
   t.equal(prune(folder, { dryRun: false }), `removed 0 binaries of uWebSockets.js, 0 MB; ${own} stays`)
 })
 
-t.test('a program without a file, as of `node -e`, can import it', async t => {
+t.test('can be imported by `node -e`', async t => {
   const { argv } = process
   process.argv = argv.slice(0, 1)
   try {
-    // The query makes it a module that is not loaded yet.
+    // The query makes it a new module.
     await t.resolves(import(`../../scripts/prune-binaries.js?${Date.now()}`))
   } finally {
     process.argv = argv

@@ -1,4 +1,4 @@
-// `npm run release` in a clone of a repository that has the files which it reads and writes.
+// `npm run release` in a clone of a small repository.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
@@ -27,7 +27,7 @@ function clone(t) {
   const [origin, folder] = [join(base, 'origin'), join(base, 'clone')]
   for (const name of ['package.json', 'package-lock.json', 'CHANGELOG.md', 'scripts'])
     cpSync(join(root, name), join(origin, name), { recursive: true })
-  // The repository's own one is empty after a release.
+  // The section of the repository is empty after a release.
   const changelog = join(origin, 'CHANGELOG.md')
   const text = readFileSync(changelog, 'utf8')
   writeFileSync(changelog, text.replace('## [Unreleased]\n', '## [Unreleased]\n\n- An entry of the test.\n'))
@@ -69,7 +69,7 @@ t.test('a release is a commit with version and CHANGELOG, and a tag', async t =>
   const lock = read('package-lock.json')
   t.same([read('package.json').version, lock.version, lock.packages[''].version], [next, next, next])
   t.equal(read('package.json').scripts.release, 'node scripts/release.js')
-  // Nothing but the versions differs.
+  // Only the versions differ.
   t.equal(git(folder, 'show', '--format=', '--numstat', 'HEAD', '--', 'package.json').split('\t')[0], '1')
   t.equal(
     git(folder, 'show', '--format=', '--numstat', 'HEAD', '--', 'package-lock.json').split('\t')[0],
@@ -90,7 +90,7 @@ t.test('a release is a commit with version and CHANGELOG, and a tag', async t =>
   )
 })
 
-t.test('what cannot be released is refused with one line, and nothing changes', async t => {
+t.test('a refused release prints one line and changes nothing', async t => {
   const { folder, version, release } = clone(t)
   const head = git(folder, 'rev-parse', 'HEAD')
   const refused = (/** @type {string[]} */ args, /** @type {RegExp} */ message) => {
@@ -106,15 +106,15 @@ t.test('what cannot be released is refused with one line, and nothing changes', 
   refused(['0.0.1'], /lower than the current one/)
   refused(['minor', '--force'], /Unknown option '--force'/)
   git(folder, 'tag', 'v99.0.0')
-  refused(['99.0.0'], /the tag v99\.0\.0 exists already/)
+  refused(['99.0.0'], /tag v99\.0\.0 already exists/)
   appendFileSync(join(folder, 'CHANGELOG.md'), 'more\n')
-  refused(['minor'], /commit or remove first: CHANGELOG\.md\n/)
+  refused(['minor'], /uncommitted files: CHANGELOG\.md\n/)
   git(folder, 'checkout', '--quiet', '--', 'CHANGELOG.md')
   writeFileSync(join(folder, 'stray'), '')
-  refused(['minor'], /commit or remove first: stray\n/)
+  refused(['minor'], /uncommitted files: stray\n/)
   git(folder, 'clean', '--quiet', '--force')
   git(folder, 'checkout', '--quiet', '-b', 'other')
-  refused(['minor'], /releases are made from branch main, not other/)
+  refused(['minor'], /the current branch is other, not main/)
   git(folder, 'checkout', '--quiet', 'main')
   // A hook that refuses the commit: files and index are as before.
   writeFileSync(join(folder, '.git/hooks/pre-commit'), '#!/bin/sh\necho no >&2\nexit 1\n', { mode: 0o755 })

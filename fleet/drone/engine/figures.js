@@ -1,18 +1,15 @@
-// What an engine counts and measures, and the clock that it measures with.
+// Counters and measurements of an engine, and its clock.
 
 import { addFault, zeroCounters } from '../../statistics/counters.js'
 import { Distribution } from '../../statistics/distribution.js'
 
-/** @typedef {import('../../schema.js').EngineSample} EngineSample */
+/** @import { EngineSample } from '../../schema.js' */
 
-/** Kinds of faults counted by name. */
 const MAX_KINDS = 29
 
 export class Figures {
   counters = zeroCounters()
-  /**
-   * Latency of other machines' messages; own messages are in `probe`. sample() merges both: each is recorded once.
-   */
+  /** Of other machines' messages; own messages are in `probe`. sample() merges both: each is recorded once. */
   latency = new Distribution()
   probe = new Distribution()
   connect = new Distribution()
@@ -25,7 +22,7 @@ export class Figures {
     addFault(this.#faults, kind, times, MAX_KINDS)
   }
 
-  /** @returns {Omit<EngineSample, 'gauges' | 'clock'>} distributions and faults are those since the last call */
+  /** @returns {Omit<EngineSample, 'gauges' | 'clock'>} distributions and faults since the last call */
   sample() {
     const { counters, latency, probe, connect, answer } = this
     const faults = this.#faults
@@ -48,9 +45,8 @@ const ORIGIN = performance.timeOrigin
 const DRIFT = 20e-6
 
 /**
- * The machine's clock and its offset to the gateway's. A connect reply contains the gateway's time T in whole ms: the
- * true time was in [T, T + 1) at some moment between request and reply, so the offset lies between T - received and T
- * + 1 - sent. The clock keeps the intersection of all replies, widened by the possible drift since then.
+ * The machine's clock and its offset to the gateway's. A connect reply has the gateway's time T in whole ms: the offset
+ * is between T - received and T + 1 - sent. The clock keeps the intersection, widened by the possible drift since then.
  */
 export class Clock {
   /** Bounds of the offset, ms, at the time `#at`. */
@@ -58,16 +54,12 @@ export class Clock {
   #high = Infinity
   #at = 0
 
-  /** @returns {number} Unix ms with fractions. It never goes back; processes of a machine differ by some 0.1 ms */
+  /** @returns {number} Unix ms with fractions. Monotonic; processes of a machine differ by about 0.1 ms */
   now() {
     return ORIGIN + performance.now()
   }
 
-  /**
-   * @param {number} time of the gateway, whole Unix ms @param {number} sent time of the request, or earlier, on this
-   *   clock
-   * @param {number} received time of the reply, or later
-   */
+  /** @param {number} time of the gateway, Unix ms @param {number} sent or earlier @param {number} received or later */
   learn(time, sent, received) {
     const low = time - received
     const high = time + 1 - sent
@@ -76,7 +68,7 @@ export class Clock {
     this.#high = Math.min(this.#high + wider, high)
     this.#at = received
     if (this.#low <= this.#high) return
-    // No offset fits all replies: a clock was set. The newest reply is right.
+    // No offset fits all replies: a clock was set. Use the newest reply.
     this.#low = low
     this.#high = high
   }

@@ -2,27 +2,23 @@ import { channelNumber } from '../../channel-template.js'
 import { ANSWER_TIMEOUT, OPEN } from '../transport/wire.js'
 import { makePayload } from './payload.js'
 
-/** @typedef {import('../transport/dialer.js').Connection} Connection */
+/** @import { Connection } from '../transport/dialer.js' */
 
 /**
- * @typedef {object} Message
- * @property {number} place of its channel in the ledger
- * @property {number} time intended, Unix ms
- * @property {number} sequence 0: none yet
- * @property {boolean} again it was sent before, and may have been published
+ * @typedef {{place: number, time: number, sequence: number, again: boolean}} Message `place` of its channel in the
+ *   ledger; intended `time`, Unix ms; `sequence`, 0: none yet; `again`: it may have been published
  * @typedef {{code: number, message?: string, temporary?: boolean} | undefined} Fault error of a reply; undefined: none
  */
 
-/** Maximum messages in the queue of a lane. */
 const MAX_QUEUE = 1024
 /** Maximum bytes of a batch: a gateway accepts WebSocket messages of 65,536 bytes by default. */
 const MAX_BATCH = 56_000
-/** Bytes of a batch beside its publications, for each of them: `{"publish":},` or `{"id":12345,"publish":}\n`. */
+/** Bytes of a batch for each publication, excluding it: `{"publish":},` or `{"id":12345,"publish":}\n`. */
 const ENVELOPE = 25
-/** ms before the next attempt; doubles with each failure, with jitter. */
+/** Retry delay, ms; doubles with each failure, with jitter. */
 const BACKOFF_MIN = 100
 const BACKOFF_MAX = 5000
-/** Path of nchan's publisher, in the configuration that a run writes: the channel is in the query. */
+/** Path of nchan's publisher, in the configuration of a run; the query has the channel. */
 const NCHAN_PUBLISH = '/pub'
 
 /** Temporary errors of the server API, which has no `temporary` field: internal error, too many requests. */
@@ -30,12 +26,11 @@ const TEMPORARY_CODES = [100, 111]
 
 /**
  * One of a publisher's queues. It publishes the messages of its channels in order: due messages form a batch, and one
- * batch at a time is in flight, so that no message overtakes another.
+ * batch at a time is in flight.
  *
- * An unconfirmed message is published again, with the same sequence and time, until it is confirmed. It is marked,
- * since it may have arrived before. A message that is refused for good returns its sequence, unless a later message of
- * its channel was already sent: then the sequence is missing, and both sides count it, as `unpublished` here and as
- * `lost` at the receivers.
+ * An unconfirmed message is published again, marked, with the same sequence and time, until it is confirmed. A message
+ * refused permanently returns its sequence, unless a later message of its channel was sent: then both sides count
+ * it, as `unpublished` here and as `lost` at the receivers.
  */
 export class Lane {
   #publisher
@@ -46,20 +41,17 @@ export class Lane {
   #batch = []
   /** With `via: api`: the POST of the batch. @type {Buffer | null} */
   #request = null
-  /** With `via: client`: the commands of the batch, one a line. */
+  /** With `via: client`: the commands of the batch, one per line. */
   #commands = ''
   /** With `via: client`. @type {Connection | null} */
   #connection = null
   /** Replies so far to the commands of the batch. @type {Fault[]} */
   #faults = []
   #missingReplies = 0
-  /** The server expects pongs. */
   #pong = false
-  /** Failed attempts in a row. */
   #failures = 0
-  /** Time of the next attempt, Unix ms. */
   #retryAt = 0
-  /** Place of the lane's next channel when it publishes at unlimited rate. */
+  /** Place of the lane's next channel at unlimited rate. */
   #nextPlace
 
   /** @param {import('./publisher.js').Publisher} publisher @param {number} number */
@@ -89,7 +81,7 @@ export class Lane {
     this.#queue.push({ place, time, sequence: 0, again: false })
   }
 
-  /** Sends queued messages, if none is in flight. @param {number} now Unix ms */
+  /** Sends queued messages if none is in flight. @param {number} now Unix ms */
   flush(now) {
     if (this.#queue.length === 0 || this.#batch.length > 0 || now < this.#retryAt) return
     const { settings, targets, engine } = this.#publisher
@@ -126,8 +118,8 @@ export class Lane {
     const m = engine.options.machine
     const o = Math.round(engine.clock.state.offset * 1000)
     const texts = []
-    const most = this.#publisher.isSingle ? Math.min(1, this.#queue.length) : this.#queue.length
-    for (let bytes = 0; texts.length < most; ) {
+    const max = this.#publisher.isSingle ? Math.min(1, this.#queue.length) : this.#queue.length
+    for (let bytes = 0; texts.length < max; ) {
       const message = this.#queue[texts.length]
       const { place, again } = message
       const channel = template.nameOf(part + place * parts)
@@ -233,17 +225,15 @@ export class Lane {
     engine.figures.fault(`publish: ${reason}`)
   }
 
-  /** Gives up the messages that are not under way. */
   drop() {
-    for (const message of this.#queue.reverse()) this.#giveUp(message, 'given up')
+    for (const message of this.#queue.reverse()) this.#giveUp(message, 'abandoned')
     this.#queue = []
   }
 
-  /** Gives up all unconfirmed messages. */
   close() {
     this.#disconnect()
     this.drop()
-    for (const message of this.#batch.reverse()) this.#giveUp(message, 'given up')
+    for (const message of this.#batch.reverse()) this.#giveUp(message, 'abandoned')
     this.#batch = []
   }
 }

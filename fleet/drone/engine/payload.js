@@ -1,21 +1,19 @@
-// Payloads: Payload in schema.js explains the numbers. The padding begins with the payload's length, and each of its
-// letters is fixed by its place, so that a receiver needs nothing else to check that the payload is complete:
+// Payloads: Payload in schema.js explains the numbers. The padding starts with the payload's length, and the place of
+// each letter determines it, so that receivers detect incomplete payloads:
 //
 //   {"t":1795267980383811,"s":17,"c":3735928559,"e":597123456,"m":1,"o":-250,"p":"512.defgh...yza"}
 //                                                                                 ^ length of the payload, then `.`,
 //                                                                                   or `!` if published again
 //
-// Byte i of the payload, if it is a letter of the padding, is letter i mod 26 of the alphabet. A publisher without a
-// confirmation publishes a message again. It may arrive twice; because of the `!` the receiver does not count the
-// second copy as a duplicate made by the gateway.
+// Byte i of the payload, if it is a letter of the padding, is letter i mod 26 of the alphabet. The receiver does not
+// count a second copy with `!` as a duplicate made by the gateway.
 
 import { deflateSync, inflateSync } from 'node:zlib'
 import { parseTemplate } from '../../channel-template.js'
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz'
-/** Letters of the padding that are checked, evenly spaced. */
+/** Checked letters of the padding, evenly spaced. */
 const CHECKED_LETTERS = 6
-/** Minimum length of a payload in bytes. */
 const MIN_LENGTH = 50
 
 const QUOTE = 0x22
@@ -31,12 +29,7 @@ const ZERO = 0x30
 const [T, S, C, E, M, O, P, U, H] = [...'tscemopuh'].map(letter => letter.charCodeAt(0))
 const OFFSET_KEY = '"offset":'
 
-/**
- * @param {import('../../schema.js').Payload} numbers
- * @param {number} size bytes; a payload whose numbers need more is longer
- * @param {boolean} again whether it may have been published before
- * @returns {string}
- */
+/** @param {import('../../schema.js').Payload} numbers @param {number} size minimum bytes @param {boolean} again */
 export function makePayload({ t, s, c, e, m, o }, size, again) {
   const head = `{"t":${t},"s":${s},"c":${c},"e":${e},"m":${m},"o":${o},"p":"`
   const length = Math.max(size, head.length + 6)
@@ -45,10 +38,7 @@ export function makePayload({ t, s, c, e, m, o }, size, again) {
   return `${start}${letters.slice(start.length, Math.max(start.length, length - 2))}"}`
 }
 
-/**
- * Finds payloads in publications without parsing the JSON around them. One reader serves an engine; its fields hold
- * the last result, so that a message allocates no object and no string.
- */
+/** Finds payloads without parsing the JSON around them. Its fields hold the last result: no allocation per message. */
 export class PayloadReader {
   t = 0
   s = 0
@@ -59,13 +49,9 @@ export class PayloadReader {
   again = false
   /** Position of the publication in the channel's stream; 0: none. */
   offset = 0
-  /** Where the last number ended. */
   #at = 0
 
-  /**
-   * @param {Buffer} bytes of one publication @param {number} from @param {number} to
-   * @returns {boolean} false: it contains no complete payload
-   */
+  /** False: no complete payload. @param {Buffer} bytes of one publication @param {number} from @param {number} to */
   read(bytes, from, to) {
     const at = find(bytes, from, to - MIN_LENGTH)
     if (at < 0) return false
@@ -76,7 +62,7 @@ export class PayloadReader {
     this.e = this.#number(bytes, E)
     this.m = this.#number(bytes, M)
     this.o = this.#number(bytes, O)
-    // A missing number ends the search: `,"p":"` cannot be at the expected place then.
+    // A missing number ends the search: `,"p":"` is not at the expected place.
     let mark = this.#at
     if (mark < 0 || bytes[mark] !== COMMA || bytes[mark + 2] !== P || bytes[mark + 5] !== QUOTE) return false
     mark += 6
@@ -115,11 +101,7 @@ export class PayloadReader {
   }
 }
 
-/**
- * @param {Uint8Array} bytes @param {number} from
- * @param {number} last place where a payload may begin
- * @returns {number} start of the payload; -1: none
- */
+/** Start of a payload; -1: none. @param {Uint8Array} bytes @param {number} from @param {number} last start */
 function find(bytes, from, last) {
   // The letter first: quotes are frequent.
   for (let i = from; i <= last; i++)
@@ -134,10 +116,7 @@ function find(bytes, from, last) {
   return -1
 }
 
-/**
- * @param {Buffer} bytes @param {number} from @param {number} to
- * @returns {number} the publication's offset; 0: it has none
- */
+/** @param {Buffer} bytes @param {number} from @param {number} to @returns {number} the publication's offset; 0: none */
 function offsetAfter(bytes, from, to) {
   for (let i = from; i < to - OFFSET_KEY.length; i++) {
     if (
@@ -155,40 +134,30 @@ function offsetAfter(bytes, from, to) {
   return 0
 }
 
-/**
- * A JSON push begins with `{"push":` or, one-way, `{"channel":`. A message without a brace is not JSON: a push of a
- * transport that a benchmark added.
- * @param {Uint8Array} bytes @param {number} at start of a message
- */
+/** Starts like a push, or is not JSON: a push of a control. @param {Uint8Array} bytes @param {number} at start */
 export const isPush = (bytes, at) =>
   bytes[at] !== BRACE ||
   (bytes[at + 2] === P && bytes[at + 3] === U) ||
   (bytes[at + 2] === C && bytes[at + 3] === H)
 
-/** Unix ms of 2025-01-01. */
 const YEAR_2025 = 1_735_689_600_000
 
-/**
- * Number of a publisher, the `e` of its payloads: tenths of a second since 2025, so a later start has a greater
- * number.
- * @param {number} time Unix ms @returns {number}
- */
+/** The `e` of a publisher's payloads: tenths of a second since 2025. @param {number} time Unix ms */
 export const startNumber = time => Math.max(1, (time - YEAR_2025) / 100) >>> 0
 
-/** @param {Uint32Array<ArrayBuffer>} sequences @returns {string} their form in a ledger */
+/** @param {Uint32Array<ArrayBuffer>} sequences @returns {string} for a ledger */
 export const packSequences = sequences => deflateSync(Buffer.from(sequences.buffer)).toString('base64')
 
 /**
- * @param {import('../../schema.js').Ledger} ledger
+ * @param {import('../../schema.js').Ledger} ledger @throws {Error} invalid sequences
  * @returns {(name: string) => number} last sequence of a channel; 0: nothing published, or not in this ledger
- * @throws {Error} invalid sequences
  */
 export function readLedger({ channels, part, parts, sequences }) {
   const template = parseTemplate(channels)
   const bytes = inflateSync(Buffer.from(sequences, 'base64'))
   const last = new Uint32Array(Uint8Array.from(bytes).buffer)
   return name => {
-    // A channel of another part gives a fraction, which is no index.
+    // A channel of another part gives a fraction, not an index.
     const at = (template.indexOf(name) - part) / parts
     return last[at] ?? 0
   }

@@ -4,35 +4,32 @@ import { Target } from '../transport/target.js'
 import { Lane } from './lane.js'
 import { packSequences, startNumber } from './payload.js'
 
-/** @typedef {import('../../schema.js').Publish} Publish */
-/** @typedef {import('../../schema.js').Settings & {publish: Publish}} Settings with a publisher */
-/** @typedef {import('../transport/dialer.js').Connection} Connection */
+/** @import { Ledger, Publish, Settings as DroneSettings } from '../../schema.js' */
+/** @import { Connection } from '../transport/dialer.js' */
 
-/** Batches, and single requests, under way at once. */
+/** @typedef {DroneSettings & {publish: Publish}} Settings */
+
+/** Batches, and single requests, in flight. */
 const LANES = 4
 const SINGLE_LANES = 32
-/**
- * Time for the answers to requests under way at the end, ms: a request without an answer counts as not published, and
- * may have been.
- */
+/** Timeout of last responses, ms: a request without one counts as unpublished, but may be published. */
 const ANSWERS = 5000
 /** Messages per second above which messages are collected for 2 ms, to limit the number of requests. */
 const FAST = 1000
-/** ms between two readings of the gateway's time: no other connection of a publisher learns it. */
+/** Interval of readings of the gateway's time, ms: no other publisher connection receives it. */
 const CLOCK_INTERVAL = 5000
-/** ms after which lanes are flushed although nothing new is due. */
+/** Flush interval of lanes without new messages, ms. */
 const IDLE = 50
 
 /**
- * Publishes messages at evenly spaced intended times. A message that cannot be sent in time is sent as soon as
- * possible with its intended time, so that the measured latency includes the waiting. During an outage, only the time
- * of the first unsent message is stored.
+ * Publishes at evenly spaced intended times. A late message has its intended time, so that the measured latency includes
+ * the delay. During an outage, only the time of the first unsent message is stored.
  */
 export class Publisher {
   #dialer
   /** @type {Lane[]} */
   #lanes
-  /** Its connect reply contains the gateway's time. @type {Connection | null} */
+  /** Its connect reply has the gateway's time. @type {Connection | null} */
   #clockConnection = null
   #clockRequested = 0
   /** Intended time of the next message, Unix ms. */
@@ -42,10 +39,9 @@ export class Publisher {
   #timer
   /** End of publishing, once stopped. @type {Promise<void> | null} */
   end = null
-  /** Last sequence of each channel of its part. */
   sequences = new Uint32Array(0)
 
-  /** Begins with `change`. @param {import('./engine.js').Engine} engine @param {Settings} settings */
+  /** Starts with `change`. @param {import('./engine.js').Engine} engine @param {Settings} settings */
   constructor(engine, settings) {
     const { publish, publishFrom, targets } = settings
     const begin = Math.max(publishFrom, engine.clock.now())
@@ -53,10 +49,9 @@ export class Publisher {
     this.settings = settings
     this.start = startNumber(begin)
     this.template = parseTemplate(publish.channels)
-    /** Each message is a request of its own. */
     this.isSingle = publish.via === 'single' || publish.via === 'nchan'
     const lanes = publish.lanes || (this.isSingle ? SINGLE_LANES : LANES)
-    // A lane without a channel would have nothing to publish.
+    // A lane needs a channel.
     const length = publish.flat
       ? Math.min(lanes, this.template.span || this.template.count(settings.total))
       : lanes
@@ -84,7 +79,7 @@ export class Publisher {
     this.pump()
   }
 
-  /** Queues due messages as far as lanes have room, and sends them. */
+  /** Queues due messages if lanes have room, and sends them. */
   pump() {
     const { rate, order, flat } = this.settings.publish
     const lanes = this.#lanes.length
@@ -118,7 +113,7 @@ export class Publisher {
     )
   }
 
-  /** @param {number} slot of a lane, or one beyond them for the clock @returns {Connection} a client connection */
+  /** @param {number} slot of a lane, or the next one for the clock @returns {Connection} a client connection */
   dial(slot) {
     const number = this.settings.publish.part + slot
     return this.#dialer.dial(slot, number, { ...this.engine.token(number) })
@@ -139,24 +134,22 @@ export class Publisher {
     this.#lanes[connection.slot]?.closed(connection, reason || `${code}`)
   }
 
-  /** @returns {import('../../schema.js').Ledger} */
+  /** @returns {Ledger} */
   ledger() {
     const { channels, part, parts } = this.settings.publish
     return { channels, part, parts, start: this.start, sequences: packSequences(this.sequences) }
   }
 
   /**
-   * Ends publishing. Due messages are sent as far as there is room, and given up after `drain`; answers to
-   * what is under way are awaited for a few seconds more.
-   * @param {number} drain ms
-   * @returns {Promise<void>} when nothing is under way any more
+   * Ends publishing. Drops due messages after `drain` ms, then waits some seconds for responses.
+   * @param {number} drain
    */
   stop(drain) {
     this.end ??= this.#drain(drain)
     return this.end
   }
 
-  /** Waits until nothing is queued or under way. @param {number} left ms at most */
+  /** Waits until nothing is queued or in flight. @param {number} left maximum ms */
   async #idle(left) {
     for (; left > 0 && this.#lanes.some(lane => !lane.idle); left -= 20) await sleep(20)
   }
@@ -165,13 +158,13 @@ export class Publisher {
   async #drain(left) {
     const { clock, figures } = this.engine
     const { rate, flat } = this.settings.publish
-    // The timer may be late: messages that became due since it was set are sent.
+    // The timer may be late: send the messages due since then.
     this.pump()
     const behind = flat ? 0 : Math.ceil(((clock.now() - this.#due) * rate) / 1000)
     // The lanes are full. Messages that became due since pump() do not count.
     if (behind > rate / 20 + 1) {
       figures.counters.unpublished += behind
-      figures.fault('publish: given up', behind)
+      figures.fault('publish: abandoned', behind)
     }
     this.#clockConnection?.close()
     await this.#idle(left)

@@ -1,21 +1,21 @@
 import { channelNumber } from '../../channel-template.js'
 import { readLedger, startNumber } from './payload.js'
 
-/** @typedef {import('../../channel-template.js').ChannelTemplate} ChannelTemplate */
-/** @typedef {import('../../schema.js').Counters} Counters */
+/** @import { ChannelTemplate } from '../../channel-template.js' */
+/** @import { Counters, Ledger, Reconciliation } from '../../schema.js' */
 
-/** The server has confirmed it, and the connection is open. */
+/** Confirmed by the server, and the connection is open. */
 const READY = 1
 /** Was ready before publishing began: must receive sequence 1. */
 const KNOWS = 2
-/** Was away without recovery: a gap before the next publication is `missed`, not `lost`. */
+/** Disconnected without recovery: a gap before the next publication is `missed`, not `lost`. */
 const AWAY = 4
 /** Has a position in a stream for recovery. */
 const POSITION = 8
-/** Was told that it could not be recovered, and has received nothing since: a later recovery does not fill that gap. */
+/** Not recovered, and no message since: a later recovery does not fill that gap. */
 const UNRECOVERED = 16
 
-/** Missing publications remembered per gap and in all, to distinguish late ones from duplicates. */
+/** Missing publications recorded per gap and in total, to distinguish late ones from duplicates. */
 const OF_HOLE = 100
 const OF_ALL = 50_000
 /** More than any sequence: a publication's key is subscription * SEQUENCES + sequence. */
@@ -25,9 +25,9 @@ const SEQUENCES = 2 ** 32
  * All subscriptions of a process, by index: slot * width + place in the list of templates. One subscription is five
  * numbers, plus offset and epoch for recovery.
  *
- * Rule for each subscription and publisher start `e`: sequences are 1, 2, 3 ... A jump leaves a gap. A lower sequence
- * either fills a gap (late) or is a duplicate. The first sequence of a later start must be 1, except for a
- * subscription that has received nothing and began after publishing did.
+ * For each subscription and publisher start `e`, sequences are 1, 2, 3 ... A jump leaves a gap. A lower sequence fills a
+ * gap (late) or is a duplicate. The first sequence of a later start must be 1, except for a subscription that has
+ * received nothing and began after publishing did.
  */
 export class Subscriptions {
   #templates
@@ -39,7 +39,7 @@ export class Subscriptions {
   #last = []
   /** @type {number[]} */
   #start = []
-  /** Last sequence published before the subscription was made. @type {number[]} */
+  /** Last sequence published before the subscription. @type {number[]} */
   #baseline = []
   /** @type {number[]} */
   #channel = []
@@ -51,7 +51,6 @@ export class Subscriptions {
   #epoch = []
   /** Key of a missing publication -> AWAY if the subscription was away, else 0. @type {Map<number, number>} */
   #missing = new Map()
-  /** Start of the newest publisher seen. */
   #latest = 0
 
   /** @param {ChannelTemplate[]} templates @param {boolean} recover @param {Counters} counters */
@@ -76,19 +75,17 @@ export class Subscriptions {
     const phase = from > 0 ? startNumber(from) : 0
     if (phase === this.#phase) return
     this.#phase = phase
-    // The controller's link may be slower than the publishers: allow a notice to be a little late.
+    // The controller's link may be slower than the publishers: accept a late notice.
     if (phase === 0 || now > from + 5000) return
     for (let i = 0; i < this.#flags.length; i++) if (this.#flags[i] & READY) this.#here(i)
   }
 
-  /** @param {number} i exists before publishing begins */
+  /** @param {number} i of a subscription before publishing */
   #here(i) {
     this.#flags[i] = (this.#flags[i] | KNOWS) & ~AWAY
   }
 
-  /**
-   * @param {number} slot @param {number} number of the connection @returns {{channel: string}[]} SubscribeRequests
-   */
+  /** SubscribeRequests. @param {number} slot @param {number} number of the connection @returns {{channel: string}[]} */
   requests(slot, number) {
     return this.#templates.map((template, place) => {
       const i = slot * this.width + place
@@ -103,16 +100,15 @@ export class Subscriptions {
   }
 
   /**
-   * The server confirmed a subscription. The caller then passes the recovered publications to receive().
-   * @param {number} i @param {any} result SubscribeResult @param {number} now
-   * @param {number} from start of the publishers, Unix ms; 0: not publishing
+   * The caller then passes the recovered publications to receive().
+   * @param {number} i @param {any} result SubscribeResult @param {number} now @param {number} from see publishing()
    */
   answered(i, result, now, from) {
-    const asked = this.#flags[i] & POSITION
+    const requested = this.#flags[i] & POSITION
     this.#flags[i] |= READY
-    if (asked && !result.recovered) this.#flags[i] |= UNRECOVERED
-    if (asked && !(this.#flags[i] & UNRECOVERED)) this.#flags[i] &= ~AWAY
-    if (asked) this.#counters[result.recovered ? 'recovered' : 'unrecovered']++
+    if (requested && !result.recovered) this.#flags[i] |= UNRECOVERED
+    if (requested && !(this.#flags[i] & UNRECOVERED)) this.#flags[i] &= ~AWAY
+    if (requested) this.#counters[result.recovered ? 'recovered' : 'unrecovered']++
     if (from > 0 && now < from) this.#here(i)
     if (!this.#recover) return
     this.#flags[i] &= ~POSITION
@@ -135,11 +131,7 @@ export class Subscriptions {
     return -1
   }
 
-  /**
-   * @param {number} i @param {number} start of its publisher @param {number} sequence
-   * @param {boolean} again whether it may have been published twice
-   * @param {number} offset in its stream; 0: none
-   */
+  /** @param {number} i @param {number} start of its publisher @param {number} sequence @param {boolean} again @param {number} offset */
   receive(i, start, sequence, again, offset) {
     const counters = this.#counters
     counters.received++
@@ -166,11 +158,7 @@ export class Subscriptions {
     this.#flags[i] &= ~(AWAY | UNRECOVERED)
   }
 
-  /**
-   * First publication of another publisher.
-   * @param {number} i @param {number} start @param {number} sequence
-   * @returns {boolean} false: a publisher that was replaced before
-   */
+  /** False: a replaced publisher. @param {number} i @param {number} start @param {number} sequence */
   #begin(i, start, sequence) {
     if (start < this.#start[i]) {
       this.#counters.disordered++
@@ -196,7 +184,7 @@ export class Subscriptions {
       else counters.duplicates++
       return
     }
-    // A message published again is late for that reason.
+    // A message published again is expected to be late.
     if (!again) counters.disordered++
     if (sequence === this.#baseline[i]) this.#baseline[i]--
     keys.delete(key)
@@ -209,12 +197,10 @@ export class Subscriptions {
 
   /**
    * Compares the subscriptions with the publishers' ledgers, at the end.
-   * @param {import('../../schema.js').Ledger[]} ledgers @param {number} slots
-   * @param {number} first number of the connection in slot 0
-   * @returns {import('../../schema.js').Reckoning}
-   * @throws {Error} an invalid ledger
+   * @param {Ledger[]} ledgers @param {number} slots @param {number} first number of the connection in slot 0
+   * @returns {Reconciliation} @throws {Error} an invalid ledger
    */
-  reckon(ledgers, slots, first) {
+  reconcile(ledgers, slots, first) {
     const sum = { expected: 0, lost: 0, unknown: 0 }
     for (const ledger of ledgers) {
       const published = readLedger(ledger)

@@ -1,22 +1,18 @@
 // Source addresses: pairs of a local address and a source port, in sequence. One address allows at most 64,511
-// connections to one server port; n addresses allow n times as many.
+// connections to one server port.
 
 import { isIP } from 'node:net'
 
 const MAX_ADDRESSES = 65_536
 
-/** @param {string} address @returns {number} NaN: it is not IPv4 */
+/** @param {string} address @returns {number} NaN: not IPv4 */
 const toNumber = address =>
   isIP(address) === 4 ? address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0) : Number.NaN
 
 /** @param {number} number */
 const toAddress = number => [24, 16, 8, 0].map(shift => (number >>> shift) & 255).join('.')
 
-/**
- * @param {string[]} ranges `127.0.1.1-127.0.1.50`, `10.0.0.7`, `fd00::7`; several may be joined by commas
- * @returns {string[]} addresses
- * @throws {Error} one line
- */
+/** @param {string[]} ranges 127.0.1.1-127.0.1.50, 10.0.0.7, fd00::7; may be joined by commas */
 export function parseAddresses(ranges) {
   /** @type {string[]} */
   const addresses = []
@@ -33,19 +29,13 @@ export function parseAddresses(ranges) {
   return addresses
 }
 
-/**
- * The pairs for connections to one target. A released pair is used again after all others, when its TIME_WAIT is over.
- */
+/** Pairs for connections to one target. Released pairs are reused last, after their TIME_WAIT. */
 export class Sources {
   /** @type {Set<number>} pairs in use here */
   #used = new Set()
   #next = -1
 
-  /**
-   * @param {string[]} addresses none: the kernel's choice
-   * @param {string} ports `1024-65535`; '': the kernel's choice
-   * @throws {Error} one line
-   */
+  /** @param {string[]} addresses none: the kernel's choice @param {string} ports 1024-65535; '': any */
   constructor(addresses, ports) {
     const [, first, last] = (/^(\d{1,5})-(\d{1,5})$/.exec(ports || '0-0') ?? []).map(Number)
     if (!(last >= first && last <= 65_535 && (first || !ports)))
@@ -56,18 +46,12 @@ export class Sources {
     this.family = isIP(this.addresses[0])
   }
 
-  /**
-   * Sets the first pair, once: processes that share the pairs start at different ones.
-   * @param {number} number of a connection
-   */
+  /** Sets the first pair, once; each process has its own. @param {number} number of a connection */
   begin(number) {
     if (this.#next < 0) this.#next = number
   }
 
-  /**
-   * @param {number} tries pairs found in use elsewhere; steps grow with them, since such pairs may be consecutive
-   * @returns {number} index of a pair; -1: none is left
-   */
+  /** -1: none left. @param {number} tries pairs used by other processes, possibly consecutive: steps grow */
   take(tries) {
     if (this.#used.size === this.size) return -1
     if (tries > 8) this.#next += 2 ** (tries - 8)

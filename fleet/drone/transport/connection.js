@@ -1,4 +1,4 @@
-// A connection as the engine sees it: it delivers messages, and is closed exactly once.
+// A connection for the engine: it delivers messages, and closes exactly once.
 
 import { HttpWire } from './http.js'
 import { lineEnd, MAX_UNSENT, OPEN, OPENING, Remainder } from './wire.js'
@@ -6,15 +6,10 @@ import { lineEnd, MAX_UNSENT, OPEN, OPENING, Remainder } from './wire.js'
 /** Maximum message length of a gateway, plus framing. */
 export const MAX_MESSAGE = (1 << 20) + (1 << 16)
 
-/** Subclasses override `opened`, `answered`, `parse` and `flush`. */
 export class Connection extends HttpWire {
-  /** Whether `close` only closes the socket. */
-  static closesSilently = false
+  static closesSocketOnly = false
 
-  /**
-   * @param {import('./target.js').Target} target @param {number} slot @param {number} number
-   * @param {object} params ConnectRequest
-   */
+  /** @param {import('./target.js').Target} target @param {number} slot @param {number} number @param {object} params */
   constructor(target, slot, number, params) {
     super(target)
     this.slot = slot
@@ -33,14 +28,13 @@ export class Connection extends HttpWire {
     else this.flush()
   }
 
-  /** Sends the outbox when the connection can. */
   flush() {}
 
   close() {
     this.end('closed')
   }
 
-  /** Resets the TCP connection as a network fault would; TLS sockets cannot. */
+  /** Resets the TCP connection like a network fault; not possible with TLS. */
   reset() {
     if (!this.target.secure) this.socket?.resetAndDestroy()
     this.end('reset')
@@ -63,10 +57,7 @@ export class Connection extends HttpWire {
     if (rest && rest.length > MAX_MESSAGE) this.end('message too long')
   }
 
-  /**
-   * Delivers complete messages. @param {Buffer} buffer @param {number} at @param {number} end
-   * @returns {number} end of the last one
-   */
+  /** Delivers complete messages; returns their end. @param {Buffer} buffer @param {number} at @param {number} end */
   parse(buffer, at, end) {
     for (;;) {
       const stop = lineEnd(buffer, at, end)
@@ -86,12 +77,10 @@ export class Connection extends HttpWire {
     if (this.state === OPEN) this.dialer.listener.message(this, buffer, start, end)
   }
 
-  /** @override */
   done() {
     this.end('')
   }
 
-  /** @override */
   gone() {
     this.dialer.listener.closed(this, this.code, this.reason)
   }

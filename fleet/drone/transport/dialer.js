@@ -1,11 +1,11 @@
-// Opens connections to the targets over any transport, and passes what they receive to one listener.
+// Opens connections to the targets over any transport, and passes received messages to one listener.
 //
 //   wire.js -> http.js -> connection.js -> websocket.js, stream.js   socket, HTTP responses, messages, transports
 //   protobuf.js, peers.js     the same protocol in Protobuf; servers with another protocol
 //   target.js, addresses.js   a server and its POSTs; source addresses and ports
 //
-// May import: Node.js only. Promises: it connects to allowed targets only; `closed` comes once for each `dial`; all
-// that a target sends is bounded; an idle connection costs one wire and one socket.
+// May import: Node.js only. Promises: it connects to allowed targets only; `closed` is called once for each `dial`;
+// input is bounded; an idle connection costs one wire and one socket.
 
 import { parseAddresses, Sources } from './addresses.js'
 import { BareConnection, SocketIoConnection } from './peers.js'
@@ -33,24 +33,21 @@ const CONNECTIONS = new Map(
 )
 
 /**
+ * @import { Settings } from '../../schema.js'
+ * @import { Wire } from './wire.js'
  * @typedef {import('./connection.js').Connection} Connection
- * @typedef {import('./wire.js').Wire} Wire
  * @typedef {object} Listener methods are called synchronously, but never within `dial`
  * @property {(connection: Connection, buffer: Buffer, start: number, end: number) => void} message one complete JSON
  *   message (reply, push, or `{}`, a ping) in buffer[start, end), valid during the call only
  * @property {(connection: Connection, code: number, reason: string) => void} closed exactly once for each `dial`: the
  *   code of the close or disconnect, or 0, and a short reason: `no pong`, `ECONNREFUSED`, `HTTP 503`, `timeout`,
  *   `closed` (here), `reset` (here)
- * @typedef {object} DialerOptions
- * @property {string[]} targets base URLs
- * @property {string[]} allow `host` or `host:port`; no other target is ever connected to
- * @property {import('../../schema.js').Transport} transport
- * @property {string[]} addresses ranges of local addresses, `127.0.1.1-127.0.1.50`; none: the kernel's choice
- * @property {string} ports range of source ports on each of them, `1024-65535`; '': the kernel's choice
+ * @typedef {Pick<Settings, 'targets' | 'transport' | 'addresses' | 'ports'> & {allow: string[]}} DialerOptions `allow`:
+ *   `host` or `host:port`; no other target is used
  */
 
 export class Dialer {
-  /** All sockets read into it; incomplete messages are copied out at once. */
+  /** All sockets read into it; incomplete messages are copied immediately. */
   buffer = Buffer.allocUnsafeSlow(READ_SIZE)
   /** Seconds with at least one watched wire. */
   tick = 0
@@ -89,12 +86,7 @@ export class Dialer {
     })
   }
 
-  /**
-   * @param {number} slot for the listener
-   * @param {number} number of the connection: it goes to target `number` mod targets
-   * @param {object} params ConnectRequest
-   * @returns {Connection} that is opening
-   */
+  /** @param {number} slot @param {number} number selects the target @param {object} params @returns {Connection} */
   dial(slot, number, params) {
     const target = this.#targets[number % this.#targets.length]
     const connection = new this.#Connection(target, slot, number, params)
@@ -103,12 +95,12 @@ export class Dialer {
     return connection
   }
 
-  /** Whether a connection is closed by closing its socket, without a message. */
-  get closesSilently() {
-    return this.#Connection.closesSilently
+  /** Whether closing the socket closes the connection, without a message. */
+  get closesSocketOnly() {
+    return this.#Connection.closesSocketOnly
   }
 
-  /** Calls its `expire` after `seconds`, or up to one second later. @param {Wire} wire @param {number} seconds */
+  /** Calls `wire.expire` after `seconds`, up to 1 s late. @param {Wire} wire @param {number} seconds */
   watch(wire, seconds) {
     wire.deadline = this.tick + seconds + 1
     this.#watched.add(wire)

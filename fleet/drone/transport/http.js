@@ -1,5 +1,5 @@
 // Responses of an HTTP/1.1 server (RFC 9112): consecutive, with a length, in chunks, or until the end. An invalid
-// response ends the connection with a reason. Everything stored has a bound.
+// response ends the connection with a reason. All stored data is bounded.
 
 import { CLOSED, lineEnd, Wire } from './wire.js'
 
@@ -10,9 +10,7 @@ const SIZE = 2
 const CHUNK_END = 3
 const TRAILER = 4
 
-/** Maximum characters of a head, or of a trailer. */
 const MAX_HEAD = 16_384
-/** Maximum characters of a chunk-size line with extensions. */
 const MAX_LINE = 1024
 const CR = 13
 const LF = 10
@@ -22,20 +20,16 @@ const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\n]*)?\r?$/
 const MAX_DIGITS = 8
 const CHUNK_SIZE = /^([\da-f]{1,8})[ \t]*(?:;.*)?\r?$/i
 
-/** Subclasses override `opened`, `answered`, `body`, `done` and `gone`. */
 export class HttpWire extends Wire {
   /** @param {import('./target.js').Target} target */
   constructor(target) {
     super(target)
     this.phase = HEAD
-    /** The received part of the head or line. */
     this.head = ''
-    /** Characters of the trailer. */
     this.trailer = 0
     /** Remaining bytes of data; Infinity: until the connection ends, or for another protocol. */
     this.left = 0
     this.status = 0
-    /** Whether the server keeps the connection open after the response. */
     this.kept = true
   }
 
@@ -45,10 +39,9 @@ export class HttpWire extends Wire {
   /** @param {Buffer} _buffer @param {number} _start @param {number} _end of a piece of the body */
   body(_buffer, _start, _end) {}
 
-  /** The response is complete. */
   done() {}
 
-  /** Whether a response of known length has begun and is not complete. */
+  /** Whether a response of known length is incomplete. */
   get unfinished() {
     if (this.phase === HEAD) return this.head !== ''
     return this.phase === CHUNK_END || (this.left > 0 && this.left < Infinity)
@@ -82,9 +75,8 @@ export class HttpWire extends Wire {
   }
 
   /**
-   * Reads a complete line between two chunks without making a string: idle streams receive little else.
-   * @param {Buffer} buffer @param {number} at @param {number} end
-   * @returns {number} where the line ends; `at`: it is incomplete, the last one, or unusual, so `#line` must read it
+   * Reads a line between chunks without a string: idle streams receive little else.
+   * @param {Buffer} buffer @param {number} at @param {number} end @returns {number} its end; `at`: `#line` must read it
    */
   #shortLine(buffer, at, end) {
     let stop = at
@@ -108,7 +100,7 @@ export class HttpWire extends Wire {
     if (phase === HEAD) {
       const first = head.indexOf('\n')
       const match = STATUS_LINE.exec(first < 0 ? head : head.slice(0, first))
-      if (!match) return this.end('no HTTP')
+      if (!match) return this.end('not HTTP')
       if (/\n\r?$/.test(head)) this.#begin(match[1], Number(match[2]), head)
       else this.head += '\n'
       return
@@ -153,20 +145,17 @@ export class HttpWire extends Wire {
   }
 }
 
-/** @param {number} byte @returns {number} -1: no hexadecimal digit */
+/** @param {number} byte @returns {number} -1: not hexadecimal */
 function hexDigit(byte) {
   if (byte >= 48 && byte <= 57) return byte - 48
   const lower = byte | 32
   return lower >= 97 && lower <= 102 ? lower - 87 : -1
 }
 
-/** By the name of the field: a few, which the transports request. @type {Map<string, RegExp>} */
+/** By field name: the few fields used by the transports. @type {Map<string, RegExp>} */
 const FIELDS = new Map()
 
-/**
- * @param {string} head @param {string} name
- * @returns {string} all values, joined by commas; '': none. The string may keep the whole head in memory
- */
+/** Values joined by commas; may keep the head in memory. @param {string} head @param {string} name @returns {string} */
 export function field(head, name) {
   let pattern = FIELDS.get(name)
   if (!pattern) {

@@ -1,4 +1,4 @@
-// Connections to servers that do not speak the Centrifuge protocol: bare WebSocket libraries, nchan and Socket.IO. The
+// Connections to servers without the Centrifuge protocol: bare WebSocket libraries, nchan and Socket.IO. The
 // path subscribes a connection to its channel.
 
 import { frame, TEXT, WebSocketConnection } from './websocket.js'
@@ -10,12 +10,11 @@ export class BareConnection extends WebSocketConnection {
     return Object.keys(JSON.parse(this.outbox).subs ?? {})[0] ?? ''
   }
 
-  /** @override */
   get path() {
     return `/?ch=${this.channel}`
   }
 
-  /** @override There is nothing to send. */
+  /** @override Nothing to send. */
   flush() {}
 
   /** @override @param {number} status @param {string} head */
@@ -28,7 +27,6 @@ export class BareConnection extends WebSocketConnection {
     this.subscribed()
   }
 
-  /** Tells the engine what a gateway would reply. */
   subscribed() {
     const bytes = Buffer.from(`{"connect":{"subs":{"${this.channel}":{}}}}`)
     this.outbox = ''
@@ -41,13 +39,12 @@ const ENGINE = { open: 0x30, close: 0x31, ping: 0x32, message: 0x34 }
 const SOCKET = { connect: 0x30, event: 0x32, connectError: 0x34 }
 const CONNECT_PACKET = frame(TEXT, '40')
 const PONG_PACKET = frame(TEXT, '3')
-/** What is around the publication of an event: `42["p",` and `]`. */
+/** Bytes around the publication of an event: `42["p",` and `]`. */
 const EVENT_HEAD = 7
 const EVENT_TAIL = 1
 
-/** Socket.IO 4 over WebSocket; the server puts the client into the room that its path names. */
+/** Socket.IO 4 over WebSocket; the server adds the client to the room in its path. */
 export class SocketIoConnection extends BareConnection {
-  /** @override */
   get path() {
     return `/socket.io/?EIO=4&transport=websocket&ch=${this.channel}`
   }

@@ -2,7 +2,6 @@
 
 import { BINARY, frame, WebSocketConnection } from './websocket.js'
 
-/** Field numbers and types in Centrifuge's Protobuf. */
 const REPLY = { id: 1, error: 2, push: 4, connect: 5, subscribe: 6 }
 const ERROR = { code: 1, message: 2 }
 const CONNECT = { ping: 7, pong: 8, time: 11 }
@@ -13,7 +12,7 @@ const BYTES = 2
 /** @param {number} value @returns {number[]} */
 const varint = value => (value < 128 ? [value] : [(value & 127) | 128, ...varint(Math.floor(value / 128))])
 
-/** @param {number[]} bytes @returns {number[]} with their length before them */
+/** @param {number[]} bytes @returns {number[]} prefixed with their length */
 const delimited = bytes => [...varint(bytes.length), ...bytes]
 
 /** @param {any} command connect, subscribe, or `{}`, a pong @returns {number[]} */
@@ -25,10 +24,7 @@ function encode({ id, subscribe }) {
   return delimited([0x08, ...varint(id), ...body])
 }
 
-/**
- * @param {Buffer} bytes @param {number} at @param {number} end
- * @returns {Record<number, any>} by field: numbers, and [start, end] of values with a length
- */
+/** By field: numbers, [start, end] of values with a length. @param {Buffer} bytes @param {number} at @param {number} end */
 function fieldsOf(bytes, at, end) {
   /** @type {Record<number, any>} */
   const fields = {}
@@ -55,12 +51,10 @@ function fieldsOf(bytes, at, end) {
 
 /** Passes replies to the engine as JSON, publications as they are. */
 export class ProtobufConnection extends WebSocketConnection {
-  /** @override */
   get path() {
     return '/connection/websocket?format=protobuf'
   }
 
-  /** @override */
   flush() {
     if (this.status !== 101 || this.outbox === '') return
     const commands = this.outbox.split('\n').flatMap(line => encode(JSON.parse(line)))

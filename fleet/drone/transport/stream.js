@@ -10,12 +10,12 @@ import { OPEN, OPENING } from './wire.js'
 
 const D = 100
 const SPACE = 32
-/** Maximum s that the server holds a poll. The response may take twice as long. */
+/** Maximum duration of a poll, s. The response may take twice as long. */
 const POLL = 25
-/** Polls or POSTs that are repeated at once after a connection was cut. */
+/** Polls or POSTs repeated immediately after a lost connection. */
 const MAX_REPEATS = 3
 
-/** @param {Buffer} buffer @param {number} start @param {number} end @returns {any} undefined: no JSON */
+/** @param {Buffer} buffer @param {number} start @param {number} end @returns {any} undefined: not JSON */
 function parse(buffer, start, end) {
   try {
     return JSON.parse(buffer.toString('utf8', start, end))
@@ -23,19 +23,17 @@ function parse(buffer, start, end) {
 }
 
 export class StreamConnection extends Connection {
-  static closesSilently = true
+  static closesSocketOnly = true
 
   /** @param {ConstructorParameters<typeof Connection>} args */
   constructor(...args) {
     super(...args)
-    /** Set by the connect response; commands are sent from then on. */
+    /** Set by the connect response; commands require it. */
     this.session = ''
     this.node = ''
-    /** Whether a POST waits or is under way: only one at a time keeps the order. */
     this.posting = false
   }
 
-  /** @override */
   opened() {
     this.write(this.target.post(this.dialer.path, this.outbox))
     this.outbox = ''
@@ -48,7 +46,7 @@ export class StreamConnection extends Connection {
     if (!this.takes(type)) this.end(`wrong content type ${type.slice(0, 50)}`)
   }
 
-  /** A web page comes from a proxy or another server. @param {string} type of content; '': none */
+  /** A web page is from a proxy or another server. @param {string} type of content; '': none */
   takes(type) {
     return !type.startsWith('text/html')
   }
@@ -69,7 +67,6 @@ export class StreamConnection extends Connection {
     super.line(buffer, start, end)
   }
 
-  /** @override */
   flush() {
     if (!this.session || this.posting || !this.outbox) return
     this.posting = true
@@ -83,14 +80,14 @@ export class StreamConnection extends Connection {
     return commands
   }
 
-  /** @returns {Buffer | null} null: there is nothing to send any more */
+  /** @returns {Buffer | null} null: nothing to send */
   request() {
     if (this.state > OPEN) return null
     const { session, node } = this
     return this.target.post('/emulation', JSON.stringify({ session, node, data: this.commands() }))
   }
 
-  /** The POST was answered or failed. @param {number} status 0: failed @param {string} reason */
+  /** The POST completed or failed. @param {number} status 0: failed @param {string} reason */
   posted(status, reason) {
     this.posting = false
     if (status !== 204 && status !== 200) this.end(`send: ${reason}`)
@@ -112,14 +109,13 @@ export class SseConnection extends StreamConnection {
 }
 
 export class LongPollConnection extends StreamConnection {
-  static closesSilently = false
+  static closesSocketOnly = false
 
   /** @param {ConstructorParameters<typeof StreamConnection>} args */
   constructor(...args) {
     super(...args)
     this.seq = 0
     this.sent = 1
-    /** Commands of the unconfirmed POST. */
     this.sending = ''
     /** Polls since the last response, POSTs since the last confirmation. */
     this.repeats = 0
@@ -128,14 +124,13 @@ export class LongPollConnection extends StreamConnection {
     this.over = ''
   }
 
-  /** @override */
   opened() {
     if (this.session) this.#poll()
     else super.opened()
   }
 
   #poll() {
-    // After a cut, a short poll: the session's state must be known soon.
+    // A short poll after a cut, to learn the session's state soon.
     const wait = this.repeats > 0 ? 1 : POLL
     this.dialer.watch(this, 2 * POLL)
     this.write(this.#post(`ack=${this.seq}&timeout=${wait}`))
@@ -157,7 +152,6 @@ export class LongPollConnection extends StreamConnection {
     this.over = field(head, 'halley-close')
   }
 
-  /** @override */
   done() {
     if (this.over || !this.session) this.end(this.over || 'no session', Number(this.over.slice(0, 4)))
     else if (this.kept) this.#poll()
@@ -166,19 +160,17 @@ export class LongPollConnection extends StreamConnection {
 
   /** @override The session outlives its connections: the next poll shows whether it still exists. */
   shouldReopen() {
-    // Parts of the response were delivered to the listener and would be delivered again.
+    // Parts of the response would be delivered twice.
     const again = this.session && !this.phase && !this.head && this.repeats++ < MAX_REPEATS
     return !!again || super.shouldReopen()
   }
 
-  /** @override */
   close() {
     const leaving = this.state === OPEN
     super.close()
     if (leaving) this.target.posts.push({ request: () => this.#post('close=1'), posted() {} })
   }
 
-  /** @override */
   request() {
     if (this.state > OPEN) return null
     this.sending ||= this.commands()

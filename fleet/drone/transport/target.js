@@ -1,4 +1,4 @@
-// A server to load: its address, how sockets to it are made, and what its connections share.
+// A server to load: its address, how to open sockets, and the shared state of its connections.
 
 import { lookup } from 'node:dns/promises'
 import { isIP, Socket } from 'node:net'
@@ -7,24 +7,20 @@ import { Sources } from './addresses.js'
 import { HttpWire } from './http.js'
 import { ANSWER_TIMEOUT, OPEN, onRead } from './wire.js'
 
-/** Maximum number of connections for POSTs. */
 const MAX_WIRES = 64
 /** Maximum bytes of a response: a reply to each command of a batch. */
 const MAX_ANSWER = 1 << 22
-/** s without a POST after which a connection is closed. Servers wait longer: closing first, they would lose a POST. */
+/** s without a POST until a connection is closed. Less than servers wait: a server that closes first loses a POST. */
 const IDLE_TIMEOUT = 3
 
 export class Target {
   /** Addresses of the host, all of one family. @type {Promise<import('node:dns').LookupAddress[]> | null} */
   #addresses = null
-  /** Connections go to the addresses in turn. */
   #nextAddress = 0
 
   /**
-   * @param {import('./dialer.js').Dialer} dialer
-   * @param {string} url http:, https:, ws: or wss:, with an optional path prefix
-   * @param {Sources} [sources] none: the kernel's choice
-   * @throws {Error} an invalid URL
+   * @param {import('./dialer.js').Dialer} dialer @param {string} url http:, https:, ws: or wss:, with an optional path
+   * @param {Sources} [sources] none: the kernel's choice @throws {Error} an invalid URL
    */
   constructor(dialer, url, sources = new Sources([], '')) {
     const parsed = URL.canParse(url) ? new URL(url) : null
@@ -42,7 +38,6 @@ export class Target {
     this.names = [name, hostname, `${hostname}:${port}`]
     this.sources = sources
     this.posts = new Posts(this)
-    /** Event of a socket that is connected. */
     this.openEvent = secure ? 'secureConnect' : 'connect'
     /** @type {any} */
     this.options = {
@@ -77,9 +72,7 @@ export class Target {
     return this.#addresses
   }
 
-  /**
-   * @param {string} start method and path of the request, without the prefix @param {string} headers lines with CRLF
-   */
+  /** @param {string} start method and path of the request, without the prefix @param {string} headers lines with CRLF */
   head(start, headers) {
     return `${start.replace(' ', ` ${this.prefix}`)} HTTP/1.1\r\nHost: ${this.host}\r\n${headers}\r\n`
   }
@@ -91,10 +84,7 @@ export class Target {
     return Buffer.from(this.head(`POST ${path}`, headers) + body)
   }
 
-  /**
-   * @param {number} pair index of the source address and port
-   * @returns {import('./wire.js').WireSocket} that is connecting
-   */
+  /** @param {number} pair of address and port @returns {import('./wire.js').WireSocket} connecting */
   connect(pair) {
     const options = { ...this.options, ...this.sources.at(pair) }
     return /** @type {any} */ (this.secure ? tlsConnect(options) : new Socket(options).connect(options))
@@ -102,12 +92,10 @@ export class Target {
 }
 
 /**
- * Sends POSTs. `request` makes the next one, null: none any more; `posted` gets the response: `status` 0 if the POST
- * failed, `text` the body as latin1.
+ * `request` makes the next POST, null: none; `posted` gets the response: `status` 0 if it failed, `text` in latin1.
  * @typedef {{request: () => Buffer | null, posted: (status: number, reason: string, text: string) => void}} Sender
  */
 
-/** Sends the POSTs of all connections to a target over a few kept connections. */
 class Posts {
   /** @type {Sender[]} waiting, each at most once */
   queue = []
@@ -120,22 +108,20 @@ class Posts {
     this.#target = target
   }
 
-  /** @param {Sender} sender its `request` is called when its turn comes */
+  /** @param {Sender} sender its `request` is called in turn */
   push(sender) {
     this.queue.push(sender)
     for (const wire of this.wires) if (wire.state === OPEN && !wire.sender) return wire.next()
     this.openWire()
   }
 
-  /** Opens a connection for waiting POSTs, within the limit. */
   openWire() {
     if (this.queue.length > 0 && this.wires.size < MAX_WIRES) new PostWire(this.#target, this).open()
   }
 }
 
-/** A kept connection for POSTs, one at a time. */
 class PostWire extends HttpWire {
-  /** Owner of the POST under way. @type {Sender | undefined} */
+  /** Sender of the POST in flight. @type {Sender | undefined} */
   sender
   answer = ''
 
@@ -146,7 +132,6 @@ class PostWire extends HttpWire {
     posts.wires.add(this)
   }
 
-  /** Sends the next waiting POST, or waits for one. */
   next() {
     let request
     while (!request && (this.sender = this.posts.queue.shift())) request = this.sender.request()
@@ -154,35 +139,31 @@ class PostWire extends HttpWire {
     if (request) this.write(request)
   }
 
-  /** @override */
   opened() {
     this.state = OPEN
     this.next()
   }
 
-  /** @override */
   answered() {
-    if (!this.sender) this.end('answer to no request')
+    if (!this.sender) this.end('unexpected response')
   }
 
   /** @override @param {Buffer} buffer @param {number} start @param {number} end */
   body(buffer, start, end) {
     this.answer += buffer.toString('latin1', start, end)
-    if (this.answer.length > MAX_ANSWER) this.end('answer too long')
+    if (this.answer.length > MAX_ANSWER) this.end('response too long')
   }
 
-  /** @override */
   done() {
     const { sender, status, answer } = this
     this.answer = ''
     this.sender = undefined
     if (!this.kept) this.end('closed')
-    // The sender may push its next POST, which takes this wire.
+    // The sender may push its next POST, which uses this wire.
     sender?.posted(status, `HTTP ${status}`, answer)
     if (this.state === OPEN && !this.sender) this.next()
   }
 
-  /** @override */
   gone() {
     const { posts } = this
     posts.wires.delete(this)

@@ -6,10 +6,7 @@ import { Connection, MAX_MESSAGE } from './connection.js'
 import { field } from './http.js'
 import { CLOSING, OPEN, Remainder } from './wire.js'
 
-/**
- * The server's answer to the key proves that it speaks WebSocket (1.3). One key for all connections of a process saves
- * a hash for each of a million.
- */
+/** Proves that the server speaks WebSocket (1.3). One key for all connections saves a million hashes. */
 export const KEY = randomBytes(16).toString('base64')
 const ACCEPT = createHash('sha1').update(`${KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
 const HEADERS =
@@ -26,7 +23,6 @@ const PONG = 10
 /** First byte of a frame: last frame of its message; reserved bits, which need a negotiated extension. */
 const FIN = 0x80
 const RESERVED = 0x70
-/** Second byte. */
 const MASKED = 0x80
 const MAX_CONTROL = 125
 
@@ -36,13 +32,10 @@ const PROTOCOL_ERROR = 1002
 const NO_CODE = 1005
 const NOT_UTF8 = 1007
 const TOO_BIG = 1009
-/** s that the target has to close the connection after both close frames. */
+/** Timeout for the target's close after both close frames, s. */
 const CLOSE_TIMEOUT = 5
 
-/**
- * @param {number} opcode @param {string | Uint8Array} payload
- * @returns {Buffer} a whole frame. The mask is zero, which is valid and leaves the payload as it is
- */
+/** A zero mask does not change the payload. @param {number} opcode @param {string | Uint8Array} payload */
 export function frame(opcode, payload) {
   const length = Buffer.byteLength(payload)
   const head = length <= MAX_CONTROL ? 6 : length < 65_536 ? 8 : 14
@@ -59,17 +52,18 @@ export function frame(opcode, payload) {
 
 const PONG_COMMAND = frame(TEXT, '{}')
 
-/** @param {number} code @returns {boolean} whether it may stand in a close frame (7.4.2) */
+/** @param {number} code @returns {boolean} valid in a close frame (7.4.2) */
 const isCloseCode = code =>
   (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || (code >= 3000 && code <= 4999)
 
 /** @param {string} head @returns {string} the fault of the handshake response (4.1); '': none */
 function handshakeFault(head) {
-  if (field(head, 'upgrade').toLowerCase() !== 'websocket') return 'no WebSocket: wrong Upgrade'
-  if (!/(?:^|,)\s*upgrade\s*(?:,|$)/i.test(field(head, 'connection'))) return 'no WebSocket: wrong Connection'
-  if (field(head, 'sec-websocket-accept') !== ACCEPT) return 'no WebSocket: wrong Sec-WebSocket-Accept'
-  if (field(head, 'sec-websocket-extensions')) return 'WebSocket extension that was not asked for'
-  if (field(head, 'sec-websocket-protocol')) return 'WebSocket subprotocol that was not asked for'
+  if (field(head, 'upgrade').toLowerCase() !== 'websocket') return 'not a WebSocket: wrong Upgrade'
+  if (!/(?:^|,)\s*upgrade\s*(?:,|$)/i.test(field(head, 'connection')))
+    return 'not a WebSocket: wrong Connection'
+  if (field(head, 'sec-websocket-accept') !== ACCEPT) return 'not a WebSocket: wrong Sec-WebSocket-Accept'
+  if (field(head, 'sec-websocket-extensions')) return 'WebSocket extension that was not requested'
+  if (field(head, 'sec-websocket-protocol')) return 'WebSocket subprotocol that was not requested'
   return ''
 }
 
@@ -77,9 +71,8 @@ export class WebSocketConnection extends Connection {
   /** @param {ConstructorParameters<typeof Connection>} args */
   constructor(...args) {
     super(...args)
-    /** The message whose last fragment is missing. @type {Remainder | null} */
+    /** The incomplete fragmented message. @type {Remainder | null} */
     this.fragments = null
-    /** Whether that message is text. */
     this.isText = false
   }
 
@@ -87,7 +80,6 @@ export class WebSocketConnection extends Connection {
     return this.dialer.path
   }
 
-  /** @override */
   opened() {
     this.write(Buffer.from(this.target.head(`GET ${this.path}`, HEADERS)))
   }
@@ -100,14 +92,12 @@ export class WebSocketConnection extends Connection {
     else this.flush()
   }
 
-  /** @override */
   flush() {
     if (this.status !== 101) return
     this.write(this.outbox === '{}' ? PONG_COMMAND : frame(TEXT, this.outbox))
     this.outbox = ''
   }
 
-  /** @override */
   close() {
     if (this.status !== 101 || this.state > OPEN) return super.close()
     this.setReason('closed')
@@ -121,7 +111,7 @@ export class WebSocketConnection extends Connection {
     this.dialer.watch(this, CLOSE_TIMEOUT)
   }
 
-  /** @param {number} code NO_CODE: without one */
+  /** @param {number} code NO_CODE: none */
   #sayClose(code) {
     this.write(frame(CLOSE, code === NO_CODE ? '' : Uint8Array.of(code >> 8, code & 255)))
   }
@@ -157,10 +147,7 @@ export class WebSocketConnection extends Connection {
     return this.state <= OPEN ? at : end
   }
 
-  /**
-   * @param {number} first byte of a frame @param {number} second @returns {string} the violated rule (5.1 to 5.5); '':
-   *   none
-   */
+  /** @param {number} first byte of a frame @param {number} second @returns {string} violated rule (5.1 to 5.5) or '' */
   #headFault(first, second) {
     const opcode = first & 15
     if (first & RESERVED) return 'frame with reserved bits'
@@ -170,14 +157,14 @@ export class WebSocketConnection extends Connection {
       if (!(first & FIN)) return 'fragmented control frame'
       return second > MAX_CONTROL ? 'control frame too long' : ''
     }
-    if (opcode === CONTINUATION) return this.fragments ? '' : 'continuation of no message'
+    if (opcode === CONTINUATION) return this.fragments ? '' : 'continuation without a message'
     return this.fragments ? 'message within a fragmented one' : ''
   }
 
   /** @param {Buffer} buffer @param {number} start @param {number} end of a text */
   #text(buffer, start, end) {
     if (isUtf8(buffer.subarray(start, end))) this.message(buffer, start, end)
-    else this.#refuse('text is no UTF-8', NOT_UTF8)
+    else this.#refuse('text is not UTF-8', NOT_UTF8)
   }
 
   /** Lines of a message; the last has no line feed. @param {Buffer} buffer @param {number} start @param {number} end */
@@ -208,7 +195,7 @@ export class WebSocketConnection extends Connection {
     const code = payload.length === 0 ? NO_CODE : payload.readUInt16BE()
     if (payload.length > 0 && !isCloseCode(code)) return this.#refuse('close frame with a reserved code')
     const reason = payload.subarray(2)
-    if (!isUtf8(reason)) return this.#refuse('close reason is no UTF-8', NOT_UTF8)
+    if (!isUtf8(reason)) return this.#refuse('close reason is not UTF-8', NOT_UTF8)
     this.setReason(`${reason}` || 'closed by target', code)
     this.#leave(code)
   }

@@ -1,30 +1,28 @@
 // A socket to the target and its unparsed input. An idle connection costs one Wire and one net.Socket: no closures, no
 // timers, no Buffers. All sockets of a dialer are read into one buffer.
 
-/** States of a wire, in order. */
 export const OPENING = 0
 export const OPEN = 1
-/** The close handshake is under way; nothing more is delivered. */
+/** During the close handshake; nothing more is delivered. */
 export const CLOSING = 2
 /** The reason is final; the socket is closed or closing. */
 export const CLOSED = 3
 
-/** s a target has to answer. */
+/** Response timeout of a target, s. */
 export const ANSWER_TIMEOUT = 20
-/** Pairs of address and port that one wire tries when they are in use. */
+/** Pairs of address and port that a wire tries if they are in use. */
 const MAX_TRIES = 24
-/** Maximum unsent bytes; beyond it the server counts as not reading. */
+/** Maximum unsent bytes; above it, the server is not reading. */
 export const MAX_UNSENT = 1 << 20
 const LF = 10
-/** Bytes that JavaScript searches faster than a call of the native search takes. */
+/** Maximum bytes that JavaScript searches faster than native code. */
 const SHORT = 64
 
-/**
- * @typedef {import('./target.js').Target} Target
- * @typedef {import('node:net').Socket & {wire: Wire}} WireSocket
- */
+/** @import { Socket } from 'node:net' */
+/** @import { Target } from './target.js' */
 
-/** Subclasses override `opened`, `receive` and `gone`. */
+/** @typedef {Socket & {wire: Wire}} WireSocket */
+
 export class Wire {
   /** @param {Target} target */
   constructor(target) {
@@ -33,12 +31,10 @@ export class Wire {
     this.state = OPENING
     /** @type {WireSocket | null} */
     this.socket = null
-    /** Index of the source address and port. */
     this.pair = -1
     this.tries = 0
-    /** Tick of the dialer at which `expire` is called, if it is watched. */
+    /** Dialer tick that calls `expire`, if watched. */
     this.deadline = 0
-    /** Of the close or disconnect; 0: none. */
     this.code = 0
     this.reason = ''
   }
@@ -54,7 +50,7 @@ export class Wire {
     socket.on('error', onError)
     socket.on('close', onClose)
     socket.once(target.openEvent, onOpened)
-    if (this.pair < 0) this.end('no source port is left')
+    if (this.pair < 0) this.end('no free source port')
   }
 
   /** @param {Uint8Array} data */
@@ -73,7 +69,7 @@ export class Wire {
     this.socket?.destroy()
   }
 
-  /** Sets the reason of the end; the first one stays. @param {string} reason @param {number} [code] */
+  /** Sets the reason of the end; keeps the first one. @param {string} reason @param {number} [code] */
   setReason(reason, code = 0) {
     if (this.reason !== '') return
     this.reason = reason
@@ -89,7 +85,6 @@ export class Wire {
     return false
   }
 
-  /** Whether the wire reconnects after its socket was closed. */
   shouldReopen() {
     return this.tries > 0
   }
@@ -118,7 +113,7 @@ function onClose() {
   if (wire.state < CLOSING && wire.shouldReopen()) return wire.open()
   wire.state = CLOSED
   wire.dialer.unwatch(wire)
-  wire.reason ||= wire.unfinished ? 'answer cut off' : 'closed by target'
+  wire.reason ||= wire.unfinished ? 'incomplete response' : 'closed by target'
   wire.gone()
 }
 
@@ -137,7 +132,7 @@ export function onRead(length, buffer) {
   return true
 }
 
-/** Bytes of an incomplete message. Grows by doubling, so that many small pieces cost no more than a large one. */
+/** Bytes of an incomplete message. Grows by doubling, so that many small pieces cost as much as a large one. */
 export class Remainder {
   // Not from Node's pool, which a piece would keep whole.
   bytes = Buffer.allocUnsafeSlow(0)
@@ -162,16 +157,13 @@ export class Remainder {
   }
 }
 
-/**
- * @param {Buffer} buffer @param {number} from @param {number} to
- * @returns {number} where the first line feed of [from, to) is, `to` if there is none
- */
+/** Place of a line feed in [from, to), else `to`. @param {Buffer} buffer @param {number} from @param {number} to */
 export function lineEnd(buffer, from, to) {
   if (to - from <= SHORT) {
     while (from < to && buffer[from] !== LF) from++
     return from
   }
-  // A line feed behind it, if there is a behind, is where the search ends: it may be long.
+  // A temporary line feed at `to` (if inside the buffer) bounds the search.
   const behind = buffer[to]
   buffer[to] = LF
   const at = buffer.indexOf(LF, from)

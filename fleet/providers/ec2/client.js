@@ -3,27 +3,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { nearest } from '../../../src/config/nearest.js'
 import { ProviderError } from '../contract.js'
-import { Ec2Error, THROTTLED, toEc2Error } from './errors.js'
 
-/** Concurrent requests to regions. */
 const PARALLEL = 8
 
-/** ms to connect, and for a reply. By default the SDK only warns when a network drops packets. */
-const TIMEOUTS = Object.freeze({
-  connectionTimeout: 5000,
-  requestTimeout: 30_000,
-  throwOnRequestTimeout: true,
-})
+/** Timeouts to connect, and of a reply, ms. By default the SDK only warns about lost packets. */
+const TIMEOUTS = { connectionTimeout: 5000, requestTimeout: 30_000, throwOnRequestTimeout: true }
 
-/** Attempts after the SDK's own, and ms before the first, doubling: RunInstances has 2 tokens/s. */
-const RETRY = Object.freeze({ attempts: 4, pause: 2000 })
+/** Attempts after the SDK's, and delay of the first, ms, doubling: RunInstances has 2 tokens/s. */
+const RETRY = { attempts: 4, pause: 2000 }
 
 const SDK = '@aws-sdk/client-ec2'
 
-/**
- * @returns {Promise<typeof import('@aws-sdk/client-ec2')>} @throws {ProviderError} the optional peer dependency is
- *   missing
- */
+/** @throws {ProviderError} the optional peer dependency is missing */
 const loadSdk = () =>
   import('@aws-sdk/client-ec2').catch(error => {
     if (error.code !== 'ERR_MODULE_NOT_FOUND' || !error.message.includes(`'${SDK}'`)) throw error
@@ -36,10 +27,7 @@ export class Ec2 {
   /** @type {Map<string, import('@aws-sdk/client-ec2').EC2Client>} */
   #clients = new Map()
 
-  /**
-   * @param {{endpoint?: string}} options `endpoint`: a URL for all regions @returns {Promise<Ec2>}
-   * @throws {ProviderError} the SDK is not installed, or there are no credentials
-   */
+  /** @param {{endpoint?: string}} options for all regions @throws {ProviderError} no SDK, or no credentials */
   static async open({ endpoint }) {
     const ec2 = new Ec2(await loadSdk(), endpoint)
     try {
@@ -73,10 +61,8 @@ export class Ec2 {
   }
 
   /**
-   * @param {string} region @param {string} action `DescribeInstances`
-   * @param {Record<string, any>} [input]
-   * @returns {Promise<any>}
-   * @throws {Ec2Error}
+   * @param {string} region @param {string} action `DescribeInstances` @param {Record<string, any>} [input]
+   * @returns {Promise<any>} @throws {Ec2Error}
    */
   async send(region, action, input = {}) {
     const Command = /** @type {any} */ (this.#sdk)[`${action}Command`]
@@ -92,9 +78,8 @@ export class Ec2 {
   }
 
   /**
-   * Reads all pages.
-   * @param {string} region @param {string} action @param {string} list its name in the reply
-   * @param {Record<string, any>} input @returns {Promise<any[]>}
+   * Reads all pages; `list` is the name in the reply.
+   * @param {string} region @param {string} action @param {string} list @param {Record<string, any>} input
    */
   async all(region, action, list, input) {
     const found = []
@@ -119,14 +104,11 @@ export class Ec2 {
     }
   }
 
-  /**
-   * Checks that regions exist and are open to this account.
-   * @param {string[]} wanted none: the configured one @returns {Promise<string[]>} @throws {Ec2Error}
-   */
+  /** Checks that regions exist and are open to this account. @param {string[]} wanted none: the configured one */
   async regions(wanted) {
     const configured = await this.#configured()
     const chosen = wanted.length > 0 ? wanted : [configured]
-    if (chosen[0] === '') throw new Ec2Error('no region: give --region, or set AWS_REGION', 'NoRegion', '')
+    if (chosen[0] === '') throw new Ec2Error('no region: pass --region, or set AWS_REGION', 'NoRegion', '')
     const all = await this.#describe(partitionHome(chosen[0], configured), true)
     for (const region of chosen) {
       const found = all.find(({ name }) => name === region)
@@ -170,10 +152,7 @@ export class Ec2 {
   }
 }
 
-/**
- * A region that lists the others of its partition: China's and the government's are separate from the rest.
- * @param {string} region @param {string} configured
- */
+/** China's and the government's regions are separate. @param {string} region @param {string} configured */
 function partitionHome(region, configured) {
   if (region.startsWith('cn-')) return 'cn-north-1'
   if (region.startsWith('us-gov-')) return 'us-gov-west-1'
@@ -188,11 +167,7 @@ function near(region, open) {
   return [...new Set(best === '' ? others : [best, ...others])].slice(0, 6)
 }
 
-/**
- * Runs `work` for all items, a few at a time.
- * @template T, R @param {T[]} items @param {(item: T) => Promise<R>} work
- * @returns {Promise<PromiseSettledResult<R>[]>} in the order of the items
- */
+/** A few items at a time. @template T, R @param {T[]} items @param {(item: T) => Promise<R>} work */
 export async function inParallel(items, work) {
   /** @type {PromiseSettledResult<R>[]} */
   const results = new Array(items.length)
@@ -217,4 +192,108 @@ export function allOf(results) {
     if (result.status === 'rejected') throw result.reason
     return result.value
   })
+}
+
+/** A failed call to EC2; the message is one line. */
+export class Ec2Error extends ProviderError {
+  /** @param {string} message one line @param {string} code of EC2 or Node.js @param {string} region '': all */
+  constructor(message, code, region) {
+    super(message)
+    this.code = code
+    this.region = region
+  }
+}
+
+const THROTTLED = new Set([
+  'RequestLimitExceeded',
+  'Throttling',
+  'ThrottlingException',
+  'RequestThrottled',
+  'TooManyRequestsException',
+])
+
+const POLICY_DOCS = 'docs/fleet-ec2.md has the required policy'
+
+/** By code; `detail` is EC2's own text. @type {Record<string, (detail: string, action: string) => string>} */
+const MESSAGES = {
+  CredentialsProviderError: detail =>
+    `no AWS credentials (${detail}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run "aws configure"`,
+  ExpiredToken: () => 'the AWS credentials have expired: get new ones and try again',
+  NotAccepted: detail => `the AWS credentials were not accepted (${detail})`,
+  UnauthorizedOperation: (_, action) => `the AWS credentials do not allow ec2:${action}; ${POLICY_DOCS}`,
+  OptInRequired: detail => `this account has not opted in to the region (${detail})`,
+  RequestTimeTooSkewed: () => "this machine's clock is wrong: EC2 refuses signatures with a wrong time",
+  InsufficientInstanceCapacity: () =>
+    'EC2 has no free instances of this type here (InsufficientInstanceCapacity): try another type or region',
+  UnfulfillableCapacity: () =>
+    'EC2 has no free spot instances of this type here (UnfulfillableCapacity): try on-demand, or another type or region',
+  VcpuLimitExceeded: () =>
+    'the vCPU quota of this account is too low here (VcpuLimitExceeded): raise it under Service Quotas, or use more regions',
+  InstanceLimitExceeded: () =>
+    'the instance quota of this account is too low here (InstanceLimitExceeded): raise it under Service Quotas, or use more regions',
+  MaxSpotInstanceCountExceeded: () =>
+    'the spot quota of this account is too low here (MaxSpotInstanceCountExceeded): raise it under Service Quotas, or omit --spot',
+  SpotMaxPriceTooLow: detail => `--max-price is below the spot price here (${detail})`,
+  RequestLimitExceeded: () =>
+    'too many EC2 requests by this account (RequestLimitExceeded): try again in a minute',
+  'InvalidKeyPair.NotFound': detail => `--key-name: ${detail}`,
+  'InvalidAMIID.NotFound': detail => `--image: ${detail}`,
+  'InvalidAMIID.Malformed': detail => `--image: ${detail}`,
+  'InvalidSubnetID.NotFound': detail => `--subnet: ${detail}`,
+  'InvalidSubnet.Range': detail => `--subnet: ${detail}`,
+  InvalidInstanceType: detail => `--instance-type: ${detail}`,
+  VPCIdNotSpecified: () => 'this region has no default VPC: pass a subnet (--subnet)',
+  ENOTFOUND: detail => `EC2 cannot be reached: ${detail}`,
+  TimeoutError: () => 'EC2 cannot be reached: timed out',
+}
+
+/** Codes with the meaning of one of MESSAGES. @type {Record<string, string>} */
+const SYNONYMS = {
+  RequestExpired: 'ExpiredToken',
+  ExpiredTokenException: 'ExpiredToken',
+  TokenRefreshRequired: 'ExpiredToken',
+  AuthFailure: 'NotAccepted',
+  InvalidClientTokenId: 'NotAccepted',
+  UnrecognizedClientException: 'NotAccepted',
+  SignatureDoesNotMatch: 'NotAccepted',
+  IncompleteSignature: 'NotAccepted',
+  AccessDenied: 'UnauthorizedOperation',
+  AccessDeniedException: 'UnauthorizedOperation',
+  InsufficientHostCapacity: 'InsufficientInstanceCapacity',
+  SpotInstanceCountLimitExceeded: 'MaxSpotInstanceCountExceeded',
+  DefaultVpcDoesNotExist: 'VPCIdNotSpecified',
+  EAI_AGAIN: 'ENOTFOUND',
+  ECONNREFUSED: 'ENOTFOUND',
+  ECONNRESET: 'ENOTFOUND',
+  EHOSTUNREACH: 'ENOTFOUND',
+  ENETUNREACH: 'ENOTFOUND',
+  EPIPE: 'ENOTFOUND',
+  ETIMEDOUT: 'TimeoutError',
+}
+
+const MAX_LENGTH = 300
+
+/** @param {unknown} message @returns {string} one line without a full stop */
+function oneLine(message) {
+  const text = String(message).replace(/\s+/g, ' ').trim().replace(/\.$/, '')
+  return text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH)}...` : text
+}
+
+/** @param {any} error of the SDK @param {string} region @param {string} action `RunInstances` @returns {Ec2Error} */
+function toEc2Error(error, region, action) {
+  if (error instanceof Ec2Error) return error
+  // A connection to several addresses fails with an AggregateError with an empty message.
+  const detail = oneLine(error.message || error.errors?.[0]?.message || error.code || error.name)
+  // The code of a response is in `Code` or `name`, the code of a network error in `code`.
+  const code = String(
+    error.Code ?? (error.$metadata?.httpStatusCode ? error.name : (error.code ?? error.name)),
+  )
+  const canonical = SYNONYMS[code] ?? code
+  const message = MESSAGES[canonical]
+  // Errors of credentials and clock concern all regions.
+  const everywhere = /^(?:CredentialsProviderError|ExpiredToken|RequestTimeTooSkewed)$/.test(canonical)
+  const text = message
+    ? message(detail, action)
+    : `${action} failed: ${code === 'Error' ? '' : `${code}: `}${detail}`
+  return new Ec2Error(everywhere ? text : `${region}: ${text}`, canonical, everywhere ? '' : region)
 }

@@ -1,23 +1,19 @@
-// Security groups: one for each run and region, which admits only the named addresses.
+// Security groups: one per run and region, which admits only the named addresses.
 
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProviderError } from '../contract.js'
-import { Ec2Error } from './errors.js'
+import { Ec2Error } from './client.js'
 
-/** The tag on everything that belongs to a run. */
+/** @import { Ec2 } from './client.js' */
+
 export const RUN_TAG = 'halley:run'
 
-/** Terminating instances still use their group: ms between attempts to delete it, and in all. */
-const DELETE_POLL = Object.freeze({ pause: 3000, whole: 300_000 })
+/** Terminating instances still use their group: ms between attempts to delete it, and in total. */
+const DELETE_POLL = { pause: 3000, whole: 300_000 }
 
-/**
- * @typedef {object} Rule an allowed source
- * @property {number} port TCP
- * @property {string} from CIDR
- * @property {string} why
- */
+/** @typedef {{port: number, from: string, why: string}} Rule an allowed source, a CIDR */
 
 /** @param {string[] | 'all'} runs */
 export const ofRuns = runs =>
@@ -26,9 +22,7 @@ export const ofRuns = runs =>
 /** @param {string} run @returns {string} */
 export const groupName = run => `halley-${run}`
 
-/**
- * @param {string} host name or address @returns {Promise<string>} CIDR of that address alone @throws {ProviderError}
- */
+/** @param {string} host name or address @returns {Promise<string>} CIDR of that address alone */
 export async function cidrOf(host) {
   let address = host
   if (isIP(host) === 0) {
@@ -52,12 +46,9 @@ const permission = ({ port, from, why }) => ({
 })
 
 /**
- * Creates the group of the run if necessary.
- * @param {import('./client.js').Ec2} ec2 @param {string} region
- * @param {{run: string, vpc: string, rules: Rule[], tags: {Key: string, Value: string}[]}} options `vpc` '': the
- *   default
- * @returns {Promise<string>} id
- * @throws {Ec2Error}
+ * Creates the group of the run if necessary, and returns its id.
+ * @param {Ec2} ec2 @param {string} region
+ * @param {{run: string, vpc: string, rules: Rule[], tags: {Key: string, Value: string}[]}} options `vpc` '': the default
  */
 export async function ensureGroup(ec2, region, { run, vpc, rules, tags }) {
   let id = ''
@@ -90,10 +81,7 @@ export async function ensureGroup(ec2, region, { run, vpc, rules, tags }) {
   return id
 }
 
-/**
- * @param {import('./client.js').Ec2} ec2 @param {string} region @param {string[] | 'all'} runs
- * @returns {Promise<{id: string, run: string, vpc: string}[]>}
- */
+/** @param {Ec2} ec2 @param {string} region @param {string[] | 'all'} runs */
 export async function groupsOf(ec2, region, runs) {
   const groups = await ec2.all(region, 'DescribeSecurityGroups', 'SecurityGroups', {
     Filters: [ofRuns(runs)],
@@ -105,10 +93,7 @@ export async function groupsOf(ec2, region, runs) {
   }))
 }
 
-/**
- * @param {import('./client.js').Ec2} ec2 @param {string} region @param {string} id
- * @param {(text: string) => void} onProgress @throws {Ec2Error} it stayed in use
- */
+/** @param {Ec2} ec2 @param {string} region @param {string} id @param {(text: string) => void} onProgress */
 export async function deleteGroup(ec2, region, id, onProgress) {
   const began = Date.now()
   for (;;) {
@@ -127,7 +112,7 @@ export async function deleteGroup(ec2, region, id, onProgress) {
             )
           : error
       const seconds = Math.round((Date.now() - began) / 1000)
-      onProgress(`${region}: waiting for the last instances to let go of security group ${id} (${seconds} s)`)
+      onProgress(`${region}: waiting for instances to release security group ${id} (${seconds} s)`)
       await sleep(DELETE_POLL.pause)
     }
   }

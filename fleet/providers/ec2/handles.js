@@ -4,23 +4,18 @@
 import { ProviderError } from '../contract.js'
 import { RUN_TAG } from './groups.js'
 
-/** @typedef {import('../../schema.js').Handle} Handle */
-/** @typedef {import('../../schema.js').LaunchConfig} LaunchConfig */
-/** @typedef {import('./client.js').Ec2} Ec2 */
+/** @import { Handle, LaunchConfig } from '../../schema.js' */
+/** @import { Ec2 } from './client.js' */
 
-/** Maximum instances per call: EC2 advises against larger ones, which may fail as a whole. */
+/** Maximum instances per call: EC2 advises against larger calls, which may fail as a whole. */
 const MAX_PER_CALL = 100
 
 /** Lists the drones of a call; an instance's launch index selects one of them. */
 export const DRONES_TAG = 'halley:drones'
 
 /**
- * @typedef {object} Batch drones `prefix` + first ... first + count - 1
- * @property {string} region
- * @property {string} prefix
- * @property {number} first
- * @property {number} count
- * @property {LaunchConfig} config shared; its id is the first one's
+ * Drones `prefix` + first ... first + count - 1; `config`: shared, its id is the first one's.
+ * @typedef {{region: string, prefix: string, first: number, count: number, config: LaunchConfig}} Batch
  */
 
 /** @param {string} id */
@@ -30,10 +25,7 @@ function numbered(id) {
   return { prefix: match[1], number: Number(match[2]) }
 }
 
-/**
- * @param {LaunchConfig[]} drones @param {string[]} regions
- * @returns {Batch[]} evenly over the regions, with consecutive drones together @throws {ProviderError}
- */
+/** Evenly over the regions, with consecutive drones together. @param {LaunchConfig[]} drones @param {string[]} regions */
 export function batchesOf(drones, regions) {
   /** @type {Batch[]} */
   const batches = []
@@ -70,7 +62,6 @@ const STATES = {
   stopped: 'stopping',
   terminated: 'gone',
 }
-/** EC2's states of instances that are not terminating. */
 export const ALIVE = Object.freeze(['pending', 'running', 'stopping', 'stopped'])
 
 /** @param {any} instance EC2's @param {string} region @returns {Handle} */
@@ -92,10 +83,7 @@ export function handleOf(instance, region) {
   return handle
 }
 
-/**
- * @param {Ec2} ec2 @param {string} region @param {{Name: string, Values: string[]}[]} Filters
- * @returns {Promise<Handle[]>} with terminated ones, as long as EC2 lists them
- */
+/** With terminated ones. @param {Ec2} ec2 @param {string} region @param {{Name: string, Values: string[]}[]} Filters */
 export async function instancesOf(ec2, region, Filters) {
   const reservations = await ec2.all(region, 'DescribeInstances', 'Reservations', {
     Filters,

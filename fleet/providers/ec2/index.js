@@ -12,21 +12,16 @@ import { launch, relaunch } from './launch.js'
 import { FLAGS, HELP, readPlace } from './options.js'
 import { plan } from './plan.js'
 
-/**
- * @typedef {import('../../schema.js').Handle} Handle
- * @typedef {{dir: string, flags: Record<string, any>}} Options
- */
+/** @import { Handle } from '../../schema.js' */
+/** @import { Options } from '../contract.js' */
 
-/** Maximum instances per TerminateInstances call. */
 const MAX_PER_CALL = 100
-/** ms between checks whether all are shutting down, and in all. */
-const SHUTDOWN_POLL = Object.freeze({ pause: 1500, whole: 120_000 })
+/** Interval and timeout of the shutdown check, ms. */
+const SHUTDOWN_POLL = { pause: 1500, whole: 120_000 }
 
 /**
- * @param {string[] | 'all'} runs
- * @param {Options} options without regions in the flags, all regions open to the account are searched
+ * @param {string[] | 'all'} runs @param {Options} options without regions: all regions open to the account
  * @returns {Promise<Handle[]>} of named runs also recently ended ones, as `gone` with the reason
- * @throws {ProviderError}
  */
 async function find(runs, { flags }) {
   const { regions, endpoint } = readPlace(flags)
@@ -50,7 +45,7 @@ async function terminate(ec2, region, ids) {
     await ec2.send(region, 'TerminateInstances', { InstanceIds: ids })
   } catch (error) {
     if (!/^InvalidInstanceID/.test(error.code)) throw error
-    // One unknown instance fails the whole call: repeat it with those that EC2 knows.
+    // One unknown instance fails the whole call: repeat it with the known ones.
     const known = (await instancesOf(ec2, region, [{ Name: 'instance-id', Values: ids }])).map(
       ({ handle }) => handle,
     )
@@ -78,7 +73,7 @@ async function terminateAll(ec2, region, ids, onProgress) {
       await sleep(SHUTDOWN_POLL.pause)
     }
     onProgress(
-      `${region}: ${Math.min(from + MAX_PER_CALL, ids.length)} of ${ids.length} instances are terminated`,
+      `${region}: ${Math.min(from + MAX_PER_CALL, ids.length)} of ${ids.length} instances terminated`,
     )
   }
 }
@@ -97,7 +92,7 @@ async function deleteEmptyGroups(ec2, region, runs, onProgress) {
   for (const { id, run } of groups) {
     if (alive.some(handle => handle.run === run)) continue
     await deleteGroup(ec2, region, id, onProgress)
-    onProgress(`${region}: security group ${id} is removed`)
+    onProgress(`${region}: security group ${id} deleted`)
   }
 }
 
@@ -105,8 +100,6 @@ async function deleteEmptyGroups(ec2, region, runs, onProgress) {
  * Terminates instances, and deletes the security groups of runs without any. Without handles: the groups of all such
  * runs, in the regions of the flags, or in all.
  * @param {Handle[]} handles @param {Options} options @param {(text: string) => void} onProgress
- * @returns {Promise<void>}
- * @throws {ProviderError}
  */
 async function stop(handles, { flags }, onProgress) {
   const { regions, endpoint } = readPlace(flags)
@@ -128,17 +121,14 @@ async function stop(handles, { flags }, onProgress) {
       )
       await deleteEmptyGroups(ec2, region, runs, onProgress)
     })
-    // All regions are cleared before the error of one is thrown.
+    // Clears all regions before throwing the error of one.
     allOf(results)
   } finally {
     ec2.close()
   }
 }
 
-/**
- * Reboots an instance, or launches a replacement for a terminated one.
- * @param {Handle} handle @param {Options} options @returns {Promise<Handle>} @throws {ProviderError}
- */
+/** @param {Handle} handle of a running or terminated instance @param {Options} options @returns {Promise<Handle>} */
 async function restart(handle, { flags, dir }) {
   const ec2 = await Ec2.open(readPlace(flags))
   try {

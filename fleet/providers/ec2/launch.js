@@ -1,4 +1,4 @@
-// Launches instances, and keeps the plan in a file, from which single drones can be relaunched.
+// Launches instances, and stores the plan in a file, to relaunch single drones.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
@@ -14,16 +14,15 @@ import { readPlace } from './options.js'
 import { bootOf, tagsOf } from './plan.js'
 import { userData } from './user-data.js'
 
-/**
- * @typedef {import('../../schema.js').Handle} Handle
- * @typedef {import('./plan.js').Details} Details
- * @typedef {import('./handles.js').Batch} Batch
- */
+/** @import { Handle } from '../../schema.js' */
+/** @import { Details, Place } from './plan.js' */
+/** @import { Batch } from './handles.js' */
+/** @import { LaunchPlan } from '../contract.js' */
+/** @import { Program } from '../../program.js' */
 
-/** ms between attempts to use a new group, which is only eventually visible in EC2. */
-const GROUP_RETRY = Object.freeze({ attempts: 6, pause: 1000 })
-/** ms to wait for public addresses. */
-const ADDRESS_POLL = Object.freeze({ pause: 2000, attempts: 45 })
+/** Attempts to use a new group, and ms between them: EC2 is eventually consistent. */
+const GROUP_RETRY = { attempts: 6, pause: 1000 }
+const ADDRESS_POLL = { pause: 2000, attempts: 45 }
 
 /** Errors after which instances may have been launched. */
 const MAYBE_LAUNCHED = new Set([
@@ -35,18 +34,13 @@ const MAYBE_LAUNCHED = new Set([
   'ServiceUnavailable',
 ])
 
-/**
- * Makes one call.
- * @param {Ec2} ec2 @param {Details} details @param {Batch} batch @param {string} group @param {number} ends
- * @returns {Promise<Handle[]>} at least one
- */
+/** @param {Ec2} ec2 @param {Details} details @param {Batch} batch of one call @param {string} group @param {number} ends */
 async function run(ec2, details, batch, group, ends) {
   const { options, places, nonce } = details
-  const place = places.find(({ region }) => region === batch.region)
-  if (place === undefined) throw new ProviderError(`${batch.region} was not looked at`)
+  const place = /** @type {Place} */ (places.find(({ region }) => region === batch.region))
   const { instanceType, spot, maxPrice, keyName } = options
   const tags = tagsOf({ run: details.run, names: namesOf(batch), ends })
-  // The client token makes a call idempotent: one that is repeated after a lost reply launches nothing twice.
+  // The client token makes a call idempotent: repeating it after a lost reply launches nothing twice.
   const token = createHash('sha256')
     .update(`${nonce} ${details.run} ${batch.region} ${namesOf(batch)}`)
     .digest('hex')
@@ -85,7 +79,7 @@ async function run(ec2, details, batch, group, ends) {
   for (let attempt = 1; ; attempt++) {
     try {
       const { Instances = [] } = await ec2.send(batch.region, 'RunInstances', input)
-      // EC2 may omit the tags from this reply, though not from the instances.
+      // This reply may omit the tags of the instances.
       return Instances.map((/** @type {any} */ instance) =>
         handleOf({ ...instance, Tags: tags }, batch.region),
       )
@@ -126,7 +120,7 @@ async function launchIn(ec2, details, region, ends, onLaunched) {
       const handles = await run(ec2, details, batch, group, ends)
       here += handles.length
       onLaunched(handles)
-      // EC2 may launch fewer. A call of its own, with its own user data, requests the rest, or is refused with the
+      // EC2 may launch fewer. Another call, with its own user data, requests the rest, or fails with the
       // reason.
       const rest = batch.count - handles.length
       if (rest > 0) waiting.unshift({ ...batch, first: batch.first + handles.length, count: rest })
@@ -138,10 +132,7 @@ async function launchIn(ec2, details, region, ends, onLaunched) {
   }
 }
 
-/**
- * @param {import('../contract.js').LaunchPlan} plan @param {(text: string) => void} onProgress
- * @returns {Promise<Handle[]>} @throws {LaunchError}
- */
+/** @param {LaunchPlan} plan @param {(text: string) => void} onProgress */
 export async function launch({ details }, onProgress) {
   /** @type {Details} */
   const { flags, places, batches, options, dir } = details
@@ -156,7 +147,7 @@ export async function launch({ details }, onProgress) {
     await keepProgram(dir, details.program)
     /** @type {Handle[]} */
     const launched = []
-    const regions = places.map((/** @type {import('./plan.js').Place} */ { region }) => region)
+    const regions = places.map((/** @type {Place} */ { region }) => region)
     onProgress(`launching ${count} instances in ${regions.join(', ')}`)
     const results = await inParallel(regions, (/** @type {string} */ region) =>
       launchIn(ec2, details, region, ends, handles => {
@@ -177,10 +168,7 @@ export async function launch({ details }, onProgress) {
   }
 }
 
-/**
- * Waits until drones that are to be dialled have an address.
- * @param {Ec2} ec2 @param {Handle[]} launched @param {(text: string) => void} onProgress
- */
+/** Waits for the addresses. @param {Ec2} ec2 @param {Handle[]} launched @param {(text: string) => void} onProgress */
 async function addresses(ec2, launched, onProgress) {
   for (let attempt = 1; ; attempt++) {
     const without = launched.filter(({ address }) => !address)
@@ -203,7 +191,7 @@ async function addresses(ec2, launched, onProgress) {
   }
 }
 
-/** @param {string} dir @param {import('../../program.js').Program} program @throws {ProviderError} */
+/** @param {string} dir @param {Program} program */
 const keepProgram = (dir, program) =>
   saveProgram(dir, program).catch(error => {
     throw new ProviderError(`the drone's program cannot be stored in ${dir}: ${error.message}`)
@@ -234,10 +222,7 @@ async function saveLaunch(dir, { program, ...details }, ends) {
   })
 }
 
-/**
- * Launches a replacement for a terminated instance, with the same time limit.
- * @param {Ec2} ec2 @param {Handle} handle @param {string} dir @returns {Promise<Handle>} @throws {ProviderError}
- */
+/** Replaces a terminated instance, with the same time limit. @param {Ec2} ec2 @param {Handle} handle @param {string} dir */
 export async function relaunch(ec2, handle, dir) {
   for (const { details, ends } of await readLaunches(dir)) {
     const number = Number(/\d+$/.exec(handle.id)?.[0])
@@ -249,7 +234,7 @@ export async function relaunch(ec2, handle, dir) {
         number < first + count,
     )
     if (details.run !== handle.run || batch === undefined) continue
-    // The same program as the other drones, also after an upgrade of Halley.
+    // The same program as the other drones, even after an upgrade of Halley.
     const program = await readProgram(dir, details.sha256).catch(() => packProgram())
     await keepProgram(dir, program)
     const again = { ...details, nonce: randomBytes(8).toString('hex'), program }

@@ -2,7 +2,10 @@ import { isIP } from 'node:net'
 import { ProviderError } from '../contract.js'
 import { PRICES_OF } from './price.js'
 
-/** @type {Record<string, import('../../../src/cli/args.js').Flag>} */
+/** @import { Flag } from '../../../src/cli/args.js' */
+/** @import { LaunchConfig } from '../../schema.js' */
+
+/** @type {Record<string, Flag>} */
 export const FLAGS = Object.freeze({
   region: { type: 'string', multiple: true },
   'instance-type': { type: 'string' },
@@ -34,28 +37,14 @@ export const HELP = `      --region NAME          region; drones are distributed
       --price DOLLARS        price of an instance per hour. Default: list prices of ${PRICES_OF}, or today's spot price
       --endpoint URL         address of the EC2 API (or AWS_ENDPOINT_URL_EC2)`
 
-/**
- * @typedef {object} Options
- * @property {string[]} regions none: that of the AWS configuration
- * @property {string} instanceType
- * @property {boolean} spot
- * @property {number | null} maxPrice dollars per hour
- * @property {number | null} price dollars per hour
- * @property {string} image ''
- * @property {string} keyName ''
- * @property {string[]} subnets
- * @property {number} timeLimit ms
- * @property {{host: string, port: number} | null} controller port 0: none was given
- * @property {string} nodeVersion
- * @property {string} nodeUrl
- */
+/** @typedef {ReturnType<typeof readOptions>} Options */
 
 const LOCAL = /^(?:|localhost|127\..*|0\.0\.0\.0|::1?)$/
 const PRIVATE =
   /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|169\.254\.|f[cd])/
 
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const LIMIT = { least: 5 * UNITS.m, most: 14 * UNITS.d }
+const LIMIT = { min: 5 * UNITS.m, max: 14 * UNITS.d }
 
 /** @param {unknown} value @returns {string[]} */
 const list = value =>
@@ -63,7 +52,7 @@ const list = value =>
     .map(text => text.trim())
     .filter(Boolean)
 
-/** @param {Record<string, any>} flags @param {string} name */
+/** @param {Record<string, any>} flags @param {string} name @returns {number | null} per hour */
 function dollars(flags, name) {
   const text = flags[name]
   if (text === undefined) return null
@@ -77,12 +66,12 @@ function dollars(flags, name) {
 function duration(text) {
   const match = /^(\d+(?:\.\d+)?)([smhd])$/.exec(text)
   const value = match ? Number(match[1]) * UNITS[/** @type {keyof UNITS} */ (match[2])] : Number.NaN
-  if (!(value >= LIMIT.least && value <= LIMIT.most))
+  if (!(value >= LIMIT.min && value <= LIMIT.max))
     throw new ProviderError(`--time-limit "${text}" is not a time from 5m to 14d, like 90m or 2h`)
   return value
 }
 
-/** @param {string} text */
+/** @param {string} text @returns {{host: string, port: number}} port 0: not given */
 function hostPort(text) {
   const match = /^(?:\[([0-9a-f:.]+)\]|([^\s:/]+))(?::(\d{1,5}))?$/i.exec(text)
   const host = match?.[1] ?? match?.[2]
@@ -92,10 +81,7 @@ function hostPort(text) {
   return { host, port }
 }
 
-/**
- * @param {Record<string, any>} flags
- * @returns {{regions: string[], endpoint: string | undefined}} flags that every command needs @throws {ProviderError}
- */
+/** Flags of every command. @param {Record<string, any>} flags */
 export function readPlace(flags) {
   const regions = list(flags.region)
   for (const region of regions)
@@ -107,11 +93,11 @@ export function readPlace(flags) {
   return { regions, endpoint }
 }
 
-/** @param {Record<string, any>} flags @returns {Options} @throws {ProviderError} */
+/** @param {Record<string, any>} flags */
 export function readOptions(flags) {
   const { regions } = readPlace(flags)
   const maxPrice = dollars(flags, 'max-price')
-  if (maxPrice !== null && !flags.spot) throw new ProviderError('--max-price needs --spot')
+  if (maxPrice !== null && !flags.spot) throw new ProviderError('--max-price requires --spot')
   const subnets = list(flags.subnet)
   if (subnets.length > 0 && subnets.length !== Math.max(regions.length, 1))
     throw new ProviderError(
@@ -126,12 +112,12 @@ export function readOptions(flags) {
   if (!URL.canParse(nodeUrl)) throw new ProviderError(`--node-url "${nodeUrl}" is not a URL`)
   return {
     regions,
-    instanceType: flags['instance-type'] ?? 't3.small',
+    instanceType: String(flags['instance-type'] ?? 't3.small'),
     spot: flags.spot === true,
     maxPrice,
     price: dollars(flags, 'price'),
-    image: flags.image ?? '',
-    keyName: flags['key-name'] ?? '',
+    image: String(flags.image ?? ''),
+    keyName: String(flags['key-name'] ?? ''),
     subnets,
     timeLimit: duration(flags['time-limit'] ?? '2h'),
     controller: flags.controller === undefined ? null : hostPort(flags.controller),
@@ -141,25 +127,24 @@ export function readOptions(flags) {
 }
 
 /**
- * How drones and controller find each other.
- * @param {Options} options @param {import('../../schema.js').LaunchConfig} config
- * @returns {{controller: string} | {listen: string}} part of the drone's configuration @throws {ProviderError}
+ * Addresses of drone and controller, for the drone's configuration.
+ * @param {Options} options @param {LaunchConfig} config @throws {ProviderError}
  */
 export function connectAddress({ controller }, config) {
   const port = Number(/:(\d+)$/.exec(config.listen ?? '')?.[1] ?? 0)
   if (port > 0) {
     if (controller === null)
       throw new ProviderError(
-        '--listen on EC2 needs the only address that may dial the drones: --controller ADDRESS',
+        '--listen on EC2 requires the only address that may dial the drones: --controller ADDRESS',
       )
     return { listen: `0.0.0.0:${port}` }
   }
   const own = config.controller ? hostPort(config.controller) : null
   const host = controller?.host ?? own?.host ?? ''
   const at = { host, port: controller?.port || own?.port || 0 }
-  // An instance elsewhere would dial itself or a neighbour. A VPC address must be given explicitly.
-  const elsewhere = controller === null && PRIVATE.test(host)
-  if (elsewhere || LOCAL.test(host) || at.port === 0)
+  // With a private address, an instance would dial itself or another. A VPC address must be given explicitly.
+  const unreachable = controller === null && PRIVATE.test(host)
+  if (unreachable || LOCAL.test(host) || at.port === 0)
     throw new ProviderError(
       `drones on EC2 dial this machine${own ? `, and cannot reach ${own.host}` : ''}: pass its public address, --controller HOST:PORT (or --listen, and the controller dials them)`,
     )

@@ -1,33 +1,29 @@
-// Plans a launch by read-only calls: instances, price, and the lines that are printed before the launch.
+// Plans a launch by read-only calls: instances, price, and the lines to print before the launch.
 
 import { randomBytes } from 'node:crypto'
 import { packProgram } from '../../program.js'
+import { ProviderError } from '../contract.js'
 import { allOf, Ec2, inParallel } from './client.js'
 import { cidrOf, groupName, RUN_TAG } from './groups.js'
 import { batchesOf, DRONES_TAG, namesOf } from './handles.js'
-import { findImage, machineType } from './machines.js'
 import { connectAddress, readOptions, readPlace } from './options.js'
 import { priceOf } from './price.js'
 import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
 
+/** @import { PriceOf } from './price.js' */
+/** @import { Options } from './options.js' */
+/** @import { Batch } from './handles.js' */
+/** @import { Rule } from './groups.js' */
+/** @import { Program } from '../../program.js' */
+/** @import { LaunchConfig } from '../../schema.js' */
+/** @import { LaunchOptions, LaunchPlan } from '../contract.js' */
+
 /**
- * @typedef {object} Place a region, and what is launched there
- * @property {string} region
- * @property {import('./machines.js').MachineType} type
- * @property {import('./machines.js').Image} image
- * @property {string} subnet '': the default VPC's
- * @property {string} vpc '': the default one
- * @property {import('./price.js').PriceOf | null} price
- * @typedef {object} Details of a plan; launch.js stores them in a file, from which it relaunches drones
- * @property {string} nonce of this launch, for its client tokens
- * @property {string} run
- * @property {string} dir folder of the fleet's files
- * @property {Record<string, any>} flags
- * @property {import('./options.js').Options} options
- * @property {Place[]} places
- * @property {import('./handles.js').Batch[]} batches
- * @property {import('./groups.js').Rule[]} rules
- * @property {import('../../program.js').Program} program of the drones
+ * @typedef {Awaited<ReturnType<typeof planRegion>>} Place a region, and its instances; `subnet`, `vpc` '': the
+ *   default ones
+ * @typedef {{nonce: string, run: string, dir: string, flags: Record<string, any>, options: Options, places: Place[],
+ *   batches: Batch[], rules: Rule[], program: Program}} Details of a plan; launch.js stores them in a file, to
+ *   relaunch drones; `nonce`: of this launch, for client tokens
  */
 
 /** ms. */
@@ -39,12 +35,9 @@ const durationText = ms => (ms % HOUR === 0 ? `${ms / HOUR} h` : `${Math.round(m
 /** @param {number} dollars */
 const dollarsText = dollars => (dollars < 1 ? dollars.toFixed(4) : dollars.toFixed(2))
 
-/**
- * @param {import('./options.js').Options} options @param {import('../../schema.js').LaunchConfig} config
- * @returns {Promise<import('./groups.js').Rule[]>} of the security group: who may connect to a drone
- */
+/** Sources that may connect to a drone. @param {Options} options @param {LaunchConfig} config */
 async function inboundRules({ controller, keyName }, config) {
-  /** @type {import('./groups.js').Rule[]} */
+  /** @type {Rule[]} */
   const rules = []
   if (controller === null || (config.listen === undefined && keyName === '')) return rules
   const from = await cidrOf(controller.host)
@@ -54,10 +47,7 @@ async function inboundRules({ controller, keyName }, config) {
   return rules
 }
 
-/**
- * @param {Ec2} ec2 @param {string} region @param {string} subnet @param {import('./options.js').Options} options
- * @returns {Promise<Place>}
- */
+/** @param {Ec2} ec2 @param {string} region @param {string} subnet @param {Options} options */
 async function planRegion(ec2, region, subnet, options) {
   const type = await machineType(ec2, region, options.instanceType)
   const [image, price, vpc] = await Promise.all([
@@ -71,10 +61,7 @@ async function planRegion(ec2, region, subnet, options) {
   return { region, type, image, subnet, vpc, price }
 }
 
-/**
- * @param {Details} details @param {number} size of the largest user data, bytes @param {string} script setup.sh
- * @returns {string[]} LaunchPlan.lines
- */
+/** @param {Details} details @param {number} size of the largest user data, bytes @param {string} script setup.sh */
 function planLines({ run, options, places, batches, rules, program }, size, script) {
   const { timeLimit, spot, maxPrice, keyName } = options
   const { config } = batches[0]
@@ -103,11 +90,11 @@ function planLines({ run, options, places, batches, rules, program }, size, scri
     `security group ${groupName(run)} in each region, removed by stop; in: ${allowed || 'nothing'}; out: everything`,
     ...(keyName === '' ? [] : [`SSH key ${keyName}`]),
     `tags of instances, volumes and groups: ${tags.join(' ')}`,
-    `time limit ${durationText(timeLimit)}: each instance then powers itself off, which terminates it, whatever happens here`,
+    `time limit ${durationText(timeLimit)}: each instance then powers itself off, which terminates it, even without the controller`,
     config.listen === undefined ? `drones dial ${config.controller}` : `drones listen at ${config.listen}`,
     `targets allowed: ${config.allow.join(', ')}`,
-    `Node.js ${options.nodeVersion} from ${options.nodeUrl}, where the image has none`,
-    `drone program: SHA-256 ${program.sha256}, ${program.bytes.length} bytes, which instances fetch from the controller`,
+    `Node.js ${options.nodeVersion} from ${options.nodeUrl}, if the image has none`,
+    `drone program: SHA-256 ${program.sha256}, ${program.bytes.length} bytes, downloaded from the controller`,
     `user data: ${size} of ${USER_DATA_LIMIT} bytes, compressed: bootstrap, service, kernel settings, and this script, run once:`,
     ...script
       .trimEnd()
@@ -117,10 +104,7 @@ function planLines({ run, options, places, batches, rules, program }, size, scri
   return lines
 }
 
-/**
- * @param {{run: string, names: string, ends: number}} launch `names`: drones of a call; `ends`: Unix ms
- * @returns {{Key: string, Value: string}[]} tags of its instances
- */
+/** Tags of the instances of a call. @param {{run: string, names: string, ends: number}} launch `ends`: Unix ms */
 export const tagsOf = ({ run, names, ends }) => [
   { Key: 'Name', Value: `halley ${run} ${names}` },
   { Key: RUN_TAG, Value: run },
@@ -128,10 +112,7 @@ export const tagsOf = ({ run, names, ends }) => [
   { Key: 'halley:ends', Value: new Date(ends).toISOString() },
 ]
 
-/**
- * @param {import('../contract.js').LaunchOptions} options @returns {Promise<import('../contract.js').LaunchPlan>}
- * @throws {import('../contract.js').ProviderError}
- */
+/** @param {LaunchOptions} options @returns {Promise<LaunchPlan>} */
 export async function plan({ drones, flags, dir }) {
   const options = readOptions(flags)
   const { endpoint } = readPlace(flags)
@@ -176,9 +157,8 @@ export async function plan({ drones, flags, dir }) {
 }
 
 /**
- * @param {Pick<Details, 'options' | 'places' | 'program'>} details @param {import('./handles.js').Batch} batch
- * @param {number} ends Unix ms
- * @returns {import('./user-data.js').Boot} what the user data of the batch contains
+ * Contents of the user data of a batch; the `id` of its configuration is unused. `ends`: Unix ms.
+ * @param {Pick<Details, 'options' | 'places' | 'program'>} details @param {Batch} batch @param {number} ends
  */
 export function bootOf({ options, places, program }, { region, config, prefix, first }, ends) {
   const memory = places.find(place => place.region === region)?.type.memory ?? 0
@@ -194,7 +174,7 @@ export function bootOf({ options, places, program }, { region, config, prefix, f
   }
 }
 
-/** @param {Details} details @returns {import('../contract.js').LaunchPlan['price']} */
+/** @param {Details} details @returns {LaunchPlan['price']} */
 function totalPrice({ places, batches, options }) {
   let hourly = 0
   const unknown = []
@@ -209,11 +189,78 @@ function totalPrice({ places, batches, options }) {
     '; ',
   )
   const missing =
-    unknown.length > 0 ? `; without ${unknown.join(', ')}, whose price is not known (--price)` : ''
+    unknown.length > 0 ? `; excluding ${unknown.join(', ')}, whose price is unknown (--price)` : ''
   const total = dollarsText((hourly * options.timeLimit) / HOUR)
   return {
     hourly,
     currency: 'USD',
     note: `$${total} until the time limit of ${durationText(options.timeLimit)}${sources ? ` (${sources})` : ''}${missing}; traffic costs extra`,
   }
+}
+
+/** Account of Canonical, the publisher of Ubuntu, in each AWS partition. */
+const CANONICAL = { '': '099720109477', cn: '837727238323', gov: '513442679011' }
+
+/** LTS releases with recent enough systemd and cloud-init, newest first. */
+const RELEASES = ['noble-24.04', 'jammy-22.04']
+
+const ARCHITECTURES = { x86_64: 'amd64', arm64: 'arm64' }
+
+/** @param {Ec2} ec2 @param {string} region @param {string} name `t3.small` */
+async function machineType(ec2, region, name) {
+  const { InstanceTypes = [] } = await ec2.send(region, 'DescribeInstanceTypes', { InstanceTypes: [name] })
+  const [found] = InstanceTypes
+  if (found === undefined) throw new ProviderError(`${region}: no instance type ${name} here`)
+  const architecture = found.ProcessorInfo?.SupportedArchitectures?.find(
+    (/** @type {string} */ one) => one in ARCHITECTURES,
+  )
+  if (architecture === undefined)
+    throw new ProviderError(`instance type ${name} is not x86_64 or arm64: drones need one of these`)
+  return {
+    name,
+    architecture,
+    cores: found.VCpuInfo?.DefaultVCpus ?? 1,
+    memory: (found.MemoryInfo?.SizeInMiB ?? 0) * 2 ** 20,
+  }
+}
+
+/** @param {any} image */
+const imageOf = image => ({ id: image.ImageId, name: image.Name ?? '', created: image.CreationDate ?? '' })
+
+/** @param {Ec2} ec2 @param {string} region @param {string} architecture @param {string} wanted '': the newest Ubuntu LTS */
+async function findImage(ec2, region, architecture, wanted) {
+  if (wanted !== '') {
+    const { Images = [] } = await ec2.send(region, 'DescribeImages', { ImageIds: [wanted] })
+    const [image] = Images
+    if (image === undefined)
+      throw new ProviderError(`${region}: no image ${wanted} here: image ids are regional`)
+    if (image.Architecture !== architecture)
+      throw new ProviderError(
+        `${region}: image ${wanted} is for ${image.Architecture}, the instance type is ${architecture}`,
+      )
+    return imageOf(image)
+  }
+  const partition = region.startsWith('cn-') ? 'cn' : region.startsWith('us-gov-') ? 'gov' : ''
+  const suffix = ARCHITECTURES[/** @type {keyof typeof ARCHITECTURES} */ (architecture)]
+  const images = await ec2.all(region, 'DescribeImages', 'Images', {
+    Owners: [CANONICAL[partition]],
+    Filters: [
+      // hvm-ssd, and since 24.04 hvm-ssd-gp3.
+      {
+        Name: 'name',
+        Values: RELEASES.map(release => `ubuntu/images/hvm-ssd*/ubuntu-${release}-${suffix}-server-*`),
+      },
+      { Name: 'architecture', Values: [architecture] },
+      { Name: 'state', Values: ['available'] },
+    ],
+  })
+  for (const release of RELEASES) {
+    const [newest] = images
+      .filter(({ Name }) => Name.includes(`-${release}-`))
+      .sort((a, b) => b.CreationDate.localeCompare(a.CreationDate))
+    if (newest !== undefined) return imageOf(newest)
+  }
+  throw new ProviderError(
+    `${region}: Canonical has no Ubuntu LTS image for ${architecture} here; pass one with --image`,
+  )
 }

@@ -1,9 +1,8 @@
-// Estimated prices of instances before a launch. AWS's bill decides.
+// Estimated prices of instances before a launch. AWS bills may differ.
 
-/** Date of the table. */
 export const PRICES_OF = 'January 2025'
 
-/** On-demand, Linux, us-east-1: dollars per hour of `large`. Within a family, other sizes are in proportion. */
+/** On-demand, Linux, us-east-1: dollars per hour of `large`. Other sizes of a family are in proportion. */
 // biome-ignore format: a table
 const LARGE = Object.freeze({
   t3: 0.0832, t3a: 0.0752, t4g: 0.0672,
@@ -43,12 +42,11 @@ export function listPrice(type, region) {
 }
 
 /**
- * Current spot price in the most expensive of the region's zones.
+ * Current spot price in the most expensive of the region's zones, dollars per hour; null: unknown.
  * @param {import('./client.js').Ec2} ec2 @param {string} region @param {string} type
- * @returns {Promise<number | null>} dollars per hour; null: unknown
  */
 async function spotPrice(ec2, region, type) {
-  // A period of this moment yields the last price of each zone.
+  // The period `now` yields the last price of each zone.
   const now = new Date()
   const prices = await ec2.all(region, 'DescribeSpotPriceHistory', 'SpotPriceHistory', {
     InstanceTypes: [type],
@@ -61,18 +59,15 @@ async function spotPrice(ec2, region, type) {
 }
 
 /**
- * @typedef {object} PriceOf of one machine
- * @property {number} hourly dollars, with its address and its disk
- * @property {string} source
+ * @typedef {{hourly: number, source: string}} PriceOf of one machine: dollars, with its address and its disk
  * @param {import('./client.js').Ec2} ec2 @param {string} region @param {import('./options.js').Options} options
- * @returns {Promise<PriceOf | null>} null: unknown
  */
 export async function priceOf(ec2, region, { instanceType, spot, price, maxPrice }) {
   const beside = ADDRESS + DISK
   if (price !== null) return { hourly: price + beside, source: '--price' }
   if (spot) {
     const now = await spotPrice(ec2, region, instanceType)
-    if (now !== null) return { hourly: now + beside, source: 'spot price of this moment' }
+    if (now !== null) return { hourly: now + beside, source: 'current spot price' }
     if (maxPrice !== null) return { hourly: maxPrice + beside, source: '--max-price' }
   }
   const list = listPrice(instanceType, region)

@@ -1,6 +1,6 @@
-# Makes an Ubuntu machine into a drone. cloud-init runs it as root, once, at the end of the first boot; what it says is in
-# /var/log/cloud-init-output.log. HALLEY_ROOT stands before all paths, so that it can be run in any folder. What is different for each launch
-# (see user-data.js) is written above it.
+# Turns an Ubuntu machine into a drone. cloud-init runs it as root, once, at the end of the first boot; its output is in
+# /var/log/cloud-init-output.log. HALLEY_ROOT is a prefix of all paths, for tests.
+# The variables of a launch (see user-data.js) are inserted above.
 set -u
 root=${HALLEY_ROOT:-}
 home=$root/opt/halley
@@ -9,7 +9,7 @@ pause=${HALLEY_PAUSE:-5}
 
 log() { echo "halley: $*"; }
 
-# Powering off terminates the instance. At most so many minutes, and never later than what was promised.
+# Powers off after $1 minutes, at the latest at the promised end. This terminates the instance.
 off_in() {
   left=$(((ENDS - $(date +%s)) / 60))
   [ "$left" -lt "$1" ] || left=$1
@@ -17,10 +17,10 @@ off_in() {
   shutdown -P "+$left"
 }
 
-# Before anything that may fail.
+# Before anything can fail.
 off_in 1000000
 
-# A machine without a drone is of no use: it may be looked at for ten minutes.
+# A machine without a drone powers off after ten minutes, to allow debugging.
 give_up() {
   log "$*, powers off in 10 minutes"
   off_in 10
@@ -40,7 +40,7 @@ retry() {
 
 fetch() { curl -fsSL --connect-timeout 10 --max-time 300 "$@"; }
 
-# The machines of one request have the same user data. Each is the next drone after the one before it.
+# The machines of one request have the same user data. Each is the next drone.
 read_index() {
   token=$(fetch -m 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' "$metadata/latest/api/token") &&
     index=$(fetch -m 5 -H "X-aws-ec2-metadata-token: $token" "$metadata/latest/meta-data/ami-launch-index") || return
@@ -52,7 +52,7 @@ config=$root/etc/halley/drone.json
 
 enough() { [ "$("$1" -p 'parseInt(process.versions.node) >= 20' 2>/dev/null)" = true ]; }
 
-# Of what is packed with gzip: every machine can unpack that.
+# From a gzip archive: every machine can unpack it.
 install_node() {
   case $(uname -m) in
     aarch64) arch=arm64 ;;
@@ -75,8 +75,8 @@ else
   retry 'installing Node.js' install_node
 fi
 
-# Keys that this kernel does not have are left out.
+# Skips keys that this kernel lacks.
 sysctl -q -e -p "$root/etc/sysctl.d/90-halley.conf"
-# What would take the processor away in the middle of a measurement.
+# Services that use CPU during a measurement.
 systemctl stop apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service 2>/dev/null
 systemctl daemon-reload && systemctl enable --now halley-drone.service || give_up 'starting the drone failed'

@@ -11,17 +11,8 @@ import { ProviderError } from '../contract.js'
 export const USER_DATA_LIMIT = 16_384
 
 /**
- * Instances of one RunInstances call share their user data and differ in their launch index (AmiLaunchIndex,
- * `ami-launch-index` of the metadata): drone `prefix` + (first + index). So a thousand drones need a few calls only.
- * @typedef {object} Boot
- * @property {import('../../schema.js').LaunchConfig} config its `id` is not used
- * @property {string} prefix of the drones' ids
- * @property {number} first number of the first drone's id
- * @property {string} sha256 of the drone's program
- * @property {number} ends Unix ms at which the instance powers itself off
- * @property {string} nodeVersion `22` or `22.11.0`
- * @property {string} nodeUrl of a Node.js distribution
- * @property {number} memory of the machine, bytes
+ * Instances of one call share their user data. Their launch index selects the drone: `prefix` + (first + index).
+ * @typedef {ReturnType<typeof import('./plan.js').bootOf>} Boot
  */
 
 /** Connections from one address to one port of the target. */
@@ -30,20 +21,14 @@ const CONNECTIONS = 64_000
 const SETUP = new URL('./setup.sh', import.meta.url)
 const BOOTSTRAP = 'fleet/drone/bootstrap.js'
 
-/**
- * @param {Record<string, string | number>} [values] shell variables
- * @returns {Promise<string>} the script without its comments
- */
+/** Without comments. @param {Record<string, string | number>} [values] shell variables */
 export async function setupScript(values = {}) {
   const given = Object.entries(values).map(([name, value]) => `${name}=${word(String(value))}`)
   const lines = (await readFile(SETUP, 'utf8')).split('\n')
   return `${[...given, ...lines.filter(line => !/^\s*(?:#.*)?$/.test(line))].join('\n')}\n`
 }
 
-/**
- * Only root can read the configuration, and only the service its copy. The hash pins the program. @param {string}
- * sha256
- */
+/** Only root can read the configuration, only the service its copy. @param {string} sha256 of the program */
 const droneService = sha256 => `[Unit]
 StartLimitIntervalSec=0
 
@@ -61,13 +46,13 @@ LimitNOFILE=1048576
 WantedBy=multi-user.target
 `
 
-/** Powering off terminates the instance (InstanceInitiatedShutdownBehavior). If it hangs, power is cut by force. */
+/** Powering off terminates the instance (InstanceInitiatedShutdownBehavior). If it hangs, power-off is forced. */
 const OFF = 'systemctl poweroff; sleep 90; poweroff -f -f'
 
-/** A YAML scalar: a block for what can stand in one, JSON for the rest. @param {string} text */
+/** A YAML scalar: a block where possible, else JSON. @param {string} text */
 function scalar(text) {
   const lines = text.split('\n')
-  // A block keeps its text, except for control characters; a first line that begins with a blank would set its indent.
+  // A block keeps its text, except for control characters; a leading blank in the first line would set its indent.
   if (!/^[\x20-\x7e\n]+\n$/.test(text) || text.endsWith('\n\n') || /^[ \n]/.test(text))
     return JSON.stringify(text)
   return `|\n${lines
@@ -115,10 +100,7 @@ async function cloudConfig({ config, prefix, first, sha256, ends, nodeVersion, n
   ].join('\n')
 }
 
-/**
- * @param {Boot} boot @returns {Promise<Buffer>} gzip, which cloud-init accepts @throws {ProviderError} too large for
- *   EC2
- */
+/** Gzip, which cloud-init accepts. @param {Boot} boot @throws {ProviderError} too large for EC2 */
 export async function userData(boot) {
   const packed = await promisify(gzip)(await cloudConfig(boot), { level: 9 })
   if (packed.length > USER_DATA_LIMIT)

@@ -1,21 +1,17 @@
-// The envelopes of answers (server API).
+// Response envelopes of the server API.
 
 import { errors, ReplyError } from '../../base/errors.js'
 
 /** @import { Exchange } from '../../clients/server/contract.js' */
 /** @import { ApiContext } from './context.js' */
-/** @typedef {ApiContext['logger']} Logger */
 
 const JSON_TYPE = Object.freeze({ 'content-type': 'application/json' })
 const TEXT_TYPE = Object.freeze({ 'content-type': 'text/plain; charset=utf-8' })
 
-/**
- * An error of the table stays as it is; any other is logged, and the caller gets `internal`.
- * @param {Error} error @param {Logger} logger @returns {ReplyError}
- */
+/** @param {Error} error @param {ApiContext['logger']} logger @returns {ReplyError} for the caller */
 export function publicError(error, logger) {
   if (error instanceof ReplyError) return error
-  logger.error({ err: error }, 'a call of the server API failed')
+  logger.error({ err: error }, 'server API call failed')
   return errors.internal
 }
 
@@ -37,7 +33,7 @@ export const errorText = (error, context) => render(countError(error, context))
 export const answerJson = (exchange, text) => exchange.reply(200, JSON_TYPE, text)
 
 /**
- * @param {Exchange} exchange @param {Error} error @param {boolean} transport the HTTP status shows the error
+ * @param {Exchange} exchange @param {Error} error @param {boolean} transport use the HTTP status of the error
  * @param {ApiContext} context
  */
 export function answerError(exchange, error, transport, context) {
@@ -46,24 +42,18 @@ export function answerError(exchange, error, transport, context) {
   else exchange.reply(200, JSON_TYPE, `{"error":${render(known)}}`)
 }
 
-/** @param {Exchange} exchange @param {string} text */
-export const answerBadRequest = (exchange, text) => exchange.reply(400, TEXT_TYPE, text)
+/** @param {Exchange} exchange @param {number} status @param {string} text @param {Record<string, string>} [headers] */
+export const answerText = (exchange, status, text, headers) =>
+  exchange.reply(status, { ...TEXT_TYPE, ...headers }, text)
 
-/** @param {Exchange} exchange */
-export const answerTooLarge = exchange => exchange.reply(413, TEXT_TYPE, 'Request Entity Too Large')
-
-/** @param {Exchange} exchange whose handler has not returned yet */
+/** @param {Exchange} exchange with its handler still running */
 export function answerUnauthorized(exchange) {
   const given =
     exchange.header('x-api-key') !== '' ||
     exchange.header('authorization') !== '' ||
     exchange.query.includes('api_key=')
   const text = given
-    ? 'Unauthorized: the API key is wrong'
-    : 'Unauthorized: the API key is missing: send it as `X-API-Key: KEY` or `Authorization: apikey KEY`'
-  exchange.reply(401, TEXT_TYPE, text)
+    ? 'Unauthorized: invalid API key'
+    : 'Unauthorized: missing API key: send it as `X-API-Key: KEY` or `Authorization: apikey KEY`'
+  answerText(exchange, 401, text)
 }
-
-/** @param {Exchange} exchange */
-export const answerWrongMethod = exchange =>
-  exchange.reply(405, { ...TEXT_TYPE, allow: 'POST' }, 'Method Not Allowed')

@@ -1,12 +1,9 @@
-/**
- * An error of the server API as methods. `code` is that of docs/errors.md; 0: the API has not answered (the gateway has
- * stopped, cannot be reached, or answers late or with something else).
- */
+/** Error of a call. `code`: see docs/errors.md; 0: no response in time, or not of a server API. */
 export class ApiError extends Error {
   /**
    * @param {string} message @param {object} [more]
-   * @param {number} [more.code] of docs/errors.md; 0: no answer
-   * @param {number} [more.status] of the HTTP answer; 0: there is none
+   * @param {number} [more.code] see docs/errors.md; 0: none
+   * @param {number} [more.status] HTTP status; 0: no response
    * @param {unknown} [more.cause] error of the transport
    */
   constructor(message, { code = 0, status = 0, cause } = {}) {

@@ -1,4 +1,4 @@
-// Channels as backends read them: presence, history, names.
+// Channel methods: presence, history, names.
 
 import { errors } from '../../base/errors.js'
 import { compileGlob } from '../../config/glob.js'
@@ -9,28 +9,28 @@ import { flag, int32, object, offset, string } from './params.js'
 /** @import { ApiContext, Method } from './context.js' */
 
 /** @param {string} channel @param {ApiContext} context @throws {ReplyError} 107 or 102 */
-function namespaceOf(channel, { rules }) {
+export function namespaceOf(channel, { rules }) {
   if (channel === '') throw errors.badRequest
   const namespace = rules.resolve(channel)
   if (namespace === undefined) throw errors.unknownChannel
   return namespace
 }
 
-/** @param {string} channel @param {ApiContext} context */
+/** @param {string} channel @param {ApiContext} context @throws {ReplyError} 107, 102 or 108 */
 function checkPresence(channel, context) {
   if (!namespaceOf(channel, context).options.presence) throw errors.notAvailable
 }
+
+/** @param {Iterable<[string, string]>} entries names and JSON texts @returns {string} JSON text */
+const objectOf = entries =>
+  `{${Array.from(entries, ([name, text]) => `${JSON.stringify(name)}:${text}`).join(',')}}`
 
 /** @type {Method} */
 export const presence = {
   fields: { channel: string },
   async run({ channel }, context) {
     checkPresence(channel, context)
-    const entries = []
-    for (const [client, info] of await context.broker.presence.list(channel)) {
-      entries.push(`${JSON.stringify(client)}:${info}`)
-    }
-    return `{"presence":{${entries.join(',')}}}`
+    return `{"presence":${objectOf(await context.broker.presence.list(channel))}}`
   },
 }
 
@@ -47,7 +47,7 @@ export const presenceStats = {
 /** @param {Publication} publication @returns {string} JSON text */
 function publicationText({ data, json, offset, info, tags }) {
   let text = ''
-  // Binary payloads fit into a JSON answer only as base64.
+  // JSON responses carry binary payloads as base64.
   if (data.length > 0) text = json ? `,"data":${data}` : `,"b64data":"${data.toString('base64')}"`
   if (info !== '') text += `,"info":${info}`
   if (offset !== 0) text += `,"offset":${offset}`
@@ -55,7 +55,7 @@ function publicationText({ data, json, offset, info, tags }) {
   return `{${text.slice(1)}}`
 }
 
-/** Publications of one `history` answer, bytes. */
+/** Maximum publications of a `history` response, bytes. */
 const MAX_HISTORY_BYTES = 16 * 1024 * 1024
 
 /** @type {Method} */
@@ -64,20 +64,18 @@ export const history = {
   async run({ channel, limit, since, reverse }, context) {
     const namespace = namespaceOf(channel, context)
     if (!namespace.historyOn) throw errors.notAvailable
-    // Nothing precedes the beginning.
+    // Nothing precedes the start.
     if (reverse && since !== null && since.offset === 0) throw errors.badRequest
-    const found = await context.broker.pubsub.history(
-      channel,
-      {
-        limit: Math.max(limit, -1),
-        sinceOffset: since?.offset,
-        sinceEpoch: since?.epoch ?? '',
-        reverse,
-        maxBytes: MAX_HISTORY_BYTES,
-      },
-      namespace.metaTtl,
-    )
-    // A part of what was asked for would pass for the whole.
+    const { offset: sinceOffset, epoch: sinceEpoch = '' } = since ?? {}
+    const query = {
+      limit: Math.max(limit, -1),
+      sinceOffset,
+      sinceEpoch,
+      reverse,
+      maxBytes: MAX_HISTORY_BYTES,
+    }
+    const found = await context.broker.pubsub.history(channel, query, namespace.metaTtl)
+    // No partial results.
     if (!found.complete) throw errors.limitExceeded
     const publications = found.publications.map(publicationText).join(',')
     return `{"publications":[${publications}],"epoch":${JSON.stringify(found.epoch)},"offset":${found.offset}}`
@@ -96,11 +94,11 @@ export const historyRemove = {
 
 /**
  * @param {Control} control @param {string} pattern a glob; '' = all
- * @returns {Promise<Map<string, number>>} subscribers by channel, over all workers of all nodes
+ * @returns {Promise<Map<string, number>>} subscribers by channel, on all workers of all nodes
  * @throws {ReplyError} 100 for an invalid pattern
  */
 export async function countChannels(control, pattern) {
-  // Every worker matches its own channels; a pattern they could not compile is refused here.
+  // Workers match their channels; invalid patterns are rejected here.
   if (pattern !== '' && compileGlob(pattern) === undefined) throw errors.internal
   /** @type {Map<string, number>} */
   const counts = new Map()
@@ -114,10 +112,7 @@ export async function countChannels(control, pattern) {
 export const channels = {
   fields: { pattern: string },
   async run({ pattern }, { broker }) {
-    const entries = []
-    for (const [name, count] of await countChannels(broker.control, pattern)) {
-      entries.push(`${JSON.stringify(name)}:{"num_clients":${count}}`)
-    }
-    return `{"channels":{${entries.join(',')}}}`
+    const counts = [...(await countChannels(broker.control, pattern))]
+    return `{"channels":${objectOf(counts.map(([name, count]) => [name, `{"num_clients":${count}}`]))}}`
   },
 }

@@ -1,7 +1,8 @@
-// Methods on the connections of a user, on any node: subscribe, unsubscribe, disconnect, refresh. Every worker runs
-// them; matching no connection is no error.
+// Methods on the connections of a user. Every worker runs them; a call without matching connections succeeds.
 
 import { disconnects, errors } from '../../base/errors.js'
+import { readServerFilter } from '../../clients/protocol/filter.js'
+import { checkServerFilter } from '../../clients/session/rights.js'
 import {
   flag,
   ignored,
@@ -17,42 +18,49 @@ import {
   uint32,
 } from './params.js'
 
-/** @import { ReplyError } from '../../base/errors.js' */
-/** @import { ApiContext, Method } from './context.js' */
+/** @import { Method } from './context.js' */
+/** @import { Field } from './params.js' */
 
-/** Room in a WebSocket close frame. */
+/** Maximum reason in a WebSocket close frame. */
 const MAX_REASON_BYTES = 123
 
-/** Fields that select connections: all of `user` ('' = anonymous ones), or one of them. */
+/** Fields that select connections: all of `user` ('' = anonymous), or one of them. */
 const target = { user: string, client: string, session: string }
-/** Fields that select them by more, which is not supported. */
+/** Unsupported restrictions. */
 const labels = { label_filter: ignored, all_users: flag }
-const selection = { ...target, ...labels }
-/** Of `subscribe`. */
-const restrictions = { ...labels, server_tags_filter: ignored }
 
-/** @param {string} channel @param {ApiContext} context @throws {ReplyError} 107 or 102 */
-function checkChannel(channel, { rules }) {
-  if (channel === '') throw errors.badRequest
-  if (rules.resolve(channel) === undefined) throw errors.unknownChannel
-}
-
-/** @param {ApiContext} context @param {string} op @param {object} params */
-async function tellAll({ broker }, op, params) {
-  const refusals = await broker.control.order(op, params)
-  // As the reference server answers.
-  if (refusals.includes(true)) throw errors.internal
-  return '{}'
-}
+/**
+ * @param {string} op
+ * @param {Record<string, Field>} fields without the target
+ * @param {(params: any) => object} [paramsOf] of the order, without channel and target
+ * @returns {Method}
+ */
+const method = (op, fields, paramsOf = () => ({})) => ({
+  fields: { ...target, ...labels, ...fields },
+  async run(params, { rules, broker }) {
+    const { channel, user, client, session } = params
+    refuseRestrictions(labels, params, errors.badRequest)
+    if (channel === '') throw errors.badRequest
+    const namespace = channel === undefined ? null : rules.resolve(channel)
+    if (namespace === undefined) throw errors.unknownChannel
+    // Server-side subscriptions have no state.
+    if (op === 'subscribe' && namespace?.kind !== 'stream') throw errors.badRequest
+    const order = { channel, user, client, session, ...paramsOf(params) }
+    if (op === 'subscribe' && namespace) checkServerFilter(namespace, params.server_tags_filter)
+    const refusals = await broker.control.order(op, order)
+    // As in Centrifugo.
+    if (refusals.includes(true)) throw errors.internal
+    return '{}'
+  },
+})
 
 const switchable = object({ value: flag })
 
-/** @type {Method} */
-export const subscribe = {
-  fields: {
+export const subscribe = method(
+  'subscribe',
+  {
     channel: string,
-    ...target,
-    ...restrictions,
+    server_tags_filter: ignored,
     expire_at: seconds,
     info: raw,
     b64info: string,
@@ -67,65 +75,42 @@ export const subscribe = {
       force_recovery: switchable,
     }),
   },
-  run(params, context) {
-    const { channel, user, client, session } = params
-    refuseRestrictions(restrictions, params, errors.badRequest)
-    checkChannel(channel, context)
-    /** @type {Record<string, boolean>} */
-    const override = {}
-    for (const [option, set] of Object.entries(params.override ?? {})) {
-      if (set !== null) override[option] = set.value
-    }
-    return tellAll(context, 'subscribe', {
-      channel,
-      user,
-      client,
-      session,
+  params => {
+    const { server_tags_filter: given } = params
+    const override = Object.entries(params.override ?? {}).filter(([, set]) => set !== null)
+    return {
       expireAt: params.expire_at,
       info: readJson(params.info, params.b64info),
       data: readJson(params.data, params.b64data),
       recoverSince: params.recover_since,
-      override,
-    })
-  },
-}
-
-/** @type {Method} */
-export const unsubscribe = {
-  fields: { channel: string, ...selection },
-  run(params, context) {
-    const { channel, user, client, session } = params
-    refuseRestrictions(labels, params, errors.badRequest)
-    checkChannel(channel, context)
-    return tellAll(context, 'unsubscribe', { channel, user, client, session })
-  },
-}
-
-/** @type {Method} */
-export const disconnect = {
-  fields: { ...selection, disconnect: object({ code: uint32, reason: string }), whitelist: strings },
-  run(params, context) {
-    const { user, client, session, disconnect, whitelist } = params
-    refuseRestrictions(labels, params, errors.badRequest)
-    let { code, reason } = disconnects.forceDisconnect
-    if (disconnect !== null && disconnect.code !== 0) {
-      // Other codes cannot be sent in a close frame, or have another meaning for SDKs.
-      if (disconnect.code < 3000 || disconnect.code > 4999) throw errors.badRequest
-      if (Buffer.byteLength(disconnect.reason) > MAX_REASON_BYTES) throw errors.badRequest
-      code = disconnect.code
-      // Without a reason SDKs make up their own code.
-      reason = disconnect.reason || 'disconnect'
+      // Checked here: workers only log errors.
+      filter: given === undefined ? undefined : readServerFilter(given).node,
+      override: Object.fromEntries(override.map(([option, { value }]) => [option, value])),
     }
-    return tellAll(context, 'disconnect', { user, client, session, whitelist, code, reason })
   },
-}
+)
 
-/** @type {Method} */
-export const refresh = {
-  fields: { ...selection, expired: flag, expire_at: seconds, info: raw },
-  run(params, context) {
-    const { user, client, session, expired, expire_at, info } = params
-    refuseRestrictions(labels, params, errors.badRequest)
-    return tellAll(context, 'refresh', { user, client, session, expired, expireAt: expire_at, info })
+export const unsubscribe = method('unsubscribe', { channel: string })
+
+export const disconnect = method(
+  'disconnect',
+  { disconnect: object({ code: uint32, reason: string }), whitelist: strings },
+  ({ disconnect, whitelist }) => {
+    if (disconnect === null || disconnect.code === 0) {
+      const { code, reason } = disconnects.forceDisconnect
+      return { whitelist, code, reason }
+    }
+    const { code, reason } = disconnect
+    // Other codes cannot be sent in a close frame, or have another meaning for SDKs.
+    if (code < 3000 || code > 4999) throw errors.badRequest
+    if (Buffer.byteLength(reason) > MAX_REASON_BYTES) throw errors.badRequest
+    // Without a reason SDKs replace the code.
+    return { whitelist, code, reason: reason || 'disconnect' }
   },
-}
+)
+
+export const refresh = method(
+  'refresh',
+  { expired: flag, expire_at: seconds, info: raw },
+  ({ expired, expire_at, info }) => ({ expired, expireAt: expire_at, info }),
+)

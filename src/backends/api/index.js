@@ -1,21 +1,11 @@
-// The server API over HTTP for backends; one path for each method below http_api.handler_prefix.
-// It imports auth (secrets), protocol, session (server-side subscriptions), errors; broker, rules and publisher come in
-// context.js.
-// It promises: a request is checked as a whole before anything runs, a payload passes as bytes, keys are compared by
-// their digests, and no text from outside runs as a backtracking RegExp (glob.js).
-// A method is a row in methods.js: its fields (params.js) and a `run` that returns JSON text.
+// The server API over HTTP: one path per method below http_api.handler_prefix. A method is a row in methods.js: its
+// fields (params.js) and a `run` that returns JSON text. Requests are validated completely before they run, payloads
+// pass as bytes, keys are compared by digest, and external text never runs as a backtracking RegExp.
 
 import { createSecretCheck } from '../../clients/auth/secret.js'
 import { Call } from '../../clients/transport/calls.js'
 import { derive } from '../../config/derive.js'
-import {
-  answerBadRequest,
-  answerError,
-  answerJson,
-  answerTooLarge,
-  answerUnauthorized,
-  answerWrongMethod,
-} from './answers.js'
+import { answerError, answerJson, answerText, answerUnauthorized } from './answers.js'
 import { NodeInfo } from './info.js'
 import { methods } from './methods.js'
 import { BadBody, explain, parseJson, readObject, readPayload } from './params.js'
@@ -43,7 +33,7 @@ function cut(request) {
  */
 function createAccess({ key, previous_key: previous, insecure }) {
   if (insecure) return () => true
-  // The previous key alone opens nothing.
+  // The previous key alone grants no access.
   if (key === '') return () => false
   const isKey = createSecretCheck(key)
   const isPrevious = createSecretCheck(previous)
@@ -57,18 +47,17 @@ function createAccess({ key, previous_key: previous, insecure }) {
       if (word !== undefined && matches(word)) return true
     }
     if (exchange.query === '') return false
-    const asked = new URLSearchParams(exchange.query).get('api_key')
-    return asked !== null && matches(asked)
+    const given = new URLSearchParams(exchange.query).get('api_key')
+    return given !== null && matches(given)
   }
 }
 
 /**
- * Runs a request whose key is accepted and whose body is complete. Throws or rejects with BadBody or the error of the
- * answer. `transport`: the HTTP status shows errors.
+ * Runs an authorized request with a complete body; throws or rejects with BadBody or the error to send.
  * @typedef {(body: string, exchange: Exchange, transport: boolean, context: ApiContext) => void | Promise<void>} Handle
  */
 
-/** The hot path: it makes no promise and no object that the broker does not need. @type {Handle} */
+/** The hot path: creates no promises and only objects needed by the broker. @type {Handle} */
 function handlePublish(body, exchange, transport, context) {
   const params = readPublish(body)
   const payload = readPayload(params.data, params.b64data)
@@ -93,18 +82,14 @@ const handleMethod = method => async (body, exchange, _transport, context) => {
   }
 }
 
-/** @type {Handle} */
-const handleBatch = (body, exchange, _transport, context) =>
-  runBatch(body, context).then(text => answerJson(exchange, text))
-
-/** @type {Handle} */
-const handleLegacy = (body, exchange, _transport, context) =>
-  runLegacy(body, context).then(text => answerJson(exchange, text))
+/** @param {typeof runBatch} run @returns {Handle} */
+const handleSeveral = run => (body, exchange, _transport, context) =>
+  run(body, context).then(text => answerJson(exchange, text))
 
 /**
  * @param {object} parts
  * @param {Config} parts.config at the start
- * @param {() => Config['http_api']} parts.settings its block `http_api`, as it is now
+ * @param {() => Config['http_api']} parts.settings its current block `http_api`
  * @param {ApiContext['rules']} parts.rules
  * @param {Broker} parts.broker
  * @param {NodeIdentity} parts.node
@@ -138,11 +123,11 @@ export function createApi({
 
   /** @param {Exchange} exchange @param {Error} error @param {boolean} transport */
   const refuse = (exchange, error, transport) => {
-    if (error instanceof BadBody) answerBadRequest(exchange, error.message)
+    if (error instanceof BadBody) answerText(exchange, 400, error.message)
     else answerError(exchange, error, transport, context)
   }
 
-  /** @param {Handle} handle @param {{count: number}} [calls] counter; without it `handle` counts */
+  /** @param {Handle} handle @param {{count: number}} [calls] counter; default: `handle` counts */
   const serve = (handle, calls) => (/** @type {Exchange} */ exchange) => {
     if (!access()(exchange)) {
       refusals.add('api_key', exchange)
@@ -151,7 +136,7 @@ export function createApi({
     const transport =
       settings().error_mode === 'transport' || exchange.header('x-centrifugo-error-mode') === 'transport'
     exchange.body(MAX_BODY, bytes => {
-      if (bytes === null) return answerTooLarge(exchange)
+      if (bytes === null) return answerText(exchange, 413, 'Request Entity Too Large')
       if (calls) calls.count++
       try {
         handle(bytes.toString(), exchange, transport, context)?.catch(error =>
@@ -164,10 +149,10 @@ export function createApi({
   }
 
   return {
-    /** For the admin endpoints, which offer the same methods. */
+    /** For the admin endpoints, which share the methods. */
     context,
 
-    /** @param {SocketServer} server @param {Calls} calls of the primary, for a program that embeds the gateway */
+    /** @param {SocketServer} server @param {Calls} calls of the primary, for embedding programs */
     mount(server, calls) {
       calls.on(Call.API, (request, answer) => {
         const [name, text] = cut(request.toString())
@@ -178,7 +163,9 @@ export function createApi({
       /** @param {string} path @param {Handle} handle @param {{count: number}} [calls] */
       const route = (path, handle, calls) => {
         server.route('POST', path, serve(handle, calls))
-        server.route('*', path, answerWrongMethod)
+        server.route('*', path, exchange =>
+          answerText(exchange, 405, 'Method Not Allowed', { allow: 'POST' }),
+        )
       }
       for (const [name, method] of methods) {
         route(
@@ -187,10 +174,10 @@ export function createApi({
           traffic.api(name),
         )
       }
-      route(`${prefix}/batch`, handleBatch)
-      // With an empty prefix that path is the site's front page.
-      if (prefix === '') server.route('POST', '/', serve(handleLegacy))
-      else route(prefix, handleLegacy)
+      route(`${prefix}/batch`, handleSeveral(runBatch))
+      // With an empty prefix this path is the front page.
+      if (prefix === '') server.route('POST', '/', serve(handleSeveral(runLegacy)))
+      else route(prefix, handleSeveral(runLegacy))
     },
   }
 }

@@ -1,12 +1,11 @@
-// `info`: figures of all nodes.
+// `info`: metrics of all nodes.
 
 /** @import { Control } from '../../channels/broker/contract.js' */
 /** @import { Method, NodeIdentity } from './context.js' */
 
-/** ms for which callers share an answer: counting queries every worker. */
+/** Cache lifetime of a result, ms: counting queries every worker. */
 const FRESH_FOR = 3000
 
-/** Sums of the answers of one node's workers. */
 class Counts {
   clients = 0
   subscriptions = 0
@@ -28,7 +27,7 @@ class Counts {
     this.uptime = Math.max(this.uptime, uptime)
     for (const user of users) this.users.add(user)
     for (const channel of channels) this.channels.add(channel)
-    // A worker reports its last complete window; at first there is none.
+    // Metrics of the last complete window; initially none.
     for (const [name, value] of Object.entries(metrics ?? {})) {
       this.metrics.set(name, (this.metrics.get(name) ?? 0) + value)
     }
@@ -81,9 +80,7 @@ export class NodeInfo {
     return counted
   }
 
-  /** @returns {Promise<string>} */
   async #count() {
-    // The node that answers comes first.
     const nodes = new Map([[this.#node.uid, new Counts(this.#node)]])
     for (const answer of await this.#control.survey('info', {})) {
       const { node } = answer

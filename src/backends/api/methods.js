@@ -1,27 +1,21 @@
-// The methods of the server API by their names in paths, batches and legacy commands.
+// The server API methods by name in paths, batches and legacy commands.
 
 import { errors } from '../../base/errors.js'
 import { channels, history, historyRemove, presence, presenceStats } from './channel.js'
 import { disconnect, refresh, subscribe, unsubscribe } from './control.js'
 import { info } from './info.js'
+import { mapClear, mapPublish, mapReadState, mapReadStream, mapRemove, mapStats } from './maps.js'
 import { ignored, string } from './params.js'
+import { sharedPollPublish } from './polls.js'
 import { broadcast, publish } from './publish.js'
 
 /** @import { Method } from './context.js' */
 
-/** The server has no procedures of its own. @type {Method} */
+/** The server has no procedures. @type {Method} */
 const rpc = {
   fields: { method: string, params: ignored },
   run() {
     throw errors.notFound
-  },
-}
-
-/** Methods of other channel types: here every channel is a stream. @type {Method} */
-const otherType = {
-  fields: { channel: string },
-  run({ channel }, { rules }) {
-    throw channel === '' || rules.resolve(channel) !== undefined ? errors.badRequest : errors.unknownChannel
   },
 }
 
@@ -40,11 +34,11 @@ export const methods = new Map([
   ['channels', channels],
   ['info', info],
   ['rpc', rpc],
-  ['map_publish', otherType],
-  ['map_remove', otherType],
-  ['map_read_state', otherType],
-  ['map_read_stream', otherType],
-  ['map_stats', otherType],
-  ['map_clear', otherType],
-  ['shared_poll_publish', otherType],
+  ['map_publish', mapPublish],
+  ['map_remove', mapRemove],
+  ['map_read_state', mapReadState],
+  ['map_read_stream', mapReadStream],
+  ['map_stats', mapStats],
+  ['map_clear', mapClear],
+  ['shared_poll_publish', sharedPollPublish],
 ])

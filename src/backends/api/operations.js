@@ -1,17 +1,122 @@
-import { Disconnect, disconnects, unsubscribes } from '../../base/errors.js'
+import { Disconnect, disconnects, errors, unsubscribes } from '../../base/errors.js'
+import { readServerFilter } from '../../clients/protocol/filter.js'
 import { expireConnection, renewInfo } from '../../clients/session/expiry.js'
 import { Plan } from '../../clients/session/plan.js'
+import { serverFilterOf } from '../../clients/session/rights.js'
 import { compileGlob } from '../../config/glob.js'
-import { ServerSubscribes } from './server-subscribes.js'
 
-/** @import { Session } from '../../clients/session/session.js' */
 /** @import { WorkerContext } from '../../clients/session/context.js' */
+/** @import { Session } from '../../clients/session/session.js' */
 /** @import { NodeIdentity } from './context.js' */
+
+const FIRST_RETRY_MS = 50
+const MAX_RETRY_MS = 1000
+const MAX_TRIES = 30
+
+class ServerSubscribes {
+  /** Subscriptions in progress. @type {Map<Session, Set<{channel: string, cancelled: boolean}>>} */
+  #underway = new Map()
+
+  /** @param {Session} session @param {string} channel @param {() => Plan} newPlan */
+  start(session, channel, newPlan) {
+    const entry = { channel, cancelled: false }
+    const own = this.#underway.get(session) ?? new Set()
+    this.#underway.set(session, own.add(entry))
+    this.#try(session, entry, newPlan, 1)
+  }
+
+  /** Cancels subscriptions in progress before an unsubscribe. @param {Session} session @param {string} channel */
+  cancel(session, channel) {
+    for (const entry of this.#underway.get(session) ?? [])
+      if (entry.channel === channel) entry.cancelled = true
+  }
+
+  /** @param {Session} session @param {{channel: string, cancelled: boolean}} entry */
+  #finish(session, entry) {
+    const own = this.#underway.get(session)
+    own?.delete(entry)
+    if (own?.size === 0) this.#underway.delete(session)
+  }
+
+  /**
+   * @param {Session} session @param {{channel: string, cancelled: boolean}} entry @param {() => Plan} newPlan
+   * @param {number} tries
+   */
+  #try(session, entry, newPlan, tries) {
+    const { hub, config, log } = session.context
+    const held = session.subscription(entry.channel) !== undefined
+    if (!held && session.subscriptionCount >= config.client.channel_limit) {
+      this.#finish(session, entry)
+      return session.close(disconnects.channelLimit)
+    }
+    const plan = newPlan()
+    hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
+      const dropped = session.closed || entry.cancelled
+      if (error && !dropped && error === errors.internal && tries < MAX_TRIES) {
+        const delay = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (tries - 1))
+        setTimeout(() => {
+          if (session.closed || entry.cancelled) this.#finish(session, entry)
+          else this.#try(session, entry, newPlan, tries + 1)
+        }, delay)
+        return
+      }
+      this.#finish(session, entry)
+      if (error) {
+        if (dropped) return
+        log.error({ err: error, channel: plan.channel }, 'server-side subscribe failed')
+        return session.close(disconnects.insufficientState)
+      }
+      if (dropped) return plan.abandon(channel)
+      this.#join(session, plan, channel, answer)
+    })
+  }
+
+  /**
+   * @param {Session} session @param {Plan} plan @param {import('../../channels/hub/channel.js').Channel} channel
+   * @param {import('../../channels/broker/contract.js').SubscribeAnswer} answer
+   */
+  #join(session, plan, channel, answer) {
+    const { hub } = session.context
+    const { publications, ...result } = plan.result(answer)
+    if (!session.canReceive(publications)) {
+      plan.abandon(channel)
+      return session.inappropriateProtocol()
+    }
+    // An existing subscription becomes server-side: it moves to the new one in one step.
+    const former = session.subscription(plan.channel)
+    const server = plan.filter?.server ?? null
+    // A refresh has replaced the filter meanwhile, or there is no room for it; or deltas were negotiated, which exclude it.
+    const stale = former && plan.grant.keepsFilter && former.cohort.filter?.server?.key !== server?.key
+    if (stale || (server !== null && former?.cohort.delta) || !plan.mayFilter(channel)) {
+      plan.abandon(channel)
+      return session.close(disconnects.insufficientState)
+    }
+    if (former) {
+      // Deliver everything before the new position.
+      hub.batches.flush(channel, 'subscribe')
+      // The codec may have failed to encode a payload of the batch.
+      if (session.closed) return plan.abandon(channel)
+      session.detachSubscription(former)
+      plan.withdraw(former)
+    }
+    session.send(session.codec.subscribed(plan.channel, result))
+    // A push cannot negotiate deltas: keep the earlier negotiation.
+    plan.delta = former?.cohort.delta ?? false
+    // A subscribe push has no field for publications: they follow as separate pushes.
+    for (const publication of publications ?? []) {
+      const message = plan.delta
+        ? session.codec.deltaPublication(plan.channel, publication, null)
+        : session.codec.publication(plan.channel, publication)
+      session.send(message)
+    }
+    plan.join(channel)
+  }
+}
 
 /**
  * @typedef {{user: string, client?: string, session?: string}} Target selects connections
  * @typedef {{client: string, user: string, transport: string, codec: string, subscriptions: number,
- *   channels: string[]}} Connection `channels`: the first ones of its subscriptions
+ *   channels: string[]}} Connection `channels`: first channels of its subscriptions
  */
 
 /** @param {WorkerContext} context @param {Target} target @returns {Session[]} */
@@ -20,15 +125,11 @@ function targets({ sessions }, { user, client, session }) {
 }
 
 /**
- * @typedef {object} Parts
- * @property {NodeIdentity} node
- * @property {number} before an order concerns connections made before, ms of performance.now()
- * @property {ServerSubscribes} subscribes
+ * `before`: affects only connections made before, ms of performance.now().
+ * @typedef {{node: NodeIdentity, before: number, subscribes: ServerSubscribes}} Parts
  */
 
-/**
- * @param {WorkerContext} context @param {Target} target @param {Parts} parts @param {(session: Session) => void} visit
- */
+/** @param {WorkerContext} context @param {Target} target @param {Parts} parts @param {(session: Session) => void} visit */
 function visitTargets(context, target, { before }, visit) {
   context.sessions.visitInSlices(targets(context, target), session => {
     if (session.closed || session.since >= before) return
@@ -40,17 +141,14 @@ function visitTargets(context, target, { before }, visit) {
   })
 }
 
-/** @param {WorkerContext} context @param {number} limit @returns {Session[]} connected ones of any user */
+/** @param {WorkerContext} context @param {number} limit @returns {Session[]} first sessions of any user */
 function firstOf({ sessions }, limit) {
   /** @type {Session[]} */
   const found = []
-  sessions.forEach(session => {
-    if (found.length < limit) found.push(session)
-  })
+  sessions.forEach(session => void (found.length < limit && found.push(session)))
   return found
 }
 
-/** Channels listed for a connection. */
 const MAX_CHANNELS = 20
 
 /** @param {Session} session @returns {Connection} */
@@ -75,8 +173,7 @@ function describe(session) {
 }
 
 /**
- * A worker's part of server API methods, requested by any worker. Each returns at once; work on thousands of
- * connections is done in slices.
+ * A worker's part of server API methods; thousands of connections are processed in slices.
  * @type {Record<string, (context: WorkerContext, params: any, parts: Parts) => any>}
  */
 const operations = Object.freeze({
@@ -101,7 +198,7 @@ const operations = Object.freeze({
     }
   },
 
-  /** At most `limit` connections of a user, or of everybody (`all`), and their `total`. */
+  /** At most `limit` connections of a user or of all users (`all`), and the `total`. */
   connections(context, { limit, all, ...target }, { node: { uid, name } }) {
     const found = all ? firstOf(context, limit) : targets(context, target)
     return {
@@ -112,7 +209,7 @@ const operations = Object.freeze({
     }
   },
 
-  /** `claim`: id of a client that is to be the only one of its user */
+  /** `claim`: id of the client to keep as the user's only one */
   disconnect(context, { whitelist, code, reason, claim, ...target }, parts) {
     const disconnect = new Disconnect(code, reason)
     const { singles } = context
@@ -129,6 +226,7 @@ const operations = Object.freeze({
       parts.subscribes.cancel(session, channel)
       const subscription = session.subscription(channel)
       if (subscription) session.unsubscribe(subscription, unsubscribes.server)
+      else session.refuseCatchUp(channel, unsubscribes.server)
     })
   },
 
@@ -145,19 +243,20 @@ const operations = Object.freeze({
     })
   },
 
-  /** @returns true: there are connections to subscribe, but `expireAt` has passed */
-  subscribe(context, { channel, expireAt, info, data, recoverSince, override, ...target }, parts) {
+  /** @returns true: `expireAt` has passed, and there are connections */
+  subscribe(context, { channel, expireAt, info, data, recoverSince, override, filter, ...target }, parts) {
     const namespace = context.rules.resolve(channel)
     if (!namespace) return
     if (expireAt > 0 && expireAt <= context.now()) return targets(context, target).length > 0
     const request = recoverSince ? { recover: true, ...recoverSince } : {}
     const grant = { info, data, expireAt, override }
+    const given = filter ? readServerFilter(filter) : null
     visitTargets(context, target, parts, session =>
-      parts.subscribes.start(
-        session,
-        channel,
-        () => new Plan(session, channel, namespace, request, grant, true),
-      ),
+      parts.subscribes.start(session, channel, () => {
+        const own = given ?? serverFilterOf(session, channel) ?? undefined
+        const whole = { ...grant, filter: own, keepsFilter: given === null }
+        return new Plan(session, channel, namespace, request, whole, true)
+      }),
     )
   },
 })

@@ -1,11 +1,12 @@
-// Reads the JSON objects of requests by a table of fields: unknown fields are ignored, `null` equals an absent field, a
-// wrong type refuses the whole request.
+// Parses JSON objects by a table of fields: ignores unknown fields, treats `null` as absent, and rejects the whole
+// request on a wrong type.
 
 import { errors, ReplyError } from '../../base/errors.js'
 import {
   bytesPayload,
   decodeBase64,
   NO_PAYLOAD,
+  partOf,
   textPayload,
   toJson,
 } from '../../clients/protocol/payload.js'
@@ -25,14 +26,13 @@ export class BadBody extends Error {
 const NOT_OBJECT = 'the body must be a JSON object'
 
 /**
- * @typedef {object} Field
- * @property {any} zero value of an absent field
- * @property {boolean} nullable whether `null` is an ordinary value
- * @property {(value: any, name: string, text: string) => any} read `text`: the object around the field; throws BadBody
- * @property {Record<string, Field>} [fields] of an object
+ * `zero`: value of an absent field; `nullable`: `null` is a value; `read` receives the text of the enclosing object and
+ * throws BadBody; `fields`: of an object.
+ * @typedef {{zero: any, nullable: boolean, read: (value: any, name: string, text: string) => any,
+ *   fields?: Record<string, Field>}} Field
  */
 
-/** @param {any} zero @param {string} type with its article @param {(value: any) => boolean} test @returns {Field} */
+/** @param {any} zero @param {string} type with article @param {(value: any) => boolean} test @returns {Field} */
 const field = (zero, type, test) => ({
   zero,
   nullable: false,
@@ -46,7 +46,7 @@ const field = (zero, type, test) => ({
 const integer = (min, max) =>
   field(
     0,
-    `an integer ${min < 0 ? `of ${Math.log2(max + 1) + 1} bits` : 'from 0 on'}`,
+    min < 0 ? `a ${Math.log2(max + 1) + 1}-bit integer` : 'a non-negative integer',
     value => typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max,
   )
 
@@ -54,11 +54,10 @@ export const string = field('', 'a string', value => typeof value === 'string')
 export const flag = field(false, 'a boolean', value => typeof value === 'boolean')
 export const int32 = integer(-(2 ** 31), 2 ** 31 - 1)
 export const uint32 = integer(0, 2 ** 32 - 1)
-/** Unix seconds: beyond 2^53 there is no difference to "never". */
+/** Unix seconds: beyond 2^53 equivalent to "never". */
 export const seconds = integer(-(2 ** 63), 2 ** 63)
-/** A position in a stream, which never reaches 2^53: a larger one may lose digits. */
+/** A position in a stream. It never reaches 2^53. */
 export const offset = integer(0, 2 ** 64)
-/** Any JSON value; it is not read. */
 export const ignored = field(undefined, 'anything', () => true)
 
 /** The original JSON text of a value, on one line; '' if absent. @type {Field} */
@@ -90,10 +89,10 @@ export const strings = {
   zero: Object.freeze([]),
   nullable: false,
   read(value, name) {
-    if (!Array.isArray(value)) throw new BadBody(`${name} must be a list of strings`)
+    if (!Array.isArray(value)) throw new BadBody(`${name} must be an array of strings`)
     for (let i = 0; i < value.length; i++) {
       if (value[i] === null) value[i] = ''
-      else if (typeof value[i] !== 'string') throw new BadBody(`${name} must be a list of strings`)
+      else if (typeof value[i] !== 'string') throw new BadBody(`${name} must be an array of strings`)
     }
     return value
   },
@@ -104,11 +103,11 @@ export const tags = {
   zero: null,
   nullable: false,
   read(value, name) {
-    if (!isObject(value)) throw new BadBody(`${name} must be an object of strings`)
+    if (!isObject(value)) throw new BadBody(`${name} must be an object with string values`)
     const entries = Object.entries(value)
     for (const entry of entries) {
       if (entry[1] === null) entry[1] = ''
-      else if (typeof entry[1] !== 'string') throw new BadBody(`${name} must be an object of strings`)
+      else if (typeof entry[1] !== 'string') throw new BadBody(`${name} must be an object with string values`)
     }
     // fromEntries, not assignment: a tag may be called `__proto__`.
     return entries.length === 0 ? null : Object.fromEntries(entries)
@@ -125,8 +124,8 @@ export const object = fields => ({
 
 /**
  * @param {Record<string, Field>} fields @param {any} value a parsed JSON value @param {string} text its JSON text
- * @param {string} [fault] if it is no object
- * @returns {any} every field by its name
+ * @param {string} [fault] error if not an object
+ * @returns {any} every field by name
  * @throws {BadBody}
  */
 export function readObject(fields, value, text, fault = NOT_OBJECT) {
@@ -150,25 +149,25 @@ export function parseJson(text) {
   }
 }
 
-/** Unknown fields that an error names, and characters of each. */
 const MAX_NAMED = 3
 const MAX_NAME = 64
 
-/** Fields that every method with them requires. A payload may be given as `b64data`. */
-const REQUIRED = ['channel', 'channels', 'data']
+/** Fields that every method with them requires. A payload may be given as `b64data`, a list may be of all keys. */
+const REQUIRED = ['channel', 'channels', 'key', 'data']
 
 /**
- * Names the missing and the unknown fields of a request that was refused as a bad one. Unknown fields are ignored, but
- * in a request that fails, a misspelt name is the likely cause.
- * @param {Error} error of the call @param {Record<string, Field>} fields @param {any} given the parsed request
- * @returns {Error} the same, or with a longer message
+ * Names missing and unknown fields of a rejected request: probably misspelt.
+ * @param {Error} error
+ * @param {Record<string, Field>} fields
+ * @param {any} given the parsed request
  */
 export function explain(error, fields, given) {
   if (error !== errors.badRequest || !isObject(given)) return error
   const why = []
   for (const name of REQUIRED) {
     if (!Object.hasOwn(fields, name)) continue
-    // For a payload, null is a value; subscribe, which has users, needs none.
+    if (name === 'key' && Object.hasOwn(fields, 'cursor')) continue
+    // null is a payload; `subscribe` (with a user) needs none.
     if (name === 'data' && (Object.hasOwn(fields, 'user') || given.b64data || given.data === null)) continue
     if (given[name] === undefined || given[name] === null || given[name] === '')
       why.push(`${name} is missing`)
@@ -184,9 +183,10 @@ export function explain(error, fields, given) {
 }
 
 /**
- * Refuses a call with a restriction that is not supported: without it, the call would reach more than it may.
- * @param {Record<string, Field>} restrictions fields of the method @param {any} params @param {ReplyError} error
- * @throws {ReplyError}
+ * Rejects calls with unsupported restrictions: they would reach too many clients.
+ * @param {Record<string, Field>} restrictions
+ * @param {any} params
+ * @param {ReplyError} error
  */
 export function refuseRestrictions(restrictions, params, { code, message, temporary, status }) {
   for (const name in restrictions) {
@@ -205,8 +205,7 @@ function decode(base64) {
 }
 
 /**
- * @param {string} raw JSON text of `data`, '' if absent @param {string} base64 `b64data`, which wins unless empty
- * @returns {Payload}
+ * @param {string} raw JSON text of `data`, '' if absent @param {string} base64 `b64data`, preferred unless empty
  * @throws {ReplyError} 107
  */
 export function readPayload(raw, base64) {
@@ -214,11 +213,8 @@ export function readPayload(raw, base64) {
   return raw === '' ? NO_PAYLOAD : textPayload(raw)
 }
 
-/**
- * The same where only JSON is allowed: other data becomes a JSON string.
- * @param {string} raw @param {string} base64 @returns {string} JSON text, '' if there is none
- * @throws {ReplyError} 107
- */
-export function readJson(raw, base64) {
-  return base64 === '' ? raw : toJson(decode(base64))
-}
+/** A part to append. @param {string} raw @param {string} base64 @throws {ReplyError} 107 */
+export const readPart = (raw, base64) => (base64 === '' ? readPayload(raw, '') : partOf(decode(base64)))
+
+/** A payload as JSON text: other data becomes a JSON string. @param {string} raw @param {string} base64 */
+export const readJson = (raw, base64) => (base64 === '' ? raw : toJson(decode(base64)))

@@ -23,11 +23,11 @@ import {
 
 /** @typedef {(error: Error | null, offset: number, epoch: string) => void} Published */
 
-/** Concurrent publications of a broadcast, within the bytes of their payloads. */
+/** Maximum concurrent publications of a broadcast, and bytes of their payloads. */
 const MAX_AT_ONCE = 1024
 const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
 
-/** Fields that choose among the subscribers, which is not supported. */
+/** Unsupported fields: they select subscribers. */
 const targeting = { exclude_client: string, exclude_user: string, users: strings }
 
 const common = {
@@ -42,13 +42,13 @@ const common = {
   ...targeting,
 }
 
-/** Publications of the API. Calls reach the broker in their order, before they return. */
+/** Publications of the API. Calls reach the broker synchronously, in order. */
 export class Publisher {
   #rules
   #pubsub
   #traffic
   #source
-  /** Options of plain publications, made once. @type {WeakMap<Namespace, PublishOptions>} */
+  /** Cached options of plain publications. @type {WeakMap<Namespace, PublishOptions>} */
   #plain = new WeakMap()
 
   /**
@@ -64,23 +64,21 @@ export class Publisher {
 
   /**
    * @param {string} channel @param {Payload} payload @param {any} params other fields of the request
-   * @param {Published} done called at once for a refused publication, else later
+   * @param {Published} done called synchronously for a rejected publication
    */
   publish(channel, payload, params, done) {
     if (channel === '') return done(errors.badRequest, 0, '')
     const namespace = this.#rules.resolve(channel)
     if (namespace === undefined) return done(errors.unknownChannel, 0, '')
-    if (!fitsFormat(payload, namespace.dataFormat)) return done(errors.badRequest, 0, '')
+    if (namespace.kind !== 'stream' || !fitsFormat(payload, namespace.dataFormat))
+      return done(errors.badRequest, 0, '')
     this.#traffic.counts.publishes++
     const { republish } = namespace
     const route = republish ? republish.route(channel, this.#source) : null
     this.#pubsub.publish(channel, payload.data, this.#options(namespace, payload, params, route), done)
   }
 
-  /**
-   * @param {Namespace} namespace @param {Payload} payload @param {any} params @param {Route | null} republish
-   * @returns {PublishOptions}
-   */
+  /** @param {Namespace} namespace @param {Payload} payload @param {any} params @param {Route | null} republish */
   #options(namespace, payload, params, republish) {
     let plain = this.#plain.get(namespace)
     if (plain === undefined) {
@@ -136,8 +134,8 @@ function after(text, word, at) {
 }
 
 /**
- * Reads the common form of a publish, `{"channel":"NAME","data":JSON}`, compact or as Python writes it. All else is left
- * to readObject(), which takes twice the time: it builds an object of the whole body, and looks for `data` in it again.
+ * Parses the common form `{"channel":"NAME","data":JSON}`, compact or as written by Python; readObject() takes
+ * twice the time.
  * @param {string} body @returns {any} the fields of `publish`; null: another form, or an error
  */
 export function readPlain(body) {
@@ -152,10 +150,10 @@ export function readPlain(body) {
   const from = next === -1 ? -1 : after(body, '"data":', next)
   if (from === -1) return null
   const data = body.slice(from, -1)
-  // White space around a value does not belong to it.
+  // White space is not part of the value.
   if (data.charCodeAt(0) <= SPACE || data.charCodeAt(data.length - 1) <= SPACE) return null
   try {
-    // Only if this is one value, with no other member behind it.
+    // Fails if other members follow the value.
     JSON.parse(data)
   } catch {
     return null
@@ -234,7 +232,7 @@ export const broadcast = {
           else feed()
         })
       }
-      // Not reentrant: for a refused channel `publish` calls back before it returns.
+      // Not reentrant: for a rejected channel `publish` calls back synchronously.
       const feed = () => {
         if (feeding) return
         feeding = true

@@ -1,17 +1,14 @@
-// Runs calls of the server API: several commands in one request (`batch`, and the older form of objects one after
-// another), and calls without HTTP, for the gateway object of an embedding program and of a hooks module. A batch is
-// read whole before anything runs, so a refused request has no effect.
+// Runs multi-command requests (`batch`, and the legacy form of consecutive objects), and calls without HTTP for
+// embedding programs and hooks modules. A batch is validated completely first: a rejected one has no effect.
 
 import { errors } from '../../base/errors.js'
 import { rawMember } from '../../clients/protocol/raw-json.js'
 import { errorText } from './answers.js'
-import { ApiError } from './api-error.js'
 import { methods } from './methods.js'
 import { BadBody, explain, flag, parseJson, readObject, string, uint32 } from './params.js'
 import { MAX_BODY } from './wire.js'
 
 /** @import { ApiContext, Method } from './context.js' */
-/** @import { Send } from './server-api.js' */
 /** @import { ReplyError } from '../../base/errors.js' */
 
 /** @typedef {{name: string, method: Method, params: any, given: any}} Call a command; name: of the method */
@@ -32,14 +29,14 @@ function closingQuote(text, at) {
     const code = text.charCodeAt(++at)
     if (code === QUOTE) return at
     if (code === BACKSLASH) at++
-    else if (at >= text.length) throw new BadBody('a string does not end')
+    else if (at >= text.length) throw new BadBody('unterminated string')
   }
 }
 
 /**
  * @param {string} text anything; the objects may be malformed inside
- * @returns {{objects: string[], pure: boolean}} the outermost objects; pure: only white space around them
- * @throws {BadBody} if an object does not end
+ * @returns {{objects: string[], pure: boolean}} top-level objects; pure: only white space between them
+ * @throws {BadBody} if an object is incomplete
  */
 function cutObjects(text) {
   const objects = []
@@ -51,20 +48,20 @@ function cutObjects(text) {
     if (code === OPEN_BRACE) {
       if (depth++ === 0) start = at
     } else if (code === CLOSE_BRACE) {
-      if (--depth < 0) throw new BadBody('a brace closes nothing')
+      if (--depth < 0) throw new BadBody('unmatched closing brace')
       if (depth === 0) objects.push(text.slice(start, at + 1))
     } else {
       if (code === QUOTE) at = closingQuote(text, at)
       if (depth === 0 && code > SPACE) pure = false
     }
   }
-  if (depth !== 0) throw new BadBody('an object does not end')
+  if (depth !== 0) throw new BadBody('unterminated object')
   return { objects, pure }
 }
 
 /**
  * @param {Call} call @param {ApiContext} context @param {string} label of the result
- * @returns {Promise<string>} a member, without braces: the result, or the error
+ * @returns {Promise<string>} a member, without braces: result or error
  */
 async function settle({ name, method, params, given }, context, label) {
   context.traffic.api(name).count++
@@ -75,14 +72,14 @@ async function settle({ name, method, params, given }, context, label) {
   }
 }
 
-/** The commands are read from the text: payloads pass unchanged. */
+/** Commands are parsed from the text to keep payloads unchanged. */
 const batchFields = {
   commands: {
     zero: Object.freeze([]),
     nullable: false,
     /** @param {any} value */
     read(value) {
-      if (!Array.isArray(value)) throw new BadBody('commands must be a list')
+      if (!Array.isArray(value)) throw new BadBody('commands must be an array')
       return value
     },
   },
@@ -102,7 +99,7 @@ function readCommand(command, text) {
 
 /**
  * @param {string} body @param {ApiContext} context
- * @returns {Promise<string>} the whole answer, without `result` around it
+ * @returns {Promise<string>} complete response, not wrapped in `result`
  * @throws {BadBody}
  */
 export async function runBatch(body, context) {
@@ -150,42 +147,17 @@ export async function runLegacy(body, context) {
   return replies.join('\n')
 }
 
-/** Bytes of calls under way; more are refused with error 111. */
-const MAX_BYTES = 64 * 1024 * 1024
-/** Bytes that a call takes beside its text, approximately. */
-const CALL_BYTES = 512
-
-/**
- * Calls in this process for a ServerApi, bounded in bytes.
- * @param {(name: string, text: string, repeatable: boolean) => Promise<string>} run `runCall`, or what leads to it
- * @returns {Send}
- */
-export function limitCalls(run) {
-  let open = 0
-  return async (name, text, repeatable) => {
-    const bytes = CALL_BYTES + text.length
-    if (open + bytes > MAX_BYTES)
-      throw new ApiError(`too many requests: calls of ${open} bytes are under way`, { code: 111 })
-    open += bytes
-    try {
-      return JSON.parse(await run(name, text, repeatable))
-    } finally {
-      open -= bytes
-    }
-  }
-}
-
 /** @param {number} code @param {string} message */
 const refusal = (code, message) => `{"error":${JSON.stringify({ code, message })}}`
 
 /**
  * @param {string} name of the method, or `batch` @param {string} text JSON object of its fields
  * @param {ApiContext} context
- * @returns {Promise<string>} JSON text of the answer, as over HTTP: `result`, `error` or `replies`
+ * @returns {Promise<string>} JSON response, as over HTTP: `result`, `error` or `replies`
  */
 export async function runCall(name, text, context) {
   if (text.length > MAX_BODY)
-    return refusal(106, `limit exceeded: a call of ${text.length} bytes, at most ${MAX_BODY}`)
+    return refusal(106, `limit exceeded: a call of ${text.length} bytes (maximum ${MAX_BODY})`)
   const method = methods.get(name)
   try {
     if (name === 'batch') return await runBatch(text, context)

@@ -1,23 +1,23 @@
-// The server API as methods: one shape for the gateway object of a program (createGateway), for the gateway of a hooks
-// module and for the HTTP client (halley-gateway/api). They differ in `send` only.
-// Names are camelCase here and snake_case on the wire; wire.js writes and reads it.
+// The server API as methods, for embedding programs (createGateway), hooks modules and the HTTP client
+// (halley-gateway/api), which differ in `send`. Names are camelCase here and snake_case on the wire (wire.js).
 
 import { ApiError } from './api-error.js'
 import { results, writeBatch, writeCall } from './wire.js'
 
+/** @import { FilterNode } from '../../clients/protocol/filter.js' */
+
 /**
- * @typedef {{offset: number, epoch: string}} Position of a publication in the history of its channel; offset 0: it is
- *   in none
+ * @typedef {{offset: number, epoch: string}} Position of a publication in the history of its channel; offset 0: none
  *
  * @typedef {object} PublishOptions
- * @property {boolean} [skipHistory] deliver it, but do not keep it
+ * @property {boolean} [skipHistory] deliver without storing
  * @property {Record<string, string>} [tags] passed to subscribers and to their filters
- * @property {string} [idempotencyKey] a second publication with the key of an earlier one has no effect
- * @property {boolean} [delta] send it as a delta to subscribers that negotiated deltas
- * @property {number | bigint} [version] a publication whose version is not above the last one has no effect
- * @property {string} [versionEpoch] of the versions; another one starts again
+ * @property {string} [idempotencyKey] further publications with the same key have no effect
+ * @property {boolean} [delta] send deltas to subscribers that negotiated them
+ * @property {number | bigint} [version] ignored unless above the previous version
+ * @property {string} [versionEpoch] of the versions; a new epoch resets them
  *
- * @typedef {{client?: string, session?: string}} Target one connection of the user; without: all of them
+ * @typedef {{client?: string, session?: string}} Target one connection of the user; default: all
  *
  * @typedef {object} Switches channel options that a subscription overrides
  * @property {boolean} [presence]
@@ -31,14 +31,15 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @property {number} [expireAt] unix seconds
  * @property {unknown} [info] a JSON value for presence, joins and publications
  * @property {unknown} [data] a JSON value for the client
- * @property {Position} [recoverSince] send what was published since
+ * @property {Position} [recoverSince] send publications since then
  * @property {Switches} [override]
+ * @property {FilterNode} [serverTagsFilter] of publications; absent: that of an existing subscription stays
  *
  * @typedef {object} DisconnectOptions
  * @property {string} [client] @property {string} [session]
  * @property {number} [code] 3000 to 4999; SDKs reconnect unless it is 3500-3999 or 4500-4999. Default 3503
  * @property {string} [reason] at most 123 bytes
- * @property {string[]} [whitelist] ids of clients that stay
+ * @property {string[]} [whitelist] ids of clients to keep
  *
  * @typedef {object} RefreshOptions
  * @property {string} [client] @property {string} [session]
@@ -54,9 +55,9 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @typedef {{user: string, client: string, connInfo?: any, chanInfo?: any}} ClientInfo
  *
  * @typedef {object} HistoryPublication
- * @property {any} [data] JSON value, or a Buffer of a payload that is none
+ * @property {any} [data] JSON value, or a Buffer for other payloads
  * @property {number} [offset]
- * @property {ClientInfo} [info] of the client that has published it
+ * @property {ClientInfo} [info] of the publishing client
  * @property {Record<string, string>} [tags]
  *
  * @typedef {object} NodeFigures
@@ -66,35 +67,73 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @property {number} numChannels @property {number} numSubs
  * @property {{interval: number, items: Record<string, number>}} [metrics] counters of the last `interval` seconds
  *
+ * @typedef {object} MapPublishOptions
+ * @property {Record<string, string>} [tags] of the entry, for the filters of subscribers
+ * @property {string} [idempotencyKey] further writes with the same key have no effect for five minutes
+ * @property {boolean} [delta] send deltas to subscribers that negotiated them
+ * @property {number | bigint} [version] of the key; ignored unless above the previous version
+ * @property {string} [versionEpoch] of the versions; a new epoch resets them
+ * @property {'if_new' | 'if_exists'} [keyMode] publish only a new, or only an existing key
+ * @property {unknown} [streamData] sent to subscribers in place of `data`: a JSON value or bytes
+ * @property {number} [expectedOffset] compare-and-set: offset of the entry; 0: the key must not exist
+ * @property {string} [expectedEpoch] of this offset
+ * @property {boolean} [append] append `data` to the value: a string to a string, or bytes to bytes
+ *
+ * @typedef {object} MapEntry
+ * @property {string} key
+ * @property {any} [data] JSON value, or a Buffer for other values
+ * @property {number} [offset] @property {Record<string, string>} [tags]
+ * @property {boolean} [removed] a removal, in the stream
+ * @property {boolean} [append] `data` extends the value, in the stream
+ * @property {number} [time] of the write, unix ms
+ *
+ * @typedef {object} MapResult of a write
+ * @property {number} offset @property {string} epoch
+ * @property {boolean} suppressed nothing was written
+ * @property {string} suppressReason '', 'idempotency', 'version', 'key_exists', 'key_not_found' or 'position_mismatch'
+ * @property {MapEntry} [current] with `position_mismatch`, unless there is no entry
+ *
+ * @typedef {object} MapStateOptions
+ * @property {string} [cursor] of the previous page
+ * @property {number} [limit] entries; 0: position only (the default), -1: all
+ * @property {string} [key] only this entry
+ * @property {number} [revisionOffset] omits entries written after this offset
+ * @property {string} [revisionEpoch] fails with error 112 if the map has another epoch
+ *
+ * @typedef {object} MapStreamOptions
+ * @property {number} [sinceOffset] exclusive @property {string} [sinceEpoch]
+ * @property {number} [limit] changes; 0: position only (the default), -1: all
+ * @property {boolean} [reverse] newest first
+ *
  * @typedef {'publish' | 'broadcast' | 'subscribe' | 'unsubscribe' | 'disconnect' | 'refresh' | 'presence' |
- *   'presenceStats' | 'history' | 'historyRemove' | 'info' | 'channels'} ApiMethod
+ *   'presenceStats' | 'history' | 'historyRemove' | 'info' | 'channels' | 'mapPublish' | 'mapRemove' | 'mapReadState' |
+ *   'mapReadStream' | 'mapStats' | 'mapClear' | 'sharedPollPublish'} ApiMethod
  * @typedef {{[M in ApiMethod]: [method: M, ...args: Parameters<ServerApi[M]>]}[ApiMethod]} Command a call of a batch:
  *   `['publish', 'news', { text: 'hello' }]`
- * @typedef {{result: any, error?: undefined} | {result?: undefined, error: ApiError}} Outcome of one call of several
+ * @typedef {{result: any, error?: undefined} | {result?: undefined, error: ApiError}} Outcome of a batched call
  *
  * @typedef {(method: string, text: string, repeatable: boolean) => Promise<any>} Send makes a call and returns its
- *   parsed answer: an object with `result`, `error` or `replies`. `method`: name on the wire; `text`: JSON object of
- *   its fields; `repeatable`: a second call of the same has no further effect. It rejects with an ApiError.
+ *   parsed response: an object with `result`, `error` or `replies`. `method`: wire name; `text`: JSON object of its
+ *   fields; `repeatable`: repeating the call has no further effect. Rejects with an ApiError.
  */
 
-/** @template T @param {() => T} read @returns {T} @throws {ApiError} if the answer has another shape */
+/** @template T @param {() => T} read @returns {T} @throws {ApiError} on an unexpected response */
 function understood(read) {
   try {
     return read()
   } catch (cause) {
-    throw new ApiError('not the answer of a server API: it has another shape', { cause })
+    throw new ApiError('not a server API response: unexpected format', { cause })
   }
 }
 
-/** The methods of the server API. All of them reject with an ApiError. */
+/** The methods of the server API. All reject with an ApiError. */
 export class ServerApi {
   #send
   #keys
 
   /**
    * @param {Send} send
-   * @param {{keys?: boolean}} [options] `keys`: publications without an idempotency key get one, so that a call can be
-   *   repeated
+   * @param {{keys?: boolean}} [options] `keys`: generate missing idempotency keys, so that publications can be retried
    */
   constructor(send, { keys = false } = {}) {
     this.#send = send
@@ -123,15 +162,15 @@ export class ServerApi {
    * Publishes the same data to several channels.
    * @param {string[]} channels @param {unknown} data as for `publish` @param {PublishOptions} [options]
    * @returns {Promise<{responses: ({result: Position, error?: undefined} | {result?: undefined, error: ApiError})[]}>}
-   *   one response for each channel, in their order
+   *   one response per channel, in order
    */
   broadcast(channels, data, options) {
     return this.#call('broadcast', [channels, data, options])
   }
 
   /**
-   * Subscribes the connections of a user to a channel, on the server's side. No connection is no error.
-   * @param {string} user '' = anonymous ones @param {string} channel @param {SubscribeOptions} [options]
+   * Subscribes the connections of a user to a channel, server-side. No error if there are none.
+   * @param {string} user '' = anonymous @param {string} channel @param {SubscribeOptions} [options]
    * @returns {Promise<void>}
    */
   subscribe(user, channel, options) {
@@ -148,14 +187,14 @@ export class ServerApi {
 
   /**
    * Disconnects a user.
-   * @param {string} user '' = anonymous ones @param {DisconnectOptions} [options] @returns {Promise<void>}
+   * @param {string} user '' = anonymous @param {DisconnectOptions} [options] @returns {Promise<void>}
    */
   disconnect(user, options) {
     return this.#call('disconnect', [user, options])
   }
 
   /**
-   * Sets when the connections of a user expire.
+   * Sets the expiry of a user's connections.
    * @param {string} user @param {RefreshOptions} [options] @returns {Promise<void>}
    */
   refresh(user, options) {
@@ -163,7 +202,7 @@ export class ServerApi {
   }
 
   /**
-   * Clients present in a channel, by their ids.
+   * Clients present in a channel, by id.
    * @param {string} channel @returns {Promise<{presence: Record<string, ClientInfo>}>}
    */
   presence(channel) {
@@ -176,7 +215,7 @@ export class ServerApi {
   }
 
   /**
-   * Publications that a channel keeps, and its position.
+   * History and position of a channel.
    * @param {string} channel @param {HistoryOptions} [options]
    * @returns {Promise<{publications: HistoryPublication[], offset: number, epoch: string}>}
    */
@@ -185,14 +224,14 @@ export class ServerApi {
   }
 
   /**
-   * Removes the publications that a channel keeps; its position stays.
+   * Removes the history of a channel; keeps its position.
    * @param {string} channel @returns {Promise<void>}
    */
   historyRemove(channel) {
     return this.#call('historyRemove', [channel])
   }
 
-  /** Figures of all nodes, at most 3 s old. @returns {Promise<{nodes: NodeFigures[]}>} */
+  /** Metrics of all nodes, at most 3 s old. @returns {Promise<{nodes: NodeFigures[]}>} */
   info() {
     return this.#call('info', [])
   }
@@ -207,10 +246,87 @@ export class ServerApi {
   }
 
   /**
-   * Makes several calls at once. A refused call does not end the others.
+   * Publishes a key of a map.
+   * @param {string} channel @param {string} key @param {unknown} data as for `publish`
+   * @param {MapPublishOptions} [options] @returns {Promise<MapResult>}
+   */
+  mapPublish(channel, key, data, options) {
+    return this.#call('mapPublish', [channel, key, data, options])
+  }
+
+  /**
+   * Removes a key of a map.
+   * @param {string} channel @param {string} key @param {{idempotencyKey?: string}} [options]
+   * @returns {Promise<MapResult>}
+   */
+  mapRemove(channel, key, options) {
+    return this.#call('mapRemove', [channel, key, options])
+  }
+
+  /**
+   * A page of the entries of a map, in an order that is the same for all pages.
+   * @param {string} channel @param {MapStateOptions} [options]
+   * @returns {Promise<{entries: MapEntry[], offset: number, epoch: string, cursor: string}>} `cursor`: '' = last page
+   */
+  mapReadState(channel, options) {
+    return this.#call('mapReadState', [channel, options])
+  }
+
+  /**
+   * The recent changes of a map.
+   * @param {string} channel @param {MapStreamOptions} [options]
+   * @returns {Promise<{entries: MapEntry[], offset: number, epoch: string}>}
+   */
+  mapReadStream(channel, options) {
+    return this.#call('mapReadStream', [channel, options])
+  }
+
+  /** @param {string} channel @returns {Promise<{numKeys: number}>} */
+  mapStats(channel) {
+    return this.#call('mapStats', [channel])
+  }
+
+  /**
+   * Removes all entries and changes of a map; its subscribers start again.
+   * @param {string} channel @returns {Promise<void>}
+   */
+  mapClear(channel) {
+    return this.#call('mapClear', [channel])
+  }
+
+  /**
+   * Sends new data of a key of a shared poll at once, if its namespace has `shared_poll.publish_enabled`.
+   * @param {string} channel @param {string} key @param {unknown} data as for `publish`
+   * @param {{version: number | bigint, epoch?: string}} options `version`: greater than that of the former data
+   * @returns {Promise<void>}
+   */
+  sharedPollPublish(channel, key, data, options) {
+    return this.#call('sharedPollPublish', [channel, key, data, options])
+  }
+
+  /** The map methods by their short names: `maps.publish(channel, key, data)`. */
+  get maps() {
+    return {
+      /** @type {ServerApi['mapPublish']} */
+      publish: (...args) => this.mapPublish(...args),
+      /** @type {ServerApi['mapRemove']} */
+      remove: (...args) => this.mapRemove(...args),
+      /** @type {ServerApi['mapReadState']} */
+      readState: (...args) => this.mapReadState(...args),
+      /** @type {ServerApi['mapReadStream']} */
+      readStream: (...args) => this.mapReadStream(...args),
+      /** @type {ServerApi['mapStats']} */
+      stats: (...args) => this.mapStats(...args),
+      /** @type {ServerApi['mapClear']} */
+      clear: (...args) => this.mapClear(...args),
+    }
+  }
+
+  /**
+   * Makes several calls in one request. A failed call does not stop others.
    * @param {Command[]} commands `['publish', 'news', { text: 'hello' }]`
-   * @param {{parallel?: boolean}} [options] `parallel`: not one after another
-   * @returns {Promise<Outcome[]>} in the order of the commands: the result that the method returns, or its error
+   * @param {{parallel?: boolean}} [options] `parallel`: run concurrently
+   * @returns {Promise<Outcome[]>} in command order: the result of the method, or its error
    */
   async batch(commands, options) {
     const { text, methods, repeatable } = writeBatch(commands, options, this.#keys)
@@ -218,7 +334,7 @@ export class ServerApi {
     const { replies, error } = await this.#send('batch', text, repeatable)
     if (error) throw new ApiError(String(error.message), error)
     if (!Array.isArray(replies) || replies.length !== methods.length)
-      throw new ApiError('not the answer of a server API: the replies to a batch are missing')
+      throw new ApiError('not a server API response: the batch replies are missing')
     return understood(() =>
       methods.map(({ method, name }, i) => {
         const reply = replies[i]

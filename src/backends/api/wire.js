@@ -1,18 +1,36 @@
-// Calls of the server API as JSON texts: names and values of ServerApi to those of the wire, and back.
+// Server API calls as JSON: converts names and values of ServerApi to the wire format and back.
 
 import { randomUUID } from 'node:crypto'
 import { didYouMean } from '../../config/nearest.js'
 import { ApiError, badRequest } from './api-error.js'
 
-/** @import { ApiMethod } from './server-api.js' */
+/** @import { ApiMethod, Send } from './server-api.js' */
 
-/** Largest body of a request, bytes: room for the largest broadcast, but not for what could stop a worker. */
+/** Maximum request body size in bytes: enough for the largest broadcast. */
 export const MAX_BODY = 16 * 1024 * 1024
+/** Maximum memory of calls in progress in bytes. Further calls fail with error 111. */
+const MAX_PENDING_BYTES = 64 * 1024 * 1024
+const CALL_BYTES = 512
 
-/** @typedef {Record<string, string | undefined>} Members JSON texts by names of the wire; undefined: absent */
-/** @typedef {Record<string, string>} Names option -> its name on the wire */
+/** Bounds the memory of calls in progress. @param {Send} send @returns {Send} */
+export function limitCalls(send) {
+  let pending = 0
+  return async (name, text, repeatable) => {
+    const bytes = CALL_BYTES + Buffer.byteLength(text)
+    if (pending + bytes > MAX_PENDING_BYTES)
+      throw new ApiError(`too many requests: calls of ${pending} bytes are in progress`, { code: 111 })
+    pending += bytes
+    try {
+      return await send(name, text, repeatable)
+    } finally {
+      pending -= bytes
+    }
+  }
+}
 
-/** Characters of an unknown name in an error. */
+/** @typedef {Record<string, string | undefined>} Members JSON texts by wire name; undefined: absent */
+/** @typedef {Record<string, string>} Names option -> wire name */
+
 const MAX_NAME = 64
 
 /** @param {unknown} value @returns {string | undefined} its JSON text @throws {ApiError} 107 */
@@ -21,7 +39,7 @@ function write(value) {
     return JSON.stringify(value)
   } catch (error) {
     const [reason] = String(error?.message ?? error).split('\n', 1)
-    throw badRequest(`a value cannot be written as JSON: ${reason}`, error)
+    throw badRequest(`a value cannot be serialized as JSON: ${reason}`, error)
   }
 }
 
@@ -48,7 +66,7 @@ function payload(data) {
 
 /**
  * @param {string} where for errors @param {any} options of a caller @param {Names} names
- * @returns {Record<string, any>} the given ones, by their names on the wire
+ * @returns {Record<string, any>} the given options by wire name
  * @throws {ApiError} 107
  */
 function rename(where, options, names) {
@@ -71,41 +89,61 @@ function rename(where, options, names) {
 const members = values =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, write(value)]))
 
-/** @param {string[]} names on the wire @returns {Names} */
-const camelCase = (...names) =>
-  Object.fromEntries(names.map(name => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), name]))
+/** @param {string} name on the wire */
+const toCamelCase = name => name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase())
 
-const TARGET = camelCase('client', 'session')
-const PUBLISH = camelCase('skip_history', 'tags', 'idempotency_key', 'delta', 'version', 'version_epoch')
-const SUBSCRIBE = { ...TARGET, ...camelCase('expire_at', 'info', 'data', 'recover_since', 'override') }
-const SWITCHES = camelCase(
-  'presence',
-  'join_leave',
-  'force_push_join_leave',
-  'force_positioning',
-  'force_recovery',
-)
-const DISCONNECT = { ...TARGET, ...camelCase('code', 'reason', 'whitelist') }
-const REFRESH = { ...TARGET, ...camelCase('expired', 'expire_at', 'info') }
-const HISTORY = camelCase('limit', 'since', 'reverse')
+/** @param {string} names on the wire @returns {Names} */
+const camelCase = names => Object.fromEntries(names.split(' ').map(name => [toCamelCase(name), name]))
+
+const TARGET = camelCase('client session')
+const PUBLISH = camelCase('skip_history tags idempotency_key delta version version_epoch')
+const SUBSCRIBE = { ...TARGET, ...camelCase('expire_at info data recover_since override server_tags_filter') }
+const SWITCHES = camelCase('presence join_leave force_push_join_leave force_positioning force_recovery')
+const DISCONNECT = { ...TARGET, ...camelCase('code reason whitelist') }
+const REFRESH = { ...TARGET, ...camelCase('expired expire_at info') }
+const HISTORY = camelCase('limit since reverse')
 const CHANNELS = camelCase('pattern')
 const BATCH = camelCase('parallel')
+const MAP_PUBLISH = camelCase(
+  'tags idempotency_key delta version version_epoch key_mode stream_data expected_offset expected_epoch append',
+)
+const MAP_REMOVE = camelCase('idempotency_key')
+const MAP_STATE = camelCase('cursor limit key revision_offset revision_epoch')
+const POLL_PUBLISH = camelCase('version epoch')
+const MAP_STREAM = camelCase('since_offset since_epoch limit reverse')
 
 /** @param {Members} where the channel or channels @param {any} data @param {any} options @param {boolean} keys */
 function writePublish(where, data, options, keys) {
-  const { version, ...given } = rename('the options of a publication', options, PUBLISH)
+  const given = rename('the publish options', options, PUBLISH)
+  return { ...where, ...payload(data), ...writeOptions(given, keys) }
+}
+
+/** @param {Record<string, any>} options by wire name @param {boolean} keys @returns {Members} */
+function writeOptions({ version, ...given }, keys) {
   if (version !== undefined && typeof version !== 'bigint' && !Number.isSafeInteger(version))
-    throw badRequest('version must be an integer from 0 to 2^64 - 1; above 2^53 - 1 a BigInt')
+    throw badRequest('version must be an integer from 0 to 2^64 - 1 (above 2^53 - 1: a BigInt)')
   if (keys && (given.idempotency_key ?? '') === '') given.idempotency_key = randomUUID()
   const digits = version === undefined ? undefined : String(version)
-  return { ...where, ...payload(data), ...members(given), version: digits }
+  return { ...members(given), version: digits }
+}
+
+/** @param {any[]} args of mapPublish @param {boolean} keys @returns {Members} */
+function writeMapPublish([channel, key, data, options], keys) {
+  const { stream_data: change, ...given } = rename('the map publish options', options, MAP_PUBLISH)
+  const stream = Object.entries(change === undefined ? {} : payload(change))
+  return {
+    ...members({ channel, key }),
+    ...payload(data),
+    ...Object.fromEntries(stream.map(([name, text]) => [name.replace('data', 'stream_data'), text])),
+    ...writeOptions(given, keys),
+  }
 }
 
 /** @param {any} channel */
 const onlyChannel = channel => ({ channel: write(channel) })
 
 /**
- * For each method: its name on the wire, its fields, and whether repeating it has no further effect.
+ * For each method: its wire name, its fields, and whether it is read-only.
  * @type {Record<ApiMethod, {name: string, reads?: true, fields: (args: any[], keys: boolean) => Members}>}
  */
 const CALLS = {
@@ -121,7 +159,7 @@ const CALLS = {
   subscribe: {
     name: 'subscribe',
     fields([user, channel, options]) {
-      const { override, ...given } = rename('the options of subscribe', options, SUBSCRIBE)
+      const { override, ...given } = rename('the subscribe options', options, SUBSCRIBE)
       const switches = Object.entries(rename('override', override, SWITCHES))
       return {
         ...members({ user, channel, ...given }),
@@ -132,47 +170,75 @@ const CALLS = {
   unsubscribe: {
     name: 'unsubscribe',
     fields: ([user, channel, options]) =>
-      members({ user, channel, ...rename('the options of unsubscribe', options, TARGET) }),
+      members({ user, channel, ...rename('the unsubscribe options', options, TARGET) }),
   },
   disconnect: {
     name: 'disconnect',
     fields([user, options]) {
-      const { code, reason, ...given } = rename('the options of disconnect', options, DISCONNECT)
+      const { code, reason, ...given } = rename('the disconnect options', options, DISCONNECT)
       if (code === undefined && reason !== undefined)
-        throw badRequest('a reason of disconnect needs a code, 3000 to 4999')
+        throw badRequest('disconnect: a reason requires a code from 3000 to 4999')
       return members({ user, ...given, ...(code === undefined ? null : { disconnect: { code, reason } }) })
     },
   },
   refresh: {
     name: 'refresh',
-    fields: ([user, options]) => members({ user, ...rename('the options of refresh', options, REFRESH) }),
+    fields: ([user, options]) => members({ user, ...rename('the refresh options', options, REFRESH) }),
   },
   presence: { name: 'presence', reads: true, fields: ([channel]) => onlyChannel(channel) },
   presenceStats: { name: 'presence_stats', reads: true, fields: ([channel]) => onlyChannel(channel) },
   history: {
     name: 'history',
     reads: true,
-    fields: ([channel, options]) =>
-      members({ channel, ...rename('the options of history', options, HISTORY) }),
+    fields: ([channel, options]) => members({ channel, ...rename('the history options', options, HISTORY) }),
   },
   historyRemove: { name: 'history_remove', fields: ([channel]) => onlyChannel(channel) },
+  mapPublish: { name: 'map_publish', fields: writeMapPublish },
+  mapRemove: {
+    name: 'map_remove',
+    fields: ([channel, key, options], keys) => ({
+      ...members({ channel, key }),
+      ...writeOptions(rename('the map remove options', options, MAP_REMOVE), keys),
+    }),
+  },
+  mapReadState: {
+    name: 'map_read_state',
+    reads: true,
+    fields: ([channel, options]) =>
+      members({ channel, ...rename('the map state options', options, MAP_STATE) }),
+  },
+  mapReadStream: {
+    name: 'map_read_stream',
+    reads: true,
+    fields: ([channel, options]) =>
+      members({ channel, ...rename('the map stream options', options, MAP_STREAM) }),
+  },
+  mapStats: { name: 'map_stats', reads: true, fields: ([channel]) => onlyChannel(channel) },
+  mapClear: { name: 'map_clear', fields: ([channel]) => onlyChannel(channel) },
+  sharedPollPublish: {
+    name: 'shared_poll_publish',
+    fields: ([channel, key, data, options]) => ({
+      ...members({ channel, key }),
+      ...payload(data),
+      ...writeOptions(rename('the shared poll options', options, POLL_PUBLISH), false),
+    }),
+  },
   info: { name: 'info', reads: true, fields: () => ({}) },
   channels: {
     name: 'channels',
     reads: true,
-    fields: ([options]) => members(rename('the options of channels', options, CHANNELS)),
+    fields: ([options]) => members(rename('the channels options', options, CHANNELS)),
   },
 }
 
 /** An empty idempotency key is none. */
 const NO_KEY = '""'
 
-/** Methods on connections: a user of undefined would be all anonymous ones. */
+/** Methods on connections: user undefined would select all anonymous ones. */
 const OF_USER = ['subscribe', 'unsubscribe', 'disconnect', 'refresh']
 
 /**
  * @param {ApiMethod} method @param {any[]} args of the method @param {boolean} keys see ServerApi
- * @returns {{name: string, text: string, repeatable: boolean}}
  * @throws {ApiError} 107
  */
 export function writeCall(method, args, keys) {
@@ -190,7 +256,7 @@ export function writeCall(method, args, keys) {
  * @throws {ApiError} 107
  */
 export function writeBatch(commands, options, keys) {
-  if (!Array.isArray(commands)) throw badRequest('the commands of a batch must be an array')
+  if (!Array.isArray(commands)) throw badRequest('the batch commands must be an array')
   const texts = []
   const methods = []
   let all = true
@@ -198,7 +264,7 @@ export function writeBatch(commands, options, keys) {
     const [method, ...args] = Array.isArray(command) ? command : []
     if (!Object.hasOwn(CALLS, String(method)))
       throw badRequest(
-        `command ${i} of the batch must be an array with a method and its arguments: ` +
+        `batch command ${i} must be an array of a method and its arguments: ` +
           `['publish', 'news', { text: 'hello' }]${didYouMean(String(method), Object.keys(CALLS))}`,
       )
     const { name, text, repeatable } = writeCall(method, args, keys)
@@ -206,7 +272,7 @@ export function writeBatch(commands, options, keys) {
     methods.push({ method, name })
     all &&= repeatable
   }
-  const given = members(rename('the options of batch', options, BATCH))
+  const given = members(rename('the batch options', options, BATCH))
   return { text: objectText({ ...given, commands: `[${texts.join(',')}]` }), methods, repeatable: all }
 }
 
@@ -236,9 +302,23 @@ const mapValues = (object, read) =>
   // fromEntries: a channel may be called `__proto__`.
   Object.fromEntries(Object.entries(object ?? {}).map(([name, value]) => [name, read(value)]))
 
+/** @param {any} entry of the wire */
+function mapEntry({ b64data, ...given }) {
+  if (b64data !== undefined) given.data = Buffer.from(b64data, 'base64')
+  return given
+}
+
+/** @param {any} result of the wire */
+const mapResult = ({ suppressed = false, suppress_reason = '', current, ...given }) => ({
+  ...position(given),
+  suppressed,
+  suppressReason: suppress_reason,
+  ...(current === undefined ? null : { current: mapEntry(current) }),
+})
+
 const nothing = () => undefined
 
-/** Results of the wire to those of the methods. @type {Record<ApiMethod, (result: any) => any>} */
+/** Converts wire results to method results. @type {Record<ApiMethod, (result: any) => any>} */
 export const results = {
   publish: position,
   broadcast: ({ responses = [] }) => ({
@@ -259,14 +339,20 @@ export const results = {
     ...position(given),
   }),
   historyRemove: nothing,
+  mapPublish: mapResult,
+  mapRemove: mapResult,
+  mapReadState: ({ entries = [], cursor = '', ...given }) => ({
+    entries: entries.map(mapEntry),
+    ...position(given),
+    cursor,
+  }),
+  mapReadStream: ({ entries = [], ...given }) => ({ entries: entries.map(mapEntry), ...position(given) }),
+  mapStats: ({ num_keys = 0 }) => ({ numKeys: num_keys }),
+  mapClear: nothing,
+  sharedPollPublish: nothing,
   info: ({ nodes = [] }) => ({
     nodes: nodes.map((/** @type {any} */ node) =>
-      Object.fromEntries(
-        Object.entries(node).map(([name, value]) => [
-          name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()),
-          value,
-        ]),
-      ),
+      Object.fromEntries(Object.entries(node).map(([name, value]) => [toCamelCase(name), value])),
     ),
   }),
   channels: ({ channels }) => ({

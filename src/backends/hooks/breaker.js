@@ -1,10 +1,10 @@
-/** Stops the calls to a backend that is down. One call after a while finds out whether it is back. */
+/** Circuit breaker: stops calls to a failed backend. A trial call after the interval checks for recovery. */
 //
 //   closed --- `failures` in a row ---> open --- `interval` has passed ---> trial (one call)
 //     ^                                  ^                                      |
 //     +------------- success ------------|------------- failure ----------------+
 
-/** Tickets of `admit`; a trial has a number above them. */
+/** Tickets of `admit`; trials have higher numbers. */
 const REFUSED = 0
 const CALL = 1
 
@@ -12,18 +12,14 @@ export class Breaker {
   #failures
   #interval
   #clock
-  /** Failures in a row. */
   #count = 0
   /** ms; 0: closed */
   #openUntil = 0
-  /** Ticket of the trial under way; 0: none. Calls of before may end meanwhile: they make no room for another one. */
+  /** Ticket of the trial in progress; 0: none. Earlier calls that end do not allow another trial. */
   #trial = REFUSED
   #lastTicket = CALL
 
-  /**
-   * @param {{failures: number, interval: number}} options calls in a row, 0 = never; ms
-   * @param {() => number} clock ms
-   */
+  /** @param {{failures: number, interval: number}} options consecutive calls, 0 = never; ms @param {() => number} clock ms */
   constructor({ failures, interval }, clock) {
     this.#failures = failures
     this.#interval = interval
@@ -34,16 +30,14 @@ export class Breaker {
     return this.#openUntil > 0
   }
 
-  /**
-   * @returns {number} 0: no call may be made; else its ticket, for `success`, `failure` or `unknown`, which must follow
-   */
+  /** @returns {number} 0: no call allowed; else its ticket: call `success`, `failure` or `unknown` afterwards */
   admit() {
     if (this.#openUntil === 0) return CALL
     if (this.#trial !== REFUSED || this.#clock() < this.#openUntil) return REFUSED
     return (this.#trial = ++this.#lastTicket)
   }
 
-  /** The backend is there. @returns {boolean} whether it was down */
+  /** The backend is up. @returns {boolean} whether it was down */
   success() {
     const { open } = this
     this.#count = 0
@@ -62,7 +56,7 @@ export class Breaker {
     return !open
   }
 
-  /** The call ended without saying anything about the backend. @param {number} ticket */
+  /** The call ended without evidence about the backend. @param {number} ticket */
   unknown(ticket) {
     if (ticket === this.#trial) this.#trial = REFUSED
   }

@@ -1,4 +1,4 @@
-// Several implementations of the contract as one, and the observer of sessions behind their notices.
+// Combines implementations of the contract; observes sessions for their notices.
 
 import { isPromise, NO_CHANNEL_HANDLERS, NO_HANDLERS } from '../../clients/hooks/contract.js'
 import { DisconnectedEvent, UnsubscribedEvent } from '../../clients/hooks/events.js'
@@ -10,11 +10,11 @@ import { DisconnectedEvent, UnsubscribedEvent } from '../../clients/hooks/events
 /** @import { Parts } from './proxies.js' */
 
 /**
- * The first handler decides; where it has no answer, the second one does.
+ * Calls the first handler; calls the second if the first returns null.
  * @template {HookEvent} E
  * @template A
  * @param {Handler<E, A> | null} first @param {Handler<E, A> | null} second
- * @param {(event: E) => boolean} [applies] whether the second one is asked at all
+ * @param {(event: E) => boolean} [applies] whether the second may be called
  * @returns {Handler<E, A> | null}
  */
 function chain(first, second, applies = always) {
@@ -29,17 +29,14 @@ function chain(first, second, applies = always) {
       if (answer === null) return next(event)
       return isPromise(answer) ? answer.then(value => (value === null ? next(event) : value)) : answer
     },
-    // A module throws and answers wrongly; a proxy counts its own failures, but not that its time is over.
+    // A proxy counts its failures, except timeouts.
     failed: kind => (kind === 'timeout' ? second : first).failed?.(kind),
   }
 }
 
 const always = () => true
 
-/**
- * @param {Handlers} first the application's module @param {Handlers} second proxies
- * @returns {Handlers}
- */
+/** @param {Handlers} first the application's module @param {Handlers} second proxies @returns {Handlers} */
 export function combine(first, second) {
   if (first === NO_HANDLERS) return second
   if (second === NO_HANDLERS) return first
@@ -56,6 +53,9 @@ export function combine(first, second) {
         subscribe: chain(own.subscribe, other.subscribe),
         publish: chain(own.publish, other.publish),
         subRefresh: chain(own.subRefresh, other.subRefresh),
+        mapPublish: chain(own.mapPublish, other.mapPublish),
+        mapRemove: chain(own.mapRemove, other.mapRemove),
+        pollRefresh: chain(own.pollRefresh, other.pollRefresh),
       })
     },
     rpc: rpc === null ? second.rpc : method => rpc(method) ?? second.rpc?.(method) ?? null,
@@ -72,9 +72,9 @@ export function combine(first, second) {
 }
 
 /**
- * Tells handlers of the ends of sessions and subscriptions.
- * @param {Handlers} handlers @param {HookCalls} calls @param {() => number} clock ms
- * @returns {Lifecycle | null} null: no handler wants to know
+ * @param {Handlers} handlers @param {HookCalls} calls
+ * @param {() => number} clock ms
+ * @returns {Lifecycle | null} null: no handlers
  */
 export function noticesOf({ disconnected, unsubscribed }, calls, clock) {
   if (disconnected.length === 0 && unsubscribed.length === 0) return null
@@ -93,16 +93,10 @@ export function noticesOf({ disconnected, unsubscribed }, calls, clock) {
   }
 }
 
-// Event proxies, loaded when a configuration has one for the first time: most workers never need them.
-
-/** @type {typeof import('./proxies.js') | null} */
+/** Loaded on demand: most workers have no proxy. @type {typeof import('./proxies.js') | null} */
 let proxies = null
 
-/**
- * Must have ended before `createProxies` is called for this configuration.
- * @param {Config} config
- * @returns {Promise<void>}
- */
+/** Await it before calling `createProxies` with the configuration. @param {Config} config */
 export async function loadProxies({ client, channel, rpc, proxies: named }) {
   const blocks = [...Object.values(client.proxy), ...Object.values(channel.proxy), rpc.proxy, ...named]
   if (proxies === null && blocks.some(({ endpoint }) => endpoint !== ''))
@@ -111,7 +105,7 @@ export async function loadProxies({ client, channel, rpc, proxies: named }) {
 
 /**
  * @param {Config} config @param {Parts} parts
- * @returns {Handlers} those of all proxies that it uses
+ * @returns {Handlers} of all proxies in use
  * @throws {Error} naming a key
  */
 export const createProxies = (config, parts) => proxies?.createProxies(config, parts) ?? NO_HANDLERS

@@ -1,53 +1,237 @@
-// Calls of gRPC proxies: one unary call for each event. Endpoints with the same target and settings share a channel,
-// which is one HTTP/2 connection of the worker.
+// Calls of gRPC proxies: one unary call for each event. Endpoints with the same settings share one HTTP/2 connection.
 
+import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
 import { createSecureContext } from 'node:tls'
 import { packageVersion } from '../../base/version.js'
 import { CallFailed } from '../../clients/hooks/contract.js'
-import { WireWriter } from '../../clients/protocol/wire.js'
+import { Wire, WireReader, WireWriter } from '../../clients/protocol/wire.js'
 import { tlsOptions } from '../../config/pem.js'
 import { isNeverForwarded } from '../../config/proxies.js'
-import { decodeAnswer, encodeRequest, METHODS } from './grpc-messages.js'
+import { answerOf } from './proxy-answers.js'
+import { ANSWERS, REQUESTS } from './proxy-messages.js'
 
-/** @import { ClientTls, ProxyOptions } from '../../config/options.js' */
-/** @import { ChannelCredentials, Client, Metadata, ServiceError } from '@grpc/grpc-js' */
 /** @import { CancelToken } from '../../clients/hooks/events.js' */
-/** @import { ProxyAnswer } from './proxy-answers.js' */
+/** @import { ClientTls, ProxyOptions } from '../../config/options.js' */
 /** @import { ProxyCall, ProxyTransport } from './proxies.js' */
+/** @import { ProxyAnswer } from './proxy-answers.js' */
+/** @import { Field, Kind } from './proxy-messages.js' */
+/** @import { ChannelCredentials, Client, Metadata, ServiceError } from '@grpc/grpc-js' */
+
+// Strict decoding of Protobuf messages (reasons: protocol/wire.js): a backend must not harm a worker.
+
+/** @typedef {{name: string, kind: Kind, inner: Shape}} ShapeField */
+/** @typedef {ReadonlyMap<number, ShapeField>} Shape fields of a message by number */
+
+/** @param {Field[]} fields @returns {Shape} */
+const shapeOf = fields =>
+  new Map(
+    fields.map(({ name, number, kind, inner }) => [
+      number,
+      { name, kind, inner: kind === 'map' ? entryOf(inner) : shapeOf(inner) },
+    ]),
+  )
+
+/** @param {Field[]} inner values of a map; empty: texts @returns {Shape} an entry of the map */
+const entryOf = inner =>
+  new Map([
+    [1, { name: 'key', kind: 'text', inner: new Map() }],
+    [2, { name: 'value', kind: inner.length > 0 ? 'message' : 'text', inner: shapeOf(inner) }],
+  ])
+
+const SHAPES = Object.freeze(
+  Object.fromEntries(Object.entries(ANSWERS).map(([event, fields]) => [event, shapeOf(fields)])),
+)
+
+/** Paths of the methods, by event. @type {Readonly<Record<string, string>>} */
+const METHODS = Object.freeze({
+  connect: '/centrifugal.centrifugo.proxy.CentrifugoProxy/Connect',
+  refresh: '/centrifugal.centrifugo.proxy.CentrifugoProxy/Refresh',
+  subscribe: '/centrifugal.centrifugo.proxy.CentrifugoProxy/Subscribe',
+  publish: '/centrifugal.centrifugo.proxy.CentrifugoProxy/Publish',
+  map_publish: '/centrifugal.centrifugo.proxy.CentrifugoProxy/MapPublish',
+  map_remove: '/centrifugal.centrifugo.proxy.CentrifugoProxy/MapRemove',
+  shared_poll_refresh: '/centrifugal.centrifugo.proxy.CentrifugoProxy/SharedPollRefresh',
+  rpc: '/centrifugal.centrifugo.proxy.CentrifugoProxy/RPC',
+  sub_refresh: '/centrifugal.centrifugo.proxy.CentrifugoProxy/SubRefresh',
+  disconnected: '/halley.proxy.HalleyNotices/Disconnected',
+  unsubscribed: '/halley.proxy.HalleyNotices/Unsubscribed',
+})
+
+/** @param {WireWriter} out its content is replaced @param {string} event @param {Record<string, any>} fields */
+function encodeRequest(out, event, fields) {
+  out.clear()
+  for (const name in fields) {
+    const value = fields[name]
+    if (value === undefined) continue
+    const number = REQUESTS[event][name]
+    if (name === 'data' || name === 'meta') out.bytes(number, Buffer.from(value))
+    else if (name === 'duration') out.double(number, value)
+    else if (name === 'code') out.uint(number, value)
+    else if (name === 'items')
+      for (const { key, version } of value) {
+        out.open(number).text(1, key).uint64(2, version)
+        out.close()
+      }
+    else for (const text of [value].flat()) out.text(number, text)
+  }
+  return out.finish()
+}
+
+/** Wire types of all other kinds are Wire.LENGTH. @type {Readonly<Partial<Record<Kind, number>>>} */
+const WIRES = Object.freeze({
+  bool: Wire.VARINT,
+  uint32: Wire.VARINT,
+  int64: Wire.VARINT,
+  uint64: Wire.VARINT,
+})
+
+/** @param {string} reason @returns {CallFailed} */
+const wrong = reason => new CallFailed(`the response ${reason}`, 'response')
+
+/**
+ * @param {WireReader} reader at the first byte of the message; reads to its end
+ * @param {Shape} shape @param {Record<string, any>} into merges repeated fields, or keeps the last
+ */
+function readMessage(reader, shape, into) {
+  while (!reader.done) {
+    const tag = reader.tag()
+    const field = shape.get(tag >>> 3)
+    const wire = tag & 7
+    if (field === undefined) reader.skip(wire)
+    else if (wire !== (WIRES[field.kind] ?? Wire.LENGTH))
+      throw wrong(`has a field of the wrong type in ${field.name}`)
+    else READERS[field.kind](reader, field, into)
+  }
+  return into
+}
+
+/** @param {WireReader} reader at an inner message @param {Shape} shape @param {Record<string, any>} into */
+function readInner(reader, shape, into) {
+  const outer = reader.enter()
+  readMessage(reader, shape, into)
+  reader.leave(outer)
+  return into
+}
+
+/** @param {WireReader} reader @param {string} name @returns {string} */
+function textOf(reader, name) {
+  const bytes = reader.bytes()
+  if (!isUtf8(bytes)) throw wrong(`has invalid UTF-8 in ${name}`)
+  return bytes.toString()
+}
+
+/** Deeper filters are invalid anyway. */
+const MAX_FILTER_DEPTH = 64
+const FILTER_TEXTS = ['', 'op', 'key', 'cmp', 'val']
+
+/** @param {WireReader} reader at a FilterNode @param {Record<string, any>} node @param {number} depth */
+function readFilterNode(reader, node, depth) {
+  if (depth > MAX_FILTER_DEPTH) throw wrong('has a filter that is nested too deeply')
+  const outer = reader.enter()
+  while (!reader.done) {
+    const tag = reader.tag()
+    const number = tag >>> 3
+    if (number === 0 || number > 6) {
+      reader.skip(tag & 7)
+      continue
+    }
+    if ((tag & 7) !== Wire.LENGTH) throw wrong('has a field of the wrong type in server_tags_filter')
+    if (number === 6) {
+      node.nodes ??= []
+      node.nodes.push(readFilterNode(reader, {}, depth + 1))
+    } else if (number === 5) {
+      node.vals ??= []
+      node.vals.push(textOf(reader, 'vals'))
+    } else node[FILTER_TEXTS[number]] = textOf(reader, FILTER_TEXTS[number])
+  }
+  reader.leave(outer)
+  return node
+}
+
+/** @type {Record<Kind, (reader: WireReader, field: ShapeField, into: Record<string, any>) => void>} */
+const READERS = {
+  text(reader, { name }, into) {
+    into[name] = textOf(reader, name)
+  },
+  texts(reader, { name }, into) {
+    into[name] ??= []
+    into[name].push(textOf(reader, name))
+  },
+  json(reader, { name }, into) {
+    const bytes = reader.bytes()
+    // Empty bytes equal absence; proto3 does not distinguish them.
+    into[name] = bytes.length > 0 ? bytes : undefined
+  },
+  bool(reader, { name }, into) {
+    into[name] = reader.bigUint64() !== 0n
+  },
+  uint32(reader, { name }, into) {
+    into[name] = reader.uint32()
+  },
+  int64(reader, { name }, into) {
+    into[name] = reader.int64()
+  },
+  uint64(reader, { name }, into) {
+    into[name] = reader.bigUint64()
+  },
+  message(reader, { name, inner }, into) {
+    into[name] ??= {}
+    readInner(reader, inner, into[name])
+  },
+  messages(reader, { name, inner }, into) {
+    into[name] ??= []
+    into[name].push(readInner(reader, inner, {}))
+  },
+  map(reader, { name, inner }, into) {
+    const { key = '', value } = readInner(reader, inner, {})
+    // A null prototype: `__proto__` is a name like any other.
+    into[name] ??= Object.create(null)
+    into[name][key] = value ?? (inner.get(2)?.kind === 'text' ? '' : {})
+  },
+  // Present even if it is empty.
+  filter(reader, { name }, into) {
+    into[name] = readFilterNode(reader, {}, 0)
+  },
+}
+
+/** @param {string} event @param {Buffer} bytes response; the result has views of it @throws {CallFailed} */
+function decodeAnswer(event, bytes) {
+  try {
+    return answerOf(readMessage(new WireReader(bytes), SHAPES[event], {}))
+  } catch (error) {
+    throw error instanceof CallFailed ? error : wrong('is not a valid message')
+  }
+}
 
 /** @typedef {typeof import('@grpc/grpc-js')} Grpc */
 
 const require = createRequire(import.meta.url)
 
-/** Time between two attempts to connect to a target that is down, and to resolve its name, ms. */
+/** Reconnect backoff and minimum interval of name resolutions, ms. */
 const RECONNECT_MS = Object.freeze({ first: 100, last: 1000, resolve: 1000 })
-/** Calls in a row without an answer in time after which a connection is given up: its host may be gone. */
-const MAX_SILENT_CALLS = 5
+/** Consecutive timeouts after which a connection is replaced: the host may be down. */
+const MAX_UNANSWERED = 5
 const MAX_DETAILS = 200
 
-/** gRPC over HTTP/2, "Requests": other names and values cannot be sent. `grpc-` is reserved. */
+/** gRPC over HTTP/2, "Requests": valid names and values. `grpc-` is reserved. */
 const NAME = /^(?!grpc-)[0-9a-z_.-]+$/
 const VALUE = /^[ -~]*$/
-/** Of HTTP/1.1: node:http2 throws. */
+/** HTTP/1.1 headers: node:http2 throws. */
 const FORBIDDEN = new Set(['http2-settings', 'proxy-connection'])
-/**
- * Bytes of one call. Larger metadata would end the connection of all calls: servers refuse it in the middle of HPACK.
- */
+/** Bytes per call. Larger metadata would close the shared connection: servers reject it in mid-HPACK. */
 const MAX_METADATA = 65536
-/** Details of the library for the status RESOURCE_EXHAUSTED, which a backend may send for other reasons. */
+/** Details of the library for RESOURCE_EXHAUSTED; backends may send this status for other reasons. */
 const TOO_LARGE = /^Received message (?:larger than max|that decompresses to)/
-/** Initial bytes; it grows for larger requests. */
 const WRITER_SIZE = 4096
 
 /** @returns {Grpc} @throws {Error} the optional peer dependency is missing */
 function loadGrpc() {
   try {
-    // Loaded on first use: gateways without gRPC proxies do not need it.
     return require('@grpc/grpc-js')
   } catch (error) {
     if (error.code !== 'MODULE_NOT_FOUND') throw error
-    throw new Error('endpoint is a gRPC target, which needs a package: npm install @grpc/grpc-js')
+    throw new Error('endpoint is a gRPC target, which requires a package: npm install @grpc/grpc-js')
   }
 }
 
@@ -71,17 +255,13 @@ const same = bytes => bytes
 /** @param {string} name @param {string} value @returns {string | Buffer} */
 const metadataOf = (name, value) => (name.endsWith('-bin') ? Buffer.from(value, 'latin1') : value)
 
-/** A client of the library, which has one connection to its target. */
 class Connection {
   #grpc
   #client
-  /** Calls under way. */
   #calls = 0
-  /** Calls in a row without an answer in time. */
-  #silent = 0
-  #closing = false
-  /** @type {(value: void) => void} */
-  #closed = () => {}
+  #unanswered = 0
+  /** Set by `close`. @type {((value: void) => void) | null} */
+  #closed = null
 
   /** @param {Grpc} grpc @param {ConstructorParameters<typeof Client>} args */
   constructor(grpc, args) {
@@ -89,9 +269,8 @@ class Connection {
     this.#client = new grpc.Client(...args)
   }
 
-  /** Whether its host may be gone without a word. */
-  get silent() {
-    return this.#silent >= MAX_SILENT_CALLS
+  get isLost() {
+    return this.#unanswered >= MAX_UNANSWERED
   }
 
   /**
@@ -103,47 +282,42 @@ class Connection {
     this.#calls++
     return new Promise((resolve, reject) => {
       const options = { deadline: Date.now() + timeout }
-      const call = this.#client.makeUnaryRequest(
-        path,
-        same,
-        same,
-        request,
-        metadata,
-        options,
-        (error, answer) => {
-          if (!token.cancelled) {
-            token.onCancel = null
-            const failure = error && this.#failureOf(error)
-            this.#heard(failure)
-            if (failure === null) resolve(/** @type {Buffer} */ (answer))
-            else reject(failure)
-          }
-          this.#calls--
-          this.#closeIfIdle()
-        },
-      )
+      /** @type {(error: ServiceError | null, answer?: Buffer) => void} */
+      const done = (error, answer) => {
+        if (!token.cancelled) {
+          token.onCancel = null
+          const failure = error && this.#failureOf(error)
+          this.#count(failure)
+          if (failure === null) resolve(/** @type {Buffer} */ (answer))
+          else reject(failure)
+        }
+        this.#calls--
+        this.#closeIfIdle()
+      }
+      const call = this.#client.makeUnaryRequest(path, same, same, request, metadata, options, done)
       token.onCancel = () => {
-        this.#heard(token.reason)
+        this.#count(token.reason)
         reject(token.reason)
         call.cancel()
       }
     })
   }
 
-  /** @param {Error | null} failure of a call; null: it was answered */
-  #heard(failure) {
-    if (failure === null) this.#silent = 0
-    // If the client has left, nobody knows.
-    else if (failure instanceof CallFailed) this.#silent = failure.kind === 'timeout' ? this.#silent + 1 : 0
+  /** @param {Error | null} failure of a call; null: success */
+  #count(failure) {
+    if (failure === null) this.#unanswered = 0
+    // A disconnected client does not indicate a backend failure.
+    else if (failure instanceof CallFailed)
+      this.#unanswered = failure.kind === 'timeout' ? this.#unanswered + 1 : 0
   }
 
   /** @param {ServiceError} error @returns {CallFailed} */
   #failureOf({ code, details }) {
     const { status, connectivityState } = this.#grpc
     const text = details.slice(0, MAX_DETAILS)
-    if (code === status.DEADLINE_EXCEEDED) return new CallFailed('no answer in time', 'timeout')
+    if (code === status.DEADLINE_EXCEEDED) return new CallFailed('timed out', 'timeout')
     if (code === status.RESOURCE_EXHAUSTED && TOO_LARGE.test(details))
-      return new CallFailed('the answer is larger than max_response_size', 'size')
+      return new CallFailed('the response is larger than max_response_size', 'size')
     const connected = this.#client.getChannel().getConnectivityState(false) === connectivityState.READY
     if (code === status.UNAVAILABLE && !connected) return new CallFailed(text, 'unreachable')
     const kind = code === status.UNAVAILABLE ? 'unavailable' : 'status'
@@ -151,22 +325,20 @@ class Connection {
   }
 
   #closeIfIdle() {
-    if (!this.#closing || this.#calls > 0) return
+    if (this.#closed === null || this.#calls > 0) return
     this.#client.close()
     this.#closed()
   }
 
-  /** Calls under way end first. @returns {Promise<void>} */
+  /** Closes after pending calls. @returns {Promise<void>} */
   close() {
     return new Promise(resolve => {
-      this.#closing = true
       this.#closed = resolve
       this.#closeIfIdle()
     })
   }
 }
 
-/** The connection of all proxies with one target and the same settings. */
 class Channel {
   #open
   /** @type {Connection} */
@@ -184,12 +356,12 @@ class Channel {
       'grpc.initial_reconnect_backoff_ms': RECONNECT_MS.first,
       'grpc.max_reconnect_backoff_ms': RECONNECT_MS.last,
       'grpc.dns_min_time_between_resolutions_ms': RECONNECT_MS.resolve,
-      // What to do with failures is for the proxy to decide.
+      // The proxy handles retries.
       'grpc.enable_retries': 0,
       'grpc.service_config_disable_resolution': 1,
-      // As over HTTP: `https_proxy` and the like have no effect.
+      // As over HTTP: `https_proxy` etc. have no effect.
       'grpc.enable_http_proxy': 0,
-      // Of its own, so that it ends with the client and not some seconds later.
+      // With a local pool, connections close with the client, not seconds later.
       'grpc.use_local_subchannel_pool': 1,
       ...(compression ? { 'grpc.default_compression_algorithm': grpc.compressionAlgorithms.gzip } : {}),
       ...(tls.enabled && tls.server_name !== '' ? { 'grpc.ssl_target_name_override': tls.server_name } : {}),
@@ -200,7 +372,7 @@ class Channel {
 
   /** As Connection.call. @param {Parameters<Connection['call']>} args */
   call(...args) {
-    if (this.#connection.silent) {
+    if (this.#connection.isLost) {
       this.#connection.close()
       this.#connection = this.#open()
     }
@@ -212,83 +384,60 @@ class Channel {
   }
 }
 
-/** The channels of one configuration. */
 export class GrpcChannels {
   /** @type {Map<string, Channel>} */
   #all = new Map()
 
-  /**
-   * @param {ProxyOptions} options of a proxy @returns {GrpcTransport}
-   * @throws {Error} naming a key, or the package that is missing
-   */
+  /** @param {ProxyOptions} options @returns {ProxyTransport} @throws {Error} naming a key, or the missing package */
   transport(options) {
     const { endpoint, grpc, max_response_size } = options
     const key = JSON.stringify([targetOf(endpoint), grpc.tls, grpc.compression, max_response_size])
     let channel = this.#all.get(key)
-    // One without users is closed.
     if (channel === undefined || channel.users === 0)
       this.#all.set(key, (channel = new Channel(loadGrpc(), options)))
     channel.users++
-    return new GrpcTransport(channel, options)
+    return grpcTransport(channel, options)
   }
 }
 
-/** @implements {ProxyTransport} */
-class GrpcTransport {
-  protocol = 'grpc'
-  #channel
-  #timeout
-  #credentials
-  #writer = new WireWriter(WRITER_SIZE)
-  /** Metadata of most calls: proxies that forward no headers of clients always pass the same map. */
-  #last
-
-  /** @param {Channel} channel @param {ProxyOptions} options of the proxy */
-  constructor(channel, { timeout, grpc: { credentials_key: key, credentials_value: value } }) {
-    this.#channel = channel
-    this.#timeout = timeout || 1000
-    const name = key.toLowerCase()
-    const sent = NAME.test(name) && !FORBIDDEN.has(name) && !isNeverForwarded(name)
-    this.#credentials = sent ? { name, value: metadataOf(name, value) } : null
-    /** @type {ProxyCall['headers']} */
-    const headers = new Map()
-    this.#last = { headers, metadata: this.#metadataOf(headers) }
-  }
+/** @param {Channel} channel @param {ProxyOptions} options of the proxy @returns {ProxyTransport} */
+function grpcTransport(channel, { timeout, grpc: { credentials_key: key, credentials_value } }) {
+  const writer = new WireWriter(WRITER_SIZE)
+  const credentials = key.toLowerCase()
+  const hasCredentials =
+    NAME.test(credentials) && !FORBIDDEN.has(credentials) && !isNeverForwarded(credentials)
 
   /** @param {ProxyCall['headers']} headers @returns {Metadata} @throws {CallFailed} kind `data` */
-  #metadataOf(headers) {
-    const metadata = new this.#channel.grpc.Metadata()
+  function toMetadata(headers) {
+    const metadata = new channel.grpc.Metadata()
     let size = 0
     for (const [name, values] of headers) {
       if (!NAME.test(name) || FORBIDDEN.has(name)) continue
-      // One value for each name: node:http2 throws for many names with several, which would end the connection.
+      // One value per name: node:http2 throws for many names with several, which closes the connection.
       const value = values.join(name === 'cookie' ? '; ' : ', ')
       size += name.length + value.length
       if (size > MAX_METADATA)
         throw new CallFailed(`the client's headers have more than ${MAX_METADATA} bytes`, 'data')
       if (name.endsWith('-bin') || VALUE.test(value)) metadata.set(name, metadataOf(name, value))
     }
-    // Last: a client must not replace it.
-    if (this.#credentials !== null) metadata.set(this.#credentials.name, this.#credentials.value)
+    // Last: clients must not override it.
+    if (hasCredentials) metadata.set(credentials, metadataOf(credentials, credentials_value))
     return metadata
   }
 
-  /**
-   * @param {string} event @param {Record<string, any>} fields @param {ProxyCall} call
-   * @returns {Promise<ProxyAnswer>}
-   */
-  async call(event, fields, { headers, token }) {
-    const request = encodeRequest(this.#writer, event, fields)
-    if (this.#last.headers !== headers) this.#last = { headers, metadata: this.#metadataOf(headers) }
-    const { metadata } = this.#last
-    return decodeAnswer(
-      event,
-      await this.#channel.call(METHODS[event], request, metadata, this.#timeout, token),
-    )
-  }
-
-  /** Calls under way end first. The last user of a channel closes it. */
-  async close() {
-    if (--this.#channel.users === 0) await this.#channel.close()
+  /** Cached metadata: proxies that forward no client headers always pass the same map. */
+  let last = { headers: /** @type {ProxyCall['headers']} */ (new Map()), metadata: toMetadata(new Map()) }
+  return {
+    protocol: 'grpc',
+    async call(event, fields, { headers, token }) {
+      const request = encodeRequest(writer, event, fields)
+      if (last.headers !== headers) last = { headers, metadata: toMetadata(headers) }
+      const { metadata } = last
+      const answer = await channel.call(METHODS[event], request, metadata, timeout || 1000, token)
+      return decodeAnswer(event, answer)
+    },
+    async close() {
+      if (--channel.users === 0) await channel.close()
+    },
   }
 }

@@ -1,140 +1,280 @@
-// Calls of HTTP proxies: one POST with JSON for each event.
+// Calls of HTTP proxies: one JSON POST per event.
 
+import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { packageVersion } from '../../base/version.js'
 import { CallFailed } from '../../clients/hooks/contract.js'
+import { rawElements, rawMembers, singleLine } from '../../clients/protocol/raw-json.js'
 import { tlsOptions } from '../../config/pem.js'
-import { decodeAnswer, encodeRequest } from './proxy-json.js'
+import { answerOf } from './proxy-answers.js'
+import { ANSWERS } from './proxy-messages.js'
 
-/** @import { ProxyOptions } from '../../config/options.js' */
-/** @import { Agent, Dispatcher } from 'undici' */
+/** @import { PollItem } from '../../channels/broker/contract.js' */
 /** @import { CancelToken } from '../../clients/hooks/events.js' */
-/** @import { ProxyAnswer } from './proxy-answers.js' */
+/** @import { ProxyOptions } from '../../config/options.js' */
 /** @import { ProxyCall, ProxyTransport } from './proxies.js' */
+/** @import { ProxyAnswer } from './proxy-answers.js' */
+/** @import { Field } from './proxy-messages.js' */
+/** @import { Dispatcher } from 'undici' */
+
+// Payloads keep their text: JSON.parse loses numbers beyond 2^53, key order and duplicates.
+
+/** @typedef {(raw: string) => any} Type parses the text of a value; undefined: absent; throws TypeError */
+
+const INTEGER = /^-?\d+$/
+/** Deeper nesting overflows the stack of many parsers. */
+const MAX_DEPTH = 10_000
+
+/** @param {boolean} right */
+function check(right) {
+  if (!right) throw new TypeError()
+}
+
+/** @param {Type} read @returns {Type} treats null as absent */
+const nullable = read => raw => (raw === 'null' ? undefined : read(raw))
+
+/** @param {bigint} min @param {bigint} max @returns {(raw: string) => bigint} */
+const integer = (min, max) => raw => {
+  check(INTEGER.test(raw) && raw.length <= 20)
+  const value = BigInt(raw)
+  check(value >= min && value <= max)
+  return value
+}
+
+const int64 = integer(-(2n ** 63n), 2n ** 63n - 1n)
+const uint32 = integer(0n, 2n ** 32n - 1n)
+
+const text = nullable(raw => {
+  check(raw.startsWith('"'))
+  return JSON.parse(raw)
+})
+
+/** @type {Readonly<Record<string, Type>>} */
+const SCALARS = Object.freeze({
+  text,
+  bool: nullable(raw => {
+    check(raw === 'true' || raw === 'false')
+    return raw === 'true'
+  }),
+  uint32: nullable(raw => Number(uint32(raw))),
+  int64: nullable(raw => Number(int64(raw))),
+  uint64: nullable(integer(0n, 2n ** 64n - 1n)),
+  // Checked by its reader.
+  filter: nullable(raw => JSON.parse(raw)),
+  // Any JSON value or null.
+  json: raw => singleLine(raw),
+  texts: nullable(raw => {
+    const list = JSON.parse(raw)
+    check(Array.isArray(list) && list.every(value => value === null || typeof value === 'string'))
+    return list.map((/** @type {string | null} */ value) => value ?? '')
+  }),
+})
+
+/** @param {Field[]} fields @returns {{name: string, read: Type}[]} */
+const membersOf = fields => fields.map(field => ({ name: field.name, read: typeOf(field) }))
+
+/** @param {Field[]} fields @returns {Type} an object; ignores other members */
+function message(fields) {
+  const types = membersOf(fields)
+  return nullable(raw => {
+    check(raw.startsWith('{'))
+    const members = rawMembers(raw)
+    /** @type {Record<string, any>} */
+    const values = {}
+    for (const { name, read } of types) {
+      const member = members.get(name)
+      if (member === undefined) continue
+      const value = read(member)
+      if (value !== undefined) values[name] = value
+    }
+    return values
+  })
+}
+
+/** @param {Field} field @returns {Type} */
+function typeOf({ kind, inner }) {
+  if (Object.hasOwn(SCALARS, kind)) return SCALARS[kind]
+  const read = message(inner)
+  if (kind === 'map') return mapOf(inner)
+  if (kind !== 'messages') return read
+  return nullable(raw => {
+    check(raw.startsWith('['))
+    return rawElements(raw).map(read)
+  })
+}
+
+/** @param {Field[]} inner of the values @returns {Type} an object with any members */
+function mapOf(inner) {
+  const texts = inner.length === 0
+  const read = texts ? text : message(inner)
+  return nullable(raw => {
+    check(raw.startsWith('{'))
+    return Object.fromEntries(
+      [...rawMembers(raw)].map(([name, value]) => [name, read(value) ?? (texts ? '' : {})]),
+    )
+  })
+}
+
+const MEMBERS = Object.freeze(
+  Object.fromEntries(Object.entries(ANSWERS).map(([event, fields]) => [event, membersOf(fields)])),
+)
+
+/** @param {string} text @returns {boolean} */
+function isTooDeep(text) {
+  let depth = 0
+  let inString = false
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === 34) inString = !inString
+    else if (inString) {
+      if (code === 92) at++
+    } else if ((code | 32) === 0x7b) {
+      if (++depth > MAX_DEPTH) return true
+    } else if ((code | 32) === 0x7d) depth--
+  }
+  return false
+}
+
+/** @param {string} reason @returns {CallFailed} */
+const wrong = reason => new CallFailed(`the response ${reason}`, 'response')
+
+/**
+ * @param {string} event @param {Buffer} bytes body of a 200 response
+ * @throws {CallFailed}
+ */
+export function decodeAnswer(event, bytes) {
+  if (!isUtf8(bytes)) throw wrong('is not valid UTF-8')
+  const body = bytes.toString().trim()
+  if (body.length > MAX_DEPTH && isTooDeep(body)) throw wrong('is nested too deeply')
+  try {
+    // A byte order mark is white space for trim(), but not for JSON.
+    JSON.parse(bytes.toString())
+  } catch {
+    throw wrong(body === '' ? 'is empty' : 'is not JSON')
+  }
+  if (body === 'null') return answerOf({})
+  if (!body.startsWith('{')) throw wrong('is not a JSON object')
+  const members = rawMembers(body)
+  /** @type {Record<string, any>} */
+  const answer = {}
+  for (const { name, read } of MEMBERS[event]) {
+    const raw = members.get(name)
+    try {
+      if (raw !== undefined) answer[name] = read(raw)
+    } catch {
+      throw wrong(`has a field of the wrong type in ${name}`)
+    }
+  }
+  return answerOf(answer)
+}
+
+const JSON_FIELDS = new Set(['data', 'meta'])
+
+/** @param {PollItem[]} items of a shared poll */
+const itemsText = items =>
+  `[${items.map(({ key, version }) => `{"key":${JSON.stringify(key)},"version":${version}}`).join(',')}]`
+
+/** @param {Record<string, any>} fields in order; undefined is omitted; `data` and `meta` are JSON texts */
+function encodeRequest(fields) {
+  let body = ''
+  for (const name of Object.keys(fields)) {
+    const value = fields[name]
+    if (value === undefined) continue
+    const text = JSON_FIELDS.has(name) ? value : name === 'items' ? itemsText(value) : JSON.stringify(value)
+    body += `${body === '' ? '{' : ','}"${name}":${text}`
+  }
+  return `${body}}`
+}
 
 const require = createRequire(import.meta.url)
 const unpack = promisify(gunzip)
 
-/** Idle connections are closed after this time, or a second before the time that the backend names, ms. */
+/** Idle timeout of connections, ms; a second less than the backend's timeout if it sends one. */
 const KEEP_ALIVE_MS = 4000
 const MAX_REDIRECTS = 3
-/** A redirect with another status turns the POST into a GET: it is a failure. */
+/** Other redirects turn the POST into a GET: they fail. */
 const REDIRECTS = new Set([307, 308])
-/** Of a gateway in front of the backend: it is down. */
 const DOWN = new Set([502, 503, 504])
 
-/** The headers that HTTP calls have unless the configuration or the client sends others. */
-const DEFAULTS = Object.freeze({ 'user-agent': `Halley/${packageVersion()}` })
+const USER_AGENT = `Halley/${packageVersion()}`
 
 /** @param {ReadonlyMap<string, readonly string[]>} headers @returns {string[]} name, value, name, value ... */
 function linesOf(headers) {
   const lines = ['content-type', 'application/json', 'accept-encoding', 'gzip']
-  for (const name of Object.keys(DEFAULTS)) {
-    if (!headers.has(name)) lines.push(name, DEFAULTS[/** @type {keyof typeof DEFAULTS} */ (name)])
-  }
+  if (!headers.has('user-agent')) lines.push('user-agent', USER_AGENT)
   for (const [name, values] of headers) for (const value of values) lines.push(name, value)
   return lines
 }
 
-/** @implements {ProxyTransport} */
-export class HttpTransport {
-  protocol = 'http'
-  #origin
-  #path
-  #limit
-  #transforms
-  /** @type {Agent} */
-  #agent
-  /** Lines of the headers of most calls: proxies that forward no headers of clients always pass the same map. */
-  #last = { headers: new Map(), lines: /** @type {string[]} */ ([]) }
-
-  /** @param {ProxyOptions} options of the proxy @throws {Error} naming a key of its TLS block */
-  constructor({ endpoint, timeout, http, max_response_size }) {
-    // Loaded on first use: gateways without proxies save 10 MB a worker.
-    const { Agent } = /** @type {typeof import('undici')} */ (require('undici'))
-    const { origin, pathname, search } = new URL(endpoint)
-    this.#origin = origin
-    this.#path = pathname + search
-    this.#limit = max_response_size
-    this.#transforms = http.status_to_code_transforms
-    this.#agent = new Agent({
-      connections: http.max_connections,
-      pipelining: 1,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      // The token of a call ends its wait.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      connect: { timeout: timeout || 1000, ...(http.tls.enabled ? tlsOptions(http.tls) : {}) },
-    })
-  }
-
-  /**
-   * @param {string} event @param {Record<string, any>} fields @param {ProxyCall} call
-   * @returns {Promise<ProxyAnswer>}
-   */
-  async call(event, fields, { headers, token }) {
-    const body = encodeRequest(fields)
-    if (this.#last.headers !== headers)
-      this.#last = { headers: /** @type {any} */ (headers), lines: linesOf(headers) }
-    const { lines } = this.#last
-    let { origin, path } = { origin: this.#origin, path: this.#path }
-    for (let redirects = 0; ; redirects++) {
-      const response = await this.#post(origin, path, body, lines, token)
-      const { status } = response
-      if (status === 200) return decodeAnswer(event, await this.#unpack(response))
-      const transform = this.#transforms.find((/** @type {any} */ { status_code }) => status_code === status)
-      if (transform !== undefined) return transformed(transform)
-      const target = REDIRECTS.has(status) ? redirectOf(response.header('location'), origin + path) : null
-      if (target === null || redirects === MAX_REDIRECTS)
-        throw new CallFailed(`status ${status}`, DOWN.has(status) ? 'unavailable' : 'status')
-      origin = target.origin
-      path = target.pathname + target.search
-    }
-  }
-
-  /**
-   * @param {string} origin @param {string} path @param {string} body @param {string[]} lines @param {CancelToken} token
-   * @returns {Promise<Response>}
-   */
-  #post(origin, path, body, lines, token) {
-    return new Promise((resolve, reject) => {
-      const response = new Response(this.#limit, token, resolve, reject)
-      this.#agent.dispatch({ origin, path, method: 'POST', headers: lines, body }, response)
-    })
-  }
+/** @param {ProxyOptions} options of the proxy @returns {ProxyTransport} @throws {Error} naming a key of its TLS block */
+export function httpTransport({ endpoint, timeout, http, max_response_size: limit }) {
+  // Loaded on first use: saves 10 MB per worker without proxies.
+  const { Agent } = /** @type {typeof import('undici')} */ (require('undici'))
+  const url = new URL(endpoint)
+  const agent = new Agent({
+    connections: http.max_connections,
+    pipelining: 1,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // The token cancels the call.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: timeout || 1000, ...(http.tls.enabled ? tlsOptions(http.tls) : {}) },
+  })
+  /** Cached header lines: proxies that forward no client headers always pass the same map. */
+  let last = { headers: /** @type {ProxyCall['headers']} */ (new Map()), lines: /** @type {string[]} */ ([]) }
 
   /** @param {Response} response @returns {Buffer | Promise<Buffer>} */
-  #unpack(response) {
+  function bodyOf(response) {
     const bytes = response.body
     if (response.header('content-encoding').toLowerCase() !== 'gzip') return bytes
-    return unpack(bytes, { maxOutputLength: this.#limit }).catch(error => {
+    return unpack(bytes, { maxOutputLength: limit }).catch(error => {
       throw error.code === 'ERR_BUFFER_TOO_LARGE'
         ? tooLarge()
-        : new CallFailed('the answer is not valid gzip', 'answer')
+        : new CallFailed('the response is not valid gzip', 'response')
     })
   }
 
-  /** Calls under way end first. */
-  async close() {
-    await this.#agent.close()
+  return {
+    protocol: 'http',
+    async call(event, fields, { headers, token }) {
+      const body = encodeRequest(fields)
+      if (last.headers !== headers) last = { headers, lines: linesOf(headers) }
+      const { lines } = last
+      let { origin } = url
+      let path = url.pathname + url.search
+      for (let redirects = 0; ; redirects++) {
+        /** @type {Response} */
+        const response = await new Promise((resolve, reject) => {
+          const handler = new Response(limit, token, resolve, reject)
+          agent.dispatch({ origin, path, method: 'POST', headers: lines, body }, handler)
+        })
+        const { status } = response
+        if (status === 200) return decodeAnswer(event, await bodyOf(response))
+        const transform = http.status_to_code_transforms.find(({ status_code }) => status_code === status)
+        if (transform !== undefined) return transformed(transform)
+        const target = REDIRECTS.has(status) ? redirectOf(response.header('location'), origin + path) : null
+        if (target === null || redirects === MAX_REDIRECTS)
+          throw new CallFailed(`status ${status}`, DOWN.has(status) ? 'unavailable' : 'status')
+        origin = target.origin
+        path = target.pathname + target.search
+      }
+    },
+    close: () => agent.close(),
   }
 }
 
-const tooLarge = () => new CallFailed('the answer is larger than max_response_size', 'size')
+const tooLarge = () => new CallFailed('the response is larger than max_response_size', 'size')
 
 /** @param {any} error of undici @returns {CallFailed} */
 function failureOf(error) {
-  // Several addresses of a host were tried.
+  // Several addresses of the host failed.
   const { code, message } = error.errors?.[0] ?? error
   return new CallFailed(!code || message.includes(code) ? message : `${message} (${code})`, 'unreachable')
 }
 
-/**
- * The response to one request: a handler of undici's dispatch(), which costs half of its request().
- * @implements {Dispatcher.DispatchHandlers}
- */
+/** A handler of undici's dispatch(), which costs half of its request(). @implements {Dispatcher.DispatchHandlers} */
 class Response {
   status = 0
   #limit
@@ -147,7 +287,7 @@ class Response {
   #chunks = []
   #size = 0
   #over = false
-  /** @type {((error?: Error) => void) | null} of the request; null: it waits for a connection */
+  /** @type {((error?: Error) => void) | null} of the request; null: waiting for a connection */
   #abort = null
 
   /**
@@ -163,7 +303,6 @@ class Response {
     if (token.cancelled) token.onCancel()
   }
 
-  /** @returns {Buffer} as it came */
   get body() {
     return this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks)
   }
@@ -176,7 +315,7 @@ class Response {
     return ''
   }
 
-  /** @param {(error?: Error) => void} abort @throws {Error} nobody waits any more: `abort` would cost the connection */
+  /** @param {(error?: Error) => void} abort costs the connection @throws {Error} the call was cancelled */
   onConnect(abort) {
     if (this.#over) throw new Error('aborted')
     this.#abort = abort
@@ -196,7 +335,6 @@ class Response {
       if (this.status === 200) this.#chunks.push(chunk)
     } else if (this.status === 200) this.#fail(tooLarge())
     else {
-      // The status alone counts.
       this.onComplete()
       this.#abort?.()
     }
@@ -230,7 +368,7 @@ class Response {
 
 /**
  * @param {string} location header @param {string} from URL
- * @returns {URL | null} null: not to another host, and not from https to http: the request may hold secrets
+ * @returns {URL | null} null: other host, or https to http: the request may contain secrets
  */
 function redirectOf(location, from) {
   if (location === '' || !URL.canParse(location, from)) return null
@@ -240,7 +378,7 @@ function redirectOf(location, from) {
   return target.hostname === source.hostname && target.protocol === 'https:' ? target : null
 }
 
-/** @param {ProxyOptions['http']['status_to_code_transforms'][number]} transform @returns {ProxyAnswer} as if the backend had sent it */
+/** @param {ProxyOptions['http']['status_to_code_transforms'][number]} transform @returns {ProxyAnswer} as if sent by the backend */
 function transformed({ to_error: error, to_disconnect: disconnect }) {
   if (disconnect.code > 0) return { result: null, error: null, disconnect }
   return { result: null, error, disconnect: null }

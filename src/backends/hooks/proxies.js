@@ -1,58 +1,104 @@
-// Event proxies: handlers that ask a backend over HTTP or gRPC. One backend is one proxy block, or one entry of
-// `proxies`; it may serve several events. What all transports share is in proxy-requests.js (the fields),
-// proxy-headers.js and proxy-answers.js (the meaning of answers); a transport encodes, calls and decodes.
+// Event proxies: handlers that call a backend over HTTP or gRPC. A backend is a proxy block or an entry of `proxies`
+// and may serve several events. The transports share proxy-messages.js (fields) and proxy-answers.js (responses).
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { errors } from '../../base/errors.js'
 import { CallFailed, NO_CHANNEL_HANDLERS, NO_HANDLERS } from '../../clients/hooks/contract.js'
 import { HookEvent } from '../../clients/hooks/events.js'
-import { isHttpEndpoint } from '../../config/proxies.js'
+import { isHttpEndpoint, isNeverForwarded } from '../../config/proxies.js'
 import { Breaker } from './breaker.js'
 import { GrpcChannels } from './grpc.js'
-import { HttpTransport } from './http.js'
+import { httpTransport } from './http.js'
 import { faultOf, ignoredFields, isRefresh, readAnswer, UNREADABLE } from './proxy-answers.js'
-import { HeaderLists } from './proxy-headers.js'
-import { requests } from './proxy-requests.js'
+import { requestOf } from './proxy-messages.js'
 
-/** @import { ChannelOptions, Config, ProxyOptions } from '../../config/options.js' */
 /** @import { LimitedLog } from '../../base/log.js' */
-/** @import { HookSeries, HookStats } from '../../metrics/hook-stats.js' */
+/** @import { CapabilitySets } from '../../clients/hooks/capabilities.js' */
 /** @import { ChannelHandlers, Handler, Handlers } from '../../clients/hooks/contract.js' */
 /** @import { CancelToken } from '../../clients/hooks/events.js' */
+/** @import { ChannelOptions, Config, ProxyOptions } from '../../config/options.js' */
+/** @import { HookStats } from '../../metrics/hook-stats.js' */
 /** @import { ProxyAnswer } from './proxy-answers.js' */
+
+/** RFC 9110, section 5.5: no control characters except tabs. */
+const VALUE = /^[\t -~\x80-\xff]*$/
+
+/** @param {string} text @returns {string} one character per UTF-8 byte, as in request headers */
+const inBytes = text => Buffer.from(text).toString('latin1')
+
+/** @param {readonly string[]} names @returns {Set<string>} in lower case, without names never forwarded */
+const allowed = names =>
+  new Set(names.map(name => name.toLowerCase()).filter(name => !isNeverForwarded(name)))
+
+/**
+ * @param {Readonly<Record<string, string>>} given
+ * @param {readonly string[]} emulatedNames @param {readonly string[]} realNames
+ */
+function headerLists(given, emulatedNames, realNames) {
+  const emulated = allowed(emulatedNames)
+  const real = allowed(realNames)
+  /** Name in lower case -> values. @type {ReadonlyMap<string, readonly string[]>} */
+  const fixed = new Map(
+    Object.entries(given)
+      .filter(([name]) => !isNeverForwarded(name.toLowerCase()))
+      .map(([name, value]) => [name.toLowerCase(), [value]]),
+  )
+  return {
+    real: [...real],
+    emulated: [...emulated],
+
+    /** @param {HookEvent} event @returns {ReadonlyMap<string, readonly string[]>} name in lower case -> values */
+    of(event) {
+      if (emulated.size === 0 && real.size === 0) return fixed
+      const headers = new Map(fixed)
+      const emulatedHeaders = emulated.size > 0 ? event.emulatedHeaders : {}
+      const lines = real.size > 0 ? event.headerLines : []
+      for (const name of Object.keys(emulatedHeaders)) {
+        const lower = name.toLowerCase()
+        if (!emulated.has(lower) || typeof emulatedHeaders[name] !== 'string') continue
+        const value = inBytes(emulatedHeaders[name])
+        if (VALUE.test(value)) headers.set(lower, [value])
+      }
+      /** @type {Map<string, string[]>} */
+      const found = new Map()
+      for (let at = 0; at < lines.length; at += 2) {
+        const name = lines[at].toLowerCase()
+        if (!real.has(name) || !VALUE.test(lines[at + 1])) continue
+        found.set(name, [...(found.get(name) ?? []), lines[at + 1]])
+      }
+      for (const [name, values] of found) headers.set(name, values)
+      return headers
+    },
+  }
+}
 
 /**
  * @typedef {object} ProxyCall
  * @property {ReadonlyMap<string, readonly string[]>} headers to send: name in lower case -> values
- * @property {CancelToken} token cancelled when nobody waits any more
+ * @property {CancelToken} token cancelled when the response is not needed
  *
- * A way to call one backend. MUST reject with the reason of the token soon after it is cancelled, with a CallFailed for
- * what the backend or the network does wrong (kinds: `unreachable`, `unavailable`, `status`, `size`, `answer`), and
- * hold no more than `max_response_size` of an answer. MUST NOT repeat calls.
+ * Transport to one backend. MUST reject with the token's reason soon after it is cancelled, reject with a CallFailed on
+ * backend or network errors (kinds: `unreachable`, `unavailable`, `status`, `size`, `response`), and buffer no more than
+ * `max_response_size` of a response. MUST NOT retry.
  * @typedef {object} ProxyTransport
  * @property {string} protocol label of metrics: http, grpc
  * @property {(event: string, fields: Record<string, any>, call: ProxyCall) => Promise<ProxyAnswer>} call
- * @property {() => Promise<void>} close ends its connections when no call is under way
+ * @property {() => Promise<void>} close closes its connections when no call is pending
  */
 
-/** Kinds of failures that say that a backend is down. */
 const DOWN = new Set(['unreachable', 'unavailable', 'timeout'])
-/**
- * Kinds of failures that a proxy counts itself: a module before it, which gets the other ones, has figures of its own.
- */
-const COUNTED = new Set('unreachable unavailable status size answer base64 data breaker'.split(' '))
-/** Events that a backend may see twice without harm. */
-const REPEATABLE = new Set(['connect', 'refresh', 'subscribe', 'sub_refresh', 'disconnected', 'unsubscribed'])
-/** Wait before the first retry, ms; each further one doubles it. */
+/** Failures counted by the proxy. The hooks module called before it counts the others. */
+const COUNTED = new Set('unreachable unavailable status size response base64 data breaker'.split(' '))
+const REPEATABLE = new Set(
+  'connect refresh subscribe sub_refresh shared_poll_refresh disconnected unsubscribed'.split(' '),
+)
+/** Delay before the first retry, ms; doubles with each retry. */
 const RETRY_MS = 50
 
-/** One proxy block, or one entry of `proxies`. */
 class Backend {
-  /** @type {() => ProxyTransport} */
   #open
   #transport
   #closed = false
-  /** Requests under way. */
   #requests = 0
   #idle = () => {}
   #breaker
@@ -69,13 +115,14 @@ class Backend {
     this.name = name
     this.options = options
     this.timeout = options.timeout || 1000
-    this.lists = new HeaderLists(
+    this.lists = headerLists(
       isHttpEndpoint(options.endpoint) ? options.http.static_headers : options.grpc.static_metadata,
       options.emulated_headers,
       options.http_headers,
     )
+    /** @returns {ProxyTransport} */
     this.#open = () =>
-      isHttpEndpoint(options.endpoint) ? new HttpTransport(options) : channels.transport(options)
+      isHttpEndpoint(options.endpoint) ? httpTransport(options) : channels.transport(options)
     this.#transport = this.#open()
     this.#breaker = new Breaker(options.breaker, clock)
     this.#log = log
@@ -85,30 +132,23 @@ class Backend {
     return this.#transport.protocol
   }
 
-  /** Whether its calls fail at once. */
   isDown = () => this.#breaker.open
 
-  /** @param {string} event @param {Parts} parts @returns {ProxyHandler} the only one for the event */
-  handler(event, { stats, log }) {
+  /** @param {string} event @param {Parts} parts @returns {ProxyHandler} one per event */
+  handler(event, parts) {
     let handler = this.#handlers.get(event)
-    if (handler === undefined) {
-      const series = stats.open(this.protocol, event, this.name, this.isDown)
-      this.#handlers.set(event, (handler = new ProxyHandler(this, event, series, log)))
-    }
+    if (handler === undefined) this.#handlers.set(event, (handler = createHandler(this, event, parts)))
     return handler
   }
 
-  /**
-   * @param {string} event @param {Record<string, any>} fields @param {ProxyCall} call
-   * @returns {Promise<ProxyAnswer>}
-   */
+  /** @type {ProxyTransport['call']} */
   async call(event, fields, call) {
     const tries = REPEATABLE.has(event) ? this.options.retries : 0
     for (let retry = 0; ; retry++) {
       try {
         return await this.#try(event, fields, call)
       } catch (error) {
-        // After a timeout there is no time left.
+        // A timeout leaves no time for a retry.
         const again = DOWN.has(error.kind) && error.kind !== 'timeout' && !call.token.cancelled
         if (retry >= tries || !again) throw error
       }
@@ -118,28 +158,28 @@ class Backend {
     }
   }
 
-  /**
-   * @param {string} event @param {Record<string, any>} fields @param {ProxyCall} call
-   * @returns {Promise<ProxyAnswer>}
-   */
+  /** @type {ProxyTransport['call']} */
   async #try(event, fields, call) {
     const breaker = this.#breaker
     const ticket = breaker.admit()
     if (ticket === 0) throw new CallFailed('the backend is down', 'breaker')
     const place = { protocol: this.protocol, proxy: this.name, event }
+    const answered = () => {
+      if (breaker.success()) this.#log.info(place, 'proxy backend is up again')
+    }
     this.#requests++
     try {
       const answer = await this.#send(event, fields, call)
-      this.#answered(place)
+      answered()
       return answer
     } catch (error) {
       const reason = call.token.reason ?? error
-      // It was not asked if the data of the client cannot be sent.
+      // Invalid client data does not indicate a backend failure.
       if (!(reason instanceof CallFailed) || reason.kind === 'data') breaker.unknown(ticket)
-      else if (!DOWN.has(reason.kind)) this.#answered(place)
+      else if (!DOWN.has(reason.kind)) answered()
       else if (breaker.failure(ticket)) {
         const fields = { ...place, reason: reason.message }
-        this.#log.error(fields, 'the backend of a proxy is down: its calls fail at once for breaker.interval')
+        this.#log.error(fields, 'proxy backend is down: calls fail immediately for breaker.interval')
       }
       throw reason
     } finally {
@@ -147,122 +187,83 @@ class Backend {
     }
   }
 
-  /**
-   * @param {string} event @param {Record<string, any>} fields @param {ProxyCall} call
-   * @returns {Promise<ProxyAnswer>}
-   */
+  /** @type {ProxyTransport['call']} */
   #send(event, fields, call) {
     if (!this.#closed) return this.#transport.call(event, fields, call)
-    // It has waited since before the reload: for a hook, for its turn among notices, or for a retry.
+    // The call started before a reload.
     const transport = this.#open()
     return transport.call(event, fields, call).finally(() => void transport.close())
-  }
-
-  /** @param {object} place for the log */
-  #answered(place) {
-    if (this.#breaker.success()) this.#log.info(place, 'the backend of a proxy answers again')
   }
 
   async close() {
     if (this.#closed) return
     this.#closed = true
     for (const handler of this.#handlers.values()) handler.close()
-    // A closed transport follows no redirect.
+    // A closed transport cannot follow redirects.
     if (this.#requests > 0) await new Promise(resolve => (this.#idle = () => resolve(null)))
     await this.#transport.close()
   }
 }
 
-/** Asks a backend about one kind of event. @implements {Handler<any, any>} */
-class ProxyHandler {
-  #backend
-  #event
-  #series
-  #log
-  #request
-  /** Fields that were logged. @type {Set<string>} */
-  #ignored = new Set()
+/** @typedef {Handler<any, any> & {close: () => void}} ProxyHandler */
 
-  /**
-   * @param {Backend} backend @param {string} event @param {HookSeries} series
-   * @param {Pick<LimitedLog, 'info' | 'warn' | 'error'>} log
-   */
-  constructor(backend, event, series, log) {
-    const { binary_encoding: binary, include_connection_meta: meta } = backend.options
-    this.#backend = backend
-    this.#event = event
-    this.#series = series
-    this.#log = log
-    this.#request = { binary, meta }
-    this.timeout = backend.timeout
-    this.name = `${backend.protocol} ${event} proxy ${JSON.stringify(backend.name)}`
-  }
+/** @param {Backend} backend @param {string} event @param {Parts} parts @returns {ProxyHandler} */
+function createHandler(backend, event, { stats, log, capabilities }) {
+  const { binary_encoding: binary, include_connection_meta: meta } = backend.options
+  const series = stats.open(backend.protocol, event, backend.name, backend.isDown)
+  const name = `${backend.protocol} ${event} proxy ${JSON.stringify(backend.name)}`
+  /** Logged fields. @type {Set<string>} */
+  const ignored = new Set()
 
-  /** @param {HookEvent} event @returns {Promise<any>} */
-  async call(event) {
-    try {
-      return await this.#ask(event)
-    } catch (error) {
-      if (COUNTED.has(error.kind)) this.#series.fail(error.kind)
-      throw error
-    }
-  }
-
-  /** @param {HookEvent} event @returns {Promise<any>} */
-  async #ask(event) {
-    const fields = requests[this.#event](event, this.#request)
-    const call = { headers: this.#backend.lists.of(event), token: HookEvent.token(event) }
-    const startedAt = this.#series.begin()
-    let answer
-    try {
-      answer = await this.#backend.call(this.#event, fields, call)
-    } finally {
-      this.#series.end(startedAt)
-    }
-    return this.#read(answer)
-  }
+  /** @param {object} fields @param {string} message */
+  const warn = (fields, message) => log.warn({ hook: name, ...fields }, message, `${message}: ${name}`)
 
   /** @param {ProxyAnswer} answer @returns {any} */
-  #read(answer) {
+  const read = answer => {
     for (const field of ignoredFields(answer.result)) {
-      if (this.#ignored.has(field)) continue
-      this.#ignored.add(field)
-      this.#log.warn({ field }, `the ${this.name} answers a field that is not supported: it is ignored`)
+      if (ignored.has(field)) continue
+      ignored.add(field)
+      warn({ field }, 'unsupported field in a proxy response: ignored')
     }
-    const fault = faultOf(this.#event, answer)
-    if (fault !== null) this.#log.warn(fault.fields, `the ${this.name} answered ${fault.what}`)
-    if (isRefresh(this.#event) && fault !== null) return null
+    const fault = faultOf(event, answer)
+    if (fault !== null) warn(fault.fields, fault.message)
+    if (isRefresh(event) && fault !== null) return null
     try {
-      return readAnswer(this.#event, answer)
+      return readAnswer(event, answer, capabilities)
     } catch (error) {
-      // The backend has answered: it is not asked again.
-      if (isRefresh(this.#event) && error.kind === 'base64') {
-        this.#series.fail(error.kind)
-        this.#log.error({ reason: error.message }, `the ${this.name} failed`)
-        return UNREADABLE
-      }
-      throw error
+      if (!isRefresh(event) || error.kind !== 'base64') throw error
+      series.fail(error.kind)
+      log.error({ hook: name, reason: error.message }, 'hook call failed', `hook call failed: ${name}`)
+      return UNREADABLE
     }
   }
 
-  /** A call took too long, or was not made. @param {string} kind */
-  failed(kind) {
-    if (!COUNTED.has(kind)) this.#series.fail(kind)
-  }
-
-  close() {
-    this.#series.close(this.#backend.isDown)
+  return {
+    name,
+    timeout: backend.timeout,
+    async call(/** @type {HookEvent} */ hookEvent) {
+      try {
+        const fields = requestOf(event, hookEvent, { binary, meta })
+        const call = { headers: backend.lists.of(hookEvent), token: HookEvent.token(hookEvent) }
+        const startedAt = series.begin()
+        return read(await backend.call(event, fields, call).finally(() => series.end(startedAt)))
+      } catch (error) {
+        if (COUNTED.has(error.kind)) series.fail(error.kind)
+        throw error
+      }
+    },
+    failed(kind) {
+      if (!COUNTED.has(kind)) series.fail(kind)
+    },
+    close: () => series.close(backend.isDown),
   }
 }
 
 /**
- * @typedef {object} Parts
- * @property {HookStats} stats of the worker
- * @property {Pick<LimitedLog, 'info' | 'warn' | 'error'>} log
- * @property {() => number} clock ms
+ * @typedef {{stats: HookStats, log: Pick<LimitedLog, 'info' | 'warn' | 'error'>, clock: () => number,
+ *   capabilities: CapabilitySets}} Parts clock: ms
  */
 
-/** Those of one configuration. */
 class Backends {
   /** @type {Map<string, Backend>} */
   #all = new Map()
@@ -279,7 +280,6 @@ class Backends {
   /**
    * @param {string} event @param {string} block path of its block @param {ProxyOptions} options of the block
    * @param {string} name of an entry of `proxies`; '' and `default`: the block
-   * @returns {ProxyHandler}
    */
   handler(event, block, options, name) {
     const own = name === '' || name === 'default'
@@ -298,11 +298,11 @@ class Backends {
     return backend.handler(event, this.#parts)
   }
 
-  get size() {
-    return this.#all.size
+  get empty() {
+    return this.#all.size === 0
   }
 
-  /** @param {'real' | 'emulated'} kind @returns {string[]} names of the headers that events need */
+  /** @param {'real' | 'emulated'} kind @returns {string[]} header names used by events */
   headers(kind) {
     return [...new Set([...this.#all.values()].flatMap(({ lists }) => lists[kind]))]
   }
@@ -312,10 +312,7 @@ class Backends {
   }
 }
 
-/**
- * @param {Config['rpc']} rpc section of the configuration @param {Backends} backends
- * @returns {Handlers['rpc']}
- */
+/** @param {Config['rpc']} rpc @param {Backends} backends @returns {Handlers['rpc']} */
 function rpcHandlers({ proxy, without_namespace, namespaces, namespace_boundary: boundary }, backends) {
   /** @type {(options: Config['rpc']['without_namespace']) => ProxyHandler | null} */
   const of = ({ proxy_enabled, proxy_name }) =>
@@ -333,12 +330,7 @@ function rpcHandlers({ proxy, without_namespace, namespaces, namespace_boundary:
   }
 }
 
-/**
- * The handlers of all proxies that a configuration uses.
- * @param {Config} config @param {Parts} parts
- * @returns {Handlers} NO_HANDLERS if it uses none
- * @throws {Error} naming a key
- */
+/** @param {Config} config @param {Parts} parts @returns {Handlers} @throws {Error} naming a key */
 export function createProxies(config, parts) {
   const backends = new Backends(config, parts)
   try {
@@ -352,27 +344,43 @@ export function createProxies(config, parts) {
 /** @param {Config} config @param {Backends} backends @returns {Handlers} @throws {Error} naming a key */
 function handlersOf(config, backends) {
   const { proxy: blocks } = config.client
+  const { proxy: proxies, namespaces, without_namespace } = config.channel
   /** @type {(event: 'connect' | 'refresh' | 'disconnected' | 'unsubscribed') => any} */
   const client = event =>
     blocks[event].enabled ? backends.handler(event, `client.proxy.${event}`, blocks[event], '') : null
   /** @type {(event: 'subscribe' | 'publish' | 'sub_refresh', options: ChannelOptions) => any} */
   const channel = (event, options) =>
     options[`${event}_proxy_enabled`]
+      ? backends.handler(event, `channel.proxy.${event}`, proxies[event], options[`${event}_proxy_name`])
+      : null
+  /** @type {(event: 'publish' | 'remove', options: ChannelOptions) => any} */
+  const map = (event, { map: options }) =>
+    options[`${event}_proxy_enabled`]
       ? backends.handler(
-          event,
-          `channel.proxy.${event}`,
-          config.channel.proxy[event],
+          `map_${event}`,
+          `channel.proxy.map_${event}`,
+          proxies[`map_${event}`],
           options[`${event}_proxy_name`],
         )
       : null
+  /** @type {(options: ChannelOptions) => any} */
+  const poll = ({ subscription_type: type, shared_poll: { proxy_name: name } }) => {
+    const block = proxies.shared_poll_refresh
+    const own = name === '' || name === 'default'
+    // A hook may answer in its place.
+    if (type !== 'shared_poll' || (own && block.endpoint === '')) return null
+    return backends.handler('shared_poll_refresh', 'channel.proxy.shared_poll_refresh', block, name)
+  }
   /** @type {Map<string, ChannelHandlers>} */
   const channels = new Map()
-  const namespaces = [{ ...config.channel.without_namespace, name: '' }, ...config.channel.namespaces]
-  for (const options of namespaces) {
+  for (const options of [{ ...without_namespace, name: '' }, ...namespaces]) {
     const handlers = {
       subscribe: channel('subscribe', options),
       publish: channel('publish', options),
       subRefresh: channel('sub_refresh', options),
+      mapPublish: map('publish', options),
+      mapRemove: map('remove', options),
+      pollRefresh: poll(options),
     }
     if (Object.values(handlers).some(handler => handler !== null)) channels.set(options.name, handlers)
   }
@@ -391,5 +399,5 @@ function handlersOf(config, backends) {
     allHeaders: false,
     close: () => backends.close(),
   }
-  return backends.size === 0 ? NO_HANDLERS : Object.freeze(handlers)
+  return backends.empty ? NO_HANDLERS : Object.freeze(handlers)
 }

@@ -1,4 +1,4 @@
-// The thread of watch.js, which says what the numbers are.
+// Thread of watch.js (see there for the numbers).
 
 import { writeSync } from 'node:fs'
 import { workerData } from 'node:worker_threads'
@@ -6,15 +6,13 @@ import { workerData } from 'node:worker_threads'
 /** @import { Blocks } from './watch.js' */
 
 const LOOK_MS = 1000
-/** Handlers whose promises wait that are named. */
 const MAX_WAITS = 5
 
 /** @type {{fd: number, state: Int32Array, names: string[]}} */
 const { fd, state, names } = workerData
 let [lastRunning, lastCalls, lastBeats] = state
-/** Looks in a row without a beat between them. */
 let still = 0
-let told = ''
+let reported = ''
 
 /** @returns {Blocks} */
 function look() {
@@ -31,7 +29,7 @@ function look() {
 
 setInterval(() => {
   const text = JSON.stringify(look())
-  if (text === told) return
-  told = text
+  if (text === reported) return
+  reported = text
   writeSync(fd, `${text}\n`)
 }, LOOK_MS)

@@ -1,25 +1,22 @@
-// Names the handler of the hooks module that blocks the event loop: then the worker itself tells the primary nothing. A
-// thread looks once a second into some numbers, which are all that a call writes.
+// Detects the hooks module handler that blocks the event loop. A thread reads shared numbers once a second.
 
 import { Worker } from 'node:worker_threads'
 
-/** Descriptor that leads to the primary. */
+/** Descriptor of the pipe to the primary. */
 const FD = 6
-/** The thread holds the numbers and the names. */
 const THREAD = Object.freeze({ maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 8, stackSizeMb: 1 })
-/** So often the event loop shows that it runs, ms. */
 const BEAT_MS = 500
 
-// The shared numbers: the handler that runs (0: none), calls, beats; then for each handler (from 1 on) its promises.
+// The shared numbers: running handler (0: none), calls, beats; then the pending promises of each handler (from 1).
 const RUNNING = 0
 const CALLS = 1
 const BEATS = 2
 const PROMISES = 2
 
 /**
- * @typedef {object} Blocks what the thread tells the primary
- * @property {string} runs the handler that has not returned for a second, '' = none
- * @property {string[]} waits else, if the event loop stands still: some handlers whose promises wait
+ * Report of the thread. `runs`: handler running for over a second, '' = none; `waits`: otherwise, if the event loop is
+ * blocked, some handlers with pending promises.
+ * @typedef {{runs: string, waits: string[]}} Blocks
  */
 
 export class HandlerWatch {
@@ -35,7 +32,7 @@ export class HandlerWatch {
     return handler
   }
 
-  /** A handler is called. @param {number} handler @returns {number} for `end`: the one that has called it, or 0 */
+  /** A handler is called. @param {number} handler @returns {number} for `end`: the calling handler, or 0 */
   begin(handler) {
     const state = this.#state
     const caller = state[RUNNING]
@@ -59,10 +56,7 @@ export class HandlerWatch {
     this.#state[PROMISES + handler]--
   }
 
-  /**
-   * Starts the thread, which writes to the primary, whenever it changes: one Blocks a line, as JSON.
-   * @param {(error: Error) => void} onError it could not be started, or has ended
-   */
+  /** Starts the thread. It writes changes to the primary as JSON lines. @param {(error: Error) => void} onError */
   start(onError) {
     const state = this.#state
     const thread = new Worker(new URL('watch-thread.js', import.meta.url), {

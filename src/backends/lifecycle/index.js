@@ -1,21 +1,16 @@
-// The lifecycle log: connects, subscribes, unsubscribes and disconnects of all clients, in a file, a Redis stream or a
-// webhook. A worker sends them to its primary (recorder.js), which writes the log and keeps a journal of who is
-// connected (journal.js): it logs the disconnects of a worker that dies. With Redis, another node logs those of a dead
-// node (takeover.js). May import broker, config and log. Promises, as docs/lifecycle.md has them: every logged connect
-// gets a logged disconnect, memory is bounded, dropped events are counted, and no sink disturbs clients or another
-// sink.
+// The lifecycle log (docs/lifecycle.md): connects, subscribes, unsubscribes and disconnects of all clients. Workers
+// send events to the primary (recorder.js). It writes the log and keeps a journal of connected clients (journal.js) to
+// log the disconnects of a dead worker. With Redis, another node logs those of a dead node (takeover.js).
 
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { disconnects } from '../../base/errors.js'
 import { LimitedLog } from '../../base/log.js'
 import { openLifecycleStore } from '../../channels/broker/index.js'
 import { lifecycleRedis, logsLifecycle } from '../../config/lifecycle.js'
-import { FileDestination } from './file.js'
+import { FileDestination, streamDestination, webhookDestination } from './destinations.js'
 import { Journal, JournalClient, WorkerJournal } from './journal.js'
 import { Sink } from './sink.js'
-import { StreamDestination } from './stream.js'
 import { Takeover } from './takeover.js'
-import { WebhookDestination } from './webhook.js'
 
 /** @import { Config } from '../../config/options.js' */
 /** @import { Logger } from 'pino' */
@@ -24,11 +19,9 @@ import { WebhookDestination } from './webhook.js'
 /** @import { LifecycleFigures } from '../../metrics/schema.js' */
 /** @import { Destination } from './sink.js' */
 
-/** Time for the sinks when the gateway ends, ms. */
 const CLOSE_MS = 5000
-/** Disconnects of a dead worker that are logged in one turn of the event loop. */
+/** Disconnects of a dead worker logged per event-loop turn. */
 const SLICE = 200
-/** Time between two looks whether the sinks have room, ms. */
 const ROOM_MS = 20
 
 const WORKER_DIED = Object.freeze({ code: 0, reason: 'worker died' })
@@ -44,7 +37,7 @@ export class LifecycleLog {
   #sinks = []
   /** @type {Set<WorkerJournal>} */
   #workers = new Set()
-  /** @type {Set<Promise<void>>} workers whose ends are being logged, or which live */
+  /** Running workers, and those whose disconnects are being logged. @type {Set<Promise<void>>} */
   #attached = new Set()
   /** @type {import('../../channels/broker/redis/lifecycle.js').LifecycleStore | null} */
   #store = null
@@ -55,9 +48,7 @@ export class LifecycleLog {
   #hurries = false
   #closed = false
 
-  /**
-   * @param {Config} config @param {NodeIdentity} node @param {Logger} log @param {() => number} clock unix ms
-   */
+  /** @param {Config} config @param {NodeIdentity} node @param {Logger} log @param {() => number} clock unix ms */
   constructor({ lifecycle }, node, log, clock) {
     this.#node = node
     this.#clock = clock
@@ -67,7 +58,6 @@ export class LifecycleLog {
   }
 
   /**
-   * Opens the log, and begins it with a record of the start.
    * @param {Config} config @param {NodeIdentity} node @param {Logger} log @param {() => number} [clock] unix ms
    * @returns {Promise<LifecycleLog | null>} null: no sink is configured
    */
@@ -93,16 +83,16 @@ export class LifecycleLog {
     /** @type {Destination[]} */
     const destinations = []
     if (file.path !== '') destinations.push(new FileDestination(file.path))
-    if (webhook.url !== '') destinations.push(new WebhookDestination(webhook, this.#node.uid, this.#clock))
+    if (webhook.url !== '') destinations.push(webhookDestination(webhook, this.#node.uid, this.#clock))
     if (redis.stream && this.#store !== null)
-      destinations.push(new StreamDestination(this.#store, redis.max_length, () => this.#takeover?.flush()))
+      destinations.push(streamDestination(this.#store, redis.max_length, () => this.#takeover?.flush()))
     this.#sinks = destinations.map(
       destination =>
         new Sink({
           destination,
           maxBytes: queue_max_bytes,
           makeDropped: (events, since, until, reason) =>
-            this.#record('dropped', this.#clock(), { events, since, until, reason }),
+            this.#record('dropped', { events, since, until, reason }),
           log: this.#log,
           clock: this.#clock,
         }),
@@ -113,20 +103,20 @@ export class LifecycleLog {
         delay: redis.takeover_delay,
         log: this.#log,
         readAll: () => this.#allClients(),
-        disconnected: (node, id, client) => this.#gone(id, client, client.worker, NODE_DIED, node),
+        disconnected: (node, id, client) => this.#logDisconnect(id, client, NODE_DIED, node),
         settled: () => this.#settled(),
-        recorded: async () => this.#sinks.find(({ name }) => name === StreamDestination.NAME)?.settled(),
+        recorded: async () => this.#sinks.find(({ name }) => name === 'redis')?.settled(),
       })
     }
     this.#store?.connect()
-    this.#write(this.#record('started', this.#clock(), {}))
+    this.#write(this.#record('started', {}))
   }
 
   *#allClients() {
     for (const worker of this.#workers) yield* worker.entries()
   }
 
-  /** Resolves when the sinks have what they got until now. One that fails holds the others up only if all do. */
+  /** Resolves when the sinks have written all records so far. Ignores failing sinks unless all fail. */
   async #settled() {
     const open = new Set(this.#sinks)
     const all = Promise.all(this.#sinks.map(sink => sink.settled().then(() => open.delete(sink))))
@@ -134,17 +124,11 @@ export class LifecycleLog {
     while (open.size > 0 && waits() && !this.#closed) await Promise.race([all, wait(ROOM_MS)])
   }
 
-  /** A record of the log itself. @param {string} type @param {number} time @param {object} fields */
-  #record(type, time, fields) {
-    const { uid, name } = this.#node
-    return JSON.stringify({
-      id: `${uid}-${++this.#number}`,
-      time,
-      type,
-      node: uid,
-      node_name: name,
-      ...fields,
-    })
+  /** A record of the log itself. @param {string} type @param {object} fields */
+  #record(type, fields) {
+    const time = this.#clock()
+    const { uid: node, name: node_name } = this.#node
+    return JSON.stringify({ id: `${node}-${++this.#number}`, time, type, node, node_name, ...fields })
   }
 
   /** @param {string} record */
@@ -153,41 +137,33 @@ export class LifecycleLog {
   }
 
   /**
-   * An event of a client.
-   * @param {string} type @param {string} suffix of its id: an end has the same id, whoever logs it
-   * @param {number} time unix ms @param {number} worker index
-   * @param {string} client id @param {string} user @param {object} fields
+   * @param {Config['lifecycle']['events'][number]} type
+   * @param {string | number} suffix of its id; equal if two nodes log a disconnect
+   * @param {{time: number, worker: number, client: string, user: string} & Record<string, any>} fields time in unix ms
    */
-  #event(type, suffix, time, worker, client, user, fields) {
+  #event(type, suffix, { time, ...fields }) {
     if (this.#events.size > 0 && !this.#events.has(type)) return
-    const node = this.#node.uid
     this.#write(
-      JSON.stringify({ id: `${client}-${suffix}`, time, type, node, worker, client, user, ...fields }),
+      JSON.stringify({ id: `${fields.client}-${suffix}`, time, type, node: this.#node.uid, ...fields }),
     )
   }
 
   /**
-   * The end of a client that nobody has reported.
-   * @param {string} id @param {JournalClient} client @param {number} worker index
-   * @param {{code: number, reason: string}} end @param {string} [node] that it was connected to
+   * Logs a disconnect not reported by the worker; `node`: the one of the connection.
+   * @param {string} id @param {JournalClient} client
+   * @param {{code: number, reason: string}} end @param {string} [node]
    */
-  #gone(id, client, worker, { code, reason }, node = this.#node.uid) {
+  #logDisconnect(id, client, { code, reason }, node = this.#node.uid) {
+    const { user, worker, transport } = client
     const time = this.#clock()
-    this.#event('disconnected', 'd', time, worker, id, client.user, {
-      node,
-      transport: client.transport,
-      code,
-      reason,
-      duration: Math.max(0, time - client.time),
-      channels: client.channelList,
-      logged_by: this.#node.uid,
-    })
+    const duration = Math.max(0, time - client.time)
+    const end = { transport, code, reason, duration, channels: client.channelList, logged_by: this.#node.uid }
+    this.#event('disconnected', 'd', { time, worker, client: id, user, node, ...end })
   }
 
   /**
-   * Reads the events of a worker.
    * @param {Readable} pipe from the worker @param {number} index of its slot
-   * @param {Promise<{clean: boolean}>} ended when the process has ended
+   * @param {Promise<{clean: boolean}>} ended when the process has exited
    */
   attach(pipe, index, ended) {
     const worker = new WorkerJournal(this.#journal)
@@ -200,72 +176,56 @@ export class LifecycleLog {
       for (const line of lines) this.#read(worker, index, JSON.parse(line))
     })
     pipe.on('error', () => {})
-    // Its last events may be read after its end. What follows the last line feed was never finished.
+    // The last events may be read after the exit. An incomplete last line is ignored.
     const closed = new Promise(resolve => pipe.once('close', resolve))
-    const logged = Promise.all([ended, closed]).then(([{ clean }]) => this.#workerEnded(worker, index, clean))
+    const logged = Promise.all([ended, closed]).then(([{ clean }]) => this.#workerEnded(worker, clean))
     this.#attached.add(logged)
     logged.then(() => this.#attached.delete(logged))
   }
 
-  /** @param {WorkerJournal} worker @param {number} index @param {any[]} event see recorder.js */
-  #read(worker, index, [kind, time, id, user, ...more]) {
+  /** @param {WorkerJournal} journal @param {number} worker index @param {any[]} event see recorder.js */
+  #read(journal, worker, [kind, time, id, user, ...more]) {
     const takeover = this.#takeover
-    switch (kind) {
-      case 'c': {
-        const [transport] = more
-        const client = new JournalClient(index, time, user, transport)
-        if (worker.add(id, client)) takeover?.set(id, client)
-        else this.#log.warn({}, 'lifecycle.journal_max_bytes is reached: clients are missing in the journal')
-        return this.#event('connected', 'c', time, index, id, user, { transport })
+    const head = { time, worker, client: id, user }
+    if (kind === 'c') {
+      const [transport] = more
+      const client = new JournalClient(worker, time, user, transport)
+      if (journal.add(id, client)) takeover?.set(id, client)
+      else this.#log.warn({}, 'lifecycle.journal_max_bytes reached: the journal is incomplete')
+      this.#event('connected', 'c', { ...head, transport })
+    } else if (kind === 's' || kind === 'u') {
+      const [channel, code, reason] = more
+      const client = journal.get(id)
+      if (client !== undefined) {
+        if (kind === 's') journal.subscribe(client, channel)
+        else journal.unsubscribe(client, channel)
+        takeover?.set(id, client)
       }
-      case 's': {
-        const [channel] = more
-        const client = worker.get(id)
-        if (client !== undefined) {
-          worker.subscribe(client, channel)
-          takeover?.set(id, client)
-        }
-        return this.#event('subscribed', this.#next(), time, index, id, user, { channel })
-      }
-      case 'u': {
-        const [channel, code, reason] = more
-        const client = worker.get(id)
-        if (client !== undefined) {
-          worker.unsubscribe(client, channel)
-          takeover?.set(id, client)
-        }
-        return this.#event('unsubscribed', this.#next(), time, index, id, user, { channel, code, reason })
-      }
-      case 'd': {
-        const [transport, code, reason, since, channels] = more
-        const client = worker.remove(id)
-        if (client !== undefined) takeover?.delete(id, client)
-        const duration = Math.max(0, time - (client?.time ?? (since || time)))
-        const fields = { transport, code, reason, duration, channels }
-        return this.#event('disconnected', 'd', time, index, id, user, fields)
-      }
-      case 'x': {
-        // Here the fields are: number, since, until.
-        this.#workerDropped += time
-        const fields = { events: time, since: id, until: user, reason: 'worker_behind', worker: index }
-        this.#log.warn({ worker: index, events: time }, 'a worker has dropped lifecycle events')
-        return this.#write(this.#record('dropped', this.#clock(), fields))
-      }
+      const type = kind === 's' ? 'subscribed' : 'unsubscribed'
+      // JSON omits undefined `code` and `reason` of a subscribe.
+      this.#event(type, ++this.#number, { ...head, channel, code, reason })
+    } else if (kind === 'd') {
+      const [transport, code, reason, since, channels] = more
+      const client = journal.remove(id)
+      if (client !== undefined) takeover?.delete(id, client)
+      const duration = Math.max(0, time - (client?.time ?? (since || time)))
+      this.#event('disconnected', 'd', { ...head, transport, code, reason, duration, channels })
+    } else if (kind === 'x') {
+      // Fields: number of events, since, until.
+      const [events, since, until] = [time, id, user]
+      this.#workerDropped += events
+      this.#log.warn({ worker, events }, 'worker dropped lifecycle events')
+      this.#write(this.#record('dropped', { events, since, until, reason: 'worker_behind', worker }))
     }
   }
 
-  /** @returns {string} */
-  #next() {
-    return String(++this.#number)
-  }
-
-  /** @param {WorkerJournal} worker @param {number} index @param {boolean} clean */
-  async #workerEnded(worker, index, clean) {
+  /** @param {WorkerJournal} worker @param {boolean} clean */
+  async #workerEnded(worker, clean) {
     const end = clean ? disconnects.shutdown : WORKER_DIED
     let count = 0
     for (const [id] of worker.entries()) {
       const client = /** @type {JournalClient} */ (worker.remove(id))
-      this.#gone(id, client, index, end)
+      this.#logDisconnect(id, client, end)
       this.#takeover?.delete(id, client)
       if (++count % SLICE > 0) continue
       await turn()
@@ -289,12 +249,12 @@ export class LifecycleLog {
     }
   }
 
-  /** Logs the rest after the end of all workers, and waits some seconds for the sinks. */
+  /** Logs remaining events after all workers exit; waits some seconds for the sinks. */
   async close() {
     const late = setTimeout(() => (this.#hurries = true), CLOSE_MS)
     await Promise.all(this.#attached)
     clearTimeout(late)
-    this.#write(this.#record('stopped', this.#clock(), {}))
+    this.#write(this.#record('stopped', {}))
     await Promise.all(this.#sinks.map(sink => sink.close(CLOSE_MS)))
     this.#closed = true
     await this.#takeover?.close()

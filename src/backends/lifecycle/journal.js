@@ -1,14 +1,12 @@
-// Who is connected to the workers of this node: what the primary must know to log the disconnects of a dead worker.
+// Connected clients of this node's workers: the primary logs the disconnects of a dead worker from it.
 
-/** Memory of a client and of a subscription besides their texts, bytes: rounded up from what V8 takes. */
+/** Bytes of a client and of a subscription, excluding their strings: V8's sizes, rounded up. */
 const CLIENT_OVERHEAD = 170
 const CHANNEL_OVERHEAD = 80
 
-/** A connected client. */
 export class JournalClient {
-  /** @type {Set<string> | string | null} most clients have one: a Set only for more */
+  /** A Set only for several channels: most clients have one. @type {Set<string> | string | null} */
   channels = null
-  /** Whether Redis has it, or may have it. */
   stored = false
 
   /**
@@ -22,13 +20,11 @@ export class JournalClient {
     this.transport = transport
   }
 
-  /** @returns {string[]} */
   get channelList() {
     const { channels } = this
     return channels === null ? [] : typeof channels === 'string' ? [channels] : [...channels]
   }
 
-  /** @returns {string} JSON */
   toText() {
     return JSON.stringify([this.worker, this.time, this.user, this.transport, ...this.channelList])
   }
@@ -42,11 +38,10 @@ export class JournalClient {
   }
 }
 
-/** The clients of all workers, within a limit of bytes. */
 export class Journal {
   clients = 0
   bytes = 0
-  /** Clients and subscriptions that found it full, since the start. */
+  /** Clients and subscriptions omitted because the journal was full. */
   refused = 0
   #maxBytes
 
@@ -66,7 +61,6 @@ export class Journal {
   }
 }
 
-/** The clients of one worker process. */
 export class WorkerJournal {
   /** @type {Map<string, JournalClient>} by client id */
   #clients = new Map()
@@ -108,7 +102,7 @@ export class WorkerJournal {
     this.#journal.bytes -= CHANNEL_OVERHEAD + channel.length
   }
 
-  /** @param {string} id @returns {JournalClient | undefined} what was known of it */
+  /** @param {string} id @returns {JournalClient | undefined} its entry */
   remove(id) {
     const client = this.#clients.get(id)
     if (client === undefined) return undefined
@@ -120,7 +114,7 @@ export class WorkerJournal {
     return client
   }
 
-  /** @returns {IterableIterator<[string, JournalClient]>} clients may be removed meanwhile */
+  /** @returns {IterableIterator<[string, JournalClient]>} allows removal during iteration */
   entries() {
     return this.#clients.entries()
   }

@@ -2,29 +2,27 @@ import { Socket } from 'node:net'
 
 /** @import { Session } from '../../clients/session/session.js' */
 
-/** Descriptor that leads to the primary. */
+/** Descriptor of the pipe to the primary. */
 const FD = 5
-/** Bytes that wait in a worker for a primary that does not read; later events are dropped and counted. */
+/** Maximum bytes unread by the primary; further events are dropped and counted. */
 const MAX_WAITING = 4 * 1024 * 1024
 
 /**
- * Sends what happens to the sessions of a worker to the primary, one JSON array a line:
+ * Sends the lifecycle events of a worker's sessions to the primary, one JSON array per line:
  *
  *   ["c", time, client, user, transport]                     connected
  *   ["s", time, client, user, channel]                       subscribed
  *   ["u", time, client, user, channel, code, reason]         unsubscribed
  *   ["d", time, client, user, transport, code, reason, connected at, [channel ...]]
- *   ["x", number, since, until]                              events that this worker has dropped
+ *   ["x", number, since, until]                              dropped events
  *
- * Beginnings are written before their reply leaves: what a client knows, the primary can read after the worker's
- * death. Ends are written once a turn of the event loop: the primary knows the beginning, and so the end of a client
- * whose worker dies. A pipe of its own: a message over the channel of `cluster` takes 5 us of the worker instead of 3.
+ * Starts are written before their reply is sent, so that the primary can log the end if the worker dies. Ends are
+ * written once per turn. A message takes 5 us of the worker over the `cluster` channel, 3 us over this pipe.
  */
 class LifecycleRecorder {
   #socket
   #clock
   #text = ''
-  /** Events in `#text`. */
   #events = 0
   #scheduled = false
   #dropped = 0
@@ -38,10 +36,9 @@ class LifecycleRecorder {
   constructor(clock) {
     this.#clock = clock
     this.#socket = new Socket(/** @type {any} */ ({ fd: FD, readable: false, writable: true }))
-    // Without the primary the worker ends anyway.
     this.#socket.on('error', () => {})
-    // The primary reads again: there may be no later event that tells it what it has missed.
-    this.#socket.on('drain', () => this.#tellDropped())
+    // Report dropped events now: no later event may follow.
+    this.#socket.on('drain', () => this.#reportDropped())
     this.#socket.unref()
   }
 
@@ -94,12 +91,12 @@ class LifecycleRecorder {
       this.#dropped += events
       return
     }
-    this.#tellDropped()
+    this.#reportDropped()
     this.#socket.write(text)
   }
 
-  /** However much is waiting: it is one line. */
-  #tellDropped() {
+  /** One line, which may exceed the limit. */
+  #reportDropped() {
     if (this.#dropped === 0) return
     this.#socket.write(`["x",${this.#dropped},${this.#droppedSince},${this.#clock()}]\n`)
     this.#dropped = 0
@@ -108,7 +105,7 @@ class LifecycleRecorder {
   /** @returns {Promise<void>} when all is written */
   end() {
     this.#flush()
-    this.#tellDropped()
+    this.#reportDropped()
     return new Promise(resolve => {
       this.#socket.ref()
       this.#socket.end(() => resolve())

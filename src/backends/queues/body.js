@@ -1,4 +1,4 @@
-// Bodies of republished messages. The payload's bytes are put between texts, never parsed or written again.
+// Bodies of republished messages: payloads are never parsed.
 
 import { SOURCES } from '../../config/republish.js'
 
@@ -56,10 +56,7 @@ export const formats = Object.freeze({
   data: ({ publication }) => Buffer.from(publication.data),
 })
 
-/**
- * Names of a publication in headers, as consumers read them.
- * @param {Republication} republication @param {string} origin @returns {Record<string, string>}
- */
+/** @param {Republication} republication @param {string} origin @returns {Record<string, string>} */
 export function headersOf({ channel, publication: { tags } }, origin) {
   /** @type {Record<string, string>} */
   const headers = { 'centrifugo-channels': channel, 'halley-origin': origin }
@@ -75,7 +72,8 @@ export function compileTemplate(template, boundary) {
   if (template === '{channel}') return channel => channel
   if (!template.includes('{')) return () => template
   return channel => {
-    const end = boundary === '' ? -1 : channel.indexOf(boundary)
+    // Routes of patterns have no namespace in their names.
+    const end = boundary === '' || channel.startsWith('/') ? -1 : channel.indexOf(boundary)
     const namespace = end === -1 ? '' : channel.slice(0, end)
     return template.replace(/\{(channel|namespace)\}/g, (_, name) =>
       name === 'channel' ? channel : namespace,

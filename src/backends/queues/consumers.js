@@ -1,5 +1,4 @@
-// Consumers read API commands from queues, streams and tables. They run in the queue process of a node
-// (src/processes/queues/main.js).
+// Consumers: read API commands from queues, streams and tables in the queue process.
 
 import { runningConsumers } from '../../config/consumers.js'
 import { MessageRunner } from './messages.js'
@@ -11,25 +10,25 @@ import { loadType } from './types.js'
 /** @import { LimitedLog } from '../../base/log.js' */
 /** @import { Consumer, ConsumerContext } from './contract.js' */
 /** @import { ConsumerFigures } from '../../metrics/schema.js' */
+/** @import { Result } from './messages.js' */
 
-/** A failed message that nobody tries again for this long is no longer in work here, ms. */
+/** Time after which a failed message without retry no longer counts as in progress, ms. */
 const FORGET_MS = 60_000
 
-/** Metrics of one consumer. */
 class Figures {
-  processed = 0
   errors = 0
-  retries = 0
   /** @type {number | null} */
   lag = null
-  /** @type {Map<string, number>} */
-  #skipped = new Map()
-  /** Unix ms of the messages in work. @type {Map<object, number>} */
+  #processed = 0
+  #retries = 0
+  /** @type {Record<string, number>} */
+  #skipped = {}
+  /** Unix ms of messages in progress. @type {Map<object, number>} */
   #working = new Map()
-  /** Delays under way. @type {Map<object, number>} */
+  /** Pending delays, ms. @type {Map<object, number>} */
   #waiting = new Map()
   #oldest = 0
-  /** The oldest failed message, and when it failed last. */
+  /** Oldest failed message and its last failure. */
   #failed = { since: 0, at: 0 }
   #clock
 
@@ -40,64 +39,55 @@ class Figures {
     this.#clock = clock
   }
 
-  /** @param {string} reason */
-  skipped(reason) {
-    this.#skipped.set(reason, (this.#skipped.get(reason) ?? 0) + 1)
-  }
-
-  /** @param {object} token of the try @param {number} since unix ms */
-  begins(token, since) {
-    this.#working.set(token, since)
-  }
-
-  /** @param {object} token @param {number | undefined} since @param {boolean} retry */
-  ends(token, since, retry) {
+  /** Counts a message. @param {Promise<Result>} work @param {number} [since] unix ms @returns {Promise<Result>} */
+  async count(work, since) {
+    const token = {}
+    if (since !== undefined) this.#working.set(token, since)
+    const result = await work
     this.#working.delete(token)
-    if (since === undefined) return
+    const retry = result.outcome === 'retry'
+    if (retry) {
+      this.errors++
+      this.#retries++
+    } else this.#processed++
+    if (result.outcome === 'skipped') this.#skipped[result.reason] = (this.#skipped[result.reason] ?? 0) + 1
+    if (since === undefined) return result
     const now = this.#clock()
     this.#oldest = Math.max(this.#oldest, now - since)
     if (retry && (this.#failed.since === 0 || since <= this.#failed.since)) this.#failed = { since, at: now }
     else if (!retry && since === this.#failed.since) this.#failed = { since: 0, at: 0 }
+    return result
   }
 
-  /** @param {object} token @param {number} ms */
-  waits(token, ms) {
+  /** @param {number} ms @param {AbortSignal} signal */
+  async pause(ms, signal) {
+    const token = {}
     this.#waiting.set(token, ms)
-  }
-
-  /** @param {object} token */
-  waited(token) {
+    await pause(ms, signal)
     this.#waiting.delete(token)
   }
 
   /** @returns {ConsumerFigures} */
   sample() {
     const now = this.#clock()
-    const { name, type, processed, errors, retries, lag } = this
-    let age = this.#oldest
+    const { name, type, errors, lag } = this
+    const { since, at } = this.#failed
+    const failed = since > 0 && now - at < FORGET_MS ? now - since : 0
+    const ages = [...this.#working.values()].map(since => now - since)
+    const age = Math.max(0, this.#oldest, failed, ...ages)
     this.#oldest = 0
-    for (const since of this.#working.values()) age = Math.max(age, now - since)
-    if (this.#failed.since > 0 && now - this.#failed.at < FORGET_MS)
-      age = Math.max(age, now - this.#failed.since)
     const backoff = Math.max(0, ...this.#waiting.values())
-    return {
-      name,
-      type,
-      processed,
-      skipped: Object.fromEntries(this.#skipped),
+    const counts = {
+      processed: this.#processed,
+      skipped: { ...this.#skipped },
       errors,
-      retries,
-      age: Math.max(0, age),
-      backoff,
-      lag,
+      retries: this.#retries,
     }
+    return { name, type, ...counts, age, backoff, lag }
   }
 }
 
-/**
- * @param {LimitedLog} log @param {string} consumer its name
- * @returns {LimitedLog} adds the name to every line, and limits by consumer
- */
+/** Adds the consumer name to every line and rate-limits by it. @param {LimitedLog} log @param {string} consumer */
 function logOf(log, consumer) {
   /** @param {'debug' | 'info' | 'warn' | 'error'} level */
   const write =
@@ -108,56 +98,41 @@ function logOf(log, consumer) {
         message,
         `${consumer} ${message} ${key}`,
       )
-  return /** @type {any} */ ({
-    debug: write('debug'),
-    info: write('info'),
-    warn: write('warn'),
-    error: write('error'),
-  })
+  const [debug, info, warn, error] = [write('debug'), write('info'), write('warn'), write('error')]
+  return /** @type {any} */ ({ debug, info, warn, error })
 }
 
-/** All consumers of a node. */
+/**
+ * `node`: uid; `origin`: this cluster in `halley-origin`: its messages are skipped; `clock`: unix ms.
+ * @typedef {{config: Config, api: ApiContext, node: string, origin?: string, log: LimitedLog,
+ *   clock: () => number}} Parts
+ */
+
 export class Consumers {
-  #config
-  #api
-  #node
-  #origin
-  #log
-  #clock
+  #parts
   /** @type {{name: string, consumer: Consumer, started: Promise<void>}[]} */
   #running = []
   /** @type {Figures[]} */
   #figures = []
   #stopping = new AbortController()
 
-  /**
-   * @param {object} parts @param {Config} parts.config @param {ApiContext} parts.api
-   * @param {string} parts.node uid of the node
-   * @param {string} [parts.origin] this cluster in `halley-origin`: consumers skip its messages
-   * @param {LimitedLog} parts.log @param {() => number} parts.clock unix ms
-   */
-  constructor({ config, api, node, origin = '', log, clock }) {
-    this.#config = config
-    this.#api = api
-    this.#node = node
-    this.#origin = origin
-    this.#log = log
-    this.#clock = clock
+  /** @param {Parts} parts */
+  constructor(parts) {
+    this.#parts = parts
   }
 
   /**
-   * Starts all enabled consumers.
-   * @param {boolean} first whether the gateway starts: then a server that cannot be reached is an error. Otherwise its
-   *   consumer keeps trying
-   * @throws {Error} in one line that names the consumer
+   * @param {boolean} first gateway startup: an unreachable server is an error; otherwise its consumer keeps retrying
+   * @throws {Error} one line naming the consumer
    */
   async start(first) {
-    const consumers = runningConsumers(this.#config)
+    const { config, clock, origin = '' } = this.#parts
+    const consumers = runningConsumers(config)
     const modules = await Promise.all(consumers.map(({ name, type }) => loadType('consumer', name, type)))
     for (const [i, { name, type, own_origin: ownOrigin, [type]: options }] of consumers.entries()) {
-      const figures = new Figures(name, type, this.#clock)
+      const figures = new Figures(name, type, clock)
       this.#figures.push(figures)
-      const context = this.#contextOf(name, options, figures, ownOrigin ? '' : this.#origin)
+      const context = this.#contextOf(name, options, figures, ownOrigin ? '' : origin)
       this.#running.push({ name, consumer: modules[i].create(context), started: Promise.resolve() })
     }
     for (const running of this.#running) {
@@ -171,14 +146,14 @@ export class Consumers {
     if (first) await Promise.all(this.#running.map(({ started }) => started))
   }
 
-  /** Tries until the consumer starts or `stop` is called. @param {string} name @param {Consumer} consumer */
+  /** Retries until the consumer starts or `stop` is called. @param {string} name @param {Consumer} consumer */
   async #startWithRetries(name, consumer) {
     const { signal } = this.#stopping
     for (let tries = 1; !signal.aborted; tries++) {
       try {
         return await consumer.start()
       } catch ({ message }) {
-        this.#log.error({ consumer: name, reason: message }, 'consumer not started')
+        this.#parts.log.error({ consumer: name, reason: message }, 'consumer not started')
       }
       await pause(backoffDelay(tries), signal)
     }
@@ -186,53 +161,39 @@ export class Consumers {
 
   /**
    * @param {string} name @param {any} options @param {Figures} figures @param {string} origin see MessageRunner
-   * @returns {ConsumerContext}
+   * @returns {ConsumerContext<any>}
    */
   #contextOf(name, options, figures, origin) {
-    const log = logOf(this.#log, name)
-    const runner = new MessageRunner(this.#api, options.publication_data_mode, origin)
+    const { api, node, clock } = this.#parts
+    const log = logOf(this.#parts.log, name)
+    const runner = new MessageRunner(api, options.publication_data_mode, origin)
     return {
       name,
       options,
-      node: this.#node,
+      node,
       log,
-      clock: this.#clock,
+      clock,
       async handle(message, since) {
-        const token = {}
-        if (since !== undefined) figures.begins(token, since)
-        const result = await runner.run(message)
-        const retry = result.outcome === 'retry'
-        figures.ends(token, since, retry)
-        if (retry) {
-          figures.errors++
-          figures.retries++
-          log.error({}, 'a message failed, and is tried again')
-        } else figures.processed++
-        if (result.outcome === 'skipped') {
+        const result = await figures.count(runner.run(message), since)
+        if (result.outcome === 'retry') log.error({}, 'message failed and will be retried')
+        else if (result.outcome === 'skipped') {
           const { reason, what: error } = result
-          figures.skipped(reason)
-          log.warn({ reason, error }, 'a message was skipped', reason)
+          log.warn({ reason, error }, 'message skipped', reason)
         }
         return result.outcome
       },
       failed(error) {
         figures.errors++
-        log.error({ reason: error.message }, 'the source of a consumer failed')
+        log.error({ reason: error.message }, 'consumer source failed')
       },
       lag(messages) {
         figures.lag = messages
       },
-      async backoff(tries, signal) {
-        const token = {}
-        const ms = backoffDelay(tries)
-        figures.waits(token, ms)
-        await pause(ms, signal)
-        figures.waited(token)
-      },
+      backoff: (tries, signal) => figures.pause(backoffDelay(tries), signal),
     }
   }
 
-  /** Stops reading. @returns {Promise<void>} when all messages in work are finished and acknowledged */
+  /** Stops reading. @returns {Promise<void>} when messages in progress are finished and acknowledged */
   async stop() {
     this.#stopping.abort()
     await Promise.all(

@@ -1,5 +1,5 @@
-// A message becomes a call of the server API: from an envelope, from a method beside the payload, or, in publication
-// data mode, from bare data and headers. What can never succeed is skipped, with a reason.
+// Messages as server API calls: from an envelope, from a method and a payload, or, in publication data mode, from raw
+// data and headers.
 
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -18,22 +18,16 @@ import { MAX_BODY } from '../api/wire.js'
 
 /** @typedef {{outcome: 'done' | 'retry'} | {outcome: 'skipped', reason: string, what: string}} Result */
 
-/** Methods that consumers run. */
-const METHODS = new Set([
-  'publish',
-  'broadcast',
-  'subscribe',
-  'unsubscribe',
-  'disconnect',
-  'history_remove',
-  'refresh',
-])
+const METHODS = new Set(
+  (
+    'publish broadcast subscribe unsubscribe disconnect history_remove refresh map_publish map_remove map_clear ' +
+    'shared_poll_publish'
+  ).split(' '),
+)
 const MAX_UINT64 = 2n ** 64n - 1n
 const TRUE = new Set(['1', 't', 'T', 'TRUE', 'true', 'True'])
 const FALSE = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False'])
-/** Header with the name of the cluster that has republished a message. */
 const ORIGIN = 'halley-origin'
-/** Characters of a text from outside in a log line. */
 const MAX_SHOWN = 64
 
 /** @type {Result} */
@@ -41,7 +35,6 @@ const DONE = Object.freeze({ outcome: 'done' })
 /** @type {Result} */
 const RETRY = Object.freeze({ outcome: 'retry' })
 
-/** A message that can never succeed. */
 class Skip extends Error {
   /** @param {string} reason label of the metric @param {string} what is wrong */
   constructor(reason, what) {
@@ -65,13 +58,9 @@ function parse(text) {
   }
 }
 
-/**
- * @param {Message} message in command mode
- * @returns {{name: string, value: any, text: string}} method, its request parsed, and as text
- * @throws {Skip}
- */
+/** @param {Message} message @returns {{name: string, value: any, text: string}} method, parsed request and text */
 function commandOf({ payload, method }) {
-  if (payload === null) throw new Skip('malformed', 'there is no payload')
+  if (payload === null) throw new Skip('malformed', 'the payload is missing')
   const text = payload.toString()
   const value = parse(text)
   if (!isObject(value)) throw new Skip('malformed', 'the payload is not a JSON object')
@@ -83,7 +72,7 @@ function commandOf({ payload, method }) {
     if (!isObject(request)) throw new Skip('malformed', 'the payload of the envelope is not a JSON object')
     return { name, value: request, text: /** @type {string} */ (rawMember(text, 'payload')) }
   }
-  // Connectors of change data capture write JSON columns as text.
+  // CDC connectors write JSON columns as text.
   const inner = parse(request)
   if (!isObject(inner)) throw new Skip('malformed', 'the payload of the envelope is not a JSON object')
   return { name, value: inner, text: request }
@@ -103,10 +92,7 @@ function readVersion(name, text) {
   throw new Skip('invalid_header', `${name}: ${shown(text)} is not an integer from 0 to 2^64 - 1`)
 }
 
-/**
- * Names of the headers, whatever its type calls them: `channels_header`, `channels_value` ...
- * @param {Record<string, any>} mode `publication_data_mode`
- */
+/** Header names from `channels_header`, `channels_value` ... @param {Record<string, any>} mode */
 function headerNames(mode) {
   const find = (/** @type {RegExp} */ key) => mode[Object.keys(mode).find(name => key.test(name)) ?? ''] ?? ''
   return {
@@ -119,7 +105,6 @@ function headerNames(mode) {
   }
 }
 
-/** Makes calls of the server API out of the messages of one consumer. */
 export class MessageRunner {
   #context
   #names
@@ -127,8 +112,8 @@ export class MessageRunner {
 
   /**
    * @param {ApiContext} context
-   * @param {Readonly<Record<string, any>> | undefined} mode `publication_data_mode` of the consumer; undefined: it has none
-   * @param {string} [origin] of messages that this cluster has republished, which are skipped; '': they are not
+   * @param {Readonly<Record<string, any>> | undefined} mode `publication_data_mode` of the consumer, if supported
+   * @param {string} [origin] this cluster: skips messages republished by it; '': off
    */
   constructor(context, mode, origin = '') {
     this.#context = context
@@ -142,17 +127,13 @@ export class MessageRunner {
       if (sizeOf(message.payload) > MAX_BODY)
         throw new Skip('too_large', `the payload is larger than ${MAX_BODY} bytes`)
       if (this.#origin !== '' && message.headers[ORIGIN] === this.#origin)
-        throw new Skip('own_origin', 'this cluster has republished it')
+        throw new Skip('own_origin', 'republished by this cluster')
       return this.#names === null ? await this.#command(message) : await this.#data(message, this.#names)
     } catch (error) {
       if (error instanceof Skip) return { outcome: 'skipped', reason: error.reason, what: error.message }
-      if (error instanceof BadBody)
-        return {
-          outcome: 'skipped',
-          reason: 'invalid_request',
-          what: error.message.replace('Bad Request: ', ''),
-        }
-      return this.#failed(error)
+      if (!(error instanceof BadBody)) return this.#failed(error)
+      const what = error.message.replace('Bad Request: ', '')
+      return { outcome: 'skipped', reason: 'invalid_request', what }
     }
   }
 
@@ -160,7 +141,7 @@ export class MessageRunner {
   #failed(error) {
     const known = countError(error, this.#context)
     if (known.code === errors.internal.code) return RETRY
-    // A longer message of the same error names the field.
+    // The message may be longer and name the field.
     const base = [errors.badRequest, errors.notAvailable].find(({ code }) => code === known.code) ?? known
     return { outcome: 'skipped', reason: reasonOf(base), what: `error ${known.code}: ${known.message}` }
   }
@@ -169,7 +150,7 @@ export class MessageRunner {
   async #command(message) {
     const { name, value, text } = commandOf(message)
     const method = METHODS.has(name) ? methods.get(name) : undefined
-    if (method === undefined) throw new Skip('unknown_method', `consumers have no method ${shown(name)}`)
+    if (method === undefined) throw new Skip('unknown_method', `unknown method ${shown(name)}`)
     this.#context.traffic.api(name).count++
     const params = readObject(method.fields, value, text)
     try {
@@ -180,7 +161,7 @@ export class MessageRunner {
     }
   }
 
-  /** Errors of its items were counted already. @param {string} answer JSON text @returns {Result} */
+  /** Item errors are already counted. @param {string} answer JSON text @returns {Result} */
   #ofBroadcast(answer) {
     if (!answer.includes('"error"')) return DONE
     /** @type {{responses: {error?: {code: number, message: string}}[]}} */
@@ -210,7 +191,7 @@ export class MessageRunner {
       version_epoch: given(names.versionEpoch) ?? '',
     }
     const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload
-    if (bytes === null || bytes.length === 0) throw new Skip('invalid_data', 'there is no data')
+    if (bytes === null || bytes.length === 0) throw new Skip('invalid_data', 'the data is missing or empty')
     const data = bytesPayload(bytes)
     const channels = list.split(',')
     this.#context.traffic.api(channels.length === 1 ? 'publish' : 'broadcast').count++
@@ -222,7 +203,7 @@ export class MessageRunner {
   /** @param {string} channel @param {Payload} data @param {any} params @returns {Promise<Result>} */
   #publish(channel, data, params) {
     const format = this.#context.rules.resolve(channel)?.dataFormat
-    // Without a format JSON is expected: other data would end the connections of JSON subscribers.
+    // The default is JSON: other data would disconnect JSON subscribers.
     if (!data.json && format !== undefined && format !== 'binary') {
       const what = `the data is not JSON, and channel ${shown(channel)} does not have publication_data_format binary`
       return Promise.resolve({ outcome: 'skipped', reason: 'invalid_data', what })
@@ -244,33 +225,28 @@ function tagsOf(headers, prefix) {
   return tags.length === 0 ? null : Object.fromEntries(tags)
 }
 
-/**
- * The name of the cluster in `halley-origin`, the same on each of its nodes and after each start.
- * @param {Config} config @returns {string}
- */
+/** @param {Config} config @returns {string} cluster name in `halley-origin`: stable across nodes and restarts */
 export function clusterOrigin({ cluster_name: name, engine, node, http_server: { port } }) {
   if (name !== '') return name
   if (engine.type !== 'redis') return node.name || `${hostname()}_${port}`
   const { address, cluster_address, sentinel_address, prefix } = engine.redis
-  // Addresses may hold passwords, and each node may list them in its own order.
+  // Addresses may contain passwords, and their order may differ between nodes.
   const all = [...address, ...cluster_address, ...sentinel_address].sort()
-  return createHash('sha256')
-    .update(JSON.stringify([all, prefix]))
-    .digest('hex')
-    .slice(0, 16)
+  const hash = createHash('sha256').update(JSON.stringify([all, prefix]))
+  return hash.digest('hex').slice(0, 16)
 }
 
-/**
- * @param {Message} message in command mode
- * @returns {string | null} the channel of a publication; null: another command, or a bad one
- */
+/** Methods that write to one channel. */
+const WRITES = ['publish', 'map_publish', 'map_remove', 'shared_poll_publish']
+
+/** @param {Message} message @returns {string | null} channel of a write; null: other or invalid command */
 function orderedChannel({ method, payload }) {
-  if (method !== '' && method !== 'publish') return null
+  if (method !== '' && !WRITES.includes(method)) return null
   if (payload === null) return null
   try {
     let request = JSON.parse(payload.toString())
     if (method === '') {
-      if (request?.method !== 'publish') return null
+      if (!WRITES.includes(request?.method)) return null
       request = request.payload
       if (typeof request === 'string') request = JSON.parse(request)
     }
@@ -281,17 +257,17 @@ function orderedChannel({ method, payload }) {
 }
 
 /**
- * Runs messages of one source in their order. Publications of different channels run at the same time. A publication of
- * a channel that is still busy waits, and all after it with it; any other command waits for all before it.
+ * Runs messages of one source in order. Writes to different channels run concurrently; one waits for the previous one
+ * of its channel and blocks all later messages. Other commands wait for all before.
  * @template {Message} T
  * @param {readonly T[]} messages
  * @param {(message: T) => Promise<Outcome>} handle never rejects
- * @param {() => boolean} ended asked before each message; true: no more messages begin
- * @returns {Promise<{finished: T[], failed: boolean}>} finished: messages that are done or skipped, in their order.
- *   failed: a message is to be tried again; after its failure no other message began
+ * @param {() => boolean} ended whether to start no more messages
+ * @returns {Promise<{finished: T[], failed: boolean}>} finished: messages done or skipped, in order; failed: a message
+ *   must be retried, and none was started after its failure
  */
 export async function runInOrder(messages, handle, ended) {
-  /** @type {Map<string, Promise<void>>} the last publication of each channel, while it runs */
+  /** @type {Map<string, Promise<void>>} the last write of each channel, while it runs */
   const running = new Map()
   /** @type {boolean[]} */
   const finished = new Array(messages.length).fill(false)

@@ -1,23 +1,28 @@
-// Republishing: accepted publications go into queues of other systems (docs/republish.md), from the queue process of a node.
-// Rules for channels are in clients/auth/republish-rules.js: each worker decides by them, and publications come with the
-// bits of their republishers.
+// Republishing: the queue process of a node sends accepted publications to queues of other systems. Workers apply the
+// rules for channels (clients/auth/republish-rules.js) and set the bits of the republishers.
 
 import { enabledRepublishers } from '../../config/republish.js'
 import { compileTemplate, formats, headersOf } from './body.js'
+import { within as withinTime } from './timing.js'
 import { loadType } from './types.js'
 
-/** @import { Config } from '../../config/options.js' */
+/** @import { Config, RepublishOptions } from '../../config/options.js' */
 /** @import { Republication, Republishing } from '../../channels/broker/contract.js' */
 /** @import { Log } from '../../base/log.js' */
 /** @import { Delivery, Destination, DestinationContext, OutgoingMessage } from './contract.js' */
 
-/** @typedef {(context: DestinationContext) => Destination} Create */
+/** @typedef {(context: DestinationContext<any>) => Destination} Create */
 
-/** Memory of a message beside its body, approximately. */
+/**
+ * `confirm` notifies a waiting publisher; `batchMs`: minimum interval of batches.
+ * @typedef {{create: Create, origin: string, boundary: string, log: Log, batchMs?: number,
+ *   confirm: (number: number, confirmed: boolean) => void}} RepublisherParts
+ */
+
 const MESSAGE_BYTES = 300
-/** Least time between two batches, ms: under load many messages share a write, and nobody waits longer for it. */
+/** Minimum interval of batches, ms: under load many messages share a write. */
 const BATCH_MS = 1
-/** A queue with `block` takes what was under way when it became full, up to this many times its limits. */
+/** With `block`, a full queue still accepts publications in progress, up to this many times its limits. */
 const BLOCK_ROOM = 2
 
 /** Templates of each type: target, key. @type {Readonly<Record<string, [string, string]>>} */
@@ -28,11 +33,7 @@ const TEMPLATES = {
   kafka: ['topic', ''],
 }
 
-/**
- * @typedef {object} Figures since the start
- * @property {number} sent with repeats @property {number} confirmed @property {number} returned
- * @property {number} refused @property {number} dropped by a full queue
- */
+/** @typedef {Record<'sent' | 'confirmed' | 'returned' | 'refused' | 'dropped', number>} Figures sent: including resends */
 
 /**
  * The queue of one destination.
@@ -41,26 +42,21 @@ const TEMPLATES = {
  *              ^------------- down -------------'
  */
 export class Republisher {
-  /** @type {Figures} */
   figures = { sent: 0, confirmed: 0, returned: 0, refused: 0, dropped: 0 }
   bytes = 0
   up = false
   /** Oldest first, from #first. @type {(OutgoingMessage | null)[]} */
   #waiting = []
   #first = 0
-  /** In the order in which they were sent. @type {Set<OutgoingMessage>} */
+  /** In sending order. @type {Set<OutgoingMessage>} */
   #inFlight = new Set()
   #options
-  #block
+  #parts
   #maxInFlight
-  #log
-  #confirm
   #format
   #target
   #key
-  #origin
   #scheduled = false
-  #batchMs
   /** Of the last batch, ms. */
   #sentAt = -Infinity
   #ending = false
@@ -68,29 +64,21 @@ export class Republisher {
   /** @type {Destination} */
   #destination
 
-  /**
-   * @param {any} options an entry of `republish`
-   * @param {object} parts @param {(context: DestinationContext) => Destination} parts.create
-   * @param {string} parts.origin of `halley-origin` @param {string} parts.boundary of namespaces @param {Log} parts.log
-   * @param {(number: number, confirmed: boolean) => void} parts.confirm answers a publisher that waits
-   * @param {number} [parts.batchMs] least time between two batches
-   */
-  constructor(options, { create, origin, boundary, log, confirm, batchMs = BATCH_MS }) {
-    this.#batchMs = batchMs
+  /** @param {RepublishOptions} options @param {RepublisherParts} parts */
+  constructor(options, parts) {
     this.#options = options
-    this.#block = options[options.type]
-    this.#maxInFlight = this.#block.max_in_flight
-    this.#log = log
-    this.#confirm = confirm
-    this.#origin = origin
+    this.#parts = parts
+    const { name, type } = options
+    const block = /** @type {any} */ (options)[type]
+    this.#maxInFlight = block.max_in_flight
     this.#format = formats[options.format]
-    const [target, key] = TEMPLATES[options.type]
-    this.#target = compileTemplate(this.#block[target], boundary)
-    this.#key = compileTemplate(key === '' ? '' : this.#block[key], boundary)
-    this.#destination = create({
-      options: this.#block,
-      name: options.name,
-      log,
+    const [target, key] = TEMPLATES[type]
+    this.#target = compileTemplate(block[target], parts.boundary)
+    this.#key = compileTemplate(key === '' ? '' : block[key], parts.boundary)
+    this.#destination = parts.create({
+      options: block,
+      name,
+      log: parts.log,
       up: () => this.#onUp(),
       down: error => this.#onDown(error),
       settled: (message, outcome, reason) => this.#settled(message, outcome, reason),
@@ -105,18 +93,16 @@ export class Republisher {
     return this.#options.required
   }
 
-  /** Messages without an outcome. */
   get size() {
     return this.#waiting.length - this.#first + this.#inFlight.size
   }
 
-  /** Whether publishers get error 100. */
   get full() {
     const { overflow, queue_max_size: size, queue_max_bytes: bytes } = this.#options
     return overflow === 'block' && (this.size >= size || this.bytes >= bytes)
   }
 
-  /** @param {number} now unix ms @returns {number} ms that the oldest message has waited */
+  /** @param {number} now unix ms @returns {number} age of the oldest message, ms */
   age(now) {
     const oldest = this.#inFlight.values().next().value ?? this.#waiting[this.#first]
     return oldest ? Math.max(0, now - oldest.time) : 0
@@ -137,7 +123,7 @@ export class Republisher {
       channel,
       body,
       json: format !== 'data' || publication.json,
-      headers: headersOf(republication, this.#origin),
+      headers: headersOf(republication, this.#parts.origin),
       target: this.#target(channel),
       key: this.#key(channel),
       time,
@@ -150,7 +136,7 @@ export class Republisher {
     this.#schedule()
   }
 
-  /** @param {OutgoingMessage} message @returns {boolean} false: it must be dropped */
+  /** @param {OutgoingMessage} message @returns {boolean} false: drop it */
   #makeRoom(message) {
     const { overflow, queue_max_size: maxSize, queue_max_bytes: maxBytes } = this.#options
     const room = overflow === 'block' ? BLOCK_ROOM : 1
@@ -169,11 +155,10 @@ export class Republisher {
   /** @param {OutgoingMessage} message */
   #drop(message) {
     this.figures.dropped++
-    if (message.number !== 0) this.#confirm(message.number, false)
-    this.#log.warn({ republisher: this.name }, 'queue of a republisher is full: messages are dropped')
+    if (message.number !== 0) this.#parts.confirm(message.number, false)
+    this.#parts.log.warn({ republisher: this.name }, 'republisher queue is full: dropping messages')
   }
 
-  /** @returns {OutgoingMessage | undefined} the oldest that waits */
   #shift() {
     const waiting = this.#waiting
     if (this.#first === waiting.length) return undefined
@@ -187,7 +172,7 @@ export class Republisher {
   }
 
   /** @param {number} [batchMs] */
-  #schedule(batchMs = this.#batchMs) {
+  #schedule(batchMs = this.#parts.batchMs ?? BATCH_MS) {
     if (this.#scheduled || !this.up) return
     this.#scheduled = true
     if (performance.now() - this.#sentAt >= batchMs) queueMicrotask(this.#send)
@@ -216,19 +201,16 @@ export class Republisher {
   #onUp() {
     if (this.up) return
     this.up = true
-    this.#log.info({ republisher: this.name }, 'republisher connected')
+    this.#parts.log.info({ republisher: this.name }, 'republisher connected')
     this.#schedule()
   }
 
   /** @param {Error} error */
   #onDown(error) {
-    this.#log.warn(
-      { republisher: this.name, reason: error.message || String(error) },
-      'republisher not connected',
-    )
+    const reason = error.message || String(error)
+    this.#parts.log.warn({ republisher: this.name, reason }, 'republisher not connected')
     this.up = false
     if (this.#inFlight.size === 0) return
-    // They come before all others, in their order.
     this.#waiting = [...this.#inFlight, ...this.#waiting.slice(this.#first)]
     this.#first = 0
     this.#inFlight.clear()
@@ -239,42 +221,35 @@ export class Republisher {
     if (!this.#inFlight.delete(message)) return
     this.bytes -= message.bytes
     this.figures[outcome]++
-    if (message.number !== 0) this.#confirm(message.number, outcome === 'confirmed')
+    if (message.number !== 0) this.#parts.confirm(message.number, outcome === 'confirmed')
     if (outcome !== 'confirmed')
-      this.#log.warn(
+      this.#parts.log.warn(
         { republisher: this.name, outcome, target: message.target, reason },
-        'message not taken by the queue',
+        'message not accepted by the queue',
       )
     if (this.size === 0 && this.#ending) this.#onEmpty()
-    // Something waits, and no batch is planned: there was no room for it.
+    // No batch is scheduled for messages beyond max_in_flight.
     if (this.#first < this.#waiting.length) this.#schedule(0)
   }
 
-  /** Sends what is left, for a time. @param {number} within ms @returns {Promise<number>} messages that are lost */
+  /** Flushes the queue. @param {number} within ms @returns {Promise<number>} lost messages */
   async stop(within) {
     this.#ending = true
     if (this.size > 0 && within > 0) {
-      await new Promise(resolve => {
-        const late = setTimeout(resolve, within)
-        this.#onEmpty = () => {
-          clearTimeout(late)
-          resolve(undefined)
-        }
-      })
+      /** @type {Promise<void>} */
+      const empty = new Promise(resolve => (this.#onEmpty = resolve))
+      await withinTime(empty, within)
     }
     const lost = this.size
-    if (lost > 0) this.#log.error({ republisher: this.name, lost }, 'messages not republished before the end')
+    if (lost > 0)
+      this.#parts.log.error({ republisher: this.name, lost }, 'messages not republished before exit')
     this.up = false
     await this.#destination.stop()
     return lost
   }
 }
 
-/**
- * @param {Config} config
- * @returns {Promise<Create[]>} of each enabled republisher
- * @throws {Error} one line, if a package is missing
- */
+/** @param {Config} config @returns {Promise<Create[]>} of each enabled republisher @throws {Error} without a package */
 export const loadRepublishers = config =>
   Promise.all(
     enabledRepublishers(config).map(
@@ -282,7 +257,7 @@ export const loadRepublishers = config =>
     ),
   )
 
-/** A required publication that several republishers confirm. @typedef {{open: number, confirmed: boolean}} Waiting */
+/** A required publication with unconfirmed republishers. @typedef {{open: number, confirmed: boolean}} Waiting */
 
 export class Republishers {
   #republishers
@@ -290,7 +265,7 @@ export class Republishers {
   #ids
   #last = 0
   #full = 0
-  /** @type {Map<number, Waiting>} number on the bus -> confirms that are open */
+  /** @type {Map<number, Waiting>} number on the bus -> pending confirms */
   #waiting = new Map()
 
   /**
@@ -335,7 +310,7 @@ export class Republishers {
     this.#republishing.confirm(number, waiting.confirmed)
   }
 
-  /** Tells the workers which queues are full. Called after each publication, and regularly. */
+  /** Reports full queues to the workers. Called after each publication and periodically. */
   checkFull() {
     let full = 0
     for (const [i, republisher] of this.#republishers.entries()) if (republisher.full) full |= 1 << i
@@ -356,7 +331,7 @@ export class Republishers {
     }))
   }
 
-  /** Sends what is left, for a time. @param {number} within ms */
+  /** @param {number} within ms */
   async stop(within) {
     await Promise.all(this.#republishers.map(republisher => republisher.stop(within)))
   }

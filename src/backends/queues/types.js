@@ -1,14 +1,12 @@
-// All types of consumers and republishers, and the only loader of their packages, which are optional.
+// All types of consumers and republishers, and the only loader of their optional packages.
 
 /** @import { Consumer, ConsumerContext, Destination, DestinationContext } from './contract.js' */
 
 /**
- * @typedef {{create: (context: ConsumerContext) => Consumer}} ConsumerModule
- * @typedef {{create: (context: DestinationContext) => Destination}} RepublisherModule
- * @typedef {object} Type
- * @property {readonly string[]} packages arguments of `npm install`
- * @property {() => Promise<ConsumerModule>} consumer
- * @property {() => Promise<RepublisherModule>} [republisher]
+ * `packages`: arguments of `npm install`.
+ * @typedef {{packages: readonly string[],
+ *   consumer: () => Promise<{create: (context: ConsumerContext<any>) => Consumer}>,
+ *   republisher?: () => Promise<{create: (context: DestinationContext<any>) => Destination}>}} Type
  */
 
 /** @type {Readonly<Record<string, Type>>} */
@@ -56,7 +54,7 @@ export async function loadType(kind, name, type) {
       ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'].includes(error.code) &&
       packages.find(spec => error.message.includes(`'${packageOf(spec)}'`))
     if (!missing) throw error
-    const needs = `needs the package ${packageOf(missing)}: npm install ${packages.join(' ')}`
-    throw new Error(`${kind} "${name}": type ${type} ${needs}`)
+    const requirement = `requires the package ${packageOf(missing)}: npm install ${packages.join(' ')}`
+    throw new Error(`${kind} "${name}": type ${type} ${requirement}`)
   }
 }

@@ -4,10 +4,7 @@ import { Socket } from 'node:net'
 const BUS_FD = 4
 const BUS_READ_SIZE = 256 * 1024
 
-/**
- * Opens the bus to the primary's broker. All reads share one buffer, which saves an allocation per read.
- * @returns {{socket: Socket, read: {handle: (chunk: Buffer) => void}}}
- */
+/** Opens the bus to the primary's broker. Reads share one buffer, which saves an allocation per read. */
 export function openBus() {
   const read = { handle: (/** @type {Buffer} */ _chunk) => {} }
   const buffer = Buffer.allocUnsafeSlow(BUS_READ_SIZE)

@@ -4,7 +4,7 @@ const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 let pool = Buffer.alloc(0)
 let at = 0
 
-/** @returns {string} 8 random ASCII letters that identify one life of a stream or of a worker */
+/** @returns {string} 8 random ASCII letters that identify one lifetime of a stream or worker */
 export function newEpoch() {
   if (at + 8 > pool.length) {
     pool = randomBytes(4096)

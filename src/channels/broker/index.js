@@ -1,23 +1,18 @@
-// The broker of a worker: the node's own broker (embedded/, state in the primary), with the parts of an engine over
-// it. Only this file knows the engines; a new one is a folder that exports an Engine (contract.js) and a row in
-// ENGINES.
+// A worker's broker: the node's own broker (embedded/), with parts replaced by an engine from ENGINES.
 
 import { LimitedLog } from '../../base/log.js'
 import { LocalBroker } from './embedded/client.js'
 
+/** @import { Socket } from 'node:net' */
+/** @import { Logger } from 'pino' */
 /** @import { Config } from '../../config/options.js' */
+/** @import { Broker, Engine, EngineParts } from './contract.js' */
+/** @import { StoreParts } from './redis/lifecycle.js' */
 
-/**
- * @typedef {import('./contract.js').Engine} Engine
- * @typedef {import('./contract.js').EngineParts} EngineParts
- * @typedef {(parts: EngineParts) => Engine} CreateEngine
- * @typedef {ReturnType<typeof createBroker>} WorkerBroker
- */
+/** @typedef {(parts: EngineParts) => Engine} CreateEngine */
+/** @typedef {import('./redis/rates.js').openRateStore} OpenRateStore */
 
-/**
- * `engine.type` -> loader of the engine, and the check of its servers before any worker starts
- * @type {Record<string, {load: () => Promise<CreateEngine | null>, check: typeof checkEngine}>}
- */
+/** @type {Record<string, {load: () => Promise<CreateEngine | null>, check: typeof checkEngine}>} */
 const ENGINES = {
   memory: { load: async () => null, check: async () => {} },
   redis: {
@@ -28,21 +23,24 @@ const ENGINES = {
 }
 
 /**
- * Checks that the servers of the configured engine can be used.
- * @param {Config} config @param {import('pino').Logger} log
- * @param {AbortSignal} [signal] ends the wait for servers that are loading their data
+ * @param {Config} config @param {Logger} log
+ * @param {AbortSignal} [signal] aborts the wait for servers loading their data
  * @returns {Promise<void>}
- * @throws {Error} one line that states the fault, without passwords
+ * @throws {Error} one-line message without passwords
  */
 export const checkEngine = (config, log, signal) => ENGINES[config.engine.type].check(config, log, signal)
 
-/** @param {Config} config @returns {Promise<CreateEngine | null>} null: the node's own broker is the only one */
+/** @param {Config} config @returns {Promise<CreateEngine | null>} null: only the node's own broker */
 export const loadEngine = config => ENGINES[config.engine.type].load()
 
 /**
- * What the lifecycle log of a node keeps in Redis.
- * @param {import('./redis/lifecycle.js').StoreParts} parts
+ * @param {Config} config
+ * @returns {Promise<OpenRateStore | null>} for limits in Redis; null: there are none
  */
+export const loadRateStore = async ({ client }) =>
+  client.rate_limit.redis_user_command.enabled ? (await import('./redis/rates.js')).openRateStore : null
+
+/** Redis store of a node's lifecycle log. @param {StoreParts} parts */
 export async function openLifecycleStore(parts) {
   const { LifecycleStore } = await import('./redis/lifecycle.js')
   return new LifecycleStore(parts)
@@ -50,28 +48,35 @@ export async function openLifecycleStore(parts) {
 
 /**
  * @param {CreateEngine | null} createEngine from `loadEngine`
- * @param {Omit<EngineParts, 'local' | 'republishing' | 'onReady'> & {socket: import('node:net').Socket}} parts `socket` leads to the
- *   primary; its owner passes the bytes it reads to `receive`
- * @returns {import('./contract.js').Broker & {receive: (chunk: Buffer) => void}}
+ * @param {Omit<EngineParts, 'local' | 'republishing' | 'onReady'> & {socket: Socket}} parts `socket` to the primary;
+ *   its owner passes received bytes to `receive`
+ * @returns {Broker & {receive: (chunk: Buffer) => void}}
  */
 export function createBroker(createEngine, { socket, ...parts }) {
   let reached = () => {}
   const { events, node, log } = parts
   const own = new LocalBroker(socket, events, node, new LimitedLog(log), worker => engine?.workerGone(worker))
-  const { control: local, republishing } = own
+  const { control: local, polls, republishing } = own
   const engine = createEngine?.({ ...parts, local, republishing, onReady: () => reached() }) ?? null
-  const { pubsub = own.pubsub, presence = own.presence, control = own.control } = engine ?? {}
+  const {
+    pubsub = own.pubsub,
+    presence = own.presence,
+    maps = own.maps,
+    control = own.control,
+  } = engine ?? {}
   const remote = engine ?? own
   return {
     pubsub,
     presence,
+    maps,
     control,
     local,
+    polls,
     republishing,
     receive: chunk => own.receive(chunk),
     ready: () => remote.ready() && own.ready(),
     start(timeout) {
-      for (const part of [pubsub, presence, control]) part.start()
+      for (const part of [pubsub, presence, maps, control]) part.start()
       if (remote.ready()) return Promise.resolve()
       return new Promise(resolve => {
         reached = resolve
@@ -79,7 +84,7 @@ export function createBroker(createEngine, { socket, ...parts }) {
       })
     },
     close() {
-      for (const part of [control, presence, pubsub]) part.close()
+      for (const part of [control, maps, presence, pubsub]) part.close()
     },
   }
 }

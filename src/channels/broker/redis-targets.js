@@ -1,3 +1,3 @@
-// Connections to Redis for the parts of the gateway that are no engine: consumers and republishers.
+// Redis connections for parts other than engines: consumers and republishers.
 
 export { clusterConnector, observed, parseTargets, ServerConnector, slotOf } from './redis/address.js'

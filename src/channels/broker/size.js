@@ -1,6 +1,6 @@
 /** @import { Publication } from './contract.js' */
 
-/** Bytes of a publication in a reply besides its payload, info and tags. */
+/** Bytes of a publication in a reply, excluding payload, info and tags. */
 export const OVERHEAD = 48
 
 /** @param {Publication[]} [publications] @returns {number} their approximate bytes in a reply, without tags */

@@ -1,33 +1,33 @@
-/** Seconds that a worker has to answer. */
+/** @import { Log } from '../../base/log.js' */
+/** @import { BrokerEvents } from './contract.js' */
+
+/** Response timeout, s. */
 const MAX_TICKS = 5
 
 /**
+ * `missing`: pending workers; `answers`: JSON; `done` gets null if a worker fails or times out.
  * @template W
- * @typedef {object} Survey
- * @property {Set<W>} missing workers that have not answered yet
- * @property {string[]} answers JSON texts
- * @property {any} question for workers that are asked later
- * @property {number} ticks
- * @property {(answers: string[] | null) => void} done called once; null: a worker has failed or is late
+ * @typedef {{missing: Set<W>, answers: string[], question: any, ticks: number,
+ *   done: (answers: string[] | null) => void}} Survey
  */
 
-/** The open surveys of an engine. @template W how the engine identifies a worker */
+/** Pending surveys of an engine. @template W how the engine identifies a worker */
 export class Surveys {
   /** @type {Map<number, Survey<W>>} */
   open = new Map()
   #last = 0
 
   /**
-   * @param {Iterable<W>} asked @param {any} question @param {(answers: string[] | null) => void} done
+   * @param {Iterable<W>} workers @param {any} question @param {(answers: string[] | null) => void} done
    * @returns {number} the survey's number, from 1; 32 bits
    */
-  start(asked, question, done) {
+  start(workers, question, done) {
     this.#last = (this.#last + 1) >>> 0
-    this.open.set(this.#last, { missing: new Set(asked), answers: [], question, ticks: 0, done })
+    this.open.set(this.#last, { missing: new Set(workers), answers: [], question, ticks: 0, done })
     return this.#last
   }
 
-  /** @param {number} number @param {W} worker @param {string} answer JSON text, '' if the worker has failed */
+  /** @param {number} number @param {W} worker @param {string} answer JSON text, '' if the worker failed */
   answered(number, worker, answer) {
     const survey = this.open.get(number)
     if (!survey?.missing.has(worker)) return
@@ -44,7 +44,7 @@ export class Surveys {
     survey.done(survey.answers)
   }
 
-  /** @param {W} worker that has ended */
+  /** @param {W} worker exited */
   removeWorker(worker) {
     for (const number of this.open.keys()) this.remove(number, worker)
   }
@@ -59,17 +59,14 @@ export class Surveys {
     for (const number of [...this.open.keys()]) this.fail(number)
   }
 
-  /** Called once a second: fails the surveys that take too long. */
   tick() {
     for (const [number, survey] of this.open) if (++survey.ticks > MAX_TICKS) this.fail(number)
   }
 }
 
 /**
- * A worker's own answer to a survey.
- * @param {import('./contract.js').BrokerEvents} events @param {import('../../base/log.js').Log} log @param {string} op
- * @param {any} params @param {number} [before] see BrokerEvents @returns {string} JSON text, '' if the operation has
- *   failed
+ * @param {BrokerEvents} events @param {Log} log @param {string} op @param {any} params
+ * @param {number} [before] see BrokerEvents @returns {string} JSON text, '' if the operation failed
  */
 export function surveyAnswer(events, log, op, params, before = Infinity) {
   try {

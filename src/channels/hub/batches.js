@@ -10,19 +10,17 @@ import { Newcomers, Window } from './window.js'
 /** @import { BatchOptions, FlushReason, Item } from './window.js' */
 /** @import { Publication } from '../broker/contract.js' */
 /** @import { Codec, Encoded } from '../../clients/protocol/contract.js' */
-/** @import { DeltaEncoder } from '../../clients/protocol/delta.js' */
 /** @import { Filter } from '../../clients/protocol/filter.js' */
 /** @import { Channel } from './channel.js' */
 /** @import { MonotonicClock } from './lanes.js' */
-/** @import { Member } from './hub.js' */
+/** @import { Hub, Member } from './hub.js' */
 
 /** Memory kept between two batches, bytes. */
 const KEEP = 1024 * 1024
 
-/** Separator of the pushes of a text codec. */
 const LINE_FEED = 10
 
-/** Encoded pushes of one codec, one behind the other, so that any run of them is a frame. */
+/** Concatenated encoded pushes of one codec: any consecutive ones form a frame. */
 export class Batch {
   #memory = Buffer.allocUnsafeSlow(64 * 1024)
   #end = 0
@@ -34,7 +32,7 @@ export class Batch {
   publications = []
   #lines = false
 
-  /** Begins a batch. @param {boolean} binary whether the codec is: its pushes need no separator */
+  /** Begins a batch. @param {boolean} binary binary codec: no separators */
   begin(binary) {
     if (this.#memory.length > KEEP) this.#memory = Buffer.allocUnsafeSlow(64 * 1024)
     this.#end = 0
@@ -64,10 +62,7 @@ export class Batch {
     this.publications.push(publication)
   }
 
-  /**
-   * @param {number} from index of the first push @param {number} to index after the last one
-   * @returns {Buffer} these pushes as one frame; valid until the next `begin`
-   */
+  /** @param {number} from @param {number} to after the last push @returns {Buffer} valid until the next `begin` */
   frame(from, to) {
     return this.#memory.subarray(this.#starts[from], this.#ends[to - 1])
   }
@@ -76,28 +71,16 @@ export class Batch {
 /** @typedef {(channel: string) => Readonly<BatchOptions> | null} BatchOptionsOf */
 
 /**
- * @typedef {object} FanoutParts
- * @property {(cohort: Cohort, message: Uint8Array, publication: Publication | null) => void} publish
- * @property {(cohort: Cohort, batch: Batch, from: number, to: number, sending: Sending) => void} publishBatch
+ * @typedef {{publish: (cohort: Cohort, message: Uint8Array, publication: Publication | null) => void,
+ *   publishBatch: (cohort: Cohort, batch: Batch, from: number, to: number, sending: Sending) => void}} FanoutParts
  *
- * @typedef {(publication: Publication | null) => void} Sending called before a publication of its own message, with
- *   carriers that need the position
- *
- * @typedef {object} HubParts what batches need of the hub
- * @property {Map<string, Channel>} channels
- * @property {FanoutParts} fanout
- * @property {DeltaEncoder} encoder
- * @property {() => string} newTopic
- * @property {(channel: Channel, like: Cohort) => Cohort} cohort the regular one with these properties, for one member more
- * @property {(name: string, cohort: Cohort) => void} disconnectJson
- * @property {(publications: number) => void} delivered
- * @property {MonotonicClock} [monotonic]
+ * @typedef {(publication: Publication | null) => void} Sending called before each separate publication message, for
+ *   transports needing the position
  */
 
-/** In the place of a push that the codec cannot carry. */
 const NOTHING = new Uint8Array(0)
 
-/** @param {Publication} publication @param {Codec} codec @returns {boolean} whether the codec can carry it */
+/** @param {Publication} publication @param {Codec} codec @returns {boolean} whether the codec can encode it */
 const fits = ({ json }, { binary }) => json || binary
 
 /** @param {Cohort} cohort */
@@ -119,34 +102,31 @@ function firstFor(cohort, run) {
 /** @type {BatchOptionsOf} */
 const NONE = () => null
 
-/** Windows of the channels that are batched, and their flushes. See window.js for the invariants. */
+/** Windows of batched channels, and their flushes. See window.js for the invariants. */
 export class Batches {
   stats = new BatchStats()
   /** @type {BatchOptionsOf} */
   #optionsOf = NONE
   #hub
   #lanes
-  /** @type {Batch[]} not in use; a flush may end sessions, whose other channels are flushed within it */
+  /** @type {Batch[]} unused; flushes nest: one may end sessions and so flush their other channels */
   #free = []
 
-  /** @param {HubParts} hub */
-  constructor(hub) {
+  /** @param {Hub} hub @param {MonotonicClock} [monotonic] */
+  constructor(hub, monotonic) {
     this.#hub = hub
-    this.#lanes = new Lanes(channel => this.flush(channel, 'delay'), hub.monotonic)
+    this.#lanes = new Lanes(channel => this.flush(channel, 'delay'), monotonic)
   }
 
-  /** Whether any channel may be batched. */
   get on() {
     return this.#optionsOf !== NONE
   }
 
-  /** Windows with items. */
   get held() {
     return this.#lanes.size
   }
 
   /**
-   * Uses the options of these rules from now on, also for channels that are there.
    * @param {{batches: boolean, resolve: (channel: string) => {batch: Readonly<BatchOptions> | null} | undefined}} rules
    */
   use(rules) {
@@ -160,14 +140,13 @@ export class Batches {
     })
   }
 
-  /** Sends what all windows hold, in slices. */
   flushAll() {
     if (this.held > 0) this.#eachChannel(channel => this.flush(channel, 'close'))
   }
 
   /** @param {(channel: Channel) => void} visit in slices */
   #eachChannel(visit) {
-    // Channels that come and go between two slices change nothing for the others: that is how Map iterators work.
+    // A Map iterator allows channels to be added and removed between two slices.
     const channels = this.#hub.channels.values()
     new SlicedWork(() => {
       const { value: channel, done } = channels.next()
@@ -182,19 +161,19 @@ export class Batches {
     return options === null ? null : new Window(options)
   }
 
-  /** @param {Channel} channel @returns {Cohort[]} without those that read deltas */
+  /** @param {Channel} channel @returns {Cohort[]} except delta cohorts */
   cohorts({ cohorts, window }) {
     return window === null ? cohorts : [...cohorts, ...window.newcomers.filter(({ delta }) => !delta)]
   }
 
-  /** @param {Channel} channel @returns {Iterable<Cohort>} the same, one of each filter */
+  /** @param {Channel} channel @returns {Iterable<Cohort>} the same, one per filter */
   differentCohorts(channel) {
     const cohorts = this.cohorts(channel)
     return channel.window === null ? cohorts : new Map(cohorts.map(cohort => [cohort.key, cohort])).values()
   }
 
   /**
-   * A subscriber joins inside a window: the items in it are part of its reply, or older than its subscription.
+   * Items in the window are in the reply, or older than the subscription.
    * @param {Member} session @param {Channel} channel with a window
    * @param {{positioned: boolean, events: boolean, filter: Filter | null, delta?: boolean,
    *   received?: Publication | null}} options of `Hub.join`
@@ -217,17 +196,14 @@ export class Batches {
     return { cohort, events: others }
   }
 
-  /**
-   * @param {Channel} channel with a window @param {Window} window @param {Publication} publication valid during the call
-   */
+  /** @param {Channel} channel @param {Window} window of it @param {Publication} publication valid during the call */
   hold(channel, window, publication) {
-    // A lost position may have ended the last subscription.
+    // A lost position may have removed the last subscription.
     if (channel.count === 0) return
     const { options } = window
     const { offset, previous = offset - 1 } = publication
     const before = offset > 0 ? previous : channel.offset
-    // A filter would hide the older publication that a member wanted. Filters are refused with conflation, but may be
-    // there from before a reload.
+    // No conflation with filters: members may match only the older publication. Filters may predate a reload.
     const conflates = options.latest && !channel.cohorts.some(filters) && !window.newcomers.some(filters)
     const begins = window.empty
     if (window.addPublication(publication, before, conflates)) this.stats.conflated(options.namespace)
@@ -249,7 +225,7 @@ export class Batches {
     else if (begins) this.#lanes.add(channel, window)
   }
 
-  /** The channel has no subscriptions any more. @param {Channel} channel */
+  /** The channel has no more subscriptions. @param {Channel} channel */
   drop(channel) {
     const { window } = channel
     if (window === null || window.empty) return
@@ -257,7 +233,7 @@ export class Batches {
     window.takeItems()
   }
 
-  /** Sends what the window of a channel holds. @param {Channel} channel @param {FlushReason} reason */
+  /** Flushes the window of a channel. @param {Channel} channel @param {FlushReason} reason */
   flush(channel, reason) {
     const { window } = channel
     if (window === null || window.empty) return
@@ -266,7 +242,7 @@ export class Batches {
     this.stats.flushed(reason, items.length)
     let from = 0
     while (from < items.length) {
-      // Joins and leaves have a topic of their own: they stay in their place if runs of one kind follow each other.
+      // Joins and leaves have a separate topic: runs of one kind keep order.
       const isEvent = items[from].publication === null
       let to = from + 1
       while (to < items.length && (items[to].publication === null) === isEvent) to++
@@ -276,7 +252,7 @@ export class Batches {
       from = to
     }
     for (const cohort of window.takeNewcomers()) this.#settle(channel, cohort)
-    // Those for whom it was made may have been disconnected.
+    // The flush may have disconnected all.
     if (channel.deltas?.cohorts.length === 0) channel.deltas = null
   }
 
@@ -284,7 +260,7 @@ export class Batches {
   #withBatch(work) {
     const batch = this.#free.pop() ?? new Batch()
     work(batch)
-    // Neither its publications nor a large memory are kept until the next one.
+    // Releases the publications and a large buffer.
     batch.begin(false)
     this.#free.push(batch)
   }
@@ -296,7 +272,7 @@ export class Batches {
     this.#hub.fanout.publishBatch(cohort, batch, from, to, publication => {
       if (publication !== null && publication.offset > 0) position.sent = publication.offset
     })
-    if (!cohort.events) this.#hub.delivered(cohort.count * (to - from))
+    if (!cohort.events) this.#hub.delivered += cohort.count * (to - from)
   }
 
   /** @param {Channel} channel @param {Window} window @param {readonly Item[]} run joins and leaves */
@@ -330,7 +306,7 @@ export class Batches {
           if (cohort.codec === codec) this.#sendTo(channel, window, cohort, batch, run)
       })
     }
-    // The last of the others may have been disconnected by an earlier run.
+    // An earlier run may have disconnected the last other subscriber.
     if (window.newcomers.some(({ delta }) => delta)) channel.deltas ??= new Deltas()
     if (channel.deltas !== null) this.#sendDeltas(channel, window, channel.deltas, run)
   }
@@ -348,7 +324,7 @@ export class Batches {
     for (let index = first; index < run.length && !refused; index++) {
       const publication = publicationOf(run[index])
       if (filter !== null && !filter.matches(publication.tags)) continue
-      // The clients get what comes before the payload that their codec cannot carry.
+      // Clients get the items before the first payload their codec cannot encode.
       if (fits(publication, codec)) chosen.push(index)
       else refused = true
     }
@@ -363,9 +339,7 @@ export class Batches {
     if (refused) this.#hub.disconnectJson(channel.name, cohort)
   }
 
-  /**
-   * @param {Channel} channel @param {Window} window @param {Deltas} deltas @param {readonly Item[]} run publications
-   */
+  /** @param {Channel} channel @param {Window} window @param {Deltas} deltas @param {readonly Item[]} run */
   #sendDeltas(channel, window, deltas, run) {
     const { name } = channel
     const publications = run.map(publicationOf)
@@ -375,7 +349,7 @@ export class Batches {
       const { codec } = cohort
       const first = firstFor(cohort, run)
       if (first === run.length) continue
-      // The first one in full, for those who do not have the one before it.
+      // The first one in full for subscribers without its base.
       let full = cohort instanceof Newcomers ? cohort.behind : !cohort.readsDeltas
       this.#withBatch(batch => {
         batch.begin(codec.binary)
@@ -394,14 +368,14 @@ export class Batches {
     deltas.advance(name, /** @type {Publication} */ (publications.at(-1)))
   }
 
-  /** New members follow the channel like all others. @param {Channel} channel @param {Newcomers} cohort */
+  /** Moves newcomers to regular cohorts. @param {Channel} channel @param {Newcomers} cohort */
   #settle(channel, cohort) {
     const { name } = channel
     for (const [session, received] of cohort.members) {
       const regular = cohort.delta
         ? (channel.deltas ??= new Deltas()).settle(session, cohort, received, this.#hub.newTopic)
-        : this.#hub.cohort(channel, cohort)
-      // Follow first: a session without any topic for a moment may lose messages in transit from the old one.
+        : this.#hub.cohort(channel, cohort.codec, cohort.events, cohort.filter)
+      // Follow first: a session without any topic may lose messages in transit from the old one.
       session.follow(regular.topic)
       session.unfollow(cohort.topic)
       const subscription = session.subscription(name)

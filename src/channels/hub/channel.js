@@ -1,24 +1,24 @@
 import { disconnects } from '../../base/errors.js'
+import { OVERHEAD } from '../broker/size.js'
 
-/** @import { Publication } from '../broker/contract.js' */
+/** @import { Keyed, Publication } from '../broker/contract.js' */
 /** @import { Disconnect } from '../../base/errors.js' */
 /** @import { Codec } from '../../clients/protocol/contract.js' */
 /** @import { Filter } from '../../clients/protocol/filter.js' */
 /** @import { Deltas } from './deltas.js' */
+/** @import { ChannelMap } from './maps.js' */
 /** @import { Member, Subscriber } from './hub.js' */
 /** @import { Window } from './window.js' */
 
-/**
- * The subscribers of a channel that receive the same bytes: one codec, one filter, one fan-out topic. A publication is
- * encoded once and sent to the socket server once for each cohort, whatever its size.
- */
+/** Subscribers of a channel with the same codec, filter and fan-out topic: messages are encoded once for them. */
 export class Cohort {
-  /** Members in this worker. */
   count = 0
-  /** @type {Set<Member> | null} with `delta`: members that need a full payload before any delta; null: none */
+  /** @type {Set<Member> | null} with `delta`: members that need a full payload first; null: none */
   fresh = null
   /** With `delta`: members always receive full payloads. */
   full = false
+  /** Members join the parts that are appended to values of a map. */
+  parts = false
 
   /**
    * @param {string} key @param {string} topic @param {Codec} codec
@@ -34,82 +34,148 @@ export class Cohort {
     this.delta = delta
   }
 
-  /** Whether its members can read the next delta. */
   get readsDeltas() {
     return this.delta && this.fresh === null && !this.full
   }
 }
 
-/** @param {Codec} codec @param {boolean} events @param {Filter | null} filter */
-export const cohortKey = (codec, events, filter) =>
-  events || filter ? `${codec.name}${events ? '+events' : ''}${filter ? filter.key : ''}` : codec.name
+/** @param {Codec} codec @param {boolean} events @param {Filter | null} filter @param {boolean} [parts] */
+export const cohortKey = (codec, events, filter, parts = false) =>
+  events || filter || parts
+    ? `${codec.name}${events ? '+events' : ''}${parts ? '+parts' : ''}${filter ? filter.key : ''}`
+    : codec.name
 
-/** Size of a filter besides its JSON: a cohort costs work for each publication, however short its filter is. */
+/** Added to a filter's JSON size: even a short filter costs work for each publication. */
 const FILTER_OVERHEAD = 128
 
-/** @param {Filter} filter @returns {number} its share of `channel.tags_filters_max_size` */
+/** @param {Filter} filter @returns {number} size for `channel.tags_filters_max_size` */
 export const filterSize = filter => filter.key.length + FILTER_OVERHEAD
 
-/** Publications for a subscriber whose reply is not written yet. */
+/** Publications for a subscriber before its reply is written. */
 export class PublicationBuffer {
   /** @type {Uint8Array[]} encoded */
   messages = []
   #bytes = 0
-  /** @type {Disconnect | null} because of a gap, of a payload that the codec cannot carry, or of too many bytes */
+  /** @type {Disconnect | null} a gap, a payload that the codec cannot encode, or too many bytes */
   fault = null
+  /** Keys of a map with parts that the subscriber cannot join, for `Hub.join`. @type {Set<string> | null} null: none */
+  unsent = null
 
   /**
    * @param {Codec} codec @param {Filter | null} filter
-   * @param {boolean} positioned the subscriber relies on the stream's position
+   * @param {boolean} positioned the subscriber tracks its stream position
    * @param {boolean} delta the subscriber is delta-negotiated @param {number} maxBytes of the messages
+   * @param {boolean} parts the subscriber joins parts of values
    */
-  constructor(codec, filter, positioned, delta, maxBytes) {
+  constructor(codec, filter, positioned, delta, maxBytes, parts) {
     this.codec = codec
     this.filter = filter
     this.positioned = positioned
     this.delta = delta
     this.maxBytes = maxBytes
+    this.parts = parts
   }
 
   /** @param {string} channel @param {Publication} publication */
   add(channel, publication) {
     const { codec } = this
     if (this.fault) return
+    const readable = publication.keyed ? this.#readable(publication, publication.keyed) : publication
+    if (readable === null) return
     const message = this.delta
-      ? codec.deltaPublication(channel, publication, null)
-      : codec.publication(channel, publication)
-    this.#bytes += message.length
+      ? codec.deltaPublication(channel, readable, null)
+      : codec.publication(channel, readable)
+    if (this.#charge(message.length)) this.messages.push(Buffer.from(message))
+  }
+
+  /** @param {number} bytes @returns {boolean} whether there is room */
+  #charge(bytes) {
+    this.#bytes += bytes
     if (this.#bytes > this.maxBytes) {
       this.fault = disconnects.slow
       this.messages = []
-      return
     }
-    this.messages.push(Buffer.from(message))
+    return this.fault === null
+  }
+
+  /** @param {Publication} publication of a map @param {Keyed} keyed @returns {Publication | null} null: a part */
+  #readable(publication, { key, append }) {
+    if (append && !(this.parts && publication.offset > 0)) {
+      if (!this.unsent?.has(key) && this.#charge(key.length + OVERHEAD)) (this.unsent ??= new Set()).add(key)
+      return null
+    }
+    if (!append) this.unsent?.delete(key)
+    // As in maps.js: a reconnect recovers the parts.
+    return this.unsent?.size ? { ...publication, offset: 0 } : publication
   }
 }
 
-/** A channel with local subscribers. */
+/** Changes of a map without positions, for a subscriber that reads its state: the last one of each key. */
+export class ChangeBuffer {
+  /** @type {Map<string, Publication>} by key, latest last */
+  #changes = new Map()
+  #bytes = 0
+  /** @type {Error | null} see PublicationBuffer */
+  fault = null
+  positioned = false
+
+  /** @param {Codec} codec @param {Filter | null} filter @param {number} maxBytes of the changes */
+  constructor(codec, filter, maxBytes) {
+    this.codec = codec
+    this.filter = filter
+    this.maxBytes = maxBytes
+  }
+
+  get publications() {
+    return [...this.#changes.values()]
+  }
+
+  /** @param {string} _channel @param {Publication} publication */
+  add(_channel, publication) {
+    if (this.fault) return
+    const { key } = /** @type {Keyed} */ (publication.keyed)
+    const former = this.#changes.get(key)
+    if (former !== undefined) {
+      this.#changes.delete(key)
+      this.#bytes -= sizeOf(former)
+    }
+    const change = { ...publication, data: Buffer.from(publication.data) }
+    this.#bytes += sizeOf(change)
+    if (this.#bytes > this.maxBytes) {
+      this.fault = disconnects.slow
+      this.#changes.clear()
+      return
+    }
+    this.#changes.set(key, change)
+  }
+}
+
+/** @param {Publication} publication of a map */
+const sizeOf = ({ data, info, keyed }) => data.length + info.length + (keyed?.key.length ?? 0) + OVERHEAD
+
 export class Channel {
-  /** Subscriptions, pending ones included. */
   count = 0
-  /** Whether the worker's subscription was sent to the broker. */
   requested = false
-  /** Whether that subscription has succeeded. */
+  /** The broker confirmed the worker's subscription; `requested`: it was sent. */
   live = false
-  /** @type {Cohort[]} all but the delta-negotiated subscribers */
+  /** @type {Cohort[]} except delta-negotiated subscribers */
   cohorts = []
   /** @type {Deltas | null} delta-negotiated subscribers; null: none */
   deltas = null
-  /** @type {Set<PublicationBuffer> | null} null: none */
+  /** @type {Set<PublicationBuffer | ChangeBuffer> | null} null: none */
   buffers = null
-  /** @type {Set<Subscriber> | null} those that rely on the position; null: none */
+  /** @type {Set<Subscriber> | null} those that track their position; null: none */
   positioned = null
-  /** Position: the last publication that has arrived. Without a window it was fanned out, too. */
+  /** @type {Set<Subscriber> | null} those of a map without positions; null: none */
+  unpositioned = null
+  /** Position of the last received publication; without a window also of the last one sent. */
   offset = 0
   epoch = ''
-  /** @type {Window | null} what is not fanned out yet; null: the channel is not batched */
+  /** @type {Window | null} items to be fanned out; null: not batched */
   window = null
-  /** When this was last known to be the stream's position, unix ms. */
+  /** @type {ChannelMap | null} values and unsent values of a map; null: none */
+  map = null
+  /** When the position was last confirmed, unix ms. */
   confirmedAt = 0
 
   /** @param {string} name */
@@ -117,7 +183,7 @@ export class Channel {
     this.name = name
   }
 
-  /** @param {Cohort} cohort @returns {number} offset of the last publication that its members have got */
+  /** @param {Cohort} cohort @returns {number} offset of the last publication sent to it */
   sentTo(cohort) {
     return this.window === null ? this.offset : this.window.sentTo(cohort, this.offset)
   }

@@ -1,60 +1,61 @@
 import { Cohort } from './channel.js'
 
-/** @import { Publication } from '../broker/contract.js' */
+/** @import { Keyed, Publication } from '../broker/contract.js' */
 /** @import { Codec } from '../../clients/protocol/contract.js' */
 /** @import { DeltaEncoder } from '../../clients/protocol/delta.js' */
 /** @import { Newcomers } from './window.js' */
 /** @import { Member } from './hub.js' */
 
-/** Subscribers moved to deltas by one publication, which limits its delay. The rest receives full payloads longer. */
+/** Maximum subscribers moved to deltas per publication, to limit its delay. Others still receive full payloads. */
 const MAX_MOVES = 4096
 
 /**
- * The delta-negotiated subscribers of a channel (client protocol), and the last publication that all of
- * them have received: the base of the next delta.
+ * Delta-negotiated subscribers of a channel, and the base: the last publication that all have received.
  *
  *              recovered the base
  *   join ------------------------------------+
  *     |                                      v
  *     +--> fresh -- one full payload --> following -- deltas
  *
- * A full payload is right for every subscriber at any time, a delta only for those that follow. Subscribers that do
- * not rely on their position receive only full payloads: nobody would notice that they missed a base.
+ * Subscribers without a tracked position receive only full payloads: a missed base would go undetected.
+ *
+ * A map has a base for each key (values.js). Its subscribers have all values when they join: they follow immediately.
  */
 export class Deltas {
-  /** @type {Cohort[]} for each codec at most one that is fresh, one that follows, and one of full payloads */
+  /** @type {Cohort[]} per codec at most one fresh, one following and one with full payloads */
   cohorts = []
   /** @type {Buffer | null} payload of the base; null: the next publication goes out in full */
   #base = null
   #offset = 0
   #epoch = ''
-  /** Memory of the base's payload. */
   #baseMemory = Buffer.alloc(0)
+  #ofMap
+
+  /** @param {boolean} [ofMap] `encode`, `chain` and `advance` are not for maps */
+  constructor(ofMap = false) {
+    this.#ofMap = ofMap
+  }
 
   /**
-   * @param {Member} session @param {boolean} positioned relies on its position
-   * @param {Publication | null} received last publication of the stream that it has received, null: none
+   * @param {Member} session @param {boolean} positioned tracks its position
+   * @param {Publication | null} received last publication of the stream it received, null: none
    * @param {() => string} newTopic @returns {Cohort}
    */
   join(session, positioned, received, newTopic) {
-    const readsDeltas = positioned && received !== null && this.#isBase(received)
+    const readsDeltas = positioned && (this.#ofMap || (received !== null && this.#isBase(received)))
     return this.#place(session, readsDeltas, positioned, newTopic)
   }
 
   /**
-   * A subscriber that joined inside a window follows like all others.
-   * @param {Member} session @param {Newcomers} from its cohort until now
+   * @param {Member} session @param {Newcomers} from its previous cohort
    * @param {Publication | null} received before the items of the window @param {() => string} newTopic
-   * @returns {Cohort}
    */
   settle(session, from, received, newTopic) {
     const hasBase = !from.behind || (received !== null && this.#isBase(received))
     return this.#place(session, !from.full && hasBase, !from.full, newTopic)
   }
 
-  /**
-   * @param {Member} session @param {boolean} readsDeltas @param {boolean} positioned @param {() => string} newTopic
-   */
+  /** @param {Member} session @param {boolean} readsDeltas @param {boolean} positioned @param {() => string} newTopic */
   #place(session, readsDeltas, positioned, newTopic) {
     const { codec } = session
     let cohort = this.#find(codec, readsDeltas, !positioned)
@@ -88,15 +89,14 @@ export class Deltas {
     )
   }
 
-  /** Whether any subscriber can read a delta. */
-  get #followed() {
+  get followed() {
     return this.cohorts.some(({ readsDeltas }) => readsDeltas)
   }
 
   /** @param {Publication} received @returns {boolean} whether it is the base; without followers it becomes the base */
   #isBase(received) {
     if (this.#base !== null && this.#offset === received.offset && this.#epoch === received.epoch) return true
-    if (received.offset === 0 || this.#followed) return false
+    if (received.offset === 0 || this.followed) return false
     this.#setBase(received)
     return true
   }
@@ -104,29 +104,27 @@ export class Deltas {
   /** @param {Publication} publication @param {DeltaEncoder} encoder @returns {Buffer | null} delta against the base */
   encode({ data, offset, epoch, delta }, encoder) {
     if (!delta || this.#base === null || offset !== this.#offset + 1 || epoch !== this.#epoch) return null
-    return this.#followed ? encoder.encode(this.#base, data) : null
+    return this.followed ? encoder.encode(this.#base, data) : null
   }
 
   /**
-   * The same for the publications of a flush. Each delta refers to the publication sent before it, which need not be
-   * the previous one of the stream.
+   * Deltas of a flush: each against the publication sent before it, the first against the base.
    * @param {readonly Publication[]} publications @param {DeltaEncoder} encoder
-   * @returns {(Buffer | null)[]} of each publication against the one before it, of the first against the base
    */
   chain(publications, encoder) {
-    let base = this.#followed ? this.#base : null
+    let base = this.followed ? this.#base : null
     let last = { offset: this.#offset, epoch: this.#epoch }
     return publications.map(({ data, offset, epoch, delta }) => {
       const follows = delta && base !== null && offset > last.offset && epoch === last.epoch
       const encoded = follows && base !== null ? encoder.encode(base, data) : null
-      // As in #setBase: one outside the stream is the base of none.
+      // As in #setBase: a publication outside the stream is not a base.
       base = offset === 0 ? null : data
       last = { offset, epoch }
       return encoded
     })
   }
 
-  /** All cohorts have received the publication. @param {string} channel @param {Publication} publication */
+  /** Call after the last cohort's delivery. @param {string} channel @param {Publication} publication */
   advance(channel, publication) {
     this.#setBase(publication)
     let moves = MAX_MOVES
@@ -142,7 +140,7 @@ export class Deltas {
   #setBase({ data, offset, epoch }) {
     this.#offset = offset
     this.#epoch = epoch
-    // A publication outside the stream is a base to clients, but not to the history from which they may recover.
+    // Clients would use a publication outside the stream as a base, but the history they recover from would not.
     if (offset === 0) {
       this.#base = null
       return
@@ -156,16 +154,15 @@ export class Deltas {
   }
 
   /**
-   * Makes fresh sessions follow, since they have received the base.
-   * @param {string} channel @param {Cohort} cohort @param {Cohort} following @param {number} most
-   * @returns {number} moved sessions
+   * Moves fresh sessions, which now have the base, to `following`.
+   * @param {string} channel @param {Cohort} cohort @param {Cohort} following @param {number} max
    */
-  #move(channel, cohort, following, most) {
+  #move(channel, cohort, following, max) {
     const members = /** @type {Set<Member>} */ (cohort.fresh)
     let moved = 0
     for (const session of members) {
-      if (moved === most) return moved
-      // Follow first: a session without any topic for a moment may lose messages in transit from the old one.
+      if (moved === max) return moved
+      // Follow first: a session without any topic may lose messages in transit from the old one.
       session.follow(following.topic)
       session.unfollow(cohort.topic)
       members.delete(session)
@@ -180,12 +177,11 @@ export class Deltas {
   }
 }
 
-/** Limit of the cached deltas. */
 const MAX_BYTES = 1024 * 1024
-/** Approximate cost of an entry besides its delta and its key. */
+/** Approximate bytes of an entry, excluding delta and key. */
 const ENTRY_OVERHEAD = 200
 
-/** Deltas between recovered publications: many subscribers that return at the same time recover the same ones. */
+/** Deltas between recovered publications: subscribers that reconnect together recover the same publications. */
 export class DeltaCache {
   /** @type {Map<string, Buffer | null>} oldest first */
   #deltas = new Map()
@@ -199,13 +195,33 @@ export class DeltaCache {
 
   /**
    * @param {string} channel @param {Publication[]} publications ascending
-   * @returns {(Buffer | null)[]} for each the delta against the previous one, null: send in full
+   * @returns {(Buffer | null)[]} deltas against the previous ones, null: send in full
    */
   between(channel, publications) {
     return publications.map((publication, index) => {
       const before = publications[index - 1]
       if (before?.offset !== publication.offset - 1) return null
       return this.#delta(channel, before, publication)
+    })
+  }
+
+  /**
+   * @param {string} channel a map @param {Publication[]} publications ascending changes, none missing
+   * @param {boolean} joined parts of values have been joined: the values depend on the first publication
+   * @returns {(Buffer | null)[]} deltas against the previous ones of the same key, null: send in full
+   */
+  betweenKeys(channel, publications, joined) {
+    /** @type {Map<string, Publication>} */
+    const last = new Map()
+    return publications.map(publication => {
+      const { key, removed } = /** @type {Keyed} */ (publication.keyed)
+      const before = last.get(key)
+      if (removed) last.delete(key)
+      else last.set(key, publication)
+      if (before === undefined || removed || publication.offset === 0) return null
+      return joined
+        ? this.#encoder.encode(before.data, publication.data)
+        : this.#delta(channel, before, publication)
     })
   }
 

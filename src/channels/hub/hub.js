@@ -1,95 +1,78 @@
-// The hub: channels with local subscribers, and the fan-out of their publications. The first and the last local
-// subscriber of a channel subscribe and unsubscribe the worker at the broker. Cohorts (channel.js) receive the same
-// bytes, which are encoded once. Imports: errors, protocol. It knows sessions only as `Subscriber`s, and no sockets.
-// Promises: publications in the order of their offsets, none twice; subscribers with a gap get `positionLost`.
+// Channels with local subscribers, and the fan-out of their publications. The first local subscriber of a channel
+// subscribes the worker to it at the broker, the last one unsubscribes it. Publications are sent once, in offset
+// order; subscribers with a gap get `positionLost`. maps.js: changes of maps.
 
 import { isUtf8 } from 'node:buffer'
-import { disconnects } from '../../base/errors.js'
+import { disconnects, errors } from '../../base/errors.js'
 import { SlicedWork } from '../../base/slices.js'
 import { DeltaEncoder } from '../../clients/protocol/delta.js'
+import { NOT_SUBSCRIBED } from '../broker/contract.js'
 import { Batches, toBytes } from './batches.js'
-import { Channel, Cohort, cohortKey, filterSize, PublicationBuffer } from './channel.js'
+import { ChangeBuffer, Channel, Cohort, cohortKey, filterSize, PublicationBuffer } from './channel.js'
 import { DeltaCache, Deltas } from './deltas.js'
+import { MapFanout } from './maps.js'
+import { PollFanout } from './polls.js'
 import { Newcomers } from './window.js'
 
-/** @import { PubSub, Publication, SubscribeAnswer, SubscribeWants } from '../broker/contract.js' */
+/** @import { Polls, PubSub, Publication, SubscribeAnswer, SubscribeWants } from '../broker/contract.js' */
 /** @import { Codec } from '../../clients/protocol/contract.js' */
 /** @import { Filter } from '../../clients/protocol/filter.js' */
 /** @import { MonotonicClock } from './lanes.js' */
 /** @import { FanoutParts } from './batches.js' */
+/** @import { ReadEntry } from './maps.js' */
 
 /**
- * @typedef {object} Subscriber a follower of a channel; with deltas, batches or a codec that is not binary it is a Member
+ * @typedef {object} Subscriber of a channel; a Member if it uses deltas, batches or a text codec
  * @property {Codec} codec
  * @property {(topic: string) => void} follow joins a fan-out topic
  * @property {(topic: string) => void} unfollow
- * @property {(channel: string) => void} positionLost the stream's position is out of reach: it MUST leave the channel
+ * @property {(channel: string) => void} positionLost it missed publications and MUST leave the channel
  *
- * @typedef {object} Following what a member keeps of one subscription: the hub moves it between cohorts
- * @property {Cohort} cohort
- * @property {Cohort | null} events
+ * @typedef {{cohort: Cohort, events: Cohort | null}} Following a member's entry for a subscription; set by the hub
  *
- * @typedef {object} MemberParts
- * @property {(channel: string) => Following | undefined} subscription
- * @property {() => void} inappropriateProtocol a payload cannot be carried by its codec: the connection ends
- *
- * @typedef {Subscriber & MemberParts} Member a session
+ * A session. `inappropriateProtocol`: disconnects, because its codec cannot encode a payload.
+ * @typedef {Subscriber & {subscription: (channel: string) => Following | undefined,
+ *   inappropriateProtocol: () => void}} Member
  */
 
-/** @type {SubscribeAnswer} */
-const NO_POSITION = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
-
-/** Channels with local subscribers. */
 export class Hub {
   /** @type {Map<string, Channel>} */
   channels = new Map()
-  /** Publications delivered since the start, counted for each subscriber. */
+  /** Deliveries since the start: publications x subscribers. */
   delivered = 0
-  /** Subscriptions of this worker, pending ones included. */
   subscriptions = 0
   #pubsub
-  #fanout
   #clock
   #forEachSession
-  /** Topics have short names: a channel's name may be long and is stored once. */
+  /** Short topic names: channel names may be long and are stored once. */
   #lastTopic = 0
-  #newTopic = () => (++this.#lastTopic).toString(36)
-  #encoder = new DeltaEncoder()
-  /** Deltas between recovered publications. */
-  recoveredDeltas = new DeltaCache(this.#encoder)
+  newTopic = () => (++this.#lastTopic).toString(36)
+  encoder = new DeltaEncoder()
+  recoveredDeltas = new DeltaCache(this.encoder)
   /** @type {SlicedWork | null} */
   #positionCheck = null
-  /** Windows of batched channels. */
   batches
+  maps
+  polls
 
   /**
-   * @param {object} parts @param {PubSub} parts.pubsub
+   * @param {object} parts @param {PubSub} parts.pubsub @param {ReadEntry} [parts.readEntry] @param {Polls} [parts.polls]
    * @param {FanoutParts} parts.fanout
    * @param {(visit: (session: Member) => void) => void} parts.forEachSession @param {() => number} parts.clock ms
-   * @param {MonotonicClock} [parts.monotonic] of batches
+   * @param {MonotonicClock} [parts.monotonic] of batches and appended values
    */
-  constructor({ pubsub, fanout, forEachSession, clock, monotonic }) {
+  constructor({ pubsub, fanout, readEntry, polls, forEachSession, clock, monotonic }) {
     this.#pubsub = pubsub
-    this.#fanout = fanout
+    this.fanout = fanout
     this.#forEachSession = forEachSession
     this.#clock = clock
-    this.batches = new Batches({
-      channels: this.channels,
-      fanout,
-      encoder: this.#encoder,
-      newTopic: this.#newTopic,
-      cohort: (channel, { codec, events, filter }) => this.#cohort(channel, codec, events, filter),
-      disconnectJson: (name, cohort) => this.#disconnectJson(name, cohort),
-      delivered: publications => {
-        this.delivered += publications
-      },
-      monotonic,
-    })
+    this.batches = new Batches(this, monotonic)
+    this.maps = new MapFanout(this, readEntry, monotonic)
+    this.polls = new PollFanout(this, polls)
   }
 
   /**
-   * Prepares a subscription: after `done` without an error, `join` (in the same call) or `release` MUST follow. Calls
-   * `done` at once when no request to the broker is needed.
+   * Prepares a subscription: after `done` without an error, `join` (in the same call) or `release` MUST follow.
    * @param {string} name @param {Omit<SubscribeWants, 'first'>} wants
    * @param {(error: Error | null, channel: Channel, answer: SubscribeAnswer) => void} done
    */
@@ -101,7 +84,7 @@ export class Hub {
     }
     channel.count++
     this.subscriptions++
-    if (channel.live && !wants.position && wants.client === '') return done(null, channel, NO_POSITION)
+    if (channel.live && !wants.position && wants.client === '') return done(null, channel, NOT_SUBSCRIBED)
     this.#request(channel, wants, done)
   }
 
@@ -126,21 +109,24 @@ export class Hub {
   }
 
   /**
-   * Sets the position that the broker has answered. It comes in stream order, so it is that of all other subscribers
-   * too, unless the stream has a new epoch.
+   * Called in stream order: also sets the position of other subscribers, unless the epoch is new.
    * @param {Channel} channel @param {{offset: number, epoch: string}} position
    * @param {boolean} [lost] whether publications before it are missing
    */
   #setPosition(channel, { offset, epoch }, lost = channel.epoch !== epoch || channel.offset !== offset) {
-    if (lost && (channel.positioned || channel.buffers)) this.#losePosition(channel)
+    if (lost) {
+      if (channel.positioned || channel.buffers) this.#losePosition(channel)
+      this.maps.forget(channel)
+    }
     channel.offset = offset
     channel.epoch = epoch
     channel.confirmedAt = this.#clock()
   }
 
-  /** @param {Channel} channel whose subscribers cannot reach the stream's position */
+  /** Subscribers have missed publications. @param {Channel} channel */
   #losePosition(channel) {
     this.batches.flush(channel, 'position')
+    this.maps.forget(channel)
     for (const session of [...(channel.positioned ?? [])]) session.positionLost(channel.name)
     for (const buffer of channel.buffers ?? []) {
       if (buffer.positioned) buffer.fault ??= disconnects.insufficientState
@@ -153,20 +139,21 @@ export class Hub {
     if (--channel.count > 0) return
     this.channels.delete(channel.name)
     this.batches.drop(channel)
+    this.maps.drop(channel)
     if (channel.requested) this.#pubsub.unsubscribe(channel.name)
   }
 
   /**
-   * The cohort of a new subscriber, who is counted.
-   * @param {Channel} channel @param {Codec} codec @param {boolean} events
-   * @param {Filter | null} filter @returns {Cohort}
+   * @param {Channel} channel @param {Codec} codec @param {boolean} events @param {Filter | null} filter
+   * @param {boolean} [parts]
    */
-  #cohort(channel, codec, events, filter) {
-    const key = cohortKey(codec, events, filter)
+  cohort(channel, codec, events, filter, parts = false) {
+    const key = cohortKey(codec, events, filter, parts)
     let cohort = channel.cohorts.find(cohort => cohort.key === key)
     if (!cohort) {
-      cohort = new Cohort(key, this.#newTopic(), codec, events, filter, false)
-      // Cohorts of one codec are adjacent, so that a publication is encoded once for all of them.
+      cohort = new Cohort(key, this.newTopic(), codec, events, filter, false)
+      cohort.parts = parts
+      // Cohorts of one codec are adjacent, so that each publication is encoded once for them.
       const behind = channel.cohorts.findLastIndex(other => other.codec === codec)
       channel.cohorts.splice(behind < 0 ? channel.cohorts.length : behind + 1, 0, cohort)
     }
@@ -175,19 +162,35 @@ export class Hub {
   }
 
   /**
-   * Whether a subscriber with this filter may join: every different filter is work for each publication. Filters equal
-   * to one of the channel always may.
+   * Whether a subscriber with this filter may join: each distinct filter costs work per publication.
    * @param {Channel} channel @param {Codec} codec @param {Filter} filter
-   * @param {number} limit size of all different filters of the channel in this worker
+   * @param {number} limit total size of the channel's distinct filters in this worker, of those with or without a filter
+   *   of the backend
    */
   mayFilter(channel, codec, filter, limit) {
     const key = cohortKey(codec, false, filter)
     let size = filterSize(filter)
     for (const cohort of this.batches.differentCohorts(channel)) {
       if (cohort.key === key) return true
-      if (cohort.filter !== null) size += filterSize(cohort.filter)
+      const { filter: other } = cohort
+      if (other !== null && (other.server === null) === (filter.server === null)) size += filterSize(other)
     }
     return size <= limit
+  }
+
+  /**
+   * Moves a subscriber without deltas to another filter.
+   * @param {Subscriber} session @param {Channel} channel with an empty window
+   * @param {Cohort} cohort its present one @param {Filter} filter
+   * @returns {Cohort}
+   */
+  refilter(session, channel, cohort, filter) {
+    const next = this.cohort(channel, session.codec, false, filter, cohort.parts)
+    // Follow first: a session without any topic may lose messages in transit from the old one.
+    session.follow(next.topic)
+    session.unfollow(cohort.topic)
+    this.#leaveCohort(session, channel, cohort)
+    return next
   }
 
   /** @param {Subscriber} session @param {Channel} channel @param {Cohort} cohort */
@@ -204,31 +207,33 @@ export class Hub {
   }
 
   /**
-   * From now on the session receives publications.
    * @param {Subscriber} session @param {Channel} channel @param {object} options @param {boolean} options.positioned
    * @param {boolean} options.events @param {Filter | null} options.filter
    * @param {boolean} [options.delta] delta-negotiated; excludes a filter
-   * @param {Publication | null} [options.received] last publication of the stream that it has received
-   * @returns {{cohort: Cohort, events: Cohort | null}}
+   * @param {Publication | null} [options.received] last publication of the stream it received
+   * @param {boolean} [options.map] the channel is a map
+   * @param {boolean} [options.parts] it joins the parts that are appended to values of a map
+   * @param {ReadonlySet<string> | null} [options.unsent] of its buffer
+   * @param {readonly Publication[] | null} [options.known] with `delta`: entries and changes that it received, at the
+   *   channel's position
    */
   join(session, channel, options) {
-    const { positioned, events, filter, delta = false, received = null } = options
+    const { positioned, events, filter, delta = false, received = null, map = false, parts = false } = options
+    const member = /** @type {Member} */ (session)
     if (positioned) (channel.positioned ??= new Set()).add(session)
+    else if (map) (channel.unpositioned ??= new Set()).add(session)
     if (channel.window !== null) {
-      const joined = this.batches.join(/** @type {Member} */ (session), channel, options)
+      const joined = this.batches.join(member, channel, options)
       if (joined !== null) return joined
     }
     const cohort = delta
-      ? (channel.deltas ??= new Deltas()).join(
-          /** @type {Member} */ (session),
-          positioned,
-          received,
-          this.#newTopic,
-        )
-      : this.#cohort(channel, session.codec, false, filter)
+      ? (channel.deltas ??= new Deltas(map)).join(member, positioned, received, this.newTopic)
+      : this.cohort(channel, session.codec, false, filter, parts)
     session.follow(cohort.topic)
+    if (options.known && cohort.readsDeltas) this.maps.learn(channel, options.known)
+    if (options.unsent) this.maps.owe(channel, options.unsent, delta)
     if (!events) return { cohort, events: null }
-    const eventCohort = this.#cohort(channel, session.codec, true, null)
+    const eventCohort = this.cohort(channel, session.codec, true, null)
     session.follow(eventCohort.topic)
     return { cohort, events: eventCohort }
   }
@@ -245,6 +250,7 @@ export class Hub {
       this.#leaveCohort(session, channel, events)
     }
     if (channel.positioned?.delete(session) && channel.positioned.size === 0) channel.positioned = null
+    if (channel.unpositioned?.delete(session) && channel.unpositioned.size === 0) channel.unpositioned = null
     this.release(channel)
   }
 
@@ -256,18 +262,29 @@ export class Hub {
   }
 
   /**
-   * Buffers publications from now on for a subscriber whose reply is not written yet.
+   * Buffers publications for a subscriber until its reply is written.
    * @param {Channel} channel @param {Codec} codec @param {Filter | null} filter
    * @param {boolean} positioned @param {boolean} delta @param {number} maxBytes of its messages
-   * @returns {PublicationBuffer} its messages must be sent before `join`
+   * @param {boolean} [parts] as in `join`
+   * @returns {PublicationBuffer} send its messages before `join`
    */
-  buffer(channel, codec, filter, positioned, delta, maxBytes) {
-    const buffer = new PublicationBuffer(codec, filter, positioned, delta, maxBytes)
+  buffer(channel, codec, filter, positioned, delta, maxBytes, parts = false) {
+    const buffer = new PublicationBuffer(codec, filter, positioned, delta, maxBytes, parts)
     ;(channel.buffers ??= new Set()).add(buffer)
     return buffer
   }
 
-  /** @param {Channel} channel @param {PublicationBuffer} buffer */
+  /**
+   * Collects the changes of a map without positions while a subscriber reads its state.
+   * @param {Channel} channel @param {Codec} codec @param {Filter | null} filter @param {number} maxBytes
+   */
+  collect(channel, codec, filter, maxBytes) {
+    const buffer = new ChangeBuffer(codec, filter, maxBytes)
+    ;(channel.buffers ??= new Set()).add(buffer)
+    return buffer
+  }
+
+  /** @param {Channel} channel @param {PublicationBuffer | ChangeBuffer} buffer */
   unbuffer(channel, buffer) {
     if (channel.buffers?.delete(buffer) && channel.buffers.size === 0) channel.buffers = null
   }
@@ -276,14 +293,10 @@ export class Hub {
   publication(name, publication) {
     const channel = this.channels.get(name)
     if (!channel?.live) return
-    if (
-      publication.offset > 0 &&
-      (channel.positioned || channel.buffers) &&
-      !this.#advance(channel, publication)
-    ) {
-      return
-    }
-    if (channel.window !== null) this.batches.hold(channel, channel.window, publication)
+    const checked = publication.offset > 0 && (channel.positioned || channel.buffers)
+    if (checked && !this.#advance(channel, publication)) return
+    if (publication.keyed) this.#keyed(channel, publication)
+    else if (channel.window !== null) this.batches.hold(channel, channel.window, publication)
     else this.#publish(channel, publication)
     for (const buffer of channel.buffers ?? []) {
       if (buffer.filter && !buffer.filter.matches(publication.tags)) continue
@@ -295,44 +308,64 @@ export class Hub {
     }
   }
 
+  /** @param {Channel} channel @param {Publication} publication with `keyed` */
+  #keyed(channel, publication) {
+    if (this.polls.has(channel.name)) this.polls.publication(channel.name, publication)
+    else this.maps.publish(channel, publication)
+  }
+
   /** @param {Channel} channel @param {Publication} publication */
   #publish(channel, publication) {
+    this.send(channel, publication, null)
+    const { deltas } = channel
+    if (deltas === null) return
+    this.sendDeltas(channel, deltas, publication, deltas.encode(publication, this.encoder))
+    deltas.advance(channel.name, publication)
+  }
+
+  /**
+   * Sends a publication to all but delta-negotiated subscribers.
+   * @param {Channel} channel @param {Publication} publication
+   * @param {boolean | null} parts only to those that join parts, or only to the others; null: to both
+   */
+  send(channel, publication, parts) {
     const { name } = channel
     let encodedBy = null
     let bytes = null
     for (const cohort of channel.cohorts) {
       if (cohort.events || (cohort.filter && !cohort.filter.matches(publication.tags))) continue
+      if (parts !== null && cohort.parts !== parts) continue
       const { codec } = cohort
       if (!publication.json && !codec.binary) {
-        this.#disconnectJson(name, cohort)
+        this.disconnectJson(name, cohort)
         continue
       }
       if (!bytes || encodedBy !== codec) {
         bytes = codec.publication(name, publication)
         encodedBy = codec
       }
-      this.#fanout.publish(cohort, bytes, publication)
+      this.fanout.publish(cohort, bytes, publication)
       this.delivered += cohort.count
     }
-    if (channel.deltas !== null) this.#publishDeltas(name, channel.deltas, publication)
   }
 
-  /** @param {string} name @param {Deltas} deltas @param {Publication} publication */
-  #publishDeltas(name, deltas, publication) {
-    const delta = deltas.encode(publication, this.#encoder)
+  /**
+   * @param {Channel} channel @param {Deltas} deltas @param {Publication} publication
+   * @param {Buffer | null} delta of the publication
+   */
+  sendDeltas({ name }, deltas, publication, delta) {
     const isText = delta !== null && isUtf8(delta)
     for (const cohort of deltas.cohorts) {
       const { codec } = cohort
       if (!publication.json && !codec.binary) {
-        this.#disconnectJson(name, cohort)
+        this.disconnectJson(name, cohort)
         continue
       }
       const readable = cohort.readsDeltas && (isText || codec.binary) ? delta : null
       const bytes = codec.deltaPublication(name, publication, readable)
-      this.#fanout.publish(cohort, bytes, publication)
+      this.fanout.publish(cohort, bytes, publication)
       this.delivered += cohort.count
     }
-    deltas.advance(name, publication)
   }
 
   /** @param {Channel} channel @param {Publication} publication @returns {boolean} false: already delivered */
@@ -347,7 +380,7 @@ export class Hub {
   }
 
   /**
-   * Missed publications cannot be recovered: the next publication follows this position.
+   * Missed publications are lost: the next publication follows this position.
    * @param {string} name @param {number} offset @param {string} epoch
    */
   lost(name, offset, epoch) {
@@ -355,14 +388,28 @@ export class Hub {
     if (channel?.live) this.#setPosition(channel, { offset, epoch }, true)
   }
 
+  /** Subscribers of a map without positions read its state again. @param {string} name */
+  interrupted(name) {
+    const channel = this.channels.get(name)
+    for (const buffer of channel?.buffers ?? [])
+      if (buffer instanceof ChangeBuffer) buffer.fault ??= errors.internal
+    for (const session of [...(channel?.unpositioned ?? [])]) session.positionLost(name)
+  }
+
   /** Disconnects JSON subscribers: the payload is not JSON. @param {string} name @param {Cohort} cohort */
-  #disconnectJson(name, cohort) {
+  disconnectJson(name, cohort) {
+    for (const session of this.members(name, other => other === cohort)) session.inappropriateProtocol()
+  }
+
+  /** Visits all sessions. @param {string} name @param {(cohort: Cohort) => boolean} matches */
+  members(name, matches) {
     /** @type {Member[]} */
     const members = []
     this.#forEachSession(session => {
-      if (session.subscription(name)?.cohort === cohort) members.push(session)
+      const cohort = session.subscription(name)?.cohort
+      if (cohort !== undefined && matches(cohort)) members.push(session)
     })
-    for (const session of members) session.inappropriateProtocol()
+    return members
   }
 
   /** Fans out a join or a leave. @param {string} name @param {string} info JSON ClientInfo @param {boolean} joined */
@@ -372,19 +419,14 @@ export class Hub {
     if (channel.window !== null) return this.batches.holdEvent(channel, channel.window, info, joined)
     for (const cohort of channel.cohorts) {
       if (!cohort.events) continue
-      this.#fanout.publish(cohort, toBytes(cohort.codec.event(name, info, joined)), null)
+      this.fanout.publish(cohort, toBytes(cohort.codec.event(name, info, joined)), null)
     }
   }
 
-  /**
-   * Compares positions that no publication has confirmed for a while with the stream's, in slices. No effect before the
-   * previous comparison is complete.
-   * @param {number} delay ms
-   * @param {(channel: string) => number} metaTtl ms
-   */
+  /** Checks unconfirmed positions. @param {number} delay ms @param {(channel: string) => number} metaTtl ms */
   checkPositions(delay, metaTtl) {
     if (this.#positionCheck?.running) return
-    // Channels that come and go between two slices change nothing for the others: that is how Map iterators work.
+    // A Map iterator allows channels to be added and removed between two slices.
     const channels = this.channels.values()
     this.#positionCheck = new SlicedWork(() => {
       const { value: channel, done } = channels.next()

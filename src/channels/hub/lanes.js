@@ -3,30 +3,22 @@ import { runSlice } from '../../base/slices.js'
 /** @import { Channel } from './channel.js' */
 /** @import { Window } from './window.js' */
 
-/**
- * @typedef {object} MonotonicClock
- * @property {() => number} now ms
- * @property {(call: () => void, ms: number) => unknown} after calls once, after this time
- */
+/** @typedef {{now: () => number, after: (call: () => void, ms: number) => unknown}} MonotonicClock in ms */
 
-/** @typedef {Set<Channel>} Lane the first one is due first */
+/** @typedef {Set<Channel>} Lane ordered by due time */
 
 /** @type {MonotonicClock} */
-const CLOCK = Object.freeze({
+export const CLOCK = Object.freeze({
   now: () => performance.now(),
   after: (/** @type {() => void} */ call, /** @type {number} */ ms) => setTimeout(call, ms).unref(),
 })
 
-/** A timer may fire so much before its time, ms. */
+/** Tolerance for timers that fire early, ms. */
 const EARLY_MS = 1
 
-/**
- * Windows with items by their delay. Windows of one delay are due in the order of their first items, so that each delay
- * needs one timer, and none without windows. Work is done in slices: many windows that are due together do not block
- * the event loop.
- */
+/** Non-empty windows, by delay: those of one delay are due in order, so each delay needs one timer. */
 export class Lanes {
-  /** @type {Map<number, Lane>} by delay, ms; one runs its timer as long as it is here */
+  /** @type {Map<number, Lane>} by delay, ms; each has a running timer */
   #lanes = new Map()
   #flush
   #clock
@@ -37,7 +29,6 @@ export class Lanes {
     this.#clock = clock
   }
 
-  /** Windows with items. */
   get size() {
     let size = 0
     for (const lane of this.#lanes.values()) size += lane.size

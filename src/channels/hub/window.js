@@ -1,45 +1,38 @@
-// The window of a channel: items (publications, joins, leaves) that this worker has got from the broker and not sent to
-// its subscribers yet. One for each channel with `batch_max_size` or `batch_max_delay`; none for a connection.
+// Window of a channel: items (publications, joins, leaves) received from the broker but not sent to subscribers yet.
+// One per channel with `batch_max_size` or `batch_max_delay`, not per connection.
 //
 //   broker -> hub: position checked -> window -> flush (batches.js) -> encoded for each codec -> fan-out
 //                       |                  ^
-//                       |                  '- join: a subscriber gets the items after it, in a cohort of its own until
+//                       |                  '- join: a subscriber gets the items after it, in a separate cohort until
 //                       v                     the flush (Newcomers)
-//                 buffers of subscribers without a reply: at once, not from the window
+//                 buffers of subscribers without a reply: bypass the window
 //
 // Invariants:
-// - `channel.offset` is the position of what has arrived; `sentTo` is the position of what a subscriber has got.
-// - Items are flushed in the order of their arrival. Those that conflation drops are older than one that is sent.
+// - `channel.offset` is the position of the last received item; `sentTo` that of the last item sent to a subscriber.
+// - Items are flushed in order. Conflation drops only items older than a sent one.
 // - All publications of a window have one epoch: a lost position flushes before the position changes.
 // - A subscriber gets an item from its reply, from its buffer or from a flush, and only once: items below the `from`
 //   of its cohort are in its reply or its buffer.
-// - A window without items holds nothing: no timer, no memory.
+// - An empty window has no timer and uses no memory.
 
 import { Cohort } from './channel.js'
 
 /** @import { Publication } from '../broker/contract.js' */
-/** @import { Codec } from '../../clients/protocol/contract.js' */
-/** @import { Filter } from '../../clients/protocol/filter.js' */
 /** @import { Member } from './hub.js' */
 
 /**
- * How the publications of a channel are batched (docs/batching.md).
- * @typedef {object} BatchOptions
- * @property {string} namespace '' for channels without one
- * @property {number} maxSize items that end a window; 0: no limit
- * @property {number} maxDelay ms from the first item to the end of its window
- * @property {number} maxBytes that end a window
- * @property {boolean} latest only the newest publication of a window is sent, of each value of `tag`
- * @property {string} tag '' = all publications of the channel count as one value
+ * Batching of a channel (docs/batching.md). `maxSize` (items, 0: no limit), `maxBytes` and `maxDelay` (ms from the
+ * first item) end a window. `latest`: only the newest publication of each `tag` value is sent.
+ * @typedef {{namespace: string, maxSize: number, maxDelay: number, maxBytes: number, latest: boolean,
+ *   tag: string}} BatchOptions
  */
 
-/** Longest window of a channel that has a size and no delay, ms: no item may wait for ever. */
 const SIZE_ONLY_DELAY_MS = 1000
 
 /**
  * @param {string} namespace @param {any} options of the namespace
- * @param {number} queueMaxSize bytes; half of it must be left for other messages when a window is written
- * @returns {Readonly<BatchOptions> | null} null: publications are sent at once
+ * @param {number} queueMaxSize bytes; a window uses at most half of it
+ * @returns {Readonly<BatchOptions> | null} null: publications are sent immediately
  */
 export function batchOptions(namespace, options, queueMaxSize) {
   const { batch_max_size: maxSize, batch_max_delay: delay } = options
@@ -55,37 +48,33 @@ export function batchOptions(namespace, options, queueMaxSize) {
 }
 
 /**
- * @typedef {object} Item
- * @property {number} number its place in the window, ascending
- * @property {number} bytes
- * @property {Publication | null} publication with a payload of its own; null: a join or a leave
- * @property {string} info JSON ClientInfo of a join or a leave
- * @property {boolean} joined
+ * `number`: ascending; `publication`: null for a join or a leave, with its ClientInfo in `info`.
+ * @typedef {{number: number, bytes: number, publication: Publication | null, info: string, joined: boolean}} Item
  *
  * @typedef {'size' | 'delay' | 'bytes' | 'subscribe' | 'position' | 'close'} FlushReason
  */
 
-/** Memory of an item besides its payload, tags and info, bytes. */
+/** Bytes of an item, excluding payload, tags and info. */
 const ITEM_OVERHEAD = 200
 
-/** Subscribers that join inside one window, and cohorts of them: above, the window is flushed first. */
+/** Maximum newcomers and newcomer cohorts of a window; above, it is flushed first. */
 const MAX_NEWCOMERS = 4096
 const MAX_NEWCOMER_COHORTS = 64
 
-/** Subscribers that have joined at the same place inside a window, with the same codec and filter. */
+/** Subscribers that joined at the same point of a window, with the same codec and filter. */
 export class Newcomers extends Cohort {
-  /** @type {Map<Member, Publication | null>} with deltas: the last publication that each one has received */
+  /** @type {Map<Member, Publication | null>} with deltas: last publication received by each */
   members = new Map()
   /** With deltas: no publication of the window has been sent to them yet. */
   behind = true
 
   /**
-   * @param {string} key @param {string} topic @param {Codec} codec @param {boolean} events
-   * @param {Filter | null} filter @param {boolean} delta @param {number} from number of their first item
-   * @param {number} sent offset of their position
+   * @param {Cohort} like copied properties @param {string} topic
+   * @param {number} from number of their first item @param {number} sent their offset
    */
-  constructor(key, topic, codec, events, filter, delta, from, sent) {
+  constructor({ key, codec, events, filter, delta, full }, topic, from, sent) {
     super(key, topic, codec, events, filter, delta)
+    this.full = full
     this.from = from
     this.sent = sent
   }
@@ -98,16 +87,10 @@ function sizeOf({ data, info, tags }) {
   return bytes
 }
 
-/**
- * From this delay on, payloads have memory of their own, ms. Short ones share 8 KB with whatever else is copied at that
- * time, which would stay in memory with the last of them: up to 40 times `batch_max_bytes`.
- */
+/** From this delay on, ms, payloads are copied outside the 8 KB pool, which a single copy would retain. */
 const LONG_DELAY_MS = 1000
 
-/**
- * The payload of a publication is valid only while it is handled.
- * @param {Publication} publication @param {boolean} own whether the copy shares no memory
- */
+/** @param {Publication} publication @param {boolean} own copy outside the Buffer pool */
 function kept(publication, own) {
   const { data } = publication
   if (!own) return { ...publication, data: Buffer.from(data) }
@@ -122,13 +105,13 @@ export class Window {
   /** @type {Map<string, number> | null} value of the tag -> number of its newest publication */
   #newest = null
   #bytes = 0
-  /** Items of this window, also those that newer ones have replaced. */
+  /** Items of this window, including conflated ones. */
   #taken = 0
   #next = 1
   /** @type {Newcomers[]} */
   newcomers = []
   #members = 0
-  /** Offset up to which subscribers have got the channel; -1: all of it. */
+  /** Offset of the last publication sent to subscribers; -1: all sent. */
   sent = -1
   /** When its first item is due, ms of a monotonic clock. */
   dueAt = 0
@@ -138,15 +121,13 @@ export class Window {
     this.options = options
   }
 
-  /** Whether another item would begin the window. */
   get empty() {
     return this.items === null
   }
 
   /**
    * @param {Publication} publication @param {number} before offset of the channel before it
-   * @param {boolean} conflates whether it may replace an older one
-   * @returns {boolean} whether it did
+   * @param {boolean} conflates may replace an older one; returns whether it did
    */
   addPublication(publication, before, conflates) {
     const items = this.#begin(before)
@@ -186,7 +167,7 @@ export class Window {
   /** @param {Map<number, Item>} items @param {Publication} publication @returns {boolean} whether it replaces one */
   #replaced(items, { tags }) {
     const { tag } = this.options
-    // Publications without the tag are all kept.
+    // Untagged publications are never replaced.
     if (tag !== '' && (tags === null || !Object.hasOwn(tags, tag))) return false
     const value = tag === '' ? '' : /** @type {Record<string, string>} */ (tags)[tag]
     const newest = (this.#newest ??= new Map())
@@ -197,27 +178,24 @@ export class Window {
     return items.delete(number)
   }
 
-  /** @returns {FlushReason | null} why it has to be flushed now */
   get full() {
     const { maxSize, maxBytes } = this.options
     if (maxSize > 0 && this.#taken >= maxSize) return 'size'
     return this.#bytes >= maxBytes ? 'bytes' : null
   }
 
-  // Subscribers that join inside the window
-
-  /** Whether another subscriber may join before the next flush. */
   get hasRoom() {
     return this.#members < MAX_NEWCOMERS && this.newcomers.length < MAX_NEWCOMER_COHORTS
   }
 
   /**
-   * The cohort of a subscriber that gets the items after this moment.
-   * @param {Member} session @param {Cohort} like its properties
+   * Adds a subscriber that receives only later items.
+   * @param {Member} session @param {Cohort} like copied properties
    * @param {number} offset of its position @param {Publication | null} received see `members`
    * @param {() => string} newTopic
    */
-  join(session, { key, codec, events, filter, delta, full }, offset, received, newTopic) {
+  join(session, like, offset, received, newTopic) {
+    const { key, codec, delta, full } = like
     const from = this.#next
     let cohort = this.newcomers.find(
       other =>
@@ -229,8 +207,7 @@ export class Window {
         other.codec === codec,
     )
     if (!cohort) {
-      cohort = new Newcomers(key, newTopic(), codec, events, filter, delta, from, offset)
-      cohort.full = full
+      cohort = new Newcomers(like, newTopic(), from, offset)
       this.newcomers.push(cohort)
     }
     cohort.count++
@@ -252,8 +229,6 @@ export class Window {
     return this.sent < 0 ? arrived : this.sent
   }
 
-  // The flush
-
   /** Empties the window. @returns {Item[]} in order */
   takeItems() {
     const items = this.items === null ? [] : [...this.items.values()]
@@ -262,7 +237,6 @@ export class Window {
     return items
   }
 
-  /** @returns {Newcomers[]} who follow the channel like all others from now on */
   takeNewcomers() {
     const { newcomers } = this
     this.newcomers = []

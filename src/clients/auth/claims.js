@@ -1,114 +1,107 @@
-// Reads the claims of a token and checks their types; names and types are those of Centrifugo. Payloads for clients
-// (info, data) and `meta` keep their original JSON text.
+// Checks claim types (as in Centrifugo). Client payloads and `meta` keep their JSON text; `null` counts as absent.
+
+import { readAllow } from '../hooks/capabilities.js'
+import { readServerFilter } from '../protocol/filter.js'
 import { decodeBase64, toJson } from '../protocol/payload.js'
 import { isObject, rawMembers, singleLine } from '../protocol/raw-json.js'
 
-/** Thrown for every invalid token; tokens.js turns it into an error reply or a disconnect. */
+/** @import { Filter } from '../protocol/filter.js' */
+/** @import { Capabilities, CapabilitySets } from '../hooks/capabilities.js' */
+
+/** Thrown for any invalid token; tokens.js converts it to an error reply or a disconnect. */
 export const invalidToken = Object.freeze(new Error('malformed token'))
 
 /**
  * @typedef {{presence?: boolean, join_leave?: boolean, force_push_join_leave?: boolean, force_positioning?: boolean,
  *   force_recovery?: boolean}} Override
- */
-
-/** @typedef {{info?: string, data?: string, override?: Override}} SubOptions `info` and `data`: raw JSON text */
-
-/**
- * Claims of both kinds of tokens.
+ * @typedef {{info?: string, data?: string, override?: Override, filter?: Filter}} SubOptions raw JSON text; `filter`: the
+ *   backend's
+ * @typedef {Record<string, any>} Claims
+ * @typedef {() => Map<string, string>} RawMembers original texts
+ *
  * @typedef {object} CommonClaims
  * @property {string} user '' = anonymous
  * @property {string} channel '' = none
  * @property {number | undefined} exp unix s
  * @property {number | undefined} nbf unix s
  * @property {number | undefined} expireAt unix s, whole
- * @property {string | undefined} info raw JSON text
  */
 
 /** @type {(keyof Override)[]} */
 const overrides = ['presence', 'join_leave', 'force_push_join_leave', 'force_positioning', 'force_recovery']
 
-/** @param {any} value @returns {string} '' when absent */
-function readText(value) {
-  if (value === undefined || value === null) return ''
-  if (typeof value !== 'string') throw invalidToken
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+/**
+ * @template T
+ * @param {any} value @param {(value: any) => value is T} isValid
+ * @returns {T | undefined}
+ */
+function optional(value, isValid) {
+  if (value === undefined || value === null) return undefined
+  if (!isValid(value)) throw invalidToken
   return value
 }
 
-/** The syntax of a JSON number. */
-const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+/** @param {any} value @returns {value is string} */
+const isText = value => typeof value === 'string'
+/** @param {any} value @returns {value is number} */
+const isInteger = value => Number.isSafeInteger(value)
+/** @param {any} value @returns {value is boolean} */
+const isBoolean = value => typeof value === 'boolean'
+/** @param {any} value @returns {value is Claims} */
+const isClaims = value => isObject(value)
 
-/** @param {any} value unix s; as text, too: some issuers write that @returns {number | undefined} */
+/** @param {any} value */
+const readText = value => optional(value, isText) ?? ''
+
+/** @param {any} value unix s; text from some issuers */
 function readTime(value) {
   if (value === undefined || value === null) return undefined
-  const number = typeof value === 'string' && NUMBER.test(value) ? Number(value) : value
+  const number = isText(value) && NUMBER.test(value) ? Number(value) : value
   if (typeof number !== 'number' || !Number.isFinite(number)) throw invalidToken
   return number
 }
 
-/** @param {any} value unix s @returns {number | undefined} */
-function readWholeTime(value) {
-  if (value === undefined || value === null) return undefined
-  if (!Number.isSafeInteger(value)) throw invalidToken
-  return value
+/** @param {Claims} claims @param {string} name @param {RawMembers} raw */
+const readJson = (claims, name, raw) =>
+  (claims[name] ?? null) === null ? undefined : singleLine(/** @type {string} */ (raw().get(name)))
+
+/** Base64 first, else plain. @param {Claims} claims @param {'info' | 'data'} name @param {RawMembers} raw */
+function readPayload(claims, name, raw) {
+  const base64 = readText(claims[`b64${name}`])
+  if (base64 === '') return readJson(claims, name, raw)
+  const bytes = decodeBase64(base64)
+  if (bytes === undefined) throw invalidToken
+  return toJson(bytes)
 }
 
-/** @param {any} value a JSON object, or nothing @returns {Record<string, any> | undefined} */
-function readObject(value) {
-  if (value === undefined || value === null) return undefined
-  if (!isObject(value)) throw invalidToken
-  return value
-}
-
-/**
- * A payload from its base64 or its plain claim. The base64 one takes precedence unless it is empty.
- * @param {any} encoded `b64info` or `b64data` @param {any} plain
- * @param {() => string | undefined} raw original text of `plain`
- * @returns {string | undefined}
- */
-function readPayload(encoded, plain, raw) {
-  const base64 = readText(encoded)
-  if (base64 !== '') {
-    const bytes = decodeBase64(base64)
-    if (bytes === undefined) throw invalidToken
-    return toJson(bytes)
-  }
-  if (plain === undefined || plain === null) return undefined
-  return singleLine(/** @type {string} */ (raw()))
-}
-
-/** @param {any} value `{"presence":{"value":true}, ...}` @returns {Override | undefined} */
+/** @param {any} value `{"presence":{"value":true}, ...}` */
 function readOverride(value) {
-  const given = readObject(value)
-  if (given === undefined) return undefined
+  const given = optional(value, isClaims) ?? {}
   /** @type {Override | undefined} */
   let result
   for (const name of overrides) {
-    const entry = readObject(given[name])
+    const entry = optional(given[name], isClaims)
     if (entry === undefined) continue
-    if (entry.value !== undefined && entry.value !== null && typeof entry.value !== 'boolean')
-      throw invalidToken
     result ??= {}
-    result[name] = entry.value === true
+    result[name] = optional(entry.value, isBoolean) ?? false
   }
   return result
 }
 
-/**
- * @param {Record<string, any>} value with `info`, `b64info`, `data`, `b64data`, `override`
- * @param {() => Map<string, string>} raw its members' original texts
- * @returns {SubOptions}
- */
-function readSubOptions(value, raw) {
-  // Not supported, even if it is empty: without it, the subscription would get too much. `null` is none.
-  if (value.server_tags_filter !== undefined && value.server_tags_filter !== null) throw invalidToken
+/** @param {Claims} claims @param {RawMembers} raw @returns {SubOptions} */
+function readSubOptions(claims, raw) {
   /** @type {SubOptions} */
   const options = {}
-  const info = readPayload(value.b64info, value.info, () => raw().get('info'))
-  const data = readPayload(value.b64data, value.data, () => raw().get('data'))
-  const override = readOverride(value.override)
+  const info = readPayload(claims, 'info', raw)
+  const data = readPayload(claims, 'data', raw)
+  const override = readOverride(claims.override)
   if (info !== undefined) options.info = info
   if (data !== undefined) options.data = data
   if (override !== undefined) options.override = override
+  const { server_tags_filter: filter } = claims
+  if (filter !== undefined && filter !== null) options.filter = checked(() => readServerFilter(filter))
   return options
 }
 
@@ -118,83 +111,86 @@ function readChannel(channel) {
   return channel
 }
 
-/** @param {any} subs @param {any} channels @param {() => Map<string, string>} raw @returns {Map<string, SubOptions>} */
-function readSubs(subs, channels, raw) {
+/** @param {Claims} claims @param {RawMembers} raw */
+function readSubs({ subs, channels }, raw) {
   /** @type {Map<string, SubOptions>} */
   const result = new Map()
-  const given = readObject(subs) ?? {}
-  if (channels !== undefined && channels !== null && !Array.isArray(channels)) throw invalidToken
-  const names = Object.keys(given)
+  const given = optional(subs, isClaims) ?? {}
   const rawSubs = lazyMembers(() => raw().get('subs') ?? '')
-  for (const name of names) {
+  for (const name of Object.keys(given)) {
     const rawOptions = lazyMembers(() => /** @type {string} */ (rawSubs().get(name)))
-    result.set(readChannel(name), readSubOptions(readObject(given[name]) ?? {}, rawOptions))
+    result.set(readChannel(name), readSubOptions(optional(given[name], isClaims) ?? {}, rawOptions))
   }
-  for (const name of channels ?? []) {
+  // `subs` replaces `channels`, unless empty.
+  const replaced = result.size > 0
+  for (const name of optional(channels, Array.isArray) ?? []) {
     const channel = readChannel(name)
-    // A `subs` that is not empty replaces `channels`.
-    if (names.length === 0) result.set(channel, {})
+    if (!replaced) result.set(channel, {})
   }
   return result
 }
 
-/** @param {Record<string, any>} claims @param {string} userClaim the claim that holds the user id */
-function readUser(claims, userClaim) {
-  return Object.hasOwn(claims, userClaim) ? readText(claims[userClaim]) : ''
-}
-
-/** @param {Record<string, any>} claims @returns {{audience: string[], issuer: string | undefined}} */
+/** @param {Claims} claims */
 export function readParties({ aud, iss }) {
-  const audience = aud === undefined || aud === null ? [] : Array.isArray(aud) ? aud : [aud]
-  for (const member of audience) if (typeof member !== 'string') throw invalidToken
-  return { audience, issuer: iss === undefined || iss === null ? undefined : readText(iss) }
+  const audience = [aud ?? []].flat()
+  if (!audience.every(isText)) throw invalidToken
+  return { audience, issuer: [optional(iss, isText) ?? []].flat() }
 }
 
-/** @param {() => string} json @returns {() => Map<string, string>} original texts of its members, once needed */
+/** @param {() => string} json @returns {RawMembers} read on first use */
 function lazyMembers(json) {
   /** @type {Map<string, string> | undefined} */
   let members
   return () => (members ??= rawMembers(json()))
 }
 
-/**
- * @param {Record<string, any>} claims @param {string} json their original text @param {string} userClaim
- * @returns {CommonClaims & {meta: string | undefined, subs: Map<string, SubOptions>}}
- */
-export function readConnectClaims(claims, json, userClaim) {
-  const raw = lazyMembers(() => json)
-  // Not used, but checked.
+/** @param {Claims} claims @param {string} userClaim with the user id @returns {CommonClaims} */
+function readCommon(claims, userClaim) {
   readText(claims.jti)
   return {
-    user: readUser(claims, userClaim),
+    user: Object.hasOwn(claims, userClaim) ? readText(claims[userClaim]) : '',
     channel: readText(claims.channel),
     exp: readTime(claims.exp),
     nbf: readTime(claims.nbf),
-    expireAt: readWholeTime(claims.expire_at),
-    info: readPayload(claims.b64info, claims.info, () => raw().get('info')),
-    meta: readPayload('', claims.meta, () => raw().get('meta')),
-    subs: readSubs(claims.subs, claims.channels, raw),
+    expireAt: optional(claims.expire_at, isInteger),
+  }
+}
+
+/** @template T @param {() => T} read @returns {T} */
+function checked(read) {
+  try {
+    return read()
+  } catch {
+    throw invalidToken
   }
 }
 
 /**
- * @param {Record<string, any>} claims @param {string} json their original text @param {string} userClaim
- * @returns {CommonClaims & SubOptions & {client: string | undefined}}
+ * @param {Claims} claims @param {string} json original text @param {string} userClaim
+ * @param {CapabilitySets} capabilities
  */
-export function readSubscribeClaims(claims, json, userClaim) {
+export function readConnectClaims(claims, json, userClaim, capabilities) {
   const raw = lazyMembers(() => json)
-  const options = readSubOptions(claims, raw)
-  // Not used, but checked.
-  readText(claims.jti)
   return {
-    user: readUser(claims, userClaim),
-    channel: readText(claims.channel),
-    client: readText(claims.client) || undefined,
-    exp: readTime(claims.exp),
-    nbf: readTime(claims.nbf),
-    expireAt: readWholeTime(claims.expire_at),
-    info: options.info,
-    data: options.data,
-    override: options.override,
+    ...readCommon(claims, userClaim),
+    info: readPayload(claims, 'info', raw),
+    meta: readJson(claims, 'meta', raw),
+    subs: readSubs(claims, raw),
+    caps: /** @type {Capabilities | null} */ (checked(() => capabilities.read(claims.caps))),
+  }
+}
+
+/** @param {Claims} claims @param {string} json original text @param {string} userClaim */
+export function readSubscribeClaims(claims, json, userClaim) {
+  const options = readSubOptions(
+    claims,
+    lazyMembers(() => json),
+  )
+  const client = readText(claims.client) || undefined
+  return {
+    ...readCommon(claims, userClaim),
+    ...options,
+    client,
+    allow: checked(() => readAllow(claims.allow)),
   }
 }

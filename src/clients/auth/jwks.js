@@ -1,11 +1,7 @@
-// Keys from JWKS endpoints. A key set is kept for an hour, and longer while its endpoint cannot be reached: keys that
-// it has published are good until it says otherwise. An unknown key id causes a new request, at most once a second for
-// each endpoint; callers within that second wait for its answer. So a new key works within a second, and made-up key
-// ids cost the endpoint one request a second. An id that an answer did not have is unknown for ten seconds without a
-// request.
-// Why no library: jose, jwks-rsa and get-jwks read answers of any length, and none bounds all requests as above. jose
-// limits requests only after a successful answer, get-jwks never, and jwks-rsa refuses a good key while its limit is
-// reached. None fills a URL from the token and bounds the number of such endpoints.
+// Keys from JWKS endpoints. A key set is kept for an hour, and longer while its endpoint is unreachable. An unknown key
+// id causes a request, at most one per second and endpoint; ids missing from the response are cached for ten seconds.
+// jose, jwks-rsa and get-jwks read responses of any length. jose limits requests only after a successful response,
+// get-jwks never; jwks-rsa rejects valid keys while its limit is reached. None fills URLs from tokens.
 
 import { createPublicKey } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,41 +10,36 @@ import { sha256 } from './secret.js'
 
 /** @import { SignatureCheck } from './keys.js' */
 
-/** Longest key set, bytes. */
 const MAX_BYTES = 1 << 20
-/** Endpoints kept; more than one only with a template as address. */
+/** Maximum endpoints; more than one requires a URL template. */
 const MAX_SETS = 256
-/** Concurrent requests. */
 const MAX_PENDING = 32
 const TRIES = 2
-/** Keys of one set: reading one takes a tenth of a millisecond. */
+/** Maximum keys per set: parsing a key takes 0.1 ms. */
 const MAX_KEYS = 256
-/** Unknown key ids remembered for each set, and the longest one, characters. */
+/** Maximum unknown key ids per set, and characters of each. */
 const MAX_UNKNOWN = 256
 const MAX_KID_LENGTH = 128
-/** Time that they are unknown without another request, ms. */
+/** Delay before requesting an unknown key id again. */
 const UNKNOWN_TTL_MS = 10_000
-/** Time between two requests while old keys are used, ms. */
+/** Request interval while old keys are used. */
 const RETRY_MS = 10_000
-/** Time between two reports of an unreachable endpoint, ms. */
 const REPORT_MS = 60_000
 
 /** @typedef {Map<string, SignatureCheck>} Key checks by algorithm */
 
-/** Of one endpoint. */
 class KeySet {
-  /** @type {Map<string, Key[]>} key id -> keys, in the set's order */
+  /** By key id. @type {Map<string, Key[]>} */
   keys = new Map()
-  /** @type {Set<string>} key ids that the last good answer did not have */
+  /** Ids missing from the last successful response. @type {Set<string>} */
   unknown = new Set()
-  /** SHA-256 of the last good answer's keys. @type {Buffer | null} */
+  /** SHA-256 of the keys. @type {Buffer | null} */
   digest = null
-  /** ms, last good answer */
+  /** Time of the last success, ms. */
   fetchedAt = Number.NEGATIVE_INFINITY
-  /** Whether the last request failed. */
   failed = false
-  /** ms, end of the last request */
-  askedAt = Number.NEGATIVE_INFINITY
+  /** End of the last request, ms. */
+  requestedAt = Number.NEGATIVE_INFINITY
   /** @type {Promise<void> | null} */
   pending = null
 }
@@ -56,44 +47,37 @@ class KeySet {
 /** @type {Key[]} */
 const NO_KEYS = []
 
-const tooMany = () => new Error('too many concurrent requests for JWKS')
+const tooMany = () => new Error('too many concurrent JWKS requests')
 
-/** @param {any} jwk @returns {Key | undefined} undefined if unusable */
+/** @param {any} jwk @returns undefined if unusable */
 function readKey(jwk) {
-  if (typeof jwk !== 'object' || jwk === null || typeof jwk.kid !== 'string' || jwk.use !== 'sig')
+  if (typeof jwk?.kid !== 'string' || jwk.use !== 'sig' || !['RSA', 'EC', 'OKP'].includes(jwk.kty))
     return undefined
-  if (jwk.alg !== undefined && typeof jwk.alg !== 'string') return undefined
-  if (!['RSA', 'EC', 'OKP'].includes(jwk.kty)) return undefined
+  if (typeof (jwk.alg ?? '') !== 'string') return undefined
   try {
     const checks = publicKeyChecks(createPublicKey({ key: jwk, format: 'jwk' }), jwk.alg)
     return checks.size === 0 ? undefined : checks
   } catch {
-    // One unreadable key must not invalidate the others.
     return undefined
   }
 }
 
-/** @param {any[]} list of JWKs @returns {Map<string, Key[]>} by key id */
+/** @param {any[]} list JWKs */
 function readKeys(list) {
   /** @type {Map<string, Key[]>} */
   const keys = new Map()
   for (const jwk of list) {
     const key = readKey(jwk)
-    if (key === undefined) continue
-    const same = keys.get(jwk.kid)
-    if (same === undefined) keys.set(jwk.kid, [key])
-    else same.push(key)
+    if (key !== undefined) keys.set(jwk.kid, [...(keys.get(jwk.kid) ?? []), key])
   }
   return keys
 }
 
-/** @param {Response} response @returns {Promise<string>} */
+/** @param {Response} response */
 async function readBody(response) {
   const chunks = []
   let size = 0
-  for await (const chunk of /** @type {AsyncIterable<Uint8Array>} */ (
-    /** @type {unknown} */ (response.body ?? [])
-  )) {
+  for await (const chunk of /** @type {any} */ (response.body ?? [])) {
     size += chunk.length
     if (size > MAX_BYTES) throw new Error(`the response is longer than ${MAX_BYTES} bytes`)
     chunks.push(chunk)
@@ -102,23 +86,22 @@ async function readBody(response) {
 }
 
 /**
- * @typedef {{url: string, keys: string}} KnownKeys of one endpoint; `keys`: list of JWKs as JSON
+ * @typedef {{url: string, keys: string}} KnownKeys `keys`: list of JWKs as JSON
  *
  * @typedef {object} JwksOptions
  * @property {() => number} [clock] ms
  * @property {typeof globalThis.fetch} [fetch]
- * @property {number} [timeout] ms for one request
- * @property {number} [ttl] ms that a key set is kept
- * @property {number} [minInterval] ms between two requests to one endpoint
- * @property {(error: Error, kept: number) => void} [onUnreachable] an endpoint cannot be reached; `kept`: its keys that
- *   stay in use. Called once a minute at most
- * @property {(url: string, keys: string) => void} [onKeys] an endpoint has published other keys than before
- * @property {readonly KnownKeys[]} [known] keys to use while their endpoint cannot be reached; it is asked first
+ * @property {number} [timeout] ms of a request
+ * @property {number} [ttl] ms of a key set
+ * @property {number} [minInterval] ms between requests to one endpoint
+ * @property {(error: Error, kept: number) => void} [onUnreachable] at most once a minute; `kept`: keys still in use
+ * @property {(url: string, keys: string) => void} [onKeys] changed keys
+ * @property {readonly KnownKeys[]} [known] used while their endpoint is unreachable
  */
 
-/** The key sets of a gateway's worker, by URL. A reload of the configuration keeps them. */
+/** Key sets of a worker by URL, kept across reloads. */
 export class Jwks {
-  /** @type {Map<string, KeySet>} in the order of their last answers */
+  /** In the order of their last responses. @type {Map<string, KeySet>} */
   #sets = new Map()
   #pending = 0
   #options
@@ -145,14 +128,13 @@ export class Jwks {
 
   /**
    * @param {string} url @param {string} kid
-   * @returns {Key[] | Promise<Key[]>} empty if the endpoint does not know the key id; rejects if it is unreachable and
-   *   has never published that key
+   * @returns {Key[] | Promise<Key[]>} empty: unknown; rejects if the endpoint is unreachable and the key not cached
    */
   find(url, kid) {
     const set = this.#sets.get(url)
     if (set === undefined) {
       if (this.#pending >= MAX_PENDING) return Promise.reject(tooMany())
-      return this.#ask(url, this.#add(url), kid)
+      return this.#fetched(url, this.#add(url), kid)
     }
     const { clock, ttl } = this.#options
     const now = clock()
@@ -163,20 +145,17 @@ export class Jwks {
     } else {
       if (age < ttl) return keys
       if (set.failed) {
-        // Nobody waits for an endpoint that is down.
-        if (now - set.askedAt >= RETRY_MS) this.#request(url, set)?.catch(() => {})
+        if (now - set.requestedAt >= RETRY_MS) this.#request(url, set).catch(() => {})
         return keys
       }
     }
-    return this.#ask(url, set, kid)
+    return this.#fetched(url, set, kid)
   }
 
   /** @param {string} url @param {KeySet} set @param {string} kid @returns {Promise<Key[]>} */
-  async #ask(url, set, kid) {
+  async #fetched(url, set, kid) {
     try {
-      const request = this.#request(url, set)
-      if (request === null) throw tooMany()
-      await request
+      await this.#request(url, set)
     } catch (error) {
       const kept = set.keys.get(kid)
       if (kept !== undefined) return kept
@@ -188,19 +167,15 @@ export class Jwks {
     return NO_KEYS
   }
 
-  /**
-   * @param {string} url @param {KeySet} set
-   * @returns {Promise<void> | null} the request under way, or a new one; null: too many are
-   */
+  /** @param {string} url @param {KeySet} set */
   #request(url, set) {
-    if (set.pending === null) {
-      if (this.#pending >= MAX_PENDING) return null
-      this.#pending++
-      set.pending = this.#refresh(url, set).finally(() => {
-        set.pending = null
-        this.#pending--
-      })
-    }
+    if (set.pending !== null) return set.pending
+    if (this.#pending >= MAX_PENDING) return Promise.reject(tooMany())
+    this.#pending++
+    set.pending = this.#refresh(url, set).finally(() => {
+      set.pending = null
+      this.#pending--
+    })
     return set.pending
   }
 
@@ -208,7 +183,7 @@ export class Jwks {
   #add(url) {
     if (this.#sets.size >= MAX_SETS) {
       const idle = [...this.#sets].filter(([, { pending }]) => pending === null)
-      // Sets without keys leave first: made-up endpoints must not drive out good ones.
+      // Invented endpoints must not evict real ones.
       const [oldest] = idle.find(([, { keys }]) => keys.size === 0) ?? idle[0]
       this.#sets.delete(oldest)
     }
@@ -220,56 +195,46 @@ export class Jwks {
   /** @param {string} url @param {KeySet} set */
   async #refresh(url, set) {
     const { clock, minInterval } = this.#options
-    const wait = Math.min(set.askedAt + minInterval - clock(), minInterval)
+    const wait = Math.min(set.requestedAt + minInterval - clock(), minInterval)
     if (wait > 0) await delay(wait)
     try {
       const list = await this.#fetchKeys(url)
       set.keys = readKeys(list)
       set.failed = false
-      this.#tell(url, set, JSON.stringify(list))
-      // After this time all ids leave: the next request for one adds it again.
+      const keys = JSON.stringify(list)
+      const digest = sha256(keys)
+      if (!set.digest?.equals(digest)) this.#onKeys?.(url, keys)
+      set.digest = digest
       if (clock() - set.fetchedAt >= UNKNOWN_TTL_MS) set.unknown.clear()
       set.fetchedAt = clock()
       this.#sets.delete(url)
       this.#sets.set(url, set)
     } catch (error) {
       set.failed = true
-      this.#report(error, set.keys.size)
+      const now = clock()
+      if (now - this.#reportedAt >= REPORT_MS) {
+        this.#reportedAt = now
+        this.#onUnreachable?.(error, set.keys.size)
+      }
       throw error
     } finally {
-      set.askedAt = clock()
+      set.requestedAt = clock()
     }
   }
 
-  /** @param {string} url @param {KeySet} set @param {string} keys */
-  #tell(url, set, keys) {
-    const digest = sha256(keys)
-    if (set.digest?.equals(digest)) return
-    set.digest = digest
-    this.#onKeys?.(url, keys)
-  }
-
-  /** @param {Error} error @param {number} kept */
-  #report(error, kept) {
-    const now = this.#options.clock()
-    if (now - this.#reportedAt < REPORT_MS) return
-    this.#reportedAt = now
-    this.#onUnreachable?.(error, kept)
-  }
-
-  /** @param {string} url @returns {Promise<any[]>} JWKs */
+  /** @param {string} url @returns {Promise<any[]>} */
   async #fetchKeys(url) {
     for (let tried = 1; ; tried++) {
       try {
         return await this.#fetchOnce(url)
       } catch (error) {
         if (tried < TRIES) continue
-        throw new Error(`cannot get the keys from ${url}: ${error.cause?.message ?? error.message}`)
+        throw new Error(`cannot fetch the keys from ${url}: ${error.cause?.message ?? error.message}`)
       }
     }
   }
 
-  /** @param {string} url @returns {Promise<any[]>} JWKs */
+  /** @param {string} url */
   async #fetchOnce(url) {
     const { fetch, timeout } = this.#options
     const response = await fetch(url, {
@@ -281,7 +246,7 @@ export class Jwks {
       throw new Error(`HTTP status ${response.status}`)
     }
     const body = JSON.parse(await readBody(response))
-    if (!Array.isArray(body?.keys)) throw new Error('the response has no list of keys')
+    if (!Array.isArray(body?.keys)) throw new Error('the response has no `keys` array')
     if (body.keys.length > MAX_KEYS) throw new Error(`the response has more than ${MAX_KEYS} keys`)
     return body.keys
   }

@@ -1,5 +1,5 @@
-// Keys from the configuration, and the algorithms each may check (server API). The token alone never decides
-// the algorithm: that would turn a public key into an HMAC secret.
+// Configured keys and their algorithms (server API). A token alone never selects the algorithm: that would make a
+// public key an HMAC secret.
 import { createRequire } from 'node:module'
 import { readPublicKey } from '../../config/pem.js'
 
@@ -17,14 +17,11 @@ const curves = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }
 
 /** @typedef {(token: string) => boolean} SignatureCheck */
 
-/**
- * @param {string | Buffer} key secret or PEM @param {Algorithm[]} algorithms
- * @returns {SignatureCheck} false for anything but a good signature
- */
+/** @param {string | Buffer} key secret or PEM @param {Algorithm[]} algorithms @returns {SignatureCheck} */
 function signatureCheck(key, algorithms) {
-  // Loaded with the first key: it takes 50 ms of the start of a worker.
+  // Loading takes 50 ms.
   const { createVerifier } = /** @type {typeof import('fast-jwt')} */ (require('fast-jwt'))
-  // tokens.js checks times: an expired token and a bad one have different answers.
+  // tokens.js checks times: expired tokens cause another error.
   const verify = createVerifier({ key, algorithms, ignoreExpiration: true, ignoreNotBefore: true })
   return token => {
     try {
@@ -36,26 +33,14 @@ function signatureCheck(key, algorithms) {
   }
 }
 
-/** @param {KeyObject} key public @returns {Algorithm[]} that it may check */
-function algorithmsOf(key) {
-  switch (key.asymmetricKeyType) {
-    case 'rsa':
-      return rsa
-    case 'ec': {
-      const algorithm = curves[key.asymmetricKeyDetails?.namedCurve ?? '']
-      return algorithm === undefined ? [] : [algorithm]
-    }
-    case 'ed25519':
-      return ['EdDSA']
-    default:
-      return []
-  }
+/** @param {KeyObject} key public @returns {Algorithm[]} */
+function algorithmsOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }) {
+  if (type === 'rsa') return rsa
+  if (type === 'ed25519') return ['EdDSA']
+  return type === 'ec' ? [curves[details?.namedCurve ?? ''] ?? []].flat() : []
 }
 
-/**
- * @param {KeyObject} key public @param {string} [only] the one algorithm its owner allows
- * @returns {Map<string, SignatureCheck>} by algorithm; empty if the key is unusable
- */
+/** @param {KeyObject} key public @param {string} [only] allowed algorithm @returns {Map<string, SignatureCheck>} */
 export function publicKeyChecks(key, only) {
   const algorithms = algorithmsOf(key).filter(algorithm => only === undefined || algorithm === only)
   if (algorithms.length === 0) return new Map()
@@ -63,7 +48,7 @@ export function publicKeyChecks(key, only) {
   return new Map(algorithms.map(algorithm => [algorithm, check]))
 }
 
-/** All keys of one block of settings; the token's `alg` selects one. */
+/** Keys of one configuration block, by algorithm. */
 export class StaticKeys {
   /** @type {Map<string, SignatureCheck>} */
   #checks = new Map()
@@ -74,8 +59,8 @@ export class StaticKeys {
 
   /**
    * @param {any} settings `client.token` or `client.subscription_token`
-   * @param {string} name of the block, for messages @param {() => number} clock ms
-   * @throws {Error} naming the option with an unreadable key
+   * @param {string} name block name, for messages
+   * @param {() => number} clock ms
    */
   constructor(settings, name, clock) {
     this.#clock = clock
@@ -91,7 +76,7 @@ export class StaticKeys {
     if (settings.ecdsa_public_key) this.#add(settings.ecdsa_public_key, 'ec', `${name}.ecdsa_public_key`)
   }
 
-  /** @param {string} pem @param {'rsa' | 'ec'} type @param {string} name of the option */
+  /** @param {string} pem @param {'rsa' | 'ec'} type @param {string} name */
   #add(pem, type, name) {
     let key
     try {
@@ -102,7 +87,7 @@ export class StaticKeys {
     for (const [algorithm, check] of publicKeyChecks(key)) this.#checks.set(algorithm, check)
   }
 
-  /** @param {string} token @param {string} algorithm of its header @returns {boolean} whether the signature is good */
+  /** @param {string} token @param {string} algorithm */
   check(token, algorithm) {
     if (this.#checks.get(algorithm)?.(token)) return true
     if (this.#previous === null || !hmac.includes(/** @type {Algorithm} */ (algorithm))) return false

@@ -4,45 +4,41 @@ import { enabledRepublishers, SOURCES } from '../../config/republish.js'
 /** @import { Config } from '../../config/options.js' */
 /** @import { Route } from '../../channels/broker/contract.js' */
 
-/** Channels whose republishers are remembered, and the longest name of one. */
+/** Maximum cached channels, and characters of each. */
 const MAX_CACHED = 10_000
 const MAX_NAME = 255
-/** What ends the literal beginning of a pattern. */
 const SPECIAL = /[*?[{\\]/
 
-/** Which republishers a publication goes to. Channels that none of them names cost one comparison. */
 export class RepublishRules {
   #republishers
   #globs
-  /** Channel -> bits of republishers with a pattern for it. @type {Map<string, number>} */
+  /** Channel -> bits of republishers. @type {Map<string, number>} */
   #cache = new Map()
-  /** @type {Map<number, Route | null>} by bits of republishers and source */
+  /** By bits and source. @type {Map<number, Route | null>} */
   #routes = new Map()
 
   /** @param {Config} config */
   constructor(config) {
     this.#republishers = enabledRepublishers(config)
     this.#globs = this.#republishers.map(({ channels }) =>
-      channels.map((/** @type {string} */ glob) => /** @type {RegExp} */ (compileGlob(glob))),
+      channels.map(glob => /** @type {RegExp} */ (compileGlob(glob))),
     )
   }
 
-  /** Whether any of them wants the meta of connections. */
   get withMeta() {
     return this.#republishers.some(republisher => republisher.include_meta)
   }
 
   /**
    * @param {string} namespace '' for channels without one
-   * @param {string[]} starts with which the names of its channels may begin
-   * @returns {NamespaceRoutes | null} null: no republisher names a channel of it
+   * @param {string[]} starts prefixes of its channel names
    */
   of(namespace, starts) {
     let always = 0
     let byGlob = 0
     for (const [i, { namespaces, channels }] of this.#republishers.entries()) {
       if (namespaces.includes(namespace)) always |= 1 << i
-      const possible = channels.some((/** @type {string} */ glob) => {
+      const possible = channels.some(glob => {
         const literal = glob.split(SPECIAL, 1)[0]
         return starts.some(start => literal.startsWith(start) || start.startsWith(literal))
       })
@@ -57,7 +53,7 @@ export class RepublishRules {
     if (bits === undefined) {
       bits = 0
       for (const [i, globs] of this.#globs.entries())
-        if (globs.some((/** @type {RegExp} */ glob) => glob.test(channel))) bits |= 1 << i
+        if (globs.some(glob => glob.test(channel))) bits |= 1 << i
       if (channel.length <= MAX_NAME) {
         if (this.#cache.size >= MAX_CACHED) this.#cache.clear()
         this.#cache.set(channel, bits)
@@ -70,14 +66,11 @@ export class RepublishRules {
   route(bits, source) {
     const key = bits * SOURCES.length + source
     let route = this.#routes.get(key)
-    if (route === undefined) {
-      route = this.#newRoute(bits, source)
-      this.#routes.set(key, route)
-    }
+    if (route === undefined) this.#routes.set(key, (route = this.#newRoute(bits, source)))
     return route
   }
 
-  /** @param {number} bits @param {number} source @returns {Route | null} */
+  /** @param {number} bits @param {number} source */
   #newRoute(bits, source) {
     const route = { to: 0, block: 0, wait: 0, source, withMeta: false }
     for (const [i, republisher] of this.#republishers.entries()) {
@@ -91,23 +84,19 @@ export class RepublishRules {
   }
 }
 
-/** The republishers of a namespace. */
 export class NamespaceRoutes {
   #rules
   #always
   #byGlob
 
-  /**
-   * @param {RepublishRules} rules @param {number} always bits of those that take each of its channels
-   * @param {number} byGlob bits of those with a pattern for some of them
-   */
+  /** @param {RepublishRules} rules @param {number} always bits @param {number} byGlob bits */
   constructor(rules, always, byGlob) {
     this.#rules = rules
     this.#always = always
     this.#byGlob = byGlob
   }
 
-  /** @param {string} channel @param {number} source of SOURCES @returns {Route | null} */
+  /** @param {string} channel @param {number} source of SOURCES */
   route(channel, source) {
     const byGlob = this.#byGlob === 0 ? 0 : this.#rules.matching(channel, this.#byGlob)
     const bits = this.#always | byGlob

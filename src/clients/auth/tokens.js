@@ -1,8 +1,7 @@
-// The checks of connection and subscription tokens, in their order (server API).
-
 import { disconnects, errors } from '../../base/errors.js'
 import { createEndpoint } from '../../config/jwks-endpoint.js'
 import { compilePattern } from '../../config/pattern.js'
+import { CapabilitySets } from '../hooks/capabilities.js'
 import { isObject } from '../protocol/raw-json.js'
 import { invalidToken, readConnectClaims, readParties, readSubscribeClaims } from './claims.js'
 import { Jwks } from './jwks.js'
@@ -10,45 +9,46 @@ import { StaticKeys } from './keys.js'
 
 /** @import { Config } from '../../config/options.js' */
 /** @import { Pattern } from '../../config/pattern.js' */
+/** @import { Capabilities } from '../hooks/capabilities.js' */
 /** @import { CommonClaims, Override, SubOptions } from './claims.js' */
+/** @import { Filter } from '../protocol/filter.js' */
 /** @import { JwksOptions } from './jwks.js' */
 
 /**
+ * Payloads are one-line JSON text.
  * @typedef {object} ConnectClaims
  * @property {string} user '' = anonymous
- * @property {number} expireAt unix s of the connection's end, 0 = never
- * @property {string | undefined} info raw JSON text on one line, or the content of b64info
- * @property {string | undefined} meta raw JSON text on one line
- * @property {Map<string, SubOptions>} subs server-side subscriptions, from `subs` or `channels`
- */
-
-/**
+ * @property {number} expireAt end of the connection, unix s, 0 = never
+ * @property {string | undefined} info
+ * @property {string | undefined} meta
+ * @property {Map<string, SubOptions>} subs from `subs` or `channels`
+ * @property {Capabilities | null} caps
+ *
  * @typedef {object} SubscribeClaims
  * @property {string} user '' = anonymous
  * @property {string} channel
  * @property {string | undefined} client
- * @property {number} expireAt unix s of the subscription's end, 0 = never
- * @property {string} [info] raw JSON text on one line, or the content of b64info
- * @property {string} [data] raw JSON text on one line, or the content of b64data
+ * @property {number} expireAt end of the subscription, unix s, 0 = never
+ * @property {string} [info]
+ * @property {string} [data]
  * @property {Override} [override]
+ * @property {number} allow bits of Operation
+ * @property {Filter} [filter] the backend's
  */
 
 /**
- * @typedef {object} Jwt a parsed token, not verified
- * @property {string} token
- * @property {Record<string, any>} header
- * @property {Record<string, any>} payload
- * @property {string} json the text of the payload
+ * @typedef {{token: string, header: Record<string, any>, payload: Record<string, any>, json: string}} Jwt unverified
  */
 
-/** Claims that only add permissions, and are not supported. */
-const ADDITIONS = Object.freeze({ connect: ['caps', 'labels'], subscribe: ['allow'] })
+const PARTIES = /** @type {const} */ (['issuer', 'audience'])
+/** An unsupported claim of connection tokens that restricts nothing. */
+const IGNORED = 'labels'
 
 const base64url = /^[A-Za-z0-9_-]+$/
 
 /** @param {string} segment */
 function decodeSegment(segment) {
-  // One character beyond a group of four holds no byte; Buffer would ignore it.
+  // A single trailing character encodes no byte; Buffer ignores it.
   if (segment.length % 4 === 1 || !base64url.test(segment)) throw invalidToken
   return Buffer.from(segment, 'base64url').toString('utf8')
 }
@@ -65,7 +65,7 @@ function parseObject(json) {
   return value
 }
 
-/** @param {any} settings @param {'audience' | 'issuer'} claim @param {string} block @returns {Pattern | null} */
+/** @param {any} settings @param {'audience' | 'issuer'} claim @param {string} block */
 function readPattern(settings, claim, block) {
   const pattern = settings[`${claim}_regex`]
   if (!pattern) return null
@@ -78,13 +78,23 @@ function readPattern(settings, claim, block) {
   }
 }
 
-/** Checks tokens by one block of settings. */
+/**
+ * Groups of the first match.
+ * @param {Pattern | null} pattern @param {string[]} texts
+ * @returns {Record<string, string>}
+ */
+function groupsOf(pattern, texts) {
+  if (pattern === null) return {}
+  for (const text of texts) {
+    const match = pattern.exec(text)
+    if (match !== null) return match.groups ?? {}
+  }
+  throw invalidToken
+}
+
 class Verifier {
   #userClaim
-  #audience
-  #issuer
-  #audiencePattern
-  #issuerPattern
+  #parties
   #keys
   /** @type {((groups: Record<string, string>) => string | undefined) | null} */
   #endpoint = null
@@ -92,29 +102,33 @@ class Verifier {
   #skipSignature
   #clock
   #onIgnored
-  // Nearly all tokens begin with the same header.
+  #capabilities
+  // Nearly all tokens have the same header.
   #headerText = ''
   /** @type {Record<string, any>} */
   #header = {}
 
   /**
    * @param {any} client the `client` block @param {'token' | 'subscription_token'} key
-   * @param {{jwks: Jwks, clock: () => number, onIgnored: (claim: string) => void}} options
+   * @param {{jwks: Jwks, clock: () => number, onIgnored: (claim: string) => void,
+   *   capabilities: CapabilitySets}} options
    */
   constructor(client, key, options) {
     const settings = client[key]
     const block = `client.${key}`
     this.#clock = options.clock
     this.#onIgnored = options.onIgnored
+    this.#capabilities = options.capabilities
     this.#skipSignature = Boolean(client.insecure_skip_token_signature_verify)
     this.#userClaim = /** @type {string} */ (settings.user_id_claim || 'sub')
     if (!/^[a-zA-Z_]+$/.test(this.#userClaim)) {
       throw new Error(`${block}.user_id_claim may contain only letters and _`)
     }
-    this.#audience = /** @type {string} */ (settings.audience || '')
-    this.#issuer = /** @type {string} */ (settings.issuer || '')
-    this.#audiencePattern = readPattern(settings, 'audience', block)
-    this.#issuerPattern = readPattern(settings, 'issuer', block)
+    this.#parties = PARTIES.map(claim => ({
+      claim,
+      value: /** @type {string} */ (settings[claim] || ''),
+      pattern: readPattern(settings, claim, block),
+    }))
     this.#keys = new StaticKeys(settings, block, options.clock)
     this.#jwks = options.jwks
     if (settings.jwks_public_endpoint) {
@@ -128,20 +142,18 @@ class Verifier {
 
   /**
    * @template T
-   * @param {string} token @param {(jwt: Jwt) => T} finish checks after the signature
+   * @param {string} token @param {(jwt: Jwt) => T} finish called after the signature check
    * @returns {T | Promise<T>}
-   * @throws `invalidToken`, and errors of `finish`
    */
   verify(token, finish) {
     const jwt = this.#parse(token)
     const groups = this.#matchPatterns(jwt.payload)
-    const good = this.#skipSignature || this.#checkSignature(jwt, groups)
-    if (good === true) return finish(jwt)
-    if (good === false) throw invalidToken
-    return good.then(result => {
-      if (!result) throw invalidToken
+    const done = (/** @type {boolean} */ good) => {
+      if (!good) throw invalidToken
       return finish(jwt)
-    })
+    }
+    const good = this.#skipSignature || this.#checkSignature(jwt, groups)
+    return typeof good === 'boolean' ? done(good) : good.then(done)
   }
 
   /** @param {any} token @returns {Jwt} */
@@ -153,7 +165,7 @@ class Verifier {
     const headerText = token.slice(0, first)
     if (headerText !== this.#headerText) {
       const header = parseObject(decodeSegment(headerText))
-      // A slice would keep the caller's whole token in memory.
+      // Copied: a slice would retain the whole token.
       this.#headerText = headerText.length < 1024 ? Buffer.from(headerText).toString() : ''
       this.#header = header
     }
@@ -163,33 +175,18 @@ class Verifier {
     return { token, header, payload: parseObject(json), json }
   }
 
-  /** @param {Record<string, any>} payload @returns {Record<string, string>} named groups of both patterns */
+  /** @param {Record<string, any>} payload @returns {Record<string, string>} named groups */
   #matchPatterns(payload) {
-    if (this.#issuerPattern === null && this.#audiencePattern === null) return {}
-    const { audience, issuer } = readParties(payload)
-    /** @type {Record<string, string>} */
-    const groups = {}
-    if (this.#issuerPattern !== null) {
-      const match = issuer === undefined ? null : this.#issuerPattern.exec(issuer)
-      if (match === null) throw invalidToken
-      Object.assign(groups, match.groups)
-    }
-    if (this.#audiencePattern !== null) {
-      const pattern = this.#audiencePattern
-      let match = null
-      for (const member of audience) if ((match = pattern.exec(member)) !== null) break
-      if (match === null) throw invalidToken
-      Object.assign(groups, match.groups)
-    }
-    return groups
+    if (this.#parties.every(({ pattern }) => pattern === null)) return {}
+    const given = readParties(payload)
+    return Object.assign({}, ...this.#parties.map(({ claim, pattern }) => groupsOf(pattern, given[claim])))
   }
 
   /** @param {Jwt} jwt @param {Record<string, string>} groups @returns {boolean | Promise<boolean>} */
   #checkSignature({ token, header }, groups) {
-    // JWKS replaces the keys of the configuration.
     if (this.#endpoint === null) return this.#keys.check(token, header.alg)
     const { alg, kid } = header
-    // No key set serves another algorithm: do not request it.
+    // Key sets have no other algorithms.
     if (typeof kid !== 'string' || kid === '' || !/^(?:[RE]S(?:256|384|512)|EdDSA)$/.test(alg)) return false
     const url = this.#endpoint(groups)
     if (url === undefined) return false
@@ -198,20 +195,20 @@ class Verifier {
     const check = keys => keys.some(key => key.get(alg)?.(token) === true)
     if (Array.isArray(found)) return check(found)
     return found.then(check, () => {
-      // The token may be good: the client should reconnect.
+      // The token may be valid: the client reconnects.
       throw errors.internal
     })
   }
 
-  /** @param {Jwt} jwt @param {boolean} expires whether the connection does @returns {ConnectClaims} */
+  /** @param {Jwt} jwt @param {boolean} expires @returns {ConnectClaims} */
   finishConnect({ payload, json }, expires) {
-    const claims = readConnectClaims(payload, json, this.#userClaim)
+    const claims = readConnectClaims(payload, json, this.#userClaim, this.#capabilities)
     this.#checkParties(payload)
     // A subscription token must not open a connection.
     if (claims.channel !== '') throw invalidToken
-    this.#tellIgnored(payload, ADDITIONS.connect)
-    const expireAt = this.#expiry(claims, expires)
-    return { user: claims.user, expireAt, info: claims.info, meta: claims.meta, subs: claims.subs }
+    if (Object.hasOwn(payload, IGNORED)) this.#onIgnored(IGNORED)
+    const { user, info, meta, subs, caps } = claims
+    return { user, expireAt: this.#expiry(claims, expires), info, meta, subs, caps }
   }
 
   /** @param {Jwt} jwt @returns {SubscribeClaims} */
@@ -219,30 +216,34 @@ class Verifier {
     const claims = readSubscribeClaims(payload, json, this.#userClaim)
     this.#checkParties(payload)
     if (claims.channel === '') throw invalidToken
-    this.#tellIgnored(payload, ADDITIONS.subscribe)
-    const { user, channel, client, info, data, override } = claims
-    return { user, channel, client, expireAt: this.#expiry(claims, true), info, data, override }
-  }
-
-  /** @param {Record<string, any>} payload @param {readonly string[]} claims */
-  #tellIgnored(payload, claims) {
-    for (const claim of claims) if (Object.hasOwn(payload, claim)) this.#onIgnored(claim)
+    const { user, channel, client, info, data, override, allow, filter } = claims
+    return {
+      user,
+      channel,
+      client,
+      expireAt: this.#expiry(claims, true),
+      info,
+      data,
+      override,
+      allow,
+      filter,
+    }
   }
 
   /** @param {Record<string, any>} payload */
   #checkParties(payload) {
-    const { audience, issuer } = readParties(payload)
-    if (this.#audience !== '' && !audience.includes(this.#audience)) throw invalidToken
-    if (this.#issuer !== '' && issuer !== this.#issuer) throw invalidToken
+    const given = readParties(payload)
+    for (const { claim, value } of this.#parties)
+      if (value !== '' && !given[claim].includes(value)) throw invalidToken
   }
 
-  /** @param {CommonClaims} claims @param {boolean} expires false: never @returns {number} unix s, 0 = never */
+  /** @param {CommonClaims} claims @param {boolean} expires false: never */
   #expiry({ exp, nbf, expireAt }, expires) {
     const now = this.#clock()
     if (exp !== undefined && exp * 1000 <= now) throw errors.tokenExpired
     if (nbf !== undefined && nbf * 1000 > now) throw errors.tokenExpired
     if (!expires) return 0
-    // Rounded up: a token good for another half second must not make an expired connection.
+    // Rounded up: a token valid for half a second must not open an expired connection.
     if (expireAt === undefined) return exp === undefined ? 0 : Math.ceil(exp)
     if (expireAt <= 0) return 0
     if (expireAt * 1000 <= now) throw errors.expired
@@ -250,41 +251,38 @@ class Verifier {
   }
 }
 
-/**
- * @template T
- * @param {Error} invalid answer to a bad token @param {() => T | Promise<T>} verify
- * @returns {T | Promise<T>}
- */
+/** @template T @param {Error} invalid for an invalid token @param {() => T | Promise<T>} verify */
 function answer(invalid, verify) {
-  /** @param {Error} error */
-  const translate = error => (error === invalidToken ? invalid : error)
+  /** @type {(error: Error) => never} */
+  const fail = error => {
+    throw error === invalidToken ? invalid : error
+  }
   try {
     const claims = verify()
-    if (!(claims instanceof Promise)) return claims
-    return claims.catch(error => {
-      throw translate(error)
-    })
+    return claims instanceof Promise ? claims.catch(fail) : claims
   } catch (error) {
-    throw translate(error)
+    return fail(error)
   }
 }
 
 /**
- * @typedef {JwksOptions & {jwks?: Jwks, onIgnored?: (claim: string) => void}} TokensOptions `jwks`: known key sets, else
- *   it has its own; `onIgnored`: called for a good token with a claim that is not supported and only adds permissions
+ * @typedef {JwksOptions & {jwks?: Jwks, onIgnored?: (claim: string) => void,
+ *   capabilities?: CapabilitySets}} TokensOptions `onIgnored`: an unsupported claim that restricts nothing
  */
 
-/** Checks tokens by one configuration; a reload makes a new one. */
 export class Tokens {
   #connect
   #subscribe
 
-  /**
-   * @param {Config} config of `loadConfig()` @param {TokensOptions} [options]
-   * @throws {Error} naming the invalid option
-   */
+  /** @param {Config} config @param {TokensOptions} [options] @throws {Error} naming the invalid option */
   constructor({ client }, options = {}) {
-    const settings = { clock: Date.now, jwks: new Jwks(options), onIgnored() {}, ...options }
+    const defaults = {
+      clock: Date.now,
+      jwks: new Jwks(options),
+      onIgnored() {},
+      capabilities: new CapabilitySets(),
+    }
+    const settings = { ...defaults, ...options }
     this.#connect = new Verifier(client, 'token', settings)
     this.#subscribe = client.subscription_token?.enabled
       ? new Verifier(client, 'subscription_token', settings)
@@ -292,12 +290,12 @@ export class Tokens {
   }
 
   /**
-   * For connect and refresh. The caller checks that namespaces exist and whether the user may be anonymous.
+   * For connect and refresh. Callers check namespaces and anonymous users.
    * @param {string} token
-   * @param {boolean} [expires] false: the token does not end the connection, but must not have expired itself
-   * @returns {ConnectClaims | Promise<ConnectClaims>} a Promise only when keys must be fetched
+   * @param {boolean} [expires] false: the connection never expires, but an expired token is rejected
+   * @returns {ConnectClaims | Promise<ConnectClaims>} a Promise only if keys must be fetched
    * @throws disconnects.invalidToken, errors.tokenExpired, errors.expired (`expire_at` has passed), errors.internal
-   *   (the JWKS endpoint is unreachable)
+   *   (unreachable JWKS endpoint)
    */
   connect(token, expires = true) {
     const verifier = this.#connect
@@ -307,11 +305,10 @@ export class Tokens {
   }
 
   /**
-   * For subscribe and sub_refresh. The caller checks channel, user and client.
+   * For subscribe and sub_refresh. Callers check channel, user and client.
    * @param {string} token
-   * @returns {SubscribeClaims | Promise<SubscribeClaims>} a Promise only when keys must be fetched
-   * @throws errors.permissionDenied (a bad token), errors.tokenExpired, errors.expired (`expire_at` has passed),
-   *   errors.internal (the JWKS endpoint is unreachable)
+   * @returns {SubscribeClaims | Promise<SubscribeClaims>}
+   * @throws errors.permissionDenied (invalid token), and the other errors of `connect`
    */
   subscribe(token) {
     const verifier = this.#subscribe
@@ -328,19 +325,18 @@ const NO_SUBS = new Map()
  * @property {number} expireAt unix s, 0 = never
  * @property {string} [info] raw JSON
  * @property {string} [meta] raw JSON, never sent to the client
- * @property {Map<string, any>} subs server-side subscriptions: channel -> Grant of session/plan.js
- * @property {string | Buffer} [data] of a handler, for the connect result
- * @property {boolean} [answered] whether it comes from a handler
+ * @property {Map<string, any>} subs channel -> Grant of session/plan.js
+ * @property {string | Buffer} [data] for the connect result
+ * @property {Capabilities | null} [caps]
+ * @property {boolean} [answered] by a handler
  */
 
 /**
- * The ways to authenticate, in their order (server API).
- * @param {object} parts
- * @param {Config['client']} parts.client the `client` block
- * @param {Tokens} parts.tokens @param {string | undefined} token
- * @param {string} trusted user of the trusted header, '' = none
+ * Tries the authentication methods in order (server API).
+ * @param {{client: Config['client'], tokens: Tokens}} parts @param {string | undefined} token
+ * @param {string} trusted user from the trusted header, '' = none
  * @returns {Identity | Promise<Identity>}
- * @throws disconnects.badRequest (a token is required), and the errors of `tokens.connect`
+ * @throws disconnects.badRequest (token required), and the errors of `tokens.connect`
  */
 export function identify({ client, tokens }, token, trusted) {
   if (token) return tokens.connect(token, !client.insecure)

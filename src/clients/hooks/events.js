@@ -1,34 +1,26 @@
-// The events that handlers get. A module in process sees their getters; proxies read the payloads as text. They read
-// from the session on demand, so an event that a handler ignores costs one small object.
+// Events read the session on demand: an ignored event costs one small object.
 
 /** @import { Payload } from '../protocol/payload.js' */
 /** @import { Codec } from '../protocol/contract.js' */
 
 /**
- * @typedef {object} Caller the part of a session that events read
- * @property {string} id
- * @property {string} user
- * @property {{name: string}} transport
- * @property {Codec} codec
- * @property {{meta: string, headers: readonly string[], emulatedHeaders: Record<string, string> | null} | null} extra
- * @property {() => string} remoteAddress
+ * @typedef {{id: string, user: string, transport: {name: string}, codec: Codec, extra: {meta: string, headers: readonly
+ *   string[], emulatedHeaders: Record<string, string> | null} | null, remoteAddress: () => string,
+ *   context: {rules: {variables: (channel: string) => Record<string, string>}}}} Caller
  */
 
-/** Of a session that nothing but a waiting notice keeps, with its connection, approximately. */
 const ENDED_SESSION_BYTES = 2048
 
-/** @param {string} text JSON, '' = none @returns {any} undefined = none */
+/** @param {string} text JSON, '' = none */
 const parsed = text => (text === '' ? undefined : JSON.parse(text))
 
-/** @param {Payload} payload @returns {any} JSON value; bytes that are not JSON as Buffer; undefined = none */
+/** @param {Payload} payload @returns {any} */
 function readPayload({ data, json }) {
   if (data.length === 0) return undefined
   return json ? JSON.parse(data.toString()) : data
 }
 
-/**
- * @param {readonly string[]} lines name, value, name, value ... @returns {Record<string, string>} as `node:http` does
- */
+/** Joins repeated headers like node:http. @param {readonly string[]} lines name, value, name, value ... */
 function headersOf(lines) {
   /** @type {Record<string, string>} */
   const headers = Object.create(null)
@@ -41,14 +33,11 @@ function headersOf(lines) {
   return headers
 }
 
-/** Whether somebody still waits for a call. An AbortSignal would cost as much as half of an HTTP request. */
+/** Creates the AbortSignal on demand: it costs half as much as an HTTP request. */
 export class CancelToken {
-  /** Why nobody waits any more; null: somebody does. @type {Error | null} */
+  /** @type {Error | null} */
   reason = null
-  /**
-   * Called when nobody waits any more. The transport under way sets it, and resets it to null.
-   * @type {(() => void) | null}
-   */
+  /** Set by the transport. @type {(() => void) | null} */
   onCancel = null
   /** @type {AbortController | null} */
   #controller = null
@@ -73,7 +62,6 @@ export class CancelToken {
   }
 }
 
-/** Something a client does, or that happens to it. */
 export class HookEvent {
   #session
   /** @type {CancelToken | null} */
@@ -104,7 +92,7 @@ export class HookEvent {
     return this.#session.codec.binary ? 'protobuf' : 'json'
   }
 
-  /** Address of the peer, '' if unknown or gone. */
+  /** Peer address, '' if unknown or disconnected. */
   get remoteAddress() {
     return this.#session.remoteAddress()
   }
@@ -114,54 +102,59 @@ export class HookEvent {
     return parsed(this.metaText)
   }
 
-  /** The same as JSON text; '' = none. */
+  /** `meta` as JSON text; '' = none. */
   get metaText() {
     return this.#session.extra?.meta ?? ''
   }
 
-  /** Request headers, names in lower case. After connect: those that the configuration names. */
+  /** Request headers, names in lower case. After connect: only the configured ones. */
   get headers() {
     return headersOf(this.headerLines)
   }
 
-  /** The same as sent: name, value, name, value ... @returns {readonly string[]} */
+  /** Request headers as sent: name, value, name, value ... @returns {readonly string[]} */
   get headerLines() {
     return this.#session.extra?.headers ?? []
   }
 
-  /** `headers` of the connect request, of clients that cannot set request headers. @returns {Record<string, string>} */
+  /** `headers` of the connect request, for clients without request headers. @returns {Record<string, string>} */
   get emulatedHeaders() {
     return this.#session.extra?.emulatedHeaders ?? {}
   }
 
-  /** Aborted when the client has left, and when the time of the handler is over. @returns {AbortSignal} */
+  /**
+   * Variables of the pattern that fits `channel`, by name; empty without a pattern.
+   * @returns {Record<string, string>}
+   */
+  get vars() {
+    const { channel } = /** @type {{channel?: string}} */ (this)
+    return channel === undefined ? {} : this.#session.context.rules.variables(channel)
+  }
+
+  /** Aborts when the client disconnects or the handler times out. @returns {AbortSignal} */
   get signal() {
     return HookEvent.token(this).signal
   }
 
-  /** @returns {CancelToken} the only one of the event */
   static token(/** @type {HookEvent} */ event) {
     return (event.#token ??= new CancelToken())
   }
 
-  /** Nobody waits for the answer any more. @param {Error} reason */
+  /** Also aborts a signal read later by the handler. */
   static abort(/** @type {HookEvent} */ event, /** @type {Error} */ reason) {
-    // A handler may ask for the signal later.
     HookEvent.token(event).cancel(reason)
   }
 
-  /** Approximate bytes that a waiting event keeps. @returns {number} */
   static size(/** @type {HookEvent} */ event) {
     return event.payloadSize + 512
   }
 
-  /** @protected @returns {number} bytes */
+  /** @protected bytes @returns {number} */
   get payloadSize() {
     return 0
   }
 }
 
-/** An event with data of the client. */
 class DataEvent extends HookEvent {
   #payload
 
@@ -171,12 +164,12 @@ class DataEvent extends HookEvent {
     this.#payload = payload
   }
 
-  /** Data of the client: a JSON value, or a Buffer if the bytes are not JSON; undefined = none. Parsed at each read. */
+  /** JSON value, or a Buffer if not JSON; undefined = none. Parsed on each read. */
   get data() {
     return readPayload(this.#payload)
   }
 
-  /** The same unparsed. @returns {Payload} */
+  /** `data`, unparsed. @returns {Payload} */
   get payload() {
     return this.#payload
   }
@@ -186,22 +179,21 @@ class DataEvent extends HookEvent {
   }
 }
 
-/** A client connects. `user` is that of its token, '' without one. */
+/** A client connects. `user` is the token's user, '' without a token. */
 export class ConnectEvent extends DataEvent {
   /**
    * @param {Caller} session @param {Payload} payload
    * @param {{name?: string, version?: string, subs?: Map<string, any>}} request
-   * @param {{user: string, expireAt: number, info?: string, subs: Map<string, any>} | null} identity of a good
-   *   token
+   * @param {{user: string, expireAt: number, info?: string, subs: Map<string, any>} | null} identity of the token
    */
   constructor(session, payload, { name = '', version = '', subs }, identity) {
     super(session, payload)
-    /** Name and version of the client's library or program, '' if it sent none. */
+    /** Name and version of the client's library or program, '' if absent. */
     this.name = name
     this.version = version
-    /** Channels whose positions the client knows from before. @type {string[]} */
+    /** Channels with positions known to the client. @type {string[]} */
     this.channels = subs ? [...subs.keys()] : []
-    /** Claims of the client's token; null without one. */
+    /** Claims of the client's token; null without a token. */
     this.token = identity && {
       user: identity.user,
       expireAt: identity.expireAt,
@@ -211,25 +203,45 @@ export class ConnectEvent extends DataEvent {
   }
 }
 
-/** A connection has expired. */
 export class RefreshEvent extends HookEvent {}
 
-/** What a client wants to do with a channel. */
 class ChannelEvent extends DataEvent {
   /** @param {Caller} session @param {string} channel @param {boolean} allowed @param {Payload} payload */
   constructor(session, channel, allowed, payload) {
     super(session, payload)
     this.channel = channel
-    /** What the options of the channel would say. */
+    /** Whether the channel options allow it. */
     this.allowed = allowed
   }
 }
 
-/** A client wants to subscribe. */
 export class SubscribeEvent extends ChannelEvent {}
 
-/** A client publishes. */
 export class PublishEvent extends ChannelEvent {}
+
+/** A client publishes a key of a map. */
+export class MapPublishEvent extends ChannelEvent {
+  /**
+   * @param {Caller} session @param {string} channel @param {string} key '' = none @param {boolean} allowed
+   * @param {Payload} payload
+   */
+  constructor(session, channel, key, allowed, payload) {
+    super(session, channel, allowed, payload)
+    this.key = key
+  }
+}
+
+/** A client removes a key of a map. */
+export class MapRemoveEvent extends HookEvent {
+  /** @param {Caller} session @param {string} channel @param {string} key '' = none @param {boolean} allowed */
+  constructor(session, channel, key, allowed) {
+    super(session)
+    this.channel = channel
+    this.key = key
+    /** Whether the channel options allow it. */
+    this.allowed = allowed
+  }
+}
 
 /** A subscription has expired. */
 export class SubRefreshEvent extends HookEvent {
@@ -240,7 +252,31 @@ export class SubRefreshEvent extends HookEvent {
   }
 }
 
-/** A client calls a method. */
+/** @type {Caller} */
+const NO_CALLER = Object.freeze({
+  id: '',
+  user: '',
+  transport: { name: '' },
+  codec: /** @type {any} */ ({ binary: false }),
+  extra: null,
+  remoteAddress: () => '',
+  context: { rules: { variables: () => ({}) } },
+})
+
+/** The gateway asks for the data of keys that clients track in a shared poll. It belongs to no client. */
+export class SharedPollRefreshEvent extends HookEvent {
+  /**
+   * @param {string} channel @param {{key: string, version: bigint}[]} items
+   * @param {Caller['context']} [context] of the worker
+   */
+  constructor(channel, items, context = NO_CALLER.context) {
+    super({ ...NO_CALLER, context })
+    this.channel = channel
+    /** Versions known to the gateway, 0n = none. With `mode: 'versioned'`, unchanged keys may be left out. */
+    this.items = items
+  }
+}
+
 export class RpcEvent extends DataEvent {
   /** @param {Caller} session @param {string} method '' = none @param {Payload} payload */
   constructor(session, method, payload) {
@@ -249,7 +285,7 @@ export class RpcEvent extends DataEvent {
   }
 }
 
-/** A subscription has ended, and its client is still connected. */
+/** The client is still connected. */
 export class UnsubscribedEvent extends HookEvent {
   /** @param {Caller} session @param {string} channel @param {number} code @param {string} reason */
   constructor(session, channel, code, reason) {
@@ -261,7 +297,6 @@ export class UnsubscribedEvent extends HookEvent {
   }
 }
 
-/** A client has gone. */
 export class DisconnectedEvent extends HookEvent {
   /**
    * @param {Caller} session @param {{code: number, reason: string}} end @param {string[]} channels
@@ -271,9 +306,8 @@ export class DisconnectedEvent extends HookEvent {
     super(session)
     this.code = code
     this.reason = reason
-    /** Channels that it was subscribed to. */
     this.channels = channels
-    /** Time since the connect, s. */
+    /** Connection duration, s. */
     this.duration = duration
   }
 

@@ -1,34 +1,32 @@
-// Fossil deltas (client protocol). Our own encoder makes one pass over typed arrays and puts no border of a
-// copy or a literal run inside a UTF-8 sequence, so the delta of two texts is a text and can travel as a JSON string.
+// Fossil deltas (client protocol). One pass over typed arrays. Never splits a UTF-8 sequence, so deltas of texts fit
+// JSON strings.
 
-/** Bytes looked up at a time; shorter common parts (below about twice this) may be missed. */
+/** Bytes per lookup; common parts shorter than about twice this may be missed. */
 const WINDOW = 12
-/** Limit of tried base positions with the same hash: it bounds the cost of hostile payloads. */
+/** Positions tried per hash: limits the cost of malicious payloads. */
 const MAX_TRIES = 12
-/** So many bytes after a copy, neighbours of its position are tried too: most changes only resize a part. */
+/** Bytes after a copy that also try neighbouring offsets: most changes resize a part. */
 const NEAR = 32
 const NEIGHBOURS = 4
-/** Shortest target: a delta is never shorter. */
 const MIN_TARGET = 16
-/** Unit in which memcmp compares common heads and tails. */
+/** Bytes per native comparison of heads and tails. */
 const CHUNK = 512
-/** Work space above this is released after use, bytes. */
+/** Larger buffers are released, bytes. */
 const KEEP = 1024 * 1024
 
 const DIGITS = Buffer.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~')
 const [LF, COPY_FROM, COPY_END, LITERAL, END] = Buffer.from('\n@,:;')
 
-/** Factor of the rolling hash: a polynomial of the window's bytes, modulo 2^32. */
+/** Factor of the rolling hash, a polynomial of the window modulo 2^32. */
 const FACTOR = 0x01000193
 const FACTOR_OUT = Array(WINDOW - 1)
   .fill(FACTOR)
   .reduce((product, factor) => Math.imul(product, factor), 1)
-/** Spreads the hash over the table: 2^32 divided by the golden ratio. */
+/** 2^32 divided by the golden ratio. */
 const SPREAD = 0x9e3779b1
 
-/** Whether it continues a UTF-8 sequence. @param {number} byte */
+/** Continues a UTF-8 sequence. @param {number} byte */
 const continues = byte => (byte & 0xc0) === 0x80
-/** Most of them in a row: more are not UTF-8, where borders do not matter. */
 const MAX_CONTINUING = 3
 
 /** @param {number} value */
@@ -45,10 +43,7 @@ function hashAt(bytes, at) {
   return hash
 }
 
-/**
- * @param {Uint8Array} target
- * @returns {number} sum of its big-endian 32-bit words modulo 2^32, the last one padded with zeros
- */
+/** Sum of the big-endian 32-bit words modulo 2^32, the last one padded with zeros. @param {Uint8Array} target */
 function checksum(target) {
   const whole = target.length & ~3
   let a = 0
@@ -67,48 +62,56 @@ function checksum(target) {
   return ((a << 24) + (b << 16) + (c << 8) + d) >>> 0
 }
 
-/** @param {Uint8Array} base @param {Uint8Array} target @returns {number} bytes of the common prefix */
+/**
+ * Extends the checksum of the first `from` bytes. @param {Uint8Array} bytes @param {number} from @param {number} to
+ * @param {number} sum
+ */
+export function extendChecksum(bytes, from, to, sum) {
+  for (let at = from; at < to; at++) sum = (sum + (bytes[at] << (24 - 8 * (at & 3)))) | 0
+  return sum
+}
+
+/** @param {Uint8Array} base @param {Uint8Array} target */
 function commonHead(base, target) {
-  const most = Math.min(base.length, target.length)
+  const max = Math.min(base.length, target.length)
   let length = 0
-  while (length + CHUNK <= most && same(base, length, target, length)) length += CHUNK
-  while (length < most && base[length] === target[length]) length++
+  while (length + CHUNK <= max && same(base, length, target, length)) length += CHUNK
+  while (length < max && base[length] === target[length]) length++
   return length
 }
 
-/** @param {Uint8Array} base @param {Uint8Array} target @param {number} most @returns {number} common suffix, bytes */
-function commonTail(base, target, most) {
+/** @param {Uint8Array} base @param {Uint8Array} target @param {number} max */
+function commonTail(base, target, max) {
   const b = base.length
   const t = target.length
   let length = 0
-  while (length + CHUNK <= most && same(base, b - length - CHUNK, target, t - length - CHUNK)) length += CHUNK
-  while (length < most && base[b - length - 1] === target[t - length - 1]) length++
+  while (length + CHUNK <= max && same(base, b - length - CHUNK, target, t - length - CHUNK)) length += CHUNK
+  while (length < max && base[b - length - 1] === target[t - length - 1]) length++
   return length
 }
 
-/** @param {Uint8Array} base @param {number} b @param {Uint8Array} target @param {number} t @returns {boolean} */
+/** @param {Uint8Array} base @param {number} b @param {Uint8Array} target @param {number} t */
 function same(base, b, target, t) {
   return Buffer.compare(base.subarray(b, b + CHUNK), target.subarray(t, t + CHUNK)) === 0
 }
 
-/** Encodes deltas one after another in a reused work space. Time is linear in the sizes, whatever the bytes are. */
+/** Encodes deltas in reused buffers, in linear time for any input. */
 export class DeltaEncoder {
   #out = Buffer.allocUnsafeSlow(1024)
   #end = 0
-  /** The delta must stay below this. */
+  /** Exclusive maximum of the delta's bytes. */
   #limit = 0
-  /** hash -> 1 + number of the newest block of the base with it; 0 = none. */
+  /** hash -> 1 + its last block in the base; 0 = none. */
   #heads = new Int32Array(0)
-  /** block -> 1 + number of the previous block with its hash. */
+  /** block -> 1 + the previous block with the same hash. */
   #earlier = new Int32Array(0)
-  /** The best match so far: its range in the target and its position in the base. */
   #from = 0
   #to = 0
   #place = 0
 
   /**
    * @param {Uint8Array} base @param {Uint8Array} target
-   * @returns {Buffer | null} delta from `base` to `target`, UTF-8 if `target` is; null if not shorter
+   * @returns {Buffer | null} UTF-8 if `target` is; null if not shorter
    */
   encode(base, target) {
     const { length } = target
@@ -134,17 +137,29 @@ export class DeltaEncoder {
   }
 
   /**
-   * Encodes the target between the common head and tail, with copies from anywhere in the base.
-   * @param {Uint8Array} base @param {Uint8Array} target @param {number} start @param {number} end
+   * Delta of a target that continues the first `kept` bytes of its base.
+   * @param {number} kept @param {Uint8Array} target @param {number} sum checksum of the target
+   * @returns {Buffer | null} null if not shorter
    */
+  encodeTail(kept, target, sum) {
+    const { length } = target
+    if (this.#out.length < length - kept + 64) this.#out = Buffer.allocUnsafeSlow(length - kept + 64)
+    this.#limit = length - 1
+    this.#end = 0
+    this.#integer(length, LF)
+    if (kept > 0) this.#copy(0, kept)
+    this.#literal(target, kept, length)
+    this.#integer(sum >>> 0, END)
+    return this.#end > this.#limit ? null : Buffer.from(this.#out.subarray(0, this.#end))
+  }
+
+  /** @param {Uint8Array} base @param {Uint8Array} target @param {number} start @param {number} end */
   #middle(base, target, start, end) {
-    /** Start of the unwritten literal run. */
     let pending = start
     if (end - start > 2 * WINDOW) {
       const shift = this.#index(base)
       const heads = this.#heads
       const earlier = this.#earlier
-      /** Offset of the last copy, mostly that of the next one too. */
       let moved = 0
       let at = start
       let hash = hashAt(target, at)
@@ -179,10 +194,7 @@ export class DeltaEncoder {
     this.#literal(target, pending, end)
   }
 
-  /**
-   * Indexes the blocks of the base by their hashes.
-   * @param {Uint8Array} base @returns {number} right shift that turns a hash into an index of #heads
-   */
+  /** Indexes the blocks of the base. @param {Uint8Array} base @returns {number} hash shift for its index */
   #index(base) {
     const blocks = Math.floor(base.length / WINDOW)
     const bits = Math.max(4, 33 - Math.clz32(blocks))
@@ -205,27 +217,26 @@ export class DeltaEncoder {
   }
 
   /**
-   * Keeps the match of `target` at `at` with `base` at `place` if it is worth its copy and the longest so far. Their
-   * first bytes are equal.
+   * Keeps the match of `target` at `at` with `base` at `place` if it is the longest so far and saves bytes.
    * @param {Uint8Array} base @param {Uint8Array} target @param {number} pending start of the unwritten part
    * @param {number} at @param {number} end @param {number} place
    */
   #try(base, target, pending, at, end, place) {
-    const most = Math.min(end, at + base.length - place)
+    const max = Math.min(end, at + base.length - place)
     const offset = place - at
     let to = at + 1
-    while (to < most && base[to + offset] === target[to]) to++
+    while (to < max && base[to + offset] === target[to]) to++
     if (to - at < WINDOW) return
     let from = at
-    const least = Math.max(pending, -offset)
-    while (from > least && base[from - 1 + offset] === target[from - 1]) from--
-    // Borders of characters only. Few steps: trimming a long match to nothing at every byte takes quadratic time.
+    const min = Math.max(pending, -offset)
+    while (from > min && base[from - 1 + offset] === target[from - 1]) from--
+    // Trims to character borders in few steps: trimming long matches takes quadratic time.
     for (let steps = MAX_CONTINUING; steps > 0 && from < to && continues(target[from]); steps--) from++
     if (to < target.length) {
       for (let steps = MAX_CONTINUING; steps > 0 && to > from && continues(target[to]); steps--) to--
     }
     if (to - from <= this.#to - this.#from) return
-    // The cost of the copy, and of the header of a literal run that it cuts in two.
+    // Cost of the copy and the next literal header.
     if (to - from <= digitsOf(to - from) + digitsOf(from + offset) + 5) return
     this.#from = from
     this.#to = to

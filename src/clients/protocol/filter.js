@@ -1,4 +1,5 @@
 import { errors } from '../../base/errors.js'
+import { isObject } from './raw-json.js'
 
 /** @import { ReplyError } from '../../base/errors.js' */
 
@@ -8,45 +9,39 @@ import { errors } from '../../base/errors.js'
  * @typedef {(tags: Tags) => boolean} Predicate
  */
 
-/** Nesting limit: beyond any sensible use, far below the stack's limit. */
-export const MAX_FILTER_DEPTH = 32
-/** Longest filter as JSON, characters. Its work for a publication is at most this times the longest tag. */
+/** Maximum characters of JSON. The work per publication is at most this times the longest tag. */
 export const MAX_FILTER_LENGTH = 16 * 1024
-/** Longest number that is compared, and longest text that is searched in a tag, characters. */
+/** Maximum characters of compared numbers and searched text. */
 export const MAX_OPERAND_LENGTH = 256
+
+/** Maximum depth of a backend's filter. */
+const MAX_DEPTH = 32
 
 /** @type {Tags} */
 const NO_TAGS = Object.freeze({})
 
-/** @typedef {(tag: string) => boolean} TagTest of a tag that is present */
+/** @type {Record<string, (tag: string, val: string) => boolean>} */
+const withText = {
+  eq: (tag, val) => tag === val,
+  neq: (tag, val) => tag !== val,
+  sw: (tag, val) => tag.startsWith(val),
+  ew: (tag, val) => tag.endsWith(val),
+  ct: (tag, val) => tag.includes(val),
+}
 
-/** @type {Record<string, (val: string) => TagTest>} comparisons with a text; without a tag, only `neq` holds */
-const withText = Object.freeze(
-  Object.assign(Object.create(null), {
-    eq: (/** @type {string} */ val) => (/** @type {string} */ tag) => tag === val,
-    neq: (/** @type {string} */ val) => (/** @type {string} */ tag) => tag !== val,
-    sw: (/** @type {string} */ val) => (/** @type {string} */ tag) => tag.startsWith(val),
-    ew: (/** @type {string} */ val) => (/** @type {string} */ tag) => tag.endsWith(val),
-    ct: (/** @type {string} */ val) => (/** @type {string} */ tag) => tag.includes(val),
-  }),
-)
+/** `order` is -1, 0 or 1. @type {Record<string, (order: number) => boolean>} */
+const withNumber = {
+  gt: order => order > 0,
+  gte: order => order >= 0,
+  lt: order => order < 0,
+  lte: order => order <= 0,
+}
 
-/** @type {Record<string, (order: number) => boolean>} comparisons with a number; `order` is -1, 0 or 1 */
-const withNumber = Object.freeze(
-  Object.assign(Object.create(null), {
-    gt: (/** @type {number} */ order) => order > 0,
-    gte: (/** @type {number} */ order) => order >= 0,
-    lt: (/** @type {number} */ order) => order < 0,
-    lte: (/** @type {number} */ order) => order <= 0,
-  }),
-)
-
-/** With digits on both sides of a point. */
 const DECIMAL = /^([+-]?)(?=\d)0*([1-9]\d*)?(?:\.(\d+))?$/
 
-/** @typedef {{sign: number, whole: string, fraction: string}} Decimal without zeros at its ends; sign 0: it is zero */
+/** @typedef {{sign: number, whole: string, fraction: string}} Decimal without outer zeros; sign 0 is zero */
 
-/** @param {string} text @returns {Decimal | null} null: not a plain decimal number, or too long */
+/** @param {string} text @returns {Decimal | null} null: not a number, or too long */
 function parseDecimal(text) {
   if (text.length > MAX_OPERAND_LENGTH) return null
   const match = DECIMAL.exec(text)
@@ -58,15 +53,11 @@ function parseDecimal(text) {
   return { sign: whole === '' && fraction === '' ? 0 : sign === '-' ? -1 : 1, whole, fraction }
 }
 
-/**
- * Compares numbers of any precision digit by digit: a double would lose digits, and a BigInt of many digits takes
- * quadratic time.
- * @param {Decimal} a @param {Decimal} b @returns {number} -1, 0 or 1
- */
+/** By digit: doubles lose digits, BigInts take quadratic time. @param {Decimal} a @param {Decimal} b */
 function compareDecimals(a, b) {
   if (a.sign !== b.sign) return a.sign < b.sign ? -1 : 1
   if (a.whole.length !== b.whole.length) return a.whole.length < b.whole.length ? -a.sign : a.sign
-  // Digits of the same place: their order is that of the texts.
+  // Digits with equal place values sort like text.
   const [left, right] = a.whole === b.whole ? [a.fraction, b.fraction] : [a.whole, b.whole]
   return left === right ? 0 : left < right ? -a.sign : a.sign
 }
@@ -95,13 +86,15 @@ function compileLeaf({ key = '', cmp = '', val = '', vals = [] }) {
     return tags => list.has(tag(tags) ?? '') === wanted
   }
   if (val === '' || vals.length > 0) throw errors.badRequest
-  if (cmp in withNumber) return compileNumber(tag, withNumber[cmp], val)
-  const test = withText[cmp]?.(val)
-  if (!test || (cmp === 'ct' && val.length > MAX_OPERAND_LENGTH)) throw errors.badRequest
+  const isNumber = Object.hasOwn(withNumber, cmp)
+  if ((isNumber || cmp === 'ct') && val.length > MAX_OPERAND_LENGTH) throw errors.badRequest
+  if (isNumber) return compileNumber(tag, withNumber[cmp], val)
+  if (!Object.hasOwn(withText, cmp)) throw errors.badRequest
+  const test = withText[cmp]
   const absent = cmp === 'neq'
   return tags => {
     const text = tag(tags)
-    return text === undefined ? absent : test(text)
+    return text === undefined ? absent : test(text, val)
   }
 }
 
@@ -110,9 +103,7 @@ function compileLeaf({ key = '', cmp = '', val = '', vals = [] }) {
  * @returns {Predicate}
  */
 function compileNumber(tag, test, val) {
-  if (val.length > MAX_OPERAND_LENGTH) throw errors.badRequest
   const operand = parseDecimal(val)
-  // No comparison with what is no number holds.
   if (operand === null) return () => false
   return tags => {
     const text = tag(tags)
@@ -121,20 +112,67 @@ function compileNumber(tag, test, val) {
   }
 }
 
-/** A subscriber's filter on the tags of publications (client protocol). */
+/** A client's filter, a backend's, or a client's within a backend's: both must match. */
 export class Filter {
   #predicate
 
-  /** @param {FilterNode} node type-checked @throws {ReplyError} errors.badRequest */
-  constructor(node) {
-    /** Subscribers with equal keys receive the same publications. */
-    this.key = JSON.stringify(node)
-    if (this.key.length > MAX_FILTER_LENGTH) throw errors.badRequest
-    this.#predicate = compile(node)
+  /**
+   * @param {FilterNode | null} node type-checked; null: none of the client @param {Filter | null} [server] the backend's
+   * @throws {ReplyError} errors.badRequest
+   */
+  constructor(node, server = null) {
+    const own = node === null ? '' : JSON.stringify(node)
+    if (own.length > MAX_FILTER_LENGTH) throw errors.badRequest
+    this.node = node
+    this.server = server
+    /** Equal keys match the same publications. */
+    this.key = server === null ? own : `${server.key} ${own}`
+    this.#predicate = node === null ? null : compile(node)
   }
 
-  /** @param {Tags | null} tags */
+  /** @param {Tags | null} tags @returns {boolean} */
   matches(tags) {
-    return this.#predicate(tags ?? NO_TAGS)
+    if (this.server !== null && !this.server.matches(tags)) return false
+    return this.#predicate === null || this.#predicate(tags ?? NO_TAGS)
   }
 }
+
+/** @param {any} value @returns {string | undefined} */
+function textOf(value) {
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'string') throw errors.badRequest
+  return value
+}
+
+/**
+ * @template T
+ * @param {any} value @param {(value: any) => T} read
+ * @returns {T[] | undefined}
+ */
+function listOf(value, read) {
+  if (value === undefined || value === null) return undefined
+  if (!Array.isArray(value)) throw errors.badRequest
+  return value.map(read)
+}
+
+/** @param {any} value @param {number} depth @returns {FilterNode} */
+function checkedNode(value, depth) {
+  if (!isObject(value) || depth > MAX_DEPTH) throw errors.badRequest
+  const { op, key, cmp, val, vals, nodes } = value
+  return {
+    op: textOf(op),
+    key: textOf(key),
+    cmp: textOf(cmp),
+    val: textOf(val),
+    vals: listOf(vals, text => textOf(text) ?? ''),
+    nodes: listOf(nodes, node => checkedNode(node, depth + 1)),
+  }
+}
+
+/**
+ * A backend's filter, from a token, a proxy, a hook or the server API.
+ * @param {any} value unchecked; null is invalid
+ * @returns {Filter}
+ * @throws {ReplyError} errors.badRequest: wrong types, unknown operations, empty, too deep or long
+ */
+export const readServerFilter = value => new Filter(checkedNode(value, 1))

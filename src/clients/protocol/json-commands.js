@@ -1,188 +1,97 @@
 import { disconnects } from '../../base/errors.js'
-import { MAX_FILTER_DEPTH } from './filter.js'
 import { isObject, rawMember, rawMembers, singleLine } from './raw-json.js'
+import { connect, MAX_DEPTH, PONG, requests } from './requests.js'
 
 /** @import { Disconnect } from '../../base/errors.js' */
 /** @import { Command } from './contract.js' */
+/** @import { Field, Shape } from './requests.js' */
+
+/** @typedef {() => string | undefined} RawText of the checked object */
 
 /**
- * @typedef {'string' | 'bool' | 'int' | 'uint' | 'raw' | 'strings' | 'texts' | 'subs' | 'position' | 'filter' |
- *   'filters'} Kind
- * @typedef {Record<string, Kind>} Shape
- */
-
-/**
- * @param {Record<string, Kind>} fields
- * @returns {Shape} without a prototype, where a client's key could find a member
- */
-const shape = fields => withoutPrototype(fields)
-
-/**
- * @template T
- * @param {Record<string, T>} members @returns {Readonly<Record<string, T>>}
- */
-function withoutPrototype(members) {
-  return Object.freeze(Object.assign(Object.create(null), members))
-}
-
-const channelOnly = shape({ channel: 'string' })
-const position = shape({ offset: 'uint', epoch: 'string' })
-const filter = shape({
-  op: 'string',
-  key: 'string',
-  cmp: 'string',
-  val: 'string',
-  vals: 'strings',
-  nodes: 'filters',
-})
-const subscribe = shape({
-  channel: 'string',
-  token: 'string',
-  recover: 'bool',
-  epoch: 'string',
-  offset: 'uint',
-  data: 'raw',
-  positioned: 'bool',
-  recoverable: 'bool',
-  join_leave: 'bool',
-  delta: 'string',
-  tf: 'filter',
-  flag: 'int',
-  type: 'int',
-  phase: 'int',
-  cursor: 'string',
-  limit: 'int',
-  asc: 'bool',
-})
-
-/**
- * Requests in the order of preference for a command with several (client protocol).
- * @type {Record<string, Shape>}
- */
-const requests = withoutPrototype({
-  connect: shape({
-    token: 'string',
-    data: 'raw',
-    subs: 'subs',
-    name: 'string',
-    version: 'string',
-    headers: 'texts',
-    flag: 'int',
-  }),
-  subscribe,
-  unsubscribe: channelOnly,
-  publish: shape({ channel: 'string', data: 'raw', type: 'int', key: 'string', removed: 'bool' }),
-  presence: channelOnly,
-  presence_stats: channelOnly,
-  history: shape({ channel: 'string', limit: 'int', since: 'position', reverse: 'bool' }),
-  rpc: shape({ data: 'raw', method: 'string' }),
-  send: shape({ data: 'raw' }),
-  refresh: shape({ token: 'string' }),
-  sub_refresh: shape({ channel: 'string', token: 'string', type: 'int' }),
-})
-
-const order = Object.keys(requests)
-
-/** @param {any} value */
-const isTexts = value => isObject(value) && Object.values(value).every(text => typeof text === 'string')
-
-/**
- * Checks the known fields of a request in place: null becomes undefined, payloads become their raw text.
- * @param {any} value @param {Shape} shape @param {() => string | undefined} text raw text of `value`
- * @param {number} depth
+ * Checks in place: null becomes undefined, payloads become raw text.
+ * @param {any} value @param {Shape} shape @param {RawText} text @param {number} depth of `messages`
  */
 function check(value, shape, text, depth) {
   if (!isObject(value)) throw disconnects.badRequest
   for (const key of Object.keys(value)) {
-    const kind = shape[key]
-    if (kind === undefined) {
-      // The gateway adds fields of its own: a client must not pass them.
-      value[key] = undefined
-      continue
-    }
-    const field = value[key]
-    if (kind === 'raw') {
-      value[key] = singleLine(rawMember(text() ?? '{}', key) ?? 'null')
-    } else if (field === null) {
-      value[key] = undefined
-    } else if (!checkField(value, key, field, kind, text, depth)) {
-      throw disconnects.badRequest
-    }
+    const field = shape.byName[key]
+    // Clients must not set fields added by the gateway.
+    if (field === undefined) value[key] = undefined
+    else if (field.kind === 'bytes') value[key] = singleLine(rawMember(text() ?? '{}', key) ?? 'null')
+    else if (value[key] === null) value[key] = undefined
+    else if (!checkField(value, field, text, depth)) throw disconnects.badRequest
   }
   return value
 }
 
-/**
- * @param {any} owner @param {string} key @param {any} field @param {Kind} kind
- * @param {() => string | undefined} text raw text of `owner` @param {number} depth @returns {boolean}
- */
-function checkField(owner, key, field, kind, text, depth) {
+/** @param {any} value */
+const isText = value => typeof value === 'string'
+
+/** @param {any} owner @param {Field} field @param {RawText} text @param {number} depth @returns {boolean} */
+function checkField(owner, { name, kind, shape }, text, depth) {
+  const value = owner[name]
   switch (kind) {
     case 'string':
-      return typeof field === 'string'
+      return isText(value)
     case 'bool':
-      return typeof field === 'boolean'
-    case 'int':
-      return Number.isInteger(field)
-    case 'uint':
-      return Number.isInteger(field) && field >= 0
+      return typeof value === 'boolean'
+    case 'int32':
+    case 'int64':
+      return Number.isInteger(value)
+    case 'uint64':
+      return Number.isInteger(value) && value >= 0
     case 'strings':
-      return Array.isArray(field) && field.every(item => typeof item === 'string')
+      return Array.isArray(value) && value.every(isText)
     case 'texts':
-      return isTexts(field)
-    case 'position':
-      check(field, position, text, depth)
+      return isObject(value) && Object.values(value).every(isText)
+    case 'subs':
+      if (!isObject(value)) return false
+      owner[name] = checkSubs(value, shape.byName.value.shape, () => rawMember(text() ?? '{}', name))
       return true
-    case 'subs': {
-      if (!isObject(field)) return false
-      /** @type {Map<string, string> | null} only payloads need the texts */
-      let texts = null
-      const textOf = (/** @type {string} */ channel) => {
-        texts ??= rawMembers(rawMember(text() ?? '{}', key) ?? '{}')
-        return texts.get(channel)
-      }
-      const subs = new Map()
-      for (const channel of Object.keys(field)) {
-        const request = field[channel]
-        if (request !== null)
-          subs.set(
-            channel,
-            check(request, subscribe, () => textOf(channel), depth),
-          )
-      }
-      owner[key] = subs
-      return true
-    }
-    case 'filter':
-      if (depth > MAX_FILTER_DEPTH) return false
-      check(field, filter, text, depth + 1)
-      return true
-    case 'filters':
-      if (!Array.isArray(field) || depth > MAX_FILTER_DEPTH) return false
-      for (const node of field) check(node, filter, text, depth + 1)
+    case 'messages':
+      if (!Array.isArray(value) || depth >= MAX_DEPTH) return false
+      for (const node of value) check(node, shape, text, depth + 1)
       return true
     default:
-      return false
+      check(value, shape, text, depth)
+      return true
   }
 }
 
-/** Reads the first JSON value of a line and drops the rest, like the reference server. @param {string} line */
+/** @param {any} subs by channel @param {Shape} shape @param {RawText} text @returns {Map<string, any>} */
+function checkSubs(subs, shape, text) {
+  /** @type {Map<string, string> | null} read only for payloads */
+  let texts = null
+  const checked = new Map()
+  for (const channel of Object.keys(subs)) {
+    if (subs[channel] === null) continue
+    const textOf = () => (texts ??= rawMembers(text() ?? '{}')).get(channel)
+    checked.set(channel, check(subs[channel], shape, textOf, 0))
+  }
+  return checked
+}
+
+/** Ignores text after the first JSON value, like the reference server. @param {string} line */
 function parseFirst(line) {
   try {
     return { value: JSON.parse(line), text: line }
   } catch {
-    const end = valueEnd(line)
-    if (end < 0) throw disconnects.badRequest
-    const text = line.slice(0, end)
-    try {
-      return { value: JSON.parse(text), text }
-    } catch {
-      throw disconnects.badRequest
-    }
+    const text = line.slice(0, valueEnd(line))
+    return { value: parse(text), text }
   }
 }
 
-/** @param {string} line @returns {number} end of the object at its start, -1 if there is none */
+/** @param {string} text @returns {any} @throws {Disconnect} disconnects.badRequest */
+function parse(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw disconnects.badRequest
+  }
+}
+
+/** @param {string} line @returns {number} end of the object at its start, or 0 */
 function valueEnd(line) {
   let depth = 0
   for (let i = 0; i < line.length; i++) {
@@ -192,13 +101,10 @@ function valueEnd(line) {
     } else if (char === '{' || char === '[') depth++
     else if ((char === '}' || char === ']') && --depth === 0) return i + 1
   }
-  return -1
+  return 0
 }
 
-/** @type {Command} */
-const PONG = Object.freeze({ id: 0, method: '', request: null, ping: false })
-
-/** @param {string} line one command @returns {Command} */
+/** @param {string} line one command @returns {Command} @throws {Disconnect} disconnects.badRequest */
 export function parseCommand(line) {
   if (line === '{}') return PONG
   const { value, text } = parseFirst(line)
@@ -206,42 +112,30 @@ export function parseCommand(line) {
   const id = value.id ?? 0
   if (!Number.isInteger(id) || id < 0 || id > 0xffffffff) throw disconnects.badRequest
   const ping = Object.hasOwn(value, 'ping') && value.ping !== null
-  let method = ''
+  /** @type {Field | null} */
+  let chosen = null
   let request = null
   for (const name of Object.keys(value)) {
-    const shape = requests[name]
-    if (shape === undefined || value[name] === null) continue
-    const checked = check(value[name], shape, () => rawMember(text, name), 0)
-    if (method !== '' && order.indexOf(name) > order.indexOf(method)) continue
-    method = name
+    const field = requests.byName[name]
+    if (field === undefined || value[name] === null) continue
+    const checked = check(value[name], field.shape, () => rawMember(text, name), 0)
+    if (chosen !== null && field.rank > chosen.rank) continue
+    chosen = field
     request = checked
   }
-  if (method === '' && (id > 0 || ping)) throw disconnects.badRequest
-  return method === '' ? PONG : { id, method, request, ping }
+  if (chosen !== null) return { id, method: chosen.name, request, ping }
+  if (id > 0 || ping) throw disconnects.badRequest
+  return PONG
 }
 
-/**
- * @param {string} text bare ConnectRequest of a unidirectional client: the whole body, not one line of several
- * @returns {any} fields, as in a command
- * @throws {Disconnect} disconnects.badRequest
- */
-export function parseConnectRequest(text) {
-  let value
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw disconnects.badRequest
-  }
-  return check(value, requests.connect, () => text, 0)
-}
+/** @param {string} text a single bare ConnectRequest @throws {Disconnect} disconnects.badRequest */
+export const parseConnectRequest = text => check(parse(text), connect, () => text, 0)
 
-/** @param {Buffer} frame @returns {string[]} */
+/** @param {Buffer} frame @throws {Disconnect} disconnects.badRequest */
 export function splitFrame(frame) {
   const text = frame.toString()
-  if (!text.includes('\n')) {
-    if (text === '') throw disconnects.badRequest
-    return [text]
-  }
+  if (text === '') throw disconnects.badRequest
+  if (!text.includes('\n')) return [text]
   const lines = text.split('\n')
   if (lines[lines.length - 1] === '') lines.pop()
   return lines

@@ -1,93 +1,94 @@
 import { parseCommand, splitFrame } from './json-commands.js'
 
-/** @import { Publication } from '../../channels/broker/contract.js' */
+/** @import { Keyed, Publication } from '../../channels/broker/contract.js' */
 /** @import { Codec, ConnectResult, SubscribeResult } from './contract.js' */
 
 const quote = JSON.stringify
 
-/** Of a publication: its data is a delta. Of a subscription: the data may be deltas. */
 const DELTA = ',"delta":true'
-
-/** An empty payload in a JSON string, which SDKs parse. */
+/** An empty payload: SDKs parse the string. */
 const EMPTY_TEXT = 'null'
-
 const SPACE = 32
 const QUOTE = 34
 const BACKSLASH = 92
 const TILDE = 126
 
-/** Between the channel and the fields of a publication. */
 const PUB = ',"pub":{'
-/** Bytes of a push beside its channel, data and fields: more than its beginning and end have. */
+/** Maximum bytes of a push, excluding channel, data and fields. */
 const FIXED_SIZE = 128
 
-/**
- * A loop, because a call into the runtime takes longer than such a short text.
- * @param {Buffer} buffer with room for the text @param {number} at @param {string} text ASCII
- * @returns {number} its end
- */
+/** Faster than `write` for short text. @param {Buffer} buffer @param {number} at @param {string} text ASCII */
 function writeAscii(buffer, at, text) {
   for (let i = 0; i < text.length; i++) buffer[at + i] = text.charCodeAt(i)
   return at + text.length
 }
 
+/** @param {Keyed} keyed */
+export const keyedTail = ({ key, removed, append }) =>
+  `,"key":${quote(key)}${removed ? ',"removed":true' : ''}${append ? ',"append":true' : ''}`
+
 /**
- * The fields of a publication after its data.
- * @param {Publication} publication @param {boolean} live adds the epoch to the first publication of a stream
- * @param {boolean} [bare] without version, for delta-negotiated subscriptions
+ * @param {Publication} publication @param {boolean} live writes the epoch at offset 1
+ * @param {boolean} [bare] of a stream without version, for delta-negotiated subscriptions
  */
-function publicationTail({ offset, epoch, info, tags, version }, live, bare = false) {
+function publicationTail({ offset, epoch, info, tags, version, keyed }, live, bare = false) {
   let text = ''
   if (info !== '') text += `,"info":${info}`
   if (offset > 0) text += `,"offset":${offset}`
   if (tags) text += `,"tags":${quote(tags)}`
-  if (version > 0n && !bare) text += `,"version":${version}`
+  if (keyed) text += keyedTail(keyed)
+  if (version > 0n && (!bare || keyed)) text += `,"version":${version}`
   if (live && offset === 1) text += `,"epoch":"${epoch}"`
   return text
 }
 
-/** @param {Publication[]} publications */
-function publicationList(publications) {
-  const texts = publications.map(publication => {
-    const tail = publicationTail(publication, false)
-    return publication.data.length > 0 ? `{"data":${publication.data}${tail}}` : `{${tail.slice(1)}}`
-  })
-  return `[${texts.join(',')}]`
-}
-
-/** The same for delta-negotiated subscriptions. @param {Publication} publication @param {Buffer | null} delta */
+/** @param {Publication} publication @param {Buffer | null} delta */
 const deltaTail = (publication, delta) => publicationTail(publication, false, true) + (delta ? DELTA : '')
 
 /**
- * The publications of a delta-negotiated subscription: the data are strings, deltas or not.
- * @param {Publication[]} publications @param {(Buffer | null)[]} deltas
+ * @param {Publication[]} publications @param {(Buffer | null)[]} [deltas] all data become strings
+ * @param {boolean} [state] entries of a map
  */
-function deltaList(publications, deltas) {
-  const texts = publications.map((publication, index) => {
-    const delta = deltas[index]
-    const data = quote((delta ?? publication.data).toString() || EMPTY_TEXT)
-    return `{"data":${data}${deltaTail(publication, delta)}}`
+function publicationList(publications, deltas, state = false) {
+  const texts = publications.map((publication, i) => {
+    if (deltas !== undefined && !publication.keyed?.removed) {
+      const data = quote((deltas[i] ?? publication.data).toString() || EMPTY_TEXT)
+      return `{"data":${data}${deltaTail(publication, deltas[i])}${state ? timeTail(publication) : ''}}`
+    }
+    return publicationText(publication, state)
   })
   return `[${texts.join(',')}]`
 }
 
+/** @param {Publication} publication @param {boolean} state */
+function publicationText(publication, state) {
+  const tail = publicationTail(publication, false) + (state ? timeTail(publication) : '')
+  return publication.data.length > 0 ? `{"data":${publication.data}${tail}}` : `{${tail.slice(1)}}`
+}
+
+/** @param {Publication} publication */
+const timeTail = ({ keyed }) => (keyed && keyed.time > 0 ? `,"time":${keyed.time}` : '')
+
 /** @param {SubscribeResult} result @returns {string} */
 function subscribeResult(result) {
+  const { publications, state, delta, deltas = [] } = result
   let text = ''
   if (result.expires) text += ',"expires":true'
   if (result.ttl) text += `,"ttl":${result.ttl}`
   if (result.recoverable) text += ',"recoverable":true'
   if (result.epoch) text += `,"epoch":${quote(result.epoch)}`
-  if (result.publications?.length) {
-    const { publications, delta, deltas = [] } = result
-    text += `,"publications":${delta ? deltaList(publications, deltas) : publicationList(publications)}`
-  }
+  if (publications?.length)
+    text += `,"publications":${publicationList(publications, delta ? deltas : undefined)}`
   if (result.recovered) text += ',"recovered":true'
   if (result.offset) text += `,"offset":${result.offset}`
   if (result.positioned) text += ',"positioned":true'
   if (result.data) text += `,"data":${result.data}`
   if (result.was_recovering) text += ',"was_recovering":true'
-  if (result.delta) text += DELTA
+  if (delta && !result.phase) text += DELTA
+  if (result.type) text += `,"type":${result.type}`
+  if (result.phase) text += `,"phase":${result.phase}`
+  if (result.cursor) text += `,"cursor":${quote(result.cursor)}`
+  if (state?.length) text += `,"state":${publicationList(state, delta ? [] : undefined, true)}`
   return `{${text.slice(1)}}`
 }
 
@@ -115,18 +116,7 @@ export function connectResult(result) {
 /** @param {{expires: boolean, ttl: number}} result */
 const expiry = ({ expires, ttl }) => (expires ? `{"expires":true,"ttl":${ttl}}` : '{}')
 
-/** @param {{code: number, message: string, temporary: boolean}} error @returns {string} without fields that are zero */
-const errorOf = ({ code, message, temporary }) =>
-  JSON.stringify({
-    code: code || undefined,
-    message: message || undefined,
-    temporary: temporary || undefined,
-  })
-
-/**
- * The client protocol in JSON: one object a line, payloads unchanged.
- * @implements {Codec}
- */
+/** One object per line, payloads unchanged. @implements {Codec} */
 export class JsonCodec {
   name = 'json'
   binary = false
@@ -137,13 +127,11 @@ export class JsonCodec {
   command = parseCommand
   #open
   #close
-  /** Beginning of the pushes of a channel. */
   #channel
-  /** End of a publication's push. */
   #end
   #scratch = Buffer.allocUnsafeSlow(64 * 1024)
 
-  /** @param {string} [open] beginning of a push @param {string} [close] end of a push */
+  /** @param {string} [open] of a push @param {string} [close] */
   constructor(open = '{"push":{', close = '}}') {
     this.#open = open
     this.#close = close
@@ -163,10 +151,12 @@ export class JsonCodec {
 
   /** @type {Codec['error']} */
   error(id, { code, message, temporary }) {
-    const tail = temporary ? ',"temporary":true' : ''
-    // A backend may send an error without a code or a message, which clients get as it is.
-    if (code === 0 || message === '') return `{"id":${id},"error":${errorOf({ code, message, temporary })}}`
-    return `{"id":${id},"error":{"code":${code},"message":${quote(message)}${tail}}}`
+    // Backend errors may lack a code or message: zero values are not written.
+    let text = ''
+    if (code !== 0) text += `,"code":${code}`
+    if (message !== '') text += `,"message":${quote(message)}`
+    if (temporary) text += ',"temporary":true'
+    return `{"id":${id},"error":{${text.slice(1)}}}`
   }
 
   /** @type {Codec['connect']} */
@@ -182,6 +172,16 @@ export class JsonCodec {
   /** @type {Codec['empty']} */
   empty(id, method) {
     return `{"id":${id},"${method}":{}}`
+  }
+
+  /** @type {Codec['published']} */
+  published(id, { offset, epoch, suppressed, current }) {
+    let text = ''
+    if (offset > 0) text += `,"offset":${offset}`
+    if (epoch !== '') text += `,"epoch":${quote(epoch)}`
+    if (suppressed !== '') text += `,"suppress_reason":"${suppressed}"`
+    if (current) text += `,"current":${publicationText(current, true)}`
+    return `{"id":${id},"publish":{${text.slice(1)}}}`
   }
 
   /** @type {Codec['rpc']} */
@@ -228,16 +228,12 @@ export class JsonCodec {
     return scratch.subarray(0, writeAscii(scratch, end, this.#end))
   }
 
-  /**
-   * Writes the beginning of a publication's push, up to its fields.
-   * @param {Buffer} scratch with room for it @param {string} channel @returns {number} its end
-   */
+  /** Writes a push up to its fields. @param {Buffer} scratch @param {string} channel */
   #writePub(scratch, channel) {
     const from = writeAscii(scratch, 0, this.#channel)
     let end = writeAscii(scratch, from, '"')
     for (let i = 0; i < channel.length; i++) {
       const code = channel.charCodeAt(i)
-      // Escaped or not ASCII: the runtime writes all of it.
       if (code < SPACE || code > TILDE || code === QUOTE || code === BACKSLASH)
         return from + scratch.write(`${quote(channel)}${PUB}`, from)
       scratch[end++] = code
@@ -248,7 +244,8 @@ export class JsonCodec {
 
   /** @type {Codec['deltaPublication']} */
   deltaPublication(channel, publication, delta) {
-    // JSON escapes only ASCII, so the bytes of a multi-byte character may pass as latin1 characters.
+    if (publication.keyed?.removed) return this.publication(channel, publication)
+    // JSON escapes only ASCII, so Latin-1 preserves other bytes.
     const data = quote((delta ?? publication.data).toString('latin1') || EMPTY_TEXT)
     const tail = deltaTail(publication, delta)
     const scratch = this.#reserve(channel.length * 6 + tail.length * 3 + data.length + FIXED_SIZE)
@@ -258,7 +255,7 @@ export class JsonCodec {
     return scratch.subarray(0, writeAscii(scratch, end, this.#end))
   }
 
-  /** @param {number} bytes @returns {Buffer} for one message */
+  /** @param {number} bytes */
   #reserve(bytes) {
     if (bytes > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(bytes * 2)
     return this.#scratch

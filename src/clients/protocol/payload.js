@@ -1,14 +1,15 @@
-// Payloads with their known properties. In tokens and requests they are JSON text or base64.
-
 import { isUtf8 } from 'node:buffer'
 import { singleLine } from './raw-json.js'
 
 /**
  * @typedef {object} Payload
  * @property {string | Buffer} data '' = none
- * @property {boolean} json JSON clients can receive it: JSON text, or empty, which omits the field
- * @property {boolean} object it is the text of a JSON object
+ * @property {boolean} json or empty: valid for JSON clients
+ * @property {boolean} object JSON
+ * @property {boolean} [bytes] of a part: a JSON string that may also extend bytes
  */
+
+const QUOTE = 0x22
 
 /** @type {Payload} */
 export const NO_PAYLOAD = Object.freeze({ data: '', json: true, object: false })
@@ -24,40 +25,41 @@ export function bytesPayload(bytes) {
   if (bytes.length === 0) return NO_PAYLOAD
   const text = jsonText(bytes)
   if (text === undefined) return { data: bytes, json: false, object: false }
-  // A line break would break the framing, in SSE a carriage return too. Other bytes pass unchanged.
+  // Line feeds break the framing; in SSE, carriage returns too.
   const broken = bytes.includes(10) || bytes.includes(13)
   return { data: broken ? text : bytes, json: true, object: isObjectText(text) }
 }
 
-/** @param {string | Buffer | undefined} data of a command: JSON text, or any bytes @returns {Payload} */
+/** @param {string | Buffer | undefined} data of a command @returns {Payload} */
 export function payloadOf(data) {
   if (data === undefined) return NO_PAYLOAD
   return typeof data === 'string' ? textPayload(data) : bytesPayload(data)
 }
 
-/** @param {Payload} payload @param {string} format of the channel's publications @returns {boolean} */
-export function fitsFormat(payload, format) {
-  switch (format) {
-    case 'binary':
-      return true
-    case 'json':
-      return payload.json && payload.data.length > 0
-    case 'json_object':
-      return payload.object
-    default:
-      return payload.data.length > 0
-  }
+/**
+ * A part to append to a JSON string or to bytes. The bytes of a Protobuf client may be a piece that happens to be JSON.
+ * @param {string | Buffer | undefined} data @returns {Payload}
+ */
+export function partOf(data) {
+  if (typeof data !== 'object' || data.length === 0) return payloadOf(data)
+  const quoted = data[0] === QUOTE && data[data.length - 1] === QUOTE
+  const json = quoted && jsonText(data) !== undefined
+  return { data, json, object: false, bytes: json }
 }
 
-/** @param {Payload} payload @returns {string | Buffer} JSON as text on one line; other bytes as they are */
+/** @param {Payload} payload @param {string} format of the channel */
+export function fitsFormat(payload, format) {
+  if (format === 'binary') return true
+  if (format === 'json_object') return payload.object
+  return payload.data.length > 0 && (format !== 'json' || payload.json)
+}
+
+/** JSON becomes text. @param {Payload} payload */
 export const rawOf = ({ data, json }) => (json && typeof data !== 'string' ? data.toString() : data)
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
-/**
- * @param {string} text standard alphabet, padded; line breaks are skipped
- * @returns {Buffer | undefined} undefined: not base64
- */
+/** @param {string} text padded; line breaks are skipped @returns {Buffer | undefined} undefined: not base64 */
 export function decodeBase64(text) {
   const letters = text.includes('\n') || text.includes('\r') ? text.replace(/[\r\n]/g, '') : text
   if (letters.length % 4 !== 0 || !BASE64.test(letters)) return undefined
@@ -76,5 +78,5 @@ function jsonText(bytes) {
   return singleLine(text)
 }
 
-/** Bytes that are not JSON become a JSON string. @param {Buffer} bytes @returns {string} JSON text */
+/** Non-JSON bytes become a JSON string. @param {Buffer} bytes */
 export const toJson = bytes => jsonText(bytes) ?? JSON.stringify(bytes.toString())

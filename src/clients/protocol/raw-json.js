@@ -1,5 +1,5 @@
-// Finds members of a JSON object without rebuilding them: parsing and stringifying a payload loses big numbers, `1.0`
-// and the spacing, and costs time. Every function here requires text that JSON.parse has accepted.
+// Finds members of a JSON object, or elements of an array, accepted by JSON.parse: parsing and stringifying loses big numbers, `1.0` and spacing,
+// and takes time.
 
 const QUOTE = 34
 const COMMA = 44
@@ -11,17 +11,17 @@ const OPEN_BRACE = 123
 const CLOSE_BRACE = 125
 const SPACE = 32
 
-/** Whether a parsed value is a JSON object. @param {any} value */
+/** @param {any} value */
 export const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** @param {string} text @param {number} at @returns {number} index of the first non-space character from `at` */
+/** @param {string} text @param {number} at */
 function skipSpace(text, at) {
-  // In valid JSON only white space is <= 0x20 outside of strings.
+  // Outside strings, only white space is <= 0x20.
   while (text.charCodeAt(at) <= SPACE) at++
   return at
 }
 
-/** @param {string} text @param {number} open index of the opening quote @returns {number} index of the closing quote */
+/** @param {string} text @param {number} open index of the opening quote */
 function closingQuote(text, open) {
   let at = open
   for (;;) {
@@ -33,10 +33,7 @@ function closingQuote(text, open) {
   }
 }
 
-/**
- * @param {string} text @param {number} at index of a value's first character
- * @returns {number} index after the value
- */
+/** @param {string} text @param {number} at index of a value @returns {number} index after it */
 function skipValue(text, at) {
   const first = text.charCodeAt(at)
   if (first === QUOTE) return closingQuote(text, at) + 1
@@ -53,7 +50,7 @@ function skipValue(text, at) {
   for (;;) {
     const code = text.charCodeAt(++at)
     if (code <= SPACE || code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET) return at
-    // A lone number or literal ends with the text, where charCodeAt returns NaN.
+    // At the end, charCodeAt returns NaN.
     if (at >= text.length) return at
   }
 }
@@ -65,70 +62,71 @@ function hasEscape(text, from, to) {
 }
 
 /**
- * The original text of one member of an object.
  * @param {string} text valid JSON
- * @param {string} name the member's name, decoded
- * @returns {string | undefined} undefined if it is absent, or `text` is not an object. Of duplicates the last, like
- *   JSON.parse
+ * @param {string} name
+ * @param {Map<string, string> | null} members receives all members instead, by decoded name
  */
-export function rawMember(text, name) {
+function scan(text, name, members) {
+  let found
   let at = skipSpace(text, 0)
   if (text.charCodeAt(at) !== OPEN_BRACE) return undefined
   at = skipSpace(text, at + 1)
-  let from = -1
-  let to = -1
   while (text.charCodeAt(at) === QUOTE) {
     const key = at + 1
     const end = closingQuote(text, at)
-    const found = hasEscape(text, key, end)
-      ? JSON.parse(text.slice(at, end + 1)) === name
-      : end - key === name.length && text.startsWith(name, key)
-    // The colon, with or without white space around it.
+    const escaped = hasEscape(text, key, end)
+    const matches =
+      members === null &&
+      (escaped
+        ? JSON.parse(text.slice(at, end + 1)) === name
+        : end - key === name.length && text.startsWith(name, key))
     at = end + 1
     if (text.charCodeAt(at) !== COLON) at = skipSpace(text, at)
-    at = skipSpace(text, at + 1)
-    const value = at
-    at = skipValue(text, at)
-    if (found) {
-      from = value
-      to = at
-    }
+    const value = skipSpace(text, at + 1)
+    at = skipValue(text, value)
+    if (matches) found = text.slice(value, at)
+    members?.set(
+      escaped ? JSON.parse(text.slice(key - 1, end + 1)) : text.slice(key, end),
+      text.slice(value, at),
+    )
     at = skipSpace(text, at)
     if (text.charCodeAt(at) !== COMMA) break
     at = skipSpace(text, at + 1)
   }
-  return from === -1 ? undefined : text.slice(from, to)
+  return found
 }
 
 /**
- * The original texts of all members of an object.
  * @param {string} text valid JSON
- * @returns {Map<string, string>} decoded name -> text of the value; empty if `text` is not an object
+ * @param {string} name decoded
+ * @returns {string | undefined} original text, the last of duplicates; undefined if absent or `text` is no object
  */
+export const rawMember = (text, name) => scan(text, name, null)
+
+/** @param {string} text valid JSON @returns original texts by name */
 export function rawMembers(text) {
   /** @type {Map<string, string>} */
   const members = new Map()
-  let at = skipSpace(text, 0)
-  if (text.charCodeAt(at) !== OPEN_BRACE) return members
-  at = skipSpace(text, at + 1)
-  while (text.charCodeAt(at) === QUOTE) {
-    const end = closingQuote(text, at)
-    const name = hasEscape(text, at + 1, end) ? JSON.parse(text.slice(at, end + 1)) : text.slice(at + 1, end)
-    at = skipSpace(text, end + 1)
-    const value = skipSpace(text, at + 1)
-    at = skipValue(text, value)
-    members.set(name, text.slice(value, at))
-    at = skipSpace(text, at)
-    if (text.charCodeAt(at) !== COMMA) break
-    at = skipSpace(text, at + 1)
-  }
+  scan(text, '', members)
   return members
 }
 
-/**
- * Removes line breaks, which end a frame on some transports. Valid JSON has them only between tokens.
- * @param {string} raw valid JSON @returns {string}
- */
+/** @param {string} text valid JSON @returns original texts of the elements; [] if `text` is no array */
+export function rawElements(text) {
+  const elements = []
+  let at = skipSpace(text, 0)
+  if (text.charCodeAt(at) !== OPEN_BRACKET) return []
+  at = skipSpace(text, at + 1)
+  while (text.charCodeAt(at) !== CLOSE_BRACKET) {
+    const end = skipValue(text, at)
+    elements.push(text.slice(at, end))
+    at = skipSpace(text, end)
+    if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1)
+  }
+  return elements
+}
+
+/** Valid JSON has line breaks only between tokens. @param {string} raw */
 export function singleLine(raw) {
   if (raw.indexOf('\n') === -1 && raw.indexOf('\r') === -1) return raw
   return raw.replace(/[\n\r]+/g, '')

@@ -1,15 +1,9 @@
-// Codecs of unidirectional clients.
-
-import { connectResult, JsonCodec } from './json.js'
+import { connectResult, JsonCodec, keyedTail } from './json.js'
 
 /** @import { Publication } from '../../channels/broker/contract.js' */
 /** @import { Codec } from './contract.js' */
 
-/**
- * JSON of unidirectional streams (client protocol): pushes are not wrapped in replies, and the answer to
- * the connect request is a push. The decoder of JsonCodec is never called here.
- * @implements {Codec}
- */
+/** Bare pushes, including the connect reply. @implements {Codec} */
 export class UniJsonCodec extends JsonCodec {
   name = 'uni-json'
   unidirectional = true
@@ -26,30 +20,24 @@ export class UniJsonCodec extends JsonCodec {
 
 const quote = JSON.stringify
 
-/** @param {string} text @returns {string} its UTF-8 bytes as a byte string */
+/** UTF-8 as a byte string. @param {string} text */
 const bytesOf = text => (/^[\x00-\x7f]*$/.test(text) ? text : Buffer.from(text).toString('latin1'))
 
-/**
- * Publications in the answer to a unidirectional long-poll: each names its channel, and payloads that are not JSON are
- * sent in base64. No other method of the codec is called.
- * @implements {Codec}
- */
+/** Publications of one-way long-poll; non-JSON payloads are base64. @implements {Codec} */
 export class PollJsonCodec extends JsonCodec {
   name = 'poll-json'
   binary = true
   unidirectional = true
 
-  /**
-   * @param {string} channel @param {Publication} publication
-   * @returns {string} byte string: payloads pass unchanged, without the heap cost of a Buffer
-   */
-  text(channel, { data, json, offset, tags, info }) {
+  /** A byte string: cheaper than a Buffer. @param {string} channel @param {Publication} publication */
+  text(channel, { data, json, offset, tags, info, keyed }) {
     let text = `{"channel":${bytesOf(quote(channel))}`
     if (data.length > 0)
       text += json ? `,"data":${data.toString('latin1')}` : `,"b64data":"${data.toString('base64')}"`
     if (offset > 0) text += `,"offset":${offset}`
     if (tags) text += `,"tags":${bytesOf(quote(tags))}`
     if (info !== '') text += `,"info":${bytesOf(info)}`
+    if (keyed) text += bytesOf(keyedTail(keyed))
     return `${text}}`
   }
 

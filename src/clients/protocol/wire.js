@@ -1,22 +1,16 @@
-// The wire format of Protobuf: tagged fields, numbers as base-128 varints, everything else after its length. Neither
-// class knows messages.
-//
-// Why not protobufjs: hostile clients. Its reader cuts a string that runs past the end instead of refusing it, does not
-// hold an inner message to its length, and loses its position after a varint of 6 to 9 bytes in a 32-bit field; its
-// writer is more than twice as slow for a publication, because it creates an object for each value.
+// Protobuf wire format: tagged fields, numbers as base-128 varints, other values length-prefixed. protobufjs accepts
+// strings past the end, does not enforce the length of inner messages, and misreads varints of 6 to 9 bytes in a 32-bit
+// field. Its writer allocates an object per value and takes more than twice the time.
 
 import { disconnects } from '../../base/errors.js'
 
-/** Encoding of a value, in the lowest three bits of its tag. */
+/** The lowest three bits of a tag. */
 export const Wire = Object.freeze({ VARINT: 0, FIXED64: 1, LENGTH: 2, GROUP: 3, GROUP_END: 4, FIXED32: 5 })
 
-const TWO_32 = 2 ** 32
-
-/** Reads fields from untrusted bytes: each method throws disconnects.badRequest on malformed ones. */
+/** Reads untrusted bytes; all methods throw disconnects.badRequest. */
 export class WireReader {
   #bytes
   #at = 0
-  /** End of the current message. */
   #end
 
   /** @param {Buffer} bytes */
@@ -34,14 +28,14 @@ export class WireReader {
     return this.#bytes[this.#at++]
   }
 
-  /** @returns {number} tag of a field: its number from 1, shifted by 3, and its Wire type */
+  /** @returns {number} field number, from 1, shifted left by 3, plus the Wire type */
   tag() {
     const tag = this.uint32()
     if (tag >>> 3 === 0) throw disconnects.badRequest
     return tag
   }
 
-  /** @returns {number} the lowest 32 bits of a varint, unsigned */
+  /** @returns {number} lowest 32 bits of a varint, unsigned */
   uint32() {
     let value = 0
     for (let shift = 0; shift < 70; shift += 7) {
@@ -52,30 +46,16 @@ export class WireReader {
     throw disconnects.badRequest
   }
 
-  /** @param {boolean} signed @returns {number} all 64 bits of a varint; exact up to 2^53 */
-  #long(signed) {
-    let low = 0
-    let high = 0
-    for (let i = 0; i < 10; i++) {
-      const byte = this.#byte()
-      const bits = byte & 127
-      if (i < 5) low |= bits << (7 * i)
-      if (i === 4) high = bits >>> 4
-      else if (i > 4) high |= bits << (7 * i - 32)
-      if (byte < 128) return (signed ? high : high >>> 0) * TWO_32 + (low >>> 0)
-    }
-    throw disconnects.badRequest
-  }
-
+  /** Exact up to 2^53. */
   uint64() {
-    return this.#long(false)
+    return Number(this.bigUint64())
   }
 
+  /** Exact up to 2^53. */
   int64() {
-    return this.#long(true)
+    return Number(BigInt.asIntN(64, this.bigUint64()))
   }
 
-  /** @returns {bigint} all 64 bits of a varint, unsigned */
   bigUint64() {
     let value = 0n
     for (let shift = 0n; shift < 70n; shift += 7n) {
@@ -86,14 +66,12 @@ export class WireReader {
     throw disconnects.badRequest
   }
 
-  /** @returns {number} end of the length-delimited value that begins here; #at becomes its first byte */
   #valueEnd() {
     const length = this.uint32()
     if (length > this.#end - this.#at) throw disconnects.badRequest
     return this.#at + length
   }
 
-  /** @returns {Buffer} a view */
   bytes() {
     const end = this.#valueEnd()
     const value = this.#bytes.subarray(this.#at, end)
@@ -108,21 +86,21 @@ export class WireReader {
     return value
   }
 
-  /** Enters the message that begins here: `done` is true at its end. @returns {number} for `leave` */
+  /** Enters a message: `done` is true at its end. Returns the argument of `leave`. */
   enter() {
     const outer = this.#end
     this.#end = this.#valueEnd()
     return outer
   }
 
-  /** @param {number} outer result of `enter` */
+  /** @param {number} outer */
   leave(outer) {
     this.#end = outer
   }
 
-  /** @param {number} wire type of the skipped value */
+  /** @param {number} wire */
   skip(wire) {
-    // Obsolete groups may be nested; counting them avoids a stack overflow.
+    // Obsolete groups may be nested: no recursion.
     let groups = 0
     for (;;) {
       if (wire === Wire.VARINT) this.uint32()
@@ -138,25 +116,24 @@ export class WireReader {
   }
 }
 
-/** A larger buffer is released. */
+/** Larger buffers are released, bytes. */
 const KEEP_SIZE = 1024 * 1024
-
-/** Texts up to this length have at most 127 bytes of UTF-8, so their length fits one byte. */
+/** Characters that fit 127 bytes of UTF-8: a one-byte length. */
 const SHORT_TEXT = 42
 
-/** @param {number} value @returns {number} bytes of its varint */
+/** @param {number} value */
 function varintSize(value) {
   let size = 1
   for (; value > 127; size++) value = Math.floor(value / 128)
   return size
 }
 
-/** Writes fields into its own reused memory. Zero values are omitted, as in proto3. */
+/** Writes into reused memory. Zero values are omitted, as in proto3. */
 export class WireWriter {
   #bytes
   #size
   #end = 0
-  /** The open messages, outermost first: start of their bytes, and bytes reserved for their lengths. */
+  /** Starts of open messages, outermost first, and bytes reserved for their lengths. */
   #starts = [0, 0, 0, 0, 0, 0, 0, 0]
   #lengthSizes = [0, 0, 0, 0, 0, 0, 0, 0]
   #depth = 0
@@ -170,14 +147,15 @@ export class WireWriter {
   clear() {
     this.#end = 0
     this.#depth = 0
+    return this
   }
 
-  /** @returns {Uint8Array} the written bytes; valid until the next `clear` */
+  /** Valid until the next `clear`. */
   view() {
     return this.#bytes.subarray(0, this.#end)
   }
 
-  /** Closes all open messages. @returns {Buffer} a copy of the written bytes */
+  /** Closes all open messages and returns a copy. */
   finish() {
     while (this.#depth > 0) this.close()
     const copy = Buffer.from(this.view())
@@ -185,7 +163,7 @@ export class WireWriter {
     return copy
   }
 
-  /** @param {number} size bytes that must fit after the end */
+  /** @param {number} size bytes */
   #reserve(size) {
     const needed = this.#end + size
     if (needed <= this.#bytes.length) return
@@ -194,7 +172,7 @@ export class WireWriter {
     this.#bytes = grown
   }
 
-  /** @param {number} value integer from 0 to 2^53 - 1; the bytes are reserved */
+  /** @param {number} value 0 to 2^53 - 1; needs reserved bytes */
   #varint(value) {
     while (value > 127) {
       this.#bytes[this.#end++] = (value % 128) | 128
@@ -209,11 +187,12 @@ export class WireWriter {
     this.#varint((field << 3) | wire)
   }
 
-  /** @param {number} field @param {number | undefined} value integer from 0 to 2^53 - 1 */
+  /** @param {number} field @param {number | undefined} value 0 to 2^53 - 1 */
   uint(field, value) {
-    if (!value) return
+    if (!value) return this
     this.#tag(field, Wire.VARINT)
     this.#varint(value)
+    return this
   }
 
   /** @param {number} field @param {bigint} value 64 bits, unsigned */
@@ -233,30 +212,28 @@ export class WireWriter {
 
   /** @param {number} field @param {boolean | undefined} value */
   bool(field, value) {
-    if (value) this.uint(field, 1)
+    return this.uint(field, value ? 1 : 0)
   }
 
   /** @param {number} field @param {string | undefined} text */
   text(field, text) {
-    if (!text) return
+    if (!text) return this
     this.#tag(field, Wire.LENGTH)
     const { length } = text
     this.#reserve(length * 3 + 10)
     if (length > SHORT_TEXT) {
       this.#varint(Buffer.byteLength(text))
       this.#end += this.#bytes.write(text, this.#end)
-      return
+      return this
     }
     const start = this.#end + 1
     const written = this.#ascii(text, start) ? length : this.#bytes.write(text, start)
     this.#bytes[start - 1] = written
     this.#end = start + written
+    return this
   }
 
-  /**
-   * Faster than `write` for a short text.
-   * @param {string} text @param {number} at @returns {boolean} false: not ASCII, discard
-   */
+  /** Faster than `write`; false if not ASCII. @param {string} text @param {number} at */
   #ascii(text, at) {
     const bytes = this.#bytes
     for (let i = 0; i < text.length; i++) {
@@ -269,10 +246,10 @@ export class WireWriter {
 
   /** @param {number} field @param {Uint8Array} bytes */
   bytes(field, bytes) {
-    if (bytes.length > 0) this.message(field, bytes)
+    return bytes.length > 0 ? this.message(field, bytes) : this
   }
 
-  /** @param {number} field @param {Uint8Array} bytes a whole message; written even if empty */
+  /** Also writes an empty message. @param {number} field @param {Uint8Array} bytes */
   message(field, bytes) {
     const { length } = bytes
     this.#tag(field, Wire.LENGTH)
@@ -280,12 +257,13 @@ export class WireWriter {
     this.#reserve(length)
     this.#bytes.set(bytes, this.#end)
     this.#end += length
+    return this
   }
 
   /**
-   * Begins an inner message, which is written even if it stays empty.
-   * @param {number} field 0: only a length, no tag; the outermost message of a frame
-   * @param {number} [size] estimated bytes: a good estimate avoids moving them in `close`
+   * Begins an inner message, written even if empty.
+   * @param {number} field 0: the outermost message, without a tag
+   * @param {number} [size] estimated bytes, to avoid a move in `close`
    */
   open(field, size = 0) {
     if (field > 0) this.#tag(field, Wire.LENGTH)
@@ -294,6 +272,7 @@ export class WireWriter {
     this.#end += room
     this.#starts[this.#depth] = this.#end
     this.#lengthSizes[this.#depth++] = room
+    return this
   }
 
   close() {
@@ -308,5 +287,6 @@ export class WireWriter {
     this.#end = start - room
     this.#varint(length)
     this.#end += length
+    return this
   }
 }

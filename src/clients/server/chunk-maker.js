@@ -8,13 +8,10 @@ export function withPiece(pending, piece) {
   return pending
 }
 
-/**
- * Joins pending data to one chunk. A message for many streams is converted or joined for the first stream, and the
- * others reuse the result.
- */
+/** Joins pending data into one chunk. A message for many streams is converted or joined once. */
 export class ChunkMaker {
   #text = ''
-  /** @type {Buffer | null} the bytes of `#text`, from its second use on */
+  /** Bytes of `#text` since its second use. @type {Buffer | null} */
   #bytes = null
   /** @type {(string | Uint8Array)[]} */
   #pieces = []
@@ -42,7 +39,6 @@ export class ChunkMaker {
     return this.#bytes
   }
 
-  /** End of the turn: releases the memory. */
   clear() {
     this.#text = ''
     this.#bytes = null
@@ -50,7 +46,7 @@ export class ChunkMaker {
     this.#joined = null
   }
 
-  /** Text for a single stream is converted by the library. @param {string} text */
+  /** Returns text on its first use: the library converts it for a single stream. @param {string} text */
   #once(text) {
     if (text === this.#text) return (this.#bytes ??= Buffer.from(text))
     this.#text = text
@@ -60,9 +56,7 @@ export class ChunkMaker {
 }
 
 /** @param {string | Uint8Array} piece */
-function toBytes(piece) {
-  return typeof piece === 'string' ? Buffer.from(piece) : piece
-}
+const toBytes = piece => (typeof piece === 'string' ? Buffer.from(piece) : piece)
 
 /** @param {(string | Uint8Array)[]} one @param {(string | Uint8Array)[]} other */
 function isSame(one, other) {

@@ -6,18 +6,17 @@ import { setAlignedInterval } from '../../base/timers.js'
 /** @typedef {{server: SocketServer, host: string, port: number}} Endpoint */
 
 const ANY_FILE = '/dev/null'
-/** Descriptors kept free: a tenth of the limit, within these bounds. */
+/** Reserved descriptors: a tenth of the limit, within these bounds. */
 const RESERVE_SHARE = 0.1
 const MIN_RESERVE = 16
 const MAX_RESERVE = 128
-/** Free descriptors above the reserve before accepting goes on: for the listening sockets, and some clients. */
+/** Free descriptors above the reserve to resume: for listening sockets and some clients. */
 const RESUME_MARGIN = 32
 /** Each check wakes an idle worker. */
 const CHECK_MS = 250
-/** Checks between two attempts to go on. */
 const RESUME_CHECKS = 2
 
-/** @returns {number} a descriptor; -1 if there are no more, of this process or of the machine */
+/** @returns {number} a descriptor; -1: none left in the process or system */
 function openAny() {
   try {
     return openSync(ANY_FILE, 'r')
@@ -28,17 +27,15 @@ function openAny() {
 }
 
 /**
- * Listens for all socket servers of a worker, and stops when descriptors run out: a socket server that cannot accept a
- * waiting connection is called again at once, for ever. Connections that are open stay. While it is paused the kernel
- * sends new connections to other workers of the port; without any, it refuses them, so that clients try again later
- * instead of waiting.
+ * Listens for all socket servers of a worker, and pauses when descriptors run out: otherwise the event loop retries
+ * failing accepts forever. During a pause, the kernel uses other workers of the port, or refuses.
  *
- * The reserve is a number of open descriptors: nothing in JavaScript sees how many connections the socket server has
- * accepted since the last check. A pause closes them, for connections to Redis, for fetched keys, for files.
+ * The reserve consists of open descriptors, because accepted connections cannot be counted. A pause closes them, for
+ * connections to Redis, key requests and files.
  */
 export class Listener {
   paused = false
-  /** New connections are left to the workers with which this one shares the listening socket. */
+  /** Other workers of the port accept new connections. */
   #resting = false
   #stopped = false
   #endpoints
@@ -51,7 +48,7 @@ export class Listener {
 
   /**
    * @param {Endpoint[]} endpoints @param {object} options
-   * @param {number | null} options.limit of open descriptors of this process; null if unknown
+   * @param {number | null} options.limit descriptors of this process; null if unknown
    * @param {(paused: boolean) => void} options.onChange
    */
   constructor(endpoints, { limit, onChange }) {
@@ -61,7 +58,7 @@ export class Listener {
     this.#reserve = Math.min(MAX_RESERVE, Math.max(MIN_RESERVE, share))
   }
 
-  /** @returns {Promise<void>} rejects with one clear Error */
+  /** @throws {Error} one line */
   async listen() {
     for (const { server, host, port } of this.#endpoints) await server.listen(host, port)
     this.#hold(this.#reserve)
@@ -77,7 +74,7 @@ export class Listener {
     else this.#listenAgain()
   }
 
-  /** For good: new connections are not accepted, existing ones stay. */
+  /** Permanent; existing connections stay open. */
   stopListening() {
     this.#stopped = true
     this.#stopChecks()
@@ -112,22 +109,20 @@ export class Listener {
   }
 
   /** @param {() => void} [done] */
-  #listenAgain(done = () => {}) {
-    Promise.all(this.#endpoints.map(({ server, host, port }) => server.listen(host, port))).then(
-      () => {
-        // It may have changed meanwhile.
-        if (this.#resting || this.#stopped) this.#close()
-        done()
-      },
-      () => {
-        this.#close()
-        this.#release(0)
-        this.paused = true
-      },
-    )
+  async #listenAgain(done = () => {}) {
+    try {
+      await Promise.all(this.#endpoints.map(({ server, host, port }) => server.listen(host, port)))
+    } catch {
+      this.#close()
+      this.#release(0)
+      this.paused = true
+      return
+    }
+    if (this.#resting || this.#stopped) this.#close()
+    done()
   }
 
-  /** @param {number} count @returns {boolean} whether there were so many */
+  /** @param {number} count */
   #hold(count) {
     while (this.#held.length < count) {
       const descriptor = openAny()

@@ -1,13 +1,12 @@
-// uWebSockets.js is an optional dependency: loading it, and what to do where it does not load.
+// Loads the optional dependency uWebSockets.js, or explains the failure.
 
-/** The first release of its authors with a binary for Node.js 26; it has none for 20. */
+/** First upstream release with a binary for Node.js 26; has none for 20. */
 const RELEASE = 'v20.67.0'
 const RELEASE_NODE = 26
 const TARBALL = `https://github.com/uNetworking/uWebSockets.js/archive/refs/tags/${RELEASE}.tar.gz`
-/** In a checkout or in a program that depends on the package. */
 const IS_DEPENDENCY = import.meta.url.includes('/node_modules/')
 
-/** @param {boolean} isDependency @returns {string} the command that installs the authors' release in its place */
+/** @param {boolean} isDependency */
 export const installCommand = (isDependency = IS_DEPENDENCY) =>
   isDependency
     ? `npm pkg set "overrides[uWebSockets.js]=${TARBALL}" && npm install`
@@ -18,8 +17,8 @@ export const installCommand = (isDependency = IS_DEPENDENCY) =>
  * @param {object} [options]
  * @param {string} [options.version] of Node.js
  * @param {string} [options.platform] and architecture
- * @param {boolean} [options.isDependency] whether Halley is a dependency of another program
- * @returns {string} a sentence without a full stop: the reason and the cure
+ * @param {boolean} [options.isDependency] of another program
+ * @returns {string} the reason and the fix, without a full stop
  */
 export function whyNot(
   error,
@@ -34,7 +33,7 @@ export function whyNot(
     return `uWebSockets.js needs a newer libstdc++ (${library[1]}_${library[2]}): Debian 13`
   if (error?.code === 'ERR_MODULE_NOT_FOUND')
     return 'uWebSockets.js is not installed: install without --omit=optional'
-  // Its loader asks for a file of the platform and the ABI of Node.js.
+  // Its loader requires a file for the platform and Node.js ABI.
   if (/Cannot find module '[^']*uws_[^']*\.node'/.test(message)) {
     if (node === RELEASE_NODE)
       return `uWebSockets.js has no binary for Node.js ${node}: ${installCommand(isDependency)}`
@@ -46,10 +45,7 @@ export function whyNot(
   return `uWebSockets.js does not load: ${lines.findLast(line => line !== '') ?? 'no reason given'}`
 }
 
-/**
- * @param {() => Promise<any>} [load]
- * @returns {Promise<{uws: typeof import('uWebSockets.js') | null, why: string}>} null: it does not load, and why
- */
+/** @param {() => Promise<any>} [load] @returns {Promise<{uws: typeof import('uWebSockets.js') | null, why: string}>} */
 export async function loadUws(load = () => import('uWebSockets.js')) {
   try {
     return { uws: (await load()).default, why: '' }

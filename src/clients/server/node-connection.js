@@ -5,10 +5,7 @@ import { addressOf } from './node-stream.js'
 
 /** @typedef {{route: import('./contract.js').WebSocketRoute, server: import('./node.js').NodeServer}} Group */
 
-/**
- * The connection of the node server: the WebSocket of `ws` reads and does the opening and closing handshakes. Messages
- * bypass it and are written to the socket, so that a frame for many receivers is encoded once.
- */
+/** `ws` handles reads and handshakes. Writes go to the socket directly, to encode a frame once for many receivers. */
 export class NodeConnection extends WebSocket {
   /** @type {any} */
   session = null
@@ -18,13 +15,12 @@ export class NodeConnection extends WebSocket {
   socket = /** @type {any} */ (null)
   /** @type {Set<string> | null} */
   topics = null
-  /** Messages to it may be compressed. */
   deflates = false
-  /** Number of the turn of the event loop in which a frame was last written, see `TurnWrites`. */
+  /** Turn of the last frame, see `TurnWrites`. */
   turn = 0
-  /** Writes of this turn of the event loop are corked in the socket. */
+  /** Writes of this turn are corked. */
   held = false
-  /** The close code that the server sent; 0: none yet. */
+  /** Sent by the server; 0: none yet. */
   closeCode = 0
   closeReason = ''
 
@@ -40,7 +36,6 @@ export class NodeConnection extends WebSocket {
     return addressOf(this.socket)
   }
 
-  /** Sends the writes of one turn of the event loop. */
   release() {
     this.held = false
     this.socket.uncork()
@@ -51,18 +46,17 @@ export class NodeConnection extends WebSocket {
     if (this.live && unread > route.maxBuffered) route.overflow(/** @type {any} */ (this))
   }
 
-  /** `ws` answers each ping with it. @param {Buffer} data @param {boolean} mask @param {(error: Error) => void} done */
+  /** Called by `ws`. @param {Buffer} data @param {boolean} mask @param {(error: Error) => void} done */
   pong(data, mask, done) {
     releaseChunks(this)
     super.pong(data, mask, done)
   }
 
-  /** Bytes not accepted by the kernel yet. */
   get unread() {
     return this.socket.destroyed ? 0 : this.socket.writableLength
   }
 
-  /** Whether no side has started to close. */
+  /** Neither side has started to close. */
   get live() {
     return this.closeCode === 0 && this.readyState === WebSocket.OPEN
   }
@@ -94,11 +88,7 @@ const CLOSE_CODES = Object.freeze({
   WS_ERR_TOO_MANY_BUFFERED_PARTS: 1008,
 })
 
-/**
- * `ws` has already started to close the connection; the close event follows.
- * @this {NodeConnection}
- * @param {Error & {code?: string}} error
- */
+/** `ws` closes the connection afterwards. @this {NodeConnection} @param {Error & {code?: string}} error */
 function onError(error) {
   if (this.closeCode === 0) this.closeCode = CLOSE_CODES[error.code ?? ''] ?? 0
 }
@@ -112,9 +102,8 @@ function onClose(code, reason) {
 }
 
 /**
- * Frees the decompressor of about 35 KB that `ws` keeps for each connection that has sent a compressed message. Without
- * context takeover it has no state worth keeping, and `ws` makes a new one on demand. `ws` has no public way to it, so
- * package.json pins its version; without these fields nothing is freed.
+ * Frees the decompressor (about 35 KB): without context takeover it is stateless, and `ws` recreates it on demand. Uses
+ * private fields, so package.json pins `ws`; without these fields, nothing is freed.
  * @param {any} connection
  */
 function releaseInflater(connection) {
@@ -122,9 +111,8 @@ function releaseInflater(connection) {
 }
 
 /**
- * Called for a control frame. `ws` keeps each fragment of an unfinished message as a part of the chunk that the socket
- * has read, up to 64 KB. Control frames between small fragments would fill these chunks: copies release them. `ws` has
- * no public way to its fragments, so package.json pins its version; without these fields the chunks stay.
+ * Copies the fragments of an unfinished message on a control frame: `ws` keeps them as slices of chunks of up to 64 KB.
+ * Uses private fields, so package.json pins `ws`; without these fields, the chunks stay.
  * @param {any} connection
  */
 function releaseChunks(connection) {
@@ -132,21 +120,18 @@ function releaseChunks(connection) {
   const fragments = connection._receiver?._fragments ?? []
   for (let i = fragments.length - 1; i >= 0; i--) {
     const fragment = fragments[i]
-    // All earlier ones are copies, too.
+    // Already copied, as are all earlier ones.
     if (fragment.buffer.byteLength === fragment.length) return
     fragments[i] = Buffer.allocUnsafeSlow(fragment.length)
     fragments[i].set(fragment)
   }
 }
 
-/** @typedef {{topics: Set<string> | null}} Member */
-
-/** Subscribers by topic, for a server whose library has no topics. @template {Member} M */
 export class Topics {
-  /** @type {Map<string, Set<M>>} */
+  /** @type {Map<string, Set<NodeConnection>>} */
   #members = new Map()
 
-  /** @param {M} member @param {string} topic */
+  /** @param {NodeConnection} member @param {string} topic */
   join(member, topic) {
     member.topics ??= new Set()
     member.topics.add(topic)
@@ -155,24 +140,24 @@ export class Topics {
     else members.add(member)
   }
 
-  /** @param {M} member @param {string} topic */
+  /** @param {NodeConnection} member @param {string} topic */
   leave(member, topic) {
     if (member.topics?.delete(topic) === true) this.#remove(member, topic)
   }
 
-  /** @param {M} member */
+  /** @param {NodeConnection} member */
   leaveAll(member) {
     if (member.topics === null) return
     for (const topic of member.topics) this.#remove(member, topic)
     member.topics = null
   }
 
-  /** @param {string} topic @returns {Set<M> | undefined} */
+  /** @param {string} topic */
   members(topic) {
     return this.#members.get(topic)
   }
 
-  /** @param {M} member @param {string} topic */
+  /** @param {NodeConnection} member @param {string} topic */
   #remove(member, topic) {
     const members = this.#members.get(topic)
     members?.delete(member)

@@ -5,37 +5,23 @@ import { headersInBytes } from './text.js'
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 /** @import { Exchange, StreamRoute } from './contract.js' */
 
-/** Bytes of a block. A body wastes less than one. */
 const BLOCK = 16_384
-/** Bytes of the bodies that a worker is receiving: sixteen of the largest that any route takes. */
+/** Maximum bytes of unfinished bodies: sixteen times the largest limit. */
 const MAX_BODIES = 256 * 1024 * 1024
 const EMPTY = Buffer.alloc(0)
 
-/** What the unfinished bodies of a server hold. */
-export class Bodies {
-  bytes = 0
-  #max
+/** @typedef {{bytes: number, max: number}} Bodies of a server, unfinished */
 
-  /** @param {number} [max] bytes */
-  constructor(max = MAX_BODIES) {
-    this.#max = max
-  }
+/** @returns {Bodies} */
+export const createBodies = (max = MAX_BODIES) => ({ bytes: 0, max })
 
-  get full() {
-    return this.bytes > this.#max
-  }
-}
-
-/**
- * The body of a request while it arrives. A piece of the body, which may be one byte long, is a Buffer of some 100 bytes
- * and its memory; so small ones are copied into blocks.
- */
+/** An unfinished body, in blocks: pieces may be one byte, and a Buffer takes some 100 bytes. */
 export class Body {
   size = 0
   #bodies
-  /** @type {Buffer[]} full ones */
+  /** @type {Buffer[]} */
   #blocks = []
-  /** @type {Buffer | null} being filled */
+  /** @type {Buffer | null} */
   #block = null
   #used = 0
 
@@ -44,7 +30,6 @@ export class Body {
     this.#bodies = bodies
   }
 
-  /** Memory of its blocks, bytes. */
   get capacity() {
     return this.#blocks.reduce((sum, { length }) => sum + length, this.#block?.length ?? 0)
   }
@@ -69,7 +54,6 @@ export class Body {
     }
   }
 
-  /** @returns {Buffer} all of it, which is no longer held */
   take() {
     const { size } = this
     const blocks =
@@ -87,32 +71,28 @@ export class Body {
   }
 }
 
-/**
- * A client that reads nothing of an answer for this time is cut, ms, unless the kernel has taken all of it. net.Socket
- * looks twice, so a client is cut after 8 to 16 s without progress, on uws after 10 to 14 s.
- */
+/** Cuts a client that reads nothing of a response. net.Socket checks twice: after 8 to 16 s; uws: 10 to 14 s. */
 const UNREAD_TIMEOUT = 8000
 
 /**
  * @typedef {object} Host shared by all exchanges of a server
- * @property {(error: Error) => void} log for errors of handlers
+ * @property {(error: Error) => void} log
  * @property {import('./chunk-maker.js').ChunkMaker} chunks
  * @property {Set<any>} slow connections and streams with unread bytes after a write
  * @property {Bodies} bodies
- * @property {boolean} closing the server drains: every answer ends its connection
- * @property {number} unanswered requests without an answer, except those that wait (`waiter`)
+ * @property {boolean} closing every response ends its connection
+ * @property {number} unanswered requests without a response or a `waiter`
  * @property {(socket: import('node:net').Socket) => void} done a request of the connection is complete
- * @property {(stream: NodeStream) => void} hold releases the stream at the end of this turn of the event loop
+ * @property {(stream: NodeStream) => void} hold releases the stream at the end of this turn
  */
 
-/** The `Exchange` of node:http. */
 export class NodeExchange {
   #req
   #res
   #host
   /** @type {Exchange['waiter']} */
   #waiter = null
-  /** Counted in `unanswered`, until the response is closed. */
+  /** Counted in `unanswered`, until the response closes. */
   #counted = false
   #streaming = false
   /** @type {Body | null} */
@@ -120,7 +100,7 @@ export class NodeExchange {
 
   /**
    * @param {IncomingMessage} req
-   * @param {ServerResponse | null} res null for an upgrade, which the route answers
+   * @param {ServerResponse | null} res null for an upgrade
    * @param {Host} host
    */
   constructor(req, res, host) {
@@ -172,10 +152,10 @@ export class NodeExchange {
     this.#body = body
     let over = false
     this.#req.on('data', chunk => {
-      // Read and drop the rest: closing with unread data resets the connection, and a reset can overtake the answer.
+      // Drops the rest: a close with unread data resets the connection, which can discard the response.
       if (over || this.gone) return
       body.add(chunk)
-      over = body.size > limit || bodies.full
+      over = body.size > limit || bodies.bytes > bodies.max
       if (!over) return
       const tooLong = body.size > limit
       body.drop()
@@ -202,7 +182,7 @@ export class NodeExchange {
     const length = Buffer.byteLength(body)
     this.#res.writeHead(status, { ...head, 'Content-Length': length })
     this.#res.end(body)
-    // node:http replaces the timeout when the answer is complete.
+    // node:http replaces the timeout on completion.
     this.#req.socket.setTimeout(UNREAD_TIMEOUT)
   }
 
@@ -215,11 +195,7 @@ export class NodeExchange {
     if (this.#res !== null && !this.#streaming) this.#count(waiter === null)
   }
 
-  /**
-   * @param {number} status @param {Record<string, string> | null} headers
-   * @param {StreamRoute} route
-   * @returns {NodeStream | null}
-   */
+  /** @param {number} status @param {Record<string, string> | null} headers @param {StreamRoute} route */
   stream(status, headers, route) {
     const res = this.#res
     if (this.gone || res === null) return null
@@ -236,7 +212,7 @@ export class NodeExchange {
     return new NodeStream(res, this.#req.socket, route, this.#host)
   }
 
-  /** @param {Record<string, string> | null} headers @returns {Record<string, string> | null} null: the answer was 500 */
+  /** @param {Record<string, string> | null} headers @returns null: 500 was sent */
   #head(headers) {
     try {
       return headersInBytes(headers)
@@ -246,13 +222,12 @@ export class NodeExchange {
     }
   }
 
-  /** A handler has thrown. @param {Error} error */
+  /** @param {Error} error of a handler */
   fail(error) {
     this.#host.log(error)
     this.reply(500, null, '')
   }
 
-  /** The answer is complete, or the client has left. */
   #closed() {
     this.#count(false)
     this.#body?.drop()

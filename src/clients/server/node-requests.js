@@ -3,38 +3,30 @@ import { SlicedWork } from '../../base/slices.js'
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 /** @import { Socket } from 'node:net' */
 
-/** Requests that are begun at once in a turn of the event loop, over all connections. */
+/** Requests of all connections started per turn without slicing. */
 const AT_ONCE = 32
-/** Waiting requests of a connection above which no more are read from it. */
+/** Maximum waiting requests of a connection before reading pauses. */
 const FEW = 16
-/** Waiting requests of all connections: each is some 4 KB. */
+/** Maximum waiting requests of all connections: some 4 KB each. */
 const MAX_WAITING = 10_000
 
-/** A connection with a request under way. */
-class Line {
-  /** Requests that wait behind it. @type {{req: IncomingMessage, res: ServerResponse}[]} */
-  waiting = []
-  /** Nothing is read from the connection. */
-  paused = false
-}
+/**
+ * @typedef {{waiting: {req: IncomingMessage, res: ServerResponse}[], paused: boolean}} Line behind the current request
+ */
 
 /**
- * Handles the requests of a connection one after another. node:http has all that the connection has sent in one piece
- * (up to 64 KB) read and emitted at once. Here a request waits until the answer to the one before it has been taken by
- * the kernel, so a client that does not read its answers has one of them in memory; and many requests of one client
- * leave turns of the event loop to the others.
+ * Handles the requests of a connection sequentially: node:http emits all requests of a read (up to 64 KB) together.
+ * A request waits until the kernel has accepted the previous response, which limits memory and turn length.
  */
 export class NodeRequests {
   #begin
   #host
   #maxWaiting
-  /** @type {Map<Socket, Line | null>} null: nothing waits behind its request */
+  /** Connections with an active request; null: none waiting. @type {Map<Socket, Line | null>} */
   #lines = new Map()
-  /** Sum of waiting requests. */
   #waiting = 0
-  /** Connections whose next request may begin, oldest first. @type {Socket[]} */
+  /** Connections ready for their next request, oldest first. @type {Socket[]} */
   #ready = []
-  /** Begun at once in this turn. */
   #begun = 0
   #slices = new SlicedWork(() => this.#next())
   #reset = () => {
@@ -43,8 +35,8 @@ export class NodeRequests {
 
   /**
    * @param {(req: IncomingMessage, res: ServerResponse) => void} begin
-   * @param {{unanswered: number}} host counts requests that wait
-   * @param {number} [maxWaiting] requests of all connections; one that sends more is closed
+   * @param {{unanswered: number}} host includes waiting requests
+   * @param {number} [maxWaiting] of all connections; exceeding it closes the connection
    */
   constructor(begin, host, maxWaiting = MAX_WAITING) {
     this.#begin = begin
@@ -62,24 +54,21 @@ export class NodeRequests {
       return
     }
     if (socket.destroyed) return
-    if (this.#waiting >= this.#maxWaiting) {
-      socket.destroy()
-      return
-    }
-    if (line === null) this.#lines.set(socket, (line = new Line()))
+    if (this.#waiting >= this.#maxWaiting) return socket.destroy()
+    if (line === null) this.#lines.set(socket, (line = { waiting: [], paused: false }))
     this.#count(1)
     if (line.waiting.push({ req, res }) <= FEW || line.paused) return
     line.paused = true
-    // After the piece that is being read: node:http resumes the socket at the end of each request in it.
+    // After the current piece: node:http resumes the socket at the end of each request in it.
     process.nextTick(() => line.paused && socket.pause())
   }
 
-  /** Whether a request is under way. @param {Socket} socket */
+  /** @param {Socket} socket */
   busy(socket) {
     return this.#lines.has(socket)
   }
 
-  /** The answer of the request under way is complete, or its client has left. @param {Socket} socket */
+  /** @param {Socket} socket with a complete response, or disconnected */
   done(socket) {
     const line = this.#lines.get(socket)
     if (line === undefined) return

@@ -4,10 +4,8 @@ import { withPiece } from './chunk-maker.js'
 /** @import { ChunkMaker, Pending } from './chunk-maker.js' */
 /** @import { StreamRoute } from './contract.js' */
 
-/** A client that does not read the end of its stream is cut after this time, ms. */
 const CLOSE_TIMEOUT = 5000
 
-/** The stream of the node server: a response of node:http, which chunks, buffers and counts. */
 export class NodeStream {
   /** @type {any} */
   session = null
@@ -15,23 +13,19 @@ export class NodeStream {
   #socket
   #host
   #route
-  /** @type {Pending} written in this turn of the event loop */
+  /** Written in this turn. @type {Pending} */
   #pending = null
   #held = false
-  /** Bytes of an unread message that was written when nothing else was unread: a long reply is no backlog. */
+  /** Bytes of a message written when nothing was unread: long replies are no backlog. */
   #alone = 0
-  /** No more writes. */
   #over = false
-  /** `close` of the route was called. */
   #closed = false
   /** @type {NodeJS.Timeout | undefined} */
   #closeTimer
 
   /**
-   * @param {import('node:http').ServerResponse} res
-   * @param {Socket} socket
-   * @param {StreamRoute} route
-   * @param {import('./node-exchange.js').Host} host
+   * @param {import('node:http').ServerResponse} res @param {Socket} socket
+   * @param {StreamRoute} route @param {import('./node-exchange.js').Host} host
    */
   constructor(res, socket, route, host) {
     this.#res = res
@@ -39,7 +33,7 @@ export class NodeStream {
     this.#route = route
     this.#host = host
     res.once('close', () => this.#close())
-    // A client may leave during a write; `close` follows.
+    // Clients may disconnect during a write; `close` follows.
     res.on('error', () => {})
     this.#hold()
   }
@@ -55,7 +49,7 @@ export class NodeStream {
     this.#hold()
   }
 
-  /** End of a turn of the event loop. @param {ChunkMaker} chunks */
+  /** @param {ChunkMaker} chunks */
   release(chunks) {
     this.#held = false
     this.flush(chunks)
@@ -80,7 +74,6 @@ export class NodeStream {
     if (unread > maxBuffered + this.#alone) this.#route.overflow(this)
   }
 
-  /** Bytes not accepted by the kernel yet. */
   get unread() {
     return this.#closed ? 0 : this.#res.writableLength
   }
@@ -118,8 +111,8 @@ export class NodeStream {
   }
 }
 
-/** @param {Socket} socket @returns {string} address of its peer, '' after its end */
+/** @param {Socket} socket */
 export function addressOf({ remoteAddress = '' }) {
-  // An IPv4 client on a dual-stack socket: return a.b.c.d.
+  // An IPv4 client on a dual-stack socket.
   return remoteAddress.startsWith('::ffff:') ? remoteAddress.slice(7) : remoteAddress
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
 import net from 'node:net'
@@ -8,7 +9,7 @@ import { ChunkMaker } from './chunk-maker.js'
 import { Backlog, retryAfter, UpgradeRefusal } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
 import { NodeConnection, Topics } from './node-connection.js'
-import { Bodies, NodeExchange } from './node-exchange.js'
+import { createBodies, NodeExchange } from './node-exchange.js'
 import { NodeRequests } from './node-requests.js'
 import { addressOf } from './node-stream.js'
 import { Routes } from './routes.js'
@@ -21,31 +22,21 @@ import { nodeTls } from './tls.js'
 /** @import { ServerTls } from './tls.js' */
 
 const FIN = 0x80
-/** The message is compressed (RFC 7692, section 6). */
+/** Compressed (RFC 7692, section 6). */
 const RSV1 = 0x40
 const TEXT = 1
 const BINARY = 2
-/** Bytes of the empty block after a flush, which the sender strips and the receiver appends. */
+/** Bytes of the empty block after a flush, not sent. */
 const EMPTY_BLOCK = 4
 
-/**
- * One message as one frame from server to client (RFC 6455, section 5.2), which is never masked.
- * @param {string | Uint8Array} data
- * @param {boolean} binary
- * @returns {Buffer}
- */
-export function encodeMessage(data, binary) {
-  return encode(FIN | (binary ? BINARY : TEXT), data)
-}
+/** RFC 6455, section 5.2. @param {string | Uint8Array} data @param {boolean} binary */
+const encodeMessage = (data, binary) => encode(FIN | (binary ? BINARY : TEXT), data)
 
 /**
- * Compressed without the context of earlier messages (RFC 7692, section 7.2.1); plain if that is not longer.
- * @param {string | Uint8Array} data
- * @param {boolean} binary
- * @param {number} level of zlib
- * @returns {Buffer}
+ * RFC 7692, section 7.2.1. Uncompressed if not longer.
+ * @param {string | Uint8Array} data @param {boolean} binary @param {number} level of zlib
  */
-export function encodeCompressed(data, binary, level) {
+function encodeCompressed(data, binary, level) {
   const deflated = deflateRawSync(data, { level, finishFlush: constants.Z_SYNC_FLUSH })
   const length = deflated.length - EMPTY_BLOCK
   if (length >= data.length) return encodeMessage(data, binary)
@@ -74,17 +65,12 @@ function encode(first, data) {
   return frame
 }
 
-/**
- * What the node server writes in one turn of the event loop. The first frame of a connection leaves at once, as most
- * turns have one for each; later ones are corked until the end of the turn. Streams write at its end.
- */
-export class TurnWrites {
+/** Writes of one turn: a connection's first frame is sent immediately, later frames and streams at its end. */
+class TurnWrites {
   #chunks
-  /** Number of this turn, among those that write. */
   #turn = 1
-  /** Something was written in this turn. */
   #begun = false
-  /** @type {(NodeConnection | NodeStream)[]} wait for the end of the turn */
+  /** @type {(NodeConnection | NodeStream)[]} */
   #held = []
   #end = () => this.#endTurn()
 
@@ -113,7 +99,7 @@ export class TurnWrites {
     if (!isFirst) socket.write(frame)
   }
 
-  /** Calls its `release` at the end of the turn. @param {NodeConnection | NodeStream} written */
+  /** Releases held writes at the turn's end. @param {NodeConnection | NodeStream} written */
   hold(written) {
     this.#held.push(written)
     this.#begin()
@@ -139,42 +125,38 @@ export class TurnWrites {
 /** Timeouts of uWebSockets.js. */
 const HEADERS_TIMEOUT = 10_000
 const REQUEST_TIMEOUT = 30_000
-/** Backends keep idle connections for about a minute; a server that closes first causes errors there. */
+/** Longer than the keep-alive timeout of backends, to avoid their errors. */
 const KEEP_ALIVE_TIMEOUT = 75_000
-const TIMEOUTS = {
-  headersTimeout: HEADERS_TIMEOUT,
-  requestTimeout: REQUEST_TIMEOUT,
-  keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
-  connectionsCheckingInterval: 5000,
-}
 
-/** @param {http.IncomingMessage} req @returns {boolean} whether it has no body */
-export const isBare = ({ headers }) =>
+/** Has no body. @param {http.IncomingMessage} req */
+const isBare = ({ headers }) =>
   headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0'
 
-const USE_HTTPS = 'this port speaks TLS: use https:// or wss://\n'
-/** The answer to plain HTTP on a TLS port. */
+const USE_HTTPS = 'this port requires TLS: use https:// or wss://\n'
 const NOT_TLS =
   'HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n' +
   `Content-Length: ${USE_HTTPS.length}\r\n\r\n${USE_HTTPS}`
 
 const OPTIONS = {
-  ...TIMEOUTS,
-  // Since Node.js 24.9; newer ones give `upgrade` no connection that can be given back after a body.
+  headersTimeout: HEADERS_TIMEOUT,
+  requestTimeout: REQUEST_TIMEOUT,
+  keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+  connectionsCheckingInterval: 5000,
+  // Since Node.js 24.9, which cannot return the connection after a body.
   shouldUpgradeCallback: isBare,
 }
 
 /** @param {ServerTls | null} tls @param {import('./index.js').Logger} [logger] */
-export function createHttpServer(tls, logger) {
+function createHttpServer(tls, logger) {
   if (tls === null) return http.createServer(OPTIONS)
   const options = { ...OPTIONS, handshakeTimeout: HEADERS_TIMEOUT, ALPNProtocols: ['http/1.1'] }
   const server = https.createServer({ ...options, ...nodeTls(tls) })
-  // Before the listener of node:https, which ends the connection.
+  // Before the listener of node:https, which closes the connection.
   server.prependListener('tlsClientError', (/** @type {any} */ error, /** @type {any} */ socket) => {
     if (error.code !== 'ERR_SSL_HTTP_REQUEST') return
-    // Node.js has no public way to the connection below TLS; without this field it ends without an answer.
+    // Private: Node.js has no public access to the connection below TLS.
     socket._parent?.write(NOT_TLS)
-    logger?.stranger({ remote_address: addressOf(socket) }, 'plain HTTP on a TLS port')
+    logger?.untrusted({ remote_address: addressOf(socket) }, 'plain HTTP on a TLS port')
   })
   return server
 }
@@ -182,9 +164,7 @@ export function createHttpServer(tls, logger) {
 /** @typedef {any} Handle a NodeConnection */
 
 /**
- * `ws` keeps the pieces of an unfinished message as they came, each with some 200 bytes of its own. So the limits
- * follow the longest message, for pieces of an ordinary size: 1 KB for fragments, 512 bytes for what the socket reads
- * at once. More of them close with 1008.
+ * Piece limits of an unfinished message (200 bytes each): a fragment per 1 KB, a read per 512 bytes; else 1008.
  * @param {number} maxMessage bytes
  */
 const pieceLimits = maxMessage => ({
@@ -194,7 +174,8 @@ const pieceLimits = maxMessage => ({
 
 const LISTEN_BACKLOG = 4096
 const CLOSE_TIMEOUT = 5000
-/** The socket server on node:http and ws, where uWebSockets.js does not load. @implements {SocketServer} */
+
+/** The socket server on node:http and ws, if uWebSockets.js cannot load. @implements {SocketServer} */
 export class NodeServer {
   name = /** @type {const} */ ('node')
   #http
@@ -204,11 +185,10 @@ export class NodeServer {
   #routes = new Routes()
   /** @type {Map<string, {group: import('./node-connection.js').Group, acceptor: WebSocketServer}>} */
   #endpoints = new Map()
-  /** @type {Topics<NodeConnection>} */
   #topics = new Topics()
   /** @type {Set<NodeConnection>} */
   #open = new Set()
-  /** @type {Set<NodeConnection | NodeStream>} had unread bytes after a write; removed when a check finds none */
+  /** With unread bytes after a write. @type {Set<NodeConnection | NodeStream>} */
   slow = new Set()
   #chunks = new ChunkMaker()
   #writes = new TurnWrites(this.#chunks)
@@ -224,7 +204,7 @@ export class NodeServer {
       done: socket => this.#requests.done(socket),
       hold: stream => this.#writes.hold(stream),
       slow: this.slow,
-      bodies: new Bodies(),
+      bodies: createBodies(),
       closing: false,
       unanswered: 0,
     }
@@ -253,8 +233,7 @@ export class NodeServer {
       ...pieceLimits(route.maxMessage),
       closeTimeout: CLOSE_TIMEOUT,
       WebSocket: NodeConnection,
-      // Called between the checks of the handshake and its answer: only well-formed requests get here, and each
-      // accepted one is opened.
+      // Called for well-formed handshakes, before the response.
       verifyClient: (/** @type {any} */ info, /** @type {any} */ verdict) =>
         this.#verify(route, info.req, verdict),
     }
@@ -269,18 +248,14 @@ export class NodeServer {
     return () => /** @type {https.Server} */ (this.#http).setSecureContext(options)
   }
 
-  /** @param {string} host @param {number} port @returns {Promise<void>} */
-  listen(host, port) {
-    return new Promise((resolve, reject) => {
-      const failed = (/** @type {Error} */ error) => {
-        reject(new Error(`cannot listen on ${host}:${port}: ${error.message}`))
-      }
-      this.#http.once('error', failed)
-      this.#http.listen({ host, port, backlog: LISTEN_BACKLOG }, () => {
-        this.#http.off('error', failed)
-        resolve()
-      })
-    })
+  /** @param {string} host @param {number} port */
+  async listen(host, port) {
+    this.#http.listen({ host, port, backlog: LISTEN_BACKLOG })
+    try {
+      await once(this.#http, 'listening')
+    } catch (error) {
+      throw new Error(`cannot listen on ${host}:${port}: ${error.message}`)
+    }
   }
 
   /** @param {Handle} connection @param {string | Uint8Array} data @param {boolean} binary */
@@ -313,7 +288,6 @@ export class NodeServer {
   publish(topic, data, binary) {
     const members = this.#topics.members(topic)
     if (members === undefined) return
-    // Encoded at most once each, on first use.
     let plain = null
     let compressed = null
     for (const connection of members) {
@@ -329,7 +303,7 @@ export class NodeServer {
     }
   }
 
-  /** All writes of an event-loop turn leave together anyway. @param {Handle} _connection @param {() => void} work */
+  /** A turn's writes are sent together. @param {Handle} _connection @param {() => void} work */
   cork(_connection, work) {
     work()
   }
@@ -402,7 +376,7 @@ export class NodeServer {
   }
 
   stopListening() {
-    // `close` of node:http would also end idle connections, and the timeouts of those without a request.
+    // `close` of node:http also closes idle connections, and stops timeouts of connections without a request.
     if (this.#http.listening) net.Server.prototype.close.call(this.#http)
   }
 
@@ -412,7 +386,7 @@ export class NodeServer {
     this.#http.closeAllConnections()
   }
 
-  /** The connection is gone. @param {NodeConnection} connection */
+  /** @param {NodeConnection} connection */
   remove(connection) {
     this.#open.delete(connection)
     this.#topics.leaveAll(connection)
@@ -428,10 +402,7 @@ export class NodeServer {
     }
   }
 
-  /**
-   * @param {http.IncomingMessage} req
-   * @returns undefined: no WebSocket handshake for a path that has some. One with a body is none (RFC 6455, section 4.1)
-   */
+  /** @param {http.IncomingMessage} req @returns undefined: no handshake (RFC 6455, section 4.1) for a route */
   #endpoint(req) {
     if (req.headers.upgrade?.toLowerCase() !== 'websocket' || !isBare(req)) return undefined
     const { url = '/' } = req
@@ -441,22 +412,16 @@ export class NodeServer {
 
   /** @param {http.IncomingMessage} req @param {Socket} socket @param {Buffer} head */
   #upgrade(req, socket, head) {
-    if (this.#requests.busy(socket)) {
-      // It would overtake the answer to an earlier request.
-      socket.destroy()
-      return
-    }
+    // The handshake would precede the response to an earlier request.
+    if (this.#requests.busy(socket)) return socket.destroy()
     const endpoint = this.#endpoint(req)
-    if (endpoint === undefined) {
-      this.#decline(req, socket, head)
-      return
-    }
+    if (endpoint === undefined) return this.#decline(req, socket, head)
     const { group, acceptor } = endpoint
-    // ws would refuse an empty or repetitive offer, and chooses the first one: offer the chosen protocol only.
+    // ws selects the first protocol, and rejects empty and repeated offers.
     const protocol = chooseSubprotocol(req.headers['sec-websocket-protocol'] ?? '', group.route.protocols)
     if (protocol === '') delete req.headers['sec-websocket-protocol']
     else req.headers['sec-websocket-protocol'] = protocol
-    // ws would also refuse an extension offer that it cannot accept.
+    // ws rejects unacceptable extension offers.
     const extensions = req.headers['sec-websocket-extensions'] ?? ''
     if (offersDeflate(extensions)) req.headers['sec-websocket-extensions'] = DEFLATE_OFFER
     else delete req.headers['sec-websocket-extensions']
@@ -470,9 +435,8 @@ export class NodeServer {
   }
 
   /**
-   * Continues without the upgrade. A server must ignore an unknown protocol: Java's HTTP client offers h2c with every
-   * request. node:http has already detached the connection, so this gives it back with the same request, without the
-   * upgrade headers.
+   * Ignores upgrades to unknown protocols (Java's HTTP client offers h2c): returns the detached connection to
+   * node:http, with the same request without upgrade headers.
    * @param {http.IncomingMessage} req @param {Socket} socket @param {Buffer} head
    */
   #decline(req, socket, head) {
@@ -483,7 +447,7 @@ export class NodeServer {
         text += `${req.rawHeaders[i]}: ${req.rawHeaders[i + 1]}\r\n`
     }
     socket.unshift(Buffer.concat([Buffer.from(`${text}\r\n`, 'latin1'), head]))
-    // With TLS, `connection` would begin another handshake.
+    // `connection` would start another TLS handshake.
     this.#http.emit(this.#http instanceof https.Server ? 'secureConnection' : 'connection', socket)
   }
 
@@ -497,7 +461,7 @@ export class NodeServer {
     /** @type {number | object} */
     let answer = 500
     try {
-      // `handleUpgrade` drops a client that has left, without `open`.
+      // `handleUpgrade` ignores disconnected clients.
       const refused = req.socket.readable && req.socket.writable ? route.upgrade(exchange, protocol) : 400
       if (refused instanceof UpgradeRefusal)
         for (const name in refused.headers) checkHeader(name, refused.headers[name])
@@ -505,14 +469,9 @@ export class NodeServer {
     } catch (error) {
       this.#host.log(error)
     }
-    if (typeof answer === 'number') {
-      verdict(false, answer, undefined, answer === 503 ? retryAfter() : undefined)
-      return
-    }
-    if (answer instanceof UpgradeRefusal) {
-      verdict(false, answer.status, answer.body, answer.headers)
-      return
-    }
+    if (typeof answer === 'number')
+      return verdict(false, answer, undefined, answer === 503 ? retryAfter() : undefined)
+    if (answer instanceof UpgradeRefusal) return verdict(false, answer.status, answer.body, answer.headers)
     this.#accepted = answer
     verdict(true)
   }

@@ -1,8 +1,8 @@
 /** @typedef {(exchange: import('./contract.js').Exchange) => void} Handler */
 
-/** Handlers by path and method. The precedence rules are in the contract: `SocketServer.route`. */
+/** Precedence as in `SocketServer.route`. */
 export class Routes {
-  /** @type {Map<string, Map<string, Handler>>} path without its `*` -> method -> handler */
+  /** Path without its `*` -> method -> handler. @type {Map<string, Map<string, Handler>>} */
   #exact = new Map()
   /** @type {Map<string, Map<string, Handler>>} */
   #prefixes = new Map()
@@ -17,7 +17,7 @@ export class Routes {
     methods.set(method, handler)
   }
 
-  /** Handles the methods of a path that have no handler of their own. @param {string} path @param {Handler} handler */
+  /** For methods without a handler. @param {string} path @param {Handler} handler */
   fallback(path, handler) {
     const methods = path.endsWith('/*') ? this.#prefixes.get(path.slice(0, -1)) : this.#exact.get(path)
     if (methods?.has('*') !== true) this.add('*', path, handler)
@@ -37,7 +37,7 @@ export class Routes {
     return undefined
   }
 
-  /** Paths as they were added, with their methods. @returns {Iterable<[string, Map<string, Handler>]>} */
+  /** @returns {Iterable<[string, Map<string, Handler>]>} */
   *entries() {
     yield* this.#exact
     for (const [path, methods] of this.#prefixes) yield [`${path}*`, methods]

@@ -1,4 +1,4 @@
-// Static files of the gateway's own pages: read once, with an ETag and a strict content security policy.
+// Static files of the gateway's pages, with an ETag and a strict content security policy.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -6,18 +6,17 @@ import { extname } from 'node:path'
 
 /** @import { Exchange } from './contract.js' */
 
-/** @type {Readonly<Record<string, string>>} by file extension */
-const TYPES = Object.freeze({
+/** @type {Record<string, string>} */
+const TYPES = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
-  // Browsers show it; they would save `text/markdown`.
+  // Browsers would save `text/markdown`.
   '.md': 'text/plain; charset=utf-8',
-})
+}
 
-// No other origins, nothing inline, no frames. 'self' covers fetch, EventSource and the WebSocket of the same host and
-// port.
+// 'self' includes fetch, EventSource and WebSocket of the same host and port.
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -36,15 +35,15 @@ const HEADERS = {
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
-  // Always revalidated, with 304: an upgrade of the gateway is visible at once.
+  // Revalidated: gateway upgrades are visible immediately.
   'Cache-Control': 'no-cache',
 }
 
 /**
  * @param {string | Buffer} body
  * @param {string} type file extension, such as `.html`
- * @param {Readonly<Record<string, string>>} [more] headers besides the usual ones, or instead of them
- * @returns {(exchange: Exchange) => void} answers GET and HEAD
+ * @param {Readonly<Record<string, string>>} [more] headers
+ * @returns {(exchange: Exchange) => void}
  */
 export function serveBody(body, type, more = {}) {
   const tag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
@@ -61,21 +60,13 @@ export function serveBody(body, type, more = {}) {
   }
 }
 
-/**
- * @param {string} file path of an .html, .css, .js, .svg or .md file
- * @param {Readonly<Record<string, string>>} [more] headers besides the usual ones, or instead of them
- * @returns {(exchange: Exchange) => void} answers GET and HEAD
- */
+/** @param {string} file .html, .css, .js, .svg or .md @param {Readonly<Record<string, string>>} [more] headers */
 export const serveFile = (file, more) => serveBody(readFileSync(file), extname(file), more)
 
 /** @param {string} text */
 const escapeAttribute = text =>
   text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
 
-/**
- * @param {string} file path of an .html file with placeholders like `{{version}}`
- * @param {Readonly<Record<string, string>>} values by placeholder
- * @returns {string}
- */
+/** Fills placeholders like `{{version}}`. @param {string} file @param {Readonly<Record<string, string>>} values */
 export const fillPage = (file, values) =>
   readFileSync(file, 'utf8').replace(/\{\{(\w+)\}\}/g, (_, name) => escapeAttribute(values[name]))

@@ -1,25 +1,22 @@
-// Text at the boundary to the libraries of the socket servers.
-//
-// uWebSockets.js also takes strings. On Node.js 24 and 25 it sends one without characters above U+00FF as Latin-1, any
-// other as UTF-8 (uNetworking/uWebSockets.js#1280). So it gets bytes only, from the functions below; test/style.test.js
-// holds that. It copies them before its call returns.
+// On Node.js 24 and 25, uWebSockets.js sends strings without characters above U+00FF as Latin-1
+// (uNetworking/uWebSockets.js#1280), so pass bytes. It copies them before returning.
 
 import { STATUS_CODES } from 'node:http'
 
-/** Characters of the longest text that is encoded in place, and bytes of one character at most. */
+/** Maximum characters encoded in place, and maximum bytes per character. */
 const MAX_IN_PLACE = 4096
 const MAX_CHARACTER = 3
-/** Bytes of the longest text whose array is kept. */
+/** Maximum bytes of a cached array. */
 const MAX_KEPT = 1024
-/** Characters up to which a loop is faster than a call of the encoder. */
+/** Maximum characters for which a loop beats the encoder. */
 const MAX_LOOP = 12
 
 const encoder = new TextEncoder()
 
-/** Encodes text as UTF-8 without an allocation. Half a surrogate pair becomes U+FFFD. */
+/** Encodes text as UTF-8 without allocation. A lone surrogate becomes U+FFFD. */
 class InPlace {
   #space = new Uint8Array(MAX_IN_PLACE * MAX_CHARACTER)
-  /** @type {Uint8Array[]} views of `#space`, by their length */
+  /** Views of `#space` by length. @type {Uint8Array[]} */
   #views = []
 
   /** @param {string} text @returns {Uint8Array} valid until the next call */
@@ -46,22 +43,17 @@ const data = new InPlace()
 const topics = new InPlace()
 const keys = new InPlace()
 
-/**
- * @param {string | Uint8Array} text
- * @returns {Uint8Array} UTF-8, for one call of the library: the next call of this function may overwrite it
- */
+/** @param {string | Uint8Array} text @returns {Uint8Array} valid until the next call */
 export const asBytes = text => (typeof text === 'string' ? data.encode(text) : text)
-
-/** @param {string} topic @returns {Uint8Array} like `asBytes`, which it does not overwrite */
+/** @param {string} topic */
 export const topicBytes = topic => topics.encode(topic)
-
-/** @param {string} key of a handshake @returns {Uint8Array} like `asBytes`, which it does not overwrite */
+/** @param {string} key of a handshake */
 export const keyBytes = key => keys.encode(key)
 
 /** Bytes of a close reason (RFC 6455, section 5.5). */
 const MAX_REASON = 123
 
-/** @param {string} text @param {number} bytes @returns {string} its beginning, cut between two characters */
+/** Truncates between characters. @param {string} text @param {number} bytes */
 export function cutText(text, bytes) {
   if (text.length * MAX_CHARACTER <= bytes || Buffer.byteLength(text) <= bytes) return text
   let end = Math.min(bytes, text.length)
@@ -70,35 +62,27 @@ export function cutText(text, bytes) {
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? end - 1 : end)
 }
 
-/** @param {string} reason @returns {string} of a close frame */
+/** @param {string} reason */
 export const closeReason = reason => cutText(reason, MAX_REASON)
 
-/** Beyond ASCII. */
 const WIDE = /[^\0-\x7f]/
-/** A header's name (RFC 9110, section 5.1), and what its value must not contain. */
+/** Header names (RFC 9110, section 5.1), and forbidden characters of values. */
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const CONTROL = /[\0-\x08\x0a-\x1f\x7f]/
 
-/**
- * @param {string} name of a header @param {string} value
- * @throws {Error} if HTTP cannot carry it: a line break in it would begin another header or the body
- */
+/** Prevents header injection. @param {string} name @param {string} value @throws {Error} */
 export function checkHeader(name, value) {
-  if (!NAME.test(name)) throw new Error(`invalid name of a header: ${JSON.stringify(name)}`)
-  if (CONTROL.test(value)) throw new Error(`invalid value of a header: ${JSON.stringify(value)}`)
+  if (!NAME.test(name)) throw new Error(`invalid header name: ${JSON.stringify(name)}`)
+  if (CONTROL.test(value)) throw new Error(`invalid header value: ${JSON.stringify(value)}`)
 }
 
-/** @param {string} text @returns {string} a character for each byte of its UTF-8, as node:http reads and sends headers */
+/** One character per UTF-8 byte, as in node:http. @param {string} text */
 export const inBytes = text => (WIDE.test(text) ? Buffer.from(text).toString('latin1') : text)
 
-/** @param {string} text that has a character for each byte @returns {string} decoded as UTF-8 */
+/** Reverses `inBytes`. @param {string} text */
 export const fromBytes = text => (WIDE.test(text) ? Buffer.from(text, 'latin1').toString() : text)
 
-/**
- * @param {Record<string, string> | null} headers of an answer
- * @returns {Record<string, string>} for node:http
- * @throws {Error} for a header that HTTP cannot carry
- */
+/** @param {Record<string, string> | null} headers @returns {Record<string, string>} for node:http @throws {Error} */
 export function headersInBytes(headers) {
   /** @type {Record<string, string>} */
   const encoded = {}
@@ -109,22 +93,21 @@ export function headersInBytes(headers) {
   return encoded
 }
 
-/** Bytes of headers and statuses are kept for this many short texts: clients choose some values, such as origins. */
+/** Limits, as clients choose some values, such as origins. */
 const MAX_KEPT_TEXTS = 500
 const MAX_KEPT_LENGTH = 500
 
-/** Texts that are encoded often. */
 class Kept {
   /** @type {Map<string, Uint8Array>} */
   #bytes = new Map()
   #check
 
-  /** @param {(text: string) => void} check throws; called before a text is encoded */
+  /** @param {(text: string) => void} check throws */
   constructor(check) {
     this.#check = check
   }
 
-  /** @param {string} text @returns {Uint8Array} UTF-8 */
+  /** @param {string} text */
   encode(text) {
     const kept = this.#bytes.get(text)
     if (kept !== undefined) return kept
@@ -140,19 +123,19 @@ class Kept {
 const names = new Kept(name => checkHeader(name, ''))
 const values = new Kept(value => checkHeader('X', value))
 
-/** Not checked: the configuration may name a header that no request can have. */
+/** Not checked: the configuration may contain invalid header names. */
 const requested = new Kept(() => {})
 
-/** @param {string} name of a header to read @returns {Uint8Array} */
+/** @param {string} name */
 export const nameBytes = name => requested.encode(name)
 
-/** @param {string} value of a header, such as a subprotocol @returns {Uint8Array} @throws {Error} if HTTP cannot carry it */
+/** @param {string} value @throws {Error} if invalid in HTTP */
 export const valueBytes = value => values.encode(value)
 
 /** @type {Map<number, Uint8Array>} */
 const statuses = new Map()
 
-/** @param {number} status @returns {Uint8Array} */
+/** @param {number} status */
 function statusBytes(status) {
   let bytes = statuses.get(status)
   if (bytes === undefined)
@@ -160,13 +143,9 @@ function statusBytes(status) {
   return bytes
 }
 
-/** @typedef {readonly Uint8Array[]} Head of an answer: status, name, value, name, value ... */
+/** @typedef {readonly Uint8Array[]} Head of a response: status, name, value, name, value ... */
 
-/**
- * @param {number} status @param {Record<string, string> | null} headers
- * @returns {Head}
- * @throws {Error} for a header that HTTP cannot carry
- */
+/** @param {number} status @param {Record<string, string> | null} headers @returns {Head} @throws {Error} */
 export function headBytes(status, headers) {
   const head = [statusBytes(status)]
   for (const name in headers) head.push(names.encode(name), values.encode(headers[name]))

@@ -5,14 +5,14 @@ import { join } from 'node:path'
 /** @import { TemplatedApp } from 'uWebSockets.js' */
 
 /**
- * Certificates of a server that speaks TLS 1.2 and 1.3, as PEM text.
+ * PEM text, for TLS 1.2 and 1.3.
  * @typedef {object} ServerTls
  * @property {string} cert_pem with the intermediate certificates
  * @property {string} key_pem
- * @property {string} client_ca_pem of client certificates, which are then required; '' = none
+ * @property {string} client_ca_pem of required client certificates; '' = none
  */
 
-/** Memory, where there is one: a key is not written to a disk, and a read-only system can still write it. */
+/** Memory first: the key is not written to disk, and the file system may be read-only. */
 const PLACES = ['/dev/shm', tmpdir()]
 
 /** @param {ServerTls} tls @returns {import('node:tls').SecureContextOptions & import('node:tls').TlsOptions} */
@@ -22,7 +22,7 @@ export function nodeTls({ cert_pem: cert, key_pem: key, client_ca_pem: ca }) {
 }
 
 /**
- * uWebSockets.js reads PEM only from files, while it creates the application: they are private, and gone after that.
+ * uWebSockets.js reads PEM only from files, while creating the application.
  * @param {typeof import('uWebSockets.js')} uws @param {ServerTls} tls
  * @returns {TemplatedApp}
  * @throws {Error} one line
@@ -42,7 +42,7 @@ export function createSecureApp(uws, { cert_pem, key_pem }) {
   }
 }
 
-/** @returns {string} path of a new folder of this user alone @throws {Error} */
+/** Readable only by this user. @throws {Error} */
 function privateFolder() {
   let reason = ''
   for (const place of PLACES) {
@@ -52,5 +52,5 @@ function privateFolder() {
       reason = error.message
     }
   }
-  throw new Error(`the certificate needs a temporary file for a moment: ${reason}`)
+  throw new Error(`cannot write a temporary file for the certificate: ${reason}`)
 }

@@ -4,14 +4,14 @@ import { asBytes, headBytes, inBytes, nameBytes } from './text.js'
 /** @import { Exchange, Stream, StreamRoute } from './contract.js' */
 /** @import { Head } from './text.js' */
 
-/** In text that the library has decoded: bytes that were no UTF-8. */
+/** Replaces invalid UTF-8. */
 const REPLACEMENT = '\ufffd'
 const CONTENT_LENGTH = Buffer.from('Content-Length')
 const [, CONNECTION, CLOSE] = headBytes(200, { Connection: 'close' })
 
-/** MUST be called within a cork, like all writes of the library. @param {HttpResponse} res @param {Head} head */
+/** MUST be called within a cork. @param {HttpResponse} res @param {Head} head */
 export function writeHead(res, head) {
-  // The library writes 200 by itself.
+  // The library writes 200 by default.
   if (head[0] !== OK) res.writeStatus(head[0])
   for (let i = 1; i < head.length; i += 2) res.writeHeader(head[i], head[i + 1])
 }
@@ -22,42 +22,36 @@ const EMPTY_BODY = Buffer.alloc(0)
 /** @param {string} method @param {number} status */
 const isBare = (method, status) => method === 'HEAD' || status === 204 || status === 304
 
-/** Bytes of answers between two checks, at least and at most: clients cannot know which one is checked. */
-const CHECK_AFTER = { least: 500_000, most: 1_500_000 }
-/** Bytes of a head, about. */
+/** Bytes of responses between two checks, random so that clients cannot predict them. */
+const CHECK_AFTER = { min: 500_000, max: 1_500_000 }
 const HEAD_SIZE = 200
 
 /**
- * Decides which answers find out whether their connection has unread ones.
+ * Selects responses that check their connection for unread responses.
  *
- * The library keeps all that a client does not read, and says of no connection how much that is. It says of an answer
- * with a body whether the kernel has taken it (`tryEnd`). The rest of such an answer waits until the client reads, and
- * the library ends the connection when another request comes before that. So a client that pipelines requests and does
- * not read is cut, on average after 1 MB in the memory of the worker: on a check, a connection is met as often as it has
- * bytes to answer. A check costs more than `end`, and one that meets a connection in a moment of congestion may cut it,
- * if it pipelines; others are not affected.
+ * The library buffers all unread data, and does not report its size. `tryEnd` reports whether the kernel has accepted a
+ * response with a body; the rest waits until the client reads, and another request before that closes the connection.
+ * This cuts clients that pipeline without reading, on average after 1 MB. A check costs more than `end`, and may cut a
+ * pipelining connection during congestion.
  */
 export class UnreadChecks {
-  #left = CHECK_AFTER.most
+  #left = CHECK_AFTER.max
 
-  /** @param {number} size of the answer's body, bytes @returns {boolean} */
+  /** @param {number} size of the body, bytes */
   isDue(size) {
     this.#left -= size + HEAD_SIZE
     if (this.#left > 0) return false
-    const { least, most } = CHECK_AFTER
-    this.#left = least + Math.random() * (most - least)
+    const { min, max } = CHECK_AFTER
+    this.#left = min + Math.random() * (max - min)
     return true
   }
 }
 
-/**
- * Ends an answer with a body. What the kernel does not take waits for the client.
- * @param {HttpResponse} res @param {Uint8Array} body
- */
+/** Ends a response; the rest waits until the client reads. @param {HttpResponse} res @param {Uint8Array} body */
 function offer(res, body) {
   if (res.tryEnd(asBytes(body), body.length)[1]) return
   const sent = res.getWriteOffset()
-  // The caller may reuse its bytes.
+  // The caller may reuse the buffer.
   const rest = Buffer.from(body.subarray(sent))
   res.onAborted(() => {})
   res.onWritable(offset => res.tryEnd(asBytes(rest.subarray(offset - sent)), body.length)[0])
@@ -65,23 +59,20 @@ function offer(res, body) {
 
 /**
  * @typedef {object} Host shared by all exchanges of a server
- * @property {(error: Error) => void} log for errors of handlers
+ * @property {(error: Error) => void} log
  * @property {import('./uws-streams.js').UwsStreams} streams
  * @property {UnreadChecks} checks
- * @property {boolean} closing the server drains: every answer ends its connection
- * @property {number} unanswered requests without an answer, except those that wait (`waiter`)
+ * @property {boolean} closing every response ends its connection
+ * @property {number} unanswered requests without a response or a `waiter`
  */
 
-/**
- * The `Exchange` of uWebSockets.js. Every call into the library crosses from JavaScript to C++, so values are read on
- * demand, and the abort handler is attached only to requests without an immediate answer.
- */
+/** Calls into C++ are expensive: values are read on demand, and only unanswered requests get an abort handler. */
 export class UwsExchange {
   /** @type {HttpResponse} */
   #res
-  /** @type {HttpRequest | null} until the handler has returned */
+  /** Until the handler has returned. @type {HttpRequest | null} */
   #req
-  /** Within a callback of the library, which is corked. */
+  /** Within a callback of the library. */
   #corked = true
   #watched = false
   #host
@@ -117,7 +108,7 @@ export class UwsExchange {
     /** @type {string[]} */
     const lines = []
     req?.forEach((name, value) => {
-      // The library has decoded it as UTF-8. For the first header of a name, `getHeader` also has bytes that are none.
+      // For the first header of a name, `getHeader` also returns non-UTF-8 bytes.
       const lost = value.includes(REPLACEMENT) && !lines.includes(name)
       lines.push(name, lost ? req.getHeader(asBytes(name)) : inBytes(value))
     })
@@ -140,7 +131,6 @@ export class UwsExchange {
     this.#waiter = waiter
   }
 
-  /** Nothing more can be sent. */
   #end() {
     this.gone = true
     if (this.#watched && this.#waiter === null) this.#host.unanswered--
@@ -151,7 +141,7 @@ export class UwsExchange {
   body(limit, done) {
     if (this.gone) return
     this.#watch()
-    /** @type {Buffer[] | null} copies of earlier chunks, which are valid only during their callback */
+    /** Copies: chunks are valid only during their callback. @type {Buffer[] | null} */
     let chunks = null
     let size = 0
     let over = false
@@ -159,7 +149,7 @@ export class UwsExchange {
       if (over || this.gone) return
       size += data.byteLength
       if (size > limit) {
-        // Read and drop the rest: closing with unread data resets the connection, and a reset can overtake the answer.
+        // Drops the rest: a close with unread data resets the connection, which can discard the response.
         over = true
         chunks = null
         this.#call(done, null)
@@ -179,7 +169,7 @@ export class UwsExchange {
     if (this.gone) return
     const head = this.#head(status, headers)
     if (head === null) return
-    // The library cannot tell whether it could send an answer without a body, see `UnreadChecks`.
+    // Without a body, the library does not report kernel acceptance, see `UnreadChecks`.
     if (this.#corked && isBare(this.method, status) && this.#host.checks.isDue(0)) {
       this.#watch()
       setImmediate(() => this.#answer(status, head, body))
@@ -194,11 +184,7 @@ export class UwsExchange {
     else this.#res.cork(() => this.#write(status, head, body))
   }
 
-  /**
-   * @param {number} status @param {Record<string, string> | null} headers
-   * @param {StreamRoute} route
-   * @returns {Stream | null}
-   */
+  /** @param {number} status @param {Record<string, string> | null} headers @param {StreamRoute} route */
   stream(status, headers, route) {
     if (this.gone) return null
     if (this.method === 'HEAD') {
@@ -211,10 +197,7 @@ export class UwsExchange {
     return this.#host.streams.begin(this.#res, head, route)
   }
 
-  /**
-   * @param {number} status @param {Record<string, string> | null} headers
-   * @returns {Head | null} null: HTTP cannot carry it, and the answer was 500
-   */
+  /** @param {number} status @param {Record<string, string> | null} headers @returns {Head | null} null: 500 was sent */
   #head(status, headers) {
     try {
       return headBytes(status, headers)
@@ -224,14 +207,13 @@ export class UwsExchange {
     }
   }
 
-  /** The handler has returned: an answer may follow later. */
   handlerReturned() {
     this.#corked = false
     this.#req = null
     if (!this.gone) this.#watch()
   }
 
-  /** A handler has thrown. @param {Error} error */
+  /** @param {Error} error of a handler */
   fail(error) {
     this.#host.log(error)
     this.reply(500, null, '')
@@ -242,10 +224,10 @@ export class UwsExchange {
     const res = this.#res
     const { closing } = this.#host
     writeHead(res, head)
-    // The library cannot end a connection after an answer without body: the client does, as the header asks it to.
+    // The library cannot close a connection after a response without a body: the client closes it.
     if (closing && isBare(this.method, status)) res.writeHeader(CONNECTION, CLOSE)
     if (this.method === 'HEAD') {
-      // `endWithoutBody` with a length argument would wait forever for a body.
+      // `endWithoutBody` with a length would wait forever for a body.
       res.writeHeader(CONTENT_LENGTH, asBytes(String(Buffer.byteLength(body))))
       res.endWithoutBody()
     } else if (status === 204 || status === 304) {
@@ -282,26 +264,13 @@ export class UwsExchange {
   }
 }
 
-/**
- * @param {{getRemoteAddress: () => ArrayBuffer, getRemoteAddressAsText: () => ArrayBuffer}} handle of the library
- * @returns {string} address of its peer
- */
+const IPV4_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]
+
+/** @param {{getRemoteAddress: () => ArrayBuffer, getRemoteAddressAsText: () => ArrayBuffer}} handle of the library */
 export function addressOf(handle) {
   const bytes = new Uint8Array(handle.getRemoteAddress())
   if (bytes.length === 4) return bytes.join('.')
-  // An IPv4 client on a dual-stack socket is ::ffff:a.b.c.d: return a.b.c.d.
-  if (
-    bytes.length === 16 &&
-    bytes[10] === 0xff &&
-    bytes[11] === 0xff &&
-    bytes.subarray(0, 10).every(isZero)
-  ) {
-    return bytes.subarray(12).join('.')
-  }
+  // An IPv4 client on a dual-stack socket is ::ffff:a.b.c.d.
+  if (IPV4_PREFIX.every((byte, at) => byte === bytes[at])) return bytes.subarray(12).join('.')
   return Buffer.from(handle.getRemoteAddressAsText()).toString('latin1')
-}
-
-/** @param {number} byte */
-function isZero(byte) {
-  return byte === 0
 }

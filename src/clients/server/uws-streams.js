@@ -8,14 +8,14 @@ import { addressOf, writeHead } from './uws-exchange.js'
 /** @import { Head } from './text.js' */
 
 /**
- * A stream is the library's response itself, with these properties.
+ * Properties added to the library's response.
  * @typedef {object} StreamState
  * @property {any} session
  * @property {{route: StreamRoute, streams: UwsStreams}} group
  * @property {number} state
- * @property {Pending} pending written in this turn of the event loop; not null: the stream is in the list to flush
- * @property {StreamQueue | null} queue messages for a client with a backlog
- * @property {Head | null} head until it was sent
+ * @property {Pending} pending data written in this turn; not null: to be flushed
+ * @property {StreamQueue | null} queue while the client has a backlog
+ * @property {Head | null} head until it is sent
  *
  * @typedef {HttpResponse & StreamState} UwsStream
  */
@@ -23,30 +23,27 @@ import { addressOf, writeHead } from './uws-exchange.js'
 const OPEN = 0
 /** `end` was called; earlier data may be unsent. */
 const ENDING = 1
-/** The handle is gone, or is about to go. */
+/** The handle is invalid, or about to be. */
 const OVER = 2
 
 const CLOSE_TIMEOUT = 5000
-/** A failed write arms a timeout of 10 s in the library, after which it cuts the connection in any case. */
+/** After a failed write, the library cuts the connection with a timeout of 10 s. */
 const REARM_INTERVAL = 4000
-/** Queued messages leave in chunks of about this size, bytes. */
 const CHUNK_SIZE = 32768
-/** Maximum bytes in the library's buffer while it may be blocked; above that, a single message only. */
+/** Maximum bytes in a possibly blocked library buffer, except for a longer message. */
 const MAX_STUCK = 65536
 
-/** Unsent messages of a client with a backlog. */
 class StreamQueue {
   /** @type {Uint8Array[]} */
   pieces = []
-  /** Bytes of `pieces`. */
   waiting = 0
-  /** Bytes written since the library's buffer was last known to be empty: an upper bound of its content. */
+  /** Bytes written since the library's buffer was empty: an upper bound. */
   stuck
-  /** A write has failed, and `onWritable` has not been called since. */
+  /** A write has failed; no `onWritable` since. */
   blocked = true
-  /** The client has read something, but the next piece exceeded MAX_STUCK. */
+  /** The client has read, but the next piece exceeds MAX_STUCK. */
   skipped = false
-  /** When the stream is cut, ms of `performance.now()`; Infinity unless it is ending. */
+  /** Time of the cut, ms of `performance.now()`; finite once ending. */
   deadline = Infinity
 
   /** @param {number} stuck */
@@ -61,7 +58,7 @@ class StreamQueue {
     this.waiting += piece.length
   }
 
-  /** @returns {Uint8Array} the first message; as many as fit a chunk if the library's buffer is known to be empty */
+  /** @returns {Uint8Array} the first message; a whole chunk if the library's buffer is empty */
   nextChunk() {
     let count = 1
     if (this.stuck === 0) {
@@ -78,29 +75,28 @@ class StreamQueue {
 }
 
 /**
- * The streams of one worker on uWebSockets.js.
+ * Streams of one worker on uWebSockets.js.
  *
- * The library does not report the fill level of a response's buffer. But a write within a cork returns whether EARLIER
- * data is still in the buffer. So the first message behind stuck data detects the backlog; the following ones wait in a
- * queue, which is counted and shares its messages with other streams. The library calls `onWritable` after the client
- * has read something. With such a handler, the library drains its buffer only at the end of a cork, even an empty one.
- * Without a handler it would drain by itself, but cut the client 10 s later.
+ * The library does not report the fill level of a response's buffer, but a write within a cork returns whether EARLIER
+ * data is still in it. So the first message behind stuck data detects the backlog; later ones wait in a queue with
+ * known size and messages shared with other streams. With an `onWritable` handler, the library drains its buffer only
+ * at the end of a cork, even an empty one; without a handler, it cuts the client 10 s later.
  */
 export class UwsStreams {
   /** @type {Map<StreamRoute, {route: StreamRoute, streams: UwsStreams}>} */
   #groups = new Map()
-  /** @type {UwsStream[]} streams with pending data */
+  /** With pending data. @type {UwsStream[]} */
   #dirty = []
-  /** @type {UwsStream[]} cut streams whose `close` is still to be called */
+  /** Cut, with pending `close` calls. @type {UwsStream[]} */
   #cut = []
-  /** @type {Set<UwsStream>} streams with a queue */
+  /** With a queue. @type {Set<UwsStream>} */
   #slow = new Set()
   #scheduled = false
   #flushSoon = () => this.#flush()
   #chunks = new ChunkMaker()
   #rearmAt = 0
 
-  // Arguments and result of the cork callbacks, which all streams share.
+  // Arguments and result of the shared cork callbacks.
   #target = /** @type {UwsStream} */ (/** @type {any} */ (null))
   /** @type {string | Uint8Array} */
   #chunk = ''
@@ -114,11 +110,7 @@ export class UwsStreams {
     this.#target.end(asBytes(this.#chunk))
   }
 
-  /**
-   * @param {HttpResponse} res @param {Head} head
-   * @param {StreamRoute} route
-   * @returns {UwsStream}
-   */
+  /** @param {HttpResponse} res @param {Head} head @param {StreamRoute} route @returns {UwsStream} */
   begin(res, head, route) {
     let group = this.#groups.get(route)
     if (group === undefined) this.#groups.set(route, (group = { route, streams: this }))
@@ -129,7 +121,7 @@ export class UwsStreams {
     stream.pending = null
     stream.queue = null
     stream.head = head
-    // One bound function for both handlers needs less memory than closures.
+    // One bound function for both uses less memory than closures.
     const signal = onSignal.bind(stream)
     res.onAborted(/** @type {() => void} */ (signal))
     res.onWritable(signal)
@@ -180,12 +172,12 @@ export class UwsStreams {
       const queue = /** @type {StreamQueue} */ (stream.queue)
       if (queue.deadline <= now) stream.close()
       else if (queue.skipped) this.#feed(stream, queue, true)
-      // On a connection that is not blocked this would arm the timeout.
+      // Unless blocked, this would arm the timeout.
       else if (rearm && queue.blocked) rearmTimeout(stream)
     }
   }
 
-  /** @param {Backlog} backlog gets the unread bytes */
+  /** @param {Backlog} backlog */
   addTo(backlog) {
     for (const stream of this.#slow) if (stream.queue !== null) backlog.add(this.unread(stream))
   }
@@ -195,14 +187,14 @@ export class UwsStreams {
     return queue === null ? 0 : queue.waiting + (queue.blocked ? queue.stuck : 0)
   }
 
-  /** The client has left. @param {UwsStream} stream */
+  /** The client disconnected. @param {UwsStream} stream */
   aborted(stream) {
     if (stream.state === OVER) return
     this.#release(stream)
     stream.group.route.close(stream)
   }
 
-  /** The client has read something. @param {UwsStream} stream */
+  /** The client has read data. @param {UwsStream} stream */
   writable(stream) {
     const { queue } = stream
     if (queue !== null) queue.blocked = false
@@ -241,7 +233,6 @@ export class UwsStreams {
     if (stream.queue !== null) {
       this.#queue(stream, stream.queue, pending)
     } else if (Array.isArray(pending) && totalLength(pending) > CHUNK_SIZE) {
-      // More than one chunk: queue it, so that unread bytes are counted.
       this.#queue(stream, this.#addQueue(stream, 0), pending)
     } else if (stream.state === ENDING) {
       this.#finish(stream, this.#chunks.make(pending))
@@ -259,7 +250,7 @@ export class UwsStreams {
 
   /** @param {UwsStream} stream @param {StreamQueue} queue @param {NonNullable<Pending>} pending */
   #queue(stream, queue, pending) {
-    // The library does not report when it has emptied its buffer: with an empty queue, try to write.
+    // The library does not report an empty buffer: with an empty queue, try to write.
     const idle = queue.pieces.length === 0
     if (Array.isArray(pending)) for (const piece of pending) queue.add(this.#chunks.bytes(piece))
     else queue.add(this.#chunks.bytes(pending))
@@ -270,16 +261,14 @@ export class UwsStreams {
   }
 
   /**
-   * Writes queued messages until a write gets stuck.
-   * @param {UwsStream} stream @param {StreamQueue} queue
-   * @param {boolean} force writes one message even above MAX_STUCK
+   * Writes queued messages until one gets stuck.
+   * @param {UwsStream} stream @param {StreamQueue} queue @param {boolean} force one message even above MAX_STUCK
    */
   #feed(stream, queue, force) {
     queue.skipped = false
     while (queue.pieces.length > 0) {
       if (!force && queue.stuck > 0 && queue.stuck + queue.pieces[0].length > MAX_STUCK) {
-        // An empty cork drains the buffer. If data remains, `onWritable` follows; if not, there is no further event,
-        // and the sweep continues.
+        // An empty cork drains the buffer. If data remains, `onWritable` is called; else the sweep continues.
         queue.skipped = true
         stream.cork(nothing)
         return
@@ -318,7 +307,7 @@ export class UwsStreams {
     stream.group.route.close(stream)
   }
 
-  /** Writes the head with the first chunk: the library cannot end a head without data. */
+  /** The library cannot end a head without data. */
   #writeHead() {
     const { head } = this.#target
     if (head === null) return
@@ -336,18 +325,14 @@ export class UwsStreams {
   }
 }
 
-/**
- * Handler for both `onAborted`, which has no argument, and `onWritable`, which has one.
- * @this {UwsStream}
- * @param {number} [offset]
- */
+/** `onAborted` has no argument, `onWritable` has one. @this {UwsStream} @param {number} [offset] */
 function onSignal(offset) {
   if (offset === undefined) this.group.streams.aborted(this)
   else this.group.streams.writable(this)
   return true
 }
 
-/** Restarts the library's 10 s timeout; no other call does while nothing can be written. @param {UwsStream} stream */
+/** Restarts the library's 10 s timeout. @param {UwsStream} stream */
 function rearmTimeout(stream) {
   stream.pause()
   stream.resume()

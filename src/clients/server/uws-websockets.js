@@ -8,26 +8,26 @@ import { addressOf, UwsExchange } from './uws-exchange.js'
 /** @import { WebSocketRoute } from './contract.js' */
 
 /**
- * @typedef {object} Group the open sockets of one route. A socket stores its index in `open`, for removal in one step
+ * @typedef {object} Group a route's open sockets; each stores its index in `open`
  * @property {WebSocketRoute} route
- * @property {number} compressFrom messages of this many bytes are compressed where negotiated; Infinity: none
+ * @property {number} compressFrom bytes; Infinity: never compress
  * @property {any[]} open
  */
 
-// A socket's `place`: its index in its group while it is open, then one of these.
+// A socket's `place`: index in its group while open, then one of these.
 const CLOSING = -1
 const CLOSED = -2
 
-/** Connections that a sweep visits between two looks at the clock, some µs. */
+/** Connections visited by a sweep between two clock checks, some µs. */
 const SWEPT_AT_ONCE = 32
-/** Connections that were sent something while corked, up to which a sweep looks at these alone. */
+/** Up to this number of corked connections, a sweep visits only these. */
 const MAX_CORKED = 1024
-/** A message up to so many times as long as allowed is read, to close with 1009. */
+/** Messages up to this multiple of the limit are read, to close with 1009. */
 const READ_TIMES = 4
-/** Reason of the library for the end of a connection that has announced a longer message. */
+/** The library's close reason for longer messages. */
 const TOO_LONG = 'Received too big message'
 const CLOSE_TIMEOUT = 5000
-/** With 0, the timeout that `end()` arms closes the descriptor at the library's next 4 s tick. */
+/** With 0, the timeout armed by `end()` closes the descriptor at the library's next 4 s tick. */
 const NO_IDLE_TIMEOUT = 0
 
 const NOTHING = Buffer.alloc(0)
@@ -36,50 +36,48 @@ const [PROTOCOL, EXTENSIONS, KEY] = ['protocol', 'extensions', 'key'].map(name =
   Buffer.from(`sec-websocket-${name}`),
 )
 
-/** Empty: `upgrade()` copies user data onto the socket, property by property. */
+/** `upgrade()` copies user data to the socket, property by property. */
 const NO_USER_DATA = Object.freeze({})
 
-/**
- * The WebSockets of one worker on uWebSockets.js. Topics are in C++: a publish does not visit JavaScript for each
- * connection, so sweeps over the open sockets, in slices, find slow readers.
- */
+/** WebSockets of one worker. A publish runs in C++ without JavaScript, so sweeps detect slow readers. */
 export class UwsWebSockets {
   #uws
   #app
   #host
-  #pendingCloses = new PendingCloses(CLOSE_TIMEOUT)
+  /**
+   * Close frames delayed until the peer has read its backlog, or until `deadline` (ms of `performance.now()`): `end()`
+   * releases the handle, and the library cuts connections with unsent data about 4 s later.
+   * @type {Map<any, {code: number, reason: string, deadline: number}>}
+   */
+  #closing = new Map()
   /** @type {Group[]} */
   #groups = []
-  /** Bytes published since the last sweep: an upper bound for the growth of each backlog. */
+  /** Bytes published since the last sweep: an upper bound of any backlog's growth. */
   #unswept = 0
   #sweepAbove = Infinity
-  /** Minimum of the groups. */
   #compressFrom = Infinity
   #sweep = new SlicedWork(
     () => this.#sweepNext(),
     () => this.#swept(),
   )
-  /** Where the sweep is: index of a group, and the number of its connections that are left. */
+  /** Position of the sweep: group index, and connections left in it. */
   #sweptGroup = 0
   #unvisited = 0
-  /** Found by the sweep so far. */
   #found = new Backlog()
-  /** Result of the last sweep. */
   #backlog = new Backlog()
-  /** @type {any[]} connections with more than maxBuffered unread after a `send` of this turn of the event loop */
+  /** Above maxBuffered after a `send` of this turn. @type {any[]} */
   #overfull = []
-  /** Since the timer's last sweep, something was sent whose write may be stuck. */
+  /** A write since the timer's last sweep may be stuck. */
   #dirty = false
-  /** @type {any[]} connections that were sent something while corked since then, unless `#dirty` says it */
+  /** Connections with corked messages since then, unless `#dirty`. @type {any[]} */
   #sentCorked = []
-  /** Within a callback that the library corks: `send` reports success for data that leaves later. */
+  /** In a cork, `send` reports success before data is written. */
   #corked = false
-  /** Result of `upgrade` for `open`, which the library calls within `res.upgrade()`. */
+  /** Result of `upgrade` for `open`, called within `res.upgrade()`. */
   #accepted = /** @type {any} */ (null)
 
   /**
-   * @param {typeof import('uWebSockets.js')} uws
-   * @param {TemplatedApp} app
+   * @param {typeof import('uWebSockets.js')} uws @param {TemplatedApp} app
    * @param {import('./uws-exchange.js').Host} host
    */
   constructor(uws, app, host) {
@@ -96,20 +94,19 @@ export class UwsWebSockets {
     this.#compressFrom = Math.min(this.#compressFrom, group.compressFrom)
     this.#sweepAbove = Math.min(this.#sweepAbove, route.maxBuffered / 2)
     this.#app.ws(asBytes(path), {
-      // One compressor and decompressor for all. The library compresses for each receiver, at its own level.
       compression: !route.compression ? 0 : this.#uws.SHARED_COMPRESSOR | this.#uws.SHARED_DECOMPRESSOR,
       idleTimeout: NO_IDLE_TIMEOUT,
       sendPingsAutomatically: false,
-      // The library keeps what has come of an unfinished message, up to this.
+      // Also limits unfinished messages.
       maxPayloadLength: READ_TIMES * route.maxMessage,
-      // Hard limit behind the sweeps: the client has missed a message and must not receive another.
+      // Clients must receive nothing after a missed message.
       maxBackpressure: 2 * route.maxBuffered + 1024 * 1024,
-      // A number in older releases of the library, which read `true` as 1.
+      // Older releases read `true` as 1.
       closeOnBackpressureLimit: /** @type {any} */ (true),
       upgrade: (res, req, context) => this.#upgrade(path, route, res, req, context),
       open: ws => this.#open(group, ws),
       message: (ws, data, binary) => this.#message(route, ws, data, binary),
-      drain: ws => this.#pendingCloses.drained(ws),
+      drain: ws => this.#drained(ws),
       pong: ws => this.#pong(route, ws),
       close: (ws, code, reason) => this.#closed(group, ws, code, reason),
     })
@@ -123,7 +120,7 @@ export class UwsWebSockets {
     if (ws.send(asBytes(data), binary, compress) === 1) return
     this.#dirty = true
     if (ws.getBufferedAmount() <= ws.group.route.maxBuffered) return
-    // Later: the caller may be in the middle of its work.
+    // Deferred: the caller may still be working.
     if (this.#overfull.push(ws) === 1) setImmediate(() => this.#closeOverfull())
   }
 
@@ -153,16 +150,13 @@ export class UwsWebSockets {
     this.#app.publish(topicBytes(topic), asBytes(data), binary, data.length >= this.#compressFrom)
     this.#dirty = true
     this.#unswept += data.length
-    // In slices that begin later: the data is not in the sockets yet, and the caller may be in the middle of its work.
+    // Deferred: the sockets do not have the data yet, and the caller may still be working.
     if (this.#unswept > this.#sweepAbove) this.#startSweep()
   }
 
   /** @param {any} ws @param {() => void} work */
   cork(ws, work) {
-    if (ws.place < 0) {
-      work()
-      return
-    }
+    if (ws.place < 0) return work()
     const before = this.#corked
     this.#corked = true
     ws.cork(work)
@@ -183,12 +177,16 @@ export class UwsWebSockets {
   close(ws, code, reason) {
     if (ws.place < 0) return
     this.#remove(ws)
-    if (ws.getBufferedAmount() === 0) {
-      ws.end(code, asBytes(closeReason(reason)))
-      return
-    }
+    if (ws.getBufferedAmount() === 0) return ws.end(code, asBytes(closeReason(reason)))
     for (const topic of ws.getTopics()) ws.unsubscribe(topicBytes(topic))
-    this.#pendingCloses.add(ws, code, reason)
+    this.#closing.set(ws, { code, reason, deadline: performance.now() + CLOSE_TIMEOUT })
+  }
+
+  /** The peer has read data. @param {any} ws */
+  #drained(ws) {
+    const notice = this.#closing.get(ws)
+    if (notice !== undefined && ws.getBufferedAmount() === 0)
+      ws.end(notice.code, asBytes(closeReason(notice.reason)))
   }
 
   /** @param {any} ws */
@@ -196,25 +194,24 @@ export class UwsWebSockets {
     if (ws.place !== CLOSED) ws.close()
   }
 
-  /** Checks slow readers and pending closes; called about once a second. */
+  /** Checks slow readers and pending closes, once a second. */
   sweep() {
-    this.#pendingCloses.sweep()
+    const now = performance.now()
+    for (const [ws, { deadline }] of this.#closing) if (deadline <= now) ws.close()
     const sent = this.#sentCorked
     this.#sentCorked = []
     this.#dirty ||= sent.some(ws => this.buffered(ws) > 0)
-    // With a backlog, the clients may have read since.
+    // A backlog may have shrunk.
     if (!this.#dirty && this.#backlog.bytes === 0) return
     this.#startSweep()
   }
 
-  /** @returns {{bytes: number, largest: number}} */
   backlog() {
     return this.#backlog
   }
 
   /**
-   * @param {string} path @param {WebSocketRoute} route
-   * @param {HttpResponse} res @param {HttpRequest} req
+   * @param {string} path @param {WebSocketRoute} route @param {HttpResponse} res @param {HttpRequest} req
    * @param {us_socket_context_t} context
    */
   #upgrade(path, route, res, req, context) {
@@ -224,20 +221,15 @@ export class UwsWebSockets {
     try {
       accepted = route.upgrade(exchange, protocol)
     } catch (error) {
-      exchange.fail(error)
-      return
+      return exchange.fail(error)
     }
-    if (typeof accepted === 'number') {
-      exchange.reply(accepted, accepted === 503 ? retryAfter() : null, '')
-      return
-    }
-    if (accepted instanceof UpgradeRefusal) {
-      exchange.reply(accepted.status, accepted.headers, accepted.body)
-      return
-    }
+    if (typeof accepted === 'number')
+      return exchange.reply(accepted, accepted === 503 ? retryAfter() : null, '')
+    if (accepted instanceof UpgradeRefusal)
+      return exchange.reply(accepted.status, accepted.headers, accepted.body)
     this.#accepted = accepted
     const deflate = route.compression && offersDeflate(req.getHeader(EXTENSIONS))
-    // Not `asBytes`, which `open` uses, too.
+    // Not `asBytes`, which `open` also uses.
     const key = keyBytes(req.getHeader(KEY))
     res.upgrade(NO_USER_DATA, key, valueBytes(protocol), deflate ? DEFLATE : NOTHING, context)
   }
@@ -246,7 +238,7 @@ export class UwsWebSockets {
   #open(group, ws) {
     const accepted = this.#accepted
     this.#accepted = null
-    // Always these three in this order: one hidden class, and they fit its first storage block.
+    // This order keeps one hidden class and fits its first storage block.
     ws.session = null
     ws.group = group
     ws.place = group.open.push(ws) - 1
@@ -271,14 +263,17 @@ export class UwsWebSockets {
   #closed(group, ws, code, reason) {
     if (ws.place >= 0) this.#remove(ws)
     ws.place = CLOSED
-    const notice = this.#pendingCloses.remove(ws)
-    if (notice !== undefined) return group.route.close(ws, notice.code, notice.reason)
+    const notice = this.#closing.get(ws)
+    if (notice !== undefined) {
+      this.#closing.delete(ws)
+      return group.route.close(ws, notice.code, notice.reason)
+    }
     const text = Buffer.from(reason).toString()
     if (code === 1006 && text === TOO_LONG) group.route.close(ws, 1009, '')
     else group.route.close(ws, code, text)
   }
 
-  /** Removes a socket from the open ones; the last one moves to its place. @param {any} ws */
+  /** Moves the last open socket to its place. @param {any} ws */
   #remove(ws) {
     const { open } = ws.group
     const last = open.pop()
@@ -297,7 +292,7 @@ export class UwsWebSockets {
     }
   }
 
-  /** Begins a sweep over all connections. What is published meanwhile counts for the next one. */
+  /** Publications during a sweep count for the next one. */
   #startSweep() {
     if (this.#sweep.running) return
     this.#dirty = false
@@ -308,11 +303,7 @@ export class UwsWebSockets {
     this.#sweep.start()
   }
 
-  /**
-   * Visits some connections, backwards: when one is removed, now or between two slices, the last one moves to its
-   * place, which has been visited. So none is skipped; one may be visited twice.
-   * @returns {boolean} false: all are visited
-   */
+  /** Visits some connections, backwards: connections moved to a removed place are already visited. */
   #sweepNext() {
     const group = this.#groups[this.#sweptGroup]
     if (group === undefined) return false
@@ -337,54 +328,5 @@ export class UwsWebSockets {
   #swept() {
     this.#backlog = this.#found
     if (this.#unswept > this.#sweepAbove) this.#startSweep()
-  }
-}
-
-/**
- * @typedef {object} CloseNotice
- * @property {number} code
- * @property {string} reason
- * @property {number} deadline ms of `performance.now()`
- */
-
-/**
- * Connections with a backlog that wait for their close frame, until the peer has read the backlog or the time is over.
- * uWebSockets.js sends a close frame only as the last act: `end()` releases the handle, and about four seconds later
- * the library cuts the connection with its unsent data.
- */
-class PendingCloses {
-  /** @type {Map<any, CloseNotice>} by connection; a Map, because it is small and rarely used */
-  #waiting = new Map()
-  #timeout
-
-  /** @param {number} timeout ms a peer has to read its backlog */
-  constructor(timeout) {
-    this.#timeout = timeout
-  }
-
-  /** @param {any} ws @param {number} code @param {string} reason */
-  add(ws, code, reason) {
-    this.#waiting.set(ws, { code, reason, deadline: performance.now() + this.#timeout })
-  }
-
-  /** The connection is gone. @param {any} ws @returns {CloseNotice | undefined} */
-  remove(ws) {
-    const notice = this.#waiting.get(ws)
-    if (notice !== undefined) this.#waiting.delete(ws)
-    return notice
-  }
-
-  /** The peer has read something. @param {any} ws */
-  drained(ws) {
-    const notice = this.#waiting.get(ws)
-    if (notice !== undefined && ws.getBufferedAmount() === 0)
-      ws.end(notice.code, asBytes(closeReason(notice.reason)))
-  }
-
-  /** Cuts connections after their deadline. */
-  sweep() {
-    if (this.#waiting.size === 0) return
-    const now = performance.now()
-    for (const [ws, notice] of this.#waiting) if (notice.deadline <= now) ws.close()
   }
 }

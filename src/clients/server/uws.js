@@ -11,15 +11,14 @@ import { UwsWebSockets } from './uws-websockets.js'
 /** @import { Exchange, SocketServer, WebSocketRoute } from './contract.js' */
 /** @import { ServerTls } from './tls.js' */
 
-/** A listening socket of the library has a backlog of 512; several share the port and accept a burst of connects. */
+/** Listening sockets: one backlog of 512 is too small for a burst of connects. */
 const LISTENERS = 8
 const SWEEP_INTERVAL = 1000
-/** Length of a turn of the event loop after which few connections wait to be accepted, ms. */
+/** Turns up to this length, ms, leave few connections queued. */
 const QUIET_TURN = 0.2
 /** Maximum wait for such a turn, ms. */
 const MAX_CLOSE_DELAY = 100
 
-/** uWS method names by HTTP method. */
 const UWS_METHODS = /** @type {const} */ ({
   GET: 'get',
   POST: 'post',
@@ -32,7 +31,7 @@ const UWS_METHODS = /** @type {const} */ ({
   TRACE: 'trace',
 })
 
-/** The socket server on uWebSockets.js, with its HTTP part. @implements {SocketServer} */
+/** @implements {SocketServer} */
 export class UwsServer extends UwsWebSockets {
   name = /** @type {const} */ ('uws')
   fallback = ''
@@ -49,13 +48,12 @@ export class UwsServer extends UwsWebSockets {
   /**
    * @param {typeof import('uWebSockets.js')} uws
    * @param {{logger?: {error: (details: object, message: string) => void}, tls?: ServerTls | null}} [options]
-   * @throws {Error} one line, if the certificate cannot be used
    */
   constructor(uws, { logger, tls = null } = {}) {
     const app = tls === null ? uws.App() : createSecureApp(uws, tls)
     /** @type {import('./uws-exchange.js').Host} */
     const host = {
-      log: error => logger?.error({ err: error }, 'an HTTP handler failed'),
+      log: error => logger?.error({ err: error }, 'HTTP handler failed'),
       streams: new UwsStreams(),
       checks: new UnreadChecks(),
       closing: false,
@@ -78,7 +76,7 @@ export class UwsServer extends UwsWebSockets {
     this.#routes.fallback(path, exchange => exchange.reply(400, null, 'Bad Request'))
   }
 
-  /** @param {string} host @param {number} port @returns {Promise<void>} */
+  /** @param {string} host @param {number} port */
   async listen(host, port) {
     if (!this.#registered) this.#register()
     this.#registered = true
@@ -87,11 +85,11 @@ export class UwsServer extends UwsWebSockets {
       const listening = (/** @type {any} */ token) => {
         if (token !== false) this.#listeners.push(token)
       }
-      // Omit an empty host (all addresses): the library would read it as the port.
+      // The library reads an empty host (all addresses) as the port.
       if (host === '') this.#app.listen(port, listening)
       else this.#app.listen(asBytes(host), port, listening)
       if (i === 0 && this.#listeners.length === before) {
-        throw new Error(`cannot listen on ${host}:${port}: the address is in use, or not one of this machine`)
+        throw new Error(`cannot listen on ${host}:${port}: the address is in use or not available`)
       }
     }
     this.#stopSweeps ??= setAlignedInterval(() => {
@@ -100,7 +98,7 @@ export class UwsServer extends UwsWebSockets {
     }, SWEEP_INTERVAL)
   }
 
-  /** The library loads certificates once. @param {ServerTls} tls @returns {() => void} @throws {Error} */
+  /** Only validates: the library loads certificates once. @param {ServerTls} tls */
   prepareTls(tls) {
     createSecureApp(this.#uws, tls)
     return () => {}
@@ -137,10 +135,7 @@ export class UwsServer extends UwsWebSockets {
   }
 
   backlog() {
-    const backlog = new Backlog()
-    const { bytes, largest } = super.backlog()
-    backlog.bytes = bytes
-    backlog.largest = largest
+    const backlog = Object.assign(new Backlog(), super.backlog())
     this.#host.streams.addTo(backlog)
     return backlog
   }
@@ -158,8 +153,7 @@ export class UwsServer extends UwsWebSockets {
     this.#host.closing = true
     const last = performance.now() + MAX_CLOSE_DELAY
     let turn = Number.NEGATIVE_INFINITY
-    // Closing a listening socket resets the connections in its queue. They are accepted first in each turn of the event
-    // loop, so the queue is as good as empty after a short turn.
+    // Closing a listening socket resets queued connections. Each turn accepts them first: wait for a short turn.
     const close = () => {
       const now = performance.now()
       const quiet = now - turn <= QUIET_TURN
@@ -176,14 +170,12 @@ export class UwsServer extends UwsWebSockets {
     this.#app.close()
   }
 
-  /** Registers every route with the library's router. */
   #register() {
     this.#routes.fallback('/*', exchange => exchange.reply(404, null, 'Not Found'))
     for (const [path, methods] of this.#routes.entries()) {
       const fixed = path.endsWith('*') ? '' : path
       const other = methods.get('*')
-      // '*' also under each method's name: the library tries all paths of the method before `any`, so a GET of '/*'
-      // would win over '*' of '/api'.
+      // Also '*' for each method: the library tries all its paths before `any`, so GET '/*' would win over '*' '/api'.
       for (const [method, native] of Object.entries(UWS_METHODS)) {
         const handler = methods.get(method) ?? other
         if (handler === undefined) continue

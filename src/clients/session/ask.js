@@ -1,14 +1,12 @@
-// Commands that wait for a promise or for a handler of hooks. Later commands wait behind them (Session.hold).
-
 /** @import { Handler } from '../hooks/contract.js' */
 /** @import { HookEvent } from '../hooks/events.js' */
 /** @import { Session } from './session.js' */
 
 /**
- * Holds until a promise settles; a rejection is the error reply.
+ * Holds until a promise settles; a rejection becomes the error reply.
  * @template T
  * @param {Session} session @param {number} id of the command @param {Promise<T>} promise
- * @param {(value: T) => void} work not called after the client has left
+ * @param {(value: T) => void} work not called after a disconnect
  */
 export function resumeAfter(session, id, promise, work) {
   session.hold()
@@ -22,13 +20,12 @@ export function resumeAfter(session, id, promise, work) {
 }
 
 /**
- * Asks a handler for a command, and holds if the answer comes later. A refusal is the error reply.
+ * Calls a handler for a command, holding until an asynchronous result. A refusal becomes the error reply.
  * @template {HookEvent} E
  * @template A
  * @param {Session} session @param {number} id of the command @param {Handler<E, A>} handler @param {E} event
- * @param {(answer: A | null) => void} work not called after the client has left
- * @param {(error: Error) => void} [refuse] the same, if the handler refuses or fails
- * @throws {Error} of `work` and `refuse`, if the answer is there at once
+ * @param {(answer: A | null) => void} work not called after a disconnect
+ * @param {(error: Error) => void} [refuse]
  */
 export function ask(session, id, handler, event, work, refuse = raise) {
   let returned = false

@@ -1,4 +1,5 @@
 import { NO_HANDLERS } from '../hooks/contract.js'
+import { PresenceMaps } from './presence-maps.js'
 import { SingleConnections } from './single-connections.js'
 
 /** @import { Config } from '../../config/options.js' */
@@ -10,6 +11,7 @@ import { SingleConnections } from './single-connections.js'
 /** @import { Hub } from '../../channels/hub/hub.js' */
 /** @import { Log } from '../../base/log.js' */
 /** @import { Codec } from '../protocol/contract.js' */
+/** @import { RateLimits } from './rate-limits.js' */
 /** @import { ReplyBatch } from './replies.js' */
 /** @import { Sessions } from './sessions.js' */
 /** @import { Refusals } from '../../metrics/refusals.js' */
@@ -19,68 +21,54 @@ import { SingleConnections } from './single-connections.js'
 /** Maximum `ttl` sent to a client: 365 days, s. */
 const MAX_TTL = 365 * 24 * 3600
 
-/** @typedef {{json: Codec, protobuf: Codec, uniJson: Codec}} Codecs the hub encodes once per codec */
+/**
+ * @typedef {object} Parts of one worker
+ * @property {Config} config frozen
+ * @property {string} cursorKey base64
+ * @property {ChannelRules} rules
+ * @property {Tokens} tokens
+ * @property {Handlers} handlers hook handlers
+ * @property {HookCalls} hookCalls
+ * @property {Lifecycle | null} lifecycle
+ * @property {RateLimits | null} rateLimits null: no limit is configured
+ * @property {Broker} broker
+ * @property {Hub} hub
+ * @property {{json: Codec, protobuf: Codec, uniJson: Codec}} codecs
+ * @property {Sessions} sessions
+ * @property {ReplyBatch} replies
+ * @property {TimerWheel} timers
+ * @property {() => string} newClientId
+ * @property {() => string} newSessionId for sessions with POSTs
+ * @property {string} node id
+ * @property {number} worker number, in calls and session ids: unique among all current and former workers of this node
+ * @property {number} index slot: the worker's number in logs and metrics
+ * @property {CounterWindow} metrics for `info` of the server API
+ * @property {Traffic} traffic
+ * @property {Refusals} refusals
+ * @property {Log} log
+ * @property {string} version sent to clients
+ * @property {() => number} clock ms
+ * @typedef {object} Derived
+ * @property {SingleConnections} singles
+ * @property {PresenceMaps} presenceMaps
+ * @property {boolean} observed whether handlers, republishers or the lifecycle need SessionExtra
+ * @property {(expireAt: number) => number} ttl seconds from now to `expireAt` (unix s), 1 s to 365 days
+ * @property {() => number} now unix s
+ * @typedef {Parts & Readonly<Derived>} WorkerContext changed only by reloads (live-config.js)
+ */
 
-/** The parts of one worker, for rooms that need several of them. Only a reload changes it, see live-config.js. */
-export class WorkerContext {
-  /**
-   * @param {object} parts @param {Config} parts.config frozen @param {string} parts.cursorKey base64
-   * @param {ChannelRules} parts.rules
-   * @param {Handlers} parts.handlers of hooks @param {HookCalls} parts.hookCalls
-   * @param {Lifecycle | null} parts.lifecycle null: nobody observes sessions
-   * @param {Tokens} parts.tokens @param {Broker} parts.broker @param {Hub} parts.hub
-   * @param {Codecs} parts.codecs @param {Sessions} parts.sessions @param {ReplyBatch} parts.replies
-   * @param {TimerWheel} parts.timers @param {Log} parts.log
-   * @param {() => string} parts.newClientId
-   * @param {() => string} parts.newSessionId for sessions that posts refer to
-   * @param {{id: string, worker: number, index: number}} parts.place id of this node, number and slot of this
-   *   worker
-   * @param {CounterWindow} parts.metrics for `info` of the server API
-   * @param {Traffic} parts.traffic @param {Refusals} parts.refusals @param {string} parts.version sent to clients
-   * @param {() => number} parts.clock ms
-   */
-  constructor(parts) {
-    this.config = parts.config
-    this.cursorKey = parts.cursorKey
-    this.rules = parts.rules
-    this.tokens = parts.tokens
-    this.handlers = parts.handlers
-    this.hookCalls = parts.hookCalls
-    this.lifecycle = parts.lifecycle
-    this.broker = parts.broker
-    this.singles = new SingleConnections(parts.broker.control, parts.log)
-    this.hub = parts.hub
-    this.codecs = parts.codecs
-    this.sessions = parts.sessions
-    this.replies = parts.replies
-    this.timers = parts.timers
-    this.newClientId = parts.newClientId
-    this.newSessionId = parts.newSessionId
-    this.node = parts.place.id
-    /** Unique among all workers that this node ever has: calls and session ids name it. */
-    this.worker = parts.place.worker
-    /** Of the slot: the number in logs and figures. */
-    this.index = parts.place.index
-    this.metrics = parts.metrics
-    this.traffic = parts.traffic
-    this.refusals = parts.refusals
-    this.log = parts.log
-    this.version = parts.version
-    this.clock = parts.clock
-  }
-
-  /** Whether handlers, republishers or the lifecycle need to know more of a session than its transport. */
+/** @param {Parts} parts @returns {WorkerContext} */
+export const createContext = parts => ({
+  ...parts,
+  singles: new SingleConnections(parts.broker.control, parts.log),
+  presenceMaps: new PresenceMaps(),
   get observed() {
     return this.handlers !== NO_HANDLERS || this.lifecycle !== null || this.rules.republishesMeta
-  }
-
-  /** @param {number} expireAt unix s @returns {number} seconds left, 1 s to 365 days */
+  },
   ttl(expireAt) {
     return Math.min(MAX_TTL, Math.max(1, Math.ceil(expireAt - this.clock() / 1000)))
-  }
-
-  /** @returns {number} unix s */
+  },
   now() {
     return Math.floor(this.clock() / 1000)
-  }
-}
+  },
+})

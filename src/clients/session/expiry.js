@@ -1,141 +1,125 @@
 import { Disconnect, disconnects, ReplyError, unsubscribes } from '../../base/errors.js'
 import { Timer } from '../../base/timers.js'
-import { UnknownRestriction } from '../hooks/contract.js'
 import { RefreshEvent, SubRefreshEvent } from '../hooks/events.js'
+import { replaceCapabilities, replaceServerFilter } from './rights.js'
 import { Kind, list, NO_DETAILS } from './subscription.js'
 
-/** @import { RefreshAnswer } from '../hooks/contract.js' */
+/** @import { Handler } from '../hooks/contract.js' */
+/** @import { HookEvent } from '../hooks/events.js' */
 /** @import { Session } from './session.js' */
 /** @import { Subscription } from './subscription.js' */
 
-/** Time until a handler is asked again after a failed call, ms (server API). */
+/** Retry delay after a failed call, ms (server API). */
 const RETRY_MS = 60_000
 
-/**
- * @param {number | undefined} expireAt unix s; 0 or less, undefined = never @param {{now: () => number}} context
- * @returns {boolean}
- */
+/** @param {number | undefined} expireAt unix s; 0 or less, undefined = never @param {{now: () => number}} context */
 export const isPast = (expireAt, context) =>
   expireAt !== undefined && expireAt > 0 && expireAt < context.now()
 
-/** @param {Error} error of HookCalls.ask */
-const isRefusal = error => error instanceof ReplyError || error instanceof Disconnect
-
-/**
- * Replaces the connection info; presence shows it. Joins and leaves do not announce it.
- * @param {Session} session @param {string | undefined} info raw JSON; undefined: unchanged
- */
+/** Also updates presence. @param {Session} session @param {string | undefined} info raw JSON; undefined: unchanged */
 export function renewInfo(session, info) {
   if (info === undefined || info === session.info) return
   session.info = info
   for (const subscription of list(session.subscriptions)) showInfo(session, subscription)
 }
 
-/**
- * The same for the channel info of one subscription.
- * @param {Session} session @param {Subscription} subscription @param {string | undefined} info
- */
-function renewChannelInfo(session, subscription, info) {
-  if (info === undefined || info === subscription.details.info) return
-  subscription.details = { info, expiry: subscription.details.expiry }
-  showInfo(session, subscription)
-}
-
-/** @param {Session} session @param {Subscription} subscription whose info has changed */
+/** @param {Session} session @param {Subscription} subscription */
 function showInfo(session, subscription) {
+  const { broker, presenceMaps } = session.context
+  if (subscription.is(Kind.IN_CLIENTS_MAP)) presenceMaps.changed(session, subscription)
   if (!subscription.is(Kind.PRESENT)) return
   const info = session.clientInfo(subscription.details.info)
-  session.context.broker.presence.update(subscription.channel.name, session.id, info)
+  broker.presence.update(subscription.channel.name, session.id, info)
 }
 
-class ConnectionExpiry extends Timer {
-  #session
-
+class Expiry extends Timer {
   /** @param {Session} session */
   constructor(session) {
     super()
-    this.#session = session
+    this.session = session
   }
 
-  onTimer() {
-    const session = this.#session
-    const { refresh } = session.context.handlers
-    if (refresh === null) return session.close(disconnects.connectionExpired)
-    session.context.hookCalls.ask(session, refresh, new RefreshEvent(session), (error, answer) => {
-      if (session.closed) return
-      if (error !== null && !isRefusal(error)) return this.#again()
-      this.#refreshed(error === null ? answer : null)
+  /**
+   * @template {HookEvent} E
+   * @template {{expireAt: number}} A
+   * @param {Handler<E, A>} handler @param {E} event
+   * @param {(answer: A | null) => void} refreshed null: refused; a failed handler call is retried instead
+   */
+  call(handler, event, refreshed) {
+    const { hookCalls, timers, clock } = this.session.context
+    hookCalls.ask(this.session, handler, event, (error, answer) => {
+      if (!this.isCurrent) return
+      const refused = error instanceof ReplyError || error instanceof Disconnect
+      if (error === null) refreshed(answer)
+      else if (refused) refreshed(null)
+      else timers.schedule(this, clock() + RETRY_MS)
     })
   }
 
-  /** The handler failed: the connection lives a little longer. */
-  #again() {
-    const { timers, clock } = this.#session.context
-    timers.schedule(this, clock() + RETRY_MS)
-  }
-
-  /** @param {RefreshAnswer | null} answer null: it has expired */
-  #refreshed(answer) {
-    const session = this.#session
-    if (answer?.unreadable) return session.close(disconnects.internal)
-    if (answer === null || answer.expireAt <= session.context.now()) {
-      return session.close(disconnects.connectionExpired)
-    }
-    renewInfo(session, answer.info)
-    if (answer.meta !== undefined) session.needExtra().meta = answer.meta
-    expireConnection(session, answer.expireAt)
+  get isCurrent() {
+    return !this.session.closed
   }
 }
 
-class SubscriptionExpiry extends Timer {
-  #session
-  #subscription
+class ConnectionExpiry extends Expiry {
+  onTimer() {
+    const { session } = this
+    const { refresh } = session.context.handlers
+    if (refresh === null) return session.close(disconnects.connectionExpired)
+    this.call(refresh, new RefreshEvent(session), answer => {
+      if (answer?.unreadable) return session.close(disconnects.internal)
+      if (answer === null || answer.expireAt <= session.context.now())
+        return session.close(disconnects.connectionExpired)
+      renewInfo(session, answer.info)
+      if (answer.meta !== undefined) session.needExtra().meta = answer.meta
+      if (answer.caps !== undefined) replaceCapabilities(session, answer.caps)
+      expireConnection(session, answer.expireAt)
+    })
+  }
+}
 
+class SubscriptionExpiry extends Expiry {
   /** @param {Session} session @param {Subscription} subscription */
   constructor(session, subscription) {
-    super()
-    this.#session = session
-    this.#subscription = subscription
+    super(session)
+    this.subscription = subscription
+  }
+
+  get isCurrent() {
+    const { session, subscription } = this
+    return !session.closed && session.subscription(subscription.channel.name) === subscription
   }
 
   onTimer() {
-    const session = this.#session
-    const { name } = this.#subscription.channel
+    const { session, subscription } = this
+    const { name } = subscription.channel
     const handler = session.context.rules.resolve(name)?.handlers.subRefresh ?? null
     if (handler === null) return this.#end()
-    session.context.hookCalls.ask(session, handler, new SubRefreshEvent(session, name), (error, answer) => {
-      if (session.closed || session.subscription(name) !== this.#subscription) return
-      if (error !== null && !isRefusal(error) && !(error instanceof UnknownRestriction)) return this.#again()
-      this.#refreshed(error === null ? answer : null)
+    this.call(handler, new SubRefreshEvent(session, name), answer => {
+      if (answer === null || isPast(answer.expireAt, session.context)) return this.#end()
+      try {
+        if (answer.filter) replaceServerFilter(session, subscription, answer.filter)()
+      } catch (error) {
+        session.context.log.error(
+          { err: error, channel: name },
+          'server_tags_filter of a sub_refresh refused',
+        )
+        return this.#end()
+      }
+      if (!this.isCurrent) return
+      extendSubscription(session, subscription, answer.info || undefined, Math.max(0, answer.expireAt))
     })
   }
 
-  #again() {
-    const { timers, clock } = this.#session.context
-    timers.schedule(this, clock() + RETRY_MS)
-  }
-
-  /** @param {RefreshAnswer | null} answer null: it has expired */
-  #refreshed(answer) {
-    if (answer === null || isPast(answer.expireAt, this.#session.context)) return this.#end()
-    extendSubscription(
-      this.#session,
-      this.#subscription,
-      answer.info || undefined,
-      Math.max(0, answer.expireAt),
-    )
-  }
-
   #end() {
-    if (this.#subscription.is(Kind.SERVER_SIDE)) this.#session.close(disconnects.subscriptionExpired)
-    else this.#session.unsubscribe(this.#subscription, unsubscribes.expired)
+    if (this.subscription.is(Kind.SERVER_SIDE)) this.session.close(disconnects.subscriptionExpired)
+    else this.session.unsubscribe(this.subscription, unsubscribes.expired)
   }
 }
 
 /**
- * Asks the handler at `expireAt`, or closes the connection after the delay for a refresh, instead of its former time.
- * @param {Session} session connected
- * @param {number} expireAt unix s, 0 = never
+ * Calls the handler at `expireAt`, or closes the connection after `expired_close_delay`.
+ * @param {Session} session connected @param {number} expireAt unix s, 0 = never
  */
 export function expireConnection(session, expireAt) {
   const { timers, config, handlers } = session.context
@@ -147,21 +131,22 @@ export function expireConnection(session, expireAt) {
 }
 
 /**
- * Gives a subscription a new end, and a new channel info if there is one.
  * @param {Session} session @param {Subscription} subscription
  * @param {string | undefined} info raw JSON; undefined: unchanged @param {number} expireAt unix s, 0 = never
  */
 export function extendSubscription(session, subscription, info, expireAt) {
-  // The shared details of a plain subscription hold no expiry.
-  if (subscription.details === NO_DETAILS) subscription.details = { ...NO_DETAILS }
-  renewChannelInfo(session, subscription, info)
+  const { details } = subscription
+  const renewed = info !== undefined && info !== details.info
+  // The shared NO_DETAILS has no expiry.
+  if (renewed) subscription.details = { info, expiry: details.expiry }
+  else if (details === NO_DETAILS) subscription.details = { ...NO_DETAILS }
+  if (renewed) showInfo(session, subscription)
   expireSubscription(session, subscription, expireAt)
 }
 
 /**
- * Asks the handler, or ends the subscription, after `expireAt` and the delay for a refresh, instead of its former time.
- * @param {Session} session
- * @param {Subscription} subscription with details of its own, unless it never expires
+ * Calls the handler, or ends the subscription, `expired_sub_close_delay` after `expireAt`.
+ * @param {Session} session @param {Subscription} subscription without NO_DETAILS, unless it never expires
  * @param {number} expireAt unix s, 0 = never
  */
 export function expireSubscription(session, subscription, expireAt) {

@@ -1,10 +1,11 @@
 import { disconnects } from '../../base/errors.js'
 
+/** @import { Capabilities } from '../hooks/capabilities.js' */
+/** @import { CatchUps } from './catch-up.js' */
+/** @import { SessionPolls } from './polls.js' */
 /** @import { Subscribing } from './subscription.js' */
 
-/** @typedef {{abandon: () => void}} Abandonable a call of a handler */
-
-/** What only hooks, proxies, the lifecycle log and `client.concurrency` need of a session. */
+/** Session fields for hooks, proxies, the lifecycle log, rate limits, capabilities and `client.concurrency`. */
 export class SessionExtra {
   /** Request headers: name, value, name, value ... @type {readonly string[]} */
   headers = NO_HEADERS
@@ -12,17 +13,25 @@ export class SessionExtra {
   emulatedHeaders = null
   /** Metadata of the connection as JSON text, '' = none. */
   meta = ''
-  /** Calls of handlers under way. @type {Set<Abandonable> | null} */
+  /** @type {Capabilities | null} */
+  caps = null
+  /** Pending calls of handlers. @type {Set<{abandon: () => void}> | null} */
   calls = null
-  /** By channel; null: none is under way. @type {Map<string, Subscribing> | null} */
+  /** Pending subscribes by channel. @type {Map<string, Subscribing> | null} */
   subscribing = null
+  /** Catch-ups of maps. @type {CatchUps | null} */
+  catchUps = null
+  /** @type {SessionPolls | null} */
+  polls = null
+  /** Tokens of rate limits, see token-buckets.js. @type {number[] | null} */
+  rates = null
   /** unix ms; 0: not connected yet */
   connectedAt = 0
-  /** Why the session has ended. @type {{code: number, reason: string}} */
+  /** @type {{code: number, reason: string}} */
   end = disconnects.connectionClosed
 
   /**
-   * Drops the headers that events after the connect do not need.
+   * Drops headers not needed after the connect.
    * @param {{headers: readonly string[], emulatedHeaders: readonly string[]}} handlers names in lower case
    */
   keep({ headers, emulatedHeaders }) {
@@ -33,9 +42,10 @@ export class SessionExtra {
       given && names?.length ? Object.fromEntries(names.map(name => [name, given[name]])) : null
   }
 
-  /** The session has ended: nobody waits for the calls any more. @param {{code: number, reason: string}} end */
+  /** @param {{code: number, reason: string}} end */
   ended(end) {
     this.end = end
+    this.catchUps?.endAll()
     if (this.calls !== null) for (const call of [...this.calls]) call.abandon()
   }
 }
@@ -43,10 +53,7 @@ export class SessionExtra {
 /** @type {readonly string[]} */
 const NO_HEADERS = Object.freeze([])
 
-/**
- * @param {readonly string[]} lines name, value, name, value ... @param {readonly string[]} names to keep, in lower case
- * @returns {readonly string[]}
- */
+/** @param {readonly string[]} lines name, value, name, value ... @param {readonly string[]} names in lower case */
 export function keepHeaders(lines, names) {
   if (lines.length === 0 || names.length === 0) return NO_HEADERS
   /** @type {string[]} */

@@ -2,55 +2,44 @@ import { SlicedWork } from '../../base/slices.js'
 
 /** @import { Session } from './session.js' */
 
-/** Maximum number of slots: each has a small part of the sessions, and is pinged in one go. */
 const MAX_SLOTS = 256
-/** Pings of one wake-up on average, unless a single slot has more: some ms of work. */
+/** Maximum average pings per wake-up, unless one slot has more: some ms of work. */
 const MAX_PINGS = 500
-/**
- * Pings and pong checks are late by less than a wake-up's time: at most this share of the interval, and this many ms.
- */
+/** Maximum delay of pings and pong checks by batched wake-ups: share of the interval, and ms. */
 const WAKE_SHARE = 1 / 25
 const MAX_WAKE_MS = 1000
 const MIN_TICK_MS = 10
-/** Interval of the slots without pings. */
 const UNUSED_SPAN_MS = 10_000
-/** More does not count as passed while the event loop stands still: pongs of that time have not been read. */
+/** Counted part of an event-loop stall, during which pongs are not read. */
 const MAX_STALL_MS = 1000
 
 /**
- * Pings by slot, without a timer for each session. The slots of one interval are pinged one after the other; the
- * sessions of a slot that have not sent a pong `pongTimeout` after their ping are closed.
+ * Pings sessions by slot, without a timer per session. Closes sessions without a pong `pongTimeout` after the ping.
  *
  *   slots   [0][1][2] ... [n-1]      n ticks = ping interval
- *                    ^ next to be pinged
- *            ^  ^ pinged: their pongs are due
+ *                    ^ next to ping
+ *            ^  ^ pinged: pongs are due
  *
- * One wake-up of the worker pings several slots while they are small. Then the pongs of clients that share a machine or
- * a connection to a proxy come together too: with many workers on few cores, the wake-ups cost more than the pings.
+ * A wake-up pings several small slots: with many workers on few cores, wake-ups cost more than pings.
  *
- * Every connected session is in a slot, so this is also the list of connected sessions. No TimerWheel: sessions share
- * one interval and never leave their slot, where a Timer would be scheduled again for each ping and each pong timeout;
- * and a wall clock that is set back stops the wheel, but no pings.
+ * All connected sessions are in a slot. A TimerWheel would need a timer per ping and pong, and stops when the wall
+ * clock is set back.
  */
 export class Heartbeat {
   /** @type {Session[][]} */
   #slots
-  /** When each slot was last pinged, on the clock of `#time`. */
+  /** Last ping of each slot, in `#time`. */
   #pingedAt
-  /** Next slot to be pinged. */
   #next = 0
-  /** When that is due. */
   #nextAt
-  /** Slots before `#next` whose pongs are not checked yet. */
+  /** Pinged slots before `#next` with unchecked pongs. */
   #unchecked = 0
-  /** ms passed, without most of the time in which the event loop stood still. */
+  /** ms, without most of the event-loop stalls. */
   #time = 0
   #clock
-  /** `#clock` when `#time` was last updated. */
   #timeAt
   #pongTimeout
   #work = new SlicedWork(() => this.#step())
-  /** Sessions in the slots. */
   #size = 0
   #started = false
   /** @type {NodeJS.Timeout | undefined} */
@@ -62,7 +51,6 @@ export class Heartbeat {
    */
   constructor(interval, pongTimeout, clock = () => performance.now()) {
     const span = interval || UNUSED_SPAN_MS
-    /** ms between two slots. */
     this.tickMs = Math.max(MIN_TICK_MS, Math.round(span / MAX_SLOTS))
     const count = Math.max(2, Math.round(span / this.tickMs))
     this.enabled = interval > 0
@@ -74,14 +62,14 @@ export class Heartbeat {
     this.#timeAt = clock()
   }
 
-  /** Ticks by itself from now on, while there are sessions. Otherwise the owner calls `tick`. */
+  /** Runs timers while sessions exist. Without `start`, the owner calls `tick`. */
   start() {
     this.#started = true
     if (this.#size > 0) this.#wake()
   }
 
   #wake() {
-    // Without sessions no time has passed.
+    // Excludes time without sessions.
     this.#timeAt = this.#clock()
     if (this.#started && this.enabled && this.#timer === undefined) this.#wait()
   }
@@ -98,7 +86,6 @@ export class Heartbeat {
     this.#timer = undefined
   }
 
-  /** ms until the next wake-up: the longer, the fewer sessions there are. */
   get wakeMs() {
     const count = this.#slots.length
     const slots = Math.min((MAX_PINGS * count) / this.#size, count * WAKE_SHARE, MAX_WAKE_MS / this.tickMs)
@@ -133,17 +120,16 @@ export class Heartbeat {
     for (const slot of this.#slots) for (let i = 0; i < slot.length; i++) visit(slot[i])
   }
 
-  /** Pings and checks the slots that are due, in slices that begin after the reads of this turn of the event loop. */
+  /** Runs in slices, after the reads of this turn of the event loop. */
   tick() {
     if (this.enabled) this.#work.start()
   }
 
-  /** Whether slots that are due wait for the next slice. */
   get working() {
     return this.#work.running
   }
 
-  /** Pings or checks one slot. @returns {boolean} false: none is due */
+  /** @returns {boolean} false: no slot is due */
   #step() {
     const now = this.#clock()
     this.#time += Math.min(this.wakeMs + MAX_STALL_MS, now - this.#timeAt)
@@ -153,31 +139,26 @@ export class Heartbeat {
       const slot = (this.#next - this.#unchecked + count) % count
       if (this.#time - this.#pingedAt[slot] >= this.#pongTimeout) {
         this.#unchecked--
-        visitBackwards(this.#slots[slot], checkPong)
+        visitBackwards(this.#slots[slot], session => session.checkPong())
         return true
       }
     }
-    // A late ping whose pongs are not due yet delays the next one.
+    // A late ping delays the next one until its pongs are due.
     if (this.#time < this.#nextAt || this.#unchecked === count) return false
     const slot = this.#next
     this.#pingedAt[slot] = this.#time
     this.#nextAt += this.tickMs
     this.#next = (slot + 1) % count
     this.#unchecked++
-    visitBackwards(this.#slots[slot], ping)
+    visitBackwards(this.#slots[slot], session => session.ping())
     return true
   }
 }
 
 /**
- * Backwards: when a session closes, the last one, which is already visited, moves to its place.
+ * Backwards: when a session closes, the last one, already visited, replaces it.
  * @param {Session[]} slot @param {(session: Session) => void} visit
  */
 function visitBackwards(slot, visit) {
   for (let i = slot.length - 1; i >= 0; i--) if (i < slot.length) visit(slot[i])
 }
-
-/** @param {Session} session */
-const checkPong = session => session.checkPong()
-/** @param {Session} session */
-const ping = session => session.ping()

@@ -7,21 +7,19 @@ import { HookEvent } from '../hooks/events.js'
 /** @import { TimerWheel } from '../../base/timers.js' */
 /** @import { Handler } from '../hooks/contract.js' */
 
-/**
- * Maximum calls under way of one client: its commands are asked one by one, but its subscriptions may expire together.
- */
+/** Maximum pending calls per client: subscriptions may expire together. */
 const MAX_PER_CLIENT = 32
-/** Notices (disconnected, unsubscribed) under way at once; more wait. */
+/** Maximum pending notices (disconnected, unsubscribed); others wait. */
 const MAX_NOTICES = 256
 
-/** A handler's promise, until it settles, its time is over, or its client has left. */
+/** A handler's promise until it settles, times out, or the client disconnects. */
 class Call extends Timer {
   #calls
   #settled
 
   /**
-   * @param {HookCalls} calls @param {Session | null} session null: nobody's departure ends it @param {HookEvent} event
-   * @param {(error: Error | null, answer: any) => void} settled called once, unless the client leaves
+   * @param {HookCalls} calls @param {Session | null} session null: of no client @param {HookEvent} event
+   * @param {(error: Error | null, answer: any) => void} settled called once, unless the client disconnects
    */
   constructor(calls, session, event, settled) {
     super()
@@ -31,10 +29,12 @@ class Call extends Timer {
     this.event = event
     this.size = HookEvent.size(event)
     this.over = false
+    /** Whether it is limited as a notice. */
+    this.notice = false
   }
 
   onTimer() {
-    const error = new CallFailed('no answer in time', 'timeout')
+    const error = new CallFailed('timed out', 'timeout')
     HookEvent.abort(this.event, error)
     this.settle(error, null)
   }
@@ -46,37 +46,33 @@ class Call extends Timer {
     this.#settled(error, answer)
   }
 
-  /** The client has left. */
   abandon() {
     if (this.over) return
     this.#calls.finished(this)
-    HookEvent.abort(this.event, new Error('the client has left'))
+    HookEvent.abort(this.event, new Error('the client disconnected'))
   }
 }
 
-/** The calls of handlers that a worker waits for. */
 export class HookCalls {
   #timers
   #clock
   #log
   #limits
-  /** Bytes of the events of calls under way. */
+  /** Pending calls of sessions, and the bytes of their events. */
+  #calls = 0
   #bytes = 0
-  /** Calls under way that a session waits for. */
-  #asked = 0
-  /** Notices under way. */
+  /** Those of no client: nobody waits for them. */
+  #unowned = 0
   #notices = 0
-  /** Bytes of the events of waiting notices. They take nothing from the calls of clients. */
-  #noticeBytes = 0
-  /** Notices that wait, from `#next` on. @type {{handler: Handler<any, void>, event: HookEvent, size: number}[]} */
+  /** Waiting notices, from `#next` on. @type {{handler: Handler<any, void>, event: HookEvent, size: number}[]} */
   #waiting = []
   #next = 0
-  /** Notices that were dropped, since the start. */
+  #waitingBytes = 0
   dropped = 0
 
   /**
    * @param {object} parts @param {TimerWheel} parts.timers @param {() => number} parts.clock @param {Log} parts.log
-   * @param {() => {max_calls: number, max_call_bytes: number}} parts.limits beyond them a call fails at once
+   * @param {() => {max_calls: number, max_call_bytes: number}} parts.limits further calls fail immediately
    */
   constructor({ timers, clock, log, limits }) {
     this.#timers = timers
@@ -85,29 +81,28 @@ export class HookCalls {
     this.#limits = limits
   }
 
-  /** Whether handlers have not answered yet. */
+  /** Whether calls for clients, or notices, are pending. */
   get busy() {
-    return this.#asked + this.#notices > 0
+    return this.#calls - this.#unowned + this.#notices > 0
   }
 
   /**
-   * Asks a handler. An answer that is there at once is given at once.
+   * Calls a handler. `done` runs synchronously for a synchronous result.
    * @template {HookEvent} E
    * @template A
-   * @param {Session} session @param {Handler<E, A>} handler @param {E} event
-   * @param {(error: Error | null, answer: A | null) => void} done not called after the client has left. The error is a
-   *   ReplyError, a Disconnect or a CallFailed, which has been logged
+   * @param {Session | null} session null: of no client @param {Handler<E, A>} handler @param {E} event
+   * @param {(error: Error | null, answer: A | null) => void} done not called after a disconnect
    * @returns {boolean} whether `done` is called later
    */
   ask(session, handler, event, done) {
-    const under = session.extra?.calls ?? null
+    const pending = session?.extra?.calls?.size ?? 0
     const { max_calls, max_call_bytes } = this.#limits()
     let answer
     try {
-      if (under !== null && under.size >= MAX_PER_CLIENT)
-        throw new CallFailed('too many calls under way for one client', 'client_limit')
-      if (this.#asked >= max_calls || this.#bytes >= max_call_bytes)
-        throw new CallFailed('too many calls under way in this worker', 'worker_limit')
+      if (pending >= MAX_PER_CLIENT)
+        throw new CallFailed('too many pending calls of one client', 'client_limit')
+      if (this.#calls >= max_calls || this.#bytes >= max_call_bytes)
+        throw new CallFailed('too many pending calls in this worker', 'worker_limit')
       answer = handler.call(event)
     } catch (error) {
       done(this.#refusal(handler, error), null)
@@ -120,55 +115,56 @@ export class HookCalls {
     const call = new Call(this, session, event, (error, answer) =>
       done(error === null ? null : this.#refusal(handler, error), answer),
     )
-    const extra = session.needExtra()
-    extra.calls ??= new Set()
-    extra.calls.add(call)
-    this.#asked++
+    if (session === null) this.#unowned++
+    else {
+      const extra = session.needExtra()
+      extra.calls ??= new Set()
+      extra.calls.add(call)
+    }
+    this.#calls++
     this.#bytes += call.size
-    this.#begin(call, handler.timeout)
+    this.#await(call, handler, answer)
+    return true
+  }
+
+  /** @param {Call} call @param {Handler<any, any>} handler @param {Promise<any>} answer */
+  #await(call, { timeout }, answer) {
+    if (timeout > 0) this.#timers.schedule(call, this.#clock() + timeout)
     answer.then(
       value => call.settle(null, value),
       error => call.settle(asError(error), null),
     )
-    return true
-  }
-
-  /** @param {Call} call @param {number} timeout ms, 0 = none */
-  #begin(call, timeout) {
-    if (timeout > 0) this.#timers.schedule(call, this.#clock() + timeout)
   }
 
   /** @param {Call} call */
   finished(call) {
     call.over = true
     this.#timers.cancel(call)
-    if (call.session === null) {
+    if (call.notice) {
       this.#notices--
       return
     }
-    this.#asked--
+    this.#calls--
     this.#bytes -= call.size
-    call.session.extra?.calls?.delete(call)
+    if (call.session === null) this.#unowned--
+    call.session?.extra?.calls?.delete(call)
   }
 
-  /**
-   * Tells a handler of something that has happened. Failures are only logged.
-   * @param {Handler<any, void>} handler @param {HookEvent} event
-   */
+  /** Only logs failures. @param {Handler<any, void>} handler @param {HookEvent} event */
   notify(handler, event) {
-    if (this.#notices < MAX_NOTICES) return this.#tell(handler, event)
+    if (this.#notices < MAX_NOTICES) return this.#send(handler, event)
     const size = HookEvent.size(event)
-    if (this.#noticeBytes + size > this.#limits().max_call_bytes) {
+    if (this.#waitingBytes + size > this.#limits().max_call_bytes) {
       this.dropped++
-      this.#log.error({}, 'notices of disconnects and unsubscribes were dropped: their handler is too slow')
+      this.#log.error({}, 'notices of disconnects and unsubscribes dropped: the handler is too slow')
       return
     }
-    this.#noticeBytes += size
+    this.#waitingBytes += size
     this.#waiting.push({ handler, event, size })
   }
 
   /** @param {Handler<any, void>} handler @param {HookEvent} event */
-  #tell(handler, event) {
+  #send(handler, event) {
     let answer
     try {
       answer = handler.call(event)
@@ -180,17 +176,14 @@ export class HookCalls {
     this.#notices++
     const call = new Call(this, null, event, error => {
       if (error !== null) this.#refusal(handler, error)
-      this.#tellWaiting()
+      this.#notifyWaiting()
     })
-    this.#begin(call, handler.timeout)
-    answer.then(
-      () => call.settle(null, null),
-      error => call.settle(asError(error), null),
-    )
+    call.notice = true
+    this.#await(call, handler, answer)
   }
 
-  /** Several, if their handler answers at once. */
-  #tellWaiting() {
+  /** Sends several if the handler returns synchronously. */
+  #notifyWaiting() {
     while (this.#notices < MAX_NOTICES && this.#next < this.#waiting.length) {
       const { handler, event, size } = this.#waiting[this.#next++]
       if (this.#next === this.#waiting.length) {
@@ -200,15 +193,12 @@ export class HookCalls {
         this.#waiting.splice(0, this.#next)
         this.#next = 0
       }
-      this.#noticeBytes -= size
-      this.#tell(handler, event)
+      this.#waitingBytes -= size
+      this.#send(handler, event)
     }
   }
 
-  /**
-   * @param {Handler<any, any>} handler @param {any} error
-   * @returns {Error} what the client is told: the refusal, or a CallFailed
-   */
+  /** @param {Handler<any, any>} handler @param {any} error @returns {Error} a refusal, or a logged CallFailed */
   #refusal(handler, error) {
     const refusal = refusalOf(error)
     if (refusal !== null) return refusal
@@ -216,13 +206,15 @@ export class HookCalls {
     const kind = expected ? error.kind : 'throw'
     handler.failed?.(kind)
     const fields = expected ? { reason: error.message } : { err: asError(error) }
-    this.#log.error(fields, `the ${handler.name} failed`)
-    return expected ? error : new CallFailed('it threw an error', kind)
+    const key = `hook call failed: ${handler.name}`
+    this.#log.error({ hook: handler.name, ...fields }, 'hook call failed', key)
+    return expected ? error : new CallFailed('the handler threw an error', kind)
   }
 }
 
-/** @param {any} thrown anything, also nothing @returns {Error} */
-const asError = thrown => (thrown instanceof Error ? thrown : new Error(`it threw ${describe(thrown)}`))
+/** @param {any} thrown @returns {Error} */
+const asError = thrown =>
+  thrown instanceof Error ? thrown : new Error(`the handler threw ${describe(thrown)}`)
 
 /** @param {any} value @returns {string} */
 function describe(value) {

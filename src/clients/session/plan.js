@@ -1,10 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { bytesOf } from '../../channels/broker/size.js'
+import { Operation } from '../hooks/capabilities.js'
 import { Filter } from '../protocol/filter.js'
 import { rawOf } from '../protocol/payload.js'
 import { expireSubscription } from './expiry.js'
 import { maxReplyBytes } from './replies.js'
-import { Kind, NO_DETAILS, Subscription } from './subscription.js'
+import { capabilitiesFor, hasRoomFor } from './rights.js'
+import { Trait } from './state.js'
+import { Kind, kindOfAllow, MAPPED, NO_DETAILS, Subscription } from './subscription.js'
 
 /** @import { Namespace } from '../auth/channel-rules.js' */
 /** @import { Publication, SubscribeAnswer, SubscribeWants } from '../../channels/broker/contract.js' */
@@ -13,12 +16,12 @@ import { Kind, NO_DETAILS, Subscription } from './subscription.js'
 /** @import { SubscribeResult } from '../protocol/contract.js' */
 /** @import { Session } from './session.js' */
 
-/** Flag of SubscribeRequest: refuse with error 112 instead of subscribing without recovery. */
-export const REJECT_UNRECOVERED = 2
+/** SubscribeRequest flag: fail with error 112 if not recovered. */
+const REJECT_UNRECOVERED = 2
 
 /** @typedef {Omit<SubscribeWants, 'first'>} Wants */
 
-/** Shared by plain subscriptions, which are most. @type {Wants} */
+/** Shared by plain subscriptions. @type {Wants} */
 export const WANTS_NOTHING = Object.freeze({
   position: false,
   recover: null,
@@ -30,15 +33,20 @@ export const WANTS_NOTHING = Object.freeze({
 })
 
 /**
- * @typedef {object} Grant properties of a subscription from a token, a handler or the server API
+ * @typedef {object} Grant from a token, a handler or the server API
  * @property {string} [info] channel info, raw JSON
  * @property {string | Buffer} [data] for the subscribe result: raw JSON, or bytes that are not JSON
  * @property {number} [expireAt] unix s
  * @property {Record<string, boolean>} [override] channel options
- * @property {boolean} [token] whether it comes from a subscription token
- * @property {boolean} [hook] whether it comes from a handler
- * @property {boolean} [ignoreFlags] the client cannot request recovery, positions, joins and leaves
- * @property {boolean} [cacheRecover] in cache mode, recover without a position of the client
+ * @property {boolean} [token] from a subscription token
+ * @property {boolean} [hook] from a handler
+ * @property {boolean} [ignoreFlags] ignores client flags for recovery, positions, joins and leaves, unless `allow` or
+ *   capabilities grant them
+ * @property {number} [allow] bits of Operation
+ * @property {Filter} [filter] the backend's
+ * @property {boolean} [keepsFilter] it is that of the existing subscription
+ * @property {boolean} [capability] only capabilities of the connection allow it
+ * @property {boolean} [cacheRecover] in cache mode, recovers without a client position
  */
 
 /** @type {Grant} */
@@ -46,15 +54,12 @@ export const NO_GRANT = Object.freeze({})
 
 const NO_FLAGS = Object.freeze({ recoverable: false, positioned: false, join_leave: false })
 
-/**
- * @param {SubscriptionAnswer} answer of a handler
- * @returns {Grant}
- */
-export function grantOf({ info, data, expireAt, override, cacheRecover, ignoreFlags }) {
-  return { info, data: data && rawOf(data), expireAt, override, cacheRecover, ignoreFlags, hook: true }
+/** @param {SubscriptionAnswer} answer from a handler @returns {Grant} */
+export function grantOf({ data, ...answer }) {
+  return { ...answer, data: data && rawOf(data), hook: true }
 }
 
-/** A requested subscription, limited to what the channel's options and the grant allow. */
+/** A requested subscription, limited by channel options and grant. */
 export class Plan {
   /**
    * @param {Session} session @param {string} channel @param {Namespace} namespace
@@ -68,17 +73,23 @@ export class Plan {
     const on = name => override?.[name] ?? options[name]
     const readsHistory = rules.mayReadHistory(namespace, session.user, true)
     const flags = grant.ignoreFlags ? NO_FLAGS : request
+    const asks = request.recoverable || request.positioned || request.join_leave
+    const granted = asks ? (grant.allow ?? 0) | capabilitiesFor(session, channel) : 0
+    const historyGranted = (granted & Operation.HISTORY) !== 0
     const recovery =
-      on('force_recovery') || Boolean(flags.recoverable && (options.allow_recovery || readsHistory))
-    // Without history nobody knows what was missed: `recovered` would be a false promise.
+      on('force_recovery') ||
+      Boolean(flags.recoverable && (options.allow_recovery || readsHistory)) ||
+      Boolean(request.recoverable && historyGranted)
+    // Without history, missed publications are unknown: `recovered` would be wrong.
     const recoverable = recovery && historyOn
     const positioned =
       recovery ||
       on('force_positioning') ||
-      Boolean(flags.positioned && (options.allow_positioning || readsHistory))
+      Boolean(flags.positioned && (options.allow_positioning || readsHistory)) ||
+      Boolean(request.positioned && historyGranted)
     const joinLeave = on('join_leave')
     const present = on('presence')
-    // A handler prolongs subscriptions unseen by their clients.
+    // A handler extends subscriptions without client requests.
     const expires =
       (grant.token || grant.hook) && grant.expireAt && !serverSide && namespace.handlers.subRefresh === null
 
@@ -86,30 +97,35 @@ export class Plan {
     this.channel = channel
     this.namespace = namespace
     this.grant = grant
-    // An override affects the subscription's own joins and leaves; the channel decides if a client may request any.
-    const asksForEvents = flags.join_leave && options.join_leave && !serverSide
+    // An override applies to the subscription's joins and leaves; channel options, to requests for others.
+    const offersEvents = options.join_leave && !serverSide
     this.events =
       on('force_push_join_leave') ||
-      Boolean(asksForEvents && rules.mayReadPresence(namespace, session.user, true))
+      Boolean(offersEvents && flags.join_leave && rules.mayReadPresence(namespace, session.user, true)) ||
+      Boolean(offersEvents && request.join_leave && granted & Operation.PRESENCE)
     this.cache = recoverable && options.force_recovery_mode === 'cache'
     this.wasRecovering =
       Boolean(request.recover) || (this.cache && (options.auto_cache_recover || Boolean(grant.cacheRecover)))
     this.recovering = this.wasRecovering && recoverable
-    // In cache mode an empty channel is no loss.
+    // In cache mode, an empty channel has lost nothing.
     this.rejectUnrecovered = Boolean(
       recoverable && !this.cache && request.recover && request.flag & REJECT_UNRECOVERED,
     )
     this.offset = request.recover ? (request.offset ?? 0) : 0
     this.epoch = request.recover ? (request.epoch ?? '') : ''
     /** @type {Filter | null} */
-    this.filter = request.tf ? new Filter(request.tf) : null
-    // A filtered stream lacks the previous publications that deltas refer to. One-way clients cannot request deltas.
+    this.filter = request.tf || grant.filter ? new Filter(request.tf ?? null, grant.filter ?? null) : null
+    // Filters drop publications that deltas refer to. One-way clients cannot request deltas.
     this.delta =
       request.delta === 'fossil' &&
       this.filter === null &&
       !session.codec.unidirectional &&
       options.allowed_delta_types.includes('fossil')
-    /** @type {Publication | null} what the client will have got last when the result is sent */
+    this.ofMap = namespace.mapRules !== null
+    this.parts = this.ofMap && !this.delta && (session.traits & Trait.JOINS_PARTS) !== 0
+    /** Entries and changes of a map in the result, for deltas. @type {Publication[] | null} */
+    this.known = null
+    /** @type {Publication | null} last publication in the result */
     this.received = null
     /** @type {PublicationBuffer | null} */
     this.liveBuffer = null
@@ -121,7 +137,12 @@ export class Plan {
       (recoverable ? Kind.RECOVERABLE : 0) |
       (present ? Kind.PRESENT : 0) |
       (joinLeave ? Kind.ANNOUNCED : 0) |
-      (expires ? Kind.REFRESHED_BY_CLIENT : 0)
+      (expires ? Kind.REFRESHED_BY_CLIENT : 0) |
+      (options.map_clients_presence_channel_prefix === '' ? 0 : Kind.IN_CLIENTS_MAP) |
+      (options.map_users_presence_channel_prefix === '' ? 0 : Kind.IN_USERS_MAP) |
+      (options.map.remove_client_on_unsubscribe ? Kind.REMOVES_KEY : 0) |
+      (grant.capability ? Kind.BY_CAPABILITY : 0) |
+      kindOfAllow(grant.allow)
   }
 
   /** @returns {Wants} */
@@ -129,7 +150,7 @@ export class Plan {
     const { session, kind } = this
     if ((kind & (Kind.POSITIONED | Kind.PRESENT)) === 0) return WANTS_NOTHING
     const { recovery_max_publication_limit } = session.context.config.client
-    // Cache mode needs the newest publication only; with a filter, the newest that matches.
+    // Cache mode needs only the newest publication, or with a filter the newest match.
     const limit = this.cache ? (this.filter ? 0 : 1) : recovery_max_publication_limit
     const present = (kind & Kind.PRESENT) !== 0
     if (present) this.listed = session.clientInfo(this.grant.info ?? '')
@@ -146,27 +167,18 @@ export class Plan {
     }
   }
 
-  /**
-   * Recovered publications, or null. An empty list is a success.
-   * @param {SubscribeAnswer} answer @param {number} room maximum bytes of the publications
-   * @returns {Publication[] | null}
-   */
+  /** @param {SubscribeAnswer} answer @param {number} room maximum bytes of publications */
   #recovered({ recovered, publications, offset, epoch }, room) {
     if (!this.recovering || !recovered || bytesOf(publications) > room) return null
     const matching = this.filter
       ? publications.filter(publication => this.filter?.matches(publication.tags))
       : publications
     if (!this.cache) return matching
-    // Cache mode: only the newest publication counts, whatever position the client has.
     if (offset > 0 && this.offset === offset && this.epoch === epoch) return []
     return matching.length > 0 ? matching.slice(-1) : null
   }
 
-  /**
-   * @param {SubscribeAnswer} answer
-   * @param {number} [room] bytes that other subscriptions have left in the reply; more than that is not recovered
-   * @returns {SubscribeResult}
-   */
+  /** @param {SubscribeAnswer} answer @param {number} [room] maximum bytes of recovered publications */
   result(answer, room = Infinity) {
     /** @type {SubscribeResult} */
     const result = {}
@@ -174,7 +186,7 @@ export class Plan {
       const publications = this.#recovered(answer, room)
       result.positioned = true
       result.epoch = answer.epoch
-      // SDKs set their position to this and advance it with each recovered publication.
+      // SDKs start at this position and advance it with each recovered publication.
       result.offset = publications ? this.offset : answer.offset
       if (this.kind & Kind.RECOVERABLE) result.recoverable = true
       if (publications) {
@@ -184,13 +196,18 @@ export class Plan {
         if (this.delta) result.deltas = this.#deltas(publications)
       }
     }
-    if (this.delta) result.delta = true
     if (this.wasRecovering) {
       const { traffic } = this.session.context
       result.was_recovering = true
       if (result.recovered) traffic.counts.recoveries.recovered++
       else traffic.counts.recoveries.failed++
     }
+    return this.terms(result)
+  }
+
+  /** @protected @param {SubscribeResult} result @returns {SubscribeResult} with the fields of any result */
+  terms(result) {
+    if (this.delta) result.delta = true
     if (this.grant.data) result.data = this.grant.data
     if (this.kind & Kind.REFRESHED_BY_CLIENT) {
       result.expires = true
@@ -199,39 +216,29 @@ export class Plan {
     return result
   }
 
-  /**
-   * @param {Publication[]} publications
-   * @returns {(Buffer | null)[]} delta of each publication; null: none, or the client's codec cannot carry it
-   */
+  /** @param {Publication[]} publications @returns {(Buffer | null)[]} null: no delta, or not encodable by the codec */
   #deltas(publications) {
     const { codec, context } = this.session
     const deltas = context.hub.recoveredDeltas.between(this.channel, publications)
     return codec.binary ? deltas : deltas.map(delta => (delta && isUtf8(delta) ? delta : null))
   }
 
-  /**
-   * Buffers the channel's messages until the result can be sent.
-   * @param {Channel} channel
-   * @returns {PublicationBuffer}
-   */
+  /** Buffers messages until the result is sent. @param {Channel} channel @returns {PublicationBuffer} */
   buffer(channel) {
-    const { session, filter, kind, delta } = this
+    const { session, filter, kind, delta, parts } = this
     const positioned = (kind & Kind.POSITIONED) !== 0
     const { hub } = session.context
-    this.liveBuffer = hub.buffer(channel, session.codec, filter, positioned, delta, maxReplyBytes(session))
+    const maxBytes = maxReplyBytes(session)
+    this.liveBuffer = hub.buffer(channel, session.codec, filter, positioned, delta, maxBytes, parts)
     return this.liveBuffer
   }
 
-  /** Whether the channel has room for the filter. @param {Channel} channel */
+  /** @param {Channel} channel */
   mayFilter(channel) {
-    const { session, filter } = this
-    const { hub, config } = session.context
-    return (
-      filter === null || hub.mayFilter(channel, session.codec, filter, config.channel.tags_filters_max_size)
-    )
+    return hasRoomFor(this.session, channel, this.filter)
   }
 
-  /** Makes the subscription live after its result, with its expiry and its join event. @param {Channel} channel */
+  /** @param {Channel} channel */
   join(channel) {
     const { session, kind, grant, liveBuffer } = this
     const { cohort, events } = session.context.hub.join(session, channel, {
@@ -240,25 +247,27 @@ export class Plan {
       filter: this.filter,
       delta: this.delta,
       received: liveBuffer && liveBuffer.messages.length > 0 ? null : this.received,
+      map: this.ofMap,
+      parts: this.parts,
+      unsent: liveBuffer?.unsent,
+      known: this.known,
     })
     const { info = '', expireAt = 0 } = grant
     const details = info || expireAt ? { info, expiry: null } : NO_DETAILS
     const subscription = new Subscription(channel, cohort, events, kind, details)
     session.addSubscription(subscription)
     const listed = kind & Kind.PRESENT ? session.clientInfo(info) : ''
-    // The connection was refreshed meanwhile.
+    // Changed by a concurrent refresh.
     if (listed !== this.listed) session.context.broker.presence.update(channel.name, session.id, listed)
     expireSubscription(session, subscription, expireAt)
     if (kind & Kind.ANNOUNCED) {
       session.context.broker.pubsub.announce(channel.name, session.clientInfo(details.info), true)
     }
+    if (kind & MAPPED) session.context.presenceMaps.enter(session, subscription)
     session.context.lifecycle?.subscribed(session, channel.name)
   }
 
-  /**
-   * Removes presence and sends the leave of a former subscription of the channel, if this one has none of its own.
-   * @param {Subscription} former
-   */
+  /** Removes presence and sends the leave of a replaced subscription. @param {Subscription} former */
   withdraw(former) {
     const { session, channel, kind } = this
     const { broker } = session.context
@@ -268,10 +277,14 @@ export class Plan {
     }
   }
 
-  /** Undoes `wants` at the broker, for a session that has closed meanwhile. @param {Channel} channel */
+  /** It does not become a subscription. */
+  drop() {}
+
+  /** Undoes `wants` at the broker. @param {Channel} channel */
   abandon(channel) {
     const { hub, broker } = this.session.context
     if (this.kind & Kind.PRESENT) broker.presence.remove(channel.name, this.session.id)
     hub.release(channel)
+    this.drop()
   }
 }

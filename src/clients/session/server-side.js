@@ -1,9 +1,11 @@
 import { disconnects, errors } from '../../base/errors.js'
+import { CatchUp } from './catch-up.js'
+import { isOfType } from './commands/catch-up.js'
 import { NO_GRANT, Plan } from './plan.js'
+import { CAPABILITY_GRANT, checkServerFilter, maySubscribeByCapability } from './rights.js'
 import { Kind } from './subscription.js'
 
 /** @import { Namespace } from '../auth/channel-rules.js' */
-/** @import { Disconnect, ReplyError } from '../../base/errors.js' */
 /** @import { Identity } from '../auth/tokens.js' */
 /** @import { Grant } from './plan.js' */
 /** @import { Session } from './session.js' */
@@ -15,22 +17,19 @@ const NO_REQUEST = Object.freeze({})
 const NO_PLANS = []
 
 /**
- * The server-side subscriptions of a new connection: the channels of its token or its connect handler and its personal
- * channel. Unless a handler has answered, also the channels in `subs` of the request that the client could subscribe to
- * without a token.
- * @param {Session} session
- * @param {any} request connect request
- * @param {Identity} identity
- * @returns {Plan[]}
- * @throws {ReplyError | Disconnect}
+ * Server-side subscriptions of a new connection: channels of the token or connect handler, the personal channel and,
+ * without a handler result, requested `subs` that need no token. One-way clients may also request what their
+ * capabilities grant.
+ * @param {Session} session @param {any} request connect request @param {Identity} identity
  */
 export function planServerSide(session, request, { user, subs: grants, answered = false }) {
   const { config, rules } = session.context
   /** @type {Map<string, any>} */
   const requested = request.subs ?? NO_REQUESTS
   const { enabled } = config.client.subscribe_to_user_personal_channel
-  // The answer of a handler is complete: `subs` of the client only give positions.
-  const wished = answered ? NO_REQUESTS : requested
+  const usesCaps = session.codec.unidirectional && Boolean(session.extra?.caps)
+  // With a handler result, the client's `subs` are only positions.
+  const wished = answered && !usesCaps ? NO_REQUESTS : requested
   if (grants.size === 0 && wished.size === 0 && !(enabled && user !== '')) return NO_PLANS
 
   /** @type {Plan[]} */
@@ -40,7 +39,7 @@ export function planServerSide(session, request, { user, subs: grants, answered 
     const namespace = rules.resolve(channel)
     if (!namespace) throw errors.unknownChannel
     const granted = plan(session, channel, namespace, request, requested, grant)
-    // The user has the personal channel without a token too, and a handler's channels need none.
+    // Personal channels and a handler's channels need no token.
     if (channel !== personal && !grant.hook) granted.kind |= Kind.FROM_CONNECTION_TOKEN
     plans.push(granted)
   }
@@ -50,15 +49,21 @@ export function planServerSide(session, request, { user, subs: grants, answered 
     if (!namespace) throw errors.unknownChannel
     if (!grants.has(personal)) plans.push(plan(session, personal, namespace, request, requested, NO_GRANT))
   }
-  for (const [channel, { delta }] of wished) {
+  for (const [channel, wish] of wished) {
+    const { delta } = wish
     const namespace = rules.resolve(channel)
     if (!namespace || channel === '' || (delta && delta !== 'fossil')) throw disconnects.badRequest
     if (channel === personal || grants.has(channel)) continue
-    const allowed =
+    const valid =
+      isOfType(wish, namespace) &&
+      !namespace.options.require_server_tags_filter &&
       Buffer.byteLength(channel) <= config.channel.max_length &&
-      rules.checkName(channel, namespace) &&
-      rules.maySubscribeUnasked(channel, namespace, user)
-    if (allowed) plans.push(plan(session, channel, namespace, request, requested, NO_GRANT))
+      rules.checkName(channel, namespace)
+    if (!valid) continue
+    if (!answered && rules.maySubscribeUnasked(channel, namespace, user))
+      plans.push(plan(session, channel, namespace, request, requested, NO_GRANT))
+    else if (usesCaps && maySubscribeByCapability(session, channel))
+      plans.push(plan(session, channel, namespace, request, requested, CAPABILITY_GRANT))
   }
   if (plans.length > config.client.channel_limit) throw disconnects.channelLimit
   return plans
@@ -69,11 +74,22 @@ export function planServerSide(session, request, { user, subs: grants, answered 
  * @param {Map<string, any>} requested @param {Grant} grant
  */
 function plan(session, channel, namespace, request, requested, grant) {
+  checkServerFilter(namespace, grant.filter)
+  if (namespace.kind !== 'stream') return planMap(session, channel, namespace, grant)
   let wanted = requested.get(channel) ?? NO_REQUEST
-  // Filters are for client-side subscriptions only.
+  // Filters are only for client-side subscriptions.
   if (wanted.tf) wanted.tf = undefined
-  // An EventSource reconnects with its first URL, so the position of its last event is newer.
+  // An EventSource reconnects with its first URL: the position of its last event is newer.
   const position = request.positions?.(channel)
   if (position) wanted = { ...wanted, recover: true, ...position }
   return new Plan(session, channel, namespace, wanted, grant, true)
+}
+
+/**
+ * Only one-way clients have server-side maps: the others read the state in pages. A reconnect gets the state again.
+ * @param {Session} session @param {string} channel @param {Namespace} namespace @param {Grant} grant
+ */
+function planMap(session, channel, namespace, grant) {
+  if (!session.codec.unidirectional || namespace.mapRules === null) throw errors.badRequest
+  return new CatchUp(session, channel, namespace, NO_REQUEST, grant, true)
 }

@@ -1,7 +1,6 @@
-// Session: one client of this worker, as the state machine of the Centrifuge protocol.
-// For: commands, replies and pushes, subscriptions, pings, expiry. Each command has a function in commands/.
-// May import auth, hub, protocol and the layers below; transports only through the contract in transport.js.
-// Promises: replies have the order of the commands; nothing is sent after the close; an ended session releases all.
+// Session: one client of this worker, as the state machine of the Centrifuge protocol. Commands are in commands/.
+// May import auth, hub, protocol and the layers below; transports only through the contract below.
+// Guarantees: replies in command order; nothing sent after the close; an ended session releases all resources.
 
 import { Disconnect, disconnects, errors, ReplyError, reasonOf, unsubscribes } from '../../base/errors.js'
 import { sizeOf } from '../../metrics/traffic.js'
@@ -9,44 +8,52 @@ import { CallFailed } from '../hooks/contract.js'
 import { dispatch } from './commands/index.js'
 import { SessionExtra } from './extra.js'
 import { State, Trait } from './state.js'
-import { add, count, find, flush, Kind, list, remove, subscribeEnds } from './subscription.js'
+import { add, count, find, flush, Kind, list, MAPPED, remove, subscribeEnds } from './subscription.js'
 
 /** @import { Publication } from '../../channels/broker/contract.js' */
 /** @import { Codec, Encoded } from '../protocol/contract.js' */
 /** @import { Timer } from '../../base/timers.js' */
-/** @import { Transport } from './transport.js' */
+/** @import { TransportTraffic } from '../../metrics/traffic.js' */
+/** @import { WorkerContext } from './context.js' */
 /** @import { Subscription, Subscriptions } from './subscription.js' */
 
-/** Maximum bytes of queued commands, in multiples of the longest message (`websocket.message_size_limit`). */
+/**
+ * The contract of a transport. One object serves all sessions of its kind.
+ * @typedef {object} Transport
+ * @property {string} name in metrics and logs
+ * @property {boolean} emulated commands arrive by POST: the connect reply contains session and node
+ * @property {WorkerContext} context
+ * @property {TransportTraffic} traffic sessions count commands and messages, the transport counts the rest
+ * @property {(session: Session, frame: Encoded) => void} send
+ * @property {(session: Session) => number} unread sent bytes not yet passed to the kernel, or not acknowledged
+ * @property {(session: Session, topic: string) => void} follow later messages of the topic are ordered with `send`
+ * @property {(session: Session, topic: string) => void} unfollow also called for an ended session
+ * @property {(session: Session) => void} framePing sends a transport-level ping, if supported
+ * @property {(session: Session, disconnect: Disconnect, cause: Error) => void} close `cause`: the error behind the
+ *   disconnect. A silent disconnect sends no message and no close frame
+ * @property {(session: Session) => string} remoteAddress peer address of an open session, '' if unknown
+ * @property {(session: Session) => void} [connected] called after the server-side subscriptions have joined
+ */
+
+/** Maximum bytes of queued commands, in multiples of `websocket.message_size_limit`. */
 const MAX_QUEUED_MESSAGES = 16
-/** Queued commands between two checks of that limit. */
+/** Commands between two checks of this limit. */
 const CHECK_INTERVAL = 64
-/** Memory of a queue entry besides its command, bytes. */
+/** Bytes of a queue entry, excluding its command. */
 const ENTRY_OVERHEAD = 16
 
-/**
- * Whether the commands of one client that wait for an earlier one are too many. Called after each new one.
- * @param {any[]} queue raw commands, and postponed functions @param {Codec} codec of the client
- * @param {{websocket: {message_size_limit: number}}} config
- */
-export function exceedsLimit(queue, codec, { websocket }) {
-  if (queue.length % CHECK_INTERVAL !== 0) return false
-  let bytes = 0
-  for (const queued of queue)
-    bytes += (typeof queued === 'function' ? 0 : codec.size(queued)) + ENTRY_OVERHEAD
-  return bytes > websocket.message_size_limit * MAX_QUEUED_MESSAGES
-}
-
-/** Maximum publishes of one client without an answer of the broker. */
+/** Maximum pending publishes of one client. */
 const MAX_UNANSWERED = 1024
 
-/** The queue of a held session until a command arrives. Shared by all sessions and always empty. @type {any[]} */
+/** More pending commands than any concurrency. */
+const ALL = 1 << 20
+
+/** Initial queue of a held session. Shared by all sessions, always empty. @type {any[]} */
 const HELD = []
 
-/** One client of this worker. It has no socket: a transport carries its messages. */
 export class Session {
   /**
-   * @param {Transport} transport shared by all sessions of its kind @param {any} connection the transport's handle
+   * @param {Transport} transport @param {any} connection the transport's handle
    * @param {Codec} codec @param {number} traits bits of Trait
    */
   constructor(transport, connection, codec, traits) {
@@ -58,7 +65,7 @@ export class Session {
     this.state = State.OPEN
     /** Client id, a UUID; '' before the connect command. */
     this.id = ''
-    /** A secret UUID by which POSTs find the session; '' for transports without POSTs. */
+    /** Secret UUID that identifies the session in POSTs; '' without POSTs. */
     this.sessionId = ''
     this.user = ''
     /** Connection info as JSON text, '' if none. */
@@ -67,13 +74,12 @@ export class Session {
     this.expiry = null
     /** @type {Subscriptions} */
     this.subscriptions = null
-    /** @type {any[] | null} raw commands and postponed functions behind an unanswered command; null: not held */
+    /** @type {any[] | null} raw commands and deferred functions; null: no command is held */
     this.queue = null
-    /** Publishes that the broker has not answered yet. */
     this.unanswered = 0
-    /** Other commands under way: `hold` was called, `resume` not yet. */
+    /** Other pending commands, between `hold` and `resume`. */
     this.underway = 0
-    /** When it has connected, ms of performance.now(). */
+    /** Time of the connect, ms of performance.now(). */
     this.since = 0
     /** @type {SessionExtra | null} */
     this.extra = null
@@ -82,12 +88,10 @@ export class Session {
     this.slotIndex = -1
   }
 
-  /** Of the peer, '' if unknown. @returns {string} */
   remoteAddress() {
     return this.transport.remoteAddress(this)
   }
 
-  /** @returns {SessionExtra} */
   needExtra() {
     return (this.extra ??= new SessionExtra())
   }
@@ -100,11 +104,11 @@ export class Session {
     return this.state === State.CONNECTED
   }
 
-  // Receiving: replies leave in the order of the commands.
+  // Receiving. Replies are in command order:
   //
   //   receive -> split -> handle -> dispatch -+-> reply -> ReplyBatch, until the frame is done
-  //                         |                 +-> hold ... answer of broker or hook ... resume -> reply, then the queue
-  //                         +-> queue: too many are held, or publishes are unanswered; another publish passes, and pongs
+  //                         |                 +-> hold ... reply of broker or hook ... resume -> reply, then the queue
+  //                         +-> queue: too many are pending, or a publish is; other publishes and pongs pass
 
   /** @param {Buffer} frame valid only during the call */
   receive(frame) {
@@ -121,10 +125,10 @@ export class Session {
     replies.flush()
   }
 
-  /** @param {any[]} raws raw commands and postponed functions */
+  /** @param {any[]} raws raw commands and deferred functions */
   #handleAll(raws) {
     for (const raw of raws) {
-      // Commands after a refused connect are dropped without an answer.
+      // Commands after a refused connect get no reply.
       if (this.state >= State.REFUSED) return
       if (this.queue) {
         if (raw === this.codec.pong) this.pong()
@@ -145,54 +149,69 @@ export class Session {
     }
   }
 
-  /** As `fail`, after the replies to earlier commands. @param {number} id @param {Error} error @param {string} [channel] */
+  /** Fails after the replies to earlier commands. @param {number} id @param {Error} error @param {string} [channel] */
   failInOrder(id, error, channel) {
     if (this.unanswered === 0) return this.fail(id, error, channel)
     this.#postpone(() => this.fail(id, error, channel))
   }
 
-  /** Queues a command or a function. @param {any} raw */
+  /** @param {any} raw command or function */
   #postpone(raw) {
     if (this.queue === null || this.queue === HELD) this.queue = []
     const queue = /** @type {any[]} */ (this.queue)
     queue.push(raw)
-    if (exceedsLimit(queue, this.codec, this.context.config)) this.close(disconnects.tooManyRequests)
+    if (queue.length % CHECK_INTERVAL !== 0) return
+    let bytes = 0
+    for (const queued of queue)
+      bytes += (typeof queued === 'function' ? 0 : this.codec.size(queued)) + ENTRY_OVERHEAD
+    const { message_size_limit } = this.context.config.websocket
+    if (bytes > message_size_limit * MAX_QUEUED_MESSAGES) this.close(disconnects.tooManyRequests)
   }
 
-  /** Queues the commands that follow. */
   #block() {
     this.queue ??= HELD
   }
 
-  /** The current command is answered later, by `resume`. The commands behind it wait if too many are under way. */
+  /** Defers the reply to `resume`. Later commands wait if too many are pending. */
   hold() {
     this.underway++
     if (this.underway >= this.#concurrency) this.#block()
   }
 
-  /** Commands under way with which the next one waits. A connect is always alone. */
+  /** As `hold`, and no later command starts before `resumeAll`, whatever the concurrency. */
+  holdAll() {
+    this.underway += ALL
+    this.#block()
+  }
+
+  /** @param {number} id @param {() => void} work as for `resume` */
+  resumeAll(id, work) {
+    this.underway -= ALL
+    this.#finish(id, work, true)
+  }
+
+  /** Maximum pending commands; 1 until connected. */
   get #concurrency() {
     return this.state === State.CONNECTED ? this.context.config.client.concurrency || 1 : 1
   }
 
   /**
-   * Answers the command that called `hold`, then handles the queue.
-   * @param {number} id
-   * @param {() => void} work not called after the client has left
+   * Replies to a held command, then handles the queue.
+   * @param {number} id @param {() => void} work not called after a disconnect
    */
   resume(id, work) {
     this.underway--
     this.#finish(id, work, true)
   }
 
-  /** @param {number} id @param {() => void} work @param {boolean} advance whether the queue may go on */
+  /** @param {number} id @param {() => void} work @param {boolean} advance whether the queue may continue */
   #finish(id, work, advance) {
     if (this.state === State.CLOSED) return
-    const goesOn = advance && this.underway < this.#concurrency
-    const queued = goesOn ? this.queue : null
-    if (goesOn) this.queue = null
+    const continues = advance && this.underway < this.#concurrency
+    const queued = continues ? this.queue : null
+    if (continues) this.queue = null
     const { replies } = this.context
-    // Within `receive`: `hub.prepare` may call back at once.
+    // Within `receive`: `hub.prepare` may call back synchronously.
     const nested = replies.owner === this
     if (!nested) replies.open(this)
     try {
@@ -208,34 +227,31 @@ export class Session {
     if (!nested) replies.flush()
   }
 
-  /**
-   * A publish was sent to the broker. The broker keeps the order, so a following publish does not wait for the answer;
-   * every other command waits for all answers.
-   */
+  /** The broker keeps publishes in order, so later ones do not wait. Other commands wait for all pending replies. */
   publishSent() {
     this.unanswered++
     if (this.unanswered >= MAX_UNANSWERED) this.#block()
   }
 
-  /** The broker has answered a publish. @param {number} id @param {() => void} work as for `resume` */
+  /** @param {number} id @param {() => void} work as for `resume` */
   publishAnswered(id, work) {
     this.unanswered--
     this.#finish(id, work, this.unanswered === 0 || this.queue === null)
   }
 
-  /** Answers a command; a Disconnect ends all. @param {number} id @param {Error} error @param {string} [channel] */
+  /** Sends an error reply; a Disconnect closes. @param {number} id @param {Error} error @param {string} [channel] */
   fail(id, error, channel) {
     if (error instanceof Disconnect) return this.close(error)
-    const { log, refusals } = this.context
+    const { log, refusals, rateLimits } = this.context
     const expected = error instanceof ReplyError || error instanceof CallFailed
     if (!expected) log.error({ err: error, client: this.id }, 'command failed')
     const known = error instanceof ReplyError ? error : errors.internal
     refusals.command(known, reasonOf(known), this, channel)
     this.send(this.codec.error(id, known))
+    this.extra?.catchUps?.failed(id)
     subscribeEnds(this, id)
+    if (rateLimits?.errorSent(this, known)) this.close(disconnects.tooManyErrors)
   }
-
-  // Sending
 
   /** @param {Encoded} message */
   send(message) {
@@ -290,8 +306,6 @@ export class Session {
     if (this.state < State.CONNECTED || this.state === State.REFUSED) this.close(disconnects.stale)
   }
 
-  // Subscriptions
-
   subscription(/** @type {string} */ channel) {
     return find(this.subscriptions, channel)
   }
@@ -300,16 +314,17 @@ export class Session {
     return count(this.subscriptions)
   }
 
+  /** Subscriptions and catch-ups, for `client.channel_limit`. */
+  get channelCount() {
+    return count(this.subscriptions) + (this.extra?.catchUps?.size ?? 0)
+  }
+
   /** @param {Subscription} subscription */
   addSubscription(subscription) {
     this.subscriptions = add(this.subscriptions, subscription)
   }
 
-  /**
-   * Removes a subscription from session and hub only: presence stays, and no leave is announced. Enough when another
-   * subscription to the channel follows.
-   * @param {Subscription} subscription
-   */
+  /** Keeps presence, sends no leave: another subscription follows. @param {Subscription} subscription */
   detachSubscription({ channel, cohort, events, details }) {
     if (details.expiry !== null) this.context.timers.cancel(details.expiry)
     this.subscriptions = remove(this.subscriptions, channel.name)
@@ -321,16 +336,14 @@ export class Session {
     const { name } = subscription.channel
     const { broker } = this.context
     if (subscription.is(Kind.PRESENT)) broker.presence.remove(name, this.id)
+    if (subscription.is(MAPPED)) this.context.presenceMaps.leave(this, subscription)
+    if (subscription.is(Kind.POLL)) this.extra?.polls?.end(this, name)
     const info = subscription.is(Kind.ANNOUNCED) ? this.clientInfo(subscription.details.info) : ''
     this.detachSubscription(subscription)
     if (info) broker.pubsub.announce(name, info, false)
   }
 
-  /**
-   * Ends a subscription with a push to the client.
-   * @param {Subscription} subscription
-   * @param {{code: number, reason: string}} unsubscribe
-   */
+  /** @param {Subscription} subscription @param {{code: number, reason: string}} unsubscribe */
   unsubscribe(subscription, { code, reason }) {
     const { name } = subscription.channel
     this.removeSubscription(subscription)
@@ -339,7 +352,18 @@ export class Session {
     this.send(this.codec.unsubscribed(name, code, reason))
   }
 
-  /** A positioned subscription missed publications that the hub cannot recover. @param {string} channel */
+  /**
+   * Ends the catch-up of a map, if there is one.
+   * @param {string} channel @param {{code: number, reason: string}} unsubscribe
+   */
+  refuseCatchUp(channel, { code, reason }) {
+    if (!this.extra?.catchUps?.has(channel)) return
+    this.extra.catchUps.end(channel)
+    this.context.traffic.add('unsubscribes', code)
+    this.send(this.codec.unsubscribed(channel, code, reason))
+  }
+
+  /** A subscription missed publications that the hub cannot recover. @param {string} channel */
   positionLost(channel) {
     const subscription = this.subscription(channel)
     if (!subscription) return
@@ -347,12 +371,12 @@ export class Session {
     else this.unsubscribe(subscription, unsubscribes.insufficientState)
   }
 
-  /** @param {Publication[]} [publications] @returns {boolean} whether the client's codec can carry them */
+  /** @param {Publication[]} [publications] @returns {boolean} whether the client's codec can encode them */
   canReceive(publications = []) {
     return this.codec.binary || publications.every(({ json }) => json)
   }
 
-  /** The channel carries binary data, which the client's JSON codec cannot send. */
+  /** A binary payload cannot be sent to a JSON client. */
   inappropriateProtocol() {
     this.close(disconnects.inappropriateProtocol)
   }
@@ -365,17 +389,15 @@ export class Session {
     return `${text}}`
   }
 
-  // The end
-
   /** @param {Disconnect} disconnect @param {Error} [cause] the error behind the disconnect */
   close(disconnect, cause = disconnect) {
     if (this.state === State.CLOSED) return
     const { replies, refusals, hub } = this.context
     if (disconnect !== disconnects.slow && disconnect !== disconnects.noPong) flush(this.subscriptions, hub)
     if (replies.owner === this) replies.flush()
-    // That may have closed the session: a payload that its codec cannot carry does, and a full outgoing queue.
+    // Closed by a batched payload that the codec cannot encode, or a full outgoing queue.
     if (this.closed) return
-    // A failed connect is counted by its command.
+    // The command counts a failed connect.
     if (this.state === State.OPEN && disconnect !== disconnects.shutdown)
       refusals.add(reasonOf(disconnect), this)
     this.transport.close(this, disconnect, cause)
@@ -387,9 +409,9 @@ export class Session {
   }
 
   /**
-   * The connection is closed or closing: nothing is sent any more, and `release` follows.
-   * @param {number} [code] close code; 0: the client left without one
-   * @param {{code: number, reason: string}} [end] for the lifecycle, if the gateway closes the connection
+   * The connection is closed or closing: nothing more is sent, and `release` follows.
+   * @param {number} [code] close code; 0: none
+   * @param {{code: number, reason: string}} [end] for the lifecycle, on a close by the gateway
    */
   ended(code = 0, end = disconnects.connectionClosed) {
     if (this.state === State.CLOSED) return
@@ -400,17 +422,16 @@ export class Session {
     if (this.expiry !== null) timers.cancel(this.expiry)
     traffic.add('closes', code)
     this.queue = null
-    // Not in `release`: the user may come back before, and would be refused for good.
+    // Not in `release`: a user that reconnects before it would be refused permanently.
     if (this.traits & Trait.USER_CLAIMED) broker.control.releaseUser(this.user)
     sessions.closed(this, wasConnected)
   }
 
-  /** Releases the subscriptions of the ended session. Late if thousands end at once: work is done in slices. */
+  /** Releases the ended session's subscriptions; deferred if thousands end together. */
   release() {
     const { lifecycle } = this.context
     const subscriptions = list(this.subscriptions)
     for (const subscription of subscriptions) this.removeSubscription(subscription)
-    // A session that has never connected had no beginning either.
     if (lifecycle === null || this.extra === null || this.extra.connectedAt === 0) return
     const channels = subscriptions.map(({ channel }) => channel.name)
     lifecycle.disconnected(this, this.extra.end, channels)

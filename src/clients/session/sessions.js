@@ -1,14 +1,13 @@
-import { SlicedQueue, SlicedVisits, SlicedWork } from '../../base/slices.js'
+import { SlicedQueue, SlicedVisits } from '../../base/slices.js'
 import { Timer } from '../../base/timers.js'
 import { Heartbeat } from './heartbeat.js'
 
 /** @import { TimerWheel } from '../../base/timers.js' */
 /** @import { Session } from './session.js' */
 
-/** Sessions opened within this time share a timer. */
+/** Sessions opened within this period share a timer. */
 const OPENED_TOGETHER_MS = 100
 
-/** Sessions opened at about the same time, which must connect by the same time. */
 class OpenedSessions extends Timer {
   /** @type {Session[]} */
   sessions = []
@@ -26,33 +25,26 @@ class OpenedSessions extends Timer {
   }
 }
 
-/** The sessions of one worker, by user, session id and time of opening. */
 export class Sessions {
-  /** @type {Map<string, Session | Set<Session>>} user -> connected sessions, without anonymous ones */
+  /** @type {Map<string, Session | Set<Session>>} user -> connected sessions, except anonymous ones */
   #users = new Map()
   /** @type {Set<OpenedSessions>} oldest first */
   #opened = new Set()
   /** @type {OpenedSessions | null} */
   #lastOpened = null
-  /** @type {OpenedSessions[]} whose deadline has passed */
-  #overdue = []
-  #closeStale = new SlicedWork(() => this.#closeNextStale())
-  /** Ended sessions: each releases what it holds, its subscriptions above all. */
+  /** @type {SlicedVisits<any>} of sessions past their connect deadline */
+  #stale = new SlicedVisits()
   #ended = new SlicedQueue((/** @type {Session} */ session) => session.release())
-  /** @type {Map<string, Session>} by session id; only sessions that have one */
+  /** @type {Map<string, Session>} by session id; only sessions with an id */
   #bySessionId = new Map()
   /** @type {SlicedVisits<Session>} */
   #visits = new SlicedVisits()
-  /** Connected sessions. */
   count = 0
-  /** Connected sessions without a user id. */
   anonymous = 0
-  /** Opened and connected sessions since the start. */
   accepts = 0
   connects = 0
   /** Open sessions, connected or not. */
   open = 0
-  /** Called whenever `open` has changed. */
   onOpenChange = () => {}
 
   /**
@@ -87,21 +79,8 @@ export class Sessions {
   /** @param {OpenedSessions} batch */
   deadlinePassed(batch) {
     if (this.#lastOpened === batch) this.#lastOpened = null
-    this.#overdue.push(batch)
-    this.#closeStale.run()
-  }
-
-  /** @returns {boolean} false: no batch is left */
-  #closeNextStale() {
-    const batch = this.#overdue.at(-1)
-    if (batch === undefined) return false
-    const session = batch.sessions.pop()
-    if (session !== undefined) session.closeIfStale()
-    else {
-      this.#overdue.pop()
-      this.#opened.delete(batch)
-    }
-    return true
+    this.#stale.add(batch.sessions, session => session.closeIfStale())
+    this.#stale.add([batch], () => this.#opened.delete(batch))
   }
 
   /** @param {Session} session */
@@ -121,7 +100,7 @@ export class Sessions {
     else this.#users.set(user, new Set([own, session]))
   }
 
-  /** @param {Session} session its resources are released soon @param {boolean} wasConnected */
+  /** @param {Session} session @param {boolean} wasConnected */
   closed(session, wasConnected) {
     this.#ended.add(session)
     this.open--
@@ -137,7 +116,6 @@ export class Sessions {
     else if (own instanceof Set && own.delete(session) && own.size === 0) this.#users.delete(session.user)
   }
 
-  /** Whether ended sessions wait for their release. */
   get releasing() {
     return this.#ended.size > 0
   }
@@ -147,7 +125,6 @@ export class Sessions {
     return this.#bySessionId.get(sessionId)
   }
 
-  /** Ids of connected users. */
   users() {
     return this.#users.keys()
   }
@@ -157,24 +134,18 @@ export class Sessions {
     this.heartbeat.forEach(visit)
   }
 
-  /** @returns {Session[]} connected sessions and those that may still connect */
+  /** @returns {Session[]} sessions that are connected or may still connect */
   everyOpen() {
     /** @type {Session[]} */
     const open = []
-    this.forEach(session => {
-      open.push(session)
-    })
-    for (const { sessions } of this.#opened) {
-      for (const session of sessions) if (!session.connected && !session.closed) open.push(session)
-    }
+    const add = (/** @type {Session} */ session) => void open.push(session)
+    this.forEach(add)
+    for (const { sessions } of this.#opened)
+      for (const session of sessions) if (!session.connected && !session.closed) add(session)
     return open
   }
 
-  /**
-   * @param {string} user '' = anonymous
-   * @param {{client?: string, session?: string}} narrow by client id, session id or both
-   * @returns {Session[]}
-   */
+  /** @param {string} user '' = anonymous @param {{client?: string, session?: string}} narrow by id */
   of(user, { client, session: sessionId }) {
     /** @type {Session[]} */
     const found = []
@@ -199,14 +170,14 @@ export class Sessions {
   }
 
   /**
-   * Visits sessions in slices, which may outlive some of them; visits of later calls follow.
-   * @param {Session[]} sessions not changed meanwhile @param {(session: Session) => void} visit must not throw
+   * Visits in slices; sessions may end before their visit.
+   * @param {Session[]} sessions @param {(session: Session) => void} visit must not throw
    */
   visitInSlices(sessions, visit) {
     this.#visits.add(sessions, visit)
   }
 
-  /** Calls `then` when all visits so far are done, at once if they are. @param {() => void} then must not throw */
+  /** Calls `then` after all pending visits. @param {() => void} then must not throw */
   afterVisits(then) {
     if (!this.#visits.busy) return then()
     this.#visits.add(/** @type {any} */ ([null]), then)

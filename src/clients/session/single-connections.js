@@ -4,20 +4,19 @@ import { disconnects } from '../../base/errors.js'
 /** @import { Log } from '../../base/log.js' */
 /** @import { Session } from './session.js' */
 
-/** Until a claim is tried again, ms. */
 const RETRY_MS = 500
-/** Claims tried at once. */
+/** Orders per retry. */
 const BATCH = 200
 
 /**
- * Users with a single connection: each new one claims to be it, by an order to close the others. Of two that connect
- * at the same time the one whose order comes later stays. A claim made while the broker is out of reach is given when
- * it is back; then it concerns only connections that are older.
+ * Users with a single connection: each new connection orders the others to close. Of two concurrent connections, the
+ * one with the later order stays. While the broker is unreachable, orders wait; delayed orders close only older
+ * connections.
  */
 export class SingleConnections {
-  /** @type {Set<string>} client ids whose orders are on their way */
+  /** @type {Set<string>} client ids whose orders have not arrived */
   #underway = new Set()
-  /** @type {Set<Session>} whose claims the broker has not taken, oldest first */
+  /** @type {Set<Session>} with orders not accepted by the broker, oldest first */
   #waiting = new Set()
   #retrying = false
   #control
@@ -29,12 +28,12 @@ export class SingleConnections {
     this.#log = log
   }
 
-  /** @param {Session} session that has connected */
+  /** @param {Session} session connected */
   claim(session) {
     this.#underway.add(session.id)
     this.#order(session, 0)
       .catch(error => {
-        this.#log.warn({ err: error }, 'other connections of a user could not be closed yet')
+        this.#log.warn({ err: error }, 'closing other connections of a user failed, retrying')
         this.#waiting.add(session)
         this.#retry()
       })
@@ -47,12 +46,12 @@ export class SingleConnections {
     return this.#control.order('disconnect', { user, whitelist: [id], code, reason, claim: id }, { at })
   }
 
-  /** @param {string} id of a client whose order has arrived: later orders of others concern it */
+  /** @param {string} id of a client with an arrived order: later orders close it */
   arrived(id) {
     this.#underway.delete(id)
   }
 
-  /** @param {Session} session @returns {boolean} whether it is newer than each order that has arrived */
+  /** @param {Session} session @returns {boolean} whether it is newer than all arrived orders */
   isNewest(session) {
     return this.#underway.has(session.id)
   }

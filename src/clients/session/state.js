@@ -1,8 +1,8 @@
 /**
- * States of a session. Code compares their numbers, so their order matters.
+ * Session states. Code compares their numbers: the order matters.
  *
  *   OPEN --connect--> CONNECTING --success--> CONNECTED
- *                          \---error reply--> REFUSED    its later commands are dropped
+ *                          \---error reply--> REFUSED    later commands are dropped
  *
  *   any of them --close--> CLOSED
  */
@@ -10,12 +10,13 @@ export const State = Object.freeze({ OPEN: 0, CONNECTING: 1, CONNECTED: 2, REFUS
 
 /** Bits of `session.traits`. */
 export const Trait = Object.freeze({
-  /** A ping was sent and not answered yet. */
   AWAITS_PONG: 1,
   /** Pings are WebSocket frames (`cf_ws_frame_ping_pong`). */
   FRAME_PINGS: 2,
-  /** It counts against `client.user_connection_limit` until it is released. */
+  /** Counts against `client.user_connection_limit` until released. */
   USER_CLAIMED: 4,
-  /** The client knows when its connection expires, so it sends refresh commands. */
+  /** The client knows its connection's expiry and sends refresh commands. */
   REFRESHED_BY_CLIENT: 8,
+  /** The client joins the parts that are appended to values of maps. */
+  JOINS_PARTS: 16,
 })

@@ -1,35 +1,55 @@
 import { errors } from '../../base/errors.js'
+import { Operation } from '../hooks/capabilities.js'
+import { Phase } from '../protocol/requests.js'
 
 /** @import { Channel, Cohort } from '../../channels/hub/channel.js' */
 /** @import { Hub } from '../../channels/hub/hub.js' */
 /** @import { Timer } from '../../base/timers.js' */
 /** @import { Session } from './session.js' */
 
-/** Properties of a subscription, as bits: a million subscriptions should be small. */
+/** Bits of Operation in bits of Kind. */
+const ALLOW_SHIFT = 11
+
+/** Properties of a subscription as bits, to save memory. */
 export const Kind = Object.freeze({
   SERVER_SIDE: 1,
   POSITIONED: 2,
   RECOVERABLE: 4,
-  /** Listed in presence. */
   PRESENT: 8,
-  /** Its join was announced, so its leave must be too. */
+  /** Join and leave are published. */
   ANNOUNCED: 16,
-  /** The client keeps it alive with subscription tokens. */
+  /** The client refreshes it with subscription tokens. */
   REFRESHED_BY_CLIENT: 32,
-  /** A refresh with a token without its channel closes the connection. */
+  /** A refresh whose token lacks the channel closes the connection. */
   FROM_CONNECTION_TOKEN: 64,
+  /** Its client or user is a key of a presence map. */
+  IN_CLIENTS_MAP: 128,
+  IN_USERS_MAP: 256,
+  /** Its end removes the client's key from the map. */
+  REMOVES_KEY: 512,
+  /** Of a shared poll. */
+  POLL: 1024,
+  /** Only capabilities of the connection allow it. */
+  BY_CAPABILITY: Operation.SUBSCRIBE << ALLOW_SHIFT,
+  /** Operations of `allow`. */
+  MAY_PUBLISH: Operation.PUBLISH << ALLOW_SHIFT,
+  MAY_READ_PRESENCE: Operation.PRESENCE << ALLOW_SHIFT,
+  MAY_READ_HISTORY: Operation.HISTORY << ALLOW_SHIFT,
 })
 
-/**
- * @typedef {object} Details present in some subscriptions only
- * @property {string} info channel info as JSON text, '' if none
- * @property {Timer | null} expiry
- */
+const ALLOWED = Kind.MAY_PUBLISH | Kind.MAY_READ_PRESENCE | Kind.MAY_READ_HISTORY
+
+/** @param {number} [operations] bits of Operation @returns {number} bits of Kind */
+export const kindOfAllow = (operations = 0) => (operations << ALLOW_SHIFT) & ALLOWED
+
+/** Bits of Kind with entries in maps. */
+export const MAPPED = Kind.IN_CLIENTS_MAP | Kind.IN_USERS_MAP | Kind.REMOVES_KEY
+
+/** @typedef {{info: string, expiry: Timer | null}} Details info: channel info as JSON text, '' if none */
 
 /** @type {Details} */
 export const NO_DETAILS = Object.freeze({ info: '', expiry: null })
 
-/** One session's subscription to one channel. */
 export class Subscription {
   /**
    * @param {Channel} channel @param {Cohort} cohort @param {Cohort | null} events @param {number} kind bits of Kind
@@ -47,9 +67,19 @@ export class Subscription {
   is(kind) {
     return (this.kind & kind) !== 0
   }
+
+  /** @param {number} operation one bit of Operation @returns {boolean} whether its `allow` has it */
+  allows(operation) {
+    return (this.kind & kindOfAllow(operation)) !== 0
+  }
+
+  /** A refreshed token allows it from now on. @param {number} allow bits of Operation */
+  renewed(allow) {
+    this.kind = (this.kind & ~(ALLOWED | Kind.BY_CAPABILITY)) | kindOfAllow(allow)
+  }
 }
 
-// The subscriptions of one session. Most sessions have one: a Map only for more.
+// Subscriptions of one session. Most sessions have one; only more need a Map.
 
 /** @typedef {null | Subscription | Map<string, Subscription>} Subscriptions */
 
@@ -88,52 +118,48 @@ export function list(subscriptions) {
   return subscriptions instanceof Map ? [...subscriptions.values()] : [subscriptions]
 }
 
-/**
- * Sends what batches hold for a client before the gateway closes its connection.
- * @param {Subscriptions} subscriptions @param {Hub} hub
- */
+/** Sends batched messages before a close. @param {Subscriptions} subscriptions @param {Hub} hub */
 export function flush(subscriptions, hub) {
   for (const { channel } of list(subscriptions)) if (channel.window) hub.batches.flush(channel, 'close')
 }
 
-// Subscribes under way while `client.concurrency` lets later commands pass. Those of the same channel keep their order:
+// With `client.concurrency`, other commands bypass a pending subscribe. Commands of its channel stay in order:
 //
-//   subscribe -- handler, broker ... reply        under way
-//   subscribe -- error 105                        the handler is not asked
-//   unsubscribe, and all that follows it          wait, and count as under way
+//   subscribe -- handler, broker ... reply        pending
+//   subscribe -- error 105                        without a handler call
+//   next page of a map -- error 113
+//   unsubscribe, and all later commands           wait, and count as pending
+
+/** @typedef {{id: number, waiting: (() => void)[]}} Subscribing id of a pending subscribe (0: none), later commands */
 
 /**
- * @typedef {object} Subscribing one channel
- * @property {number} id of the subscribe command under way, 0: none
- * @property {(() => void)[]} waiting later commands of the channel, at most `client.concurrency`
+ * @param {{type?: number, phase?: number, cursor?: string}} request
+ * @returns {boolean} whether it follows the first request of a map
  */
+export const continues = ({ type, phase, cursor }) =>
+  Boolean(type) && (phase !== Phase.STATE || Boolean(cursor))
 
 /**
- * Lets a subscribe or an unsubscribe wait for an earlier subscribe of its channel.
- * @param {Session} session @param {number} id of the command @param {{channel: string}} request
+ * Queues a subscribe or unsubscribe behind an earlier subscribe of its channel.
+ * @param {Session} session @param {number} id of the command @param {any} request
  * @param {(session: Session, id: number, request: any) => void} command called later
  * @param {boolean} repeats whether the command is a subscribe
  * @returns {boolean} whether it waits
- * @throws errors.alreadySubscribed
  */
 export function waitsForSubscribe(session, id, request, command, repeats) {
   const subscribing = session.extra?.subscribing?.get(request.channel)
   if (subscribing === undefined) return false
   if (subscribing.waiting.length === 0) {
     if (subscribing.id === 0) return false
-    if (repeats) throw errors.alreadySubscribed
+    if (repeats) throw continues(request) ? errors.concurrentPagination : errors.alreadySubscribed
   }
   session.hold()
   subscribing.waiting.push(() => session.resume(id, () => command(session, id, request)))
   return true
 }
 
-/**
- * A subscribe begins. `subscribeEnds` MUST follow, unless the client leaves.
- * @param {Session} session @param {number} id @param {string} channel
- */
+/** `subscribeEnds` MUST follow. @param {Session} session @param {number} id @param {string} channel */
 export function subscribeBegins(session, id, channel) {
-  // Otherwise no command passes it.
   if (!(session.context.config.client.concurrency > 1)) return
   const all = (session.needExtra().subscribing ??= new Map())
   const subscribing = all.get(channel)
@@ -141,17 +167,14 @@ export function subscribeBegins(session, id, channel) {
   else subscribing.id = id
 }
 
-/**
- * A command was answered. If it is a subscribe, the commands that wait for it follow.
- * @param {Session} session @param {number} id
- */
+/** Runs commands waiting for this subscribe. @param {Session} session @param {number} id of an answered command */
 export function subscribeEnds({ extra }, id) {
   const all = extra?.subscribing
   if (!all || id === 0) return
   for (const [channel, subscribing] of all) {
     if (subscribing.id !== id) continue
     subscribing.id = 0
-    // The next subscribe among them may be under way again.
+    // A waiting subscribe becomes pending.
     while (subscribing.id === 0 && subscribing.waiting.length > 0) subscribing.waiting.shift()?.()
     if (subscribing.id === 0 && all.get(channel) === subscribing) all.delete(channel)
     return

@@ -2,15 +2,14 @@
 /** @import { Refusals } from '../../metrics/refusals.js' */
 /** @import { Exchange } from '../server/contract.js' */
 
-/** A rate below one still fills up to a whole connection. @param {number} rate */
+/** At least one connection, even for rates below one. @param {number} rate */
 const burstOf = rate => Math.max(1, rate)
 
 /**
  * Admission of new connections: client.connection_limit over all workers, this worker's share of
- * client.connection_rate_limit, and its overload. A refused connection gets HTTP 503.
+ * client.connection_rate_limit, and its overload. Refused connections get HTTP 503.
  */
 export class Admission {
-  /** Last known number of connections of the other workers. */
   otherConnections = 0
   #limit
   #rate
@@ -24,10 +23,9 @@ export class Admission {
 
   /**
    * @param {object} options @param {number} options.limit connections; 0 = no limit
-   * @param {number} options.rate connections a second for this worker; 0 = no limit
+   * @param {number} options.rate connections per second of this worker; 0 = no limit
    * @param {() => number} options.open connections of this worker @param {() => number} options.clock ms
-   * @param {Pick<Overload, 'reason'>} options.overload of this worker
-   * @param {Pick<Refusals, 'add'>} options.refusals
+   * @param {Pick<Overload, 'reason'>} options.overload @param {Pick<Refusals, 'add'>} options.refusals
    */
   constructor({ limit, rate, open, clock, overload, refusals }) {
     this.#limit = limit
@@ -53,11 +51,7 @@ export class Admission {
     return this.#overload.reason !== null
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @param {boolean} [returning] a client that may have been here before: overload does not turn it away
-   * @returns {boolean} false: refused, which is counted
-   */
+  /** @param {Exchange} exchange @param {boolean} [returning] known clients are admitted during overload */
   admits(exchange, returning = false) {
     const reason = this.overloaded && !returning ? 'overload' : this.#fault()
     if (reason === '') return true
@@ -65,7 +59,7 @@ export class Admission {
     return false
   }
 
-  /** @returns {string} '' if a connection may be opened; it is counted in the rate */
+  /** @returns {string} '' if admitted, which counts towards the rate */
   #fault() {
     if (this.#limit > 0 && this.#open() + this.otherConnections >= this.#limit) return 'connection_limit'
     if (this.#rate === 0) return ''

@@ -2,7 +2,7 @@
 
 /** @typedef {(bytes: string | Buffer) => void} Answer */
 
-/** Calls between workers. The first byte of a request is its kind; the handler of that kind gets the rest. */
+/** Calls between workers. The first byte of a request is its kind; that kind's handler gets the rest. */
 export class Calls {
   /** @type {Map<number, (request: Buffer, answer: Answer) => void>} */
   #handlers = new Map()
@@ -13,10 +13,7 @@ export class Calls {
     this.#log = log
   }
 
-  /**
-   * @param {number} kind 0 to 255
-   * @param {(request: Buffer, answer: Answer) => void} handler gets the request without its kind, valid during the call
-   */
+  /** @param {number} kind a byte @param {(request: Buffer, answer: Answer) => void} handler bytes valid during call */
   on(kind, handler) {
     this.#handlers.set(kind, handler)
   }
@@ -24,8 +21,8 @@ export class Calls {
   /** @type {BrokerEvents['called']} */
   called(request, answer) {
     const handler = this.#handlers.get(request[0])
-    // A worker of a newer version may use new kinds.
-    if (handler === undefined) this.#log.error({ kind: request[0] }, 'unknown call')
+    // Workers of newer versions may use new kinds.
+    if (handler === undefined) this.#log.error({ kind: request[0] }, 'unknown call between workers')
     else handler(request.subarray(1), answer)
   }
 }

@@ -7,30 +7,23 @@ import { Call } from './calls.js'
 /** @import { TransportParts } from './index.js' */
 
 const SESSION_ID_SIZE = 36
-const NOTHING = Buffer.alloc(0)
 
-/**
- * The endpoint for the commands of clients of one-directional transports (client protocol). Any worker of
- * any node accepts the POST and passes it to the worker of the session.
- */
+/** POST endpoint for client commands on HTTP streaming and SSE. Any worker forwards them to the session's worker. */
 export class Emulation {
   #context
-  #server
-  #cors
-  #calls
+  #parts
 
   /** @param {TransportParts} parts */
-  constructor({ context, server, cors, calls }) {
-    this.#context = context
-    this.#server = server
-    this.#cors = cors
-    this.#calls = calls
+  constructor(parts) {
+    this.#context = parts.context
+    this.#parts = parts
   }
 
   mount() {
     const { handler_prefix, max_request_body_size } = this.#context.config.emulation
-    this.#cors.post(this.#server, handler_prefix, exchange => {
-      const headers = this.#cors.headers(exchange)
+    const { server, cors, calls } = this.#parts
+    cors.post(server, handler_prefix, exchange => {
+      const headers = cors.headers(exchange)
       const binary = exchange.header('content-type') === 'application/octet-stream'
       exchange.body(max_request_body_size, body => {
         if (body === null) return exchange.reply(413, headers, '')
@@ -39,7 +32,7 @@ export class Emulation {
         this.#pass(request, status => exchange.reply(status, headers, ''))
       })
     })
-    this.#calls.on(Call.EMULATION, (request, answer) => {
+    calls.on(Call.EMULATION, (request, answer) => {
       const sessionId = request.toString('latin1', 0, SESSION_ID_SIZE)
       this.#receive(sessionId, request.subarray(SESSION_ID_SIZE))
       answer('')
@@ -48,8 +41,7 @@ export class Emulation {
 
   /**
    * @param {{node: string, session: string, data: Uint8Array}} request
-   * @param {(status: number) => void} done 404: unknown node; 503: the worker of the session cannot be reached, and may
-   *   not have got it. An unknown session is no error
+   * @param {(status: number) => void} done 404: unknown node; 503: unreachable worker. Unknown sessions are ignored
    */
   #pass({ node, session, data }, done) {
     const { broker, worker, node: own } = this.#context
@@ -60,11 +52,11 @@ export class Emulation {
       return done(204)
     }
     if (node === own && owner < 0) return done(204)
-    // An invalid id is sent to another node too: only its answer shows whether the node exists.
+    // Invalid ids are forwarded too: only the call detects an unknown node.
     const id = owner < 0 ? ''.padEnd(SESSION_ID_SIZE) : session
     const head = Buffer.from(`${String.fromCharCode(Call.EMULATION)}${id}`, 'latin1')
     const request = Buffer.concat([head, data])
-    // Answer after the other worker has the data: backpressure for a client that posts faster.
+    // Responds once the other worker has the data: backpressure for the client.
     broker.control.call(node, Math.max(owner, 0), request, error => {
       if (error === null || (error === errors.notFound && node === own)) done(204)
       else done(error === errors.notFound ? 404 : 503)
@@ -78,10 +70,7 @@ export class Emulation {
   }
 }
 
-/**
- * @param {Buffer} body
- * @returns {{node: string, session: string, data: Uint8Array} | undefined} undefined if it is no JSON object
- */
+/** @param {Buffer} body @returns {{node: string, session: string, data: Uint8Array} | undefined} */
 function readJson(body) {
   let request
   try {
@@ -92,7 +81,7 @@ function readJson(body) {
   if (!isObject(request)) return undefined
   const { node, session, data } = request
   const text = (/** @type {unknown} */ value) => (typeof value === 'string' ? value : '')
-  // Without a data string the request is dropped, as in the reference server.
-  if (typeof data !== 'string') return { node: text(node), session: '', data: NOTHING }
+  // A request without a data string is dropped, as in the reference server.
+  if (typeof data !== 'string') return { node: text(node), session: '', data: Buffer.alloc(0) }
   return { node: text(node), session: text(session), data: Buffer.from(data) }
 }

@@ -6,25 +6,16 @@
 /** @import { Traffic } from '../../metrics/traffic.js' */
 /** @import { Carrier } from './index.js' */
 
-/**
- * @typedef {object} Group members of one carrier that follow one topic
- * @property {Carrier} carrier
- * @property {Set<any>} members
- */
-
-/** Fan-out from the hub. The socket server publishes to WebSockets; members of other transports are listed here. */
+/** Fan-out from the hub: the socket server publishes to WebSockets, `Carrier.deliver` to other transports. */
 export class Fanout {
   #server
   #webSocket
   #uniWebSocket
-  /** @type {Map<string, Group[]>} by topic */
+  /** @type {Map<string, {carrier: Carrier, members: Set<any>}[]>} by topic */
   #topics = new Map()
   #config
 
-  /**
-   * @param {Pick<SocketServer, 'publish'>} server @param {Traffic} traffic
-   * @param {() => Config} config the current one
-   */
+  /** @param {Pick<SocketServer, 'publish'>} server @param {Traffic} traffic @param {() => Config} config */
   constructor(server, traffic, config) {
     this.#server = server
     this.#config = config
@@ -39,26 +30,25 @@ export class Fanout {
   publish({ topic, codec, count }, message, publication) {
     this.#server.publish(topic, message, codec.binary)
     const carried = this.#topics.size === 0 ? 0 : this.#deliver(topic, message, publication)
-    // All others are WebSockets, which the socket server does not count.
+    // The remaining clients are WebSockets.
     if (carried >= count) return
     const traffic = codec.unidirectional ? this.#uniWebSocket : this.#webSocket
     traffic.fannedOut(count - carried, message.length)
   }
 
   /**
-   * Pushes of a batch, in as few messages as the options allow.
-   * @param {Cohort} cohort @param {Batch} batch @param {number} from index of the first push
-   * @param {number} to index after the last one @param {Sending} sending
+   * @param {Cohort} cohort @param {Batch} batch @param {number} from first index @param {number} to index after the last
+   * @param {Sending} sending
    */
   publishBatch({ topic, codec, count }, batch, from, to, sending) {
     const { client, uni_websocket } = this.#config()
-    const most = client.max_messages_in_frame < 0 ? to - from : client.max_messages_in_frame
+    const max = client.max_messages_in_frame < 0 ? to - from : client.max_messages_in_frame
     const joins = !codec.unidirectional || uni_websocket.join_push_messages
     const traffic = codec.unidirectional ? this.#uniWebSocket : this.#webSocket
     const groups = [...(this.#topics.get(topic) ?? [])]
     let carried = 0
     for (const { carrier, members } of groups) {
-      const all = carrier.joins ? most : 1
+      const all = carrier.joins ? max : 1
       let clients = 0
       for (let start = from; start < to; start += all) {
         const end = Math.min(to, start + all)
@@ -67,7 +57,7 @@ export class Fanout {
       }
       carried += clients
     }
-    const pushes = joins ? most : 1
+    const pushes = joins ? max : 1
     for (let start = from; start < to; start += pushes) {
       const end = Math.min(to, start + pushes)
       const frame = batch.frame(start, end)
@@ -76,10 +66,7 @@ export class Fanout {
     }
   }
 
-  /**
-   * @param {string} topic @param {Uint8Array} message @param {Publication | null} publication
-   * @returns {number} clients
-   */
+  /** @param {string} topic @param {Uint8Array} message @param {Publication | null} publication */
   #deliver(topic, message, publication) {
     const groups = this.#topics.get(topic)
     if (groups === undefined) return 0

@@ -1,26 +1,18 @@
-// What transports read from an HTTP request. Headers can be read only until the handler of the request returns: then
-// uWebSockets.js reuses the request.
+// Fields of HTTP requests. uWebSockets.js reuses requests: read headers before the handler returns.
 
 import { fromBytes } from '../server/text.js'
 import { keepHeaders } from '../session/extra.js'
 
 /** @import { Exchange } from '../server/contract.js' */
 
-/**
- * User id from the header that a trusted proxy sets, in UTF-8.
- * @param {Exchange} exchange whose handler has not returned yet
- * @param {{client: {user_id_http_header: string}}} config
- * @returns {string} '' if not configured or absent
- */
+/** User id from a trusted proxy. @param {Exchange} exchange @param {{client: {user_id_http_header: string}}} config */
 export function trustedUser(exchange, { client }) {
   const { user_id_http_header: header } = client
   return header === '' ? '' : fromBytes(exchange.header(header.toLowerCase()))
 }
 
 /**
- * Headers for hooks and proxies: all of them, or those named in the configuration.
- * @param {Exchange} exchange whose handler has not returned yet
- * @param {{handlers: {allHeaders: boolean, headers: readonly string[]}}} context
+ * @param {Exchange} exchange @param {{handlers: {allHeaders: boolean, headers: readonly string[]}}} context
  * @returns {readonly string[] | null} name, value, name, value ...; null if none are needed
  */
 export function requestHeaders(exchange, { handlers: { allHeaders, headers } }) {
@@ -28,19 +20,16 @@ export function requestHeaders(exchange, { handlers: { allHeaders, headers } }) 
   return headers.length === 0 ? null : keepHeaders(exchange.headers(), headers)
 }
 
-/**
- * @param {Exchange} exchange whose handler has not returned yet
- * @returns {string} the token of `Authorization: Bearer`, '' if absent
- */
+/** @param {Exchange} exchange @returns {string} the token of `Authorization: Bearer`, '' if absent */
 export function bearerToken(exchange) {
   const header = exchange.header('authorization')
   return header === '' ? '' : (/^Bearer +(\S+)$/i.exec(header)?.[1] ?? '')
 }
 
 /**
- * Reads one parameter of a query string. It does not parse the others, since connect requests in URLs may be long.
+ * Reads one query parameter without parsing the others, such as long connect requests.
  * @param {string} query raw, without `?`
- * @param {string} name letters and `_` only; an escaped spelling in the query is not found
+ * @param {string} name only letters and `_`; escaped names in the query are not found
  * @returns {string | null} the first value, decoded; null if absent
  */
 export function queryValue(query, name) {

@@ -3,14 +3,13 @@ import { UpgradeRefusal } from '../server/contract.js'
 /** @import { Refusals } from '../../metrics/refusals.js' */
 /** @import { Exchange, SocketServer } from '../server/contract.js' */
 
-/** Scheme, host name (at most 253 characters) and port fit. A longer header is refused without a comparison. */
+/** Maximum length of an Origin header: fits scheme, host name of 253 characters, and port. */
 const MAX_LENGTH = 512
 
 /**
- * Matches a glob without a RegExp: one that backtracks could block a worker for hours with a few stars and a long
- * header. Only the last star moves, so the time is at most the product of both lengths.
- * @param {string} glob `*` is any run of characters, `?` is any one
- * @param {string} text
+ * Matches a glob without a RegExp: backtracking could block a worker. Only the last star moves: the time is at most
+ * the product of both lengths.
+ * @param {string} glob `*` is any run of characters, `?` any character @param {string} text
  */
 function matches(glob, text) {
   let at = 0
@@ -32,17 +31,11 @@ function matches(glob, text) {
   return at === glob.length
 }
 
-/** An entry of `client.allowed_origins`: pages of this machine. */
-const LOOPBACK = 'loopback'
-/**
- * Their origins: `localhost` and the names below it, 127.0.0.0/8 and [::1], with any port. A glob would not do:
- * `http://127.*` matches a host name like 127.example.com.
- */
+/** `localhost`, its subdomains, 127.0.0.0/8 and [::1]. The glob `http://127.*` would match 127.example.com. */
 const LOOPBACK_ORIGIN =
   /^https?:\/\/(?:(?:[a-z0-9_-]{1,63}\.){0,20}localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
 
 /**
- * Which pages may connect (client protocol).
  * @param {readonly string[]} allowed origins, globs or `loopback`; empty: only requests without an Origin header pass
  * @returns {(origin: string) => boolean} for the header's value, '' if absent
  */
@@ -50,7 +43,7 @@ export function createOriginCheck(allowed) {
   if (allowed.includes('*')) return () => true
   const lowered = allowed.map(origin => origin.toLowerCase())
   const exact = new Set(lowered)
-  const loopback = exact.delete(LOOPBACK)
+  const loopback = exact.delete('loopback')
   const globs = lowered.filter(origin => /[*?]/.test(origin))
   return origin => {
     if (origin === '') return true
@@ -65,10 +58,10 @@ export function createOriginCheck(allowed) {
 }
 
 /**
- * The origin of the page behind a request. A browser omits it from a GET for an image, a script or a link, but tells
- * that the page is another one (https://www.w3.org/TR/fetch-metadata/); such a request counts as one of origin `null`.
- * @param {Exchange} exchange whose handler has not returned yet
- * @returns {string} '' without a page, or for one of the gateway's own
+ * Origin of a request's page. Browsers omit it from a GET for an image, a script or a link, but indicate another site
+ * (https://www.w3.org/TR/fetch-metadata/): such a request has origin `null`.
+ * @param {Exchange} exchange before its handler returns
+ * @returns {string} '' without a page, or for the gateway's pages
  */
 function originOf(exchange) {
   const origin = exchange.header('origin')
@@ -78,10 +71,9 @@ function originOf(exchange) {
 }
 
 /**
- * For pages that the gateway serves itself. Behind a proxy that changes `Host`, the browser's own statement counts,
- * which it makes over TLS and for localhost.
- * @param {Exchange} exchange whose handler has not returned yet
- * @returns {boolean} whether it comes from a page of the address that it was sent to, or from no page
+ * Behind a proxy that changes `Host`, uses `Sec-Fetch-Site`, which browsers send over TLS and to localhost.
+ * @param {Exchange} exchange before its handler returns
+ * @returns {boolean} whether the page has the request's origin, or there is no page
  */
 export function isOwnPage(exchange) {
   const origin = originOf(exchange)
@@ -89,36 +81,35 @@ export function isOwnPage(exchange) {
   if (origin.length > MAX_LENGTH || !URL.canParse(origin)) return false
   const { protocol, host } = new URL(origin)
   const own = `${protocol}//${exchange.header('host')}`
-  // As an URL, because a proxy may add the default port.
+  // A proxy may add the default port.
   return URL.canParse(own) && new URL(own).host === host
 }
 
-const ANY_CACHE = 'private, no-cache, no-store, must-revalidate, max-age=0'
+export const NO_CACHE = Object.freeze({
+  'Cache-Control': 'private, no-cache, no-store, must-revalidate, max-age=0',
+  Pragma: 'no-cache',
+  Expires: '0',
+})
 
-/** Browsers and proxies must not cache. */
-export const NO_CACHE = Object.freeze({ 'Cache-Control': ANY_CACHE, Pragma: 'no-cache', Expires: '0' })
-
-/** Characters of an origin in the log and in an answer. */
+/** Maximum characters of an origin in logs and responses. */
 const MAX_SHOWN = 200
-/** The option that allows origins. */
 const OPTION = 'client.allowed_origins'
-/** The origin is quoted in the answer: a browser must not take it for HTML. */
+/** The response quotes the origin: it must not be parsed as HTML. */
 const REFUSED = Object.freeze({
   ...NO_CACHE,
   'Content-Type': 'text/plain; charset=utf-8',
   'X-Content-Type-Options': 'nosniff',
 })
 
-/** @param {Exchange} exchange whose handler has not returned yet @returns {string} body of a 403 */
+/** @param {Exchange} exchange before its handler returns @returns {string} body of a 403 */
 export function notAllowed(exchange) {
   const origin = originOf(exchange).slice(0, MAX_SHOWN)
   return `the origin of the page, ${JSON.stringify(origin)}, is not in ${OPTION}`
 }
 
 /**
- * CORS (client protocol). A request of a page with a disallowed origin gets 403 before its body is read: withholding
- * the answer from the page would be too late, because the commands in the request have run as the user of its browser.
- * A preflight is answered without the headers.
+ * CORS (client protocol). A request from a disallowed origin gets 403 before its body is read: its commands would run
+ * as the browser's user. Its preflight gets no CORS headers.
  */
 export class Cors {
   #allows
@@ -131,8 +122,7 @@ export class Cors {
   }
 
   /**
-   * @param {Exchange} exchange whose handler has not returned yet
-   * @param {Record<string, string>} [headers] other headers of the answer
+   * @param {Exchange} exchange before its handler returns @param {Record<string, string>} [headers] others
    * @returns {Record<string, string>}
    */
   headers(exchange, headers = {}) {
@@ -148,11 +138,7 @@ export class Cors {
     }
   }
 
-  /**
-   * @param {Exchange} exchange whose handler has not returned yet
-   * @param {string} methods allowed for pages of other origins
-   * @returns {Record<string, string>} headers of the answer to `OPTIONS`
-   */
+  /** @param {Exchange} exchange before its handler returns @param {string} methods of the path */
   preflight(exchange, methods) {
     return this.headers(exchange, {
       'Access-Control-Allow-Methods': methods,
@@ -160,7 +146,7 @@ export class Cors {
     })
   }
 
-  /** @param {Exchange} exchange whose handler has not returned yet @returns {boolean} false: refused, and counted */
+  /** @param {Exchange} exchange before its handler returns @returns {boolean} false: refused, and counted */
   admits(exchange) {
     const origin = originOf(exchange)
     if (this.#allows(origin)) return true
@@ -168,13 +154,12 @@ export class Cors {
     return false
   }
 
-  /** @param {Exchange} exchange whose handler has not returned yet @returns {UpgradeRefusal} for a WebSocket */
+  /** @param {Exchange} exchange before its handler returns @returns {UpgradeRefusal} for a WebSocket */
   refusal(exchange) {
     return new UpgradeRefusal(403, REFUSED, notAllowed(exchange))
   }
 
   /**
-   * Routes a method of a path; a request of a disallowed origin gets 403.
    * @param {SocketServer} server @param {string} method @param {string} path
    * @param {(exchange: Exchange) => void} handler
    */
@@ -186,7 +171,7 @@ export class Cors {
   }
 
   /**
-   * Routes `POST` and `OPTIONS` of a path; every other method gets 405.
+   * Routes `POST` and `OPTIONS` of a path; other methods get 405.
    * @param {SocketServer} server @param {string} path @param {(exchange: Exchange) => void} handler
    */
   post(server, path, handler) {
@@ -197,10 +182,7 @@ export class Cors {
     this.refuse(server, path, 'POST, OPTIONS')
   }
 
-  /**
-   * Answers 405 to all methods of a path without a route.
-   * @param {SocketServer} server @param {string} path @param {string} methods with one
-   */
+  /** Sends 405 to all other methods. @param {SocketServer} server @param {string} path @param {string} methods */
   refuse(server, path, methods) {
     server.route('*', path, exchange =>
       exchange.reply(405, this.headers(exchange, { Allow: methods }), 'Method Not Allowed'),

@@ -3,14 +3,12 @@ import { Session } from '../session/session.js'
 import { Trait } from '../session/state.js'
 import { requestHeaders, trustedUser } from './http-request.js'
 
-/** @import { Connection, Exchange, UpgradeRefusal } from '../server/contract.js' */
-/** @import { Transport } from '../session/transport.js' */
+/** @import { Codec } from '../protocol/contract.js' */
+/** @import { Connection, Exchange, WebSocketRoute } from '../server/contract.js' */
+/** @import { Transport } from '../session/session.js' */
 /** @import { TransportParts } from './index.js' */
 
-/**
- * @typedef {{protobuf: boolean, traits: number, user: string, headers: readonly string[] | null}} Accepted properties
- *   of an upgraded client
- */
+/** @typedef {{protobuf: boolean, traits: number, user: string, headers: readonly string[] | null}} Accepted */
 
 /** Shared by most clients. @type {Accepted} */
 const PLAIN = Object.freeze({ protobuf: false, traits: 0, user: '', headers: null })
@@ -19,10 +17,7 @@ const PLAIN_PROTOBUF = Object.freeze({ ...PLAIN, protobuf: true })
 
 const PROTOBUF = 'centrifuge-protobuf'
 
-/**
- * The client protocol over WebSocket. One object serves all sessions.
- * @implements {Transport}
- */
+/** The client protocol over WebSocket. @implements {Transport} */
 export class WebSocketTransport {
   emulated = false
 
@@ -37,30 +32,43 @@ export class WebSocketTransport {
   }
 
   mount() {
-    const { websocket, client } = this.context.config
-    this.server.websocket(websocket.handler_prefix, {
-      maxMessage: websocket.message_size_limit,
-      maxBuffered: client.queue_max_size,
+    const { websocket } = this.context.config
+    this.route(websocket, {
       protocols: ['centrifuge-json', PROTOBUF],
       compression: websocket.compression
         ? { level: websocket.compression_level, minSize: websocket.compression_min_size }
         : null,
-      upgrade: (exchange, protocol) => this.#upgrade(exchange, protocol),
-      open: (connection, accepted) => this.#open(connection, accepted),
+      accept: (exchange, protocol) => this.#accept(exchange, protocol),
+      open: (connection, { protobuf, traits, user, headers }) => {
+        const { codecs } = this.context
+        this.opened(connection, protobuf ? codecs.protobuf : codecs.json, traits, user, headers)
+      },
       message: (connection, data) => connection.session?.receive(data),
-      close: (connection, code) => connection.session?.ended(closeCode(code)),
-      overflow: connection => connection.session?.close(disconnects.slow),
       pong: connection => connection.session?.framePong(),
     })
   }
 
   /**
-   * @param {Exchange} exchange @param {string} protocol the chosen subprotocol, '' if none
-   * @returns {number | UpgradeRefusal | Accepted}
+   * @param {{handler_prefix: string, message_size_limit: number}} options
+   * @param {Pick<WebSocketRoute, 'protocols' | 'compression' | 'open' | 'message' | 'pong'> &
+   *   {accept: (exchange: Exchange, protocol: string) => object}} handlers `accept` returns the argument of `open`
    */
-  #upgrade(exchange, protocol) {
-    if (!this.cors.admits(exchange)) return this.cors.refusal(exchange)
-    if (!this.admission.admits(exchange)) return 503
+  route({ handler_prefix, message_size_limit }, { accept, ...handlers }) {
+    this.server.websocket(handler_prefix, {
+      ...handlers,
+      maxMessage: message_size_limit,
+      maxBuffered: this.context.config.client.queue_max_size,
+      upgrade: (exchange, protocol) => {
+        if (!this.cors.admits(exchange)) return this.cors.refusal(exchange)
+        return this.admission.admits(exchange) ? accept(exchange, protocol) : 503
+      },
+      close: (connection, code) => connection.session?.ended(closeCode(code)),
+      overflow: connection => connection.session?.close(disconnects.slow),
+    })
+  }
+
+  /** @param {Exchange} exchange @param {string} protocol selected subprotocol, '' if none @returns {Accepted} */
+  #accept(exchange, protocol) {
     const user = trustedUser(exchange, this.context.config)
     const query = exchange.query === '' ? null : new URLSearchParams(exchange.query)
     const framePings = query?.get('cf_ws_frame_ping_pong') === 'true'
@@ -71,14 +79,18 @@ export class WebSocketTransport {
     return { protobuf, traits: framePings ? Trait.FRAME_PINGS : 0, user, headers }
   }
 
-  /** @param {Connection} connection @param {Accepted} accepted */
-  #open(connection, { protobuf, traits, user, headers }) {
-    const { codecs } = this.context
-    const session = new Session(this, connection, protobuf ? codecs.protobuf : codecs.json, traits)
+  /**
+   * @param {Connection} connection @param {Codec} codec @param {number} traits @param {string} user
+   * @param {readonly string[] | null} headers @param {string} [sessionId]
+   */
+  opened(connection, codec, traits, user, headers, sessionId = '') {
+    const session = new Session(this, connection, codec, traits)
     session.user = user
     if (headers !== null) session.needExtra().headers = headers
+    session.sessionId = sessionId
     connection.session = session
     this.context.sessions.opened(session)
+    return session
   }
 
   /** @type {Transport['send']} */
@@ -113,22 +125,16 @@ export class WebSocketTransport {
 
   /** @type {Transport['close']} */
   close({ connection }, { code, reason, silent }, _cause) {
-    // Ignore the close event of the connection.
+    // The close event is ignored.
     connection.session = null
     if (silent) this.server.terminate(connection)
     else this.server.close(connection, code, reason)
   }
 }
 
-/** Close code of a normal close. */
 const NORMAL = 1000
-/** Last close code that the WebSocket protocol defines. */
+/** Last close code defined by the WebSocket protocol. */
 const LAST = 1015
 
-/**
- * Close code of a client, for logs and counters. Higher codes are the gateway's own: a client that sends one must
- * neither pass for the gateway nor fill the counters with codes that it invents.
- * @param {number} code
- * @returns {number}
- */
-export const closeCode = code => (code >= NORMAL && code <= LAST ? code : NORMAL)
+/** Higher codes are application codes. @param {number} code @returns {number} */
+const closeCode = code => (code >= NORMAL && code <= LAST ? code : NORMAL)

@@ -1,4 +1,4 @@
-// Options of consumers: those of each item of the list, and the block of each type.
+// Options of consumers: of each list item, and the block of each type.
 
 import {
   bool,
@@ -11,263 +11,219 @@ import {
   oneOrMore,
   string,
   strings,
-  under,
 } from './make.js'
 import { redisConnection } from './redis.js'
+
+/** @import { Row } from './make.js' */
+
+/**
+ * @template {string} N
+ * @typedef {`${'channels' | 'idempotency_key' | 'delta' | 'version' | 'version_epoch'}_${N}` | `tags_${N}_prefix`} DataModeField
+ */
 
 /**
  * Publication data mode.
  * @template {string} N
- * @param {N} noun what carries the fields: `header`, `value`, `attribute`
- * @param {string} places where, for the docs
+ * @param {N} noun kind of field: `header`, `value`, `attribute`
+ * @param {string} places noun in the docs
  */
-export const dataMode = (noun, places) => {
-  const block = 'publication_data_mode'
-  /**
-   * @template {string} K
-   * @param {K} key
-   * @param {string} what
-   */
-  const field = (key, what) =>
-    string(
-      `${block}.${key}_${noun}`,
-      `centrifugo-${key.replaceAll('_', '-')}`,
-      `Name of the ${what} among the ${places}. Empty: off.`,
-    )
-  return [
-    bool(`${block}.enabled`, `The payload is the data of a publication; the ${places} say the rest.`),
-    string(
-      `${block}.channels_${noun}`,
-      'centrifugo-channels',
-      `Name of the channels among the ${places}, separated by commas without spaces.`,
+const dataMode = (noun, places) => {
+  const field = (/** @type {string} */ key, /** @type {string} */ what) => ({
+    [`${key}_${noun}`]: string(`Name of the ${what} in the ${places}. Empty: off.`, {
+      default: `centrifugo-${key.replaceAll('_', '-')}`,
+    }),
+  })
+  /** @type {Record<string, Row>} */
+  const mode = {
+    enabled: bool(`The payload is the data of a publication; the ${places} contain the rest.`),
+    [`channels_${noun}`]: string(
+      `Name of the channel list (comma-separated, without spaces) in the ${places}.`,
+      { default: 'centrifugo-channels' },
     ),
-    field('idempotency_key', 'idempotency key'),
-    field('delta', 'flag that permits deltas'),
-    field('version', 'version'),
-    field('version_epoch', 'epoch of the version'),
-    string(
-      `${block}.tags_${noun}_prefix`,
-      'centrifugo-tag-',
-      'Begin of the names of tags. The rest of a name is that of the tag. Empty: off.',
+    ...field('idempotency_key', 'idempotency key'),
+    ...field('delta', 'flag that permits deltas'),
+    ...field('version', 'version'),
+    ...field('version_epoch', 'epoch of the version'),
+    [`tags_${noun}_prefix`]: string(
+      'Prefix of tag names; the rest of the name is the name of the tag. Empty: off.',
+      { default: 'centrifugo-tag-' },
     ),
-  ]
+  }
+  return /** @type {{enabled: Row<boolean>} & Record<DataModeField<N>, Row<string>>} */ (mode)
 }
 
-/** Of consumers and republishers. */
-export const natsConnection = [
-  string('url', 'nats://127.0.0.1:4222', 'Where the server is.', { secret: true }),
-  string('credentials_file', '', 'File with the credentials of a user. Wins over the others.', {
-    file: true,
-  }),
-  string('username', '', 'User. Wins over `token`.'),
-  string('password', '', 'Password of the user.', { secret: true }),
-  string('token', '', 'Token.', { secret: true }),
-  ...clientTls('tls', 'Use TLS.', 'the server', 'address'),
-]
+export const natsConnection = {
+  url: string('Address of the server.', { default: 'nats://127.0.0.1:4222', secret: true }),
+  credentials_file: string(
+    'File with the credentials of a user. Has precedence over the other credentials.',
+    { file: true },
+  ),
+  username: string('User. Has precedence over `token`.'),
+  password: string('Password of the user.', { secret: true }),
+  token: string('Token.', { secret: true }),
+  tls: clientTls('Use TLS.', 'the server'),
+}
 
-/** Of consumers and republishers. */
-export const kafkaConnection = [
-  strings('brokers', 'Brokers to begin with, as `host:port`. Required.'),
-  duration('dial_timeout', '3s', 'Maximum time to connect to a broker.', { min: 10 }),
-  ...clientTls('tls', 'Connect to the brokers with TLS.', 'the brokers', 'address'),
-  string('sasl_mechanism', '', 'SASL mechanism. Empty: none.', {
+export const kafkaConnection = {
+  brokers: strings('Bootstrap brokers, as `host:port`. Required.'),
+  dial_timeout: duration('3s', 'Maximum time to connect to a broker.', { min: 10 }),
+  tls: clientTls('Connect to the brokers with TLS.', 'the brokers'),
+  sasl_mechanism: string('SASL mechanism. Empty: none.', {
     values: ['', 'plain', 'scram-sha-256', 'scram-sha-512'],
-    unsupported: { 'aws-msk-iam': 'the Kafka client of Halley has no AWS MSK IAM; use scram-sha-512' },
+    unsupported: { 'aws-msk-iam': 'not supported by the Kafka client; use scram-sha-512' },
   }),
-  string('sasl_user', '', 'User of SASL.'),
-  string('sasl_password', '', 'Password of SASL.', { secret: true }),
-]
+  sasl_user: string('User of SASL.'),
+  sasl_password: string('Password of SASL.', { secret: true }),
+}
 
-const redisStream = [
-  oneOrMore(
-    'address',
-    '',
-    'Address of the one Redis, in the forms of `engine.redis.address`. Required, unless it is a cluster or has sentinels.',
-    { secret: true },
+const redisStream = {
+  address: oneOrMore(
+    'Redis address, in a form of `engine.redis.address`. Required unless a cluster or sentinels are set.',
+    { default: '', secret: true },
   ),
   ...redisConnection,
-  strings('streams', 'Keys of the streams, without any prefix. Required.'),
-  string('consumer_group', '', 'Name of the consumer group, which is made if it is missing. Required.'),
-  duration('visibility_timeout', '30s', 'An entry without success is taken again after this time.', {
+  streams: strings('Keys of the streams, without any prefix. Required.'),
+  consumer_group: string('Consumer group, created if it is missing. Required.'),
+  visibility_timeout: duration('30s', 'Time after which an unfinished entry is redelivered.', {
     min: 100,
   }),
-  int('num_workers', 1, 'Entries of a stream that are in work at the same time.', { min: 1, max: 1024 }),
-  string('payload_value', 'payload', 'Field of an entry with the payload.'),
-  string(
-    'method_value',
-    'method',
-    'Field of an entry with the method. Without it the payload is an envelope.',
-  ),
-  ...dataMode('value', 'fields of the entry'),
-]
+  num_workers: int(1, 'Concurrently processed entries of a stream.', { min: 1, max: 1024 }),
+  payload_value: string('Field of an entry with the payload.', { default: 'payload' }),
+  method_value: string('Field of an entry with the method. Without it the payload is an envelope.', {
+    default: 'method',
+  }),
+  publication_data_mode: dataMode('value', 'fields of the entry'),
+}
 
-const kafka = [
+const kafka = {
   ...kafkaConnection,
-  strings('topics', 'Topics. Required. A missing one is waited for.'),
-  string('consumer_group', '', 'Consumer group. A new one begins at the earliest record. Required.'),
-  int(
-    'max_poll_records',
+  topics: strings('Topics. Required. The consumer waits for missing ones.'),
+  consumer_group: string('Consumer group. A new group starts at the earliest record. Required.'),
+  max_poll_records: int(
     100,
-    'Accepted for configurations of Centrifugo, without effect: `fetch_max_bytes` bounds a fetch, and `partition_queue_max_size` what waits.',
+    'No effect, accepted for Centrifugo configurations. `fetch_max_bytes` limits a fetch, `partition_queue_max_size` the queue.',
     { min: 1 },
   ),
-  int('fetch_max_bytes', 52_428_800, 'Limit of a fetch, and of all records that wait in the gateway.', {
+  fetch_max_bytes: int(52_428_800, 'Maximum size of a fetch, and of all records queued in the gateway.', {
     unit: 'bytes',
     min: 1024,
   }),
-  duration('fetch_max_wait', '500ms', 'Time that a broker waits for records before it answers.'),
-  bool('fetch_read_uncommitted', 'Also run records of transactions that are not committed.'),
-  int(
-    'partition_queue_max_size',
+  fetch_max_wait: duration('500ms', 'Maximum wait of a broker for records.'),
+  fetch_read_uncommitted: bool('Also process records of uncommitted transactions.'),
+  partition_queue_max_size: int(
     1000,
-    'A partition with that many waiting records is paused. -1: it is paused as long as any record waits.',
+    'A partition with this many queued records is paused. -1: it is paused while any record is queued.',
     { min: -1 },
   ),
-  string('assume_role_arn', '', 'For `aws-msk-iam`, which is not supported: must be empty.'),
-  string(
-    'instance_id',
-    '',
-    'Static member of the group, another one on each node: a restart causes no rebalance. Empty: none.',
-  ),
-  string(
-    'method_header',
-    'centrifugo-method',
-    'Header with the method. Without it the value is an envelope.',
-  ),
-  ...dataMode('header', 'headers'),
-]
+  assume_role_arn: string('For `aws-msk-iam`, which is not supported: must be empty.'),
+  instance_id: string('Static group member id, unique per node: a restart causes no rebalance. Empty: none.'),
+  method_header: string('Header with the method. Without it the value is an envelope.', {
+    default: 'centrifugo-method',
+  }),
+  publication_data_mode: dataMode('header', 'headers'),
+}
 
-const rabbitmq = [
-  strings('urls', 'Servers, `amqp://user:password@host:5672/vhost` or `amqps://`, tried in turn. Required.', {
+const rabbitmq = {
+  urls: strings('Servers, `amqp://user:password@host:5672/vhost` or `amqps://`, tried in turn. Required.', {
     secret: true,
   }),
-  ...clientTls('tls', 'TLS options for `amqps://` addresses.', 'RabbitMQ', 'address'),
-  strings('queues', 'Queues. Required. A missing one is waited for, unless `declare` is on.'),
-  int(
-    'prefetch',
+  tls: clientTls('TLS options for `amqps://` addresses.', 'RabbitMQ'),
+  queues: strings('Queues. Required. The consumer waits for missing ones, unless `declare` is on.'),
+  prefetch: int(
     100,
-    'Messages of a queue that the gateway holds unacknowledged. Times their size it is the memory they need.',
+    'Maximum unacknowledged messages of a queue in the gateway, which determines their memory.',
     { min: 1, max: 65_535 },
   ),
-  int(
-    'concurrency',
-    1,
-    'Messages of a queue that are in work at the same time. With 1 their order is kept.',
-    { min: 1, max: 1024 },
-  ),
-  string('method_header', 'centrifugo-method', 'Header with the method. Without it the body is an envelope.'),
-  bool(
-    'declare',
+  concurrency: int(1, 'Concurrently processed messages of a queue. 1 keeps their order.', {
+    min: 1,
+    max: 1024,
+  }),
+  method_header: string('Header with the method. Without it the body is an envelope.', {
+    default: 'centrifugo-method',
+  }),
+  declare: bool(
     'Declare the queues: durable, and with `concurrency` 1 for one consumer at a time, which keeps the order over several nodes.',
   ),
-  objects('bindings', 'With `declare`: bindings of the queues, as `{queue, exchange, routing_key}`.', {
+  bindings: objects('With `declare`: bindings of the queues, as `{queue, exchange, routing_key}`.', {
     queue: { type: 'string', minLength: 1 },
     exchange: { type: 'string', minLength: 1 },
     routing_key: { type: 'string', default: '' },
   }),
-  string(
-    'on_malformed',
-    'ack',
-    'What a skipped message gets: `ack`, or `reject` = to the dead-letter exchange of its queue.',
-    { values: ['ack', 'reject'] },
+  on_malformed: string(
+    'Handling of skipped messages: `ack`, or `reject` (to the dead-letter exchange of the queue).',
+    { default: 'ack', values: ['ack', 'reject'] },
   ),
-  ...dataMode('header', 'headers'),
-]
+  publication_data_mode: dataMode('header', 'headers'),
+}
 
-const postgresql = [
-  string(
-    'dsn',
-    '',
-    'Where the database is: a `postgres://` URL, or `host=... dbname=...`. `pool_max_conns` in it: connections, 4 unless stated. Required.',
+const postgresql = {
+  dsn: string(
+    'Database: a `postgres://` URL, or `host=... dbname=...`. Its `pool_max_conns` is the number of connections (default 4). Required.',
     { secret: true },
   ),
-  string(
-    'outbox_table_name',
-    '',
-    'Name of the table, used in SQL as it is: `schema.table` is possible. Required.',
+  outbox_table_name: string('Table name, used unchanged in SQL: `schema.table` is allowed. Required.'),
+  num_partitions: int(1, 'Number of partitions, which are numbered from 0.', { min: 1, max: 10_000 }),
+  partition_select_limit: int(100, 'Maximum rows per transaction.', { min: 1, max: 100_000 }),
+  partition_poll_interval: duration('300ms', 'Polling interval of an empty partition.'),
+  partition_notification_channel: string(
+    'Channel of LISTEN: a notification with a partition number polls that partition immediately. Empty: off.',
   ),
-  int('num_partitions', 1, 'Partitions: 0 up to this number, less one.', { min: 1, max: 10_000 }),
-  int('partition_select_limit', 100, 'Rows of a transaction.', { min: 1, max: 100_000 }),
-  duration('partition_poll_interval', '300ms', 'Time until an empty partition is looked at again.'),
-  string(
-    'partition_notification_channel',
-    '',
-    'Channel of LISTEN: a notification with the number of a partition wakes it. Empty: off.',
-  ),
-  string(
-    'partition_notification_dsn',
-    '',
-    'Direct connection for LISTEN, where `dsn` is a transaction pooler. Empty: `dsn`.',
+  partition_notification_dsn: string(
+    'Direct connection for LISTEN if `dsn` is a transaction pooler. Empty: `dsn`.',
     { secret: true },
   ),
-  ...clientTls(
-    'tls',
-    'Use TLS with the settings below. Without them `sslmode` of the DSN counts.',
-    'the server',
-    'address',
+  tls: clientTls('Use TLS with the settings below. Off: `sslmode` of the DSN applies.', 'the server'),
+  use_try_lock: bool(
+    'Do not wait for the lock of a partition that another node processes: retry after the interval.',
   ),
-  bool(
-    'use_try_lock',
-    'Do not wait for the lock of a partition that another node works on: look again after the interval.',
-  ),
-]
+}
 
-const natsJetstream = [
+const natsJetstream = {
   ...natsConnection,
-  string('stream_name', '', 'Name of the stream. Required.'),
-  string('durable_consumer_name', '', 'Name of the durable consumer, which the nodes share. Required.'),
-  strings('subjects', 'Subjects of the stream. Empty: all. More than one needs NATS 2.10.'),
-  string(
-    'deliver_policy',
-    'new',
-    'Where a new durable consumer begins: at messages from now on, or at all of the stream.',
-    { values: ['new', 'all'] },
+  stream_name: string('Name of the stream. Required.'),
+  durable_consumer_name: string('Name of the durable consumer, shared by all nodes. Required.'),
+  subjects: strings('Subjects of the stream. Empty: all. More than one needs NATS 2.10.'),
+  deliver_policy: string('Start of a new durable consumer: new messages only, or the whole stream.', {
+    default: 'new',
+    values: ['new', 'all'],
+  }),
+  max_ack_pending: int(100, 'Maximum unacknowledged messages of all nodes.', { min: 1, max: 1_000_000 }),
+  use_existing_consumer: bool(
+    'Use an existing durable consumer unchanged: the three options above are ignored.',
   ),
-  int('max_ack_pending', 100, 'Messages without acknowledgement, of all nodes.', { min: 1, max: 1_000_000 }),
-  bool(
-    'use_existing_consumer',
-    'The durable consumer is there, and stays as it is: the three options above are ignored.',
-  ),
-  string(
-    'method_header',
-    'centrifugo-method',
-    'Header with the method. Without it the payload is an envelope.',
-  ),
-  ...dataMode('header', 'headers'),
-]
+  method_header: string('Header with the method. Without it the payload is an envelope.', {
+    default: 'centrifugo-method',
+  }),
+  publication_data_mode: dataMode('header', 'headers'),
+}
 
-const awsSqs = [
-  strings('queues', 'URLs of the queues. Required.'),
-  string('region', '', 'Region. Empty: that of the environment or of the profile.'),
-  bool('sns_envelope', 'Messages come from SNS: the payload is the text in `Message`.'),
-  int('max_number_of_messages', 10, 'Messages of a request.', { min: 1, max: 10 }),
-  duration('wait_time_time', '20s', 'Time that a request waits for messages.', { min: 0, max: 20_000 }),
-  duration('visibility_timeout', '30s', 'Time until a message that was not finished comes again.', {
+const awsSqs = {
+  queues: strings('URLs of the queues. Required.'),
+  region: string('Region. Empty: from the environment or the profile.'),
+  sns_envelope: bool('Messages come from SNS: the payload is the text in `Message`.'),
+  max_number_of_messages: int(10, 'Messages per request.', { min: 1, max: 10 }),
+  wait_time_time: duration('20s', 'Maximum wait of a receive request.', { min: 0, max: 20_000 }),
+  visibility_timeout: duration('30s', 'Time after which an unfinished message is redelivered.', {
     min: 1000,
     max: 43_200_000,
   }),
-  int(
-    'max_concurrency',
+  max_concurrency: int(
     1,
-    'Messages of a queue that are in work at the same time. Those of a group never are.',
+    'Concurrently processed messages of a queue. Messages of a group are processed in sequence.',
     { min: 1, max: 10 },
   ),
-  string(
-    'credentials_profile',
-    '',
-    'Profile of the shared configuration files. Empty: the usual chain of credentials.',
+  credentials_profile: string(
+    'Profile of the shared configuration files. Empty: the default credential chain.',
   ),
-  string('assume_role_arn', '', 'Not supported: name a `credentials_profile` with `role_arn`.'),
-  string('localstack_endpoint', '', 'URL of another service than that of AWS, for tests.'),
-  string(
-    'method_attribute',
-    'centrifugo-method',
-    'Attribute with the method. Without it the payload is an envelope.',
-  ),
-  ...dataMode('attribute', 'attributes of the message'),
-]
+  assume_role_arn: string('Not supported: use a `credentials_profile` with `role_arn`.'),
+  localstack_endpoint: string('URL of a service other than AWS, for tests.'),
+  method_attribute: string('Attribute with the method. Without it the payload is an envelope.', {
+    default: 'centrifugo-method',
+  }),
+  publication_data_mode: dataMode('attribute', 'attributes of the message'),
+}
 
-/** Type -> rows of its block. */
+/** Type -> options of its block. */
 export const consumerTypes = {
   aws_sqs: awsSqs,
   nats_jetstream: natsJetstream,
@@ -277,35 +233,30 @@ export const consumerTypes = {
   rabbitmq,
 }
 
-/** Types of Centrifugo that Halley does not support yet: a warning, and the consumer does not run. */
+/** Centrifugo types not supported yet: a warning, and the consumer does not run. */
 export const unsupportedConsumerTypes = ['azure_service_bus', 'google_pub_sub']
 
-/** Of each item of `consumers`. */
-export const consumerMembers = newStart([
-  bool('enabled', 'Run it. The options of its type are checked only then.'),
-  string(
-    'type',
-    '',
+export const consumerMembers = newStart({
+  enabled: bool('Enable the consumer. The options of its type are validated only if it is enabled.'),
+  type: string(
     `Type: ${Object.keys(consumerTypes)
       .map(type => `\`${type}\``)
       .join(', ')}. Required.`,
   ),
-  bool(
-    'own_origin',
-    'Take messages that this cluster has republished, too. Off: they are skipped, so a queue that leads back makes no loop. Halley only.',
+  own_origin: bool(
+    'Also process messages that this cluster has republished. Off: they are skipped, which prevents loops. Halley only.',
   ),
-  ...under('aws_sqs', awsSqs),
-  ...under('nats_jetstream', natsJetstream),
-  ...under('postgresql', postgresql),
-  ...under('redis_stream', redisStream),
-  ...under('kafka', kafka),
-  ...under('rabbitmq', rabbitmq),
-])
+  aws_sqs: awsSqs,
+  nats_jetstream: natsJetstream,
+  postgresql,
+  redis_stream: redisStream,
+  kafka,
+  rabbitmq,
+})
 
-export const consumerOptions = newStart([
-  named(
-    'consumers',
+export const consumerOptions = newStart({
+  consumers: named(
     'Consumers: objects with a `name` (two or more of `a-zA-Z0-9_`), `enabled`, `type` and a block named like the type.',
     consumerMembers,
   ),
-])
+})

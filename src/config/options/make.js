@@ -1,161 +1,117 @@
-// Short forms for the rows of the option table. A row is a plain frozen object; its type has the path and the type of
-// the value, from which TypeScript derives the type of the whole configuration.
+// Builders of the option table, a tree like the configuration file. TypeScript derives the type of the configuration
+// from the value types of the options.
 
 /**
  * @typedef {'bool' | 'int' | 'duration' | 'string' | 'strings' | 'map' | 'transforms' | 'members'} OptionType
- * @typedef {'live' | 'workers' | 'start'} Change what a reload does with another value: every worker uses it at once;
- *   all workers are replaced one after another; it is named in a warning, because only a new start can use it
+ * @typedef {'live' | 'workers' | 'start'} Change effect of a change on reload: applied in place;
+ *   all workers are replaced, one after another; a warning that a restart is required
  */
 
 /**
- * What a value must be, in terms of JSON schema. Durations are in ms.
+ * As in JSON Schema. Durations are in ms.
  * @typedef {object} Schema
  * @property {'boolean' | 'integer' | 'string' | 'array' | 'object'} type
  * @property {number} [minimum]
  * @property {number} [maximum]
  * @property {readonly string[]} [enum]
  * @property {string} [pattern] of a URL path
- * @property {number} [minLength] 1: not empty
- * @property {number} [minItems] 1: not empty
+ * @property {number} [minLength]
+ * @property {number} [minItems]
+ * @property {number} [maxItems]
+ * @property {boolean} [duration] in a file, text like `25s`
  * @property {Schema} [items] of an array
- * @property {Readonly<Record<string, Schema>>} [properties] of an object; without a default a property is required
- * @property {Schema} [values] of an object with names of any kind: each of its values
+ * @property {Readonly<Record<string, Schema>>} [properties] without a default a property is required
+ * @property {Schema} [values] of an object with any keys
  * @property {unknown} [default]
- */
-
-/**
- * An option of a list that is not marked yet.
- * @template {string} [P=string]
- * @template [V=any]
- * @typedef {object} Row
- * @property {P} path key path in the file, `client.token.hmac_secret_key`
- * @property {V} [value] only for the type: it is never set
- * @property {OptionType} type
- * @property {any} default as it would stand in a file: durations as text with a unit
- * @property {string} doc one line
- * @property {string} [unit] of an int: bytes, seconds ...
- * @property {Schema} schema
- * @property {readonly string[]} [values] allowed ones
- * @property {Record<string, string>} [unsupported] unsupported values of Centrifugo, with a message
- * @property {boolean} [secret] never shown in messages
- * @property {boolean} [single] of strings: a single text stands for a list of one
- * @property {boolean} [file] of a string: a path; a relative one starts at the folder of the file that it stands in
- * @property {Change} [change] default: that of its list
- * @property {string} [block] of a proxy: the path of its block, which has the keys of every proxy
- * @property {readonly Option[]} [members] of a list of named objects: options of each of them, without `name`
- * @property {Change} [mounts] what a live option takes from or to an empty value: it switches endpoints or servers
- * @property {boolean} [loadedOnce] with the driver uws, a live option takes new workers: the library loads it only once
- */
-
-/** @typedef {Row & {change: Change}} Option one row of the table */
-
-/**
+ *
  * @typedef {object} Extra
- * @property {string} [unit]
- * @property {number} [min] durations in ms
- * @property {number} [max] durations in ms
- * @property {readonly string[]} [values] of lists: of each entry
- * @property {Record<string, string>} [unsupported]
- * @property {boolean} [prefix] a URL path that handlers are mounted on
- * @property {boolean} [secret]
- * @property {boolean} [file]
- * @property {Change} [change]
- * @property {Change} [mounts]
- * @property {boolean} [loadedOnce]
+ * @property {string} [unit] bytes, seconds ...
+ * @property {Record<string, string>} [unsupported] unsupported values of Centrifugo, each with a message
+ * @property {boolean} [secret] never shown
+ * @property {boolean} [file] a path, relative to the configuration file
+ * @property {Change} [change] default: that of the tree
+ * @property {Change} [mounts] for a live option: effect of setting or emptying it (adds or removes endpoints)
+ * @property {boolean} [loadedOnce] for a live option: uws loads it once, so a change replaces the workers
+ * @property {boolean} [block] of a proxy block: listed once in docs
+ *
+ * @typedef {Extra & {min?: number, max?: number}} Range durations in ms
  */
 
 /**
- * @template P
- * @typedef {P extends `${infer Head}.${string}` ? Head : P} Head first segment of a path
+ * An option without its path.
+ * @template [V=any]
+ * @typedef {Extra & {value?: V, type: OptionType, default: unknown, doc: string, schema: Schema, values?: readonly
+ *   string[], single?: boolean, members?: readonly Option[]}} Row `value`: type only; `default`: as in a file; `doc`:
+ *   one line; `values`: allowed ones; `single`: a string is a list; `members`: of each object of a list, without `name`
+ *
+ * @typedef {Row & {path: string, change: Change}} Option `path`: `client.token.hmac_secret_key`
  */
 
 /**
- * @template R
- * @template {string} K
- * @typedef {R extends {path: K, value?: infer V} ? V : never} ValueAt type of the option at the path K
- */
-
-/**
- * @template R
- * @template {string} K
- * @typedef {R extends {path: `${K}.${infer Rest}`, value?: infer V} ? {path: Rest, value?: V} : never} Below
- */
-
-/**
- * The configuration that rows describe.
- * @template {{path: string}} R
- * @typedef {{readonly [K in Head<R['path']>]: [ValueAt<R, K>] extends [never] ? Tree<Below<R, K>> : ValueAt<R, K>}} Tree
- */
-
-/**
- * Rows with a longer path.
- * @template {string} P
- * @template R
- * @typedef {R extends Row<infer K, infer V> ? Row<`${P}.${K}`, V> : never} Under
+ * The configuration of a tree.
+ * @template T
+ * @typedef {{readonly [K in keyof T]: T[K] extends Row<infer V> ? V : Tree<T[K]>}} Tree
  */
 
 /**
  * @template S
  * @typedef {S extends {type: 'integer'} ? number : S extends {type: 'boolean'} ? boolean : S extends {type: 'string'}
- *   ? string : S extends {properties: infer Q} ? {readonly [K in keyof Q]: ValueOf<Q[K]>} : never} ValueOf value of a
- *   schema
+ *   ? string : S extends {items: infer I} ? readonly ValueOf<I>[] : S extends {properties: infer Q}
+ *   ? {readonly [K in keyof Q]: ValueOf<Q[K]>} : never} ValueOf
  */
 
-/** Longest delay of a Node.js timer (2^31 - 1 ms); a longer one would fire at once. */
+/** Maximum delay of a Node.js timer, 2^31 - 1 ms; timers with a longer delay fire after 1 ms. */
 const TIMER_MAX = 2147483647
 
-/** A leading slash, none at the end. */
+/** Starts with a slash, does not end with one. */
 const PATH = '^/([^\\s?#*/]+(/[^\\s?#*/]+)*)?$'
 
-/**
- * @param {Change} change
- * @returns {<R extends Row>(rows: readonly R[]) => readonly (R & {change: Change})[]}
- */
-const marked = change => rows => Object.freeze(rows.map(option => Object.freeze({ change, ...option })))
-
-// A list becomes part of the table by one of these, so that no option is without its `change`.
-export const live = marked('live')
-export const newWorkers = marked('workers')
-export const newStart = marked('start')
+/** @param {object} at @returns {at is Row} */
+const isRow = at => 'schema' in at
 
 /**
- * @template {string} P
- * @template {Row} R
- * @param {P} prefix
- * @param {readonly R[]} rows
- * @param {Partial<Row>} [extra]
- * @returns {Under<P, R>[]}
+ * @template {object} T
+ * @param {T} tree
+ * @param {Partial<Row>} extra defaults
+ * @returns {T}
  */
-export const under = (prefix, rows, extra) =>
-  /** @type {any} */ (rows.map(option => ({ ...option, path: `${prefix}.${option.path}`, ...extra })))
+export const withFields = (tree, extra) =>
+  /** @type {T} */ (
+    Object.fromEntries(
+      Object.entries(tree).map(([key, at]) => [key, isRow(at) ? { ...extra, ...at } : withFields(at, extra)]),
+    )
+  )
+
+/** @type {<T extends object>(tree: T) => T} */
+export const live = tree => withFields(tree, { change: 'live' })
+/** @type {<T extends object>(tree: T) => T} */
+export const newWorkers = tree => withFields(tree, { change: 'workers' })
+/** @type {<T extends object>(tree: T) => T} */
+export const newStart = tree => withFields(tree, { change: 'start' })
 
 /**
- * @template {string} P
- * @param {P} path
- * @param {string} doc
- * @param {boolean} [on]
- * @param {Extra} [extra]
- * @returns {Row<P, boolean>}
+ * @param {object} tree of options with `change`
+ * @param {string} [base] path, with a final dot
+ * @returns {Option[]}
  */
-export const bool = (path, doc, on = false, extra) => ({
-  path,
+export const flatten = (tree, base = '') =>
+  Object.entries(tree).flatMap(([key, at]) =>
+    isRow(at)
+      ? /** @type {Option} */ (Object.freeze({ ...at, path: base + key }))
+      : flatten(at, `${base}${key}.`),
+  )
+
+/** @param {string} doc @param {Extra & {default?: boolean}} [extra] @returns {Row<boolean>} */
+export const bool = (doc, extra) => ({
   type: 'bool',
-  default: on,
+  default: false,
   doc,
   schema: { type: 'boolean' },
   ...extra,
 })
 
-/**
- * @template {string} P
- * @param {P} path
- * @param {number} value
- * @param {string} doc
- * @param {Extra} [extra] min is 0 unless stated
- * @returns {Row<P, number>}
- */
-export const int = (path, value, doc, { min = 0, max = Number.MAX_SAFE_INTEGER, ...extra } = {}) => ({
-  path,
+/** @param {number} value @param {string} doc @param {Range} [extra] min is 0 @returns {Row<number>} */
+export const int = (value, doc, { min = 0, max = Number.MAX_SAFE_INTEGER, ...extra } = {}) => ({
   type: 'int',
   default: value,
   doc,
@@ -163,47 +119,34 @@ export const int = (path, value, doc, { min = 0, max = Number.MAX_SAFE_INTEGER, 
   ...extra,
 })
 
-/**
- * @template {string} P
- * @param {P} path
- * @param {string} value
- * @param {string} doc
- * @param {Extra} [extra] min is 1 ms unless stated
- * @returns {Row<P, number>} ms
- */
-export const duration = (path, value, doc, { min = 1, max = TIMER_MAX, ...extra } = {}) => ({
-  ...int(path, 0, doc, { min, max, ...extra }),
+/** @param {string} value @param {string} doc @param {Range} [extra] min is 1 ms @returns {Row<number>} */
+export const duration = (value, doc, { min = 1, max = TIMER_MAX, ...extra } = {}) => ({
+  ...int(0, doc, { min, max, ...extra }),
   type: 'duration',
   default: value,
 })
 
 /**
- * @template {string} P
  * @template {string} [V=string]
- * @param {P} path
- * @param {string} value
  * @param {string} doc
- * @param {Omit<Extra, 'values'> & {values?: readonly V[]}} [extra]
- * @returns {Row<P, V>}
+ * @param {Extra & {default?: NoInfer<V>, values?: readonly V[], prefix?: boolean}} [extra] prefix: URL path of handlers
+ * @returns {Row<V>}
  */
-export const string = (path, value, doc, { prefix, ...extra } = {}) => ({
-  path,
+export const string = (doc, { prefix, ...extra } = {}) => ({
   type: 'string',
-  default: value,
+  default: '',
   doc,
   schema: prefix ? { type: 'string', pattern: PATH } : { type: 'string', enum: extra.values },
   ...extra,
 })
 
 /**
- * @template {string} P
- * @param {P} path
+ * @template {string} [V=string]
  * @param {string} doc
- * @param {Extra} [extra]
- * @returns {Row<P, readonly string[]>}
+ * @param {Extra & {values?: readonly V[]}} [extra]
+ * @returns {Row<readonly V[]>}
  */
-export const strings = (path, doc, extra) => ({
-  path,
+export const strings = (doc, extra) => ({
   type: 'strings',
   default: [],
   doc,
@@ -211,30 +154,14 @@ export const strings = (path, doc, extra) => ({
   ...extra,
 })
 
-/**
- * A list of strings with at least one entry, or that entry alone.
- * @template {string} P
- * @param {P} path
- * @param {string} value
- * @param {string} doc
- * @param {Extra} [extra]
- * @returns {Row<P, readonly string[]>}
- */
-export const oneOrMore = (path, value, doc, extra) => {
-  const row = strings(path, doc, extra)
-  return { ...row, single: true, default: value, schema: { ...row.schema, minItems: 1 } }
+/** A list with at least one entry, or a single string. @param {string} doc @param {Extra & {default: string}} extra */
+export const oneOrMore = (doc, extra) => {
+  const row = strings(doc, extra)
+  return { ...row, single: true, schema: { ...row.schema, minItems: 1 } }
 }
 
-/**
- * An object with texts under names of any kind.
- * @template {string} P
- * @param {P} path
- * @param {string} doc
- * @param {Extra} [extra]
- * @returns {Row<P, Readonly<Record<string, string>>>}
- */
-export const map = (path, doc, extra) => ({
-  path,
+/** @param {string} doc @param {Extra} [extra] @returns {Row<Readonly<Record<string, string>>>} */
+export const map = (doc, extra) => ({
   type: 'map',
   default: {},
   doc,
@@ -243,75 +170,67 @@ export const map = (path, doc, extra) => ({
 })
 
 /**
- * A list of objects with names of their own.
- * @template {string} P
- * @template {Option} R
- * @param {P} path its last segment is the plural of their noun
+ * A list of named objects. The key is a plural noun.
+ * @template {object} T
  * @param {string} doc
- * @param {readonly R[]} members
- * @returns {Row<P, readonly (Tree<R> & {readonly name: string})[]>}
+ * @param {T} members
+ * @returns {Row<readonly (Tree<T> & {readonly name: string})[]>}
  */
-export const named = (path, doc, members) => ({
-  path,
+export const named = (doc, members) => ({
   type: 'members',
   default: [],
   doc,
   schema: { type: 'array' },
-  members,
+  members: flatten(members),
 })
 
 /**
- * A list of objects.
- * @template {string} P
  * @template {Record<string, Schema>} const Q
- * @param {P} path
  * @param {string} doc
  * @param {Q} properties
- * @returns {Row<P, readonly {readonly [K in keyof Q]: ValueOf<Q[K]>}[]>}
+ * @param {{maxItems?: number}} [limits]
+ * @returns {Row<readonly {readonly [K in keyof Q]: ValueOf<Q[K]>}[]>}
  */
-export const objects = (path, doc, properties) => ({
-  path,
+export const objects = (doc, properties, { maxItems } = {}) => ({
   type: 'transforms',
   default: [],
   doc,
-  schema: { type: 'array', items: { type: 'object', properties } },
+  schema: { type: 'array', maxItems, items: { type: 'object', properties } },
 })
 
 /**
- * A list of `{code, to: {...}}`: replacements of a code.
- * @template {string} P
+ * An object of objects, with any keys.
  * @template {Record<string, Schema>} const Q
- * @param {P} path
  * @param {string} doc
- * @param {Q} to fields of `to`
+ * @param {Q} properties
+ * @returns {Row<Readonly<Record<string, {readonly [K in keyof Q]: ValueOf<Q[K]>}>>>}
  */
-export const transforms = (path, doc, to) =>
-  objects(path, doc, { code: { type: 'integer' }, to: { type: 'object', properties: to } })
+export const objectsByName = (doc, properties) => ({
+  type: 'map',
+  default: {},
+  doc,
+  schema: { type: 'object', values: { type: 'object', properties } },
+})
 
-/** Forms of a certificate or key. */
+/**
+ * Replacements of a code: `{code, to: {...}}`.
+ * @template {Record<string, Schema>} const Q
+ * @param {string} doc
+ * @param {Q} to
+ */
+export const transforms = (doc, to) =>
+  objects(doc, { code: { type: 'integer' }, to: { type: 'object', properties: to } })
+
 export const PEM = 'PEM text, base64 of it, or the path of a file.'
 
 /**
- * Of connections that Halley opens.
- * @template {string} B
- * @param {B} block path
- * @param {string} enabled doc of the switch
- * @param {string} peers servers that it is about
- * @param {'address' | 'endpoint'} key of their host
+ * @param {string} enabled doc of the switch @param {string} peers @param {'address' | 'endpoint'} [key] of their host
  */
-export const clientTls = (block, enabled, peers, key) => [
-  bool(`${block}.enabled`, enabled),
-  string(`${block}.cert_pem`, '', `Client certificate for ${peers}: ${PEM}`),
-  string(`${block}.key_pem`, '', `Key of the client certificate: ${PEM}`, { secret: true }),
-  string(
-    `${block}.server_ca_pem`,
-    '',
-    `CA certificates that verify ${peers}: ${PEM} Empty: the CAs of Node.js.`,
-  ),
-  string(
-    `${block}.server_name`,
-    '',
-    `Name that the certificate must contain. Empty: the host of the ${key}.`,
-  ),
-  bool(`${block}.insecure_skip_verify`, 'Accept any certificate. For tests only.'),
-]
+export const clientTls = (enabled, peers, key = 'address') => ({
+  enabled: bool(enabled),
+  cert_pem: string(`Client certificate for ${peers}: ${PEM}`),
+  key_pem: string(`Key of the client certificate: ${PEM}`, { secret: true }),
+  server_ca_pem: string(`CA certificates that verify ${peers}: ${PEM} Empty: the CAs of Node.js.`),
+  server_name: string(`Name that the certificate must contain. Empty: the host of the ${key}.`),
+  insecure_skip_verify: bool('Accept any certificate. For tests only.'),
+})

@@ -3,12 +3,12 @@
 import { workersFor as defaultWorkers } from '../control-groups.js'
 import { checkFiles, filesToAllow, workersFor } from './files.js'
 import { count, finding } from './finding.js'
-import { checkMachine } from './machine.js'
+import { checkMemory, checkProcessors } from './machine.js'
 import { checkNetwork } from './network.js'
 import { limitsFile, nofile, RATE, serviceFile, sysctlFile } from './recipes.js'
 
 /** @import { Facts } from './facts.js' */
-/** @import { Aim, Finding } from './finding.js' */
+/** @import { Aim, Check, Finding } from './finding.js' */
 
 export const CONNECTIONS = 100_000
 
@@ -16,24 +16,24 @@ export const CONNECTIONS = 100_000
  * @typedef {object} DoctorOptions
  * @property {number} [connections] default CONNECTIONS
  * @property {import('./recipes.js').Role} [role] default: server
- * @property {number} [rate] new connections a second
- * @property {number} [workers] default: those that a gateway would start here
- * @property {number} [addresses] source addresses of a drone; default: those of the machine
- * @property {number} [deliveries] messages a second, to all connections (server) or received by them (drone)
+ * @property {number} [rate] connections a second
+ * @property {number} [workers] default: a gateway's default
+ * @property {number} [addresses] of a drone; default: the machine's
+ * @property {number} [deliveries] a second, to all connections (server) or received (drone)
  *
  * @typedef {object} Diagnosis
  * @property {Aim} aim
  * @property {Finding[]} findings
- * @property {number | null} largest maximum connections now; null: no known limit
- * @property {{needed: number, holds: number | null, most: number}} workerCounts needed: for the wanted number; holds:
- *   connections of `aim.workers`, null if open files are no limit; most: needed for `largest`
- * @property {string[]} obstacles ids of findings that prevent the wanted number
- * @property {string[]} notes what cannot be changed from here
- * @property {number | null} nofile for limits.d and systemd; null: enough already
+ * @property {number | null} largest connections now; null: no known limit
+ * @property {{needed: number, holds: number | null, most: number}} workerCounts needed: for the goal; holds:
+ *   connections of `aim.workers`, null: unlimited files; most: needed for `largest`
+ * @property {string[]} obstacles ids of findings that prevent the goal
+ * @property {string[]} notes limits of this environment
+ * @property {number | null} nofile for limits.d and systemd; null: enough
  * @property {number | null} allowedNow files of a process; Infinity: no limit; null: unknown
  */
 
-/** @param {Facts} facts @param {DoctorOptions} asked @returns {Aim} */
+/** @param {Facts} facts @param {DoctorOptions} wanted @returns {Aim} */
 const aimOf = (
   facts,
   { connections = CONNECTIONS, role = 'server', rate = RATE, workers, addresses, deliveries = 0 },
@@ -47,27 +47,33 @@ const aimOf = (
   deliveries,
 })
 
-/** @param {Facts} facts @param {Aim} aim @returns {Finding[]} */
+/** @param {Facts} facts @param {Aim} aim @returns {Check[]} */
 function checkSocketServer({ uws = null }, { role }) {
   if (uws === null || role !== 'server') return []
-  const is = uws === '' ? 'loads' : 'does not load'
-  const why =
-    uws === ''
-      ? 'the socket server uws; without it, the slower node'
-      : `the gateway uses the slower node: ${uws}`
-  return [
-    finding('sockets', 'uWebSockets.js', { is, should: 'loads', why, status: uws === '' ? 'ok' : 'tight' }),
-  ]
+  const loads = { is: 'loads', why: 'the socket server uws; without it, the slower node' }
+  const fails = { is: 'does not load', why: `the gateway uses the slower node: ${uws}` }
+  const status = uws === '' ? 'ok' : 'tight'
+  return [finding('uWebSockets.js', { ...(uws === '' ? loads : fails), should: 'loads', status })]
 }
 
-/** @param {Facts} facts @param {DoctorOptions} asked @returns {Finding[]} */
-export function examine(facts, asked) {
-  const aim = aimOf(facts, asked)
-  const findings = [...checkFiles(facts, aim), ...checkNetwork(facts, aim), ...checkMachine(facts, aim)]
-  return [...findings, ...checkSocketServer(facts, aim)].map(found => {
-    const low = found.reach !== null && found.reach < aim.connections && found.status !== 'cannot tell'
-    return low ? { ...found, status: /** @type {const} */ ('too low') } : found
-  })
+/** @type {Record<Finding['group'], (facts: Facts, aim: Aim) => Check[]>} */
+const CHECKS = {
+  files: checkFiles,
+  network: checkNetwork,
+  memory: checkMemory,
+  processor: checkProcessors,
+  sockets: checkSocketServer,
+}
+
+/** @param {Facts} facts @param {DoctorOptions} wanted @returns {Finding[]} */
+export function examine(facts, wanted) {
+  const aim = aimOf(facts, wanted)
+  return Object.entries(CHECKS).flatMap(([group, checks]) =>
+    checks(facts, aim).map(check => {
+      const low = check.reach !== null && check.reach < aim.connections && check.status !== 'cannot tell'
+      return /** @type {Finding} */ ({ ...check, group, status: low ? 'too low' : check.status })
+    }),
+  )
 }
 
 /** @param {Facts} facts @returns {string[]} */
@@ -81,10 +87,10 @@ function notesOf({ container, readOnly }) {
   return notes
 }
 
-/** @param {Facts} facts @param {DoctorOptions} asked @returns {Diagnosis} */
-export function diagnose(facts, asked) {
-  const aim = aimOf(facts, asked)
-  const findings = examine(facts, asked)
+/** @param {Facts} facts @param {DoctorOptions} wanted @returns {Diagnosis} */
+export function diagnose(facts, wanted) {
+  const aim = aimOf(facts, wanted)
+  const findings = examine(facts, wanted)
   const reaches = findings
     .filter(({ status }) => status !== 'cannot tell')
     .map(({ reach }) => reach ?? Number.POSITIVE_INFINITY)
@@ -107,16 +113,14 @@ export function diagnose(facts, asked) {
 
 /**
  * @param {Diagnosis} diagnosis
- * @param {{all?: boolean, keep?: string[]}} [options] all: include settings that are right already; keep: include
- *   these settings
- * @returns {{sysctl: string | null, limits: string | null, service: string | null}} texts of files; null: no change
- *   needed
+ * @param {{all?: boolean, keep?: string[]}} [options] include all settings, or these
+ * @returns {{sysctl: string | null, limits: string | null, service: string | null}} texts; null: no change needed
  */
 export function filesOf({ aim, findings, nofile: files, allowedNow }, { all = false, keep = [] } = {}) {
   const settings = findings
     .filter(({ changes, status, id }) => status !== 'cannot tell' && (all || changes || keep.includes(id)))
     .flatMap(({ setting }) => setting ?? [])
-  // No limit: writing one would lower it.
+  // Writing a limit would lower it.
   const allowed =
     files ?? (all && allowedNow !== Number.POSITIVE_INFINITY ? Math.max(nofile(aim), allowedNow ?? 0) : null)
   const heading = `halley doctor: ${count(aim.connections)} connections, role ${aim.role}\nLoaded by: sysctl --system`

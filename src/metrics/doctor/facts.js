@@ -1,12 +1,18 @@
-// Facts of a machine, from /proc and /sys, and the parsers of files there that only the doctor reads: these return null
-// for an unknown format.
+// Facts of a machine, from /proc and /sys. Parsers return null for an unknown format.
 
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { cpuQuota } from '../control-groups.js'
-import { MemoryLimit } from '../memory-limit.js'
-import { parseFiles, parseListen, parseMemory } from '../proc-files.js'
-import { pageSize, readText } from '../proc-reader.js'
+import { cpuQuota, MemoryLimit } from '../control-groups.js'
+import {
+  columnOf,
+  memoryOf,
+  pageSize,
+  pairsOf,
+  parseFiles,
+  parseListen,
+  parseMemory,
+  readText,
+} from '../proc-files.js'
 
 const KEYS = /** @type {const} */ ([
   'fs.nr_open',
@@ -29,33 +35,30 @@ const KEYS = /** @type {const} */ ([
 ])
 
 /**
- * Facts of a machine; null: unknown.
+ * null: unknown.
  * @typedef {object} Facts
- * @property {string} kernel release; empty if unknown
+ * @property {string} kernel release; '' if unknown
  * @property {number} page bytes
  * @property {number | null} cores usable by this process
- * @property {number | null} quota cores of its control group; null: no limit
+ * @property {number | null} quota cores; null: no limit
  * @property {{total: number, available: number, limited: boolean} | null} memory bytes; limited: by a control group
  * @property {{total: number, used: number} | null} swap bytes
  * @property {string | null} hugePages always, madvise or never
- * @property {{soft: number, hard: number} | null} files limits of one process
+ * @property {{soft: number, hard: number} | null} files of one process
  * @property {{open: number, limit: number} | null} allFiles of all processes
- * @property {Record<string, number[] | null>} settings of the kernel, by sysctl key
+ * @property {Record<string, number[] | null>} settings by sysctl key
  * @property {number | null} timeWait connections
  * @property {{overflows: number, accepted: number | null} | null} listen since boot
- * @property {{packets: number, dropped: number} | null} packets since boot; dropped: the backlog was full
+ * @property {{packets: number, dropped: number} | null} packets since boot
  * @property {number | null} addresses IPv4 without loopback
  * @property {Interface[]} interfaces
- * @property {string | null} [uws] why uWebSockets.js does not load here; empty: it loads; null or absent: unknown
- * @property {string | null} container evidence of a container
- * @property {boolean} readOnly kernel settings cannot be changed from here
+ * @property {string | null} [uws] why uWebSockets.js does not load; '': it loads; null or absent: unknown
+ * @property {string | null} container its kind
+ * @property {boolean} readOnly kernel settings
  */
 
 /** @param {string} root */
-const groupFiles = root => ({
-  cgroup: join(root, 'proc/self/cgroup'),
-  mounts: join(root, 'sys/fs/cgroup'),
-})
+const groupFiles = root => ({ cgroup: join(root, 'proc/self/cgroup'), mounts: join(root, 'sys/fs/cgroup') })
 
 /** @param {string} root @param {(path: string) => string} text @returns {Facts['memory']} */
 function readMemory(root, text) {
@@ -69,23 +72,22 @@ function readMemory(root, text) {
 
 /** @param {string} root @param {(path: string) => string} text */
 function readContainer(root, text) {
-  if (existsSync(join(root, '.dockerenv'))) return 'Docker'
-  if (existsSync(join(root, 'run/.containerenv'))) return 'Podman'
+  const exists = (/** @type {string} */ path) => existsSync(join(root, path))
   const first = text('proc/1/cgroup')
-  if (first.includes('kubepods') || existsSync(join(root, 'var/run/secrets/kubernetes.io')))
-    return 'Kubernetes'
+  if (exists('.dockerenv')) return 'Docker'
+  if (exists('run/.containerenv')) return 'Podman'
+  if (first.includes('kubepods') || exists('var/run/secrets/kubernetes.io')) return 'Kubernetes'
   if (/docker|containerd|libpod/.test(first)) return 'Docker'
   return first.includes('lxc') ? 'LXC' : null
 }
 
 /** @param {(path: string) => string} text */
 function readCores(text) {
-  const allowed = /^Cpus_allowed_list:\s*(\S+)/m.exec(text('proc/self/status'))
-  const listed = allowed === null ? null : parseList(allowed[1])
-  return listed?.length ?? (text('proc/stat').match(/^cpu\d/gm)?.length || null)
+  const [, allowed = ''] = /^Cpus_allowed_list:\s*(\S+)/m.exec(text('proc/self/status')) ?? []
+  return parseList(allowed)?.length ?? (text('proc/stat').match(/^cpu\d/gm)?.length || null)
 }
 
-/** @param {string} [root] folder that contains proc/ and sys/, to examine another machine @returns {Facts} */
+/** @param {string} [root] contains proc/ and sys/ of a machine @returns {Facts} */
 export function readFacts(root = '/') {
   const text = (/** @type {string} */ path) => readText(join(root, path))
   /** @template T @param {string} path @param {(text: string) => T} parse @returns {T | null} */
@@ -94,27 +96,30 @@ export function readFacts(root = '/') {
     return content === '' ? null : parse(content)
   }
   const setting = (/** @type {string} */ key) => parsed(`proc/sys/${key.replaceAll('.', '/')}`, parseNumbers)
-  const page = root === '/' ? pageSize() : 4096
   const allFiles = parsed('proc/sys/fs/file-nr', parseFiles)
   const listen = parsed('proc/net/netstat', parseListen)
   return {
     kernel: text('proc/sys/kernel/osrelease').trim(),
-    page,
+    page: root === '/' ? pageSize() : 4096,
     cores: readCores(text),
     quota: cpuQuota(groupFiles(root)),
     memory: readMemory(root, text),
-    swap: parsed('proc/meminfo', parseSwap),
-    hugePages: parsed('sys/kernel/mm/transparent_hugepage/enabled', parseChoice),
-    files: parsed('proc/self/limits', parseLimits),
+    swap: parseSwap(text('proc/meminfo')),
+    // `always [madvise] never`.
+    hugePages: /\[(\w+)\]/.exec(text('sys/kernel/mm/transparent_hugepage/enabled'))?.[1] ?? null,
+    files: parseLimits(text('proc/self/limits')),
     allFiles: allFiles !== null && allFiles.limit > 0 ? allFiles : null,
     settings: Object.fromEntries(KEYS.map(key => [key, setting(key)])),
-    timeWait: parsed('proc/net/sockstat', parseTimeWait),
-    listen: listen && { overflows: listen.overflows, accepted: parsed('proc/net/snmp', parseAccepted) },
+    timeWait: pairsOf(text('proc/net/sockstat'), 'TCP:').tw ?? null,
+    listen: listen && {
+      overflows: listen.overflows,
+      accepted: columnOf(text('proc/net/snmp'), 'Tcp:', 'PassiveOpens') ?? null,
+    },
     packets: parsed('proc/net/softnet_stat', parsePackets),
     addresses: parsed('proc/net/fib_trie', parseAddresses),
     interfaces: readInterfaces(root),
     container: readContainer(root, text),
-    readOnly: parsed('proc/self/mountinfo', readOnlySettings) ?? false,
+    readOnly: isReadOnly(text('proc/self/mountinfo')),
   }
 }
 
@@ -125,15 +130,14 @@ export function readFacts(root = '/') {
  * @property {number} receive queues
  * @property {number} send queues
  * @property {number} steered receive queues with software steering (RPS)
- * @property {number} chosen send queues with cores of their own (XPS)
- * @property {{number: number, core: number | null}[]} interrupts of its queues, with the core that serves each;
- *   null: unknown
+ * @property {number} chosen send queues with their own cores (XPS)
+ * @property {{number: number, core: number | null}[]} interrupts of its queues; core: the serving one, null: unknown
  */
 
-/** Interrupts of a network card that do not belong to queues. */
+/** Interrupts without a queue. */
 const NO_QUEUE = /config|mgmnt|async|control|cmd|fault|pages|event|misc|-rec\b/i
 
-/** @param {string} folder @returns {string[]} empty if unreadable */
+/** @param {string} folder */
 function list(folder) {
   try {
     return readdirSync(folder).sort()
@@ -142,10 +146,7 @@ function list(folder) {
   }
 }
 
-/**
- * The folder of a card's device, and its parent, which has the interrupts of a virtio card.
- * @param {string} device @returns {string[]}
- */
+/** Includes the parent: it has a virtio card's interrupts. @param {string} device */
 function devices(device) {
   try {
     const real = realpathSync(device)
@@ -155,130 +156,98 @@ function devices(device) {
   }
 }
 
-/**
- * Interfaces that are up and have a device: neither loopback nor virtual.
- * @param {string} root @returns {Interface[]}
- */
+/** Neither loopback nor virtual. @param {string} root @returns {Interface[]} */
 function readInterfaces(root) {
   const folder = join(root, 'sys/class/net')
-  const interrupts = parseInterrupts(readText(join(root, 'proc/interrupts')))
   const text = (/** @type {string[]} */ ...path) => readText(join(root, ...path))
-  /** @type {Interface[]} */
-  const found = []
-  for (const name of list(folder)) {
+  const interrupts = parseInterrupts(text('proc/interrupts'))
+  return list(folder).flatMap(name => {
     const at = join(folder, name)
-    if (!existsSync(join(at, 'device')) || text('sys/class/net', name, 'operstate').trim() === 'down')
-      continue
+    if (!existsSync(join(at, 'device')) || readText(join(at, 'operstate')).trim() === 'down') return []
     const folders = devices(join(at, 'device'))
     const numbers = new Set(folders.flatMap(device => list(join(device, 'msi_irqs'))).map(Number))
-    // Old kernels and some cards: match the names that drivers use.
+    // Old kernels and some cards need the names of drivers.
     const names = [name, basename(folders[0] ?? name)]
-    const own = interrupts.filter(interrupt => {
-      const called = names.some(word =>
-        new RegExp(`(?:^|[\\s@-])${escapeRegExp(word)}(?:$|[\\s@-])`).test(interrupt.name),
-      )
-      return (numbers.has(interrupt.number) || called) && !NO_QUEUE.test(interrupt.name)
-    })
+      .map(word => word.replace(/[^\w-]/g, '\\$&'))
+      .map(word => new RegExp(`(?:^|[\\s@-])${word}(?:$|[\\s@-])`))
+    const own = interrupts.filter(
+      interrupt =>
+        (numbers.has(interrupt.number) || names.some(pattern => pattern.test(interrupt.name))) &&
+        !NO_QUEUE.test(interrupt.name),
+    )
     const queues = list(join(at, 'queues'))
     const receive = queues.filter(queue => queue.startsWith('rx-'))
     const send = queues.filter(queue => queue.startsWith('tx-'))
-    const masked = (/** @type {string} */ queue, /** @type {string} */ file) =>
-      (parseMask(text('sys/class/net', name, 'queues', queue, file)) ?? 0) > 0
-    found.push({
+    const masked = (/** @type {string[]} */ names, /** @type {string} */ file) =>
+      names.filter(queue => (parseMask(readText(join(at, 'queues', queue, file))) ?? 0) > 0).length
+    return {
       name,
       receive: receive.length,
       send: send.length,
-      steered: receive.filter(queue => masked(queue, 'rps_cpus')).length,
-      chosen: send.filter(queue => masked(queue, 'xps_cpus')).length,
+      steered: masked(receive, 'rps_cpus'),
+      chosen: masked(send, 'xps_cpus'),
       interrupts: own.map(({ number, counts }) => ({ number, core: coreOf(number, counts, text) })),
-    })
-  }
-  return found
+    }
+  })
 }
 
-/** @param {string} word */
-const escapeRegExp = word => word.replace(/[^\w-]/g, '\\$&')
-
-/**
- * @param {number} number @param {number[]} counts @param {(...path: string[]) => string} text
- * @returns {number | null}
- */
+/** @param {number} number @param {number[]} counts @param {(...path: string[]) => string} text */
 function coreOf(number, counts, text) {
   for (const file of ['effective_affinity_list', 'smp_affinity_list']) {
     const cores = parseList(text('proc/irq', String(number), file))
     if (cores?.length === 1) return cores[0]
   }
-  // Allowed on several cores: the one with the most interrupts.
-  const most = Math.max(0, ...counts)
-  return most > 0 ? counts.indexOf(most) : null
+  // With several allowed cores, the one with the most interrupts.
+  const max = Math.max(0, ...counts)
+  return max > 0 ? counts.indexOf(max) : null
 }
 
-/** @param {string} text @returns {number[] | null} null if there are none, or other text */
+/** @param {string} text */
 function parseNumbers(text) {
   const words = text.trim().split(/\s+/)
   return words.every(word => /^-?\d+$/.test(word)) ? words.map(Number) : null
 }
 
-/**
- * /proc/PID/limits.
- * @param {string} text @returns {{soft: number, hard: number} | null} open files; Infinity: no limit
- */
+/** /proc/PID/limits. @param {string} text @returns {Facts['files']} Infinity: no limit */
 function parseLimits(text) {
   const found = /^Max open files\s+(\d+|unlimited)\s+(\d+|unlimited)/m.exec(text)
   if (found === null) return null
-  const [soft, hard] = found
-    .slice(1)
-    .map(word => (word === 'unlimited' ? Number.POSITIVE_INFINITY : Number(word)))
+  const [soft, hard] = found.slice(1).map(word => (word === 'unlimited' ? Infinity : Number(word)))
   return { soft, hard }
 }
 
-/** A kernel list: 0-3,8. @param {string} text @returns {number[] | null} */
+/** 0-3,8. @param {string} text */
 export function parseList(text) {
   const numbers = []
   for (const part of text.trim().split(',')) {
-    const found = /^(\d+)(?:-(\d+))?$/.exec(part)
-    if (found === null) return null
-    const [from, to = from] = found.slice(1).filter(word => word !== undefined)
+    const [, from, to = from] = /^(\d+)(?:-(\d+))?$/.exec(part) ?? []
     // More than any machine has.
-    if (Number(to) > 65_535) return null
+    if (from === undefined || Number(to) > 65_535) return null
     for (let i = Number(from); i <= Number(to); i++) numbers.push(i)
   }
   return numbers
 }
 
-/** Bits set in a kernel mask, 32 bits a group: 00000000,0000000f. @param {string} text @returns {number | null} */
+/** Bits set in 00000000,0000000f. @param {string} text */
 export function parseMask(text) {
   const digits = text.trim().replaceAll(',', '')
   if (!/^[0-9a-f]+$/i.test(digits)) return null
-  return [...BigInt(`0x${digits}`).toString(2)].filter(bit => bit === '1').length
+  return BigInt(`0x${digits}`).toString(2).replaceAll('0', '').length
 }
 
-/**
- * @typedef {object} Interrupt
- * @property {number} number
- * @property {string} name text after the counts: chip, pin and device
- * @property {number[]} counts since boot, by core
- */
-
-/** /proc/interrupts, devices only. @param {string} text @returns {Interrupt[]} */
+/** Counts by core since boot. @param {string} text */
 function parseInterrupts(text) {
   const [head = '', ...lines] = text.split('\n')
   const cores = head.match(/CPU\d+/g)?.length ?? 0
-  const found = []
-  for (const line of lines) {
+  return lines.flatMap(line => {
     const [label, ...words] = line.trim().split(/\s+/)
     const counts = words.slice(0, cores).map(Number)
-    if (!/^\d+:$/.test(label ?? '') || counts.length < cores || counts.some(Number.isNaN)) continue
-    found.push({ number: Number.parseInt(label, 10), name: words.slice(cores).join(' '), counts })
-  }
-  return found
+    if (!/^\d+:$/.test(label) || counts.length < cores || counts.some(Number.isNaN)) return []
+    return { number: Number.parseInt(label, 10), name: words.slice(cores).join(' '), counts }
+  })
 }
 
-/**
- * /proc/net/softnet_stat: one line per core, hexadecimal.
- * @param {string} text
- * @returns {{packets: number, dropped: number} | null} since boot; dropped: the backlog was full
- */
+/** Hexadecimal, one line per core. @param {string} text @returns {Facts['packets']} */
 function parsePackets(text) {
   const sum = { packets: 0, dropped: 0 }
   for (const row of text.trim().split('\n')) {
@@ -289,24 +258,7 @@ function parsePackets(text) {
   return Number.isFinite(sum.packets + sum.dropped) ? sum : null
 }
 
-/** /proc/net/sockstat. @param {string} text @returns {number | null} connections closed within the last minute */
-function parseTimeWait(text) {
-  const found = /^TCP:.* tw (\d+)/m.exec(text)
-  return found === null ? null : Number(found[1])
-}
-
-/** /proc/net/snmp. @param {string} text @returns {number | null} connections accepted since boot */
-function parseAccepted(text) {
-  const [names, values] = text.split('\n').filter(line => line.startsWith('Tcp:'))
-  const at = names?.split(' ').indexOf('PassiveOpens') ?? -1
-  const count = Number(values?.split(' ')[at])
-  return at > 0 && Number.isFinite(count) ? count : null
-}
-
-/**
- * /proc/net/fib_trie.
- * @param {string} text @returns {number | null} local IPv4 addresses without loopback; null if unknown
- */
+/** Local IPv4 addresses without loopback. @param {string} text */
 export function parseAddresses(text) {
   /** @type {Set<string>} */
   const own = new Set()
@@ -318,22 +270,15 @@ export function parseAddresses(text) {
   return text.includes('Local:') || own.size > 0 ? own.size : null
 }
 
-/** The chosen one of `always [madvise] never`. @param {string} text @returns {string | null} */
-const parseChoice = text => /\[(\w+)\]/.exec(text)?.[1] ?? null
-
-/** /proc/meminfo. @param {string} text @returns {{total: number, used: number} | null} bytes of swap */
+/** @param {string} text @returns {Facts['swap']} */
 function parseSwap(text) {
-  const total = /^SwapTotal:\s+(\d+)/m.exec(text)
-  const free = /^SwapFree:\s+(\d+)/m.exec(text)
-  if (total === null || free === null) return null
-  return { total: Number(total[1]) * 1024, used: (Number(total[1]) - Number(free[1])) * 1024 }
+  const total = memoryOf(text, 'SwapTotal')
+  const free = memoryOf(text, 'SwapFree')
+  return total === null || free === null ? null : { total, used: total - free }
 }
 
-/**
- * /proc/self/mountinfo: whether kernel settings cannot be written from here.
- * @param {string} text @returns {boolean}
- */
-const readOnlySettings = text =>
+/** @param {string} text of mountinfo */
+const isReadOnly = text =>
   text.split('\n').some(line => {
     const [, , , , point, options] = line.split(' ')
     return (point === '/proc/sys' || point === '/proc') && options?.split(',').includes('ro')

@@ -1,41 +1,34 @@
 // Checks of file limits: each connection is a file.
 
-import { checkMinimum, count, finding } from './finding.js'
+import { checkMinimum, count, countOf, finding, unknown } from './finding.js'
 import { DRONE_PROCESS, filesOfProcess, nofile, RESERVED_FILES, UNEVEN } from './recipes.js'
 
 /** @import { Facts } from './facts.js' */
-/** @import { Aim, Finding } from './finding.js' */
+/** @import { Aim, Check } from './finding.js' */
+/** @import { Role } from './recipes.js' */
 
-/** Maximum sensible processes per core; those of a drone mostly wait. */
+/** Maximum processes per core; drone processes mostly wait. */
 const MAX_PER_CORE = { server: 4, drone: 16 }
 
-/**
- * @param {number} limit files of one process
- * @param {number} processes @param {import('./recipes.js').Role} role @returns {number} connections
- */
+/** @param {number} limit files @param {number} processes @param {Role} role @returns {number} connections */
 function connectionsFor(limit, processes, role) {
   const each = limit - Math.min(RESERVED_FILES, Math.floor(limit / 2))
   if (role === 'drone') return Math.min(each, DRONE_PROCESS) * processes
   return Math.floor((each * processes) / (processes > 1 ? UNEVEN : 1))
 }
 
-/** @param {Facts} facts @param {Aim} aim @returns {number} */
+/** @param {Facts} facts @param {Aim} aim */
 const maxProcesses = ({ cores }, { role, workers, fixed }) =>
   fixed ? workers : Math.max(workers, (cores ?? 1) * MAX_PER_CORE[role])
 
-/** @param {number} limit @param {Facts} facts @param {Aim} aim @returns {number | null} connections; null: no limit */
+/** @param {number} limit @param {Facts} facts @param {Aim} aim @returns connections; null: no limit */
 function connectionsWith(limit, facts, aim) {
-  if (!Number.isFinite(limit)) return null
-  // A drone starts as many processes as it needs, so files do not limit it.
-  return aim.role === 'drone' && limit >= filesOfProcess(aim)
-    ? null
-    : connectionsFor(limit, maxProcesses(facts, aim), aim.role)
+  // A drone starts as many processes as it needs.
+  if (!Number.isFinite(limit) || (aim.role === 'drone' && limit >= filesOfProcess(aim))) return null
+  return connectionsFor(limit, maxProcesses(facts, aim), aim.role)
 }
 
-/**
- * @param {number} limit @param {Facts} facts @param {Aim} aim
- * @returns {number | null} processes needed with this limit; null if more than sensible
- */
+/** @param {number} limit @param {Facts} facts @param {Aim} aim @returns {number | null} null: too many */
 function processesFor(limit, facts, aim) {
   const max = maxProcesses(facts, aim)
   for (let processes = aim.workers; processes <= max; processes++)
@@ -45,11 +38,11 @@ function processesFor(limit, facts, aim) {
 
 /**
  * @param {Facts} facts @param {Aim} aim
- * @returns {{needed: number, holds: number | null}} needed: workers that hold the connections, `aim.workers` if more
- *   of them do not help; holds: connections of `aim.workers`, null if open files are no limit
+ * @returns {{needed: number, holds: number | null}} needed: `aim.workers` if more do not help; holds: connections of
+ *   `aim.workers`, null: unlimited files
  */
 export function workersFor(facts, aim) {
-  const hard = facts.files?.hard ?? Number.POSITIVE_INFINITY
+  const hard = facts.files?.hard ?? Infinity
   if (!Number.isFinite(hard) || aim.role === 'drone') return { needed: aim.workers, holds: null }
   return {
     needed: processesFor(hard, facts, aim) ?? aim.workers,
@@ -57,83 +50,69 @@ export function workersFor(facts, aim) {
   }
 }
 
-/** @param {Facts} facts @param {Aim} aim @returns {Finding} */
+/** @param {Facts} facts @param {Aim} aim @returns {Check} */
 function checkProcess(facts, aim) {
-  const { connections, role, workers } = aim
+  const { connections, role, workers, fixed } = aim
+  const drone = role === 'drone'
   const need = filesOfProcess(aim)
-  const word = role === 'drone' ? 'processes' : 'workers'
-  const share =
-    role === 'drone'
-      ? `a drone process holds ${count(Math.min(connections, DRONE_PROCESS))} connections`
-      : `${count(connections)} connections over ${count(workers)} ${workers === 1 ? 'worker' : 'workers, distributed unevenly by up to a tenth'}`
+  const should = count(need)
+  const share = drone
+    ? `a drone process holds ${count(Math.min(connections, DRONE_PROCESS))} connections`
+    : `${count(connections)} connections over ${countOf(workers, 'worker')}${workers === 1 ? '' : ', distributed unevenly by up to a tenth'}`
   const why = `${share}, and ${count(RESERVED_FILES)} other files; Node.js raises the soft limit to the hard one; a systemd service has its own limit (LimitNOFILE)`
-  if (facts.files === null)
-    return finding('files', 'nofile', { should: count(need), why, status: 'cannot tell' })
+  if (facts.files === null) return unknown('nofile', should, why)
   const { hard } = facts.files
   const is = count(hard)
-  if (hard >= need)
-    return finding('files', 'nofile', {
-      is,
-      should: count(need),
-      why,
-      reach: connectionsWith(hard, facts, aim),
-    })
-  const reach = connectionsFor(hard, maxProcesses(facts, aim), role)
+  if (hard >= need) return finding('nofile', { is, should, why, reach: connectionsWith(hard, facts, aim) })
+  const most = maxProcesses(facts, aim)
+  const reach = connectionsFor(hard, most, role)
   const more = processesFor(hard, facts, aim)
+  const noun = drone ? 'processes' : 'workers'
   if (more === null) {
-    const tooFew = `even ${count(maxProcesses(facts, aim))} ${word} are too few`
-    const all = aim.fixed ? why : `${why}; ${tooFew}`
-    return finding('files', 'nofile', { is, should: count(need), why: all, reach, status: 'too low' })
+    const tooFew = fixed ? '' : `; even ${count(most)} ${noun} are too few`
+    return finding('nofile', { is, should, why: why + tooFew, reach, status: 'too low' })
   }
-  const advice =
-    role === 'drone'
-      ? `so a drone starts ${count(more)} ${word}`
-      : `start ${count(more)} ${word} (\`workers: ${more}\`), or raise the limit`
-  return finding('files', 'nofile', {
+  const advice = drone
+    ? `so a drone starts ${count(more)} ${noun}`
+    : `start ${count(more)} ${noun} (\`workers: ${more}\`), or raise the limit`
+  return finding('nofile', {
     is,
-    should: count(need),
+    should,
     why: `${why}; ${advice}`,
     reach,
-    status: role === 'drone' ? 'ok' : 'tight',
+    status: drone ? 'ok' : 'tight',
   })
 }
 
-/**
- * @param {Facts} facts @param {Aim} aim
- * @returns {number | null} files of one process, for limits.d and systemd; null: enough already, or unknown
- */
-export function filesToAllow(facts, aim) {
-  const need = nofile(aim)
-  return facts.files === null || facts.files.hard >= filesOfProcess(aim) ? null : need
-}
+/** Of one process; null: enough, or unknown. @param {Facts} facts @param {Aim} aim @returns {number | null} */
+export const filesToAllow = (facts, aim) =>
+  facts.files === null || facts.files.hard >= filesOfProcess(aim) ? null : nofile(aim)
 
-/** @param {Facts} facts @param {Aim} aim @returns {Finding[]} */
+/** @param {Facts} facts @param {Aim} aim @returns {Check[]} */
 export function checkFiles(facts, aim) {
   const { connections, role } = aim
   const processes =
     role === 'drone' ? Math.max(aim.workers, Math.ceil(connections / DRONE_PROCESS)) : aim.workers
-  // Limits of a process must not exceed fs.nr_open: services would not start, and logins would fail.
+  // Above fs.nr_open, services do not start, and logins fail.
   const highest = filesToAllow(facts, aim) ?? filesOfProcess(aim)
-  const ofKernel = checkMinimum('files', 'fs.nr_open', facts, [highest], {
-    why: 'maximum of the limit of a process',
-    what: 'files of one process: the maximum of every limit',
-    reach: ([limit]) => connectionsWith(limit, facts, aim),
-  })
   const open = facts.allFiles?.open ?? 0
   const others = open + processes * RESERVED_FILES
-  const all = checkMinimum('files', 'fs.file-max', facts, [connections + others], {
-    is: facts.allFiles === null ? undefined : fileMaxText(facts, open),
-    why: `files of all processes: ${count(open)} open now, ${count(connections)} connections, and others`,
-    what: 'files of all processes',
-    reach: ([limit]) => Math.max(0, limit - others),
-  })
-  return [checkProcess(facts, aim), ofKernel, all]
-}
-
-/** @param {Facts} facts @param {number} open files of all processes now @returns {string | undefined} `fs.file-max` */
-function fileMaxText({ settings }, open) {
-  const limit = settings['fs.file-max']?.[0]
-  if (limit === undefined) return undefined
-  // systemd sets the largest possible number.
-  return `${limit > 1e15 ? 'no limit' : count(limit)} (${count(open)} open)`
+  const limit = facts.settings['fs.file-max']?.[0]
+  // systemd sets the maximum.
+  const is =
+    limit === undefined ? undefined : `${limit > 1e15 ? 'no limit' : count(limit)} (${count(open)} open)`
+  return [
+    checkProcess(facts, aim),
+    checkMinimum('fs.nr_open', facts, [highest], {
+      why: 'maximum of the limit of a process',
+      what: 'files of one process: the maximum of every limit',
+      reach: ([most]) => connectionsWith(most, facts, aim),
+    }),
+    checkMinimum('fs.file-max', facts, [connections + others], {
+      is: facts.allFiles === null ? undefined : is,
+      why: `files of all processes: ${count(open)} open now, ${count(connections)} connections, and others`,
+      what: 'files of all processes',
+      reach: ([most]) => Math.max(0, most - others),
+    }),
+  ]
 }

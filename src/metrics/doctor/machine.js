@@ -1,62 +1,62 @@
-// Checks of memory and processors. Figures are from docs/performance.md and docs/gc.md; those of another machine
-// are estimates.
+// Figures are from docs/performance.md and docs/gc.md: estimates for other machines.
 
 import { bytes } from '../../base/format.js'
 import { SOCKET_BYTES } from '../socket-memory.js'
-import { checkValue, count, finding } from './finding.js'
+import { checkValue, count, countOf, finding, unknown } from './finding.js'
 import { DRONE_PROCESS } from './recipes.js'
 
-/** @import { Facts } from './facts.js' */
-/** @import { Aim, Finding } from './finding.js' */
+/** @import { Facts, Interface } from './facts.js' */
+/** @import { Aim, Check } from './finding.js' */
 
-/** Bytes of a process without connections. */
+/** Memory of a process without connections, bytes. */
 const PROCESS = 80 * 1024 ** 2
-/** User-space bytes per connection: an idle WebSocket, and the published run of a million (10.1 KB with the kernel). */
+/** User-space bytes per connection: idle WebSocket, and the published run of a million (10.1 KB with the kernel). */
 const USER = { server: [1500, 6450], drone: [4096, 5000] }
-/** CPU of an idle connection, microseconds a second: 1.1 with a WebSocket, 2.7 with a stream. */
+/** CPU time per idle connection, us/s: 1.1 with a WebSocket, 2.7 with a stream. */
 const IDLE = 2.5
-/** CPU of a new connection and of a message, microseconds. */
+/** CPU time of a new connection and of a message, us. */
 const CONNECT = { server: 50, drone: 100 }
 const MESSAGE = { server: 10, drone: 25 }
 /** Share of the cores to plan with. */
 const PLANNED = 0.8
 
-/** @param {Facts} facts @param {Aim} aim @returns {Finding} */
+/** @param {Facts} facts @param {Aim} aim @returns {Check} */
 function memory(facts, { connections, role, workers }) {
   const processes = role === 'drone' ? Math.ceil(connections / DRONE_PROCESS) : workers + 1
-  const [least, most] = USER[role].map(user => user + SOCKET_BYTES)
+  const [min, max] = USER[role].map(user => user + SOCKET_BYTES)
   const base = processes * PROCESS
-  const should = `${bytes(base + connections * most)} (or ${bytes(base + connections * least)})`
-  const why = `${count(connections)} x ${bytes(most)} (idle WebSockets: ${bytes(least)}), of which ${bytes(SOCKET_BYTES)} are the kernel's; ${count(processes)} x ${bytes(PROCESS)} for processes`
-  if (facts.memory === null) return finding('memory', 'memory', { should, why, status: 'cannot tell' })
+  const should = `${bytes(base + connections * max)} (or ${bytes(base + connections * min)})`
+  const why = `${count(connections)} x ${bytes(max)} (idle WebSockets: ${bytes(min)}), of which ${bytes(SOCKET_BYTES)} are the kernel's; ${count(processes)} x ${bytes(PROCESS)} for processes`
+  if (facts.memory === null) return unknown('memory', should, why)
   const { available, total, limited } = facts.memory
-  return finding('memory', 'memory', {
+  return finding('memory', {
     is: `${bytes(available)} of ${bytes(total)}${limited ? ' (limit)' : ''}`,
     should,
     why: limited ? `${why}; a control group limits it` : why,
-    status: available >= base + connections * most ? 'ok' : 'tight',
-    reach: Math.max(0, Math.floor((available - base) / least)),
+    status: available >= base + connections * max ? 'ok' : 'tight',
+    reach: Math.max(0, Math.floor((available - base) / min)),
   })
 }
 
-/** @param {Facts} facts @returns {Finding[]} */
-function paging(facts) {
+/** @param {Facts} facts @param {Aim} aim @returns {Check[]} */
+export function checkMemory(facts, aim) {
   const { swap, hugePages } = facts
+  const unused = swap?.total === 0 ? 'none' : `${bytes(swap?.used ?? 0)} of ${bytes(swap?.total ?? 0)} used`
   return [
-    finding('memory', 'swap', {
-      is:
-        swap === null ? '?' : swap.total === 0 ? 'none' : `${bytes(swap.used)} of ${bytes(swap.total)} used`,
+    memory(facts, aim),
+    finding('swap', {
+      is: swap === null ? '?' : unused,
       should: 'unused',
       why: 'a garbage collection reads the whole heap; swapped-out parts are loaded page by page',
       status: swap === null ? 'cannot tell' : swap.used > 64 * 1024 ** 2 ? 'tight' : 'ok',
     }),
-    finding('memory', 'transparent_hugepage', {
+    finding('transparent_hugepage', {
       is: hugePages ?? '?',
       should: 'madvise or never',
       why: 'with always, heaps grow by 2 MB at a time and do not shrink',
       status: hugePages === null ? 'cannot tell' : hugePages === 'always' ? 'tight' : 'ok',
     }),
-    checkValue('memory', 'vm.max_map_count', facts, {
+    checkValue('vm.max_map_count', facts, {
       is: count,
       should: count(65_530),
       why: 'memory mappings of one process: a few thousand are usual, a connection needs none',
@@ -67,7 +67,7 @@ function paging(facts) {
   ]
 }
 
-/** @param {Facts} facts @param {Aim} aim @returns {Finding} */
+/** @param {Facts} facts @param {Aim} aim @returns {Check} */
 function processors({ cores, quota }, { connections, role, rate, deliveries }) {
   const connecting = (rate * CONNECT[role]) / 1e6
   const idle = (connections * IDLE) / 1e6
@@ -75,12 +75,11 @@ function processors({ cores, quota }, { connections, role, rate, deliveries }) {
   const need = idle + Math.max(messages, connecting)
   const should = `${need < 10 ? need.toFixed(1) : Math.ceil(need)} at ${PLANNED * 100} %`
   const parts = `estimate: ${IDLE} us a second for each connection, ${CONNECT[role]} us to connect (${count(rate)}/s), ${MESSAGE[role]} us a message`
-  const have = Math.min(cores ?? Number.POSITIVE_INFINITY, quota ?? Number.POSITIVE_INFINITY)
-  if (!Number.isFinite(have))
-    return finding('processor', 'cores', { should, why: parts, status: 'cannot tell' })
+  const have = Math.min(cores ?? Infinity, quota ?? Infinity)
+  if (!Number.isFinite(have)) return unknown('cores', should, parts)
   const spare = Math.max(0, have * PLANNED - idle)
   const room = Math.floor((spare * 1e6) / MESSAGE[role] / 1000) * 1000
-  return finding('processor', 'cores', {
+  return finding('cores', {
     is: quota !== null && have === quota ? `${quota.toFixed(1)} of ${cores ?? '?'} (limit)` : count(have),
     should,
     why: `${parts}${deliveries > 0 ? ` (${count(deliveries)}/s)` : ''}: room for about ${count(room)} messages/s`,
@@ -89,57 +88,35 @@ function processors({ cores, quota }, { connections, role, rate, deliveries }) {
   })
 }
 
-/** @param {Facts} facts @returns {Finding[]} */
-function interrupts({ interfaces, cores }) {
-  if (interfaces.length === 0)
-    return [
-      finding('processor', 'interrupts', {
-        should: 'a core per queue',
-        why: 'no network card is visible here: its interrupts belong to the host',
-        status: 'cannot tell',
-      }),
-    ]
-  return interfaces.map(card => {
-    const { name, receive, send, steered, chosen } = card
-    const serving = card.interrupts.map(({ core }) => core).filter(core => core !== null)
-    const spread = new Set(serving).size
-    const want = Math.min(cores ?? 1, Math.max(1, receive))
-    const queues = `${count(receive)} receive, ${count(send)} send ${receive + send > 2 ? 'queues' : 'queue'}`
-    const software = `RPS on ${count(steered)}, XPS on ${count(chosen)} of them`
-    /** @param {Partial<Finding> & {why: string}} rest */
-    const findingOf = rest =>
-      finding('processor', `interrupts of ${name}`, {
-        is:
-          serving.length > 0
-            ? `${count(serving.length)} on ${count(spread)} ${spread === 1 ? 'core' : 'cores'}`
-            : '?',
-        should: `on ${count(want)} ${want === 1 ? 'core' : 'cores'}, or more`,
-        ...rest,
-      })
-    if (serving.length === 0)
-      return findingOf({
-        why: `${queues}; ${software}; /proc/interrupts does not list the queues`,
-        status: 'cannot tell',
-      })
-    if (spread < want)
-      return findingOf({
-        why: `${queues}: one core serves several queues; use irqbalance, or one core per queue in /proc/irq/N/smp_affinity_list`,
-        status: 'tight',
-      })
-    if (receive < (cores ?? 1) && steered < receive)
-      return findingOf({
-        why: `${queues} for ${count(cores ?? 1)} cores; ${software}: /sys/class/net/${name}/queues/rx-*/rps_cpus spreads packets in software`,
-        // With two or three cores, the others are busy enough.
-        status: (cores ?? 1) > 4 * receive ? 'tight' : 'ok',
-      })
-    return findingOf({ why: `${queues}; ${software}` })
-  })
+/** @param {Interface} card @param {number} cores @returns {Check} */
+function interrupts({ name, receive, send, steered, chosen, interrupts: all }, cores) {
+  const serving = all.map(({ core }) => core).filter(core => core !== null)
+  const spread = new Set(serving).size
+  const want = Math.min(cores, Math.max(1, receive))
+  const queues = `${count(receive)} receive, ${count(send)} send ${receive + send > 2 ? 'queues' : 'queue'}`
+  const software = `RPS on ${count(steered)}, XPS on ${count(chosen)} of them`
+  const id = `interrupts of ${name}`
+  const should = `on ${countOf(want, 'core')}, or more`
+  const is = `${count(serving.length)} on ${countOf(spread, 'core')}`
+  if (serving.length === 0)
+    return unknown(id, should, `${queues}; ${software}; /proc/interrupts does not list the queues`)
+  if (spread < want) {
+    const why = `${queues}: one core serves several queues; use irqbalance, or one core per queue in /proc/irq/N/smp_affinity_list`
+    return finding(id, { is, should, why, status: 'tight' })
+  }
+  if (receive >= cores || steered >= receive)
+    return finding(id, { is, should, why: `${queues}; ${software}` })
+  const why = `${queues} for ${count(cores)} cores; ${software}: /sys/class/net/${name}/queues/rx-*/rps_cpus spreads packets in software`
+  // Up to 4 cores per queue are fine.
+  return finding(id, { is, should, why, status: cores > 4 * receive ? 'tight' : 'ok' })
 }
 
-/** @param {Facts} facts @param {Aim} aim @returns {Finding[]} */
-export const checkMachine = (facts, aim) => [
-  memory(facts, aim),
-  ...paging(facts),
-  processors(facts, aim),
-  ...interrupts(facts),
-]
+/** @param {Facts} facts @param {Aim} aim @returns {Check[]} */
+export function checkProcessors(facts, aim) {
+  const hidden = 'no network card is visible here: its interrupts belong to the host'
+  const cards = facts.interfaces.map(card => interrupts(card, facts.cores ?? 1))
+  return [
+    processors(facts, aim),
+    ...(cards.length > 0 ? cards : [unknown('interrupts', 'a core per queue', hidden)]),
+  ]
+}

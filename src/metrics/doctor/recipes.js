@@ -1,4 +1,4 @@
-// Needs of a machine for a number of connections: formulas, and complete files for a machine without facts.
+// Requirements of a number of connections, and complete files for an unknown machine.
 
 /**
  * @typedef {'server' | 'drone'} Role
@@ -6,84 +6,70 @@
  * @typedef {object} Wanted
  * @property {number} connections
  * @property {Role} role
- * @property {number} [rate] new connections a second; default RATE
- * @property {number} [workers] processes that share the connections; default: one per core
+ * @property {number} [rate] connections a second; default RATE
+ * @property {number} [workers] default: one per core
  *
- * @typedef {object} Setting a line of a file in /etc/sysctl.d
+ * @typedef {object} Setting of sysctl
  * @property {string} key with dots
  * @property {string} value
  * @property {string} why one line
  */
 
-/** Default rate of new connections a second: that of the published run of a million. */
+/** Connections a second, in the published run of a million. */
 export const RATE = 5000
-/** Open files of a process beside its connections: listeners, pipes, Redis, logs, closing connections. */
+/** Files of a process for listeners, pipes, Redis, logs, closing connections. */
 export const RESERVED_FILES = 1000
-/** The kernel distributes connections to workers by a hash: factor of the fullest worker. */
+/** The kernel distributes connections by a hash: share of the fullest worker. */
 export const UNEVEN = 1.1
-/** Maximum connections of one drone process. */
+/** Connections of a drone process. */
 export const DRONE_PROCESS = 18_000
-/** First unprivileged port. */
 export const FIRST_PORT = 1024
 export const LAST_PORT = 65_535
-/** Kernel defaults: a setting within them needs no line. */
+/** Kernel defaults: no line needed. */
 const USUAL_NR_OPEN = 1_048_576
-const LEAST_NOFILE = 65_536
-/** Kernel defaults: `tcp_mem` as parts of memory (tcp_init_mem(), net/ipv4/tcp.c); files use 10 %, 1 KB each. */
+const MIN_NOFILE = 65_536
+/** Kernel defaults: parts of memory (tcp_init_mem(), net/ipv4/tcp.c); files use 10 %, 1 KB each. */
 const USUAL_TCP_MEM = [3 / 64, 1 / 16, 3 / 32]
 const USUAL_FILES = 0.1 / 1024
-/** The number that systemd writes; memory limits files anyway. */
+/** systemd's value; memory limits files anyway. */
 export const ANY_NUMBER = '9223372036854775807'
 export const PAGE = 4096
 
-/** The next power of two: easy to recognize as a limit. @param {number} number @returns {number} */
+/** To a power of two. @param {number} number */
 const roundUp = number => 2 ** Math.ceil(Math.log2(Math.max(1, number)))
 
-/**
- * Files that one process must be able to open; without `workers`: as the only process.
- * @param {Wanted} wanted @returns {number}
- */
+/** Files that one process must open. @param {Wanted} wanted */
 export function filesOfProcess({ connections, role, workers = 1 }) {
   if (role === 'drone') return Math.min(connections, DRONE_PROCESS) + RESERVED_FILES
   const share = workers > 1 ? Math.ceil((connections / workers) * UNEVEN) : connections
   return Math.min(share, connections) + RESERVED_FILES
 }
 
-/** @param {Wanted} wanted @returns {number} the limit to write */
-export const nofile = wanted => Math.max(LEAST_NOFILE, roundUp(filesOfProcess(wanted)))
+/** @param {Wanted} wanted */
+export const nofile = wanted => Math.max(MIN_NOFILE, roundUp(filesOfProcess(wanted)))
 
 /**
- * Memory of TCP buffers, in pages; a connection with queued data uses at least one. Above the second number the
- * kernel saves memory, above the third it drops. So: one page per connection, twice that for a message to all, at
- * most half of the memory. (The published run of 12 million had half a page each.)
+ * Pages of TCP buffers; a connection with queued data uses at least one. Above the second number the kernel saves
+ * memory, above the third it drops: one page per connection, two for a broadcast, at most half of the memory.
  * @param {number} connections @param {{memory?: number, page?: number}} [machine] bytes
- * @returns {number[]}
  */
 export function tcpMemory(connections, { memory = Number.POSITIVE_INFINITY, page = PAGE } = {}) {
-  const most = Math.floor(memory / page / 2)
-  return [0.5, 1, 2].map(part => Math.min(Math.ceil(connections * part), Math.floor((most * part) / 2)))
+  const max = Math.floor(memory / page / 2)
+  return [0.5, 1, 2].map(part => Math.min(Math.ceil(connections * part), Math.floor((max * part) / 2)))
 }
 
-/** Reason of net.ipv4.tcp_migrate_req. */
 export const MIGRATION = 'handshakes of a replaced worker move to the others'
 
-/** Connections that arrive while an event loop is blocked for half a second. @param {number} rate @returns {number} */
+/** New connections while an event loop blocks for half a second. @param {number} rate */
 export const burst = rate => Math.max(4096, roundUp(rate / 2))
 
-/**
- * SYN, ACK, request and subscription of half a second's connections on one core.
- * @param {number} rate @returns {number}
- */
+/** SYN, ACK, request and subscription of half a second's connections on one core. @param {number} rate */
 export const backlogPackets = rate => Math.max(4096, roundUp(rate * 2))
 
-/** Entries, including those of connections that just ended. @param {number} connections @returns {number} */
+/** Includes recently closed ones. @param {number} connections */
 export const trackedEntries = connections => Math.ceil(connections * 1.2) + 10_000
 
-/**
- * Settings for any machine: none is below the kernel's default.
- * @param {Wanted & {memory?: number}} wanted memory, bytes: settings that depend on it need it
- * @returns {Setting[]}
- */
+/** Never below the kernel's default. @param {Wanted & {memory?: number}} wanted memory: bytes */
 function settingsFor({ memory, ...wanted }) {
   const { connections, role, rate = RATE } = wanted
   /** @type {Setting[]} */
@@ -114,11 +100,11 @@ function settingsFor({ memory, ...wanted }) {
   } else {
     add('net.core.somaxconn', burst(rate), 'listen queue: connections of one listener before accept')
     add('net.ipv4.tcp_max_syn_backlog', burst(rate), 'half-open connections of one listener')
-    // The dash: no error if the kernel is older than 5.14.
+    // `-`: no error if the kernel is older than 5.14.
     add('-net.ipv4.tcp_migrate_req', 1, MIGRATION)
   }
   add('net.core.netdev_max_backlog', backlogPackets(rate), 'packets queued for one core')
-  // The dash: no error if connection tracking is not loaded.
+  // `-`: no error without connection tracking.
   add(
     '-net.netfilter.nf_conntrack_max',
     Math.max(262_144, trackedEntries(connections)),
@@ -127,10 +113,7 @@ function settingsFor({ memory, ...wanted }) {
   return settings
 }
 
-/**
- * A file for /etc/sysctl.d.
- * @param {Setting[]} settings @param {{heading?: string, comments?: boolean}} [options] @returns {string}
- */
+/** @param {Setting[]} settings @param {{heading?: string, comments?: boolean}} [options] */
 export function sysctlFile(settings, { heading = '', comments = true } = {}) {
   const lines = heading && comments ? heading.split('\n').map(line => `# ${line}`.trimEnd()) : []
   for (const { key, value, why } of settings) {
@@ -140,19 +123,15 @@ export function sysctlFile(settings, { heading = '', comments = true } = {}) {
   return `${lines.join('\n').trimStart()}\n`
 }
 
-/** A file for /etc/security/limits.d: for login sessions, not services. @param {number} files @returns {string} */
+/** For login sessions, not services. @param {number} files */
 export const limitsFile = files =>
   // `*` does not include root.
   ['*', 'root'].flatMap(who => ['soft', 'hard'].map(which => `${who} ${which} nofile ${files}\n`)).join('')
 
-/** A drop-in for a systemd service, which ignores limits.d. @param {number} files @returns {string} */
+/** systemd ignores limits.d. @param {number} files */
 export const serviceFile = files => `[Service]\nLimitNOFILE=${files}\n`
 
-/**
- * The files for a machine without facts, such as one that is not launched yet.
- * @param {Wanted & {memory?: number, comments?: boolean}} wanted
- * @returns {{sysctl: string, limits: string, service: string, nofile: number}}
- */
+/** For an unknown machine. @param {Wanted & {memory?: number, comments?: boolean}} wanted */
 export function recipes({ comments = true, ...wanted }) {
   const files = nofile(wanted)
   return {

@@ -1,32 +1,29 @@
-// The findings as a table for a terminal.
-
 import { escapeControls, wrap as wrapPlain } from '../../base/terminal-text.js'
-import { count } from './finding.js'
+import { count, countOf } from './finding.js'
 
 /** @import { Diagnosis } from './examine.js' */
 
 const MARKS = { ok: '✓', tight: '!', 'too low': '✗', 'cannot tell': '?' }
-/** ANSI codes (SGR). */
 const COLOURS = { ok: 32, tight: 33, 'too low': 31, 'cannot tell': 36 }
 const FAINT = 2
-/** Columns: mark and name (the longest sysctl key has 30 letters), current value, and the rest for the wanted value. */
+/** Columns of mark and name (the longest sysctl key has 30 letters), current value, and wanted value. */
 const NAME_WIDTH = 34
 const CURRENT_WIDTH = 24
 const WIDTH = 80
 
-/** Names and values are those of the machine. @type {typeof wrapPlain} */
+/** Untrusted text. @type {typeof wrapPlain} */
 const wrap = (text, width) => wrapPlain(escapeControls(text), width)
 
-/** @param {number} value @returns {number} rounded down to three significant digits */
+/** Down to three significant digits. @param {number} value */
 function rounded(value) {
   const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, value))) - 2)
   return Math.floor(value / step) * step
 }
 
 /** @param {number} value */
-const workers = value => `${count(value)} ${value === 1 ? 'worker' : 'workers'}`
+const workers = value => countOf(value, 'worker')
 
-/** @param {Diagnosis} diagnosis @returns {string} one line */
+/** @param {Diagnosis} diagnosis */
 export function summary({ aim, findings, largest, obstacles, workerCounts: { needed, holds, most } }) {
   const what = `${count(aim.connections)} connections (${aim.role})`
   const server = aim.role === 'server'
@@ -35,10 +32,8 @@ export function summary({ aim, findings, largest, obstacles, workerCounts: { nee
     const by = server && largest !== null && largest > 0 ? `, with ${workers(most)}` : ''
     return `${what} cannot be reached: ${obstacles.join(', ')}. The maximum now is ${about(largest ?? 0)}${by}.`
   }
-  const countOf = (/** @type {string} */ status) =>
-    findings.filter(finding => finding.status === status).length
-  const tight = countOf('tight')
-  const unknown = countOf('cannot tell')
+  const tight = findings.filter(({ status }) => status === 'tight').length
+  const unknown = findings.filter(({ status }) => status === 'cannot tell').length
   const doubts = []
   if (tight > 0) doubts.push(`${tight} to check`)
   if (unknown > 0) doubts.push(`${unknown} unknown`)
@@ -52,14 +47,10 @@ export function summary({ aim, findings, largest, obstacles, workerCounts: { nee
   return `${what} ${reached}${instead}${maximum}${doubts.length === 0 ? '' : `; ${doubts.join(', ')}`}.`
 }
 
-/**
- * @param {Diagnosis} diagnosis @param {{colours?: boolean}} [options]
- * @returns {string} lines of at most 80 columns
- */
+/** @param {Diagnosis} diagnosis @param {{colours?: boolean}} [options] @returns lines of at most 80 columns */
 export function table(diagnosis, { colours = false } = {}) {
   const paint = (/** @type {number} */ code, /** @type {string} */ text) =>
     colours ? `\x1b[${code}m${text}\x1b[0m` : text
-  /** Lines of one row: its cells may be wrapped. */
   const row = (/** @type {string[]} */ [mark, name, is, should]) => {
     const cells = [
       [`${mark} ${escapeControls(name)}`],

@@ -2,14 +2,13 @@ import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { filesOf } from './examine.js'
 
-/** Below a root folder, `/` for this machine. */
+/** Relative to a root, `/` for this machine. */
 export const PLACES = Object.freeze({
   sysctl: 'etc/sysctl.d/90-halley.conf',
   limits: 'etc/security/limits.d/90-halley.conf',
   service: 'etc/systemd/system/halley.service.d/90-limits.conf',
 })
 
-/** A file could not be written; the message is one line. */
 export class WriteError extends Error {}
 
 const ERROR_TEXTS = /** @type {Record<string, string>} */ ({
@@ -24,7 +23,7 @@ const ERROR_TEXTS = /** @type {Record<string, string>} */ ({
   EISDIR: 'is a folder',
 })
 
-/** @param {string} file @param {string} text @throws {WriteError} the file is unchanged then */
+/** Atomic. @param {string} file @param {string} text @throws {WriteError} */
 async function replaceFile(file, text) {
   const draft = join(dirname(file), `.90-halley.${process.pid}.draft`)
   try {
@@ -39,10 +38,7 @@ async function replaceFile(file, text) {
   }
 }
 
-/**
- * Keys of a file written before. They stay in the new one: settings that are right because of it would be lost.
- * @param {string} file @returns {Promise<string[]>}
- */
+/** Keys of the previous file. They are kept, as current settings may depend on them. @param {string} file */
 async function keysOf(file) {
   const text = await readFile(file, 'utf8').catch(() => '')
   return [...text.matchAll(/^-?([\w.-]+)\s*=/gm)].map(([, key]) => key)
@@ -50,8 +46,8 @@ async function keysOf(file) {
 
 /**
  * @param {string} folder @param {import('./examine.js').Diagnosis} diagnosis
- * @param {{all?: boolean}} [options] all: include settings that are right already
- * @returns {Promise<{written: string[], then: string[]}>} files; commands that apply them
+ * @param {{all?: boolean}} [options] include sufficient settings
+ * @returns {Promise<{written: string[], then: string[]}>} files, and commands that apply them
  * @throws {WriteError}
  */
 export async function writeFiles(folder, diagnosis, { all = false } = {}) {
@@ -74,9 +70,8 @@ export async function writeFiles(folder, diagnosis, { all = false } = {}) {
 }
 
 /**
- * Makes a folder and its parents. Node's `recursive` loops forever on file systems such as /proc, which return
- * ENOENT although the parent exists.
- * @param {string} folder @param {number} [mode] of new folders
+ * Node's `recursive` loops forever on file systems such as /proc, which return ENOENT although the parent exists.
+ * @param {string} folder @param {number} [mode]
  * @throws {NodeJS.ErrnoException} EEXIST, ENOTDIR: part of the path is a file
  */
 export async function makeFolder(folder, mode = 0o777) {

@@ -1,4 +1,4 @@
-// Prometheus' text format, version 0.0.4.
+// Text format of Prometheus, version 0.0.4.
 
 /** @import { Facts, Family, Row } from './families.js' */
 
@@ -7,7 +7,7 @@ export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 const escapeText = (/** @type {string} */ text) => text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
 const escapeLabel = (/** @type {string | number} */ value) => escapeText(String(value)).replaceAll('"', '\\"')
 
-/** @param {Family} family @param {Row} row @returns {string[]} none if the value is unknown */
+/** @param {Family} family @param {Row} row */
 function linesOf({ name, labels }, [value, ...values]) {
   const own = labels.map((label, i) => `${label}="${escapeLabel(values[i])}"`)
   const line = (
@@ -29,7 +29,7 @@ function linesOf({ name, labels }, [value, ...values]) {
   ]
 }
 
-/** @param {readonly Family[]} families @param {Facts} facts @returns {string} without families that have no values */
+/** Omits families without values. @param {readonly Family[]} families @param {Facts} facts */
 export function expose(families, facts) {
   const texts = []
   for (const family of families) {

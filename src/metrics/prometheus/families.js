@@ -1,6 +1,5 @@
-// The metric families of Prometheus: those of the table (../table.js), and those that no single field of a snapshot
-// gives. Names, types, labels and meanings that begin with `centrifugo_` are Centrifugo's, so that its dashboards and
-// alerts keep working. A label without a known value is empty: Prometheus treats it as absent.
+// Metric families: those of ../table.js, and computed ones. Names, types, labels and meanings of `centrifugo_` are
+// Centrifugo's, for its dashboards and alerts. Unknown labels are empty, which Prometheus treats as absent.
 
 import { disconnects } from '../../base/errors.js'
 import { noHookCounts } from '../hook-stats.js'
@@ -10,26 +9,25 @@ import { BATCH_BOUNDS, DURATION_BOUNDS, SECTIONS, stepsOf, TICK_BOUNDS, valuesAt
 /** @import * as table from '../table.js' */
 
 /**
- * @typedef {object} Facts the input of one scrape
+ * @typedef {object} Facts of a scrape
  * @property {Snapshot} snapshot
  * @property {number | null} users of this node; null: not counted
- * @property {number | null} channels of this node with subscribers; null: not counted
- * @property {number | null} nodes of the cluster, including this one; null: unknown
+ * @property {number | null} channels of this node; null: not counted
+ * @property {number | null} nodes of the cluster; null: unknown
  *
  * @typedef {object} Distribution
- * @property {readonly number[]} bounds upper bounds, ascending
- * @property {readonly number[]} counts cumulative, one per bound
+ * @property {readonly number[]} bounds ascending
+ * @property {readonly number[]} counts cumulative
  * @property {number} count
  * @property {number} sum
  *
- * @typedef {[value: number | Distribution | null | undefined, ...labels: (string | number)[]]} Row null and undefined
- *   are omitted
+ * @typedef {[value: number | Distribution | null | undefined, ...labels: (string | number)[]]} Row null: omitted
  *
  * @typedef {object} Family
  * @property {string} name
  * @property {'counter' | 'gauge' | 'histogram'} type
  * @property {string} help
- * @property {readonly string[]} labels names, in the order of a row's values
+ * @property {readonly string[]} labels in the order of a row
  * @property {table.Section['group'] | 'centrifugo'} group section of docs/metrics.md
  * @property {(facts: Facts) => Row[]} read
  */
@@ -38,12 +36,12 @@ import { BATCH_BOUNDS, DURATION_BOUNDS, SECTIONS, stepsOf, TICK_BOUNDS, valuesAt
 const ITEMS = { workers: 'worker', list: 'consumer_name', republishers: 'republisher_name' }
 const HOOK = Object.freeze(['protocol', 'event', 'name'])
 
-/** @param {string[]} steps @returns {string[]} names of the labels that a path gives */
+/** @param {string[]} steps */
 const labelsOf = steps =>
   steps.flatMap((step, i) => {
     if (step === '[]') return [ITEMS[steps[i - 1]]]
     if (step === '<hook>') return HOOK
-    return step.startsWith('<') ? [step.slice(1, -1)] : []
+    return step.startsWith('<') ? step.slice(1, -1).split(' ') : []
   })
 
 /** @param {number} ms */
@@ -90,28 +88,47 @@ const ofTable = SECTIONS.flatMap(({ at, since, total, group, rows }) =>
   ]),
 )
 
+/** @param {string} name */
+function groupOf(name) {
+  if (name.startsWith('centrifugo_')) return 'centrifugo'
+  if (name.startsWith('halley_machine_')) return 'machine'
+  return name.startsWith('halley_event_loop_') ? 'processes' : 'node'
+}
+
 /**
- * @param {Family['group']} group @param {Family['type']} type @param {string} name @param {string} help
- * @param {readonly string[]} labels @param {Family['read']} read
- * @returns {Family}
+ * @param {Family['type']} type
+ * @returns {(name: string, help: string, labels: readonly string[], read: Family['read']) => Family}
  */
-const family = (group, type, name, help, labels, read) => ({ name, type, help, labels, group, read })
+const familyOfType = type => (name, help, labels, read) => ({
+  name,
+  type,
+  help,
+  labels,
+  group: groupOf(name),
+  read,
+})
+const gauge = familyOfType('gauge')
+const counter = familyOfType('counter')
+const histogram = familyOfType('histogram')
+
+/** @param {Record<string, number>} counts @param {...string} labels @returns {Row[]} */
+const byLabel = (counts, ...labels) => Object.entries(counts).map(([name, count]) => [count, ...labels, name])
 
 /** @param {Record<string, number>} counts */
 const sum = counts => Object.values(counts).reduce((total, count) => total + count, 0)
 
 const OWN_CODES = new Set(Object.values(disconnects).map(({ code }) => String(code)))
-/** Includes codes that the server API's `disconnect` may send. */
+/** Includes codes of the server API's `disconnect`. */
 const isOwnCode = (/** @type {string} */ code) => OWN_CODES.has(code) || /^4\d{3}$/.test(code)
 
 const PROXY = Object.freeze(['protocol', 'type', 'name'])
 /** Centrifugo's bounds begin at 5 ms. */
 const FIRST = DURATION_BOUNDS.indexOf(5)
-/** Failures that Centrifugo does not count: the backend has answered, or was not called. */
+/** Not counted by Centrifugo: the backend responded, or was not called. */
 const UNCOUNTED = new Set(['base64', 'data', 'client_limit', 'worker_limit'])
 const isProxy = (/** @type {string} */ hook) => !hook.startsWith('module ')
 
-/** @param {Facts} facts @returns {[name: string, counts: HookCounts][]} of every hook of the configuration */
+/** @param {Facts} facts @returns {[name: string, counts: HookCounts][]} */
 function hooksOf({ snapshot: { totals, counters } }) {
   const names = new Set([...Object.keys(totals.hooks), ...Object.keys(counters.hooks)])
   return [...names].map(name => [name, counters.hooks[name] ?? noHookCounts()])
@@ -127,42 +144,29 @@ const durations = ({ calls, time, within }, from = 0) => ({
 
 /** @type {Family[]} */
 const computed = [
-  family(
-    'centrifugo',
-    'gauge',
+  gauge(
     'centrifugo_node_build',
     'Always 1; the label is the version of Halley.',
     ['version'],
     ({ snapshot }) => [[1, snapshot.node.version]],
   ),
-  family(
-    'centrifugo',
-    'gauge',
+  gauge(
     'centrifugo_node_num_users',
     'Distinct users of this node; anonymous clients count as one. Absent above 50,000 clients or 50,000 channels.',
     [],
     ({ users }) => [[users]],
   ),
-  family(
-    'centrifugo',
-    'gauge',
+  gauge(
     'centrifugo_node_num_channels',
     'Channels with subscribers on this node. With Redis, absent above 50,000 clients or 50,000 channels.',
     [],
     // With Redis, a snapshot counts a channel once per worker.
     ({ snapshot, channels }) => [[snapshot.node.engine === 'memory' ? snapshot.totals.channels : channels]],
   ),
-  family(
-    'centrifugo',
-    'gauge',
-    'centrifugo_node_num_nodes',
-    'Nodes of the cluster, including this one.',
-    [],
-    ({ nodes }) => [[nodes]],
-  ),
-  family(
-    'centrifugo',
-    'gauge',
+  gauge('centrifugo_node_num_nodes', 'Nodes of the cluster, including this one.', [], ({ nodes }) => [
+    [nodes],
+  ]),
+  gauge(
     'centrifugo_client_connections_inflight',
     'Connected clients, by transport.',
     ['transport', 'accept_protocol', 'client_name', 'client_version'],
@@ -175,9 +179,7 @@ const computed = [
         '',
       ]),
   ),
-  family(
-    'centrifugo',
-    'counter',
+  counter(
     'centrifugo_client_num_server_disconnects',
     'Connections closed by the gateway, by code.',
     ['code'],
@@ -186,9 +188,7 @@ const computed = [
         isOwnCode(code) ? [[count, code]] : [],
       ),
   ),
-  family(
-    'centrifugo',
-    'counter',
+  counter(
     'centrifugo_client_recover',
     'Subscriptions that requested recovery, by success ("yes" or "no").',
     ['recovered', 'has_recovered_publications', 'channel_namespace'],
@@ -197,25 +197,19 @@ const computed = [
       [counters.recoveries.failed, 'no', '', ''],
     ],
   ),
-  family(
-    'centrifugo',
-    'counter',
+  counter(
     'centrifugo_api_command_errors_total',
     'Error replies of the server API, by code.',
     ['protocol', 'method', 'error'],
     ({ snapshot }) => {
       const consuming = snapshot.consumers?.api_errors ?? {}
-      /** @type {Row[]} */
-      const rows = []
-      for (const [code, count] of Object.entries(snapshot.counters.api_errors))
-        rows.push([count - (consuming[code] ?? 0), 'http', '', code])
-      for (const [code, count] of Object.entries(consuming)) rows.push([count, 'consuming', '', code])
-      return rows
+      const http = Object.entries(snapshot.counters.api_errors).map(
+        ([code, count]) => /** @type {const} */ ([code, count - (consuming[code] ?? 0)]),
+      )
+      return [...byLabel(Object.fromEntries(http), 'http', ''), ...byLabel(consuming, 'consuming', '')]
     },
   ),
-  family(
-    'centrifugo',
-    'histogram',
+  histogram(
     'centrifugo_proxy_duration_seconds_histogram',
     'Durations of calls of event proxies, by protocol, event and name of the proxy.',
     PROXY,
@@ -224,50 +218,36 @@ const computed = [
         isProxy(name) ? [[durations(counts, FIRST), ...name.split(' ')]] : [],
       ),
   ),
-  family('centrifugo', 'counter', 'centrifugo_proxy_errors', 'Failed calls of event proxies.', PROXY, facts =>
+  counter('centrifugo_proxy_errors', 'Failed calls of event proxies.', PROXY, facts =>
     hooksOf(facts).flatMap(([name, { failures }]) => {
       const counted = Object.entries(failures).filter(([kind]) => !UNCOUNTED.has(kind))
       return isProxy(name) ? [[sum(Object.fromEntries(counted)), ...name.split(' ')]] : []
     }),
   ),
-  family(
-    'centrifugo',
-    'gauge',
-    'centrifugo_proxy_inflight_requests',
-    'Calls of event proxies under way.',
-    PROXY,
-    ({ snapshot }) =>
-      Object.entries(snapshot.totals.hooks).flatMap(([name, { inflight }]) =>
-        isProxy(name) ? [[inflight, ...name.split(' ')]] : [],
-      ),
+  gauge('centrifugo_proxy_inflight_requests', 'Pending calls of event proxies.', PROXY, ({ snapshot }) =>
+    Object.entries(snapshot.totals.hooks).flatMap(([name, { inflight }]) =>
+      isProxy(name) ? [[inflight, ...name.split(' ')]] : [],
+    ),
   ),
-  family(
-    'node',
-    'gauge',
+  gauge(
     'halley_node_info',
     'Always 1; the labels describe the node.',
     ['name', 'version', 'node_version', 'engine', 'driver'],
     ({ snapshot: { node } }) => [[1, node.name, node.version, node.node_version, node.engine, node.driver]],
   ),
-  family(
-    'node',
-    'gauge',
+  gauge(
     'halley_connections_fit',
     'Estimated number of additional connections that fit; the label names the limit (memory, files, connection_limit).',
     ['bound'],
     ({ snapshot: { capacity } }) => [[capacity.fits, capacity.bound ?? '']],
   ),
-  family(
-    'node',
-    'histogram',
+  histogram(
     'halley_hook_duration_seconds',
     'Durations of calls of hooks and event proxies, by protocol (module, http, grpc), event and name.',
     HOOK,
     facts => hooksOf(facts).map(([name, counts]) => [durations(counts), ...name.split(' ')]),
   ),
-  family(
-    'node',
-    'histogram',
+  histogram(
     'halley_batch_items',
     'Publications, joins and leaves that a worker sent together, of each flush of a batched channel.',
     [],
@@ -276,35 +256,25 @@ const computed = [
       return [[{ bounds: BATCH_BOUNDS, counts: within, count: sum(flushes), sum: items }]]
     },
   ),
-  family(
-    'node',
-    'counter',
+  counter(
     'halley_republish_outcomes_total',
-    'Messages that are done, by outcome: confirmed, returned, refused or dropped.',
+    'Completed messages, by outcome: confirmed, returned, refused or dropped.',
     ['republisher_name', 'outcome'],
     ({ snapshot }) =>
       (snapshot.republishers ?? []).flatMap(({ name, confirmed, returned, refused, dropped }) =>
-        Object.entries({ confirmed, returned, refused, dropped }).map(
-          ([outcome, count]) => /** @type {Row} */ ([count, name, outcome]),
-        ),
+        byLabel({ confirmed, returned, refused, dropped }, name),
       ),
   ),
-  family(
-    'node',
-    'counter',
+  counter(
     'halley_republish_lost_total',
-    'Publications that the gateway has lost: `queue_full` (also dropped, above), `no_process` to take them, or in memory when `process_died`, at most.',
+    'Publications lost by the gateway, by reason: `queue_full` (also counted as dropped), `no_process` (no queue process), `process_died` (in its memory, upper bound).',
     ['republisher_name', 'reason'],
     ({ snapshot }) =>
       (snapshot.republishers ?? []).flatMap(({ name, dropped, unreached, abandoned }) =>
-        Object.entries({ queue_full: dropped, no_process: unreached, process_died: abandoned }).map(
-          ([reason, count]) => /** @type {Row} */ ([count, name, reason]),
-        ),
+        byLabel({ queue_full: dropped, no_process: unreached, process_died: abandoned }, name),
       ),
   ),
-  family(
-    'processes',
-    'histogram',
+  histogram(
     'halley_event_loop_delay_seconds',
     'Event-loop delay: how long events waited for the event loop, measured every 10 ms.',
     ['worker'],
@@ -314,17 +284,13 @@ const computed = [
         i === 0 ? 'primary' : i - 1,
       ]),
   ),
-  family(
-    'machine',
-    'gauge',
+  gauge(
     'halley_machine_load',
     'Load average over the last 1, 5 and 15 minutes.',
     ['minutes'],
     ({ snapshot }) => (snapshot.machine.load ?? []).map((load, i) => [load, [1, 5, 15][i]]),
   ),
-  family(
-    'machine',
-    'gauge',
+  gauge(
     'halley_machine_memory_bytes',
     'Memory by kind: "used", "caches" (page cache, buffers, reclaimable slab) and "free". Their sum is the total.',
     ['kind'],
@@ -345,7 +311,6 @@ export const GROUPS = Object.freeze({
   machine: 'The machine',
 })
 
-/** All families, in the order of the output and of docs/metrics.md. */
 export const families = Object.freeze(
   Object.keys(GROUPS).flatMap(name => [...ofTable, ...computed].filter(({ group }) => group === name)),
 )

@@ -1,4 +1,4 @@
-// Answers of the admin endpoints: one line of JSON each, never cached.
+// Responses of the admin endpoints: one JSON line each, never cached.
 
 /** @import { Exchange } from '../../clients/server/contract.js' */
 
@@ -14,7 +14,7 @@ export const replyJson = (exchange, text) => exchange.reply(200, JSON_HEADERS, t
 
 /**
  * @param {Exchange} exchange @param {number} status @param {string} error a few words
- * @param {Record<string, string>} [head] @param {object} [more] members beside `error`
+ * @param {Record<string, string>} [head] @param {object} [more] other members
  */
 export const replyError = (exchange, status, error, head = {}, more = {}) =>
   exchange.reply(status, { ...JSON_HEADERS, ...head }, JSON.stringify({ error, ...more }))

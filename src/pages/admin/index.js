@@ -1,9 +1,8 @@
-// The admin endpoints below admin.handler_prefix: login, stats stream, commands, server API methods, and the page.
-// It imports api, auth (secrets), transport (calls between workers) and server; the page (page/) is plain files for
-// the browser.
-// It promises: a token allows what the API key allows, and only in the Authorization header, which no other site can
-// make a browser send; pages of other origins get 403 before their body is read; wrong keys are counted by address,
-// over all workers of the node (login-guard.js). Endpoints: docs/admin.md.
+// The admin endpoints below admin.handler_prefix: login, stats stream, commands, server API methods, and the page
+// (page/: plain files for the browser). Endpoints: docs/admin.md.
+// Guarantees: a token grants the rights of the API key, and only in the Authorization header, which other sites cannot
+// make a browser send; other origins get 403 before the body is read; wrong keys are counted by address across all
+// workers of the node (login-guard.js).
 
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -19,7 +18,7 @@ import { StatsStream } from './stats-stream.js'
 import { AdminTokens } from './tokens.js'
 
 /** @import { Config } from '../../config/options.js' */
-/** @import { ApiContext, Method } from '../../backends/api/context.js' */
+/** @import { ApiContext } from '../../backends/api/context.js' */
 /** @import { Broker } from '../../channels/broker/contract.js' */
 /** @import { Exchange, SocketServer } from '../../clients/server/contract.js' */
 /** @import { StatsCommand, StatsMessage } from '../../metrics/schema.js' */
@@ -32,7 +31,7 @@ import { AdminTokens } from './tokens.js'
  * @property {(command: StatsCommand) => Promise<string | undefined>} command rejects with the reason
  * @typedef {object} AdminParts
  * @property {Config} config at the start
- * @property {() => any} [settings] its block `admin`, as it is now; default: as at the start
+ * @property {() => any} [settings] current block `admin`; default: that of the start
  * @property {SocketServer} server not listening yet
  * @property {StatsView} view
  * @property {ApiContext} context of the server API
@@ -45,13 +44,13 @@ import { AdminTokens } from './tokens.js'
  * @property {(ms: number) => Promise<unknown>} [sleep]
  */
 
-/** Largest body of a login or a command, bytes. */
+/** Maximum body of a login or a command, bytes. */
 const MAX_SMALL = 4096
 const MAX_BODY = 1024 * 1024
 
 /** Error of a 403. */
 const FOREIGN =
-  'from a page of another address: open the admin page itself, and let proxies pass its Host header'
+  'request from another origin: open the admin page directly; proxies must forward its Host header'
 
 /** @param {Exchange} exchange @returns {string} '' if there is none */
 const bearerToken = exchange => /^bearer +([^ ]+) *$/i.exec(exchange.header('authorization'))?.[1] ?? ''
@@ -66,136 +65,117 @@ export function readCommand(body) {
     return { type, worker: worker ?? null }
   if (type === 'restart' && (worker === null || isIndex(worker))) return { type, worker }
   if (type === 'reload') return { type }
-  // Only a local user may stop the gateway; the log may hold more than figures.
+  // Only local users may stop the gateway; the log may contain sensitive data.
   if (type === 'stop' || type === 'log') return null
   throw new BadBody('unknown command')
 }
 
-class Admin {
-  #view
-  #context
-  #clock
-  #sleep
-  #settings
+/** Only with an admin key. @param {AdminParts} parts */
+export function mountAdmin(parts) {
+  const { config, server, view, context, broker, calls, version, worker, counting } = parts
+  const { settings = () => config.admin, clock = Date.now, sleep = setTimeout } = parts
+  const prefix = config.admin.handler_prefix
+  const guard = new LoginGuard({ control: broker.control, calls, worker, counting, clock })
+  const stream = new StatsStream({ view, server, clock })
   /** @type {AdminTokens | null} */
-  #lastTokens = null
-  #guard
-  #stream
-
-  /** @param {AdminParts & {settings: () => Config['admin'], clock: () => number, sleep: (ms: number) => Promise<unknown>}} parts */
-  constructor({ settings, server, view, context, broker, calls, worker, counting, clock, sleep }) {
-    this.#view = view
-    this.#context = context
-    this.#clock = clock
-    this.#sleep = sleep
-    this.#settings = settings
-    this.#guard = new LoginGuard({ control: broker.control, calls, worker, counting, clock })
-    this.#stream = new StatsStream({ view, server, clock })
+  let lastTokens = null
+  /** Uses the current key and secret: a reload may change them. */
+  const tokens = () => {
+    const { password, secret } = settings()
+    if (!lastTokens?.isFor(password, secret)) lastTokens = new AdminTokens({ password, secret })
+    return lastTokens
   }
 
-  /** Those of the current key and secret: a reload may change them. */
-  get #tokens() {
-    const { password, secret } = this.#settings()
-    if (!this.#lastTokens?.isFor(password, secret)) this.#lastTokens = new AdminTokens({ password, secret })
-    return this.#lastTokens
-  }
-
-  /** @param {Exchange} exchange @returns {number} expiry of its token, unix ms; 0: it was refused */
-  #authorize(exchange) {
-    const expires = this.#tokens.check(bearerToken(exchange), this.#clock())
-    if (expires === 0) {
-      replyError(exchange, 401, 'log in first', { 'WWW-Authenticate': 'Bearer realm="halley admin"' })
-    }
-    return expires
-  }
-
-  /** @param {Exchange} exchange @param {number} limit bytes @param {(body: string) => void | Promise<void>} work */
-  #read(exchange, limit, work) {
+  /**
+   * @param {Exchange} exchange
+   * @param {number} limit bytes
+   * @param {(body: string) => void | Promise<void>} work
+   */
+  const read = (exchange, limit, work) =>
     exchange.body(limit, async bytes => {
       if (bytes === null) return replyError(exchange, 413, `the body is longer than ${limit} bytes`)
-      const body = bytes.toString()
       try {
-        await work(body)
+        await work(bytes.toString())
       } catch (error) {
-        if (error instanceof BadBody) return replyError(exchange, 400, 'the body is not what this takes')
-        const { status, message, code } = publicError(error, this.#context.logger)
+        if (error instanceof BadBody) return replyError(exchange, 400, 'invalid request body')
+        const { status, message, code } = publicError(error, context.logger)
         replyError(exchange, status, message, {}, { code })
       }
     })
-  }
 
-  /** @param {Exchange} exchange */
-  login(exchange) {
-    const address = exchange.remoteAddress()
-    this.#read(exchange, MAX_SMALL, async body => {
-      const { password } = parseJson(body) ?? {}
-      if (typeof password !== 'string') throw new BadBody('password must be a string')
-      const right = this.#tokens.matches(password)
-      const wait = await this.#guard.tried(address, right)
-      if (wait < 0) {
-        const seconds = Math.ceil(-wait / 1000)
-        replyError(exchange, 429, `too many wrong keys from your address, try again in ${seconds} s`, {
-          'Retry-After': `${seconds}`,
-        })
-        return
-      }
-      if (wait > 0) await this.#sleep(wait)
-      if (right) replyJson(exchange, JSON.stringify(this.#tokens.issue(this.#clock())))
-      else replyError(exchange, 401, 'wrong key')
-    })
-  }
-
-  /** @param {Exchange} exchange */
-  stream(exchange) {
-    const expires = this.#authorize(exchange)
-    if (expires !== 0) this.#stream.open(exchange, expires)
-  }
-
-  /** @param {Exchange} exchange */
-  command(exchange) {
-    if (this.#authorize(exchange) === 0) return
-    this.#read(exchange, MAX_SMALL, async body => {
-      const command = readCommand(body)
-      if (command === null) return replyError(exchange, 403, 'not from elsewhere')
-      const answer = await this.#view.command(command).then(
-        text => ({ error: null, text }),
-        (/** @type {Error} */ { message }) => ({ error: message }),
-      )
-      replyJson(exchange, JSON.stringify(answer))
-    })
-  }
-
-  /** @param {Method} method @returns {(exchange: Exchange) => void} */
-  method({ fields, run }) {
-    return exchange => {
-      if (this.#authorize(exchange) === 0) return
-      this.#read(exchange, MAX_BODY, async body => {
-        const params = readObject(fields, parseJson(body), body)
-        replyJson(exchange, `{"result":${await run(params, this.#context)}}`)
-      })
-    }
-  }
-}
-
-/** Only with an admin key. @param {AdminParts} parts */
-export function mountAdmin({ clock = Date.now, sleep = setTimeout, ...parts }) {
-  const { config, server, version, settings = () => config.admin } = parts
-  const prefix = config.admin.handler_prefix
-  const admin = new Admin({ ...parts, settings, clock, sleep })
-  /** @param {string} method @param {string} name @param {(exchange: Exchange) => void} handler */
+  /**
+   * @param {string} method
+   * @param {string} name
+   * @param {(exchange: Exchange) => void} handler
+   */
   const route = (method, name, handler) => {
     server.route(method, `${prefix}/api/${name}`, exchange => {
       if (isOwnPage(exchange)) handler(exchange)
       else replyError(exchange, 403, FOREIGN)
     })
     server.route('*', `${prefix}/api/${name}`, exchange =>
-      replyError(exchange, 405, `${method} only`, { Allow: method }),
+      replyError(exchange, 405, `method must be ${method}`, { Allow: method }),
     )
   }
-  route('POST', 'login', exchange => admin.login(exchange))
-  route('GET', 'stream', exchange => admin.stream(exchange))
-  route('POST', 'command', exchange => admin.command(exchange))
-  for (const [name, method] of methods) route('POST', name, admin.method(method))
+
+  /**
+   * For requests with a valid token.
+   * @param {(exchange: Exchange, expires: number) => void} handler expires: unix ms
+   */
+  const authorized = handler => (/** @type {Exchange} */ exchange) => {
+    const expires = tokens().check(bearerToken(exchange), clock())
+    if (expires !== 0) handler(exchange, expires)
+    else replyError(exchange, 401, 'login required', { 'WWW-Authenticate': 'Bearer realm="halley admin"' })
+  }
+
+  route('POST', 'login', exchange => {
+    const address = exchange.remoteAddress()
+    read(exchange, MAX_SMALL, async body => {
+      const { password } = parseJson(body) ?? {}
+      if (typeof password !== 'string') throw new BadBody('password must be a string')
+      const right = tokens().matches(password)
+      const wait = await guard.tried(address, right)
+      if (wait < 0) {
+        const seconds = Math.ceil(-wait / 1000)
+        const text = `too many wrong keys from your address, try again in ${seconds} s`
+        return replyError(exchange, 429, text, { 'Retry-After': `${seconds}` })
+      }
+      if (wait > 0) await sleep(wait)
+      if (right) replyJson(exchange, JSON.stringify(tokens().issue(clock())))
+      else replyError(exchange, 401, 'wrong key')
+    })
+  })
+  route(
+    'GET',
+    'stream',
+    authorized((exchange, expires) => stream.open(exchange, expires)),
+  )
+  route(
+    'POST',
+    'command',
+    authorized(exchange =>
+      read(exchange, MAX_SMALL, async body => {
+        const command = readCommand(body)
+        if (command === null) return replyError(exchange, 403, 'not allowed over HTTP')
+        const answer = await view.command(command).then(
+          text => ({ error: null, text }),
+          (/** @type {Error} */ { message }) => ({ error: message }),
+        )
+        replyJson(exchange, JSON.stringify(answer))
+      }),
+    ),
+  )
+  for (const [name, { fields, run }] of methods)
+    route(
+      'POST',
+      name,
+      authorized(exchange =>
+        read(exchange, MAX_BODY, async body => {
+          const params = readObject(fields, parseJson(body), body)
+          replyJson(exchange, `{"result":${await run(params, context)}}`)
+        }),
+      ),
+    )
   const html = fileURLToPath(new URL('./page/index.html', import.meta.url))
   const page = serveBody(fillPage(html, { prefix, version }), '.html')
   server.route('*', prefix, page)

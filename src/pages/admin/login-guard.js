@@ -3,20 +3,20 @@ import { Call } from '../../clients/transport/calls.js'
 /** @import { Control } from '../../channels/broker/contract.js' */
 /** @import { Calls } from '../../clients/transport/calls.js' */
 
-/** Wrong keys in a row that are answered at once; after them one key every PACE ms. */
+/** Consecutive wrong keys answered without delay; then one key every PACE ms. */
 export const BURST = 10
 export const PACE = 6000
-/** Longest time until all wrong keys of an address are forgotten, ms. */
+/** Maximum time until all wrong keys of an address are forgotten, ms. */
 const LONGEST = (BURST + 1) * PACE
 export const MAX_ADDRESSES = 10_000
 
 /**
- * Wrong admin keys by address. Each wrong key is forgotten after PACE ms, one after another. From an address with BURST
- * of them, one login at a time is checked and answered after a wait, the right key included: so a guesser learns no
- * more than one result every PACE ms, and whoever has the key still gets in.
+ * Wrong admin keys by address. Wrong keys expire one after another, each after PACE ms. An address with BURST of them
+ * gets the result of one login at a time, after a delay, even for the right key: an attacker gets one result every PACE
+ * ms, and the right key still works.
  */
 export class FailedLogins {
-  /** @type {Map<string, number>} network -> when its wrong keys are forgotten, ms; the oldest change first */
+  /** @type {Map<string, number>} network -> expiry of its wrong keys, ms; oldest change first */
   #forgottenAt = new Map()
 
   get size() {
@@ -26,36 +26,31 @@ export class FailedLogins {
   /**
    * Counts a login.
    * @param {string} address @param {boolean} right @param {number} now ms
-   * @returns {number} ms after which its result may be shown; below 0: it must not be shown, and the next login of this
-   *   address may come in that many ms
+   * @returns {number} delay of the result, ms; below 0: no result, the negated delay until the next login
    */
   tried(address, right, now) {
     const network = networkOf(address)
     const left = (this.#forgottenAt.get(network) ?? 0) - now
-    // A clock that was set back would lock the address for longer.
+    // A clock set back would extend the delay.
     const debt = left > 0 && left <= LONGEST ? left : 0
     const wait = Math.max(0, debt - (BURST - 1) * PACE)
     if (wait > PACE) return PACE - wait
-    if (!right || wait > 0) this.#owe(network, now + debt + PACE, now)
-    return wait
-  }
-
-  /** @param {string} network @param {number} until @param {number} now */
-  #owe(network, until, now) {
+    if (right && wait === 0) return wait
     const all = this.#forgottenAt
     all.delete(network)
-    all.set(network, until)
+    all.set(network, now + debt + PACE)
     for (const [oldest, at] of all) {
       if (at > now && all.size <= MAX_ADDRESSES) break
       all.delete(oldest)
     }
+    return wait
   }
 }
 
 /**
- * The network that one client can take its addresses from.
- * @param {string} address text
- * @returns {string} the first half (64 bits) of an IPv6 address, any other address as it is
+ * The network of a client.
+ * @param {string} address
+ * @returns {string} first 64 bits of an IPv6 address; else the address
  */
 export function networkOf(address) {
   if (!address.includes(':')) return address
@@ -69,13 +64,13 @@ export function networkOf(address) {
     .join(':')
 }
 
-/** Time limit for its answer, ms. */
+/** Maximum wait for the counting worker, ms. */
 const TIMEOUT = 2000
 const RIGHT = 1
 
 /**
- * Counts wrong keys over all workers of a node: one worker counts every login before its result is shown, so more
- * connections allow no more guesses.
+ * Counts wrong keys across all workers of a node: one worker counts every login before its result is sent, so more
+ * connections do not allow more guesses.
  */
 export class LoginGuard {
   #control
@@ -103,16 +98,13 @@ export class LoginGuard {
     })
   }
 
-  /**
-   * @param {string} address @param {boolean} right
-   * @returns {Promise<number>} as of `FailedLogins.tried`
-   */
+  /** @param {string} address @param {boolean} right @returns {Promise<number>} as of `FailedLogins.tried` */
   tried(address, right) {
     const here = () => this.#failures.tried(address, right, this.#clock())
     const counting = this.#counting()
     if (this.#worker === counting) return Promise.resolve(here())
     return new Promise(resolve => {
-      // Without an answer of the counting worker each worker counts its own.
+      // Without a response each worker counts its own logins.
       const timer = setTimeout(() => resolve(here()), TIMEOUT)
       const request = Buffer.concat([
         Buffer.from([Call.ADMIN_LOGIN, right ? RIGHT : 0]),

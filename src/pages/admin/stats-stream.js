@@ -10,7 +10,7 @@ import { JSON_HEADERS, replyError } from './answers.js'
 const MAX_READERS = 16
 /** Unread bytes of a reader. */
 const MAX_BUFFERED = 16 * 1024 * 1024
-/** Bytes of the first line; with many workers it holds less history. */
+/** Maximum bytes of the first line; bounds its history. */
 const MAX_HELLO = 4 * 1024 * 1024
 const STREAM_HEADERS = Object.freeze({
   ...JSON_HEADERS,
@@ -19,7 +19,7 @@ const STREAM_HEADERS = Object.freeze({
   'X-Accel-Buffering': 'no',
 })
 
-/** @param {Hello} hello @returns {string} with as much of the latest history as fits */
+/** @param {Hello} hello @returns {string} with the latest history that fits */
 function helloText({ history, ...rest }) {
   const texts = []
   let bytes = 0
@@ -36,7 +36,7 @@ function helloText({ history, ...rest }) {
 /** @param {StatsMessage} message */
 const textOf = message => (message.type === 'hello' ? helloText(message) : JSON.stringify(message))
 
-/** The stats stream over HTTP: one JSON text a line, until the reader's token expires. */
+/** The stats stream over HTTP: JSON lines, until the token expires. */
 export class StatsStream {
   #view
   #server
@@ -64,7 +64,7 @@ export class StatsStream {
   /** @param {Exchange} exchange @param {number} expires unix ms */
   open(exchange, expires) {
     if (this.#readers >= MAX_READERS) {
-      return replyError(exchange, 503, 'too many readers of the stream', { 'Retry-After': '5' })
+      return replyError(exchange, 503, 'too many stats clients', { 'Retry-After': '5' })
     }
     const stream = exchange.stream(200, STREAM_HEADERS, this.#route)
     if (stream === null) return

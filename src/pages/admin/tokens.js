@@ -1,4 +1,4 @@
-// Login tokens of the admin page, which therefore does not keep the admin key.
+// Login tokens of the admin page: it does not store the admin key.
 
 import { createHmac, scryptSync } from 'node:crypto'
 import { createSecretCheck, sha256 } from '../../clients/auth/secret.js'
@@ -7,27 +7,24 @@ import { createSecretCheck, sha256 } from '../../clients/auth/secret.js'
 export const TOKEN_TTL = 24 * 3600 * 1000
 const TOKEN = /^(\d{1,15})\.([\w-]{43})$/
 
-/**
- * Tokens contain their expiry and are signed, not stored: every worker of every node with the same configuration
- * accepts them. A new key or secret invalidates all.
- */
+/** Signed, not stored: accepted by all nodes with the same configuration. A new key or secret invalidates them. */
 export class AdminTokens {
   #key
   #options
 
-  /** @param {{password: string, secret: string}} options secret '': made from the password */
+  /** @param {{password: string, secret: string}} options secret '': derived from the password */
   constructor({ password, secret }) {
     this.#options = { password, secret }
-    /** @type {(password: string) => boolean} whether it is the right one */
+    /** @type {(password: string) => boolean} */
     this.matches = createSecretCheck(password)
-    // Slow on purpose: passwords must not be guessed from a token.
+    // Slow on purpose: prevents guessing the password from a token.
     const base = secret || scryptSync(password, 'halley admin', 32)
     this.#key = createHmac('sha256', base)
       .update(`admin tokens ${sha256(password).toString('hex')}`)
       .digest()
   }
 
-  /** Whether it was made of these: making it is slow. @param {string} password @param {string} secret */
+  /** Whether it was created with these; creation is slow. @param {string} password @param {string} secret */
   isFor(password, secret) {
     return this.#options.password === password && this.#options.secret === secret
   }
@@ -43,11 +40,7 @@ export class AdminTokens {
     return { token: `${expires}.${this.#sign(String(expires))}`, expires }
   }
 
-  /**
-   * @param {string} token
-   * @param {number} now unix ms
-   * @returns {number} its expiry, unix ms; 0 if it is invalid or expired
-   */
+  /** @param {string} token @param {number} now unix ms @returns {number} its expiry, unix ms; 0: invalid or expired */
   check(token, now) {
     const [, expires, signature] = TOKEN.exec(token) ?? []
     if (expires === undefined) return 0

@@ -1,7 +1,6 @@
 import { MachineSampler } from '../../metrics/machine.js'
 
 export const CHANNEL = 'demo:vitals'
-/** Survey operation. */
 export const OPERATION = 'demo.vitals'
 const INTERVAL_MS = 1000
 
@@ -19,8 +18,8 @@ const INTERVAL_MS = 1000
 const hundredths = value => Math.round(value * 100) / 100
 
 /**
- * Publishes the vital signs of the machine and of each worker once a second. Of several nodes only the one with the
- * lowest id publishes, so that the page shows one machine.
+ * Publishes the vital signs of the machine and of each worker once a second. With several nodes only the one with the
+ * lowest id publishes, as the page shows one machine.
  */
 export class VitalsFeed {
   #context
@@ -41,9 +40,9 @@ export class VitalsFeed {
   }
 
   /**
-   * Handles a survey of the publishing worker.
+   * Responds to a survey of the publishing worker.
    * @param {{node: string}} params its node
-   * @returns {{node: string, sample: WorkerSample | null}} null for another node, and in the first second
+   * @returns {{node: string, sample: WorkerSample | null}} null on other nodes and in the first second
    */
   answer({ node }) {
     const own = this.#context.node
@@ -65,33 +64,22 @@ export class VitalsFeed {
     }
   }
 
-  /** To be called in one worker of each node; it surveys the others. */
+  /** Called in one worker per node, which surveys the others. */
   start() {
     if (!this.#context.rules.resolve(CHANNEL)) {
-      const line = 'demo.enabled: channel.namespaces has no `demo`, so the page gets no vital signs'
+      const line = 'demo.enabled: the page gets no vital signs without a namespace `demo`'
       return this.#context.log.warn({}, line)
     }
     this.#machine = new MachineSampler()
     this.#timer = setInterval(() => this.#publish(), INTERVAL_MS).unref()
   }
 
-  /** Another worker publishes from now on. */
   stop() {
     clearInterval(this.#timer)
   }
 
-  #machineSigns() {
-    const { cpu, cores, memory, load } = /** @type {MachineSampler} */ (this.#machine).sample()
-    return {
-      cpu: cpu && hundredths(cpu.user + cpu.system),
-      cores,
-      memory: { used: memory.used, total: memory.total },
-      load,
-    }
-  }
-
   async #publish() {
-    // A hanging worker delays the survey: skip this second.
+    // A blocked worker delays the survey: skip this second.
     if (this.#busy) return
     this.#busy = true
     const { broker, clock, log, node } = this.#context
@@ -101,7 +89,15 @@ export class VitalsFeed {
       if (answers.some(answer => answer.node < node)) return
       const workers = answers.flatMap(({ sample }) => sample ?? [])
       workers.sort((a, b) => a.worker - b.worker)
-      this.#send(JSON.stringify({ time: clock(), ...this.#machineSigns(), workers }))
+      const { cpu, cores, memory, load } = /** @type {MachineSampler} */ (this.#machine).sample()
+      this.#send({
+        time: clock(),
+        cpu: cpu && hundredths(cpu.user + cpu.system),
+        cores,
+        memory: { used: memory.used, total: memory.total },
+        load,
+        workers,
+      })
     } catch (error) {
       log.debug({ err: error }, 'vital signs survey failed')
     } finally {
@@ -109,8 +105,8 @@ export class VitalsFeed {
     }
   }
 
-  /** @param {string} data */
-  #send(data) {
+  /** @param {object} vitals */
+  #send(vitals) {
     const { broker, rules, log } = this.#context
     const namespace = rules.resolve(CHANNEL)
     if (!namespace) return
@@ -120,7 +116,7 @@ export class VitalsFeed {
       historyTtl: options.history_ttl,
       metaTtl,
     }
-    broker.pubsub.publish(CHANNEL, data, history, error => {
+    broker.pubsub.publish(CHANNEL, JSON.stringify(vitals), history, error => {
       if (error) log.debug({ err: error }, 'vital signs not published')
     })
   }

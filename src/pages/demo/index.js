@@ -1,8 +1,7 @@
-// The demo page at `/`: plain files, and the official SDK's browser build from its npm package. feed.js publishes the
-// vital signs of all workers once a second to `demo:vitals`; page/ holds ES modules, served without a build.
-// May import server/ (static files) and stats/; it uses the gateway through WorkerContext like a transport does.
-// Promises: the page never contains the API key; without `demo.enabled` nothing of this folder is loaded. The README
-// and docs/ of this version are served beside the page, as text, so that its links work offline and fit the gateway.
+// The demo page at `/`: page/ has ES modules, served without a build, with the browser builds of the SDK; feed.js
+// publishes the vital signs of all workers to `demo:vitals`. It uses the gateway through WorkerContext like a
+// transport. Guarantees: the page never contains the API key; this folder is loaded only with `demo.enabled`.
+// README and docs/ are served as text, so that links work offline and match the version.
 
 import { existsSync, readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -17,23 +16,20 @@ import { OPERATION, VitalsFeed } from './feed.js'
 
 const ASSETS = '/demo'
 
-/** The package exports only its main file; the folder is found from it. */
+/** Located by the main file, the package's only export. */
 const SDK = join(dirname(createRequire(import.meta.url).resolve('centrifuge')), '..', 'dist')
 
 /** @param {string} path in the package */
 const packaged = path => fileURLToPath(new URL(`../../../${path}`, import.meta.url))
 
-/** @returns {string[]} the README and the pages of docs/; an image may have left them out */
+/** @returns {string[]} README and pages of docs/, if installed */
 function docPages() {
   const folder = packaged('docs')
   const pages = existsSync(folder) ? readdirSync(folder).filter(name => name.endsWith('.md')) : []
   return ['README.md', ...pages.map(name => `docs/${name}`)].filter(path => existsSync(packaged(path)))
 }
 
-/**
- * Fills in the addresses of the endpoints; not the API key, which every visitor could read.
- * @param {Config} config @param {string} version @param {string[]} docs paths of pages
- */
+/** Fills in the endpoint addresses. @param {Config} config @param {string} version @param {string[]} docs */
 function renderPage(config, version, docs) {
   const { websocket, emulation, http_api: api, admin } = config
   const path = (/** @type {(typeof TRANSPORTS)[number]} */ block) =>
@@ -50,7 +46,7 @@ function renderPage(config, version, docs) {
     uniHttpStream: path('uni_http_stream'),
     uniPoll: path('uni_poll'),
     api: api.handler_prefix.replace(/\/+$/, ''),
-    // With an internal port the admin page is there, which may be out of reach.
+    // An internal port may be unreachable.
     admin:
       admin.enabled && admin.password !== '' && config.http_server.internal_port === 0
         ? admin.handler_prefix
@@ -63,19 +59,20 @@ function renderPage(config, version, docs) {
 
 /**
  * Serves the page at `/` and its files below `/demo/`, and starts the feed of vital signs.
- * @param {object} parts @param {import('../../clients/session/context.js').WorkerContext} parts.context
+ * @param {object} parts
+ * @param {import('../../clients/session/context.js').WorkerContext} parts.context
  * @param {import('../../clients/server/contract.js').SocketServer} parts.server not listening yet
  * @param {string} parts.version of the gateway
  * @param {number} parts.index of this worker; the first one publishes
  * @param {{last: import('../../metrics/schema.js').WorkerSample | null}} parts.sampler of this worker
- * @returns {{operations: Record<string, (params: any) => any>, stop: () => void}} handlers of survey operations;
- *   `stop` ends the feed of this worker
+ * @returns {{operations: Record<string, (params: any) => any>, stop: () => void}} survey operations; `stop` ends the
+ *   feed
  */
 export function mountDemo({ context, server, version, index, sampler }) {
   const docs = docPages()
   server.route('*', '/', serveBody(renderPage(context.config, version, docs), '.html'))
   for (const path of docs) server.route('*', `${ASSETS}/${path}`, serveFile(packaged(path)))
-  // Pages of other origins may load the SDK, too. Its Protobuf build works without `eval`.
+  // Other origins may load the SDK too. Its Protobuf build works without `eval`.
   const shared = { 'Cross-Origin-Resource-Policy': 'cross-origin' }
   server.route('*', `${ASSETS}/centrifuge.js`, serveFile(join(SDK, 'centrifuge.js'), shared))
   servePageFiles(server, ASSETS, 'pages/demo/page', {

@@ -30,6 +30,9 @@ const peak = (label, unit, name) => figure(label, unit, ({ peaks }) => peaks[nam
 /** @param {string} label @param {Unit} unit @param {string} name @returns {Figure} */
 const steady = (label, unit, name) => figure(label, unit, summary => summary.steady[name])
 
+/** Unknown instead of 0. @param {string} label @param {(summary: Summary) => number} value @returns {Figure} */
+const occurring = (label, value) => figure(label, 'count', summary => value(summary) || Number.NaN)
+
 /** @param {Summary} summary @param {...string} names */
 const total = ({ sums }, ...names) =>
   names.every(name => Number.isNaN(sums[name]))
@@ -45,8 +48,8 @@ const FIGURES = Object.freeze([
       peak('Connections', 'count', 'connections'),
       figure('Connections opened', 'count', ({ sums }) => sums.accepts),
       figure('Messages out', 'count', ({ sums }) => sums.messages_out),
-      figure('Errors', 'count', ({ sums }) => sums.errors, 'replies with an error'),
-      peak('Deaths of workers', 'count', 'worker_deaths'),
+      figure('Errors', 'count', ({ sums }) => sums.errors, 'error replies'),
+      peak('Worker exits', 'count', 'worker_deaths'),
       figure('Listen-queue overflows', 'count', ({ sums }) => sums.listen_overflows),
     ],
   },
@@ -69,8 +72,8 @@ const FIGURES = Object.freeze([
     title: 'Steady state',
     figures: [
       {
-        label: 'Taken over',
-        hint: 'medians of these seconds',
+        label: 'Period',
+        hint: 'the values are medians',
         text: ({ stretch }) =>
           `${elapsed(stretch.seconds)}${stretch.kind === 'busiest' ? ', the busiest' : ''}`,
       },
@@ -88,19 +91,23 @@ const FIGURES = Object.freeze([
     ],
   },
   {
+    title: 'Maps',
+    figures: [
+      occurring('Keys, peak', ({ peaks }) => peaks.map_keys),
+      occurring('Publishes', ({ sums }) => sums.map_publishes),
+      occurring('Removals', ({ sums }) => sums.map_removals),
+      occurring('Expiries', ({ sums }) => sums.map_expiries),
+    ],
+  },
+  {
     title: 'Memory of a connection',
     figures: [
-      { label: 'Not known', text: ({ connection }) => connection.unknown || UNKNOWN },
+      { label: 'Unknown', text: ({ connection }) => connection.unknown || UNKNOWN },
       figure('JS heap', 'bytes', ({ connection }) => connection.heap),
       figure('Native', 'bytes', ({ connection }) => connection.native),
       figure('User space', 'bytes', ({ connection }) => connection.user, 'JS heap and native'),
-      figure(
-        'Kernel',
-        'bytes',
-        ({ connection }) => connection.kernel,
-        'the socket and the data queued in it',
-      ),
-      figure('Together', 'bytes', ({ connection }) => connection.total, 'user space and kernel'),
+      figure('Kernel', 'bytes', s => s.connection.kernel, 'the socket and the data queued in it'),
+      figure('Total', 'bytes', ({ connection }) => connection.total, 'user space and kernel'),
     ],
   },
   {
@@ -135,41 +142,20 @@ export function figuresTable(runs) {
 export function headlines({ summary }) {
   const { peaks, steady: medians, connection, stretch } = summary
   const when = stretch.kind === 'steady' ? 'steady state' : 'busiest part'
+  const memory = `${formatValue(connection.user, 'bytes')} user, ${formatValue(connection.kernel, 'bytes')} kernel`
+  const peak = (/** @type {string} */ name, /** @type {Unit} */ unit) => formatValue(peaks[name], unit)
+  /** @type {[string, number, Unit, string][]} */
   const all = [
-    { label: 'Connections', value: peaks.connections, unit: 'count', note: 'at once, most' },
-    {
-      label: 'Memory of a connection',
-      value: connection.total,
-      unit: 'bytes',
-      note: `${formatValue(connection.user, 'bytes')} user, ${formatValue(connection.kernel, 'bytes')} kernel`,
-    },
-    { label: 'Accepts', value: peaks.accepts_s, unit: 'count_s', note: 'peak' },
-    {
-      label: 'Messages out',
-      value: medians.messages_out_s,
-      unit: 'count_s',
-      note: `${when}; peak ${formatValue(peaks.messages_out_s, 'count_s')}`,
-    },
-    {
-      label: 'Event-loop delay, p90',
-      value: medians.tick_p90_ms,
-      unit: 'ms',
-      note: `${when}; longest ${formatValue(peaks.tick_max_ms, 'ms')}`,
-    },
-    {
-      label: 'CPU, of a core',
-      value: medians.cpu_pct,
-      unit: 'pct',
-      note: `${when}; peak ${formatValue(peaks.cpu_pct, 'pct')}`,
-    },
+    ['Connections', peaks.connections, 'count', 'maximum'],
+    ['Memory of a connection', connection.total, 'bytes', memory],
+    ['Accepts', peaks.accepts_s, 'count_s', 'peak'],
+    ['Messages out', medians.messages_out_s, 'count_s', `${when}; peak ${peak('messages_out_s', 'count_s')}`],
+    ['Event-loop delay, p90', medians.tick_p90_ms, 'ms', `${when}; longest ${peak('tick_max_ms', 'ms')}`],
+    ['CPU, of a core', medians.cpu_pct, 'pct', `${when}; peak ${peak('cpu_pct', 'pct')}`],
   ]
   return all
-    .filter(({ value }) => !Number.isNaN(value) && value !== undefined)
-    .map(({ label, value, unit, note }) => ({
-      label,
-      value: formatValue(value, /** @type {Unit} */ (unit)),
-      note,
-    }))
+    .filter(([, value]) => !Number.isNaN(value) && value !== undefined)
+    .map(([label, value, unit, note]) => ({ label, value: formatValue(value, unit), note }))
 }
 
 /** Software and machine, as far as the file has them. @param {Run} run @returns {string[]} */

@@ -1,8 +1,7 @@
-// Reports: CSV files of gateways to one HTML page that needs no other file. run.js sorts and downsamples the rows,
-// summary.js computes peaks and steady state, figures.js and sections.js are the tables, page.js writes the HTML;
-// page/ runs in the browser and draws with charts/. Used by `halley report` and by the reports of the fleet.
-// May import charts/ and stats/csv-reader.js. Promises: all text is escaped; the page's content policy allows only its
-// own scripts; a page is written as a whole or not at all.
+// Reports: CSV files of gateways to one self-contained HTML page, for `halley report` and the fleet. run.js sorts and
+// downsamples the rows, summary.js computes peaks and steady state, figures.js and sections.js are the tables, page.js
+// writes the HTML; page/ runs in the browser.
+// Guarantees: all text is escaped; the content policy allows only the page's scripts; a page is written atomically.
 
 import { open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, extname } from 'node:path'
@@ -12,12 +11,12 @@ import { renderPage } from './page.js'
 import { makeRun } from './run.js'
 
 const NEEDED = ['time', 'connections']
-/** Rows in a page: of all runs together, and limits per run. */
+/** Total rows of a page, and limits per run. */
 const POINTS = 4800
-const LEAST_POINTS = 400
-const MOST_POINTS = 1500
+const MIN_POINTS = 400
+const MAX_POINTS = 1500
 
-/** No report can be made of a file; the message is one line. */
+/** A file cannot be reported; the message is one line. */
 export class ReportError extends Error {}
 
 /** @param {string} file */
@@ -50,14 +49,15 @@ async function readTable(file, onProgress) {
 }
 
 /**
- * @param {object} options @param {string[]} options.files one per run
- * @param {string[]} [options.labels] one per run; default: the files' names
+ * @param {object} options
+ * @param {string[]} options.files one per run
+ * @param {string[]} [options.labels] one per run; default: file names
  * @param {(text: string) => void} [options.onProgress]
  * @returns {Promise<import('./run.js').Run[]>} for renderPage()
  * @throws {ReportError}
  */
 export async function readRuns({ files, labels = [], onProgress = () => {} }) {
-  const points = Math.min(MOST_POINTS, Math.max(LEAST_POINTS, Math.floor(POINTS / files.length)))
+  const points = Math.min(MAX_POINTS, Math.max(MIN_POINTS, Math.floor(POINTS / files.length)))
   const runs = []
   for (const [index, file] of files.entries()) {
     const { columns, facts } = await readTable(file, share =>
@@ -69,31 +69,24 @@ export async function readRuns({ files, labels = [], onProgress = () => {} }) {
 }
 
 /**
- * Makes a report page of CSV files.
- * @param {object} options @param {string[]} options.files one per run
- * @param {string[]} [options.labels] one per run; default: the files' names
+ * Writes a report page of CSV files, atomically.
+ * @param {object} options
+ * @param {string[]} options.files one per run
+ * @param {string} options.out
+ * @param {string[]} [options.labels] one per run; default: file names
  * @param {string} [options.title]
  * @param {import('./sections.js').Table[]} [options.tables] after the table of figures
- * @param {(text: string) => void} [options.onProgress] @returns {Promise<string>} a whole HTML page
- * @throws {ReportError}
- */
-async function makeReport({ files, labels = [], title, tables, onProgress = () => {} }) {
-  const runs = await readRuns({ files, labels, onProgress })
-  onProgress('writing the page')
-  const whole = title ?? runs.map(({ label }) => label).join(', ')
-  return renderPage({ title: whole, runs, tables, version: packageVersion() })
-}
-
-/**
- * Writes the report to a file, completely or not at all.
- * @param {Parameters<typeof makeReport>[0] & {out: string}} options
+ * @param {(text: string) => void} [options.onProgress]
  * @returns {Promise<{bytes: number}>} size of the page
  * @throws {ReportError}
  */
-export async function writeReport({ out, ...options }) {
-  for (const file of options.files)
-    if (await isSameFile(file, out)) throw new ReportError(`${out}: the page would overwrite the CSV file`)
-  const page = await makeReport(options)
+export async function writeReport({ files, out, labels, title, tables, onProgress = () => {} }) {
+  for (const file of files)
+    if (await isSameFile(file, out)) throw new ReportError(`${out}: the report would overwrite the CSV file`)
+  const runs = await readRuns({ files, labels, onProgress })
+  onProgress('writing the page')
+  const whole = title ?? runs.map(({ label }) => label).join(', ')
+  const page = renderPage({ title: whole, runs, tables, version: packageVersion() })
   const part = `${out}.${process.pid}.part`
   try {
     await writeFile(part, page)
@@ -105,13 +98,10 @@ export async function writeReport({ out, ...options }) {
   return { bytes: Buffer.byteLength(page) }
 }
 
-/** Bytes of a page that contain its generator. */
+/** Bytes to search for the page's generator. */
 const HEAD_BYTES = 4096
 
-/**
- * Whether a page may take the place of a file that was not named for it.
- * @param {string} file @returns {Promise<boolean>} it is missing, or a report
- */
+/** Whether a page may replace a file not named by the user. @param {string} file @returns {Promise<boolean>} */
 export async function mayReplace(file) {
   let handle
   try {

@@ -1,5 +1,5 @@
-// Bundles ES modules into one script, so that a page needs no other file. Supports only our syntax: named imports
-// from relative paths, and exports before a declaration.
+// Bundles ES modules into one script. Limited syntax: named imports from relative paths, and exports before
+// declarations.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ const LEFT_OVER = /^(?:import|export)\b.*$/m
 
 /**
  * @param {URL} entry @param {Readonly<Record<string, string>>} given file name -> expression of its default export
- * @returns {string} @throws {Error} a module uses other syntax
+ * @returns {string} @throws {Error} on other syntax
  */
 export function bundleModules(entry, given = {}) {
   /** @type {Map<string, string>} module -> name of its exports */
@@ -46,15 +46,15 @@ export function bundleModules(entry, given = {}) {
   return `'use strict'\n${parts.join('')}`
 }
 
-/** The source of a script or style sheet in a Content-Security-Policy. @param {string} text @returns {string} */
+/** Content-Security-Policy source of a script or style sheet. @param {string} text @returns {string} */
 export const cspHash = text => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 /** JSON that cannot close its element. @param {unknown} data @returns {string} */
 export const inlineJson = data =>
   JSON.stringify(data).replaceAll('<', '\\u003c').replaceAll('\u2028', '\\u2028')
 
-/** @param {string} script @returns {string} @throws {Error} it would close its element */
+/** @param {string} script @returns {string} @throws {Error} if it would close its element */
 export function checkInline(script) {
-  if (/<\/(?:script|style)|<!--/i.test(script)) throw new Error('script would close its own element')
+  if (/<\/(?:script|style)|<!--/i.test(script)) throw new Error('the script would close its own element')
   return script
 }

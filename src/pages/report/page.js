@@ -1,4 +1,4 @@
-// One self-contained HTML page: styles, scripts and data are inline, and its content policy allows nothing else.
+// A self-contained HTML page: styles, scripts and data are inline; the content policy allows nothing else.
 
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -55,7 +55,7 @@ function renderSeveral(runs) {
 }
 
 const FOOTNOTES = `<p>Steady state: the longest period in which connections stay within 2&nbsp;% of their maximum; if there is none, the busiest part of
-the run. Memory of a connection: growth since the gateway was idle, in that period, or what the gateway itself measured; known from 1,000 connections on. 1&nbsp;KB is 1024 bytes, 100&nbsp;% CPU one core.</p>
+the run. Memory of a connection: growth in that period above the idle gateway, or the measurement of the gateway; known from 1,000 connections. 1&nbsp;KB is 1024 bytes, 100&nbsp;% CPU one core.</p>
 <p class="screen-only">Drag over a chart to zoom in, double-click for the whole run. Click a name to hide its line.</p>`
 
 /** @param {Run[]} runs @param {string} title */
@@ -66,14 +66,18 @@ function renderRuns(runs, title) {
 }
 
 /**
- * @param {object} report @param {string} report.title @param {string} [report.subtitle]
- * @param {string[]} [report.facts] below the title; default: those of a single run's file
+ * @param {object} report
+ * @param {string} report.title
+ * @param {string} [report.subtitle]
+ * @param {string[]} [report.facts] below the title; default: of a single run's file
  * @param {Section[]} [report.lead] before the charts
  * @param {Run[]} report.runs may be empty: a page without charts
- * @param {string} [report.chartsTitle] @param {Table[]} [report.tables] after the table of figures
+ * @param {string} [report.chartsTitle]
+ * @param {Table[]} [report.tables] after the table of figures
  * @param {Section[]} [report.tail] after that
- * @param {string[]} [report.footnotes] besides those about charts
- * @param {string} report.version @returns {string} an HTML page
+ * @param {string[]} [report.footnotes] before those about charts
+ * @param {string} report.version
+ * @returns {string} HTML
  */
 export function renderPage({
   title,
@@ -92,7 +96,6 @@ export function renderPage({
     readFileSync(join(UPLOT, 'uPlot.min.css'), 'utf8'),
     readOwn('../web/charts.css'),
     readOwn('page/report.css'),
-    readOwn('page/sections.css'),
     readOwn('page/paper.css'),
   ]
   const style = checkInline(styles.join('\n'))

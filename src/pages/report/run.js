@@ -1,4 +1,4 @@
-// A run as data of a report page: rows in order, a summary, and rows for the charts.
+// A run as report data: sorted rows, a summary, and rows for the charts.
 
 import { CHART_COLUMNS } from '../web/definitions.js'
 import { derive, median } from '../web/derive.js'
@@ -16,7 +16,7 @@ import { summarize } from './summary.js'
  */
 
 /**
- * Sorts rows by time and drops duplicates: files may be concatenated in any order, and clocks set back.
+ * Sorts rows by time and drops duplicates: files may be concatenated in any order and clocks set back.
  * @param {Columns} columns @returns {Columns}
  */
 export function sortedByTime(columns) {
@@ -55,11 +55,11 @@ export function makeRun({ label, columns, facts = [], points = 1200 }) {
   }
 }
 
-/** Rounded to six digits, enough for a chart. @param {number} value @returns {number | null} */
+/** Rounds to six digits for charts. @param {number} value @returns {number | null} */
 const sixDigits = value => (Number.isFinite(value) ? Number(value.toPrecision(6)) : null)
 
 /**
- * Inserts a row of nulls into gaps in time, so that no line is drawn across them.
+ * Inserts a row of nulls into time gaps, so that lines are interrupted.
  * @param {Columns} columns @param {readonly string[]} names @returns {Record<string, (number | null)[]>}
  */
 function withGaps(columns, names) {
@@ -84,7 +84,7 @@ function withGaps(columns, names) {
   return result
 }
 
-/** Minimum ms between rows that mean missing data. @param {Values} time @returns {number} */
+/** Minimum time between rows that counts as a gap, ms. @param {Values} time @returns {number} */
 function minGap(time) {
   const steps = Float64Array.from({ length: Math.max(0, time.length - 1) }, (_, row) => {
     return Number(time[row + 1]) - Number(time[row])
@@ -93,20 +93,20 @@ function minGap(time) {
 }
 
 /**
- * @param {Columns} columns @param {readonly string[]} names @param {number} most buckets
- * @returns {Record<string, (number | null)[]>} `NAME`: averages; `NAME:min`, `NAME:max`; the rows themselves if
- *   there are no more than `most`
+ * @param {Columns} columns @param {readonly string[]} names @param {number} max buckets
+ * @returns {Record<string, (number | null)[]>} `NAME`: averages; `NAME:min`, `NAME:max`; unchanged rows if
+ *   not more than `max`
  */
-export function downsample(columns, names, most) {
+export function downsample(columns, names, max) {
   const { time } = columns
   const rows = time.length
-  if (rows <= most) return withGaps(columns, names)
+  if (rows <= max) return withGaps(columns, names)
   const first = Number(time[0])
-  const width = (Number(time[rows - 1]) - first + 1) / most
-  // Buckets without rows are omitted, except the first of several, which marks the hole.
+  const width = (Number(time[rows - 1]) - first + 1) / max
+  // Omits empty buckets, except the first of a gap, which marks it.
   /** @type {{time: number, from: number, to: number}[]} */
   const buckets = []
-  for (let bucket = 0, row = 0; bucket < most; bucket++) {
+  for (let bucket = 0, row = 0; bucket < max; bucket++) {
     const from = row
     const end = first + (bucket + 1) * width
     while (row < rows && Number(time[row]) < end) row++
@@ -120,14 +120,14 @@ export function downsample(columns, names, most) {
   for (const name of names) {
     const values = columns[name]
     if (values === undefined || name === 'time') continue
-    const [averages, least, highest] = [[], [], []].map(() => /** @type {(number | null)[]} */ ([]))
+    const [averages, lowest, highest] = [[], [], []].map(() => /** @type {(number | null)[]} */ ([]))
     for (const { from, to } of buckets) {
       const { average, min, max } = aggregate(values, from, to)
       averages.push(sixDigits(average))
-      least.push(sixDigits(min))
+      lowest.push(sixDigits(min))
       highest.push(sixDigits(max))
     }
-    Object.assign(result, { [name]: averages, [`${name}:min`]: least, [`${name}:max`]: highest })
+    Object.assign(result, { [name]: averages, [`${name}:min`]: lowest, [`${name}:max`]: highest })
   }
   return result
 }

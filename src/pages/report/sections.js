@@ -1,4 +1,4 @@
-// Sections of a report page beside its charts, as data and as HTML. All text is escaped: data contains no markup.
+// Sections of a report page besides charts, as data and as HTML. All text is escaped: data contains no markup.
 
 /**
  * A table of a report page.
@@ -6,8 +6,8 @@
  * @property {string} title
  * @property {string} note
  * @property {string[]} columns headings after the first
- * @property {boolean} [marked] columns are runs, marked with their colours
- * @property {boolean} [words] cells may be long text instead of figures
+ * @property {boolean} [marked] columns are runs, marked with colours
+ * @property {boolean} [words] cells may be long text
  * @property {boolean} [names] labels are names, not wrapped
  * @property {{title: string, rows: {label: string, hint?: string, cells: string[]}[]}[]} groups
  */
@@ -16,8 +16,12 @@
 export const escapeHtml = text =>
   String(text).replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 
-/** @param {number} run @returns {string} */
-export const runMark = run => `<i class="run-mark run-${(run % 6) + 1}"></i>`
+/** Line colours of charts: `--chart-run-N` of charts.css, light theme. */
+const RUN_COLORS = ['#0072b2', '#d55e00', '#008f6b', '#b4538f', '#5a4fcf', '#8a7400']
+
+/** @param {number} run @returns {string} a square in its colour */
+export const runMark = run =>
+  `<svg class="run-mark"><rect width="100%" height="100%" fill="${RUN_COLORS[run % RUN_COLORS.length]}"/></svg>`
 
 /** @param {Table} table @returns {string} */
 export function renderTable({
@@ -33,7 +37,7 @@ export function renderTable({
   const names = columns.map(
     (name, at) => `<th scope="col">${marked ? runMark(at) : ''}${escapeHtml(name)}</th>`,
   )
-  // On a narrow screen a cell is a line of its own, with the heading of its column.
+  // On narrow screens a cell is a separate line with the column heading.
   const label = (/** @type {string | undefined} */ column) =>
     column === undefined ? '' : ` data-column="${escapeHtml(column)}"`
   const bodies = groups.map(({ title, rows }) => {
@@ -68,11 +72,11 @@ ${lines.join('\n')}</tbody>`
  * @typedef {object} Histogram
  * @property {string} label
  * @property {string} note
- * @property {number} [run] index of the run whose colour it has
+ * @property {number} [run] index of the run, for the colour
  * @property {{share: number, hint: string}[]} bars of equal width; `share` of the highest, 0 to 1
  */
 
-/** Units of a plot, which is stretched to its size. */
+/** Units of a plot, scaled to its element. */
 const HEIGHT = 100
 const BAR = 10
 const GAP = 1
@@ -102,7 +106,7 @@ const renderList = ({ title, items }) =>
 function renderHistogram({ label, note, run, bars }, ticks) {
   const rects = bars.map(({ share, hint }, at) => {
     if (share === 0) return ''
-    // Keep even one of a million visible.
+    // Keep one in a million visible.
     const height = Math.max(1.2, share * HEIGHT).toFixed(2)
     return `<rect x="${at * BAR + GAP / 2}" y="${(HEIGHT - Number(height)).toFixed(2)}" width="${BAR - GAP}" height="${height}"><title>${escapeHtml(hint)}</title></rect>`
   })
@@ -116,18 +120,14 @@ const renderHistograms = ({ title, note, ticks, plots }) =>
   `<section><h2>${escapeHtml(title)}</h2><p class="note">${escapeHtml(note)}</p>
 <div class="histograms">${plots.map(plot => renderHistogram(plot, ticks)).join('\n')}</div></section>`
 
-/** @param {Section} section @returns {string} HTML */
-export function renderSection(section) {
-  switch (section.kind) {
-    case 'verdict':
-      return renderVerdict(section)
-    case 'headlines':
-      return renderHeadlines(section)
-    case 'list':
-      return renderList(section)
-    case 'table':
-      return renderTable(section.table)
-    case 'histograms':
-      return renderHistograms(section)
-  }
+/** @type {{[K in Section['kind']]: (section: any) => string}} */
+const RENDER = {
+  verdict: renderVerdict,
+  headlines: renderHeadlines,
+  list: renderList,
+  table: ({ table }) => renderTable(table),
+  histograms: renderHistograms,
 }
+
+/** @param {Section} section @returns {string} HTML */
+export const renderSection = section => RENDER[section.kind](section)

@@ -1,4 +1,4 @@
-// Summary of a run: peaks, medians of its steady state, bytes of a connection. Pure functions over columns.
+// Summary of a run: peaks, medians of the steady state, bytes per connection. Pure functions over columns.
 
 import { count } from '../../base/format.js'
 import { derive, ENOUGH, idleRows, isKnown, maximum, median } from '../web/derive.js'
@@ -7,9 +7,9 @@ import { derive, ENOUGH, idleRows, isKnown, maximum, median } from '../web/deriv
 
 /** @typedef {Record<string, number>} Figures by column; NaN: unknown */
 
-/** Connections are steady within this share below the run's maximum. */
+/** Steady state: connections within this share below the run's maximum. */
 const STEADY = 0.02
-/** Minimum length of a steady stretch; otherwise the busiest part is used. */
+/** Minimum length of a steady period; otherwise the busiest part is used. */
 const STEADY_ROWS = 10
 /** Minimum rows of the busiest part; or a tenth of the run. */
 const BUSIEST_ROWS = 60
@@ -39,7 +39,7 @@ const BUSIEST_ROWS = 60
  * @property {number} user
  * @property {number} kernel
  * @property {number} total
- * @property {string} unknown why `user` is not known; '': it is, or the file has no memory figures
+ * @property {string} unknown why `user` is unknown; '': known, or the file has no memory data
  */
 
 /** Columns that may be summed over time. */
@@ -53,6 +53,9 @@ const COUNTS = Object.freeze([
   'publishes',
   'deliveries',
   'listen_overflows',
+  'map_publishes',
+  'map_removals',
+  'map_expiries',
   'gc_minor',
   'gc_minor_ms',
   'gc_major',
@@ -65,21 +68,21 @@ const COUNTS = Object.freeze([
 const part = (values, from, to) => (from === 0 && to === values.length ? values : values.slice(from, to))
 
 /**
- * The longest stretch with connections within 2 % of the run's maximum.
+ * The longest period with connections within 2 % of the run's maximum.
  * @param {Values} connections
- * @returns {[number, number] | null} from, to (not included); null if none is long enough
+ * @returns {[number, number] | null} from, to (excluded); null if too short
  */
 export function steadyRows(connections) {
-  const most = maximum(connections)
-  if (!(most > 0)) return null
-  const least = most * (1 - STEADY)
+  const max = maximum(connections)
+  if (!(max > 0)) return null
+  const min = max * (1 - STEADY)
   /** @type {[number, number]} */
   let best = [0, 0]
   let from = 0
   for (let row = 0; row <= connections.length; row++) {
     const value = row < connections.length ? connections[row] : Number.NEGATIVE_INFINITY
-    // An unknown second does not end a stretch.
-    if (!isKnown(value) || value >= least) continue
+    // Unknown values do not end a period.
+    if (!isKnown(value) || value >= min) continue
     if (row - from > best[1] - best[0]) best = [from, row]
     from = row + 1
   }
@@ -93,10 +96,10 @@ export function busiestRows(values) {
   const at = (/** @type {number} */ row) => (isKnown(values[row]) ? Number(values[row]) : 0)
   let sum = 0
   for (let row = 0; row < width; row++) sum += at(row)
-  let [most, best] = [sum, 0]
+  let [max, best] = [sum, 0]
   for (let row = width; row < length; row++) {
     sum += at(row) - at(row - width)
-    if (sum > most) [most, best] = [sum, row - width + 1]
+    if (sum > max) [max, best] = [sum, row - width + 1]
   }
   return [best, best + width]
 }
@@ -113,8 +116,10 @@ function stretchOf(columns, rows) {
 }
 
 /**
- * @param {Columns} columns @param {string} name @param {Stretch} stretch
- * @returns {number} per connection; NaN if unknown
+ * @param {Columns} columns
+ * @param {string} name
+ * @param {Stretch} stretch
+ * @returns {number} per connection; NaN: unknown
  */
 function growth(columns, name, { from, to }) {
   const { connections, [name]: values } = columns
@@ -122,24 +127,20 @@ function growth(columns, name, { from, to }) {
   if (values === undefined || idle === null || idle[1] > from) return Number.NaN
   const open = median(part(connections, from, to))
   const more = median(part(values, from, to)) - median(part(values, ...idle))
-  // Below the idle level: garbage collection freed more than the connections needed, so nothing can be said.
+  // Below the idle level, GC freed more than the connections used.
   return open > 0 && more > 0 ? more / open : Number.NaN
 }
 
 /** @param {string} unknown @returns {ConnectionMemory} */
-const nothingOf = unknown => ({
-  heap: Number.NaN,
-  native: Number.NaN,
-  user: Number.NaN,
-  kernel: Number.NaN,
-  total: Number.NaN,
-  unknown,
-})
+function nothingOf(unknown) {
+  const [heap, native, user, kernel, total] = new Array(5).fill(Number.NaN)
+  return { heap, native, user, kernel, total, unknown }
+}
 
 /** @param {Columns} columns @param {Stretch} stretch @returns {ConnectionMemory} */
 function connectionOf(columns, stretch) {
   if (!columns.rss_bytes && !columns.bytes_per_connection) return nothingOf('')
-  // The charts have the same minimum: the idle gateway's own ups and downs would be the figure.
+  // As in the charts: with fewer, the result is noise of the idle gateway.
   if (!columns.connections || maximum(columns.connections) < ENOUGH)
     return nothingOf(`fewer than ${count(ENOUGH)} connections`)
   const { from, to } = stretch
@@ -150,19 +151,18 @@ function connectionOf(columns, stretch) {
   let heap = growth(columns, 'heap_total_bytes', stretch)
   let native = growth(columns, 'native_bytes', stretch)
   let grown = growth(columns, 'rss_bytes', stretch)
-  // A shrinking heap hides memory of the connections in the growth of all.
+  // A shrinking heap hides connection memory in the total.
   const heapShrank = columns.heap_total_bytes && Number.isNaN(heap)
   const nativeShrank = columns.native_bytes && Number.isNaN(native)
   if (heapShrank || nativeShrank) heap = native = grown = Number.NaN
   const user = either(grown, measured('bytes_per_connection'))
   const kernel = either(growth(columns, 'kernel_bytes', stretch), measured('kernel_bytes_per_connection'))
   const idle = idleRows(columns.connections)
-  const why =
-    idle === null || idle[1] > from ? 'never seen without connections' : 'the gateway freed memory meanwhile'
+  const why = idle === null || idle[1] > from ? 'no idle baseline' : 'the gateway freed memory'
   return { heap, native, user, kernel, total: user + kernel, unknown: Number.isNaN(user) ? why : '' }
 }
 
-/** @param {Columns} columns of a run, by the names of the CSV, `time` ascending @returns {Summary} */
+/** @param {Columns} columns of a run, by CSV name, `time` ascending @returns {Summary} */
 export function summarize(columns) {
   const all = derive(columns)
   const { time } = all
@@ -180,8 +180,8 @@ export function summarize(columns) {
     connection: connectionOf(all, stretch),
   }
   for (const [name, values] of Object.entries(all)) {
-    const most = maximum(values)
-    summary.peaks[name] = Number.isFinite(most) ? most : Number.NaN
+    const max = maximum(values)
+    summary.peaks[name] = Number.isFinite(max) ? max : Number.NaN
     summary.steady[name] = median(part(values, stretch.from, stretch.to))
   }
   for (const name of COUNTS) {

@@ -1,4 +1,4 @@
-// Ends and marks of axes.
+// Ranges and ticks of axes.
 
 import { elapsed as elapsedTime, formatTick } from '../../base/format.js'
 
@@ -20,8 +20,8 @@ function stepsOf(unit) {
   if (isBinary(unit)) {
     for (let power = 0; power < 6; power++) steps.push(...BINARY.map(step => step * 1024 ** power))
   } else {
-    const least = unit.startsWith('count') ? 0 : -2
-    for (let power = least; power < 13; power++) {
+    const min = unit.startsWith('count') ? 0 : -2
+    for (let power = min; power < 13; power++) {
       for (const step of DECIMAL) if (power > 0 || step !== 2.5) steps.push(step * 10 ** power)
     }
   }
@@ -29,19 +29,19 @@ function stepsOf(unit) {
 }
 
 /**
- * @param {number} most @param {Unit} unit @param {number} [marks] approximate number
+ * @param {number} max @param {Unit} unit @param {number} [marks] approximate count
  * @returns {Range} from 0 to the next round step
  */
-export function linearRange(most, unit, marks = 5) {
-  if (!(most > 0)) return [0, 1]
+export function linearRange(max, unit, marks = 5) {
+  if (!(max > 0)) return [0, 1]
   const steps = stepsOf(unit)
-  const step = steps.find(size => size * marks >= most * 1.02) ?? most
-  return [0, Math.ceil((most * 1.02) / step) * step]
+  const step = steps.find(size => size * marks >= max * 1.02) ?? max
+  return [0, Math.ceil((max * 1.02) / step) * step]
 }
 
-/** @param {number} most @returns {Range} whole powers of ten, from a tenth of a ms */
-export function logarithmicRange(most) {
-  const top = most > 0 && Number.isFinite(most) ? Math.ceil(Math.log10(most * 1.02)) : 2
+/** @param {number} max @returns {Range} whole powers of ten, from a tenth of a ms */
+export function logarithmicRange(max) {
+  const top = max > 0 && Number.isFinite(max) ? Math.ceil(Math.log10(max * 1.02)) : 2
   return [0.1, 10 ** Math.max(2, top)]
 }
 
@@ -66,7 +66,7 @@ export function timeAxis({ color, font, elapsed }) {
     space: 64,
   }
   if (!elapsed) {
-    // A live page shows minutes: 24 hours, no date.
+    // A live page shows minutes: 24-hour clock, no date.
     const values = [
       [60, '{HH}:{mm}', null, null, null, null, null, null, 1],
       [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 1],
@@ -92,7 +92,7 @@ export function valueAxis({ color, font, unit, right, logarithmic }) {
     side: right ? 1 : 3,
     size: right ? 54 : 64,
     space: 30,
-    // One grid is enough.
+    // Grid on the left only.
     grid: right ? { show: false } : { stroke: () => color('grid'), width: 1 },
     values: (/** @type {any} */ _, /** @type {(number | null)[]} */ marks) =>
       marks.map(mark => (mark === null ? '' : formatTick(mark, unit))),

@@ -1,9 +1,9 @@
-// Charts for browsers over uPlot, for reports, the admin page and the demo. Runs in a browser and may import only this
-// folder. definitions.js is the table of charts: a row adds one. derive.js computes columns that the CSV lacks;
-// plot.js draws one chart (axes.js, legend.js). The page passes columns and an element.
+// Charts with uPlot for reports, the admin page and the demo. definitions.js is the table of charts, derive.js computes
+// columns missing in the CSV, plot.js draws one chart (axes.js).
 
 import { CHARTS } from './definitions.js'
 import { derive, isKnown, maximum } from './derive.js'
+import { make } from './dom.js'
 import { Plot } from './plot.js'
 
 /** @import { ChartDefinition } from './definitions.js' */
@@ -15,26 +15,25 @@ import { Plot } from './plot.js'
  * @property {'auto' | 'light' | 'dark'} [theme]
  * @property {boolean} [live] time of day on the axis, and last values in the legends
  * @property {readonly ChartDefinition[]} [charts]
- * @property {Record<string, AxisMaxima>} [most] upper ends of the axes by chart id (rangesOf)
+ * @property {Record<string, AxisMaxima>} [max] upper ends of the axes by chart id (rangesOf)
  * @property {number} [span] length of the time axis, if longer than the data, s
- * @property {string} [sync] key of charts that share their cursor
- */
-
-/**
+ *
  * @typedef {object} Charts
  * @property {(columns: Columns) => void} setData
  * @property {(theme: 'auto' | 'light' | 'dark') => void} setTheme
- * @property {() => void} resize to be called after a layout change without a window resize
- * @property {() => void} destroy
+ * @property {() => void} resize after a layout change without a window resize
  */
 
 const DARK = '(prefers-color-scheme: dark)'
+/** Opacity of the variants of a colour in %, unless the page defines `--chart-NAME-VARIANT`. */
+const OPACITY = Object.freeze({ area: 60, band: 15, faint: 30 })
 
 /**
- * Adds a `<figure class="chart" data-chart="ID">` per chart to an element, in the order of the definitions.
+ * Adds a `<figure class="chart" data-chart="ID">` per chart to an element, in definition order.
  * @param {HTMLElement} root gets the class `charts`; charts.css has the colours
- * @param {Columns} columns of the CSV; with `NAME:min` and `NAME:max` beside `NAME` if rows are buckets
- * @param {ChartOptions} [options] @returns {Charts}
+ * @param {Columns} columns of the CSV; with `NAME:min` and `NAME:max` if rows are buckets
+ * @param {ChartOptions} [options]
+ * @returns {Charts}
  */
 export function makeCharts(root, columns, options = {}) {
   const { charts = CHARTS } = options
@@ -52,8 +51,9 @@ export function makeCharts(root, columns, options = {}) {
 }
 
 /**
- * Charts with one line per run, aligned at the start of the runs.
- * @param {HTMLElement} root @param {{label: string, columns: Columns}[]} runs at most six have colours of their own
+ * Charts with one line per run, aligned at the run start.
+ * @param {HTMLElement} root
+ * @param {{label: string, columns: Columns}[]} runs at most six have distinct colours
  * @param {ChartOptions & {charts: readonly ChartDefinition[]}} options only the first series of each chart is used
  * @returns {Charts} its setData does nothing
  */
@@ -81,31 +81,30 @@ export function makeOverlay(root, runs, options) {
 }
 
 /**
- * Upper ends of the axes that fit all runs, so that charts can be compared.
- * @param {Columns[]} runs @param {readonly ChartDefinition[]} [charts] @returns {Record<string, AxisMaxima>} by chart
- *   id
+ * Upper ends of the axes for all runs, to make charts comparable.
+ * @param {Columns[]} runs
+ * @param {readonly ChartDefinition[]} [charts]
+ * @returns {Record<string, AxisMaxima>} by chart id
  */
 export function rangesOf(runs, charts = CHARTS) {
-  /** @type {Record<string, AxisMaxima>} */
-  const ranges = {}
   const all = runs.map(derive)
-  for (const { id, series, stacked } of charts) {
-    const most = { left: 0, right: 0 }
-    for (const columns of all) {
-      const side = (/** @type {boolean} */ right) =>
-        series
-          .filter(one => (one.right === true) === right)
-          .map(({ column }) => lineOf(columns, column, columns.time?.length ?? 0))
-      const left = side(false)
-      const highest = stacked
-        ? maximum((columns.time ?? []).map((_, row) => sumAt(left, row)))
-        : Math.max(...left.map(({ values, most }) => maximum(most ?? values)))
-      most.left = Math.max(most.left, highest)
-      most.right = Math.max(most.right, ...side(true).map(({ values, most }) => maximum(most ?? values)))
-    }
-    ranges[id] = most
+  /** @param {ChartDefinition} chart @param {Columns} columns @param {boolean} right */
+  const highest = ({ series, stacked }, columns, right) => {
+    const { length = 0 } = columns.time ?? []
+    const lines = series
+      .filter(one => (one.right === true) === right)
+      .map(({ column }) => lineOf(columns, column, length))
+    return stacked && !right
+      ? maximum(Array.from({ length }, (_, row) => sumAt(lines, row)))
+      : Math.max(...lines.map(({ values, max }) => maximum(max ?? values)))
   }
-  return ranges
+  return Object.fromEntries(
+    charts.map(chart => {
+      const side = (/** @type {boolean} */ right) =>
+        Math.max(0, ...all.map(columns => highest(chart, columns, right)))
+      return [chart.id, { left: side(false), right: side(true) }]
+    }),
+  )
 }
 
 /** @param {Line[]} lines @param {number} row */
@@ -121,16 +120,14 @@ function times({ time }, live) {
 function lineOf(columns, name, length) {
   return {
     values: columns[name] ?? new Array(length).fill(null),
-    least: columns[`${name}:min`],
-    most: columns[`${name}:max`],
+    min: columns[`${name}:min`],
+    max: columns[`${name}:max`],
   }
 }
 
 /**
  * Values at other times: interpolated linearly, null beyond the ends.
- * @param {Values} values at the times `from`
- * @param {number[]} from @param {number[]} to includes all of `from`
- * @returns {(number | null)[]}
+ * @param {Values} values at the times `from` @param {number[]} from @param {number[]} to includes all of `from`
  */
 function interpolate(values, from, to) {
   let next = 0
@@ -149,36 +146,33 @@ function interpolate(values, from, to) {
  * @param {ChartOptions} options @param {(plots: Plot[]) => (columns: Columns) => void} start @returns {Charts}
  */
 function mount(root, definitions, origin, options, start) {
-  const { theme = 'auto', live = false, most = {}, span = 0, sync = 'charts' } = options
+  const { theme = 'auto', live = false, max = {}, span = 0 } = options
   const prefersDark = matchMedia(DARK)
-  const applyTheme = () => {
-    const { theme } = root.dataset
-    root.classList.toggle('dark', theme === 'dark' || (theme === 'auto' && prefersDark.matches))
-  }
   root.classList.add('charts')
-  root.dataset.theme = theme
-  applyTheme()
+  const applyTheme = (/** @type {'auto' | 'light' | 'dark'} */ theme) => {
+    root.dataset.theme = theme
+    root.style.colorScheme = theme === 'auto' ? '' : theme
+  }
+  applyTheme(theme)
+  const probe = make('i')
+  probe.hidden = true
+  root.append(probe)
   /** @type {Map<string, string>} read at each stroke, changed rarely */
   const colors = new Map()
   const color = (/** @type {string} */ name) => {
     let value = colors.get(name)
     if (value === undefined) {
-      value = getComputedStyle(root).getPropertyValue(`--chart-${name}`).trim()
+      const variant = /** @type {keyof typeof OPACITY} */ (name.slice(name.lastIndexOf('-') + 1))
+      const base = `var(--chart-${name.slice(0, -variant.length - 1)}) ${OPACITY[variant]}%`
+      const otherwise = variant in OPACITY ? `, color-mix(in srgb, ${base}, transparent)` : ''
+      probe.style.color = `var(--chart-${name}${otherwise})`
+      value = getComputedStyle(probe).color
       colors.set(name, value)
     }
     return value
   }
   const plots = definitions.map(
-    definition =>
-      new Plot(definition, {
-        color,
-        sync,
-        live,
-        elapsed: !live,
-        origin,
-        span,
-        most: most[definition.id] ?? null,
-      }),
+    definition => new Plot(definition, { color, live, origin, span, max: max[definition.id] ?? null }),
   )
   root.append(...plots.map(({ element }) => element))
   const setData = start(plots)
@@ -186,7 +180,6 @@ function mount(root, definitions, origin, options, start) {
     for (const plot of plots) plot.resize()
   }
   const repaint = () => {
-    applyTheme()
     colors.clear()
     for (const plot of plots) plot.redraw()
   }
@@ -197,13 +190,8 @@ function mount(root, definitions, origin, options, start) {
     setData,
     resize,
     setTheme(next) {
-      root.dataset.theme = next
+      applyTheme(next)
       repaint()
-    },
-    destroy() {
-      observer.disconnect()
-      prefersDark.removeEventListener('change', repaint)
-      for (const plot of plots) plot.destroy()
     },
   }
 }

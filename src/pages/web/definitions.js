@@ -1,4 +1,4 @@
-// The table of charts for reports and the admin page. The demo page has its own.
+// Chart definitions for reports and the admin page, not for the demo page.
 
 /** @import { Unit } from '../../base/format.js' */
 
@@ -22,137 +22,111 @@
  * @property {boolean} [logarithmic]
  * @property {boolean} [smooth] a moving average over faint values
  * @property {boolean} [wide] full width
- * @property {boolean} [plain] only the plot, without axes, for a place that shows title and value itself
- * @property {number} [least] lowest upper end of the left axis
+ * @property {boolean} [plain] only the plot, without axes, title and value
+ * @property {number} [minTop] lowest upper end of the left axis
  * @property {SeriesDefinition[]} series
  */
 
+/**
+ * @param {string} id @param {string} title @param {string} note @param {Unit} unit
+ * @param {Partial<ChartDefinition>} more @param {SeriesDefinition[]} series @returns {ChartDefinition}
+ */
+const chart = (id, title, note, unit, more, series) => ({ id, title, note, unit, ...more, series })
+
+/** @param {string} label @param {string} column @param {string} color @param {Partial<SeriesDefinition>} [more] */
+const line = (label, column, color, more) => ({ label, column, color, ...more })
+
+const MEMORY_NOTE =
+  'Of the gateway. Kernel: sockets of its connections and the data queued in them. Native and JS heap: resident memory of its processes.'
+const TICKS_NOTE =
+  'How long events waited for the event loop, measured every 10 ms; the lines are moving averages.'
+const CPU_NOTE = 'Of the gateway; 100 % is one core.'
+const right = true
+const peaks = true
+
 /** @type {readonly ChartDefinition[]} */
 export const CHARTS = Object.freeze([
-  {
-    id: 'memory',
-    title: 'Memory',
-    note: 'Of the gateway. Kernel: sockets of its connections and the data queued in them. Native and JS heap: resident memory of its processes.',
-    unit: 'bytes',
-    right: 'count',
-    stacked: true,
-    wide: true,
-    series: [
-      { label: 'Kernel', column: 'kernel_bytes', color: 'kernel' },
-      { label: 'Native', column: 'native_bytes', color: 'native' },
-      { label: 'JS heap', column: 'heap_total_bytes', color: 'heap' },
-      { label: 'Connections', column: 'connections', color: 'connections', stroke: 'dots', right: true },
+  chart('memory', 'Memory', MEMORY_NOTE, 'bytes', { right: 'count', stacked: true, wide: true }, [
+    line('Kernel', 'kernel_bytes', 'kernel'),
+    line('Native', 'native_bytes', 'native'),
+    line('JS heap', 'heap_total_bytes', 'heap'),
+    line('Connections', 'connections', 'connections', { stroke: 'dots', right }),
+  ]),
+  chart('ticks', 'Event-loop delay', TICKS_NOTE, 'ms', { logarithmic: true, smooth: true, wide: true }, [
+    line('Max', 'tick_max_ms', 'high', { peaks }),
+    line('p90', 'tick_p90_ms', 'middle'),
+    line('Average', 'tick_avg_ms', 'low'),
+  ]),
+  chart('cpu', 'CPU', CPU_NOTE, 'pct', {}, [
+    line('Machine', 'machine_cpu_busy_pct', 'quiet', { stroke: 'dashes' }),
+    line('Total', 'cpu_pct', 'total'),
+    line('User', 'cpu_user_pct', 'user'),
+    line('System', 'cpu_system_pct', 'system'),
+  ]),
+  chart(
+    'arrivals',
+    'Connections',
+    'Opened and closed: per second, right axis.',
+    'count',
+    { right: 'count_s' },
+    [
+      line('Open', 'connections', 'connections'),
+      line('Opened', 'accepts_s', 'in', { right }),
+      line('Closed', 'closes_s', 'out', { right }),
     ],
-  },
-  {
-    id: 'ticks',
-    title: 'Event-loop delay',
-    note: 'How long events waited for the event loop, measured every 10 ms; the lines are moving averages.',
-    unit: 'ms',
-    logarithmic: true,
-    smooth: true,
-    wide: true,
-    series: [
-      { label: 'Max', column: 'tick_max_ms', color: 'high', peaks: true },
-      { label: 'p90', column: 'tick_p90_ms', color: 'middle' },
-      { label: 'Average', column: 'tick_avg_ms', color: 'low' },
+  ),
+  chart('messages', 'Messages', 'In: commands and pongs. Out: replies, pushes and pings.', 'count_s', {}, [
+    line('Out', 'messages_out_s', 'out'),
+    line('In', 'messages_in_s', 'in'),
+  ]),
+  chart('bandwidth', 'Bandwidth', 'Of the machine, with all headers.', 'bytes_s', {}, [
+    line('Sent', 'net_tx_bytes_s', 'out'),
+    line('Received', 'net_rx_bytes_s', 'in'),
+  ]),
+  chart('gc', 'Garbage collection', 'Pauses in each second, of all workers together.', 'ms', {}, [
+    line('Major', 'gc_major_pause_ms', 'high', { peaks }),
+    line('Minor', 'gc_minor_pause_ms', 'low', { peaks }),
+  ]),
+  chart(
+    'connection',
+    'Memory of a connection',
+    'Without the memory of the idle gateway; known from 1,000 connections.',
+    'bytes',
+    {},
+    [
+      line('Together', 'total_per_connection', 'quiet', { stroke: 'dashes' }),
+      line('Kernel', 'kernel_per_connection', 'kernel'),
+      line('User', 'user_per_connection', 'native'),
+      line('JS heap', 'heap_per_connection', 'heap'),
     ],
-  },
-  {
-    id: 'cpu',
-    title: 'CPU',
-    note: 'Of the gateway; 100 % is one core.',
-    unit: 'pct',
-    series: [
-      { label: 'Machine', column: 'machine_cpu_busy_pct', color: 'quiet', stroke: 'dashes' },
-      { label: 'Total', column: 'cpu_pct', color: 'total' },
-      { label: 'User', column: 'cpu_user_pct', color: 'user' },
-      { label: 'System', column: 'cpu_system_pct', color: 'system' },
-    ],
-  },
-  {
-    id: 'arrivals',
-    title: 'Connections',
-    note: 'Opened and closed: per second, right axis.',
-    unit: 'count',
-    right: 'count_s',
-    series: [
-      { label: 'Open', column: 'connections', color: 'connections' },
-      { label: 'Opened', column: 'accepts_s', color: 'in', right: true },
-      { label: 'Closed', column: 'closes_s', color: 'out', right: true },
-    ],
-  },
-  {
-    id: 'messages',
-    title: 'Messages',
-    note: 'In: commands and pongs. Out: replies, pushes and pings.',
-    unit: 'count_s',
-    series: [
-      { label: 'Out', column: 'messages_out_s', color: 'out' },
-      { label: 'In', column: 'messages_in_s', color: 'in' },
-    ],
-  },
-  {
-    id: 'bandwidth',
-    title: 'Bandwidth',
-    note: 'Of the machine, with all headers.',
-    unit: 'bytes_s',
-    series: [
-      { label: 'Sent', column: 'net_tx_bytes_s', color: 'out' },
-      { label: 'Received', column: 'net_rx_bytes_s', color: 'in' },
-    ],
-  },
-  {
-    id: 'gc',
-    title: 'Garbage collection',
-    note: 'Pauses in each second, of all workers together.',
-    unit: 'ms',
-    series: [
-      { label: 'Major', column: 'gc_major_pause_ms', color: 'high', peaks: true },
-      { label: 'Minor', column: 'gc_minor_pause_ms', color: 'low', peaks: true },
-    ],
-  },
-  {
-    id: 'connection',
-    title: 'Memory of a connection',
-    note: 'Without the memory of the idle gateway; known from 1,000 connections on.',
-    unit: 'bytes',
-    series: [
-      { label: 'Together', column: 'total_per_connection', color: 'quiet', stroke: 'dashes' },
-      { label: 'Kernel', column: 'kernel_per_connection', color: 'kernel' },
-      { label: 'User', column: 'user_per_connection', color: 'native' },
-      { label: 'JS heap', column: 'heap_per_connection', color: 'heap' },
-    ],
-  },
+  ),
 ])
 
-/** Charts with one line per run, so the label of their one series is unused. @type {readonly ChartDefinition[]} */
+/**
+ * @param {string} id @param {string} title @param {string} note @param {Unit} unit @param {string} column
+ * @param {Partial<ChartDefinition>} [more]
+ */
+const oneLine = (id, title, note, unit, column, more = {}) =>
+  chart(id, title, note, unit, more, [line('', column, 'run-1')])
+
+/** Charts with one line per run: the label of the series is unused. @type {readonly ChartDefinition[]} */
 export const COMPARED = Object.freeze([
   oneLine('connections', 'Connections', '', 'count', 'connections'),
   oneLine(
     'memory',
     'Memory',
-    'Resident memory of the gateway, and what the kernel holds for its connections.',
+    'Resident memory of the gateway, and kernel memory of its connections.',
     'bytes',
     'memory_bytes',
   ),
-  oneLine('cpu', 'CPU', 'Of the gateway; 100 % is one core.', 'pct', 'cpu_pct'),
-  {
-    ...oneLine('ticks', 'Event-loop delay, p90', 'Moving average.', 'ms', 'tick_p90_ms'),
+  oneLine('cpu', 'CPU', CPU_NOTE, 'pct', 'cpu_pct'),
+  oneLine('ticks', 'Event-loop delay, p90', 'Moving average.', 'ms', 'tick_p90_ms', {
     logarithmic: true,
     smooth: true,
-  },
+  }),
   oneLine('messages', 'Messages out', '', 'count_s', 'messages_out_s'),
   oneLine('connection', 'Memory of a connection', 'User space and kernel.', 'bytes', 'total_per_connection'),
 ])
-
-/**
- * @param {string} id @param {string} title @param {string} note @param {Unit} unit @param {string} column
- * @returns {ChartDefinition}
- */
-function oneLine(id, title, note, unit, column) {
-  return { id, title, note, unit, series: [{ label: '', column, color: 'run-1' }] }
-}
 
 /** @type {readonly string[]} */
 export const CHART_COLUMNS = Object.freeze([

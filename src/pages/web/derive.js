@@ -1,9 +1,11 @@
-// Columns derived from those of the CSV: rates, sums, bytes per connection.
+// Columns derived from the CSV: rates, sums, bytes per connection.
 
 /** @typedef {(number | null)[] | Float64Array} Values null, NaN: unknown */
 /** @typedef {Record<string, Values>} Columns by name, all of one length */
 
-/** Counts over the interval that become rates: `accepts` -> `accepts_s`. */
+/** @typedef {(columns: Columns, length: number) => Values | null} Rule null: a column is missing */
+
+/** Interval counts converted to rates: `accepts` -> `accepts_s`. */
 const RATES = Object.freeze([
   'accepts',
   'closes',
@@ -17,12 +19,12 @@ const RATES = Object.freeze([
   'payload_out_bytes',
 ])
 
-/** Minimum connections, absolute and as a share of the maximum, for bytes per connection: memory is freed late. */
+/** Minimum connections for bytes per connection, and as a share of the maximum: memory is freed late. */
 export const ENOUGH = 1000
 const ENOUGH_SHARE = 0.5
-/** Maximum share of its maximum connections for an idle gateway. */
+/** Maximum connections of an idle gateway, as a share of the peak. */
 const IDLE = 0.01
-/** Rows of the idle figure: the last before connections arrive. */
+/** Rows of the idle baseline, before connections. */
 const IDLE_ROWS = 30
 
 /** @param {number | null | undefined} value @returns {value is number} */
@@ -41,9 +43,6 @@ const at = (values, row) => {
   return isKnown(value) ? value : Number.NaN
 }
 
-/** @param {number} value */
-const orZero = value => (Number.isNaN(value) ? 0 : value)
-
 /** @param {Values} values @returns {number} NaN: unknown */
 export function median(values) {
   const known = Array.from(values).filter(isKnown)
@@ -55,16 +54,16 @@ export function median(values) {
 
 /** @param {Values | undefined} values @returns {number} -Infinity: unknown */
 export function maximum(values) {
-  let most = Number.NEGATIVE_INFINITY
+  let max = Number.NEGATIVE_INFINITY
   for (let row = 0; row < (values?.length ?? 0); row++) {
     const value = at(values, row)
-    if (value > most) most = value
+    if (value > max) max = value
   }
-  return most
+  return max
 }
 
 /**
- * The first rows, with hardly any connections.
+ * The first rows, with almost no connections.
  * @param {Values} connections
  * @returns {[number, number] | null} from, to (excluded); null if there were connections from the start
  */
@@ -76,18 +75,18 @@ export function idleRows(connections) {
 }
 
 /**
- * Growth of a column since the gateway was idle, per connection.
+ * Growth of a column above the idle baseline, per connection.
  * @param {Values} values @param {Values} connections @param {[number, number] | null} idle
  * @returns {Float64Array | null} null: unknown
  */
 function perConnection(values, connections, idle) {
-  const least = minConnections(connections)
-  if (idle === null || maximum(connections) < least) return null
+  const min = minConnections(connections)
+  if (idle === null || maximum(connections) < min) return null
   const base = median(values.slice(...idle))
   if (Number.isNaN(base)) return null
   return fill(connections.length, row => {
     const open = at(connections, row)
-    return open >= least ? Math.max(0, at(values, row) - base) / open : Number.NaN
+    return open >= min ? Math.max(0, at(values, row) - base) / open : Number.NaN
   })
 }
 
@@ -99,11 +98,9 @@ const measuredOr = (measured, otherwise) => (columns, length) => {
   const { connections, [measured]: values } = columns
   if (values === undefined || connections === undefined || !(maximum(values) > 0))
     return perConnectionOf(otherwise)(columns, length)
-  const least = minConnections(connections)
-  return fill(length, row => (at(connections, row) >= least ? at(values, row) : Number.NaN))
+  const min = minConnections(connections)
+  return fill(length, row => (at(connections, row) >= min ? at(values, row) : Number.NaN))
 }
-
-/** @typedef {(columns: Columns, length: number) => Values | null} Rule null: these columns are not enough */
 
 /** The sum; unknown values count 0 unless all are unknown. @param {string[]} names @returns {Rule} */
 const sumOf = names => (columns, length) => {
@@ -111,7 +108,7 @@ const sumOf = names => (columns, length) => {
   if (parts.length === 0) return null
   return fill(length, row => {
     const known = parts.map(part => at(part, row))
-    return known.every(Number.isNaN) ? Number.NaN : known.reduce((sum, value) => sum + orZero(value), 0)
+    return known.every(Number.isNaN) ? Number.NaN : known.reduce((sum, value) => sum + (value || 0), 0)
   })
 }
 
@@ -120,10 +117,7 @@ const rate = rule => (columns, length) => {
   const counts = rule(columns, length)
   if (counts === null) return null
   const { interval_ms: interval } = columns
-  return fill(length, row => {
-    const ms = at(interval, row)
-    return at(counts, row) * (ms > 0 ? 1000 / ms : 1)
-  })
+  return fill(length, row => (at(counts, row) * 1000) / (at(interval, row) || 1000))
 }
 
 /** @param {string} name @returns {Rule} */
@@ -164,7 +158,7 @@ export function derive(columns) {
 }
 
 /**
- * Centred moving average. At the ends the window is cut, so nothing is shifted.
+ * Centred moving average. The window is cut at the ends to avoid a shift.
  * @param {ArrayLike<number | null>} values null, NaN: unknown
  * @param {number} width values in a window
  * @returns {(number | null)[]}

@@ -1,4 +1,4 @@
-// Helpers of the pages. Text is inserted as text: no user input becomes markup.
+// DOM helpers of the pages. User input is inserted as text, never as markup.
 
 /** @param {string} id @returns {HTMLElement} */
 export function byId(id) {
@@ -10,6 +10,9 @@ export function byId(id) {
 /** @param {string} id */
 export const inputById = id => /** @type {HTMLInputElement} */ (byId(id))
 
+/** @param {string} id */
+export const buttonById = id => /** @type {HTMLButtonElement} */ (byId(id))
+
 /** @param {string} name @param {string} [className] @param {...(Node | string)} children */
 export function make(name, className = '', ...children) {
   const element = document.createElement(name)
@@ -19,13 +22,26 @@ export function make(name, className = '', ...children) {
 }
 
 /**
- * A quiet, small button.
+ * A button, quiet and small by default.
  * @param {string} text @param {string} label for screen readers @param {() => void} onClick @param {string} [className]
  */
 export function smallButton(text, label, onClick, className = 'quiet small') {
   const button = make('button', className, text)
   button.setAttribute('type', 'button')
-  button.setAttribute('aria-label', label)
+  if (label !== '') button.setAttribute('aria-label', label)
   button.addEventListener('click', onClick)
   return button
+}
+
+/** @param {string} id of a form @param {() => void} submit */
+export const onSubmit = (id, submit) =>
+  byId(id).addEventListener('submit', event => {
+    event.preventDefault()
+    submit()
+  })
+
+/** Shows the outcome of an action. @param {string} id @param {string} text @param {boolean} [good] */
+export function showResult(id, text, good = true) {
+  byId(id).textContent = text
+  byId(id).className = good ? 'result' : 'result bad'
 }

@@ -1,19 +1,66 @@
-import { make } from './dom.js'
+import { UNKNOWN } from '../../base/format.js'
+import { make, smallButton } from './dom.js'
 
 /**
  * @template R
  * @typedef {object} TableColumn
  * @property {string} label
  * @property {(row: R) => string | number} value sorted by this
- * @property {(row: R) => string} [text] shown text, if it differs
+ * @property {(row: R) => string} [text] shown text; default: `value`
  * @property {(row: R) => string} [tone] a class for the cell: good, warn, bad, soft
- * @property {(row: R) => HTMLElement} [node] instead of text; made once for each row
- * @property {boolean} [sorted] its node has a visible heading, which sorts
+ * @property {(row: R) => HTMLElement} [node] instead of text; created once per row
+ * @property {boolean} [sorted] a visible, sorting heading for `node`
  * @property {boolean} [words] left-aligned
  * @property {string} [hint] explains the label
  */
 
-/** Rows by key. A row keeps its elements, and so focus, selection and scroll position. @template R */
+/**
+ * A column of text.
+ * @template R
+ * @param {string} label
+ * @param {(row: R) => string} value
+ * @param {Partial<TableColumn<R>>} [more]
+ * @returns {TableColumn<R>}
+ */
+export const words = (label, value, more = {}) => ({ label, words: true, value, ...more })
+
+/**
+ * A column of figures.
+ * @template R
+ * @param {string} label
+ * @param {(row: R) => number | null} value null: unknown
+ * @param {(value: number) => string} [text]
+ * @param {{hint?: string, tone?: (value: number) => string}} [more]
+ * @returns {TableColumn<R>}
+ */
+export function figure(label, value, text = String, { hint, tone = () => '' } = {}) {
+  const known = (/** @type {R} */ row, /** @type {(value: number) => string} */ text, unknown = '') => {
+    const figure = value(row)
+    return figure === null ? unknown : text(figure)
+  }
+  return {
+    label,
+    hint,
+    value: row => value(row) ?? -1,
+    text: row => known(row, text, UNKNOWN),
+    tone: row => known(row, tone),
+  }
+}
+
+/**
+ * A column of buttons.
+ * @template R
+ * @param {string} className of the container
+ * @param {(row: R) => HTMLElement[]} buttons
+ * @returns {TableColumn<R>}
+ */
+export const actions = (className, buttons) => ({
+  label: 'Actions',
+  value: () => 0,
+  node: row => make('div', className, ...buttons(row)),
+})
+
+/** Rows by key. Rows keep their elements, and thus focus, selection and scroll position. @template R */
 export class Table {
   #columns
   #key
@@ -28,7 +75,9 @@ export class Table {
   #descending
 
   /**
-   * @param {HTMLElement} place @param {string} caption for screen readers @param {TableColumn<R>[]} columns
+   * @param {HTMLElement} place
+   * @param {string} caption for screen readers
+   * @param {TableColumn<R>[]} columns
    * @param {{key: (row: R) => string, sort?: number, descending?: boolean, empty?: string}} options
    *   sort: index of a column; empty: shown without rows
    */
@@ -58,19 +107,15 @@ export class Table {
     const head = make('th', words ? 'words' : '')
     head.setAttribute('scope', 'col')
     if (hint) head.title = hint
-    if (node && !sorted) {
-      head.append(make('span', 'visually-hidden', label))
-      return head
-    }
-    const button = make('button', 'sort', label)
-    button.setAttribute('type', 'button')
-    button.addEventListener('click', () => {
+    const sort = () => {
       this.#descending = this.#sort === index ? !this.#descending : !words
       this.#sort = index
       this.#markSort()
       this.show(this.#rows)
-    })
-    head.append(button)
+    }
+    head.append(
+      node && !sorted ? make('span', 'visually-hidden', label) : smallButton(label, '', sort, 'sort'),
+    )
     return head
   }
 
@@ -109,7 +154,7 @@ export class Table {
     const element = document.createElement('tr')
     for (const { node, words, label, sorted } of this.#columns) {
       const cell = make('td', words ? 'words' : '')
-      // Where there is no room for a table, cells stand below each other with their labels.
+      // On narrow screens cells are stacked, with labels.
       if (!node || sorted) cell.dataset.label = label
       if (node) cell.append(node(row))
       element.append(cell)

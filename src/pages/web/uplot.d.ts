@@ -1,3 +1,3 @@
-// The page that uses these modules puts uPlot's own ES module beside them.
+// Pages with these modules serve uPlot's ES module in the same folder.
 import uPlot from 'uplot'
 export default uPlot

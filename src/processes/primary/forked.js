@@ -8,15 +8,14 @@ import { Liveness } from './liveness.js'
 /** Descriptors of a child: standard streams, the channel of `fork`, the bus. */
 export const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
 const BUS = 4
-/** Slots of a node: those of workers, and one. */
+/** Slots of a node: those of workers, and the last one for the queue process. */
 const SLOTS = 1024
-/** The slot of the queue process, beyond those of workers. */
 export const QUEUES_SLOT = SLOTS - 1
-/** Generations of a slot before their numbers are used again. */
+/** Generations of a slot before their numbers repeat. */
 const GENERATIONS = 2 ** 22 - 1
 
 /**
- * The number of a process, by which calls and session ids name it: slot and generation, 32 bits.
+ * The number of a process in calls and session ids: slot and generation, 32 bits.
  * @param {number} slot
  * @param {number} generation from 0
  */
@@ -24,17 +23,15 @@ export function numberOf(slot, generation) {
   return (1 + (generation % GENERATIONS)) * SLOTS + slot
 }
 
-/** @param {number} number of a process @returns {number} its slot */
-export function slotOf(number) {
-  return number % SLOTS
-}
+/** @param {number} number of a process */
+export const slotOf = number => number % SLOTS
 
-/** Flags that only the program on the command line needs, with a value that may stand behind `=`. */
+/** Flags that contain a program; the value may follow `=`. */
 const OF_PROGRAM = ['-e', '--eval', '-p', '--print', '-pe', '--input-type']
 
 /**
- * Node.js flags for children: those of this process without a program given on the command line, which a child must
- * not run. Each child has its own heap, so heap flags apply unchanged.
+ * Node.js flags for children: those of this process without a program on the command line. Each child has a separate
+ * heap: heap flags apply unchanged.
  * @param {readonly string[]} flags `process.execArgv`
  * @returns {string[]}
  */
@@ -50,26 +47,26 @@ export function childFlags(flags) {
 }
 
 /**
- * A process that the primary has forked: one generation of a worker, or of the queue process.
+ * A process forked by the primary: one generation of a worker or of the queue process.
  * @template Table messages to it
  */
 export class Forked {
   startedAt = Date.now()
-  /** Reason of its end, where its exit code does not say it. */
+  /** Exit reason, if not shown by the exit code. */
   reason = ''
   /** Configuration last sent to it. */
   config = /** @type {Config} */ (/** @type {unknown} */ (null))
 
   /**
    * @param {ChildProcess} child
-   * @param {{slot: number, generation: number, title: string, name: string}} names `title` in errors; `name` in log
+   * @param {{slot: number, generation: number, title: string, name: string}} names `title`: for errors; `name`: for log
    *   lines of the broker
    * @param {Config} config
    */
   constructor(child, { slot, generation, title, name }, config) {
     this.child = child
     this.number = numberOf(slot, generation)
-    /** Whether there is a process: not without free descriptors, or at a limit of processes. */
+    /** False if the fork failed, for example without free descriptors. */
     this.forked = child.pid !== undefined
     this.pid = /** @type {number} */ (child.pid)
     this.title = title
@@ -77,7 +74,7 @@ export class Forked {
     this.liveness = new Liveness(this.pid, config.worker)
   }
 
-  /** @param {number} fd of the process @returns {Socket | null} null if it has none, or could not be forked */
+  /** @param {number} fd of the process @returns {Socket | null} */
   pipe(fd) {
     return this.forked ? /** @type {any} */ (this.child.stdio?.[fd] ?? null) : null
   }
@@ -86,10 +83,10 @@ export class Forked {
     return this.pipe(BUS)
   }
 
-  /** @param {Message<Table>} message @returns {boolean} false if it cannot be reached any more */
+  /** @param {Message<Table>} message @returns {boolean} false if it is unreachable */
   send(message) {
     if (!this.child.connected) return false
-    // Its result does not matter: false may mean that the channel is congested.
+    // The result may be false due to backpressure.
     this.child.send(message)
     return true
   }
@@ -97,7 +94,7 @@ export class Forked {
   /** @param {string} reason */
   kill(reason) {
     this.reason ||= reason
-    // Without a process of its own Node.js would kill the whole process group.
+    // Without a pid Node.js would kill the whole process group.
     if (this.forked) this.child.kill('SIGKILL')
   }
 }

@@ -2,18 +2,17 @@ import { EventEmitter } from 'node:events'
 
 /** @import { Worker } from 'node:cluster' */
 /** @import { FromWorker, Handlers, ToWorker } from '../messages.js' */
-/** @import { GatewayEvents } from './gateway.js' */
+/** @import { GatewayEvents, WorkerEvent } from './gateway.js' */
 /** @import { PoolObserver, WorkerEnd } from './worker-pool.js' */
 /** @import { WorkerProcess } from './worker-process.js' */
 
-/** Events that workers report while the program listens to one of them. */
+/** Events reported by workers while the program listens to one of them. */
 const OF_CLIENTS = /** @type {const} */ (['connected', 'disconnected', 'dropped'])
 
-/** The events of a gateway object, from the parts that cause them. @implements {PoolObserver} */
+/** The events of a gateway object. @implements {PoolObserver} */
 export class EventSource {
-  /** Listeners of the program. */
   emitter = new EventEmitter()
-  /** All workers that the gateway has had. @type {WeakSet<Worker>} */
+  /** All current and former workers of this gateway. @type {WeakSet<Worker>} */
   owned = new WeakSet()
   /** Whether workers report clients. */
   #reporting = false
@@ -33,55 +32,37 @@ export class EventSource {
     this.#broadcast({ type: 'reports', on: wanted })
   }
 
-  /** @param {FromWorker['clients']} message */
-  #onClients({ reports, dropped }) {
-    for (const { event, about } of reports) {
-      if (this.emitter.listenerCount(event) > 0) queueMicrotask(() => this.emitter.emit(event, about))
-    }
-    if (dropped > 0) this.emit('dropped', dropped)
-  }
-
   /**
-   * Listeners are called in a turn of their own: what they throw ends nothing half done.
+   * Listeners run in a separate turn: their errors interrupt nothing.
    * @template {keyof GatewayEvents} E @param {E} event @param {GatewayEvents[E]} args
    */
   emit(event, ...args) {
     if (this.emitter.listenerCount(event) > 0) setImmediate(() => this.emitter.emit(event, ...args))
   }
 
-  /**
-   * @param {'listening' | 'draining' | 'ended'} state
-   * @param {WorkerProcess} process
-   * @param {WorkerEnd} [end]
-   */
-  #emitWorker(state, { slot, pid }, end) {
-    this.emit('worker', { state, worker: slot, pid, ...end })
+  /** @param {WorkerEvent['state']} state @returns {(process: WorkerProcess, end?: WorkerEnd) => void} */
+  #emitsWorker(state) {
+    return ({ slot, pid }, end) => this.emit('worker', { state, worker: slot, pid, ...end })
   }
 
-  /** @type {Required<PoolObserver>['starting']} */
+  /** @param {WorkerProcess} process */
   starting({ worker }) {
     this.owned.add(worker)
   }
 
-  /** @type {Required<PoolObserver>['listening']} */
-  listening(process) {
-    this.#emitWorker('listening', process)
-  }
-
-  /** @type {Required<PoolObserver>['draining']} */
-  draining(process) {
-    this.#emitWorker('draining', process)
-  }
-
-  /** @type {Required<PoolObserver>['ended']} */
-  ended(process, end) {
-    this.#emitWorker('ended', process, end)
-  }
+  listening = this.#emitsWorker('listening')
+  draining = this.#emitsWorker('draining')
+  ended = this.#emitsWorker('ended')
 
   /** @type {Partial<Handlers<FromWorker, [WorkerProcess]>>} */
   messages = {
-    clients: message => this.#onClients(message),
-    // Before the first client of a new worker.
+    clients: ({ reports, dropped }) => {
+      for (const { event, about } of reports) {
+        if (this.emitter.listenerCount(event) > 0) queueMicrotask(() => this.emitter.emit(event, about))
+      }
+      if (dropped > 0) this.emit('dropped', dropped)
+    },
+    // Sent before the first client connects to the new worker.
     'ready-to-listen': (_, process) => {
       if (this.#reporting) process.send({ type: 'reports', on: true })
     },

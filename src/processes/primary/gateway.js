@@ -7,30 +7,30 @@ import { didYouMean } from '../../config/nearest.js'
 
 /**
  * @typedef {object} WorkerEvent
- * @property {'listening' | 'draining' | 'ended'} state `draining`: its successor listens, its clients leave it
- * @property {number} worker index, 0 ... @property {number} pid
- * @property {string} [reason] of its end
- * @property {boolean} [died] it has ended although nobody wanted it to; another one starts
+ * @property {'listening' | 'draining' | 'ended'} state `draining`: its successor listens, its clients are disconnected
+ * @property {number} worker index, 0 ...
+ * @property {number} pid
+ * @property {string} [reason] of its exit
+ * @property {boolean} [died] it ended unexpectedly and is replaced
  *
  * @typedef {object} ClientEvent
- * @property {string} client id @property {string} user '' = anonymous
+ * @property {string} client id
+ * @property {string} user '' = anonymous
  * @property {string} transport `websocket`, `sse`, `poll` ...
  *
  * @typedef {object} GatewayEvents
  * @property {[event: ClientEvent]} connected
  * @property {[event: ClientEvent & {code: number, reason: string}]} disconnected
- * @property {[count: number]} dropped events of clients that workers could not report in time
+ * @property {[count: number]} dropped client events that workers could not report in time
  * @property {[event: WorkerEvent]} worker
- * @property {[outcome: string]} reloaded one line that says what has changed
- * @property {[]} stopping it lets its clients go
+ * @property {[outcome: string]} reloaded the changes, in one line
+ * @property {[]} stopping clients are being disconnected
  * @property {[]} stopped
- */
-
-/**
+ *
  * @typedef {object} GatewayParts
  * @property {{url: string, slots: {index: number, current: {listening: boolean, pid: number} | null}[]}} pool
  * @property {Send} send calls the server API
- * @property {EventEmitter} events @property {WeakSet<Worker>} owned its workers
+ * @property {{emitter: EventEmitter, owned: WeakSet<Worker>}} events
  * @property {() => Promise<void>} stop
  * @property {(config?: Record<string, unknown>) => Promise<string>} reload
  */
@@ -38,97 +38,92 @@ import { didYouMean } from '../../config/nearest.js'
 const EVENTS = ['connected', 'disconnected', 'dropped', 'worker', 'reloaded', 'stopping', 'stopped']
 
 /**
- * A gateway in the process of an embedding program: the server API as methods, its events and its end.
+ * A gateway in an embedding program: the server API as methods, and events.
  *
- * Methods reject with an ApiError. Listeners are called in turns of their own, so what they throw disturbs nothing of
- * the gateway: it is an uncaught exception of the program.
+ * Methods reject with an ApiError. Listeners run in separate event-loop turns: an error thrown by one is an uncaught
+ * exception of the program and does not affect the gateway.
  */
 export class Gateway extends ServerApi {
-  #pool
-  #events
-  #owned
-  #stop
-  #reload
+  #parts
 
-  /** Programs get one from createGateway. @param {GatewayParts} parts */
-  constructor({ pool, send, events, owned, stop, reload }) {
-    super(send)
-    this.#pool = pool
-    this.#events = events
-    this.#owned = owned
-    this.#stop = stop
-    this.#reload = reload
+  /** Created by createGateway(). @param {GatewayParts} parts */
+  constructor(parts) {
+    super(parts.send)
+    this.#parts = parts
   }
 
-  /** Address it listens on. */
+  /** Listening address. */
   get url() {
-    return this.#pool.url
+    return this.#parts.pool.url
   }
 
-  /**
-   * Its worker processes that accept connections.
-   * @returns {{worker: number, pid: number}[]} worker: index, 0 ...
-   */
+  /** @returns {{worker: number, pid: number}[]} worker processes that accept connections; worker: index, 0 ... */
   get workers() {
-    return this.#pool.slots.flatMap(({ index, current }) =>
+    return this.#parts.pool.slots.flatMap(({ index, current }) =>
       current?.listening ? [{ worker: index, pid: current.pid }] : [],
     )
   }
 
   /**
-   * Makes all clients reconnect, and ends the workers. Later calls return the same promise.
-   * @returns {Promise<void>} when the last worker has ended
+   * Disconnects all clients and ends the workers. Later calls return the same promise.
+   * @returns {Promise<void>} when the last worker has exited
    */
   stop() {
-    return this.#stop()
+    return this.#parts.stop()
   }
 
   /**
-   * Reads the configuration file again, or takes a new configuration. It is in force whole or not at all.
-   * @param {Record<string, unknown>} [config] instead of that given to createGateway
-   * @returns {Promise<string>} one line that says what has changed and what takes new workers or a new start
-   * @throws {Error} one line; nothing has changed
+   * Rereads the configuration file or applies a new configuration, atomically.
+   * @param {Record<string, unknown>} [config] replaces that of createGateway()
+   * @returns {Promise<string>} one line: the changed keys, and those that require new workers or a restart
+   * @throws {Error} one line; the configuration is unchanged
    */
   reload(config) {
-    return this.#reload(config)
+    return this.#parts.reload(config)
   }
 
   /**
-   * Whether a worker of node:cluster is one of this gateway. Its workers are also those of the program's `cluster`: a
-   * program that forks workers of its own asks before it replaces one that has exited.
+   * Whether a worker of node:cluster belongs to this gateway. Programs with other workers check this before they
+   * replace an exited one.
    * @param {Worker} worker
    */
   owns(worker) {
-    return this.#owned.has(worker)
+    return this.#parts.events.owned.has(worker)
   }
 
   /**
    * @template {keyof GatewayEvents} E
-   * @param {E} event @param {(...args: GatewayEvents[E]) => void} listener @returns {this}
-   * @throws {TypeError} if there is no such event, or the listener is no function
+   * @param {E} event
+   * @param {(...args: GatewayEvents[E]) => void} listener
+   * @returns {this}
+   * @throws {TypeError} the event is unknown, or the listener is not a function
    */
   on(event, listener) {
-    this.#events.on(known(event), listener)
+    this.#parts.events.emitter.on(known(event), listener)
     return this
   }
 
   /**
+   * As `on`, for the next event only.
    * @template {keyof GatewayEvents} E
-   * @param {E} event @param {(...args: GatewayEvents[E]) => void} listener called once @returns {this}
-   * @throws {TypeError}
+   * @param {E} event
+   * @param {(...args: GatewayEvents[E]) => void} listener
+   * @returns {this}
    */
   once(event, listener) {
-    this.#events.once(known(event), listener)
+    this.#parts.events.emitter.once(known(event), listener)
     return this
   }
 
   /**
+   * Removes a listener.
    * @template {keyof GatewayEvents} E
-   * @param {E} event @param {(...args: GatewayEvents[E]) => void} listener removed @returns {this}
-   * @throws {TypeError}
+   * @param {E} event
+   * @param {(...args: GatewayEvents[E]) => void} listener
+   * @returns {this}
    */
   off(event, listener) {
-    this.#events.off(known(event), listener)
+    this.#parts.events.emitter.off(known(event), listener)
     return this
   }
 }

@@ -3,38 +3,27 @@
 /** Characters. */
 const MAX_LENGTH = 1 << 20
 
-/**
- * Keys that workers have fetched from JWKS endpoints. New workers begin with them: otherwise they would refuse all
- * tokens while an endpoint is down.
- */
+/** Keys fetched from JWKS endpoints, for new workers: they accept tokens while an endpoint is down. */
 export class KeySets {
-  /** @type {Map<string, string>} by URL, the last change last */
+  /** @type {Map<string, string>} URL -> keys, oldest change first */
   #sets = new Map()
-  #length = 0
   #maxLength
 
-  /** @param {number} [maxLength] of all URLs and keys, characters; the oldest go first */
+  /** @param {number} [maxLength] of all URLs and keys, characters; the oldest are removed */
   constructor(maxLength = MAX_LENGTH) {
     this.#maxLength = maxLength
   }
 
   /** @param {KnownKeys} set replaces the one of its URL */
   add({ url, keys }) {
-    this.#remove(url)
-    this.#sets.set(url, keys)
-    this.#length += url.length + keys.length
-    for (const oldest of this.#sets.keys()) {
-      if (this.#length <= this.#maxLength) return
-      this.#remove(oldest)
-    }
-  }
-
-  /** @param {string} url */
-  #remove(url) {
-    const keys = this.#sets.get(url)
-    if (keys === undefined) return
     this.#sets.delete(url)
-    this.#length -= url.length + keys.length
+    this.#sets.set(url, keys)
+    let length = [...this.#sets].flat().reduce((sum, text) => sum + text.length, 0)
+    for (const [oldest, { length: size }] of this.#sets) {
+      if (length <= this.#maxLength) return
+      this.#sets.delete(oldest)
+      length -= oldest.length + size
+    }
   }
 
   /** @returns {KnownKeys[]} */

@@ -1,17 +1,17 @@
 import { url as inspectorUrl } from 'node:inspector'
-import { readText } from '../../metrics/proc-reader.js'
+import { readText } from '../../metrics/proc-files.js'
 
 /** Interval of `tick` calls, ms. */
 export const LIVENESS_TICK_MS = 1000
-/** Ticks without a sample after which a worker counts as silent. */
-const SILENT_TICKS = 2
-/** A silent worker that uses the CPU gets this many times the timeout: it may collect garbage. */
+/** Ticks without a sample after which a process is unresponsive. */
+const UNRESPONSIVE_TICKS = 2
+/** Timeout factor for an unresponsive process that uses the CPU: it may be collecting garbage. */
 const BUSY_FACTOR = 6
 
 /**
  * @typedef {object} ProcessTimes
  * @property {number} cpu CPU time of the process, clock ticks (10 ms)
- * @property {number} waited time for which its main thread was ready to run and had no core, ms; 0 if unknown
+ * @property {number} waited time its main thread was runnable but had no core, ms; 0 if unknown
  * @property {boolean} ready whether its main thread runs or waits for a core now
  */
 
@@ -29,11 +29,11 @@ function readTimes(pid) {
 }
 
 /**
- * Whether a worker still runs, by its samples (one a second) and its CPU time. Time is counted in ticks of the primary:
- * if the primary stood still, too (a suspended machine or process group), that was one tick.
+ * Detects a stuck process by its samples (one a second) and its CPU time. Time is counted in ticks of the primary: if
+ * the primary is stopped too (suspended machine or process group), that counts as one tick.
  *
- * Time for which the worker waits for a core does not count. On an overloaded machine its replacement would wait as
- * long, with all clients of the old one at its door.
+ * Time without a core does not count: on an overloaded machine a replacement would wait as long, and all clients would
+ * have to reconnect.
  */
 export class Liveness {
   #pid
@@ -43,14 +43,14 @@ export class Liveness {
   #listening = false
   /** Ticks since its start, then since its last sample. */
   #missed = 0
-  /** Those of them in a row in which it used no CPU time and waited for none. */
+  /** Consecutive missed ticks without CPU use or wait for a core. */
   #idle = 0
-  /** CPU time at the last silent tick. */
+  /** CPU time at the last unresponsive tick. */
   #cpu = 0
-  /** Time without a core at the first silent tick, ms. */
+  /** Time without a core at the first unresponsive tick, ms. */
   #waitedBefore = 0
-  /** A debugger may hold it for any time. */
-  #debugged = inspectorUrl() !== undefined
+  /** Whether a debugger may stop it for any time. */
+  debugged = inspectorUrl() !== undefined
 
   /**
    * @param {number} pid
@@ -64,38 +64,32 @@ export class Liveness {
     this.#timeout = liveness_timeout
   }
 
-  /** The worker listens. */
-  listens() {
+  onListening() {
     this.#listening = true
     this.#missed = 0
   }
 
-  /** A sample has arrived. @param {boolean} debugged whether its inspector is open */
-  heard(debugged) {
-    this.#debugged = debugged
+  /** @param {boolean} debugged whether its inspector is open */
+  onSample(debugged) {
+    this.debugged = debugged
     if (this.#listening) this.#missed = 0
   }
 
-  /** Whether a debugger may hold it. */
-  get debugged() {
-    return this.#debugged
+  get unresponsive() {
+    return this.#listening && this.#missed >= UNRESPONSIVE_TICKS
   }
 
-  get silent() {
-    return this.#listening && this.#missed >= SILENT_TICKS
-  }
-
-  /** @returns {string} why the worker must be replaced; '': it lives */
+  /** @returns {string} reason to replace the process, '' if none */
   tick() {
     const ms = ++this.#missed * LIVENESS_TICK_MS
-    if (this.#debugged) return ''
+    if (this.debugged) return ''
     if (!this.#listening)
-      return this.#late(ms) ? `it did not listen within ${this.#startTimeout / 1000} s` : ''
-    if (!this.silent || this.#timeout === 0) return ''
+      return this.#isLate(ms) ? `did not listen within ${this.#startTimeout / 1000} s` : ''
+    if (!this.unresponsive || this.#timeout === 0) return ''
     const { cpu, waited, ready } = this.#readTimes(this.#pid)
-    if (this.#missed === SILENT_TICKS) {
-      // Nothing to compare with yet.
-      this.#idle = ready ? 0 : SILENT_TICKS
+    if (this.#missed === UNRESPONSIVE_TICKS) {
+      // No earlier CPU time to compare with.
+      this.#idle = ready ? 0 : UNRESPONSIVE_TICKS
       this.#waitedBefore = waited
       this.#cpu = cpu
       return ''
@@ -104,11 +98,11 @@ export class Liveness {
     this.#cpu = cpu
     const stopped = this.#idle * LIVENESS_TICK_MS > this.#timeout
     const stuck = ms - (waited - this.#waitedBefore) > BUSY_FACTOR * this.#timeout
-    return stopped || stuck ? `it sent no sample for ${this.#missed} s` : ''
+    return stopped || stuck ? `no sample for ${this.#missed} s` : ''
   }
 
   /** @param {number} ms since its start @returns {boolean} whether it should listen by now */
-  #late(ms) {
+  #isLate(ms) {
     if (this.#startTimeout === 0 || ms <= this.#startTimeout) return false
     return ms - this.#readTimes(this.#pid).waited > this.#startTimeout
   }

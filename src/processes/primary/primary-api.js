@@ -2,7 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { ApiError } from '../../backends/api/api-error.js'
 import { NodeInfo } from '../../backends/api/info.js'
 import { Publisher } from '../../backends/api/publish.js'
-import { limitCalls, runCall } from '../../backends/api/run.js'
+import { runCall } from '../../backends/api/run.js'
+import { limitCalls } from '../../backends/api/wire.js'
 import { LimitedLog } from '../../base/log.js'
 import { ChannelRules } from '../../clients/auth/channel-rules.js'
 import { Call } from '../../clients/transport/calls.js'
@@ -14,15 +15,15 @@ import { Traffic } from '../../metrics/traffic.js'
 /** @import { Counts } from '../../metrics/schema.js' */
 /** @import { WorkerPool } from './worker-pool.js' */
 
-/** Workers that a call may be given to, if those before end without an answer. */
+/** Maximum attempts of a call, each on another worker. */
 const MAX_ATTEMPTS = 3
-/** Time for calls under way when the gateway ends, ms. */
+/** Time for calls in flight on shutdown, ms. */
 const END_TIMEOUT_MS = 1000
 
 /**
- * The server API in the primary, for the program that embeds the gateway. With the embedded engine a call goes straight
- * to the broker of this process. With another engine, to which only workers are connected, a worker runs it: always the
- * first one that serves and is not late, so calls keep their order.
+ * The server API in the primary, for the embedding program. With the embedded engine, calls run here, on the broker of
+ * this process. With another engine, only workers are connected to it: the first responsive worker runs all calls, so
+ * they keep their order.
  */
 export class PrimaryApi {
   #pool
@@ -31,9 +32,12 @@ export class PrimaryApi {
   /** @type {ApiContext | null} null: workers run the calls */
   #context = null
   #ended = false
-  #calls = limitCalls((name, text, repeatable) =>
-    this.#context === null ? this.#askWorker(name, text, repeatable) : runCall(name, text, this.#context),
-  )
+  #calls = limitCalls(async (name, text, repeatable) => {
+    const context = this.#context
+    return JSON.parse(
+      await (context ? runCall(name, text, context) : this.#runInWorker(name, text, repeatable)),
+    )
+  })
   /** @type {Set<Promise<unknown>>} */
   #open = new Set()
 
@@ -47,28 +51,20 @@ export class PrimaryApi {
 
   /** @returns {ApiContext} */
   #createContext() {
-    const { node } = this.#pool
-    const { pubsub, presence, control, republishing } = this.#bus
+    const { node, config } = this.#pool
+    const { pubsub, presence, maps, polls, control, republishing } = this.#bus
     const rules = derive(
       () => this.#pool.config,
       config => new ChannelRules(config),
     )
     const resolving = { resolve: (/** @type {string} */ channel) => rules().resolve(channel) }
     const traffic = new Traffic([])
+    const state = { ready: () => true, start: async () => {}, close() {} }
     return {
       rules: resolving,
-      broker: {
-        pubsub,
-        presence,
-        control,
-        local: control,
-        republishing,
-        ready: () => true,
-        start: async () => {},
-        close() {},
-      },
+      broker: { pubsub, presence, maps, polls, control, local: control, republishing, ...state },
       publisher: new Publisher(resolving, pubsub, traffic),
-      nodeInfo: new NodeInfo(node, control, this.#pool.config.node.info_metrics_aggregate_interval, Date.now),
+      nodeInfo: new NodeInfo(node, control, config.node.info_metrics_aggregate_interval, Date.now),
       traffic,
       logger: this.#log,
     }
@@ -87,16 +83,16 @@ export class PrimaryApi {
   }
 
   /** @param {string} name @param {string} text @param {boolean} repeatable @returns {Promise<string>} */
-  async #askWorker(name, text, repeatable) {
-    /** Numbers of workers that have ended: their slots may not know it yet. */
+  async #runInWorker(name, text, repeatable) {
+    /** Numbers of exited workers: their slots may not be updated yet. */
     const failed = new Set()
     for (;;) {
       const serving = this.#pool.slots
         .map(({ current }) => current)
         .filter(process => process?.listening && !process.draining && !failed.has(process.number))
-      // On a busy machine the samples of all may be late: a late answer is better than none.
+      // On a busy machine all samples may be late: a late response is better than none.
       const chosen = serving.find(process => process?.healthy) ?? serving[0]
-      if (!chosen) throw new ApiError('internal server error: no worker serves at the moment', { code: 100 })
+      if (!chosen) throw new ApiError('internal server error: no worker available', { code: 100 })
       const { number } = chosen
       try {
         return await this.#call(number, name, text)
@@ -104,7 +100,7 @@ export class PrimaryApi {
         failed.add(number)
         if (repeatable && failed.size < MAX_ATTEMPTS && !this.#ended) continue
         const what =
-          'internal server error: the worker ended before its answer; the call may have had its effect'
+          'internal server error: the worker exited before responding; the call may have taken effect'
         throw new ApiError(what, { code: 100, cause: error })
       }
     }
@@ -120,12 +116,12 @@ export class PrimaryApi {
     )
   }
 
-  /** Counts since the last time; null: workers run the calls, and count them. @returns {Counts | null} */
+  /** @returns {Counts | null} since the last call; null: workers run the calls and count them */
   drainCounts() {
-    return this.#context === null ? null : this.#context.traffic.drain()
+    return this.#context?.traffic.drain() ?? null
   }
 
-  /** Answers the calls under way and refuses later ones. */
+  /** Finishes calls in flight and rejects later ones. */
   async end() {
     this.#ended = true
     const late = new AbortController()

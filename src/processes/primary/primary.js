@@ -1,9 +1,9 @@
 // The composition root of a gateway. createGateway() (src/index.js) adds the interface for programs, `halley serve`
-// (serve.js) adds signals, the terminal and systemd.
+// (serve.js) adds signals, the terminal and systemd. May import every folder except cli/ and worker/ (forked).
+//
 // worker-pool.js  forks one worker per core, replaces dead ones, hosts the embedded broker, drains on shutdown
-// reload.js       reads the configuration again: checks it whole, then all workers switch at once (config-switch.js)
-// telemetry.js    merges the workers' samples once a second; CSV file, stats socket, log lines, GC schedule
-// It may import every folder but cli/ and worker/ (workers are forked, not imported).
+// reload.js       rereads and checks the configuration, then switches all workers together (config-switch.js)
+// telemetry.js    merges the samples of all workers once a second; CSV file, stats socket, log lines, GC schedule
 
 import { createLog, LogOutput, levelOf } from '../../base/log.js'
 import { checkReload, Reload } from './reload.js'
@@ -39,14 +39,14 @@ export class Primary {
   onStopped = () => {}
   /** Reloads the configuration for a stats client. @type {() => Promise<string>} */
   onReload = () => this.reload()
-  /** Counts of calls in the primary since the last time. @type {() => Counts | null} */
+  /** Call counts of the primary since the last call. @type {() => Counts | null} */
   ownCounts = () => null
   #reloads
   /** @type {Promise<void> | null} */
   #stopped = null
 
   /**
-   * Checks port and engine, and takes the last run's snapshot over; starts nothing yet.
+   * Checks port and engine, and restores the snapshot of the last run; starts nothing yet.
    * @param {object} options
    * @param {Config} options.config
    * @param {Logger} options.log
@@ -54,16 +54,13 @@ export class Primary {
    * @param {boolean} options.terminal whether workers format log lines for a terminal
    * @param {ReloadParts['read']} options.read
    * @param {ReloadParts['service']} [options.service]
-   * @throws {Error} the port is taken, the engine cannot be reached or the snapshot cannot be replaced
+   * @throws {Error} the port is in use, the engine is unreachable or the snapshot cannot be replaced
    */
   static async create(options) {
     return new Primary(await WorkerPool.create(options.config, options.log, options.terminal), options)
   }
 
-  /**
-   * @param {WorkerPool} pool
-   * @param {{log: Logger, output: LogOutput | null, read: ReloadParts['read'], service?: ReloadParts['service']}} options
-   */
+  /** @param {WorkerPool} pool @param {Omit<Parameters<typeof Primary.create>[0], 'config' | 'terminal'>} options */
   constructor(pool, { log, output, read, service }) {
     this.pool = pool
     this.telemetry = new Telemetry({
@@ -97,7 +94,7 @@ export class Primary {
     return this.#stopped !== null
   }
 
-  /** @returns {Promise<void>} when every worker listens @throws {Error} one does not start */
+  /** @returns {Promise<void>} when every worker listens @throws {Error} a worker failed to start */
   async start() {
     try {
       await this.pool.start()
@@ -113,7 +110,7 @@ export class Primary {
     return this.#reloads.request()
   }
 
-  /** Later calls return the same promise. @returns {Promise<void>} when the last worker has ended */
+  /** Later calls return the same promise. @returns {Promise<void>} when the last worker has exited */
   stop() {
     return (this.#stopped ??= this.#stop())
   }

@@ -14,30 +14,27 @@ import { RestartDelays } from './restarts.js'
 /** @import { FromQueues, Handlers, Message, QueuesStart, ToQueues } from '../messages.js' */
 
 const PROGRAM = fileURLToPath(new URL('../queues/main.js', import.meta.url))
-/** Share of `shutdown.timeout` that consumers have to finish the messages they are handling. */
+/** Share of `shutdown.timeout` for consumers to finish messages in progress. */
 const DRAIN_SHARE = 0.5
-/** Time that republishers have to empty their queues: at most this, and this share of `shutdown.timeout`. */
+/** Maximum time for republishers to empty their queues, ms, and as a share of `shutdown.timeout`. */
 const REPUBLISH_MS = 5000
 const REPUBLISH_SHARE = 0.2
 
-/** One generation of the queue process. @extends {Forked<ToQueues>} */
+/** A generation of the queue process. @extends {Forked<ToQueues>} */
 class Generation extends Forked {
   started = false
-  /** Whether it was told to finish. Then its end is expected. */
+  /** Whether its exit is expected. */
   draining = false
   /** @type {() => void} */
   onDrained = () => {}
 
-  /**
-   * @param {number} generation
-   * @param {Config} config
-   */
+  /** @param {number} generation @param {Config} config */
   constructor(generation, config) {
     const child = fork(PROGRAM, [], { execArgv: childFlags(process.execArgv), stdio: [...STDIO] })
     super(child, { slot: QUEUES_SLOT, generation, title: 'queue process', name: 'queues' }, config)
-    /** @type {Promise<void>} it has finished, has ended, or was too slow */
+    /** @type {Promise<void>} when it has drained, exited or timed out */
     this.drained = new Promise(resolve => (this.onDrained = () => resolve()))
-    /** @type {Promise<string>} reason of its end */
+    /** @type {Promise<string>} exit reason */
     this.ended = new Promise(resolve => {
       this.child.once('exit', (code, signal) => {
         this.onDrained()
@@ -57,14 +54,13 @@ class Generation extends Forked {
  * @property {() => Omit<QueuesStart, 'type' | 'config' | 'number' | 'first'>} facts other fields of the start message
  * @property {() => ConfigSwitch} configSwitch
  * @property {Log} log
+ *
+ * @typedef {{messages: Partial<Handlers<FromQueues>>, ended: () => void}} QueuesObserver
  */
 
-/** @typedef {{messages: Partial<Handlers<FromQueues>>, ended: () => void}} QueuesObserver */
-
 /**
- * Supervises the queue process of a node, which runs consumers and republishers. Starts it when the workers listen,
- * restarts it when it dies, and drains it before the clients are disconnected. A configuration without consumers and
- * republishers has no queue process.
+ * Supervises the queue process of a node, which runs consumers and republishers: starts it if any are configured when
+ * the workers listen, restarts it when it dies, and drains it before the clients are disconnected.
  */
 export class QueueProcess {
   /** @type {QueuesObserver | null} */
@@ -90,7 +86,7 @@ export class QueueProcess {
     this.#parts = parts
   }
 
-  /** Members of a ConfigSwitch: the process, once it has a configuration. */
+  /** Members of a ConfigSwitch: the process once configured. */
   get members() {
     return this.#current?.config ? [this.#current] : []
   }
@@ -118,21 +114,21 @@ export class QueueProcess {
   }
 
   /**
-   * @param {boolean} first whether the gateway starts: then a failed start is not repeated
-   * @returns {Promise<void>} when the process has started @throws {Error} if it ends before that
+   * @param {boolean} first gateway startup: a failed start is not retried
+   * @returns {Promise<void>} when the process has started @throws {Error} it exited before
    */
   #fork(first) {
     const generation = new Generation(this.#generations++, this.#parts.config())
     this.#current = generation
     const { bus, name, number, child } = generation
     const { config, facts, configSwitch, host, log } = this.#parts
-    // It has no clients, so surveys leave it out.
+    // No surveys: the process has no clients.
     if (bus) host.attach(bus, name, number, { surveyed: false, republishes: true })
     return new Promise((resolve, reject) => {
       /** @type {Partial<Handlers<FromQueues>>} */
       const handlers = {
         ready() {
-          // A process that starts during a configuration switch would miss its outcome.
+          // During a configuration switch it would miss the outcome.
           configSwitch().idle.then(() => {
             generation.config = config()
             generation.send({ type: 'start', ...facts(), config: config(), number, first })
@@ -140,7 +136,7 @@ export class QueueProcess {
         },
         started: () => {
           generation.started = true
-          generation.liveness.listens()
+          generation.liveness.onListening()
           this.#failures = 0
           resolve()
         },
@@ -149,9 +145,9 @@ export class QueueProcess {
         },
         switched: message => configSwitch().onMessage(generation, message),
         drained: () => generation.onDrained(),
-        sample: ({ debugged }) => generation.liveness.heard(debugged),
+        sample: ({ debugged }) => generation.liveness.onSample(debugged),
       }
-      child.on('error', error => log.debug({ err: error }, 'channel of queues failed'))
+      child.on('error', error => log.debug({ err: error }, 'IPC channel failed'))
       child.on('message', (/** @type {Message<FromQueues>} */ message) => {
         receive(handlers, message)
         receive(this.observer?.messages ?? {}, message)
@@ -181,8 +177,8 @@ export class QueueProcess {
   }
 
   /**
-   * Replaces the process. The new one starts after the end of the old one, so the two never read at the same time.
-   * @returns {Promise<void>} when the new process has started or failed to; at once if there is none to replace
+   * Replaces the process. The new one starts after the exit of the old one: they never consume at the same time.
+   * @returns {Promise<void>} when the new process has started or failed; immediately if none is running
    */
   replace() {
     this.#replacing ??= this.#replace().finally(() => {
@@ -198,17 +194,16 @@ export class QueueProcess {
     this.#terminate(old)
     await old.ended
     if (this.#stopping) return
-    const started = this.#fork(false).then(
-      () => true,
+    await this.#fork(false).then(
+      () => this.#parts.log.info({}, 'queue process replaced'),
       // #restart logs the failure and starts the process again.
-      () => false,
+      () => {},
     )
-    if (await started) this.#parts.log.info({}, 'queue process replaced')
   }
 
   /**
-   * Stops its consumers. One that has not started is killed.
-   * @param {Generation} generation @returns {Promise<void>} when they have finished their messages, or are too slow
+   * Stops the consumers. Kills a process that has not started.
+   * @param {Generation} generation @returns {Promise<void>} when messages in progress have finished or timed out
    */
   async #drain(generation) {
     generation.draining = true
@@ -216,30 +211,30 @@ export class QueueProcess {
     if (!generation.send({ type: 'drain' })) return
     const { timeout } = this.#parts.config().shutdown
     const late = setTimeout(() => {
-      this.#parts.log.error({ pid: generation.pid }, 'the queue process has not finished in time')
+      this.#parts.log.error({ pid: generation.pid }, 'queue process did not drain in time')
       generation.onDrained()
     }, timeout * DRAIN_SHARE)
     await generation.drained
     clearTimeout(late)
   }
 
-  /** Ends a drained process: its republishers empty their queues, within a time. @param {Generation} generation */
+  /** Ends a drained process after its republishers empty their queues. @param {Generation} generation */
   #terminate(generation) {
     const { timeout } = this.#parts.config().shutdown
     const within = Math.min(REPUBLISH_MS, timeout * REPUBLISH_SHARE)
     if (!generation.send({ type: 'end', within })) return generation.kill('stopped')
-    const late = setTimeout(() => generation.kill('it did not end in time'), within + 2 * LIVENESS_TICK_MS)
+    const late = setTimeout(() => generation.kill('did not exit in time'), within + 2 * LIVENESS_TICK_MS)
     generation.ended.then(() => clearTimeout(late))
   }
 
-  /** First step of a shutdown: stops the consumers. @returns {Promise<void>} when they have finished their messages */
+  /** First step of a shutdown: stops the consumers. @returns {Promise<void>} when messages in progress have finished */
   async drain() {
     this.#stopping = true
     clearTimeout(this.#restartTimer)
     if (this.#current !== null) await this.#drain(this.#current)
   }
 
-  /** Second step, after the end of the workers: ends the process. @returns {Promise<void>} when it has ended */
+  /** Second step, after the workers exit: ends the process. @returns {Promise<void>} when it has exited */
   async end() {
     const last = this.#current
     if (last === null) return
@@ -252,19 +247,16 @@ export class QueueProcess {
     this.#current?.send(message)
   }
 
-  /**
-   * Kills the process if it is stuck. To be called every LIVENESS_TICK_MS.
-   * @param {Set<string>} stuck names of processes that do not read from the broker
-   */
+  /** Kills the process if it is stuck; called every LIVENESS_TICK_MS. @param {Set<string>} stuck not reading the bus */
   tick(stuck) {
     const generation = this.#current
     if (generation === null) return
-    if (stuck.has(generation.name)) generation.kill('stuck: it did not read from the broker')
+    if (stuck.has(generation.name)) generation.kill('stuck: did not read from the broker')
     const reason = generation.liveness.tick()
     if (reason !== '') generation.kill(`stuck: ${reason}`)
   }
 
-  /** Ends the process at once and for good. */
+  /** Kills the process without restart. */
   kill() {
     this.#stopping = true
     clearTimeout(this.#restartTimer)

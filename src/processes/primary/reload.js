@@ -9,30 +9,30 @@ import { withTlsOf } from '../../config/pem.js'
 /** @import { Config } from '../../config/options.js' */
 /** @import { Change } from '../../config/options/make.js' */
 
-/** Time for the check of a new configuration, ms. */
+/** Time limit of a configuration check, in ms. */
 const CHECK_TIMEOUT_MS = 10_000
 
 /**
  * @typedef {object} Reloadable the workers
- * @property {Config} config in force
+ * @property {Config} config current
  * @property {{driver: string}} server of the workers: uws or node
  * @property {boolean} stopping
- * @property {(next: Config) => Promise<void>} applyConfig switches all workers; rejects if nothing has changed
+ * @property {(next: Config) => Promise<void>} applyConfig switches all workers; rejects without changes
  * @property {(reason: string) => Promise<boolean>} rollingRestart replaces all workers, one after another
  *
  * @typedef {object} ReloadParts
  * @property {Reloadable} pool
  * @property {Pick<Logger, 'info' | 'warn' | 'error'>} log
  * @property {() => {config: Config, warnings: string[]}} read reads all sources again
- * @property {(next: Config, now: Config, signal: AbortSignal) => Promise<void>} check builds what the workers will
- *   build; rejects if one of them could not. Nobody waits any more when the signal is aborted
+ * @property {(next: Config, now: Config, signal: AbortSignal) => Promise<void>} check rejects if the workers cannot
+ *   use the configuration. Its result is ignored once the signal is aborted
  * @property {number} [checkTimeout] ms
- * @property {(config: Config) => void} applied for the parts of the primary
- * @property {{reloading: () => void, ready: () => void}} [service] is told when a reload begins and ends
+ * @property {(config: Config) => void} applied updates the primary
+ * @property {{reloading: () => void, ready: () => void}} [service] called when a reload begins and ends
  */
 
 /**
- * A hooks module is loaded by new workers only, so another content of its file takes them.
+ * Version of the hooks module: only new workers load a changed file.
  * @param {string} path '' = none @returns {string}
  */
 function fileVersion(path) {
@@ -41,34 +41,28 @@ function fileVersion(path) {
     const { size, mtimeMs } = statSync(path)
     return `${path} ${size} ${mtimeMs}`
   } catch (error) {
-    // A new worker says what is wrong with it, if it still is.
+    // A new worker reports the error.
     return `${path} ${error.code}`
   }
 }
 
-/** One line of an error with several. @param {Error} error */
+/** @param {Error} error with one or more faults @returns {string} one line */
 const lineOf = error =>
   error instanceof ConfigError ? error.faults.join('; ') : error.message.replaceAll('\n', '; ')
 
-/** @param {Config} next @param {Config} now whose port 0 is resolved @returns {Config} */
+/** @param {Config} next @param {Config} now with port 0 resolved @returns {Config} */
 function withPort(next, now) {
   const { http_server: server } = next
   return server.port === 0 ? { ...next, http_server: { ...server, port: now.http_server.port } } : next
 }
 
 /**
- * Reloads the configuration, whole or not at all: everything is read, checked and built before any worker learns of
- * it. Requests that arrive during a reload cause one more after it, because the files may have changed meanwhile.
+ * Reloads the configuration atomically: reads and checks it before any worker receives it.
+ * Requests during a reload start one more afterwards, because the files may have changed since.
  */
 export class Reload {
-  #pool
-  #log
-  #read
-  #check
-  #applied
-  #service
-  #checkTimeout
-  /** Version of the hooks module that the workers have. */
+  #parts
+  /** Version of the hooks module in use. */
   #module
   /** @type {Promise<string> | null} */
   #running = null
@@ -76,20 +70,14 @@ export class Reload {
   #next = null
 
   /** @param {ReloadParts} parts */
-  constructor({ pool, log, read, check, applied, service, checkTimeout = CHECK_TIMEOUT_MS }) {
-    this.#pool = pool
-    this.#log = log
-    this.#read = read
-    this.#check = check
-    this.#applied = applied
-    this.#service = service
-    this.#checkTimeout = checkTimeout
-    this.#module = fileVersion(pool.config.hooks.module)
+  constructor(parts) {
+    this.#parts = parts
+    this.#module = fileVersion(parts.pool.config.hooks.module)
   }
 
   /**
-   * @returns {Promise<string>} one line that says what has changed; live options are in force
-   * @throws {Error} of one line, which has been logged: nothing has changed
+   * @returns {Promise<string>} the changes, in one line; live options are applied
+   * @throws {Error} one line, already logged; the configuration is unchanged
    */
   request() {
     if (this.#running === null) return this.#start()
@@ -104,57 +92,60 @@ export class Reload {
   }
 
   async #run() {
-    this.#service?.reloading()
+    const { service, pool, log } = this.#parts
+    service?.reloading()
     try {
       return await this.#reload()
     } catch (error) {
       const reason = lineOf(error)
-      this.#log.error({ reason }, 'configuration not reloaded')
+      log.error({ reason }, 'configuration not reloaded')
       throw new Error(`configuration not reloaded: ${reason}`)
     } finally {
-      if (!this.#pool.stopping) this.#service?.ready()
+      if (!pool.stopping) service?.ready()
       if (this.#next === null) this.#running = null
     }
   }
 
-  /** @param {Config} next @param {Config} now @throws {Error} it cannot be used, or the check takes too long */
-  async #checkInTime(next, now) {
+  /**
+   * @param {Config} next @param {Config} now
+   * @returns {Promise<void>}
+   * @throws {Error} it cannot be used, or the check timed out
+   */
+  #check(next, now) {
+    const { check, checkTimeout = CHECK_TIMEOUT_MS } = this.#parts
     const late = new AbortController()
-    const timer = setTimeout(() => {
-      late.abort(
-        new Error(`the check of the new configuration did not end within ${this.#checkTimeout / 1000} s`),
-      )
-    }, this.#checkTimeout)
-    try {
-      const aborted = new Promise((_, reject) =>
-        late.signal.addEventListener('abort', () => reject(late.signal.reason)),
-      )
-      await Promise.race([this.#check(next, now, late.signal), aborted])
-    } finally {
-      clearTimeout(timer)
-    }
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        const reason = `checking the new configuration timed out after ${checkTimeout / 1000} s`
+        late.abort(new Error(reason))
+        reject(late.signal.reason)
+      }, checkTimeout)
+      check(next, now, late.signal)
+        .then(resolve, reject)
+        .finally(() => clearTimeout(timer))
+    })
   }
 
   async #reload() {
-    const pool = this.#pool
-    const { config: read, warnings } = this.#read()
+    const { pool, log, read, applied } = this.#parts
+    const { config, warnings } = read()
     const now = pool.config
-    const given = withTlsOf(withPort(read, now), now)
+    const given = withTlsOf(withPort(config, now), now)
     const changes = changesBetween(now, given, pool.server.driver)
-    // Options that take a new start keep their values.
+    // Options that require a restart keep their values.
     const next = withChanges(now, given, ['live', 'workers'])
     const module = fileVersion(next.hooks.module)
     if (module !== this.#module && changes.workers.length === 0) changes.workers.push('hooks.module')
-    await this.#checkInTime(next, now)
+    await this.#check(next, now)
     if (pool.stopping) throw new Error('the gateway is shutting down')
     await pool.applyConfig(next)
     this.#module = module
-    this.#applied(next)
-    for (const warning of warnings) this.#log.warn(warning)
-    this.#log.info({ live: changes.live, new_workers: changes.workers }, 'configuration reloaded')
-    for (const key of changes.start) this.#log.warn({ key }, 'the new value of this key takes a new start')
+    applied(next)
+    for (const warning of warnings) log.warn(warning)
+    log.info({ live: changes.live, new_workers: changes.workers }, 'configuration reloaded')
+    for (const key of changes.start) log.warn({ key }, 'the new value requires a restart')
     if (changes.workers.length > 0) {
-      // It reports its own failures, and the old workers go on.
+      // Logs its failures; the old workers keep running.
       pool.rollingRestart(`new values of ${changes.workers.join(', ')}`).catch(() => {})
     }
     return outcome(changes)
@@ -164,29 +155,31 @@ export class Reload {
 /** @param {Record<Change, string[]>} changes @returns {string} one line */
 function outcome({ live, workers, start }) {
   const parts = [
-    live.length > 0 && `in force: ${live.join(', ')}`,
-    workers.length > 0 && `all workers are being replaced for: ${workers.join(', ')}`,
-    start.length > 0 && `after a new start: ${start.join(', ')}`,
+    live.length > 0 && `applied: ${live.join(', ')}`,
+    workers.length > 0 && `replacing all workers to apply: ${workers.join(', ')}`,
+    start.length > 0 && `requires a restart: ${start.join(', ')}`,
   ].filter(Boolean)
-  return parts.length === 0 ? 'nothing has changed' : parts.join('; ')
+  return parts.length === 0 ? 'no changes' : parts.join('; ')
 }
 
 /**
- * Builds what every worker builds of a configuration, so that one which no worker could start with is refused before
- * any of them gets it.
- * @param {Config} config checked
+ * Checks that workers can use a valid configuration.
+ * @param {Config} config
  * @throws {Error} naming the option
  */
 export async function checkUsable(config) {
-  // Loaded on use: the primary checks no tokens.
+  // Lazy import: the primary verifies no tokens.
   const { createAuth } = await import('../../clients/auth/index.js')
   createAuth(config)
   await checkDriver(config.http_server.driver)
 }
 
 /**
- * For a reload: also connects to an engine whose options are changed.
- * @param {Config} next @param {Config} now @param {Logger} log @param {AbortSignal} signal ends the wait for an engine
+ * `checkUsable`; also connects to the engine if its options changed.
+ * @param {Config} next
+ * @param {Config} now
+ * @param {Logger} log
+ * @param {AbortSignal} signal ends the wait for the engine
  * @throws {Error}
  */
 export async function checkReload(next, now, log, signal) {

@@ -1,22 +1,21 @@
-// When and in which order workers are started again.
+// Timing and order of worker replacements.
 
 /** @import { Logger } from 'pino' */
 
-/** Delay before the second attempt of a worker that died while starting, ms; doubled for each further one. */
+/** Delay before the second attempt after a failed start, ms; doubles with each attempt. */
 const FIRST_MS = 100
 const MAX_MS = 30_000
 /** Maximum delay while no other worker listens or starts, ms. */
 const ALONE_MS = 500
-/** Workers that are replaced at once after a quiet time, for each slot; at least MIN_BURST. */
+/** Token bucket: burst per slot, minimum burst, tokens per second and slot. */
 const BURST_PER_SLOT = 2
 const MIN_BURST = 4
-/** Workers replaced a second in the long run, for each slot. */
 const RATE_PER_SLOT = 0.5
 
 /**
- * When a dead worker is replaced. One that had listened is replaced at once; a token bucket over all slots keeps
- * workers that die of their first client from becoming a fork storm. One that died while starting waits, longer with
- * each failed start in a row. The last worker that tries never waits long.
+ * Delays before dead workers are replaced. A worker that had listened is replaced immediately, limited by a token
+ * bucket across slots: workers that crash on their first client cause no fork storm. After a failed start the delay
+ * doubles with each consecutive failure. The last worker never waits long.
  */
 export class RestartDelays {
   #burst
@@ -35,16 +34,16 @@ export class RestartDelays {
   }
 
   /**
-   * @param {number} failures starts in a row of this slot that failed; 0: the worker had listened
+   * @param {number} failures consecutive failed starts of this slot; 0: the worker had listened
    * @param {boolean} alone no other worker listens or starts
-   * @returns {number} ms to wait before the replacement starts
+   * @returns {number} ms before the replacement starts
    */
   next(failures, alone) {
     const delay = failures === 0 ? this.#take() : Math.min(MAX_MS, FIRST_MS * 2 ** (failures - 1))
     return Math.ceil(alone ? Math.min(ALONE_MS, delay) : delay)
   }
 
-  /** Takes a token, also one of the future. @returns {number} ms until it is there */
+  /** Takes a token, possibly a future one. @returns {number} ms until it is available */
   #take() {
     const now = this.#clock()
     this.#tokens = Math.min(this.#burst, this.#tokens + (now - this.#at) * this.#rate)
@@ -54,21 +53,22 @@ export class RestartDelays {
   }
 }
 
-/** Replaces all workers, one after another, so that clients come back evenly and the others carry the load. */
+/** Replaces all workers, one after another: clients reconnect evenly, and the other workers take the load. */
 export class RollingRestart {
-  /** Whether one is under way. */
+  /** Whether one is in progress. */
   running = false
   #replace
   #stopping
   #log
   /** @type {Promise<boolean>} the last one */
   #last = Promise.resolve(true)
-  /** @type {Promise<boolean> | null} begins after the one under way */
+  /** @type {Promise<boolean> | null} starts after the current one */
   #queued = null
 
   /**
-   * @param {readonly (() => Promise<void>)[]} replace each replaces one worker: resolves when the old one has ended
-   * @param {() => boolean} stopping whether the gateway ends @param {Pick<Logger, 'info' | 'error'>} log
+   * @param {readonly (() => Promise<void>)[]} replace each replaces one worker; resolves when the old one exits
+   * @param {() => boolean} stopping whether the gateway shuts down
+   * @param {Pick<Logger, 'info' | 'error'>} log
    */
   constructor(replace, stopping, log) {
     this.#replace = replace
@@ -79,7 +79,7 @@ export class RollingRestart {
   /**
    * Requests during a rolling restart share one that follows it.
    * @param {string} reason for the log
-   * @returns {Promise<boolean>} when the last old worker has ended; false if it ended early
+   * @returns {Promise<boolean>} when the last old worker has exited; false if interrupted
    */
   request(reason) {
     if (this.#stopping()) return Promise.resolve(false)
@@ -96,14 +96,14 @@ export class RollingRestart {
   async #run(reason) {
     const begun = performance.now()
     this.running = true
-    this.#log.info({ reason, workers: this.#replace.length }, 'rolling restart begins')
+    this.#log.info({ reason, workers: this.#replace.length }, 'rolling restart started')
     try {
       for (const [worker, replace] of this.#replace.entries()) {
         if (this.#stopping()) return false
         try {
           await replace()
         } catch (error) {
-          const text = 'rolling restart ended early: a new worker did not start, the old ones go on'
+          const text = 'rolling restart aborted: a new worker did not start, the old ones keep running'
           this.#log.error({ worker, reason: error.message }, text)
           return false
         }
@@ -113,7 +113,7 @@ export class RollingRestart {
       this.running = false
     }
     if (this.#stopping()) return false
-    this.#log.info({ ms: Math.round(performance.now() - begun) }, 'rolling restart ended')
+    this.#log.info({ ms: Math.round(performance.now() - begun) }, 'rolling restart finished')
     return true
   }
 }

@@ -5,14 +5,14 @@ import { isLoopback } from '../../config/profile.js'
 import { collector } from '../../metrics/heap-trim.js'
 import { openLog, Primary } from './primary.js'
 import { ServiceManager } from './service-manager.js'
-import { TerminalView } from './terminal-view.js'
+import { showDashboard } from './terminal-view.js'
 
 /** @import { Config } from '../../config/options.js' */
 /** @import { Logger } from 'pino' */
 /** @import { LogOutput } from '../../base/log.js' */
 /** @import { WorkerPool } from './worker-pool.js' */
 
-/** Time for a reader of the log that is behind, at the end, ms. */
+/** Maximum time to flush the log on exit, ms. */
 const DRAIN_TIMEOUT_MS = 500
 
 /**
@@ -21,7 +21,7 @@ const DRAIN_TIMEOUT_MS = 500
  * @property {string[]} warnings
  * @property {'development' | 'configured'} profile
  * @property {string} generatedKey of the development profile, '' if none
- * @property {string} ended the variables that ended the development profile, '' if none
+ * @property {string} ended variables that disabled the development profile, '' if none
  * @property {() => {config: Config, warnings: string[]}} reload reads the configuration again
  * @property {boolean} [dashboard] show a dashboard if the standard streams are a terminal
  */
@@ -37,16 +37,16 @@ export async function startPrimary(start) {
   /** @type {Primary | null} */
   let primary = null
   const service = new ServiceManager({ env, pid, log, healthy: () => primary?.healthy === true })
-  // A snapshot that is being taken over would be lost.
+  // An early exit would lose a snapshot being restored.
   const { type, memory } = config.engine
-  const takesOver = type === 'memory' && memory.snapshot_file !== ''
-  /** Requests to end before there is a gateway. */
+  const restores = type === 'memory' && memory.snapshot_file !== ''
+  /** Signals received during startup. */
   let early = 0
   const end = () => {
     if (primary === null) {
-      if (++early > 1 || !takesOver) process.exit(early - 1)
+      if (++early > 1 || !restores) process.exit(early - 1)
     } else if (primary.stopping) {
-      log.warn('second signal: the gateway ends at once')
+      log.warn('second signal: exiting immediately')
       primary.pool.kill()
       process.exit(1)
     } else primary.stop()
@@ -63,23 +63,22 @@ export async function startPrimary(start) {
       if (primary === null) end()
       else primary.stop()
     }
-    // It logs its failure itself.
+    // Failures are already logged.
     else primary?.reload().catch(() => {})
   })
 
   primary = await Primary.create({ config, log, output, terminal, read, service })
   const { pool, telemetry } = primary
-  /** @type {TerminalView | null} */
-  let view = null
+  let endDashboard = async () => {}
   primary.onStopping = async () => {
     service.stopping()
     // Later log lines must appear in the terminal: free it first.
-    await view?.end()
+    await endDashboard()
     log.info('shutting down')
   }
   primary.onStopped = async clean => {
-    if (clean) log.info('bye')
-    else log.error('shutdown.timeout has passed: the remaining workers were killed')
+    if (clean) log.info('gateway stopped')
+    else log.error('shutdown.timeout exceeded: remaining workers were killed')
     await output.drained(DRAIN_TIMEOUT_MS)
     process.exit(clean ? 0 : 1)
   }
@@ -87,24 +86,23 @@ export async function startPrimary(start) {
   await primary.start()
   announce(pool, start, log, terminal)
   service.ready()
-  // Collects the garbage of the start: V8 gives memory back 8 s after a collection, here about 8 MB.
+  // Collects startup garbage: V8 returns memory 8 s after a collection, here about 8 MB.
   collector()('major')
   const shown = dashboard && terminal && env.TERM !== 'dumb' && process.stdin.isTTY
   if (!shown || telemetry.socket === null || primary.stopping) return
-  view = new TerminalView(
+  telemetry.hold(true)
+  endDashboard = showDashboard(
     telemetry.socket,
     { ...env, HALLEY_GENERATED_KEY: generatedKey },
     ({ stop: requested, fault }) => {
       telemetry.hold(false)
       if (terminalGone()) return
-      if (fault !== '') log.error(`the dashboard failed: ${fault}; the gateway keeps running`)
+      if (fault !== '') log.error({ reason: fault }, 'dashboard failed; the gateway keeps running')
       else if (!requested && !primary.stopping)
         log.info({ url: pool.url }, 'dashboard closed; the gateway keeps running')
       if (requested) primary.stop()
     },
   )
-  telemetry.hold(true)
-  view.start()
 }
 
 /** The kernel sends SIGHUP when the controlling terminal closes. */
@@ -127,12 +125,9 @@ function announce(
   log,
   terminal,
 ) {
-  log.info({ url, workers: slots.length, driver }, 'halley listens')
+  log.info({ url, workers: slots.length, driver }, 'halley is listening')
   if (ended !== '')
-    log.info(
-      { variables: ended },
-      'the development profile is off: variables configure the gateway; --dev keeps it',
-    )
+    log.info({ variables: ended }, 'development profile disabled by HALLEY_ variables; use --dev to keep it')
   if (profile !== 'development') return
   if (!terminal) {
     const key = generatedKey === '' ? null : { api_key: generatedKey }
@@ -142,8 +137,8 @@ function announce(
     )
   }
   const where = isLoopback(config.http_server.address) ? ', on this machine only' : ''
-  const own = config.admin.password === generatedKey ? '    (of the API, and of the admin page)' : ''
-  const key = generatedKey === '' ? '(http_api.key of the configuration)' : `${generatedKey}${own}`
+  const own = config.admin.password === generatedKey ? '    (for the API and the admin page)' : ''
+  const key = generatedKey === '' ? '(the configured http_api.key)' : `${generatedKey}${own}`
   const sent = generatedKey === '' ? 'KEY' : generatedKey
   process.stdout.write(`
   Halley is up: development profile${where}

@@ -1,6 +1,6 @@
-// Tells systemd the state of the gateway: sd_notify(3). Its protocol needs a Unix datagram socket, which Node.js does
-// not have. A shell runs systemd-notify for each message: a fork of the primary itself stands still for 100 ms once it
-// holds 600 MB. The shell ends when its input ends, also if the primary is killed.
+// Notifies systemd of the state of the gateway: sd_notify(3). Node.js has no Unix datagram sockets, so a shell runs
+// systemd-notify for each message: forking the primary itself takes 100 ms at 600 MB. The shell exits when its input
+// closes, even if the primary is killed.
 
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -8,19 +8,19 @@ import { createInterface } from 'node:readline'
 /** @import { ChildProcess } from 'node:child_process' */
 /** @import { Logger } from 'pino' */
 
-/** systemd may send SIGTERM to all processes of the unit: the shell still has STOPPING=1 to deliver. */
+/** Ignores SIGTERM, which systemd may send to all processes of the unit: STOPPING=1 must be delivered. */
 const SHELL = `trap '' TERM INT HUP
 command -v systemd-notify >/dev/null || exit 127
 while IFS= read -r line; do systemd-notify $line; done`
 const NOT_FOUND = 127
-/** Unread bytes after which watchdog messages are left out: systemd does not answer. */
+/** Unread bytes above which watchdog messages are skipped: systemd is unresponsive. */
 const MAX_UNREAD = 1024
-/** A worker may be replaced within one period, so that a skipped message is no reason for a restart. */
+/** A worker may be replaced within one period: a skipped message must not cause a restart. */
 const MESSAGES_PER_PERIOD = 4
-/** Longest delay of a Node.js timer, ms. */
+/** Maximum delay of a Node.js timer, ms. */
 const MAX_DELAY = 2 ** 31 - 1
 
-/** Sends nothing where systemd has not asked for it (NOTIFY_SOCKET). */
+/** Sends nothing unless systemd sets NOTIFY_SOCKET. */
 export class ServiceManager {
   #env
   #log
@@ -29,7 +29,7 @@ export class ServiceManager {
   #interval
   #enabled
   #stopping = false
-  /** The last fault in the log. */
+  /** Last fault in the log. */
   #fault = ''
   /** @type {ChildProcess | null} */
   #shell = null
@@ -37,8 +37,10 @@ export class ServiceManager {
   #timer
 
   /**
-   * @param {object} options @param {Readonly<Record<string, string | undefined>>} options.env of the process
-   * @param {number} options.pid of the process @param {Logger} options.log
+   * @param {object} options
+   * @param {Readonly<Record<string, string | undefined>>} options.env of the process
+   * @param {number} options.pid of the process
+   * @param {Logger} options.log
    * @param {() => boolean} options.healthy whether a watchdog message may be sent
    */
   constructor({ env, pid, log, healthy }) {
@@ -65,7 +67,7 @@ export class ServiceManager {
 
   /** A reload begins; `ready` ends it. */
   reloading() {
-    // CLOCK_MONOTONIC, as systemd compares it with the time of its own request.
+    // CLOCK_MONOTONIC: systemd compares it with the time of its request.
     this.#send(`RELOADING=1 MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`)
   }
 
@@ -75,7 +77,7 @@ export class ServiceManager {
     this.#send('STOPPING=1')
   }
 
-  /** Ends the messages; those that were sent are delivered. */
+  /** Stops sending; pending messages are delivered. */
   close() {
     clearInterval(this.#timer)
     this.#enabled = false
@@ -101,22 +103,22 @@ export class ServiceManager {
       if (code !== NOT_FOUND) return
       this.#enabled = false
       clearInterval(this.#timer)
-      this.#warn('systemd-notify is not installed: systemd gets no notifications of this gateway')
+      this.#warn('systemd-notify is not installed: systemd is not notified')
     }
     shell.once('exit', onEnd)
     shell.once('error', error => {
       onEnd(null)
-      this.#warn(`systemd gets no notifications: ${error.message}`)
+      this.#warn(`cannot run systemd-notify: ${error.message}`)
     })
-    // There are no pipes if no descriptor was free.
+    // No pipes without free descriptors.
     if (shell.stdin === undefined) return
     shell.stdin.on('error', () => {})
     createInterface({ input: shell.stderr }).on('line', line => this.#warn(`systemd-notify failed: ${line}`))
-    // The gateway ends without waiting for it.
+    // Must not keep the gateway alive.
     for (const handle of [shell, shell.stdin, shell.stderr]) /** @type {any} */ (handle).unref()
   }
 
-  /** A fault repeats with each message: it is logged once. @param {string} text */
+  /** Logs a repeated fault only once. @param {string} text */
   #warn(text) {
     if (text === this.#fault) return
     this.#fault = text

@@ -2,8 +2,7 @@
 /** @import { WorkerProcess } from './worker-process.js' */
 
 /**
- * One worker of the gateway. Its process can be replaced: each process is a generation of the slot. During a
- * replacement the slot has two processes.
+ * The place of one worker. Each process in it is a generation; during a replacement there are two.
  *
  * ```
  * current   starts -> listens -----------------------> drains -> exits
@@ -13,9 +12,9 @@
 export class Slot {
   /** Number of processes forked so far. */
   generations = 0
-  /** @type {WorkerProcess | null} listens, or starts; null: it died, and the fork of another is due */
+  /** @type {WorkerProcess | null} listens or starts; null: it died, and a fork is scheduled */
   current = null
-  /** @type {WorkerProcess | null} starts, and replaces the current one when it listens */
+  /** @type {WorkerProcess | null} starting; replaces the current one when it listens */
   next = null
   /** Consecutive failed starts. */
   failures = 0
@@ -38,9 +37,8 @@ export class Slot {
   }
 
   /**
-   * Replaces the current process. During a replacement a second call returns the same promise.
-   * @returns {Promise<void>} when the new process listens and the old one has ended; at once if there is no process to
-   *   replace
+   * Replaces the current process, if any. Calls during a replacement return the same promise.
+   * @returns {Promise<void>} when the new process listens and the old one has exited
    * @throws {Error} if the current or the new process fails to start, or if the gateway is shutting down
    */
   replace() {
@@ -52,7 +50,8 @@ export class Slot {
 
   /**
    * Replaces the current process, unless a replacement is in progress, and logs the outcome.
-   * @param {Pick<Logger, 'info' | 'error'>} log @param {() => boolean} stopping whether the gateway is shutting down
+   * @param {Pick<Logger, 'info' | 'error'>} log
+   * @param {() => boolean} stopping whether the gateway is shutting down
    */
   restart(log, stopping) {
     if (this.replacing) return
@@ -60,7 +59,7 @@ export class Slot {
       () => log.info({ worker: this.index }, 'worker replaced'),
       ({ message }) => {
         if (!stopping())
-          log.error({ worker: this.index, reason: message }, 'worker not replaced: the old one goes on')
+          log.error({ worker: this.index, reason: message }, 'worker not replaced: the old one keeps running')
       },
     )
   }
@@ -69,7 +68,7 @@ export class Slot {
     const { current } = this
     const failedStart = await current?.started
     if (failedStart) throw new Error(failedStart)
-    // After a death the pool forks a new process anyway.
+    // The pool replaces dead processes itself.
     if (current === null || this.current !== current) return
     this.next = this.#fork(this)
     const failure = await this.next.started
@@ -77,11 +76,7 @@ export class Slot {
     await current.ended
   }
 
-  /**
-   * Makes the next process the current one.
-   * @param {WorkerProcess} process that now listens
-   * @returns {WorkerProcess | null} the replaced process, which must drain
-   */
+  /** @param {WorkerProcess} process becomes the current one @returns {WorkerProcess | null} the replaced one, to drain */
   onListening(process) {
     this.failures = 0
     if (this.next !== process) return null
@@ -91,7 +86,7 @@ export class Slot {
     return previous
   }
 
-  /** Removes a process. @param {WorkerProcess} process @returns {boolean} whether it was the current one, so it died */
+  /** @param {WorkerProcess} process @returns {boolean} whether it was current, so it died */
   onExit(process) {
     const wasCurrent = this.current === process
     if (wasCurrent) this.current = this.next

@@ -1,4 +1,4 @@
-// The primary's statistics: connects the monitor with the workers, the CSV file, the stats socket and the log.
+// Statistics of the primary: connects the monitor to the workers, the CSV file, the stats socket and the log.
 
 import { isDeepStrictEqual } from 'node:util'
 import { LimitedLog } from '../../base/log.js'
@@ -15,12 +15,12 @@ import { StatsSocket } from '../../metrics/stats-socket.js'
 /** @import { Config } from '../../config/options.js' */
 /** @import { Logger } from 'pino' */
 /** @import { LogOutput } from '../../base/log.js' */
-/** @import { Counts } from '../../metrics/schema.js' */
+/** @import { Counts, GatewayEvent } from '../../metrics/schema.js' */
 /** @import { FromQueues, FromWorker, Handlers, ToWorker } from '../messages.js' */
 /** @import { PoolObserver, WorkerPool } from './worker-pool.js' */
 /** @import { WorkerProcess } from './worker-process.js' */
 
-/** The primary serves no clients: its event-loop ticks are measured less often than a worker's, ms. */
+/** Resolution of the event-loop delay, ms; coarser than a worker's, as the primary serves no clients. */
 const PRIMARY_RESOLUTION_MS = 50
 /** Log lines kept for dashboards that connect later. */
 const MAX_LINES = 200
@@ -30,8 +30,7 @@ export class Telemetry {
   #pool
   #log
   #output
-  #onStop
-  #machine
+  #machine = new MachineSampler()
   #sockets
   #process
   #monitor
@@ -39,23 +38,25 @@ export class Telemetry {
   #relay
   #actions
   #facts
-  /** What was used last of the configuration. @type {Pick<Config, 'stats' | 'gc'>} */
+  /** Current configuration. @type {Pick<Config, 'stats' | 'gc'>} */
   #settings
   /** @type {CsvWriter | null} */
   #csv = null
-  /** @type {GcSchedule | null} */
-  #gcSchedule = null
+  /** @type {NodeJS.Timeout | undefined} */
+  #gcTimer
   /** @type {StatsSocket | null} */
   #socket = null
-  /** @type {string[]} the last log lines, while log lines are forwarded */
+  /** @type {string[]} latest log lines, while forwarding */
   #lines = []
   /** @type {Set<(line: string) => void>} */
   #readers = new Set()
-  /** Whether a dashboard owns the terminal: log lines are kept for it instead of shown. */
+  /** Whether a dashboard owns the terminal: log lines go only to dashboards. */
   #held = false
 
   /**
-   * @param {object} options @param {WorkerPool} options.pool not started yet @param {Logger} options.log
+   * @param {object} options
+   * @param {WorkerPool} options.pool not started yet
+   * @param {Logger} options.log
    * @param {LogOutput | null} options.output null if the log belongs to the embedding program
    * @param {() => void} options.onStop called when a stats client stops the gateway
    * @param {() => Promise<string>} options.onReload reloads the configuration
@@ -65,7 +66,6 @@ export class Telemetry {
     this.#pool = pool
     this.#log = log
     this.#output = output
-    this.#onStop = onStop
     this.#queues = new QueueTotals(() => pool.queues.republishCounts)
     const { config, node, url, slots } = pool
     this.#settings = { stats: config.stats, gc: config.gc }
@@ -84,7 +84,6 @@ export class Telemetry {
     }
     const { port, internal_port } = config.http_server
     this.#process = new ProcessSampler({ resolution: PRIMARY_RESOLUTION_MS, log: output })
-    this.#machine = new MachineSampler()
     this.#sockets = new SocketMemory([port, internal_port])
     this.#monitor = new Monitor({
       node: this.#facts,
@@ -101,17 +100,18 @@ export class Telemetry {
         republishers: this.#queues.republishers,
       }),
       channels: () => (config.engine.type === 'memory' ? pool.channels : null),
+      broker: () => pool.brokerFigures,
     })
     this.#monitor.on(() => {
       const counts = ownCounts()
-      // They are in the next snapshot.
+      // For the next snapshot.
       if (counts !== null) this.#monitor.lost.push(counts)
     })
     this.#monitor.processBegins(process.pid, residentMemory())
     this.#actions = {
       gc: (/** @type {number | null} */ worker) => this.#collect(worker),
       restart: (/** @type {number | null} */ worker) => this.#restart(worker),
-      stop: () => this.#onStop(),
+      stop: onStop,
       reload: onReload,
       log: (/** @type {(line: string) => void} */ reader) => this.#readLog(reader),
     }
@@ -120,12 +120,12 @@ export class Telemetry {
     pool.queues.observer = { messages: this.#ofQueues, ended: () => this.#queues.ended() }
   }
 
-  /** Path of the stats socket; null if there is none. */
+  /** Path of the stats socket, or null. */
   get socket() {
     return this.#socket?.path ?? null
   }
 
-  /** To be called once all workers listen. @param {{runtimeDir?: string}} place of the stats socket */
+  /** Called once all workers listen. @param {{runtimeDir?: string}} place of the stats socket */
   async start(place) {
     const { config, server } = this.#pool
     const { stats, gc, http_server } = config
@@ -145,9 +145,8 @@ export class Telemetry {
         log: this.#log,
       })
     }
-    this.#monitor.event({ level: 'info', kind: 'started', text: `listening on ${this.#facts.url}` })
-    if (fallback !== '')
-      this.#monitor.event({ level: 'warn', kind: 'driver', text: `node driver: ${fallback}` })
+    this.#event('info', 'started', `listening on ${this.#facts.url}`)
+    if (fallback !== '') this.#event('warn', 'driver', `node driver: ${fallback}`)
     this.#monitor.start()
   }
 
@@ -157,20 +156,29 @@ export class Telemetry {
     if (file === '') return
     const onError = (/** @type {string} */ text) => {
       this.#log.error(text)
-      this.#monitor.event({ level: 'error', kind: 'csv', text })
+      this.#event('error', 'csv', text)
     }
     this.#csv = new CsvWriter({ file, maxBytes: max_bytes, keep, onError })
   }
 
-  /** @param {number} interval ms; 0: none */
+  /**
+   * Collects garbage in one worker after another, so that pauses never coincide.
+   *
+   *   interval   |-----------------------|
+   *   worker 0   x                       x
+   *   worker 1           x                       x
+   *   worker 2                   x
+   * @param {number} interval ms between collections of a worker; 0: none
+   */
   #scheduleGc(interval) {
-    this.#gcSchedule?.stop()
-    this.#gcSchedule =
-      interval > 0
-        ? new GcSchedule(interval, this.#pool.slots.length, worker =>
-            this.#pool.sendTo(worker, { type: 'gc' }),
-          )
-        : null
+    clearInterval(this.#gcTimer)
+    if (interval === 0) return
+    const workers = this.#pool.slots.length
+    let next = 0
+    this.#gcTimer = setInterval(() => {
+      this.#pool.sendTo(next, { type: 'gc' })
+      next = (next + 1) % workers
+    }, interval / workers)
   }
 
   /** The configuration was reloaded. @param {Config} config */
@@ -185,17 +193,25 @@ export class Telemetry {
     if (gc.interval !== this.#settings.gc.interval) this.#scheduleGc(gc.interval)
     this.#monitor.connectionLimit = client.connection_limit
     this.#settings = { stats, gc }
-    this.#monitor.event({ level: 'info', kind: 'reloaded', text: 'configuration reloaded' })
+    this.#event('info', 'reloaded', 'configuration reloaded')
+  }
+
+  /**
+   * @param {GatewayEvent['level']} level @param {GatewayEvent['kind']} kind @param {string} text
+   * @param {number | null} [worker]
+   */
+  #event(level, kind, text, worker) {
+    this.#monitor.event({ level, kind, text, worker })
   }
 
   stopping() {
-    this.#monitor.event({ level: 'info', kind: 'stopping', text: 'shutting down' })
+    this.#event('info', 'stopping', 'shutting down')
   }
 
   /** Resolves when the CSV file and the stats socket are closed. */
   async close() {
     this.#monitor.stop()
-    this.#gcSchedule?.stop()
+    clearInterval(this.#gcTimer)
     this.#process.stop()
     await Promise.all([this.#socket?.close(), this.#csv?.close(), this.#sockets.close()])
     this.#machine.close()
@@ -203,26 +219,25 @@ export class Telemetry {
 
   // Events of the worker pool
 
-  /** @type {Required<PoolObserver>['starting']} */
+  /** @param {WorkerProcess} process */
   starting({ slot }) {
     // The next generation starts while the current one serves clients.
     if (!this.#pool.slots[slot].current?.listening) this.#monitor.workerState(slot, 'starting')
   }
 
-  /** @type {Required<PoolObserver>['listening']} */
+  /** @param {WorkerProcess} process */
   listening({ slot, pid }) {
     this.#monitor.workerState(slot, 'up', false, pid)
-    const text = `worker ${slot} is listening`
-    this.#monitor.event({ level: 'info', kind: 'worker_started', text, worker: slot })
+    this.#event('info', 'worker_started', `worker ${slot} is listening`, slot)
     // It missed messages sent while it started.
     this.#pool.sendTo(slot, this.#logging)
   }
 
-  /** @type {Required<PoolObserver>['draining']} */
+  /** @param {WorkerProcess} process */
   draining({ slot, pid }) {
     this.#monitor.workerDrains(slot, pid)
-    const text = `worker ${slot} is being replaced: the clients of the old process leave it`
-    this.#monitor.event({ level: 'info', kind: 'worker_draining', text, worker: slot })
+    const text = `worker ${slot} is being replaced: the old process is draining`
+    this.#event('info', 'worker_draining', text, slot)
   }
 
   /** @type {Required<PoolObserver>['ended']} */
@@ -231,12 +246,8 @@ export class Telemetry {
     this.#monitor.processEnded(pid)
     this.#monitor.workerEnded(slot, pid, !died)
     const failed = died || (reason !== 'restarted' && reason !== 'stopped')
-    this.#monitor.event({
-      level: failed ? 'error' : 'info',
-      kind: 'worker_died',
-      text: `worker ${slot} ${failed ? 'died' : 'stopped'}: ${reason}`,
-      worker: slot,
-    })
+    const text = `worker ${slot} ${failed ? 'died' : 'stopped'}: ${reason}`
+    this.#event(failed ? 'error' : 'info', 'worker_died', text, slot)
   }
 
   /** @type {Partial<Handlers<FromWorker, [WorkerProcess]>>} */
@@ -257,14 +268,12 @@ export class Telemetry {
     },
   }
 
-  // Commands of stats clients
-
   /** @param {number | null} worker null: all */
   #collect(worker) {
     if (worker === null) this.#pool.broadcast({ type: 'gc' })
-    else if (!this.#pool.sendTo(worker, { type: 'gc' })) throw new Error(`worker ${worker} is not up`)
+    else if (!this.#pool.sendTo(worker, { type: 'gc' })) throw new Error(`worker ${worker} is not running`)
     const text = worker === null ? 'GC of all workers' : `GC of worker ${worker}`
-    this.#monitor.event({ level: 'info', kind: 'gc', text: `${text} was requested`, worker })
+    this.#event('info', 'gc', `${text} requested`, worker)
   }
 
   /** @param {number | null} worker null: all, one after another */
@@ -313,33 +322,5 @@ export class Telemetry {
     return () => {
       if (this.#readers.delete(reader) && this.#readers.size === 0) this.#forward()
     }
-  }
-}
-
-/**
- * Collects garbage in one worker after another, so that no two pause at the same time.
- *
- *   interval   |-----------------------|
- *   worker 0   x                       x
- *   worker 1           x                       x
- *   worker 2                   x
- */
-class GcSchedule {
-  #next = 0
-  #timer
-
-  /**
-   * @param {number} interval ms between two collections of the same worker
-   * @param {number} workers @param {(worker: number) => void} collect
-   */
-  constructor(interval, workers, collect) {
-    this.#timer = setInterval(() => {
-      collect(this.#next)
-      this.#next = (this.#next + 1) % workers
-    }, interval / workers)
-  }
-
-  stop() {
-    clearInterval(this.#timer)
   }
 }

@@ -23,27 +23,27 @@ import { WorkerProcess } from './worker-process.js'
 /** @import { Logger } from 'pino' */
 /** @import { NodeIdentity } from '../../backends/api/context.js' */
 /** @import { Log } from '../../base/log.js' */
-/** @import { WorkerSample } from '../../metrics/schema.js' */
+/** @import { BrokerFigures, WorkerSample } from '../../metrics/schema.js' */
 /** @import { FromWorker, Handlers, Message, ToChild, ToWorker } from '../messages.js' */
 
 /**
  * @typedef {object} WorkerEnd
  * @property {string} reason
- * @property {boolean} died while it served clients, or instead of beginning to
+ * @property {boolean} died while serving or starting
  *
  * @typedef {object} PoolObserver receives worker events
- * @property {(process: WorkerProcess) => void} [starting]
- * @property {(process: WorkerProcess) => void} [listening]
- * @property {(process: WorkerProcess) => void} [draining] its successor listens
- * @property {(process: WorkerProcess, end: WorkerEnd) => void} [ended]
- * @property {Partial<Handlers<FromWorker, [WorkerProcess]>>} [messages] handled after the pool
+ * @property {(process: WorkerProcess) => void} starting
+ * @property {(process: WorkerProcess) => void} listening
+ * @property {(process: WorkerProcess) => void} draining its successor listens
+ * @property {(process: WorkerProcess, end: WorkerEnd) => void} ended
+ * @property {Partial<Handlers<FromWorker, [WorkerProcess]>>} messages handled after the pool
  */
 
-/** A worker rests above this multiple of the mean of those that accept, plus a number that is no burden for any. */
+/** Resting threshold: this multiple of the mean connections of accepting workers, plus an allowance. */
 const SHARE = 1.25
 const FEW = 64
 
-/** @param {Config} config @returns {NodeIdentity} a new one for each start */
+/** @param {Config} config @returns {NodeIdentity} new at each start */
 export const newNodeIdentity = ({ http_server, node }) => ({
   uid: randomUUID(),
   name: node.name || `${hostname()}_${http_server.port}`,
@@ -52,13 +52,11 @@ export const newNodeIdentity = ({ http_server, node }) => ({
 })
 
 /**
- * Which workers leave new connections to others, of those that share a listening socket. The kernel wakes all of them
- * for a connection, and the first one gets it. Under load that is even; at a few connections a second the same worker
- * may win most times. A worker that refuses connections, because it is overloaded or out of descriptors, is no one
- * to leave them to. At least one of the others accepts: none can all be above their mean.
- *
- * @param {(Pick<WorkerSample, 'accepting' | 'overload' | 'connections'> | null)[]} samples the last one of each worker
- *   that lives; null: none yet
+ * Selects the workers that pause accepting on the shared listening socket. The kernel wakes all workers for a
+ * connection and the first gets it: an even distribution under load, but at a few connections a second mostly the same
+ * worker. Workers that refuse connections (overloaded or out of descriptors) do not count. At least one worker keeps
+ * accepting, as not all can exceed their mean.
+ * @param {(Pick<WorkerSample, 'accepting' | 'overload' | 'connections'> | null)[]} samples latest by worker; null: none
  * @returns {boolean[]} by worker
  */
 export function resting(samples) {
@@ -70,26 +68,26 @@ export function resting(samples) {
   return samples.map(sample => sample !== null && sample.connections.open > limit)
 }
 
-/** Forks the workers, replaces them one by one or when they die, drains and ends them. */
+/** Forks, replaces, drains and ends the workers. */
 export class WorkerPool {
-  /** Socket server of the workers, once one listens: uws or node, and why it is not uws although that was wanted. */
+  /** Socket server of the workers, once one listens: uws or node, and the reason of a fallback from uws. */
   server = { driver: '', fallback: '' }
-  /** @type {PoolObserver[]} to be added before `start` */
+  /** @type {PoolObserver[]} added before `start` */
   observers = []
-  /** Whether new workers start without log lines on standard output. */
+  /** Whether new workers write no log lines to standard output. */
   quiet = false
   /** @type {LifecycleLog | null} */
   lifecycle = null
+  /** @type {NodeIdentity} */
+  node
   #log
   #terminal
   #host
-  /** @type {NodeIdentity} */
-  node
   #cursorKey
   #keySets = new KeySets()
   /** Used if no secret is configured. */
   #randomKey = randomBytes(32).toString('base64')
-  /** @type {Set<WorkerProcess>} all that live */
+  /** @type {Set<WorkerProcess>} all running */
   #processes = new Set()
   /** @type {ConfigSwitch} */
   #switch = new ConfigSwitch(() => [
@@ -98,12 +96,14 @@ export class WorkerPool {
   ])
   #delays
   #rolling
-  /** Whether every worker listens and answers; workers pass it on as `/health`. */
+  /** Whether every worker listens and responds; served as `/health`. */
   #ready = false
   #stopping = false
   #tick
   /** @type {((error?: Error) => void) | null} */
   #started = null
+  /** @type {(() => void) | null} */
+  #ended = null
 
   /** @param {Config} config @param {Logger} log @param {boolean} terminal */
   constructor(config, log, terminal) {
@@ -137,11 +137,12 @@ export class WorkerPool {
   }
 
   /**
-   * Checks port and engine, and takes the last run's snapshot over; starts nothing yet.
-   * @param {any} given @param {Logger} log
+   * Checks port and engine, and restores the snapshot of the last run; starts nothing yet.
+   * @param {any} given
+   * @param {Logger} log
    * @param {boolean} terminal whether workers format log lines for a terminal
    * @returns {Promise<WorkerPool>}
-   * @throws {Error} if the port is taken, the engine cannot be reached or the snapshot cannot be replaced
+   * @throws {Error} if the port is in use, the engine is unreachable or the snapshot cannot be replaced
    */
   static async create(given, log, terminal) {
     const found = await probePorts(given.http_server)
@@ -163,6 +164,12 @@ export class WorkerPool {
     return this.#host.subscribed
   }
 
+  /** Figures of the broker, counts since the last call. @returns {BrokerFigures} */
+  get brokerFigures() {
+    const figures = this.#host.drain()
+    return this.config.engine.type === 'memory' ? figures : { ...figures, maps: null }
+  }
+
   /** A broker for the embedding program, see loop.js. @param {Log} log */
   connectWithin(log) {
     return connectWithin(this.#host, this.node.uid, log)
@@ -182,7 +189,7 @@ export class WorkerPool {
           clearInterval(this.#tick)
           this.#stopping = true
           this.kill()
-          // The snapshot that was taken over is for the next start.
+          // Writes the restored snapshot for the next start.
           this.#end().then(() => reject(error))
         } else resolve(undefined)
       }
@@ -192,15 +199,16 @@ export class WorkerPool {
 
   /** @param {Slot} slot @returns {WorkerProcess} */
   #fork(slot) {
-    if (this.#stopping) throw new Error('the gateway ends')
+    if (this.#stopping) throw new Error('the gateway is shutting down')
     const process = new WorkerProcess(slot.index, slot.generations++, this.config, this.lifecycle)
     this.#processes.add(process)
-    for (const observer of this.observers) observer.starting?.(process)
-    process.onBlocked = hook => this.#log.warn({ worker: slot.index, hook }, 'a hook blocks its worker')
+    for (const observer of this.observers) observer.starting(process)
+    process.onBlocked = hook =>
+      this.#log.warn({ worker: slot.index, hook }, 'hook is blocking the event loop')
     const { worker, number, bus } = process
     if (bus) this.#host.attach(bus, process.name, number)
     worker.on('message', message => this.#onMessage(process, message))
-    worker.on('error', error => this.#log.debug({ err: error, worker: slot.index }, 'worker channel failed'))
+    worker.on('error', error => this.#log.debug({ err: error, worker: slot.index }, 'IPC channel failed'))
     process.onEnd((code, signal) => this.#onExit(slot, process, code, signal))
     return process
   }
@@ -208,12 +216,13 @@ export class WorkerPool {
   /** @type {Partial<Handlers<FromWorker, [WorkerProcess]>>} */
   #handlers = {
     ready: (_, process) => {
-      // Not in the middle of a switch, whose outcome it would miss.
+      // During a switch it would miss the outcome.
       this.#switch.idle.then(() => this.#sendStart(process))
     },
     switched: (message, process) => this.#switch.onMessage(process, message),
     listening: ({ server }, process) => {
       this.server = server
+      // Messages may arrive after exit.
       if (this.#processes.has(process)) this.#onListening(process)
     },
     jwks: keys => this.#keySets.add(keys),
@@ -225,13 +234,13 @@ export class WorkerPool {
       process.open = count
       this.#sendCounts(process)
     },
-    sample: (message, process) => process.sampled(message),
+    sample: (message, process) => process.onSample(message),
   }
 
   /** @param {WorkerProcess} process @param {Message<FromWorker>} message */
   #onMessage(process, message) {
     receive(this.#handlers, message, process)
-    for (const { messages = {} } of this.observers) receive(messages, message, process)
+    for (const { messages } of this.observers) receive(messages, message, process)
   }
 
   /** @param {WorkerProcess} process */
@@ -247,19 +256,19 @@ export class WorkerPool {
     })
   }
 
-  /** Not after its end, when messages may still arrive. @param {WorkerProcess} process */
+  /** @param {WorkerProcess} process */
   #onListening(process) {
     const slot = this.slots[process.slot]
-    process.listens()
-    this.#log.debug({ worker: slot.index, pid: process.pid }, 'worker listens')
+    process.onListening()
+    this.#log.debug({ worker: slot.index, pid: process.pid }, 'worker is listening')
     const previous = slot.onListening(process)
     if (previous) {
-      for (const observer of this.observers) observer.draining?.(previous)
+      for (const observer of this.observers) observer.draining(previous)
       previous.drain(this.config.shutdown, false)
     }
     this.#checkReadiness()
     this.#sendReadiness()
-    for (const observer of this.observers) observer.listening?.(process)
+    for (const observer of this.observers) observer.listening(process)
     // It missed messages sent while it started.
     process.send({ type: 'otherConnections', count: this.#open - process.open })
     if (this.#started && this.slots.every(({ current }) => current?.listening))
@@ -280,7 +289,7 @@ export class WorkerPool {
     this.queues.send(message)
   }
 
-  /** Tells the workers when it changes whether all slots serve clients. */
+  /** Notifies the workers of changes of `#ready`. */
   #checkReadiness() {
     const ready = !this.#stopping && this.slots.every(({ current }) => current?.healthy)
     if (ready === this.#ready) return
@@ -289,7 +298,7 @@ export class WorkerPool {
   }
 
   #sendReadiness() {
-    // The admin endpoints count wrong keys in the first slot's worker.
+    // The worker of the first slot counts failed logins to the admin page.
     this.sendToAll({ type: 'workers', ready: this.#ready, first: this.slots[0].current?.number ?? 0 })
   }
 
@@ -310,25 +319,26 @@ export class WorkerPool {
   }
 
   /**
-   * Replaces a worker: the new one listens before the old one drains. During a replacement another request has no
-   * effect: browsers repeat a POST whose connection ended with its worker.
-   * @param {number} index @throws {Error} if there is no such worker, or it is not up
+   * Replaces a worker: the new one listens before the old one drains. Further requests during a replacement have no
+   * effect: browsers repeat a POST when the connection closes.
+   * @param {number} index
+   * @throws {Error} if the worker does not exist or is not running
    */
   restart(index) {
     const slot = this.slots[index]
     if (!slot) throw new Error(`no worker has index ${index}`)
-    if (this.#stopping || !slot.current?.listening) throw new Error(`worker ${index} is not up`)
+    if (this.#stopping || !slot.current?.listening) throw new Error(`worker ${index} is not running`)
     slot.restart(this.#log, () => this.#stopping)
   }
 
-  /** See RollingRestart. @param {string} reason for the log @returns {Promise<boolean>} false if it ended early */
+  /** See RollingRestart. @param {string} reason for the log @returns {Promise<boolean>} false if interrupted */
   async rollingRestart(reason) {
     const whole = await this.#rolling.request(reason)
     if (whole) await this.queues.replace()
     return whole
   }
 
-  /** Whether a rolling restart is under way. */
+  /** Whether a rolling restart is in progress. */
   get restarting() {
     return this.#rolling.running
   }
@@ -340,18 +350,17 @@ export class WorkerPool {
     const reason = clean ? 'restarted' : process.reason || (signal ? `signal ${signal}` : `exit code ${code}`)
     this.#processes.delete(process)
     this.#switch.ended(process)
-    process.exited(reason, clean)
+    process.onExit(reason, clean)
     if (this.#stopping) {
-      for (const observer of this.observers) observer.ended?.(process, { reason: 'stopped', died: false })
+      for (const observer of this.observers) observer.ended(process, { reason: 'stopped', died: false })
       if (this.#processes.size === 0) this.#ended?.()
       return
     }
     const died = slot.onExit(process)
     this.#checkReadiness()
     this.#sendCounts(process)
-    for (const observer of this.observers) observer.ended?.(process, { reason, died })
-    if (draining && !clean)
-      this.#log.warn({ worker: slot.index, reason }, 'worker died while its clients left')
+    for (const observer of this.observers) observer.ended(process, { reason, died })
+    if (draining && !clean) this.#log.warn({ worker: slot.index, reason }, 'worker died while draining')
     if (died) this.#replaceDead(slot, process, listening, reason)
   }
 
@@ -359,7 +368,7 @@ export class WorkerPool {
   #replaceDead(slot, process, listened, reason) {
     slot.failures = listened ? 0 : slot.failures + 1
     const alone = [...this.#processes].every(({ draining }) => draining)
-    // A next generation may be starting already.
+    // The next generation may be starting.
     const delay = slot.current === null ? this.#delays.next(slot.failures, alone) : 0
     const { index, failures } = slot
     const lived = { lived_ms: Date.now() - process.startedAt, failed_starts: failures, restart_in_ms: delay }
@@ -374,15 +383,15 @@ export class WorkerPool {
   #watch() {
     const stuck = new Set(this.#host.tick())
     for (const process of this.#processes) {
-      const reason = stuck.has(process.name) ? 'it did not read from the broker' : process.liveness.tick()
-      if (reason) process.stuck(reason)
+      const reason = stuck.has(process.name) ? 'did not read from the broker' : process.liveness.tick()
+      if (reason) process.killStuck(reason)
     }
     this.queues.tick(stuck)
     this.#checkReadiness()
     if (this.server.driver === 'node') this.#balance()
   }
 
-  /** Tells workers that share a listening socket when to rest, and when to accept again. */
+  /** Pauses and resumes accepting in workers with a shared listening socket. */
   #balance() {
     const healthy = [...this.#processes].filter(({ healthy }) => healthy)
     const rest = resting(healthy.map(({ sample }) => sample))
@@ -393,22 +402,22 @@ export class WorkerPool {
     })
   }
 
-  /** Whether the gateway ends. */
+  /** Whether the gateway is shutting down. */
   get stopping() {
     return this.#stopping
   }
 
   /**
-   * Switches all workers to the live options of a configuration, at the same moment. Later workers start with all of
-   * it.
+   * Switches all workers at the same time to the live options of a configuration. New workers start with all options.
    * @param {any} next
-   * @returns {Promise<void>} when all workers use it @throws {Error} if a worker cannot use it: nothing has changed
+   * @returns {Promise<void>} when all workers use it
+   * @throws {Error} if a worker cannot use it: no worker switches
    */
   applyConfig(next) {
     const rotated = next.uni_poll.cursor_secret_key !== this.config.uni_poll.cursor_secret_key
     const cursorKey = rotated ? deriveCursorKey(next, this.#randomKey) : this.#cursorKey
     return this.#switch.run(
-      // Each keeps the values with which it has started for what takes a new worker.
+      // Options that require a new worker keep their values.
       ({ config }) => ({ config: withChanges(config, next, ['live']), cursorKey }),
       () => {
         if (this.#stopping) throw new Error('the gateway is shutting down')
@@ -418,12 +427,9 @@ export class WorkerPool {
     )
   }
 
-  /** @type {(() => void) | null} */
-  #ended = null
-
   /**
-   * Lets consumers finish, then the clients go over `shutdown.drain`. Then ends the workers and writes the snapshot.
-   * @returns {Promise<boolean>} when that is done; false if one was killed after `shutdown.timeout`
+   * Drains the consumers, disconnects the clients within `shutdown.drain`, ends the workers and writes the snapshot.
+   * @returns {Promise<boolean>} false if a process was killed after `shutdown.timeout`
    */
   async stop() {
     this.#stopping = true

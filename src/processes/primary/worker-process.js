@@ -11,19 +11,23 @@ import { childFlags, Forked, STDIO } from './forked.js'
 /** @import { WorkerSample } from '../../metrics/schema.js' */
 /** @import { ToWorker, WorkerStart } from '../messages.js' */
 
-/** Descriptors that not every worker has. */
+/** Optional file descriptors. */
 const [LIFECYCLE, WATCH] = [5, 6]
 const PROGRAM = fileURLToPath(new URL('../worker/main.js', import.meta.url))
+/** Share of `shutdown.timeout` for disconnecting clients, unless `shutdown.drain` is set. */
+const DRAIN_SHARE = 1 / 3
+/** Share of it after which a worker exits even with pending requests. */
+const ANSWER_SHARE = 0.8
 
 /**
- * Forks a worker. The settings of `cluster` belong to the whole process: an embedding program finds its own ones as
- * they were, except that the first fork of the process fixes the scheduling policy.
+ * Forks a worker. The settings of `cluster` are global to the process: those of an embedding program are restored,
+ * except the scheduling policy, which the first fork fixes.
  *
- * Workers with the socket server `node` accept from a listening socket that they share. With round robin the primary
- * would accept, and pass each connection on in three messages: a third of the cost of a connect. Connections passed to
- * a worker that is stopped and then killed would stay open in the primary.
- * @param {boolean} lifecycle whether it has events for the lifecycle log
- * @param {boolean} watched whether its hooks are
+ * Workers with the socket server `node` share a listening socket. With round robin the primary would accept each
+ * connection and pass it on in three messages, a third of the cost of a connect; connections passed to a worker that
+ * is stopped and then killed would stay open in the primary.
+ * @param {boolean} lifecycle whether it writes to the lifecycle log
+ * @param {boolean} watched whether its hooks module is watched
  * @returns {Worker}
  */
 function fork(lifecycle, watched) {
@@ -33,14 +37,8 @@ function fork(lifecycle, watched) {
   if (lifecycle) stdio[LIFECYCLE] = 'pipe'
   else if (watched) stdio[LIFECYCLE] = 'ignore'
   if (watched) stdio[WATCH] = 'pipe'
-  const own = {
-    exec: PROGRAM,
-    args: [],
-    execArgv: childFlags(process.execArgv),
-    stdio,
-  }
   const forks = /** @type {{settings: any, schedulingPolicy: number}} */ (cluster)
-  forks.settings = own
+  forks.settings = { exec: PROGRAM, args: [], execArgv: childFlags(process.execArgv), stdio }
   forks.schedulingPolicy = cluster.SCHED_NONE
   try {
     return cluster.fork()
@@ -49,38 +47,30 @@ function fork(lifecycle, watched) {
   }
 }
 
-/** Share of `shutdown.timeout` in which clients are let go, unless `shutdown.drain` is set. */
-const DRAIN_SHARE = 1 / 3
-/** Share of it after which a worker ends although a request is unanswered. */
-const ANSWER_SHARE = 0.8
-
 /** One generation of a worker: a process in a slot. @extends {Forked<ToWorker>} */
 export class WorkerProcess extends Forked {
   listening = false
-  /** It accepts no connections any more and lets its clients go. */
+  /** Accepts no new connections and disconnects its clients. */
   draining = false
-  /** Its connections. */
+  /** Connections. */
   open = 0
   /** @type {WorkerSample | null} */
   sample = null
-  /** Whether it leaves new connections to the other workers. */
+  /** Whether accepting is paused in favor of other workers. */
   resting = false
-  /** Whether it has ended as it should, after all that it had to do. */
+  /** Whether it exited after draining. */
   clean = false
   /** @type {(failure: string) => void} */
   #onStarted = () => {}
   #onEnded = () => {}
   #logsLifecycle
   #watched
-  /** What its hooks module does while it stands still, for the reason of its end. */
+  /** Blocking activity of its hooks module, for the exit reason. */
   #blockedBy = ''
-  /** @type {(hook: string) => void} it blocks the worker */
+  /** @type {(hook: string) => void} the hook blocks the worker */
   onBlocked = () => {}
 
-  /**
-   * @param {number} slot @param {number} generation @param {Config} config
-   * @param {LifecycleLog | null} lifecycle reads its events
-   */
+  /** @param {number} slot @param {number} generation @param {Config} config @param {LifecycleLog | null} lifecycle */
   constructor(slot, generation, config, lifecycle) {
     const worker = fork(lifecycle !== null, config.hooks.module !== '' && config.worker.liveness_timeout > 0)
     super(
@@ -90,7 +80,7 @@ export class WorkerProcess extends Forked {
     )
     this.slot = slot
     this.worker = worker
-    /** @type {Promise<string>} '' when it listens, or why it ended before that */
+    /** @type {Promise<string>} '' when it listens, or the reason of an exit before */
     this.started = new Promise(resolve => {
       this.#onStarted = resolve
     })
@@ -98,16 +88,11 @@ export class WorkerProcess extends Forked {
     this.ended = new Promise(resolve => {
       this.#onEnded = () => resolve()
     })
-    const events = this.pipe(LIFECYCLE)
+    const [events, blocks] = [this.pipe(LIFECYCLE), this.pipe(WATCH)]
     this.#logsLifecycle = events !== null
-    if (events !== null)
-      lifecycle?.attach(
-        events,
-        slot,
-        this.ended.then(() => this),
-      )
-    const blocks = this.pipe(WATCH)
     this.#watched = blocks !== null
+    const ended = this.ended.then(() => this)
+    if (events !== null) lifecycle?.attach(events, slot, ended)
     if (blocks !== null) {
       const lines = createInterface({ input: blocks })
       lines.on('line', line => this.#blocked(JSON.parse(line)))
@@ -117,17 +102,17 @@ export class WorkerProcess extends Forked {
 
   /** @param {Blocks} blocks */
   #blocked({ runs, waits }) {
-    const waiting = waits.length > 0 ? `; these have not answered yet: ${waits.join(', ')}` : ''
-    this.#blockedBy = runs === '' ? waiting : `; it runs the ${runs}`
+    const waiting = waits.length > 0 ? `; pending: ${waits.join(', ')}` : ''
+    this.#blockedBy = runs === '' ? waiting : `; running the ${runs}`
     if (runs !== '' && !this.liveness.debugged) this.onBlocked(runs)
   }
 
-  /** Whether it accepts connections and answers. */
+  /** Whether it accepts connections and responds. */
   get healthy() {
-    return this.listening && !this.draining && !this.liveness.silent
+    return this.listening && !this.draining && !this.liveness.unresponsive
   }
 
-  /** @param {(code: number | null, signal: string | null) => void} listener called after its end, or a failed fork */
+  /** @param {(code: number | null, signal: string | null) => void} listener called after its exit or a failed fork */
   onEnd(listener) {
     this.worker.once('exit', listener)
     if (this.forked) return
@@ -137,20 +122,20 @@ export class WorkerProcess extends Forked {
     })
   }
 
-  listens() {
+  onListening() {
     this.listening = true
-    this.liveness.listens()
+    this.liveness.onListening()
     this.#onStarted('')
   }
 
-  /** Its sample of a second. @param {{sample: WorkerSample, debugged: boolean}} message */
-  sampled({ sample, debugged }) {
-    this.liveness.heard(debugged)
+  /** @param {{sample: WorkerSample, debugged: boolean}} message once a second */
+  onSample({ sample, debugged }) {
+    this.liveness.onSample(debugged)
     this.sample = sample
   }
 
-  /** It has exited. @param {string} reason @param {boolean} clean */
-  exited(reason, clean) {
+  /** @param {string} reason @param {boolean} clean */
+  onExit(reason, clean) {
     this.listening = false
     this.clean = clean
     this.#onStarted(reason)
@@ -171,9 +156,9 @@ export class WorkerProcess extends Forked {
   }
 
   /**
-   * Lets its clients go and ends it.
-   * @param {{drain: number, timeout: number}} shutdown time for its clients, and for everything, ms
-   * @param {boolean} stopping all workers end, and are killed together
+   * Disconnects its clients and ends it.
+   * @param {{drain: number, timeout: number}} shutdown time for its clients, and in total, ms
+   * @param {boolean} stopping all workers end; the pool kills them together
    */
   drain({ drain, timeout }, stopping) {
     if (this.draining) return
@@ -181,13 +166,13 @@ export class WorkerProcess extends Forked {
     const over = drain || timeout * DRAIN_SHARE
     this.send({ type: 'drain', over, within: timeout * ANSWER_SHARE, stopping })
     if (stopping) return
-    // A hanging worker does not read the message.
-    const late = setTimeout(() => this.kill('it did not end within shutdown.timeout'), timeout)
+    // A blocked worker does not read the message.
+    const late = setTimeout(() => this.kill('did not exit within shutdown.timeout'), timeout)
     this.worker.once('exit', () => clearTimeout(late))
   }
 
-  /** It stands still. @param {string} reason */
-  stuck(reason) {
+  /** @param {string} reason */
+  killStuck(reason) {
     this.kill(`stuck: ${reason}${this.#blockedBy}`)
   }
 }

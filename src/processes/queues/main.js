@@ -1,7 +1,7 @@
 // The queue process of a node, forked by the primary (primary/queue-process.js) if a consumer or republisher is
-// enabled: it takes messages from queues and runs them as server API calls, and sends accepted publications to queues.
-// It listens to no port and serves no client. This folder assembles the process, without other logic; it may import
-// every folder but worker/, primary/ and cli/. It ends with the primary.
+// enabled: runs queue messages as server API calls and sends accepted publications to queues. It listens on no port and
+// exits with the primary. This folder only assembles the process; it may import every folder except worker/, primary/
+// and cli/.
 
 import { NodeInfo } from '../../backends/api/info.js'
 import { Publisher } from '../../backends/api/publish.js'
@@ -23,13 +23,14 @@ import { crash, handle, openLog, runChild, send, sendSample, switchConfig } from
 /** @import { BrokerEvents } from '../../channels/broker/contract.js' */
 /** @import { Handlers, QueuesStart, ToQueues } from '../messages.js' */
 
-/** Maximum wait for the engine, ms; then messages are tried until it is there. */
+/** Timeout for the engine, ms; without it, messages are retried. */
 const ENGINE_TIMEOUT_MS = 2000
 const SAMPLE_MS = 1000
 
 /**
- * Answers to surveys, which other engines send to this process too: it has no clients and no channels.
- * @param {NodeIdentity} node @returns {BrokerEvents['survey']}
+ * Responds to surveys, which other engines also send to this process.
+ * @param {NodeIdentity} node
+ * @returns {BrokerEvents['survey']}
  */
 const surveyed = node => op => {
   const { uid, name, version, startedAt } = node
@@ -96,7 +97,7 @@ async function run(start) {
   const consumers = new Consumers({ config, api, node: node.uid, origin, log, clock: Date.now })
   const sampler = new ProcessSampler({ log: output })
   const sample = () => {
-    const counts = traffic.drain()
+    const counts = { ...traffic.drain(), maps: broker.maps.counter.drain() }
     const time = Date.now()
     sendSample({
       time,
@@ -118,7 +119,7 @@ async function run(start) {
     send({ type: 'drained' })
   }
   const end = async (/** @type {number} */ within) => {
-    // An answer over the bus comes after all that the workers have published.
+    // A response over the bus follows all publications of the workers.
     await new Promise(resolve => broker.local.call('', number, '', resolve))
     await republishers.stop(within)
     log.report()

@@ -8,23 +8,23 @@ import { disconnects } from '../../base/errors.js'
 /** @import { Clients } from '../../clients/transport/index.js' */
 /** @import { Drain } from '../messages.js' */
 
-/** Time between two slices, ms. */
+/** Time between slices, ms. */
 const SLICE_MS = 20
 /** Work of one slice, ms. */
 const MAX_WORK_MS = 10
-/** Clients that are let go in a ms although the drain time has room for fewer: a few clients are no herd. */
+/** Minimum rate, clients per ms, even if the drain time is longer: reconnects of a few clients cause no load. */
 const MIN_RATE = 1
 
-/** Time for the requests of the connections accepted last, ms. A worker that another one replaces has it. */
+/** Time for requests on the last accepted connections, ms, if this worker is replaced. */
 const LAST_REQUESTS_MS = 1000
-/** Time between two looks for unanswered requests, ms. */
+/** Interval of checks for pending requests, ms. */
 const ANSWER_TICK_MS = 10
 
 /** @param {Session} session */
 const close = session => session.close(disconnects.shutdown)
 
 /**
- * Lets the clients of this worker go and answers requests under way. It has stopped listening.
+ * Disconnects the clients of this worker after it stops listening, and finishes requests in flight.
  * @param {{servers: SocketServer[], sessions: Sessions, polls: Clients[]}} parts `polls`: clients without a session
  *   here
  * @param {Drain} message
@@ -34,7 +34,7 @@ export async function drainWorker({ servers, sessions, polls }, { over, within, 
   const begun = performance.now()
   const groups = [...polls, { clients: sessions.everyOpen(), end: close }]
   const some = groups.some(({ clients }) => clients.length > 0)
-  // If all workers end, another one may still tell the client of a poll that its session has ended.
+  // If all workers end, another one may still notify a polling client that its session ended.
   const late = stopping ? polls.filter(({ left }) => left !== undefined) : []
   await drain(
     groups.filter(group => !late.includes(group)),
@@ -52,10 +52,9 @@ export async function drainWorker({ servers, sessions, polls }, { over, within, 
 }
 
 /**
- * Ends clients evenly over a time, so that they come back one after another.
+ * Disconnects clients evenly over a period, so that they reconnect gradually.
  * @param {Clients[]} groups their clients are removed
  * @param {number} over ms
- * @returns {Promise<void>} when all are ended
  */
 export async function drain(groups, over) {
   const rests = groups.map(({ clients, end }) => ({ clients: clients.reverse(), all: clients.length, end }))
@@ -72,14 +71,14 @@ export async function drain(groups, over) {
       if (clients.length > 0) more = true
     }
     if (!more) return
-    // Behind the plan, other work still gets its turn.
+    // When late, still yield to other work.
     await wait(left === 0 ? 1 : SLICE_MS)
   }
 }
 
 /**
- * Waits for handlers that learn of the last clients' ends, and for the module's `stopping`.
- * @param {HooksModule} hooks @param {() => boolean} busy @param {number} until performance.now() at the latest
+ * Waits for handlers of `disconnected`, and for `stopping` of the module.
+ * @param {HooksModule} hooks @param {() => boolean} busy @param {number} until deadline, performance.now()
  */
 export async function endHooks(hooks, busy, until) {
   while (busy() && performance.now() < until) await wait(ANSWER_TICK_MS)

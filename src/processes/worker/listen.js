@@ -19,23 +19,19 @@ export class Servers {
   /** For the server API, the admin page, metrics and health; may be the same. */
   internal
   #tls
-  /** What was prepared, and for which options. @type {(() => void)[]} */
+  /** Steps of the next commit, and its options. @type {(() => void)[]} */
   #prepared = []
   /** @type {HttpServer | null} */
   #next = null
 
-  /**
-   * @param {HttpServer} options `http_server` of the configuration @param {Logger} logger
-   * @returns {Promise<Servers>}
-   * @throws {Error} one line
-   */
+  /** @param {HttpServer} options @param {Logger} logger @returns {Promise<Servers>} @throws {Error} one line */
   static async create(options, logger) {
     const tls = tlsOf(options)
     const server = await createServer({ driver: options.driver, logger, tls: tls.clients })
-    // Machine code for each function at its first call instead of after many: thousands of clients may connect to a
-    // worker that has just started. With the JavaScript of node:http and ws it costs more than it saves.
+    // Compiles functions on their first call: thousands of clients may connect to a new worker. With node:http and ws
+    // it costs more than it saves.
     if (server.name === 'uws') v8.setFlagsFromString('--always-sparkplug')
-    // Internal endpoints use their own port if configured, else the clients' port.
+    // Internal endpoints have their own port if configured.
     if (options.internal_port === 0) return new Servers(server, server, options)
     return new Servers(
       server,
@@ -44,14 +40,14 @@ export class Servers {
     )
   }
 
-  /** @param {SocketServer} server @param {SocketServer} internal @param {HttpServer} options `http_server` */
+  /** @param {SocketServer} server @param {SocketServer} internal @param {HttpServer} options */
   constructor(server, internal, options) {
     this.server = server
     this.internal = internal
     this.#tls = options
   }
 
-  /** @param {HttpServer} options `http_server` of another configuration @throws {Error} nothing has changed */
+  /** @param {HttpServer} options of another configuration @throws {Error} nothing is changed */
   prepare(options) {
     this.#next = null
     this.#prepared = this.#renewals(options)
@@ -69,10 +65,7 @@ export class Servers {
     return [...prepared, () => (this.#tls = options)]
   }
 
-  /**
-   * Uses what was prepared. A worker that is still starting may have missed that.
-   * @param {HttpServer} options `http_server` as it is now @throws {Error}
-   */
+  /** A starting worker may have missed `prepare`. @param {HttpServer} options current @throws {Error} */
   commit(options) {
     if (this.#next !== options) this.prepare(options)
     for (const use of this.#prepared.splice(0)) use()
@@ -83,9 +76,7 @@ export class Servers {
 const samePair = (a, b) =>
   a.cert_pem === b.cert_pem && a.key_pem === b.key_pem && a.client_ca_pem === b.client_ca_pem
 
-/**
- * @param {HttpServer} options `http_server` of the configuration @param {Servers} servers @param {LimitedLog} log
- */
+/** @param {HttpServer} options @param {Servers} servers @param {LimitedLog} log */
 export function createListener({ address, port, internal_address, internal_port }, servers, log) {
   const { server, internal } = servers
   const host = address || '0.0.0.0'
@@ -95,7 +86,7 @@ export function createListener({ address, port, internal_address, internal_port 
   const limit = softLimit()
   const onChange = (/** @type {boolean} */ paused) =>
     paused
-      ? log.warn({ limit }, 'too few free descriptors: no new connections are accepted')
-      : log.warn({ limit }, 'new connections are accepted again')
+      ? log.warn({ limit }, 'too few free file descriptors: not accepting new connections')
+      : log.warn({ limit }, 'accepting new connections again')
   return new Listener(endpoints, { limit, onChange })
 }

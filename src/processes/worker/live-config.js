@@ -10,8 +10,8 @@ import { NO_HANDLERS } from '../../clients/hooks/contract.js'
 /** @typedef {Auth & {config: Config, cursorKey: string, handlers: Handlers}} Current `config` is frozen */
 
 /**
- * The configuration of a worker, and the parts that it builds from it. A reload has two steps, so that all workers
- * switch at the same moment, or none: `prepare` makes the next one, `commit` uses it.
+ * The configuration of a worker and the parts built from it. A reload has two phases, so that all workers switch
+ * together or none does: `prepare` builds the next configuration, `commit` activates it.
  */
 export class LiveConfig {
   /** @type {Current} */
@@ -19,18 +19,17 @@ export class LiveConfig {
   /** @type {Current | null} */
   #next = null
   #tokens
-  /** Of the application's module. @type {Handlers} */
+  /** Of the hooks module. @type {Handlers} */
   #hooks = NO_HANDLERS
   #createProxies
-  /** Called before a switch: what others prepare for it; throws if they cannot. @type {(config: Config) => void} */
+  /** Called before a switch; throws if another part rejects the configuration. @type {(config: Config) => void} */
   onPrepare = () => {}
-  /** Called after a switch. */
   onCommit = () => {}
 
   /**
    * @param {Config} config @param {string} cursorKey base64 @param {TokensOptions} tokens
    * @param {(config: Config) => Handlers} createProxies
-   * @throws {Error} names a wrong option
+   * @throws {Error} naming the invalid option
    */
   constructor(config, cursorKey, tokens, createProxies) {
     this.#tokens = tokens
@@ -50,7 +49,7 @@ export class LiveConfig {
     }
   }
 
-  /** The application's module has loaded. @param {Handlers} handlers */
+  /** @param {Handlers} handlers of the loaded hooks module */
   useHooks(handlers) {
     this.#hooks = handlers
     const { current } = this
@@ -59,7 +58,7 @@ export class LiveConfig {
     if (this.#next !== null) this.prepare(this.#next.config, this.#next.cursorKey)
   }
 
-  /** @param {Config} config @param {string} cursorKey @throws {Error} naming the invalid option; nothing has changed */
+  /** @param {Config} config @param {string} cursorKey @throws {Error} naming the invalid option; nothing is changed */
   prepare(config, cursorKey) {
     this.#next?.handlers.close()
     this.#next = null

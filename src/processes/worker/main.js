@@ -1,13 +1,14 @@
-// A worker process, forked by the primary (primary/worker-pool.js), in phases: begin, load, build, mount, connect,
-// listen. This folder assembles workers, without other logic. May import every folder but primary/ and cli/; demo,
-// metrics, admin, event proxies and the Redis engine are loaded only if configured. A worker ends with its primary.
+// A worker process, forked by the primary (primary/worker-pool.js), in phases: begin, load, assemble, listen. This
+// folder only assembles workers. It may import every folder except primary/ and cli/; demo, metrics, admin, event
+// proxies and the Redis engine are loaded only if configured. A worker exits when its primary exits.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApi } from '../../backends/api/index.js'
 import { NodeInfo } from '../../backends/api/info.js'
 import { createOperations } from '../../backends/api/operations.js'
-import { limitCalls, runCall } from '../../backends/api/run.js'
+import { runCall } from '../../backends/api/run.js'
 import { ServerApi } from '../../backends/api/server-api.js'
+import { limitCalls } from '../../backends/api/wire.js'
 import { createProxies, loadProxies, noticesOf } from '../../backends/hooks/combine.js'
 import { loadHooks } from '../../backends/hooks/module.js'
 import { openRecorder } from '../../backends/lifecycle/recorder.js'
@@ -15,22 +16,27 @@ import { disconnects } from '../../base/errors.js'
 import { LimitedLog, levelOf } from '../../base/log.js'
 import { setAlignedInterval, TimerWheel } from '../../base/timers.js'
 import { openBus } from '../../channels/broker/bus.js'
-import { createBroker, loadEngine } from '../../channels/broker/index.js'
+import { createBroker, loadEngine, loadRateStore } from '../../channels/broker/index.js'
 import { Hub } from '../../channels/hub/hub.js'
 import { Jwks } from '../../clients/auth/jwks.js'
+import { CapabilitySets } from '../../clients/hooks/capabilities.js'
 import { observeAll } from '../../clients/hooks/contract.js'
 import { JsonCodec } from '../../clients/protocol/json.js'
 import { ProtobufCodec } from '../../clients/protocol/protobuf.js'
 import { UniJsonCodec } from '../../clients/protocol/uni-json.js'
 import { methods } from '../../clients/session/commands/index.js'
-import { WorkerContext } from '../../clients/session/context.js'
+import { createContext } from '../../clients/session/context.js'
 import { HookCalls } from '../../clients/session/hook-calls.js'
 import { createClientIds, createSessionIds } from '../../clients/session/ids.js'
+import { createPollRefresh } from '../../clients/session/poll-refresh.js'
+import { pollRulesOf } from '../../clients/session/polls.js'
+import { RateLimits } from '../../clients/session/rate-limits.js'
 import { ReplyBatch } from '../../clients/session/replies.js'
 import { Sessions } from '../../clients/session/sessions.js'
 import { Call, Calls } from '../../clients/transport/calls.js'
 import { Fanout } from '../../clients/transport/fanout.js'
 import { loadTransports, mountTransports } from '../../clients/transport/index.js'
+import { REDIS_LIMITS } from '../../config/rate-limits.js'
 import { defaultWorkers } from '../../metrics/control-groups.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from '../../metrics/heap-trim.js'
 import { HookStats } from '../../metrics/hook-stats.js'
@@ -47,41 +53,47 @@ import { LiveConfig } from './live-config.js'
 import { ClientReports, sendConnectionCount } from './reports.js'
 
 /** @import { BrokerEvents } from '../../channels/broker/contract.js' */
+/** @import { OpenRateStore } from '../../channels/broker/index.js' */
 /** @import { Handlers } from '../../clients/hooks/contract.js' */
 /** @import { Drain, Handlers as MessageHandlers, ToWorker, WorkerStart } from '../messages.js' */
 
-/** Precision of the deadlines of sessions and polls. */
+/** Timer resolution of sessions and polls. */
 const TICK_MS = 100
 const READY_TICK_MS = 200
-/** Maximum wait for what the primary has sent before it lets a worker end, ms. */
+/** Timeout for reading the bus before exit, ms. */
 const BUS_WAIT_MS = 1000
 /** Time for clients to read their close frames, ms. */
 const CLOSE_DELAY_MS = 500
-/** Maximum wait for the engine at the start, ms; then the worker serves clients without it. */
+/** Timeout for the engine at startup, ms; then the worker serves clients without it. */
 const ENGINE_TIMEOUT_MS = 2000
 
-/** Lines of messages that may repeat for hours. */
+/** For messages that may recur for hours. */
 const ONE_A_MINUTE = Object.freeze({ lines: 1 })
 
 /**
  * @typedef {ReturnType<typeof begin>} Begun
  * @typedef {Begun & Awaited<ReturnType<typeof load>>} Loaded
- * @typedef {Loaded & ReturnType<typeof build>} Built
- * @typedef {Built & ReturnType<typeof mount>} Mounted
  */
 
 /** @param {WorkerStart} start */
 async function run(start) {
   const begun = begin(start)
   const loaded = { ...begun, ...(await load(begun)) }
-  // No `await` until the parts are connected: a reload would find a part of them.
-  const built = { ...loaded, ...build(loaded) }
-  const mounted = { ...built, ...mount(built) }
-  connect(mounted)
-  await listen(mounted)
+  const { hooks, servers } = loaded
+  const { broker, api, listener } = assemble(loaded)
+  // An unreachable engine is retried while clients are served.
+  await broker.start(ENGINE_TIMEOUT_MS)
+  // A module may initialize its handlers before the first client.
+  const call = limitCalls(async (name, text) => JSON.parse(await runCall(name, text, api.context)))
+  await hooks.started(new ServerApi(call))
+  // Memory before the first client: after a restart clients reconnect immediately.
+  send({ type: 'ready-to-listen', rss: residentMemory() })
+  await listener.listen()
+  const { name: driver, fallback } = servers.server
+  send({ type: 'listening', server: { driver, fallback } })
 }
 
-/** The log and the configuration, which reloads can change from now on. @param {WorkerStart} start */
+/** Sets up the log and the configuration; reloads work from here on. @param {WorkerStart} start */
 function begin(start) {
   const { config, index, keySets, cursorKey } = start
   const { output, log: fullLog } = openLog(start, { worker: index })
@@ -90,46 +102,49 @@ function begin(start) {
   const jwks = new Jwks({
     known: keySets,
     onKeys: (url, keys) => send({ type: 'jwks', url, keys }),
-    onUnreachable: ({ message }, kept) =>
-      log.warn({ reason: message, kept }, 'token keys could not be fetched'),
+    onUnreachable: ({ message }, kept) => log.warn({ reason: message, kept }, 'cannot fetch token keys'),
   })
-  /** @type {Set<string>} claims that were logged */
+  /** @type {Set<string>} claims already logged */
   const ignored = new Set()
   const onIgnored = (/** @type {string} */ claim) => {
     if (ignored.has(claim)) return
     ignored.add(claim)
-    log.warn({ claim }, 'tokens have a claim that is not supported: it is ignored')
+    log.warn({ claim }, 'ignoring an unsupported token claim')
   }
   const hookStats = new HookStats()
-  const live = new LiveConfig(config, cursorKey, { jwks, onIgnored }, given =>
-    createProxies(given, { stats: hookStats, log, clock }),
+  const capabilities = new CapabilitySets()
+  const live = new LiveConfig(config, cursorKey, { jwks, onIgnored, capabilities }, given =>
+    createProxies(given, { stats: hookStats, log, clock, capabilities }),
   )
+  /** Loaded when a configuration needs it. @type {{open: OpenRateStore | null}} */
+  const rateStore = { open: null }
   const prepare = async (/** @type {ToWorker['prepare']} */ next) => {
     await loadProxies(next.config)
+    rateStore.open ??= await loadRateStore(next.config)
     live.prepare(next.config, next.cursorKey)
   }
   switchConfig(prepare, () => live.commit())
-  return { start, output, fullLog, log, clock, hookStats, live }
+  return { start, output, fullLog, log, clock, hookStats, capabilities, live, rateStore }
 }
 
-/** Loads the hooks and those parts of Halley that the configuration needs. @param {Begun} begun */
-async function load({ start, fullLog, log, hookStats, live }) {
+/** Loads the hooks and the configured optional parts. @param {Begun} begun */
+async function load({ start, fullLog, log, hookStats, capabilities, live, rateStore }) {
   const { config, index } = start
   await loadProxies(config)
-  const hooks = await loadHooks(config.hooks, log, hookStats, start.watch)
+  const hooks = await loadHooks(config.hooks, log, hookStats, start.watch, capabilities)
   live.useHooks(hooks.handlers)
   if (config.hooks.module !== '')
-    rejected = error =>
-      log.error({ err: error }, 'a promise of the hooks module was rejected, and nobody handled it')
-  /** One worker says which driver is used. */
+    rejected = error => log.error({ err: error }, 'unhandled rejection in the hooks module')
+  /** Only one worker logs the driver. */
   const logger = {
     error: (/** @type {object} */ fields, /** @type {string} */ message) => log.error(fields, message),
     warn: (/** @type {string} */ message) => (index === 0 ? fullLog.warn(message) : undefined),
-    stranger: (/** @type {object} */ fields, /** @type {string} */ message) => log.warn(fields, message),
+    untrusted: (/** @type {object} */ fields, /** @type {string} */ message) => log.warn(fields, message),
   }
   const servers = await Servers.create(config.http_server, logger)
   live.onPrepare = next => servers.prepare(next.http_server)
   const createEngine = await loadEngine(config)
+  rateStore.open ??= await loadRateStore(config)
   const transports = await loadTransports(config)
   const demo = config.demo.enabled ? await import('../../pages/demo/index.js') : null
   const metricsPage = config.prometheus.enabled ? await import('../../metrics/prometheus/index.js') : null
@@ -138,16 +153,20 @@ async function load({ start, fullLog, log, hookStats, live }) {
   return { hooks, servers, createEngine, transports, demo, metricsPage, admin }
 }
 
-/** Builds what sessions, transports and the server API share. @param {Loaded} loaded */
-function build({ start, fullLog, log, clock, live, servers, createEngine }) {
+/**
+ * Builds and connects all parts, without `await`: reloads must not find them incomplete.
+ * @param {Loaded} loaded
+ */
+function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, servers, ...optional }) {
+  const { createEngine, rateStore, transports, demo, metricsPage, admin } = optional
   const { number, index, workers, node } = start
-  // As it is after the reloads that came meanwhile.
+  // Includes reloads since the start.
   const { config } = live.current
   servers.commit(config.http_server)
   fullLog.level = levelOf(config.log)
   const { client } = config
   const bus = openBus()
-  /** Filled by connect(). */
+  /** Filled below. */
   const events = /** @type {BrokerEvents} */ ({})
   const broker = createBroker(createEngine, {
     socket: bus.socket,
@@ -170,7 +189,14 @@ function build({ start, fullLog, log, clock, live, servers, createEngine }) {
   const fanout = new Fanout(servers.server, traffic, () => live.current.config)
   const hub = new Hub({
     pubsub: broker.pubsub,
+    polls: broker.polls,
     fanout,
+    readEntry: async (channel, key) => {
+      const rules = live.current.rules.resolve(channel)?.mapRules
+      if (!rules) return null
+      const query = { cursor: '', limit: 1, key, epoch: '', upTo: 0, maxBytes: 0 }
+      return (await broker.maps.state(channel, query, rules)).entries[0] ?? null
+    },
     forEachSession: visit => sessions.forEach(visit),
     clock,
   })
@@ -184,8 +210,23 @@ function build({ start, fullLog, log, clock, live, servers, createEngine }) {
   const recorder = openRecorder(start.lifecycle, clock)
   const observers = () =>
     observeAll([recorder, noticesOf(live.current.handlers, hookCalls, clock), reports.observer])
-  const context = new WorkerContext({
+  const rateLimits = new RateLimits({
+    timers,
+    clock,
+    monotonic: () => performance.now(),
+    traffic,
+    log,
+    openStore: ({ client, engine }) => {
+      const { redis } = client.rate_limit.redis_user_command
+      const open = /** @type {OpenRateStore} */ (rateStore.open)
+      return redis.reuse_from_engine
+        ? open(engine.redis, 'engine.redis', fullLog)
+        : open(redis, REDIS_LIMITS, fullLog)
+    },
+  })
+  const context = createContext({
     ...live.current,
+    rateLimits: rateLimits.use(config),
     hookCalls,
     lifecycle: observers(),
     broker,
@@ -196,7 +237,7 @@ function build({ start, fullLog, log, clock, live, servers, createEngine }) {
     timers,
     newClientId: createClientIds(),
     newSessionId: createSessionIds(number),
-    place: { id: node.uid, worker: number, index },
+    ...{ node: node.uid, worker: number, index },
     metrics,
     traffic,
     refusals,
@@ -211,25 +252,17 @@ function build({ start, fullLog, log, clock, live, servers, createEngine }) {
     workersPerCore: workers / defaultWorkers(),
     collect: () => collect('major'),
     onChange(reason, facts) {
-      if (reason === null) log.info(facts, 'no longer overloaded: new connections are accepted')
-      else log.warn({ reason, ...facts }, 'overloaded: new connections are refused')
+      if (reason === null) log.info(facts, 'no longer overloaded: accepting new connections')
+      else log.warn({ reason, ...facts }, 'overloaded: refusing new connections')
     },
   })
   const calls = new Calls(log)
-  const channels = { bus, events, broker, calls, fanout, hub }
-  const clients = { timers, sessions, hookCalls, reports, recorder, observers, context }
-  return { config, ...channels, ...clients, traffic, refusals, metrics, collect, overload }
-}
 
-/** Mounts transports, server API and pages on the socket servers. @param {Built} built */
-function mount(built) {
-  const { start, log, fullLog, clock, output, hookStats, servers, transports, demo, metricsPage, admin } =
-    built
-  const { config, broker, traffic, refusals, fanout, context, calls, overload, hub, sessions } = built
+  // Transports, server API and pages on the socket servers
+
   const { server, internal } = servers
-  const { number, index, workers, node } = start
   const mountedTransports = mountTransports({ transports, context, server, fanout, calls, workers, overload })
-  // A reload replaces the rules, so the API looks them up for each call.
+  // A reload replaces the rules: look them up for each call.
   const rules = { resolve: (/** @type {string} */ channel) => context.rules.resolve(channel) }
   const settings = () => context.config.http_api
   const api = createApi({ config, settings, rules, broker, node, traffic, refusals, logger: log, clock })
@@ -239,7 +272,7 @@ function mount(built) {
   const nodeInfo = new NodeInfo(node, broker.local, config.node.info_metrics_aggregate_interval, clock)
   const nodes = () => broker.control.nodes() || null
   metricsPage?.mountMetrics({ server: internal, config, view, node, nodeInfo, nodes, log })
-  /** All workers, as the primary knows them: whether each listens, and the number of the one in the first slot. */
+  /** `ready`: whether all workers listen; `first`: number of the worker in the first slot. */
   const pool = { ready: false, first: 0 }
   admin?.mountAdmin({
     config,
@@ -260,6 +293,7 @@ function mount(built) {
     sessions,
     hub,
     traffic,
+    maps: broker.maps.counter,
     backlogs: [server, ...mountedTransports.backlogs],
     clock,
     overload,
@@ -275,28 +309,25 @@ function mount(built) {
       exchange.reply(healthy ? 200 : 503, { 'Content-Type': 'application/json' }, '{}')
     })
   }
-  return { mountedTransports, api, view, pool, listener, sampler, demoPage }
-}
 
-/** Connects the parts with the broker, the primary, reloads and timers. @param {Mounted} mounted */
-function connect(mounted) {
-  const { start, fullLog, log, live, servers, hooks, createEngine } = mounted
-  const { config, bus, events, broker, timers, sessions, hub, metrics, hookCalls, calls } = mounted
-  const { reports, recorder, observers, context, collect } = mounted
-  const { mountedTransports, view, pool, listener, sampler, demoPage } = mounted
-  const { client } = config
-  const operations = createOperations(context, start.node)
+  // The broker, the primary, reloads and timers
+
+  const operations = createOperations(context, node)
   const ofDemo = demoPage?.operations ?? {}
   /** @type {BrokerEvents} */
   const handled = {
     publication: (channel, publication) => hub.publication(channel, publication),
     presence: (channel, info, joined) => hub.presence(channel, info, joined),
     lost: (channel, offset, epoch) => hub.lost(channel, offset, epoch),
+    interrupted: channel => hub.interrupted(channel),
     survey: (op, params, before) =>
       Object.hasOwn(ofDemo, op) ? ofDemo[op](params) : operations(op, params, before),
     executed: then => sessions.afterVisits(then),
     ordersLost: () =>
       sessions.visitInSlices(sessions.everyOpen(), session => session.close(disconnects.stateInvalidated)),
+    pollUpdate: (channel, update) => hub.polls.update(channel, update),
+    pollEpoch: (channel, epoch) => hub.polls.setEpoch(channel, epoch),
+    refresh: createPollRefresh(context),
     called: (request, answer) => calls.called(request, answer),
   }
   Object.assign(events, handled)
@@ -331,17 +362,24 @@ function connect(mounted) {
     count => send({ type: 'open', count }),
   )
   live.onCommit = () => {
-    Object.assign(context, live.current, { lifecycle: observers() })
+    Object.assign(context, live.current, {
+      lifecycle: observers(),
+      rateLimits: rateLimits.use(live.current.config),
+    })
     fullLog.level = levelOf(context.config.log)
     hub.batches.use(context.rules)
+    hub.polls.reload(channel => {
+      const namespace = context.rules.resolve(channel)
+      return namespace?.kind === 'shared_poll' ? pollRulesOf(namespace, context.config) : null
+    })
     mountedTransports.reload()
     limitChanged()
     servers.commit(context.config.http_server)
   }
 
-  /** Clients get what the primary had sent before it asked this worker to end: the answer comes after it. */
+  /** Reads all bus frames sent before `drain`: the echo arrives after them. */
   const readBus = () =>
-    new Promise(resolve => broker.local.call('', start.number, Buffer.of(Call.ECHO), () => resolve(null)))
+    new Promise(resolve => broker.local.call('', number, Buffer.of(Call.ECHO), () => resolve(null)))
   let draining = false
   const drain = async (/** @type {Drain} */ message) => {
     if (draining) return
@@ -351,11 +389,11 @@ function connect(mounted) {
     demoPage?.stop()
     await Promise.race([readBus(), wait(Math.min(message.within, BUS_WAIT_MS))])
     const polls = mountedTransports.waiting()
-    const some = await drainWorker({ servers: [servers.server, servers.internal], sessions, polls }, message)
+    const some = await drainWorker({ servers: [server, internal], sessions, polls }, message)
     await endHooks(hooks, () => sessions.releasing || hookCalls.busy, until)
     log.report()
     reports.flush()
-    // The last sample, with the closes just made: the worker may end before the next second.
+    // The last sample includes these closes: the worker may exit before the next one.
     sendSample(sampler.sample())
     broker.control.close()
     await wait(some || createEngine !== null ? CLOSE_DELAY_MS : 0)
@@ -381,20 +419,9 @@ function connect(mounted) {
     },
   }
   handle(handlers)
+  return { broker, api, listener }
 }
 
-/** Waits for the engine and for the hooks module, then listens. @param {Mounted} mounted */
-async function listen({ broker, hooks, api, listener, servers: { server } }) {
-  // An unreachable engine is connected later, while clients are served.
-  await broker.start(ENGINE_TIMEOUT_MS)
-  // A module may fetch what its handlers need before the first client.
-  await hooks.started(new ServerApi(limitCalls((name, text) => runCall(name, text, api.context))))
-  // Report memory before the first client: after a restart clients reconnect at once.
-  send({ type: 'ready-to-listen', rss: residentMemory() })
-  await listener.listen()
-  send({ type: 'listening', server: { driver: server.name, fallback: server.fallback } })
-}
-
-/** A module may leave promises behind: that ends no clients. */
+/** A rejected promise of a hooks module must not disconnect clients. */
 let rejected = crash
 runChild(run, { code: 1, onRejection: error => rejected(error) })

@@ -1,20 +1,18 @@
-// What a worker reports to the primary of its clients.
-
 /** @import { Lifecycle } from '../../clients/hooks/contract.js' */
 /** @import { Session } from '../../clients/session/session.js' */
 /** @import { Sessions } from '../../clients/session/sessions.js' */
 /** @import { ClientReport, FromWorker, Message } from '../messages.js' */
 
-/** Delay in which changes become one message, ms. */
+/** Delay to batch changes in one message, ms. */
 const BATCH_MS = 20
-/** Reports that wait for the primary, bytes; further ones are dropped and counted. */
+/** Maximum pending reports, bytes; further ones are dropped and counted. */
 const MAX_BYTES = 1024 * 1024
-/** Bytes of a report beside its texts, approximately. */
+/** Approximate bytes per report, without strings. */
 const REPORT_BYTES = 200
 
 /**
  * Reports connects and disconnects of clients to the primary, while the embedding program listens to them. One message
- * is under way at a time; the reports of that time wait.
+ * is in flight at a time; later reports wait.
  */
 export class ClientReports {
   /** Whether the program listens. */
@@ -36,20 +34,20 @@ export class ClientReports {
   }
 
   /**
-   * @param {(message: Message<Pick<FromWorker, 'clients'>>, done: () => void) => void} send to the primary; `done`: it
-   *   has left, or cannot
+   * @param {(message: Message<Pick<FromWorker, 'clients'>>, done: () => void) => void} send `done`: sent or failed
    */
   constructor(send) {
     this.#send = send
   }
 
-  /** @returns {Lifecycle | null} null: nobody listens */
+  /** @returns {Lifecycle | null} null: no listeners */
   get observer() {
     return this.on ? this.#observer : null
   }
 
   /**
-   * @param {'connected' | 'disconnected'} event @param {Session} session
+   * @param {'connected' | 'disconnected'} event
+   * @param {Session} session
    * @param {{code: number, reason: string} | null} end
    */
   #add(event, { id: client, user, transport: { name: transport } }, end) {
@@ -67,7 +65,7 @@ export class ClientReports {
     this.#timer ??= setTimeout(() => this.flush(), BATCH_MS)
   }
 
-  /** Sends what waits, unless a message is under way. */
+  /** Sends pending reports, unless a message is in flight. */
   flush() {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
@@ -89,12 +87,11 @@ export class ClientReports {
 }
 
 /**
- * Sends the number of open sessions after each change, for the other workers, while there is a limit. An idle worker
- * needs no timer for it.
+ * Sends the number of open sessions to the primary on each change while there is a limit.
  * @param {Sessions} sessions
  * @param {() => number} limit of connections; 0 = none
  * @param {(count: number) => void} send
- * @returns {() => void} to be called when the limit may have changed
+ * @returns {() => void} call it when the limit may have changed
  */
 export function sendConnectionCount(sessions, limit, send) {
   let sent = 0

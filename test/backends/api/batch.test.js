@@ -1,11 +1,12 @@
 import t from 'tap'
+import { numbers } from '../lists.js'
 import { publications, startApi } from './support.js'
 
 const api = await startApi(t)
 
 const publish = (channel, data) => ({ publish: { channel, data } })
 
-t.test('replies have the place of their commands, and no result around them', async t => {
+t.test('replies are in the order of the commands, without an enclosing result', async t => {
   const answer = await api.text('batch', {
     commands: [
       publish('plain', 1),
@@ -36,13 +37,13 @@ t.test('replies have the place of their commands, and no result around them', as
   })
 })
 
-t.test('an empty batch', async t => {
+t.test('an empty batch is allowed', async t => {
   t.equal(await api.text('batch', {}), '{}')
   t.equal(await api.text('batch', { commands: [], parallel: true }), '{}')
   t.equal(await api.text('batch', { commands: null }), '{}')
 })
 
-t.test('payloads stay as they are in a batch', async t => {
+t.test('payloads are unchanged in a batch', async t => {
   const subscriber = await api.subscriber('raw')
   const body = `{"commands" : [ {"publish":{"data":{ "x": "}]{\\"", "y":1.0 },"channel":"raw"}} , null,
     {"broadcast":{"channels":["raw"],"data":12345678901234567890}}]}`
@@ -55,7 +56,7 @@ t.test('payloads stay as they are in a batch', async t => {
   t.match(text, '"data":12345678901234567890')
 })
 
-t.test('one after another: each command sees what those before it did', async t => {
+t.test('commands run in sequence and see the effects of earlier ones', async t => {
   const commands = []
   for (let n = 1; n <= 30; n++)
     commands.push(publish('his:seq', n), { history: { channel: 'his:seq', limit: 0 } })
@@ -66,22 +67,22 @@ t.test('one after another: each command sees what those before it did', async t 
   }
 })
 
-t.test('in parallel: all of it, the publications of a channel in order', async t => {
+t.test('with parallel, the publications of a channel stay in order', async t => {
   const commands = Array.from({ length: 200 }, (_, n) => publish('his:par', n))
   const { replies } = await api.call('batch', { commands, parallel: true })
   t.same(
     replies.map(reply => reply.publish.offset),
-    Array.from({ length: 200 }, (_, n) => n + 1),
+    numbers(200, 1),
   )
 })
 
-t.test('a batch that cannot be read does nothing', async t => {
+t.test('an invalid batch has no effect', async t => {
   const body = JSON.stringify({ commands: [publish('his:none', 1), publish(1, 1)] })
   t.equal((await api.request('POST', '/api/batch', body)).status, 400)
   t.equal((await api.call('history', { channel: 'his:none' })).result.offset, 0)
 })
 
-t.test('control commands in a batch', async t => {
+t.test('a batch may include control commands', async t => {
   const client = await api.client('dora')
   const { replies } = await api.call('batch', {
     commands: [
@@ -95,4 +96,4 @@ t.test('control commands in a batch', async t => {
   t.equal((await client.closed).code, 3503)
 })
 
-t.test('nothing of this was an error of the gateway', async t => t.same(api.failures(), []))
+t.test('the gateway logged no errors', async t => t.same(api.failures(), []))

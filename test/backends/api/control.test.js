@@ -8,16 +8,16 @@ const error = code => ({ error: { code } })
 const base64 = text => Buffer.from(text).toString('base64')
 const pushOf = (channel, kind) => frame => frame.push?.channel === channel && frame.push[kind] !== undefined
 
-/** Every connection of a user, on whatever worker it is. */
+/** All connections of a user, on any worker. */
 const clientsOf = (user, count = 5) => Promise.all(Array.from({ length: count }, () => api.client(user)))
 
-/** What was done to others has not been done to this one: it still answers, and nothing came before that. */
+/** A client that was not affected: it still gets replies, and received nothing before. */
 async function untouched(t, client, message) {
   await roundTrip(client)
   t.same(client.messages, [], message)
 }
 
-t.test('subscribe: all connections of the user, and nobody else', async t => {
+t.test('subscribe affects only the connections of the user', async t => {
   const clients = await clientsOf('anna')
   const other = await api.client('ben')
   t.equal(
@@ -44,7 +44,7 @@ t.test('subscribe: all connections of the user, and nobody else', async t => {
   })
 })
 
-t.test('subscribe: one connection, base64, an override', async t => {
+t.test('subscribe accepts one client, base64 data and overrides', async t => {
   const [one, two] = await clientsOf('carl', 2)
   await api.call('subscribe', {
     user: 'carl',
@@ -72,7 +72,7 @@ t.test('subscribe: one connection, base64, an override', async t => {
   await untouched(t, one, 'the client id alone is not enough')
 })
 
-t.test('subscribe: an empty user is the anonymous ones', async t => {
+t.test('subscribe with an empty user selects anonymous connections', async t => {
   const nobody = await api.client('')
   const somebody = await api.client('emil')
   t.same(await api.call('subscribe', { channel: 'lobby' }), { result: {} })
@@ -80,7 +80,7 @@ t.test('subscribe: an empty user is the anonymous ones', async t => {
   await untouched(t, somebody)
 })
 
-t.test('subscribe: recovery delivers what was missed', async t => {
+t.test('subscribe with recover_since delivers missed publications', async t => {
   const { epoch } = (await api.call('publish', { channel: 'his:rec', data: 1 })).result
   for (const data of [2, 3]) await api.call('publish', { channel: 'his:rec', data })
   const client = await api.client('fred')
@@ -92,7 +92,7 @@ t.test('subscribe: recovery delivers what was missed', async t => {
   ])
 })
 
-t.test('subscribe: what is refused', async t => {
+t.test('subscribe refuses invalid requests', async t => {
   t.match(await api.call('subscribe', { user: 'anna' }), error(107))
   t.match(await api.call('subscribe', { user: 'anna', channel: 'nowhere:a' }), error(102))
   t.match(await api.call('subscribe', { user: 'anna', channel: 'a', b64data: '!' }), error(107))
@@ -100,7 +100,7 @@ t.test('subscribe: what is refused', async t => {
   t.same(await api.call('subscribe', { user: 'no such user', channel: 'a' }), { result: {} })
 })
 
-t.test('unsubscribe: client-side and server-side subscriptions', async t => {
+t.test('unsubscribe ends client-side and server-side subscriptions', async t => {
   const clients = await clientsOf('gina', 4)
   for (const client of clients) await client.subscribe('leave')
   await api.call('subscribe', { user: 'gina', channel: 'leave too' })
@@ -123,10 +123,10 @@ t.test('unsubscribe: client-side and server-side subscriptions', async t => {
   t.same(await api.call('unsubscribe', { user: 'no such user', channel: 'leave' }), { result: {} })
   t.match(await api.call('unsubscribe', { user: 'gina', channel: 'nowhere:a' }), error(102))
   t.match(await api.call('unsubscribe', { user: 'gina' }), error(107))
-  await untouched(t, clients[0], 'an empty channel sends nobody anything')
+  await untouched(t, clients[0], 'an empty channel affects no client')
 })
 
-t.test('disconnect: everywhere, with a code of its own, but for a whitelist', async t => {
+t.test('disconnect reaches all workers, with a custom code and a whitelist', async t => {
   const clients = await clientsOf('ida')
   const other = await api.client('jan')
   const [kept, ...gone] = clients
@@ -145,7 +145,7 @@ t.test('disconnect: everywhere, with a code of its own, but for a whitelist', as
   t.same(await kept.closed, { code: 3503, reason: 'force disconnect' })
 })
 
-t.test('disconnect: one client; a code without a reason', async t => {
+t.test('disconnect accepts one client, and a code without a reason', async t => {
   const [one, two] = await clientsOf('karl', 2)
   await api.call('disconnect', { user: 'karl', client: one.connect.client, disconnect: { code: 4500 } })
   const { code, reason } = await one.closed
@@ -157,7 +157,7 @@ t.test('disconnect: one client; a code without a reason', async t => {
   t.equal((await two.closed).code, 3503)
 })
 
-t.test('disconnect: codes that no close frame can carry', async t => {
+t.test('disconnect refuses codes and reasons that do not fit in a close frame', async t => {
   for (const disconnect of [
     { code: 5 },
     { code: 1000, reason: 'x' },
@@ -168,7 +168,7 @@ t.test('disconnect: codes that no close frame can carry', async t => {
   }
 })
 
-t.test('refresh: moves, ends or lifts the expiry of a connection', async t => {
+t.test('refresh changes, ends or removes the expiry of a connection', async t => {
   const exp = Math.floor(Date.now() / 1000) + 1000
   const clients = await Promise.all([1, 2, 3, 4].map(() => api.client('lena', { exp })))
   t.equal(await api.text('refresh', { user: 'lena', expire_at: exp + 1000, info: { n: 1 } }), '{"result":{}}')
@@ -192,4 +192,4 @@ t.test('refresh: moves, ends or lifts the expiry of a connection', async t => {
   await untouched(t, clients[3])
 })
 
-t.test('nothing of this was an error of the gateway', async t => t.same(api.failures(), []))
+t.test('the gateway logged no errors', async t => t.same(api.failures(), []))

@@ -3,18 +3,18 @@ import { NodeInfo } from '../../../src/backends/api/info.js'
 import { until } from '../../kit/wait.js'
 import { startApi } from './support.js'
 
-t.test('info counts connections, users, channels and subscriptions of all workers', async t => {
-  const api = await startApi(t, { node: { info_metrics_aggregate_interval: '1s' } })
+t.test('info counts the connections, users, channels and subscriptions of all workers', async t => {
+  const api = await startApi(t, { node: { name: 'the node', info_metrics_aggregate_interval: '1s' } })
   for (const user of ['anna', 'anna', 'ben', '']) {
     const client = await api.client(user)
     if (user !== '') await client.subscribe('both')
     if (user === 'ben') await client.subscribe('one')
   }
   const { nodes } = (await api.call('info', {})).result
-  t.match(nodes, [{ num_clients: 4, num_users: 3, num_channels: 2, num_subs: 4 }])
+  t.match(nodes, [{ name: 'the node', num_clients: 4, num_users: 3, num_channels: 2, num_subs: 4 }])
   t.equal(nodes.length, 1)
 
-  // Metrics of all workers are there when their first window has passed; counters are told anew every few seconds.
+  // Metrics of all workers exist after their first window; counters are reported every few seconds.
   /** @type {any} */
   const node = await until(async () => {
     const [it] = (await api.call('info', {})).result.nodes
@@ -24,7 +24,7 @@ t.test('info counts connections, users, channels and subscriptions of all worker
   t.match(node.metrics.items, { connects: Number, publications_delivered: Number })
 })
 
-t.test('each node is counted by itself, the one that was asked first', async t => {
+t.test('each node has its own counts; the queried node is first', async t => {
   const node = (uid, name) => ({ uid, name, version: '1' })
   const answer = (of, uptime, users, channels, metrics) => ({
     node: of,
@@ -53,7 +53,7 @@ t.test('each node is counted by itself, the one that was asked first', async t =
   }
   const info = new NodeInfo({ ...own, startedAt: 0 }, /** @type {any} */ (broker), 60_000, () => now)
   const texts = await Promise.all([info.read(), info.read()])
-  t.equal(surveys, 1, 'those who ask at about the same time share an answer')
+  t.equal(surveys, 1, 'concurrent calls share a result')
   t.equal(texts[0], texts[1])
   t.same(JSON.parse(texts[0]).nodes, [
     { ...own, uptime: 2, num_clients: 3, num_users: 2, num_channels: 3, num_subs: 4 },
@@ -70,5 +70,5 @@ t.test('each node is counted by itself, the one that was asked first', async t =
   now = 100_001
   await t.rejects(info.read(), /on purpose/)
   now = 3000
-  await t.resolves(info.read(), 'what failed is asked again')
+  await t.resolves(info.read(), 'a failed survey is repeated')
 })

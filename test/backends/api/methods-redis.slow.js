@@ -18,7 +18,7 @@ t.test('with Redis, a worker runs the calls', async t => {
   t.test('HTTP client', async t => methodsSuite(t, gateway, clientOf(t, gateway), 'http'))
 })
 
-t.test('a call to a worker that is killed moves to another one, or fails and says so', async t => {
+t.test('a call to a killed worker is retried on another one, or fails with an error', async t => {
   const gateway = await embed(t, { engine })
   const pids = new Set()
   gateway.on('worker', ({ pid, state }) => state === 'ended' && pids.add(pid))
@@ -34,7 +34,7 @@ t.test('a call to a worker that is killed moves to another one, or fails and say
   ])
   const failed = outcomes.filter(({ status }) => status === 'rejected')
   for (const { reason } of /** @type {any[]} */ (failed))
-    t.match(reason, { name: 'ApiError', code: 100, message: /the worker ended before its answer/ })
+    t.match(reason, { name: 'ApiError', code: 100, message: /the worker exited before responding/ })
   t.equal(
     outcomes.slice(50).filter(({ status }) => status === 'rejected').length,
     0,
@@ -44,17 +44,18 @@ t.test('a call to a worker that is killed moves to another one, or fails and say
   t.match(await gateway.publish('his:kill', 'after'), { offset: /\d/ })
 })
 
-t.test('while all workers are late, as on a busy machine, a call waits for one of them', async t => {
+t.test('a call waits while all workers are slow', async t => {
   // A socket's path must be short.
   const folder = tempDir(t)
   const socket = join(folder, 's')
   const gateway = await embed(t, { engine, worker: { liveness_timeout: '0s' }, stats: { socket } })
   const watcher = await Watcher.at(t, socket)
   const pids = gateway.workers.map(({ pid }) => pid)
-  const signal = (/** @type {'SIGSTOP' | 'SIGCONT'} */ name) => pids.map(pid => process.kill(pid, name))
+  const signal = name => pids.map(pid => process.kill(pid, name))
   t.teardown(() => signal('SIGCONT'))
   let answer = null
   let lasted = 0
+  let tries = 0
   do {
     const begun = performance.now()
     signal('SIGSTOP')
@@ -65,7 +66,7 @@ t.test('while all workers are late, as on a busy machine, a call waits for one o
     signal('SIGCONT')
     lasted = performance.now() - begun
     answer = await published
-    // A worker that stood still for longer than its lease counts its connection to Redis as lost, and answers 100.
-  } while (lasted > MAX_STOP)
+    // On a busy machine a worker may be blocked for longer, and consider its connection to Redis lost.
+  } while (lasted > MAX_STOP || (answer.code === 100 && ++tries < 5))
   t.match(answer, { offset: /\d/ })
 })

@@ -1,4 +1,4 @@
-// The server API as methods: the same promises for the gateway object and for the HTTP client, with each engine.
+// The server API as methods: the gateway object and the HTTP client behave the same, with each engine.
 
 import { ApiClient } from 'halley-gateway/api'
 import { createGateway } from '../../../src/index.js'
@@ -38,6 +38,7 @@ export async function embed(t, config = {}, options = {}) {
             allow_subscribe_for_client: true,
           },
           { name: 'binary', history_size: 5, history_ttl: '1m', publication_data_format: 'binary' },
+          { name: 'map', subscription_type: 'map', map: { mode: 'persistent', max_value_bytes: 20 } },
         ],
       },
     },
@@ -47,14 +48,12 @@ export async function embed(t, config = {}, options = {}) {
   return gateway
 }
 
-/** @param {any} t @param {any} gateway @param {object} [options] */
 export function clientOf(t, gateway, options = {}) {
   const client = new ApiClient({ url: gateway.url, key: KEY, ...options })
   t.teardown(() => client.close())
   return client
 }
 
-/** @param {any} gateway @param {string} user */
 export const connect = (gateway, user) =>
   RawClient.connected(
     `${gateway.url.replace('http', 'ws')}/connection/websocket`,
@@ -62,7 +61,7 @@ export const connect = (gateway, user) =>
     { headers: { 'x-user': user } },
   )
 
-const refusal = (/** @type {number} */ code, /** @type {RegExp} */ message) => ({
+const refusal = (code, message) => ({
   name: 'ApiError',
   code,
   message,
@@ -76,7 +75,7 @@ export async function methodsSuite(t, gateway, api, name) {
   const channel = `his:${name}`
   const user = `user-${name}`
 
-  t.test('publish and history: JSON values and bytes, tags, versions, idempotency keys', async t => {
+  t.test('publish and history accept JSON, bytes, tags, versions and idempotency keys', async t => {
     const listener = await connect(gateway, user)
     await listener.subscribe(channel)
     const first = await api.publish(channel, { text: 'h\u00e9llo' }, { tags: { kind: 'a' } })
@@ -100,7 +99,7 @@ export async function methodsSuite(t, gateway, api, name) {
     t.same({ offset, epoch }, { ...first, offset: 3 })
     const since = await api.history(channel, { limit: 1, since: { offset: 1, epoch } })
     t.same(
-      since.publications.map((/** @type {any} */ one) => one.offset),
+      since.publications.map(one => one.offset),
       [2],
     )
     const newest = await api.history(channel, { limit: 1, reverse: true })
@@ -113,13 +112,13 @@ export async function methodsSuite(t, gateway, api, name) {
     await api.publish(bytes, new Uint8Array([1, 2, 254]).subarray(1))
     await api.publish(bytes, Buffer.from('{"a":1}'))
     t.same(
-      (await api.history(bytes, { limit: -1 })).publications.map((/** @type {any} */ one) => one.data),
+      (await api.history(bytes, { limit: -1 })).publications.map(one => one.data),
       [Buffer.from([0, 255]), Buffer.from([2, 254]), { a: 1 }],
     )
     await listener.close()
   })
 
-  t.test('broadcast and batch: an outcome for each', async t => {
+  t.test('broadcast and batch return one result per item', async t => {
     const { responses } = await api.broadcast([channel, 'nowhere:a', `plain-${name}`], { n: 1 })
     t.match(responses, [
       { result: { offset: /\d/ } },
@@ -143,37 +142,97 @@ export async function methodsSuite(t, gateway, api, name) {
     t.same(await api.batch([]), [])
   })
 
-  t.test(
-    'subscribe, presence, channels, unsubscribe, refresh and disconnect reach a user on every worker',
-    async t => {
-      const clients = await Promise.all(Array.from({ length: 4 }, () => connect(gateway, user)))
-      const room = `room-${name}`
-      await api.subscribe(user, room, { info: { color: 'red' }, data: [1], override: { presence: true } })
-      for (const client of clients) t.same((await client.push('subscribe')).subscribe.data, [1])
-      const { presence } = await api.presence(room)
-      t.same(Object.keys(presence).sort(), clients.map(({ connect }) => connect.client).sort())
-      const [{ connect: first }] = clients
-      t.same(presence[first.client], { user, client: first.client, chanInfo: { color: 'red' } })
-      t.same(await api.presenceStats(room), { numClients: 4, numUsers: 1 })
-      t.same((await api.channels({ pattern: `room-${name}*` })).channels, { [room]: { numClients: 4 } })
-      await api.refresh(user, { client: first.client, expireAt: Math.floor(Date.now() / 1000) + 3600 })
-      t.match(await clients[0].push('refresh'), { refresh: { expires: true, ttl: /\d+/ } })
-      await api.unsubscribe(user, room, { client: first.client })
-      t.equal((await clients[0].push('unsubscribe')).unsubscribe.code, 2000)
-      await api.disconnect(user, { code: 4004, reason: 'maintenance', whitelist: [first.client] })
-      for (const client of clients.slice(1))
-        t.same(await client.closed, { code: 4004, reason: 'maintenance' })
-      await api.refresh(user, { expired: true })
-      t.equal((await clients[0].closed).code, 3005)
-    },
-  )
+  t.test('methods for a user reach the connections on every worker', async t => {
+    const clients = await Promise.all(Array.from({ length: 4 }, () => connect(gateway, user)))
+    const room = `room-${name}`
+    await api.subscribe(user, room, { info: { color: 'red' }, data: [1], override: { presence: true } })
+    for (const client of clients) t.same((await client.push('subscribe')).subscribe.data, [1])
+    const { presence } = await api.presence(room)
+    t.same(Object.keys(presence).sort(), clients.map(({ connect }) => connect.client).sort())
+    const [{ connect: first }] = clients
+    t.same(presence[first.client], { user, client: first.client, chanInfo: { color: 'red' } })
+    t.same(await api.presenceStats(room), { numClients: 4, numUsers: 1 })
+    t.same((await api.channels({ pattern: `room-${name}*` })).channels, { [room]: { numClients: 4 } })
+    await api.refresh(user, { client: first.client, expireAt: Math.floor(Date.now() / 1000) + 3600 })
+    t.match(await clients[0].push('refresh'), { refresh: { expires: true, ttl: /\d+/ } })
+    await api.unsubscribe(user, room, { client: first.client })
+    t.equal((await clients[0].push('unsubscribe')).unsubscribe.code, 2000)
+    await api.disconnect(user, { code: 4004, reason: 'maintenance', whitelist: [first.client] })
+    for (const client of clients.slice(1)) t.same(await client.closed, { code: 4004, reason: 'maintenance' })
+    await api.refresh(user, { expired: true })
+    t.equal((await clients[0].closed).code, 3005)
+  })
 
-  t.test('info: camelCase figures of each node', async t => {
+  t.test('maps support conditional writes, pages and changes', async t => {
+    const channel = `map:${name}`
+    const { maps } = api
+    const written = { suppressed: false, suppressReason: '' }
+    const first = await maps.publish(channel, 'a', { n: 1 }, { tags: { kind: 'x' }, version: 2n ** 63n })
+    t.match(first, { offset: 1, epoch: /^\S+$/, ...written })
+    const { epoch } = first
+    t.match(await maps.publish(channel, 'a', 0, { version: 5 }), { suppressReason: 'version' })
+    t.same(await maps.publish(channel, 'b', Buffer.from([0, 255])), { offset: 2, epoch, ...written })
+    t.match(await maps.publish(channel, 'b', 1, { keyMode: 'if_new' }), { suppressReason: 'key_exists' })
+    t.match(await maps.publish(channel, 'b', 1, { expectedOffset: 1, expectedEpoch: epoch }), {
+      suppressed: true,
+      suppressReason: 'position_mismatch',
+      current: { key: 'b', data: Buffer.from([0, 255]), offset: 2 },
+    })
+    const change = { streamData: Buffer.from([254]), expectedOffset: 2 }
+    t.match(await maps.publish(channel, 'b', null, change), { offset: 3 })
+    t.match(await maps.publish(channel, 'c', 'one', { append: true }), { offset: 4 })
+    t.match(await maps.publish(channel, 'c', ' two', { append: true }), { offset: 5 })
+    await t.rejects(maps.publish(channel, 'c', 'x'.repeat(20), { append: true }), refusal(107, /bad request/))
+    t.same(await maps.stats(channel), { numKeys: 3 })
+
+    const { entries, cursor } = await maps.readState(channel, { limit: -1 })
+    t.equal(cursor, '')
+    t.match(
+      entries.sort((one, other) => one.offset - other.offset),
+      [
+        { key: 'a', data: { n: 1 }, offset: 1, tags: { kind: 'x' }, time: Number },
+        { key: 'b', data: null, offset: 3 },
+        { key: 'c', data: 'one two', offset: 5 },
+      ],
+    )
+    const removed = await maps.remove(channel, 'a', { idempotencyKey: 'once' })
+    t.same(removed, { offset: 6, epoch, ...written })
+    t.match(await maps.remove(channel, 'a', { idempotencyKey: 'once' }), {
+      offset: 6,
+      suppressReason: 'idempotency',
+    })
+    t.match((await maps.readStream(channel, { sinceOffset: 2, sinceEpoch: epoch, limit: -1 })).entries, [
+      { key: 'b', data: Buffer.from([254]), offset: 3 },
+      { key: 'c', data: 'one', offset: 4 },
+      { key: 'c', data: ' two', append: true, offset: 5 },
+      { key: 'a', removed: true, offset: 6, tags: { kind: 'x' } },
+    ])
+    const outcomes = await api.batch([
+      ['mapPublish', channel, 'd', 1],
+      ['mapReadState', channel, { key: 'd' }],
+      ['mapStats', 'plain'],
+    ])
+    t.match(outcomes, [
+      { result: { offset: 7 } },
+      { result: { entries: [{ key: 'd', data: 1 }] } },
+      { error: refusal(107, /bad request/) },
+    ])
+    await maps.clear(channel)
+    const cleared = await maps.readState(channel, { limit: 10 })
+    t.same(cleared.entries, [])
+    t.not(cleared.epoch, epoch)
+    await t.rejects(
+      maps.readState(channel, { limit: 1, revisionEpoch: epoch }),
+      refusal(112, /unrecoverable position/),
+    )
+  })
+
+  t.test('info returns camelCase fields for each node', async t => {
     const [node] = (await api.info()).nodes
     t.match(node, { uid: /\S/, name: /\S/, version: /^\d/, numClients: /\d/, numSubs: /\d/ })
   })
 
-  t.test('a wrong call is refused, and says what is wrong', async t => {
+  t.test('an invalid call is refused with a reason', async t => {
     const cyclic = {}
     cyclic.itself = cyclic
     /** @type {[() => Promise<any>, number, RegExp][]} */
@@ -183,33 +242,41 @@ export async function methodsSuite(t, gateway, api, name) {
       [() => api.publish('', 1), 107, /channel is missing/],
       [() => api.publish('nowhere:a', 1), 102, /unknown channel/],
       [() => api.publish('a', () => 1), 107, /not function/],
-      [() => api.publish('a', 1n), 107, /cannot be written as JSON/],
-      [() => api.publish('a', cyclic), 107, /cannot be written as JSON: [^\n]*$/],
+      [() => api.publish('a', 1n), 107, /cannot be serialized as JSON/],
+      [() => api.publish('a', cyclic), 107, /cannot be serialized as JSON: [^\n]*$/],
       [() => api.publish('a', 1, 'options'), 107, /must be an object/],
       [
         () => api.publish('a', 1, { skiphistory: true }),
         107,
         /unknown option "skiphistory"; did you mean skipHistory/,
       ],
-      [() => api.publish('a', 1, { tags: 'a' }), 107, /tags must be an object of strings/],
+      [() => api.publish('a', 1, { tags: 'a' }), 107, /tags must be an object with string values/],
       [() => api.publish('a', 1, { version: 2 ** 60 }), 107, /version must be an integer/],
       [() => api.publish('a', 'x'.repeat(17 * 1024 * 1024)), 106, /limit exceeded: a call of \d+ bytes/],
-      [() => api.broadcast('a', 1), 107, /channels must be a list of strings/],
+      [() => api.broadcast('a', 1), 107, /channels must be an array of strings/],
       [() => api.broadcast([], 1), 107, /bad request/],
       [() => api.disconnect(), 107, /user must be a string, not undefined/],
       [() => api.disconnect('u', { code: 1000 }), 107, /bad request/],
-      [() => api.disconnect('u', { reason: 'x' }), 107, /needs a code/],
+      [() => api.disconnect('u', { reason: 'x' }), 107, /requires a code/],
       [() => api.subscribe('u', 'a', { override: { presense: true } }), 107, /did you mean presence/],
+      [() => api.subscribe('u', 'a', { serverTagsFilter: {} }), 107, /bad request/],
       [() => api.history('a', { limit: 1 }), 108, /not available/],
-      [() => api.history(channel, { since: { offset: -1 } }), 107, /offset must be an integer/],
+      [() => api.history(channel, { since: { offset: -1 } }), 107, /offset must be a non-negative integer/],
       [
         () => api.history(channel, { since: { offset: 1, epoch: 'other' }, limit: 1 }),
         112,
         /unrecoverable position/,
       ],
+      [() => api.publish('map:a', 1), 107, /bad request/],
+      [() => api.maps.publish('a', 'k', 1), 107, /bad request/],
+      [() => api.maps.publish('map:a', '', 1), 107, /bad request/],
+      [() => api.maps.publish('map:a', 'k', 1, { keyMode: 'new' }), 107, /bad request/],
+      [() => api.maps.publish('map:a', 'k', 1, { keymode: 'if_new' }), 107, /did you mean keyMode/],
+      [() => api.maps.publish('nowhere:a', 'k', 1), 102, /unknown channel/],
+      [() => api.history('map:a', { limit: 1 }), 108, /not available/],
       [() => api.batch('publish'), 107, /must be an array/],
       [() => api.batch([['publsh', 'a', 1]]), 107, /command 0 .*; did you mean publish/],
-      [() => api.batch([['publish', 'a', cyclic]]), 107, /cannot be written as JSON/],
+      [() => api.batch([['publish', 'a', cyclic]]), 107, /cannot be serialized as JSON/],
     ]
     for (const [call, code, message] of wrong) await t.rejects(call(), refusal(code, message))
   })

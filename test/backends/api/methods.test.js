@@ -5,7 +5,7 @@ const gateway = await embed(t)
 t.test('gateway object', async t => methodsSuite(t, gateway, gateway, 'own'))
 t.test('HTTP client', async t => methodsSuite(t, gateway, clientOf(t, gateway), 'http'))
 
-t.test('calls of the gateway object under way are bounded in bytes', async t => {
+t.test('pending calls of the gateway object are bounded in bytes', async t => {
   const large = 'x'.repeat(13 * 1024 * 1024)
   const calls = await Promise.allSettled(Array.from({ length: 6 }, () => gateway.publish('large', large)))
   const refused = calls.flatMap(call => (call.status === 'rejected' ? [call.reason] : []))

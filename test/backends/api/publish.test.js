@@ -1,4 +1,5 @@
 import t from 'tap'
+import { numbers, pluck } from '../lists.js'
 import { publications, startApi } from './support.js'
 
 const api = await startApi(t)
@@ -11,7 +12,7 @@ t.test('a publication without history has no position', async t => {
   t.equal(await api.text('publish', { channel: 'plain', data: { a: 1 } }), '{"result":{}}')
 })
 
-t.test('with history: offset and epoch, whichever worker took the call', async t => {
+t.test('with history, a publication has offset and epoch on every worker', async t => {
   let epoch
   for (let offset = 1; offset <= 12; offset++) {
     const { result } = await api.call('publish', { channel: 'his:count', data: offset })
@@ -20,7 +21,7 @@ t.test('with history: offset and epoch, whichever worker took the call', async t
   }
 })
 
-t.test('payloads arrive as they were written, but for line feeds', async t => {
+t.test('payloads are unchanged except for line feeds', async t => {
   const subscriber = await api.subscriber('raw')
   const payloads = [
     '{ "b": 1.0,  "a": 12345678901234567890 }',
@@ -45,47 +46,39 @@ t.test('payloads arrive as they were written, but for line feeds', async t => {
     t.ok(arrived[at].includes(`"data":${data}`), data)
 })
 
-t.test("a caller's publications keep their order, for every subscriber", async t => {
+t.test('all subscribers receive the publications of a caller in order', async t => {
   const subscribers = await Promise.all([1, 2, 3, 4].map(() => api.subscriber('order')))
   const count = 60
   for (let n = 0; n < count; n++) await api.text('publish', { channel: 'order', data: n })
-  const expected = Array.from({ length: count }, (_, n) => n)
+  const expected = numbers(count)
   for (const subscriber of subscribers) {
-    t.same(
-      (await publications(subscriber, 'order', count)).map(({ data }) => data),
-      expected,
-    )
+    t.same(pluck(await publications(subscriber, 'order', count), 'data'), expected)
   }
 })
 
-t.test('what is missing or unknown', async t => {
-  t.match(await api.call('publish', {}), BAD_REQUEST)
-  t.match(await api.call('publish', { data: 1 }), BAD_REQUEST)
-  t.match(await api.call('publish', { channel: 'plain' }), BAD_REQUEST)
-  t.match(await api.call('publish', { channel: 'plain', data: 1, b64data: '!' }), BAD_REQUEST)
+t.test('missing fields and unknown namespaces are errors', async t => {
+  for (const request of [{}, { data: 1 }, { channel: 'plain' }, { channel: 'plain', data: 1, b64data: '!' }])
+    t.match(await api.call('publish', request), BAD_REQUEST)
   t.same(await api.call('publish', { channel: 'nowhere:a', data: 1 }), UNKNOWN)
   t.same(await api.call('publish', { channel: 'NOWHERE', data: 1 }), { result: {} })
 })
 
-t.test('names are not checked: the API may publish anywhere', async t => {
+t.test('channel names and permissions are not checked', async t => {
   for (const channel of ['$secret', 'dialog#1,2', 'é', ' ', 'x'.repeat(1000), ':a', '__proto__', '\u0000']) {
-    t.same(
-      await api.call('publish', { channel, data: 1 }),
-      { result: {} },
-      JSON.stringify(channel).slice(0, 20),
-    )
+    const reply = await api.call('publish', { channel, data: 1 })
+    t.same(reply, { result: {} }, JSON.stringify(channel).slice(0, 20))
   }
   t.same(await api.call('publish', { channel: '$nowhere:a', data: 1 }), UNKNOWN)
 })
 
-t.test('skip_history delivers without keeping', async t => {
+t.test('skip_history delivers without storing', async t => {
   const subscriber = await api.subscriber('his:skip')
   t.equal(await api.text('publish', { channel: 'his:skip', data: 1, skip_history: true }), '{"result":{}}')
   const { epoch } = (await api.call('publish', { channel: 'his:skip', data: 2 })).result
   t.same(await publications(subscriber, 'his:skip', 2), [{ data: 1 }, { data: 2, offset: 1, epoch }])
 })
 
-t.test('tags travel along', async t => {
+t.test('tags are delivered and stored', async t => {
   const subscriber = await api.subscriber('his:tags')
   await api.text('publish', '{"channel":"his:tags","data":1,"tags":{"a":"1","b":null}}')
   await api.text('publish', { channel: 'his:tags', data: 2, tags: {} })
@@ -108,22 +101,16 @@ t.test('an idempotency key publishes once for each channel', async t => {
   for (let again = 0; again < 6; again++) t.same(await once('his:once', 2), first)
   t.equal((await once('his:other', 1)).result.offset, 1)
   await api.call('publish', { channel: 'his:once', data: 'end' })
-  t.same(
-    (await publications(subscriber, 'his:once', 2)).map(({ data }) => data),
-    [1, 'end'],
-  )
+  t.same(pluck(await publications(subscriber, 'his:once', 2), 'data'), [1, 'end'])
 
   const without = await api.subscriber('once')
   t.same(await once('once', 1), { result: {} })
   t.same(await once('once', 2), { result: {} })
   await api.call('publish', { channel: 'once', data: 'end' })
-  t.same(
-    (await publications(without, 'once', 2)).map(({ data }) => data),
-    [1, 'end'],
-  )
+  t.same(pluck(await publications(without, 'once', 2), 'data'), [1, 'end'])
 })
 
-t.test('versions: what is not newer is dropped, all 64 bits count', async t => {
+t.test('older and equal versions are dropped; all 64 bits are compared', async t => {
   const subscriber = await api.subscriber('his:version')
   const send = (version, data, epoch = '') =>
     api.text(
@@ -132,17 +119,17 @@ t.test('versions: what is not newer is dropped, all 64 bits count', async t => {
     )
   const offsetOf = text => JSON.parse(text).result.offset
   t.equal(offsetOf(await send('18446744073709551614', 1)), 1)
-  t.equal(offsetOf(await send('18446744073709551613', 2)), 1, 'the top as it was')
+  t.equal(offsetOf(await send('18446744073709551613', 2)), 1, 'the position is unchanged')
   t.equal(offsetOf(await send('18446744073709551614', 3)), 1)
   t.equal(offsetOf(await send('18446744073709551615', 4)), 2)
   t.equal(offsetOf(await send('1', 5)), 2)
-  t.equal(offsetOf(await send('1', 6, 'new')), 3, 'another epoch starts anew')
+  t.equal(offsetOf(await send('1', 6, 'new')), 3, 'another epoch accepts any version')
   await publications(subscriber, 'his:version', 3)
   const versions = subscriber.frames.flatMap(text => /"version":(\d+)/.exec(text)?.[1] ?? [])
   t.same(versions, ['18446744073709551614', '18446744073709551615', '1'])
 })
 
-t.test('the format of the channel', async t => {
+t.test('the data must have the format of the channel', async t => {
   const rows = [
     // namespace, data, b64data, ok
     ['json', '1', '', true],
@@ -172,7 +159,7 @@ t.test('the format of the channel', async t => {
   }
 })
 
-t.test('base64', async t => {
+t.test('base64 data is decoded', async t => {
   const subscriber = await api.subscriber('b64')
   const send = b64data => api.call('publish', { channel: 'b64', data: 'not this', b64data })
   for (const bad of ['a', 'abc', '=', '====', 'ab=c', 'YQ', 'YQ===', '{}{}', 'Y-_=', 'YQ==YQ==']) {
@@ -184,13 +171,15 @@ t.test('base64', async t => {
   })
   t.same(await send(base64('{\n"b":1\n}')), { result: {} })
   t.same(await send(''), { result: {} })
-  t.same(
-    (await publications(subscriber, 'b64', 4)).map(({ data }) => data),
-    [{ a: 'é' }, 'line breaks', { b: 1 }, 'not this'],
-  )
+  t.same(pluck(await publications(subscriber, 'b64', 4), 'data'), [
+    { a: 'é' },
+    'line breaks',
+    { b: 1 },
+    'not this',
+  ])
 })
 
-t.test('what is no JSON stays whole in history', async t => {
+t.test('payloads that are not JSON are stored unchanged', async t => {
   const b64data = Buffer.from([0, 255, 10, 123]).toString('base64')
   await api.call('publish', { channel: 'binary:h', b64data })
   await api.call('publish', { channel: 'binary:h', data: { a: 1 } })
@@ -201,7 +190,7 @@ t.test('what is no JSON stays whole in history', async t => {
   ])
 })
 
-t.test('broadcast answers for each channel, in their order', async t => {
+t.test('broadcast has a response for each channel, in order', async t => {
   const subscribers = await Promise.all(['one', 'two'].map(channel => api.subscriber(channel)))
   const { result } = await api.call('broadcast', {
     channels: ['one', 'nowhere:a', '', 'his:cast', 'object:a', 'two', null],
@@ -227,19 +216,18 @@ t.test('broadcast answers for each channel, in their order', async t => {
     data: [2],
     idempotency_key: 'k',
   })
-  t.same(again.result.responses[0], result.responses[3], 'the key counts for each channel')
+  t.same(again.result.responses[0], result.responses[3], 'a key is valid per channel')
   t.equal(again.result.responses[1].result.offset, 1)
 })
 
-t.test('broadcast: what is wrong with all of it', async t => {
-  t.match(await api.call('broadcast', { data: 1 }), BAD_REQUEST)
-  t.match(await api.call('broadcast', { channels: [], data: 1 }), BAD_REQUEST)
-  t.match(await api.call('broadcast', { channels: ['a'], b64data: '!' }), BAD_REQUEST)
+t.test('broadcast refuses invalid requests as a whole', async t => {
+  for (const request of [{ data: 1 }, { channels: [], data: 1 }, { channels: ['a'], b64data: '!' }])
+    t.match(await api.call('broadcast', request), BAD_REQUEST)
   const missing = await api.call('broadcast', { channels: ['a', 'b'] })
   t.match(missing, { result: { responses: [BAD_REQUEST, BAD_REQUEST] } })
 })
 
-t.test('broadcast to more channels than go out at once', async t => {
+t.test('broadcast to more channels than the concurrency limit', async t => {
   const channels = Array.from({ length: 5000 }, (_, n) => (n % 7 === 0 ? 'nowhere:a' : `his:many${n}`))
   const { responses } = (await api.call('broadcast', { channels, data: {} })).result
   t.equal(responses.length, channels.length)
@@ -250,4 +238,4 @@ t.test('broadcast to more channels than go out at once', async t => {
   )
 })
 
-t.test('nothing of this was an error of the gateway', async t => t.same(api.failures(), []))
+t.test('the gateway logged no errors', async t => t.same(api.failures(), []))

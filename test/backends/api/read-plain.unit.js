@@ -2,7 +2,7 @@ import t from 'tap'
 import { parseJson, readObject } from '../../../src/backends/api/params.js'
 import { publish, readPlain } from '../../../src/backends/api/publish.js'
 
-/** @returns {object | null} what any JSON reader makes of a body; null: it refuses the body */
+/** @returns {object | null} a body as read by JSON.parse; null: invalid */
 function read(body) {
   try {
     return readObject(publish.fields, parseJson(body), body)
@@ -19,14 +19,14 @@ const PLAIN = [
   '{"channel":"a","data": {"b":\r\n1}}',
 ]
 
-t.test('a channel and data alone', async t => {
+t.test('reads an object with only channel and data', async t => {
   for (const body of PLAIN) {
     t.not(readPlain(body), null, body)
     t.same(readPlain(body), read(body), body)
   }
 })
 
-t.test('any other form is left to the reader of all fields', async t => {
+t.test('other forms are left to readObject()', async t => {
   for (const body of [
     '',
     '{}',
@@ -52,7 +52,7 @@ t.test('any other form is left to the reader of all fields', async t => {
     t.equal(readPlain(body), null, body)
 })
 
-t.test('it never differs from the reader of all fields', async t => {
+t.test('never differs from readObject() on random input', async t => {
   const letters = [...'{}[]",:\\ \n01aé', '"data":', '"channel":', ',"tags":null', '\0']
   const random = limit => Math.floor(Math.random() * limit)
   for (let i = 0; i < 20_000; i++) {

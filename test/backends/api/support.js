@@ -1,4 +1,4 @@
-// What the tests of the server API share: a gateway with channels of every kind, calls on fresh connections, users.
+// Shared by tests of the server API: a gateway with channels of every kind, calls on fresh connections, users.
 
 import http from 'node:http'
 import { SECRET, token } from '../../clients/session/support.js'
@@ -10,7 +10,7 @@ export const KEY = 'the key of the tests'
 const history = { history_size: 5, history_ttl: '60s' }
 const readers = { allow_subscribe_for_client: true }
 
-/** Names without namespace, and one namespace for each thing that a channel can be. */
+/** Channels without namespace, and one namespace per kind of channel. */
 const CHANNEL = {
   without_namespace: { presence: true, ...readers },
   namespaces: [
@@ -23,15 +23,7 @@ const CHANNEL = {
   ],
 }
 
-/**
- * One request on a connection of its own, so that any worker may get it.
- * @param {number} port
- * @param {string} method
- * @param {string} path
- * @param {string | undefined} body
- * @param {Record<string, string>} headers
- * @returns {Promise<{status: number | undefined, headers: http.IncomingHttpHeaders, text: string}>}
- */
+/** One request on a new connection, so that any worker may get it. @returns {Promise<any>} */
 function request(port, method, path, body, headers) {
   return new Promise((resolve, reject) => {
     const options = { host: '127.0.0.1', port, method, path, headers, agent: false }
@@ -46,11 +38,7 @@ function request(port, method, path, body, headers) {
   })
 }
 
-/**
- * A gateway of two workers, and its callers.
- * @param {any} t
- * @param {object} [config] blocks over those of the tests
- */
+/** A gateway of two workers, and its callers. @param {any} t @param {object} [config] blocks over those of the tests */
 export async function startApi(t, config = {}) {
   const gateway = await startGateway(t, {
     client: { token: { hmac_secret_key: SECRET } },
@@ -61,51 +49,30 @@ export async function startApi(t, config = {}) {
   const { port, ws } = gateway
 
   const api = {
-    /** What the gateway logged as an error of its own. */
+    /** Errors logged by the gateway. */
     failures: () => gateway.lines.filter(({ level }) => level >= 50),
 
-    /**
-     * @param {string} method
-     * @param {string} path
-     * @param {string} [body]
-     * @param {Record<string, string>} [headers] with a right key, unless given
-     */
+    /** With a right key, unless `headers` are given. @type {(...request: any[]) => Promise<any>} */
     request: (method, path, body, headers = { 'x-api-key': KEY }) =>
       request(port, method, path, body, headers),
 
-    /**
-     * @param {string} name of the method
-     * @param {string | object} body
-     * @returns {Promise<string>} the answer as it came
-     */
+    /** @param {string} name of the method @param {string | object} body @returns {Promise<string>} the answer */
     async text(name, body) {
       const text = typeof body === 'string' ? body : JSON.stringify(body)
       return (await api.request('POST', `/api/${name}`, text)).text
     },
 
-    /**
-     * @param {string} name of the method
-     * @param {object} params
-     * @returns {Promise<any>} the parsed answer
-     */
+    /** As `text`, parsed. @returns {Promise<any>} */
     call: async (name, params) => JSON.parse(await api.text(name, params)),
 
-    /**
-     * A connected client of the user, which leaves with the test.
-     * @param {string} user
-     * @param {object} [claims]
-     */
+    /** A connected client of the user, disconnected at the end of the test. */
     async client(user, claims = {}) {
       const client = await RawClient.connected(ws, { token: token({ sub: user, ...claims }) })
       t.teardown(() => client.socket.terminate())
       return client
     },
 
-    /**
-     * A connected client that has subscribed to the channel.
-     * @param {string} channel
-     * @param {string} [user]
-     */
+    /** A connected client that has subscribed to the channel. */
     async subscriber(channel, user = 'anna') {
       const client = await api.client(user)
       const reply = await client.subscribe(channel)
@@ -116,12 +83,7 @@ export async function startApi(t, config = {}) {
   return api
 }
 
-/**
- * Takes the next publications of a channel.
- * @param {RawClient} client
- * @param {string} channel
- * @param {number} count
- */
+/** Takes the next publications of a channel. */
 export async function publications(client, channel, count) {
   const taken = []
   while (taken.length < count) {

@@ -1,8 +1,9 @@
-// A real backend of event proxies: an HTTP server that records the requests, and answers as a test says.
+// A real backend of event proxies: an HTTP server that records requests and responds as the test requires.
 
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
+import { until } from '../../kit/wait.js'
 
 /** @typedef {{method: string, path: string, headers: Record<string, any>, rawHeaders: string[], body: string,
  *   event: string, json: any, aborted: Promise<void>}} Request `event`: last segment of the path */
@@ -10,10 +11,8 @@ import { createServer as createTlsServer } from 'node:https'
 /** @typedef {(request: Request, response: import('node:http').ServerResponse) => Reply | null | Promise<Reply | null>}
  *   Answer null: the function has answered itself, or never does */
 
-/** @param {any} value @returns {Reply} */
 export const json = value => ({ body: JSON.stringify(value) })
 
-/** @param {unknown} result @returns {Reply} */
 export const result = result => json({ result })
 
 export class Backend {
@@ -21,27 +20,19 @@ export class Backend {
   requests = []
   /** @type {Answer} */
   answer = () => ({ body: '{}' })
-  /** Sockets that were opened. */
+  /** Sockets opened so far. */
   connections = 0
   url = ''
   #server
-  /** @type {Set<{matches: (request: Request) => boolean, resolve: (request: Request) => void}>} */
-  #waiting = new Set()
 
-  /** @param {import('node:https').ServerOptions | null} tls */
   constructor(tls) {
-    const listener = (/** @type {any} */ request, /** @type {any} */ response) =>
-      this.#receive(request, response)
+    const listener = (request, response) => this.#receive(request, response)
     this.#server = tls ? createTlsServer(tls, listener) : createServer(listener)
     this.#server.on(tls ? 'secureConnection' : 'connection', () => this.connections++)
-    // Requests of clients that leave.
+    // Requests of clients that disconnect.
     this.#server.on('clientError', (_error, socket) => socket.destroy())
   }
 
-  /**
-   * @param {import('tap').Test} t @param {import('node:https').ServerOptions | null} [tls]
-   * @returns {Promise<Backend>}
-   */
   static async start(t, tls = null) {
     const backend = new Backend(tls)
     backend.#server.listen(0, '127.0.0.1')
@@ -60,10 +51,8 @@ export class Backend {
     this.#server.closeAllConnections()
   }
 
-  /** @param {import('node:http').IncomingMessage} message @param {import('node:http').ServerResponse} response */
   async #receive(message, response) {
     const aborted = once(response, 'close').then(() => {})
-    /** @type {Buffer[]} */
     const chunks = []
     try {
       for await (const chunk of message) chunks.push(chunk)
@@ -84,24 +73,14 @@ export class Backend {
       aborted,
     }
     this.requests.push(request)
-    for (const waiting of this.#waiting) {
-      if (!waiting.matches(request)) continue
-      this.#waiting.delete(waiting)
-      waiting.resolve(request)
-    }
     const reply = await this.answer(request, response)
     if (reply === null) return
     const { status = 200, headers = {}, body: answered = '' } = reply
     response.writeHead(status, headers).end(answered)
   }
 
-  /**
-   * @param {(request: Request) => boolean} matches
-   * @returns {Promise<Request>} the first one that does, past or future
-   */
+  /** @param {(request: Request) => boolean} matches @returns {Promise<Request>} the first match, past or future */
   request(matches) {
-    const found = this.requests.find(matches)
-    if (found !== undefined) return Promise.resolve(found)
-    return new Promise(resolve => this.#waiting.add({ matches, resolve }))
+    return until(() => this.requests.find(matches))
   }
 }

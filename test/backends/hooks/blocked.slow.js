@@ -6,7 +6,7 @@ import { testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
 
-const BLOCKS = 'a hook blocks its worker'
+const BLOCKS = 'hook is blocking the event loop'
 const HOOKS = `
   const forEver = () => { for (;;); }
   export const connect = () => ({ user: 'ann' })
@@ -16,18 +16,18 @@ const HOOKS = `
     fine: () => 1,
   }`
 
-t.test('handlers that never return, at once and after an await', async t => {
+t.test('the log names handlers that block before or after an await', async t => {
   const folder = testdir(t, { 'package.json': '{"type":"module"}', 'hooks.js': HOOKS })
   const gateway = await startGateway(t, {
     hooks: { module: join(folder, 'hooks.js') },
     worker: { liveness_timeout: '2s' },
   })
-  const linesOf = (/** @type {string} */ msg) => gateway.lines.filter(line => line.msg === msg)
-  const diedOf = (/** @type {RegExp} */ hook) =>
+  const linesOf = msg => gateway.lines.filter(line => line.msg === msg)
+  const diedOf = hook =>
     linesOf('worker died').find(({ reason }) => reason.startsWith('stuck: ') && hook.test(reason))
-  const runs = () => diedOf(/; it runs the rpc\.chat\.loop hook$/)
-  const waits = () => diedOf(/; these have not answered yet: rpc\.chat\.later hook$/)
-  // A worker that stands still with its whole machine is replaced, too: then once more.
+  const runs = () => diedOf(/; running the rpc\.chat\.loop hook$/)
+  const waits = () => diedOf(/; pending: rpc\.chat\.later hook$/)
+  // A worker may also be replaced because the whole machine was blocked: try again once.
   while (runs() === undefined || waits() === undefined) {
     const deaths = linesOf('worker died').length
     const lines = linesOf(BLOCKS).length
@@ -39,7 +39,7 @@ t.test('handlers that never return, at once and after an await', async t => {
     const second = await Promise.any(some).catch(() => null)
     second?.send({ id: 9, rpc: { method: 'chat.later' } })
     await gateway.line(() => linesOf('worker died').length >= deaths + 2)
-    await gateway.line(() => linesOf('worker listens').length >= 2 + linesOf('worker died').length)
+    await gateway.line(() => linesOf('worker is listening').length >= 2 + linesOf('worker died').length)
   }
   const line = linesOf(BLOCKS).find(({ worker }) => worker === runs().worker)
   t.match(line, { level: 40, hook: 'rpc.chat.loop hook' })

@@ -1,4 +1,4 @@
-// The breaker of a backend: one call at a time finds out whether it is back.
+// The circuit breaker of a backend: one call at a time probes whether it is up again.
 
 import t from 'tap'
 import { Breaker } from '../../../src/backends/hooks/breaker.js'
@@ -15,11 +15,11 @@ function setUp() {
   }
 }
 
-t.test('it opens after failures in a row, and one call after the interval closes it', async t => {
+t.test('opens after consecutive failures; a successful call after the interval closes it', async t => {
   const { breaker, pass } = setUp()
   t.equal(breaker.failure(breaker.admit()), false)
   breaker.success()
-  t.equal(breaker.failure(breaker.admit()), false, 'the success between them counts')
+  t.equal(breaker.failure(breaker.admit()), false, 'a success in between resets the count')
   t.equal(breaker.failure(breaker.admit()), true, 'opened')
   t.equal(breaker.admit(), 0)
   pass(100)
@@ -35,7 +35,7 @@ t.test('it opens after failures in a row, and one call after the interval closes
   t.not(breaker.admit(), 0)
 })
 
-t.test('calls of before that end during the trial make no room for another one', async t => {
+t.test('earlier calls that end during a trial do not allow another one', async t => {
   for (const end of /** @type {const} */ (['failure', 'unknown'])) {
     const { breaker, pass } = setUp()
     const [before, first, second] = [breaker.admit(), breaker.admit(), breaker.admit()]
@@ -52,7 +52,7 @@ t.test('calls of before that end during the trial make no room for another one',
   }
 })
 
-t.test('a trial that outlives its breaker is not taken for the next one', async t => {
+t.test('a late result of an earlier trial does not count for the next one', async t => {
   const { breaker, pass } = setUp()
   const late = breaker.admit()
   for (let i = 0; i < 2; i++) breaker.failure(breaker.admit())

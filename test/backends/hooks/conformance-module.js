@@ -1,4 +1,4 @@
-// A hooks module that asks a backend over HTTP what the table of the conformance suite says, and answers as modules do.
+// A hooks module that calls a backend over HTTP, as the table of the conformance suite says, and answers as modules do.
 
 import { disconnect, reject } from '../../../src/backends/hooks/index.js'
 
@@ -8,9 +8,10 @@ const given = answer => Object.fromEntries(Object.entries(answer).filter(([, val
 const OVERRIDES = { force_recovery: 'forceRecovery' }
 
 /** @param {Record<string, any>} options of a subscription, as a backend answers them */
-const subscriptionOf = ({ info, data, expire_at, override, server_tags_filter }) =>
+const subscriptionOf = ({ info, data, expire_at, override, allow, server_tags_filter }) =>
   given({
     info,
+    allow,
     data,
     serverTagsFilter: server_tags_filter ?? undefined,
     expireAt: expire_at,
@@ -19,16 +20,12 @@ const subscriptionOf = ({ info, data, expire_at, override, server_tags_filter })
       Object.fromEntries(Object.entries(override).map(([name, { value }]) => [OVERRIDES[name], value])),
   })
 
-/** @param {Record<string, any>} result @returns {Record<string, any>} */
 const subscriptionsOf = ({ channels = [], subs = {} }) => ({
   ...Object.fromEntries(channels.map(channel => [channel, {}])),
   ...Object.fromEntries(Object.entries(subs).map(([channel, options]) => [channel, subscriptionOf(options)])),
 })
 
-/**
- * @param {string} url of the backend
- * @returns {import('../../../src/backends/hooks/types.js').Hooks}
- */
+/** @param {string} url of the backend @returns {import('../../../src/backends/hooks/index.js').Hooks} */
 export function hooksOf(url) {
   /** @param {string} name @param {any} event @param {string[]} [more] its fields @returns {Promise<any>} the result */
   async function ask(name, event, more = []) {
@@ -49,28 +46,41 @@ export function hooksOf(url) {
     return answer.result
   }
 
-  /** @param {string} name @param {any} event @param {string[]} [more] */
   async function refresh(name, event, more) {
     const result = await ask(name, event, more)
-    const { expired, expire_at: expireAt, info, meta, server_tags_filter: filter } = result ?? {}
-    return result && given({ expired, expireAt, info, meta, serverTagsFilter: filter ?? undefined })
+    const { expired, expire_at: expireAt, info, meta, caps, server_tags_filter: filter } = result ?? {}
+    return result && given({ expired, expireAt, info, meta, caps, serverTagsFilter: filter ?? undefined })
   }
 
   return {
     async connect(event) {
       const result = await ask('connect', event, ['data'])
       if (result === undefined) return undefined
-      const { user, info, data, expire_at: expireAt, meta } = result
-      return given({ user, info, data, expireAt, meta, subscriptions: subscriptionsOf(result) })
+      const { user, info, data, expire_at: expireAt, meta, caps } = result
+      return given({ user, info, data, expireAt, meta, caps, subscriptions: subscriptionsOf(result) })
     },
     refresh: event => refresh('refresh', event),
     subRefresh: event => refresh('sub_refresh', event, ['channel']),
-    // As with proxies, what has no result is allowed.
+    // As with proxies, no result means allowed.
     subscribe: async event => subscriptionOf((await ask('subscribe', event, ['channel', 'data'])) ?? {}),
     async publish(event) {
       const { data, tags, skip_history, idempotency_key } =
         (await ask('publish', event, ['channel', 'data'])) ?? {}
       return given({ data, tags, skipHistory: skip_history, idempotencyKey: idempotency_key })
+    },
+    async mapPublish(event) {
+      const result = (await ask('map_publish', event, ['channel', 'key', 'data'])) ?? {}
+      const { key, data, tags, key_mode, stream_data, idempotency_key: idempotencyKey } = result
+      return given({ key, data, tags, keyMode: key_mode, streamData: stream_data, idempotencyKey })
+    },
+    async mapRemove(event) {
+      const result = (await ask('map_remove', event, ['channel', 'key'])) ?? {}
+      const { key, tags, idempotency_key: idempotencyKey } = result
+      return given({ key, tags, idempotencyKey })
+    },
+    async sharedPollRefresh({ channel, items, signal }) {
+      const asked = items.map(({ key, version }) => ({ key, version: Number(version) }))
+      return ask('shared_poll_refresh', { channel, items: asked, signal }, ['channel', 'items'])
     },
     rpc: async event => (await ask('rpc', event, ['method', 'data']))?.data,
     disconnected: event => ask('disconnected', event, ['code', 'reason', 'channels', 'duration']),

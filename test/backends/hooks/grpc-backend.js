@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import protobuf from 'protobufjs'
+import { until } from '../../kit/wait.js'
 
 const root = new protobuf.Root()
 for (const file of ['proxy.proto', 'notices.proto']) {
@@ -20,12 +21,15 @@ const EVENTS = {
     Publish: 'publish',
     RPC: 'rpc',
     SubRefresh: 'sub_refresh',
+    MapPublish: 'map_publish',
+    MapRemove: 'map_remove',
+    SharedPollRefresh: 'shared_poll_refresh',
   },
   'halley.proxy.HalleyNotices': { Disconnected: 'disconnected', Unsubscribed: 'unsubscribed' },
 }
 
 /** Fields that hold JSON text. */
-const JSON_FIELDS = ['data', 'info', 'meta']
+const JSON_FIELDS = ['data', 'info', 'meta', 'stream_data']
 
 /** @typedef {{event: string, message: any, fields: any, metadata: import('@grpc/grpc-js').Metadata, call: any,
  *   aborted: Promise<void>}} Request `message`: as on the wire; `fields`: as a backend over HTTP sees them
@@ -34,7 +38,8 @@ const JSON_FIELDS = ['data', 'info', 'meta']
 
 /** @param {any} value an object of JSON @returns {any} the message for protobufjs */
 function toMessage(value) {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value ?? undefined
+  if (Array.isArray(value)) return value.map(toMessage)
+  if (typeof value !== 'object' || value === null) return value ?? undefined
   const entries = Object.entries(value).map(([name, field]) =>
     JSON_FIELDS.includes(name)
       ? [name, Buffer.isBuffer(field) ? field : Buffer.from(JSON.stringify(field))]
@@ -43,7 +48,6 @@ function toMessage(value) {
   return Object.fromEntries(entries)
 }
 
-/** @param {protobuf.Type} type @param {any} message */
 function toFields(type, message) {
   const fields = type.toObject(message, { defaults: true, longs: Number })
   for (const name of JSON_FIELDS) {
@@ -61,49 +65,36 @@ export class GrpcBackend {
   answer = () => ({})
   url = ''
   #server
-  /** @type {Set<{matches: (request: Request) => boolean, resolve: (request: Request) => void}>} */
-  #waiting = new Set()
 
-  /** @param {import('@grpc/grpc-js').ServerOptions} [options] */
   constructor(options) {
     this.#server = new Server(options)
     for (const [name, methods] of Object.entries(EVENTS)) {
-      /** @type {any} */
-      const definition = {}
-      /** @type {any} */
-      const handlers = {}
+      const definition = /** @type {any} */ ({})
+      const handlers = /** @type {any} */ ({})
       for (const [method, event] of Object.entries(methods)) {
         const { requestType, responseType } = root.lookupService(name).methods[method]
-        const [request, response] = [
-          root.lookupType(`${namespaceOf(name)}.${requestType}`),
-          root.lookupType(`${namespaceOf(name)}.${responseType}`),
-        ]
+        const [request, response] = [requestType, responseType].map(type =>
+          root.lookupType(`${namespaceOf(name)}.${type}`),
+        )
         definition[method] = {
           path: `/${name}/${method}`,
           requestStream: false,
           responseStream: false,
           requestSerialize: same,
-          requestDeserialize: (/** @type {Buffer} */ bytes) => request.decode(bytes),
-          responseSerialize: (/** @type {any} */ reply) =>
+          requestDeserialize: bytes => request.decode(bytes),
+          responseSerialize: reply =>
             Buffer.isBuffer(reply) ? reply : response.encode(response.fromObject(toMessage(reply))).finish(),
           responseDeserialize: same,
         }
-        handlers[method] = (/** @type {any} */ call, /** @type {any} */ done) =>
-          this.#receive(event, request, call, done)
+        handlers[method] = (call, done) => this.#receive(event, request, call, done)
       }
       this.#server.addService(definition, handlers)
     }
   }
 
-  /**
-   * @param {import('tap').Test} t
-   * @param {{credentials?: import('@grpc/grpc-js').ServerCredentials, address?: string,
-   *   options?: import('@grpc/grpc-js').ServerOptions}} [settings]
-   */
-  static async start(
-    t,
-    { credentials = ServerCredentials.createInsecure(), address = '127.0.0.1:0', options } = {},
-  ) {
+  /** @param {import('tap').Test} t @param {any} [settings] credentials, address, options of the server */
+  static async start(t, settings = {}) {
+    const { credentials = ServerCredentials.createInsecure(), address = '127.0.0.1:0', options } = settings
     const backend = new GrpcBackend(options)
     const port = await new Promise((resolve, reject) =>
       backend.#server.bindAsync(address, credentials, (error, port) =>
@@ -122,7 +113,6 @@ export class GrpcBackend {
     this.#server.forceShutdown()
   }
 
-  /** @param {string} event @param {protobuf.Type} type @param {any} call @param {any} done */
   async #receive(event, type, call, done) {
     /** @type {Request} */
     const request = {
@@ -134,30 +124,18 @@ export class GrpcBackend {
       aborted: new Promise(resolve => call.once('cancelled', resolve)),
     }
     this.requests.push(request)
-    for (const waiting of this.#waiting) {
-      if (!waiting.matches(request)) continue
-      this.#waiting.delete(waiting)
-      waiting.resolve(request)
-    }
     const reply = await this.answer(request)
     if (reply === null) return
     if ('code' in reply) done(reply)
     else done(null, reply)
   }
 
-  /**
-   * @param {(request: Request) => boolean} matches
-   * @returns {Promise<Request>} the first one that does, past or future
-   */
+  /** @param {(request: Request) => boolean} matches @returns {Promise<Request>} the first match, past or future */
   request(matches) {
-    const found = this.requests.find(matches)
-    if (found !== undefined) return Promise.resolve(found)
-    return new Promise(resolve => this.#waiting.add({ matches, resolve }))
+    return until(() => this.requests.find(matches))
   }
 }
 
-/** @param {any} value */
 const same = value => value
 
-/** @param {string} service */
 const namespaceOf = service => service.slice(0, service.lastIndexOf('.'))

@@ -6,10 +6,9 @@ import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { CallFailed } from '../../../src/clients/hooks/contract.js'
 import { HookEvent } from '../../../src/clients/hooks/events.js'
-import { framed, reply, startHttp2, startProxies } from './grpc-rig.js'
-import { event, fails } from './proxy-rig.js'
+import { event, fails, framed, reply, startHttp2, startProxies } from './proxy-rig.js'
 
-t.test('servers that break the rules of gRPC', async t => {
+t.test('servers that violate the gRPC protocol', async t => {
   /** @type {(stream: http2.ServerHttp2Stream) => void} */
   let answer = () => {}
   const { sessions, endpoint } = await startHttp2(t, stream => answer(stream))
@@ -49,13 +48,13 @@ t.test('connections', async t => {
   await rpc.call(event())
   t.equal(sessions.length, 1)
 
-  await t.test('one whose calls all end without an answer is replaced', async t => {
+  await t.test('a connection on which all calls time out is replaced', async t => {
     answer = () => {}
-    const late = new CallFailed('no answer in time', 'timeout')
+    const late = new CallFailed('timed out', 'timeout')
     for (let i = 0; i < 5; i++) {
-      const asked = event()
-      const call = rpc.call(asked)
-      HookEvent.abort(asked, late)
+      const hookEvent = event()
+      const call = rpc.call(hookEvent)
+      HookEvent.abort(hookEvent, late)
       await fails(t, call, 'timeout')
     }
     answer = stream => reply(stream, framed(Buffer.alloc(0)))
@@ -64,17 +63,16 @@ t.test('connections', async t => {
     if (!sessions[0].closed) await once(sessions[0], 'close')
   })
 
-  await t.test('they end with the configuration, after their calls', async t => {
-    /** @type {http2.ServerHttp2Stream | undefined} */
+  await t.test('connections close after a reload, when their calls have ended', async t => {
     let waiting
-    const asked = new Promise(resolve => {
+    const received = new Promise(resolve => {
       answer = stream => {
         waiting = stream
         resolve(stream)
       }
     })
     const call = rpc.call(event())
-    await asked
+    await received
     const closed = close()
     reply(/** @type {any} */ (waiting), framed(Buffer.alloc(0)))
     t.strictSame(await call, {})

@@ -4,12 +4,10 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { ServerCredentials, status } from '@grpc/grpc-js'
 import t from 'tap'
-import { createProxies } from '../../../src/backends/hooks/proxies.js'
 import { Disconnect, ReplyError } from '../../../src/base/errors.js'
+import { Operation } from '../../../src/clients/hooks/capabilities.js'
 import { HookEvent } from '../../../src/clients/hooks/events.js'
 import { bytesPayload, NO_PAYLOAD } from '../../../src/clients/protocol/payload.js'
-import { loadConfig } from '../../../src/config/load.js'
-import { HookStats } from '../../../src/metrics/hook-stats.js'
 import { makeAuthority } from '../../channels/broker/redis/certificates.js'
 import { tempDir, testdir } from '../../kit/folders.js'
 import { bin } from '../../kit/gateway.js'
@@ -17,8 +15,7 @@ import { withoutProgram } from '../../kit/needs.js'
 import { freePort } from '../../kit/ports.js'
 import { until } from '../../kit/wait.js'
 import { GrpcBackend } from './grpc-backend.js'
-import { framed, reply, startHttp2, startProxies } from './grpc-rig.js'
-import { event, fails } from './proxy-rig.js'
+import { event, fails, framed, reply, startHandlers, startHttp2, startProxies } from './proxy-rig.js'
 
 const RPC = { proxy: { endpoint: '127.0.0.1:1' }, without_namespace: { proxy_enabled: true } }
 
@@ -60,7 +57,7 @@ t.test('requests: the fields of each event, with texts byte for byte', async t =
       ['unsubscribed', { ...head, ...channel, code: 3000, reason: 'gone', meta }],
     ],
   )
-  t.equal(new Set(requests.map(({ call }) => call.getPeer())).size, 1, 'one connection for all of them')
+  t.equal(new Set(requests.map(({ call }) => call.getPeer())).size, 1, 'all calls share one connection')
 })
 
 t.test('requests: empty, binary and compressed data', async t => {
@@ -71,8 +68,7 @@ t.test('requests: empty, binary and compressed data', async t => {
   const binary = start(t, { binary_encoding: true, grpc: { compression: true } })
   await binary.rpc.call(event({ payload: bytesPayload(Buffer.from([0xff])) }))
   t.match(backend.requests[0].message, { encoding: 'binary', b64data: '/w==' })
-  /** @type {any} */
-  let headers
+  let headers = /** @type {any} */ (null)
   const { endpoint } = await startHttp2(t, (stream, given) => {
     headers = given
     reply(stream, framed(Buffer.alloc(0)))
@@ -132,8 +128,7 @@ t.test('metadata', async t => {
 
 t.test('answers', async t => {
   const { all, rpc, lines } = start(t)
-  const b64 = (/** @type {string} */ json) => Buffer.from(json).toString('base64')
-  /** @param {string} name @param {any} answer */
+  const b64 = json => Buffer.from(json).toString('base64')
   const ask = (name, answer) => {
     backend.answer = () => answer
     return all[name].call(event())
@@ -186,26 +181,39 @@ t.test('answers', async t => {
   t.equal(await ask('refresh', { result: { expired: true } }), null)
   t.equal(await ask('sub_refresh', { error: { code: 1 } }), null)
   t.match(await ask('sub_refresh', { result: { expire_at: -5 } }), { expireAt: -5 })
-  t.match(await ask('subscribe', { result: { expire_at: 9, allow: ['x'] } }), { expireAt: 9 })
-  const grants = { caps: [{ channels: ['x'] }], labels: { l: 'm' } }
-  await ask('connect', { result: grants })
-  await ask('subscribe', { result: { allow: ['pub'] } })
+  t.match(await ask('subscribe', { result: { expire_at: 9, allow: ['pub', 'hst'] } }), {
+    expireAt: 9,
+    allow: Operation.PUBLISH | Operation.HISTORY,
+  })
+  const caps = [{ channels: ['x'], allow: ['sub'] }]
+  const { caps: granted } = await ask('connect', { result: { caps, labels: { l: 'm' } } })
+  t.equal(granted.of('x'), Operation.SUBSCRIBE)
+  t.equal((await ask('refresh', { result: { expire_at: 5, caps } })).caps, granted)
   t.strictSame(
-    lines.flatMap(([fields, message]) => ('field' in fields ? [`${fields.field}: ${message}`] : [])),
-    ['connect caps', 'connect labels', 'refresh caps', 'subscribe allow'].map(text => {
-      const [event, field] = text.split(' ')
-      return `${field}: the grpc ${event} proxy "default" answers a field that is not supported: it is ignored`
-    }),
-    'what only adds is logged once',
+    lines.filter(([fields]) => 'field' in fields),
+    [
+      [
+        { hook: 'grpc connect proxy "default"', field: 'labels' },
+        'unsupported field in a proxy response: ignored',
+      ],
+    ],
   )
+  const deep = depth => (depth === 0 ? { key: 'k', cmp: 'ex' } : { op: 'not', nodes: [deep(depth - 1)] })
+  const filter = { op: 'or', nodes: [{ key: 'team', cmp: 'in', vals: ['a', 'ä'] }, deep(30)] }
+  const { filter: decoded } = await ask('subscribe', { result: { server_tags_filter: filter } })
+  t.ok(decoded.matches({ team: 'ä' }))
+  t.notOk(decoded.matches({ team: 'b' }))
+  t.ok((await ask('sub_refresh', { result: { expire_at: 9, server_tags_filter: filter } })).filter)
   for (const server_tags_filter of [
     {},
-    { key: 'team', cmp: 'eq', val: 'a' },
+    { key: 'team', cmp: 'is', val: 'a' },
     { op: 'and', nodes: [{ key: 'k' }] },
+    deep(32),
+    deep(80),
   ]) {
-    await fails(t, ask('connect', { result: { subs: { two: { server_tags_filter } } } }), 'answer')
-    await fails(t, ask('subscribe', { result: { server_tags_filter } }), 'answer')
-    await fails(t, ask('sub_refresh', { result: { expire_at: 9, server_tags_filter } }), 'answer')
+    await fails(t, ask('connect', { result: { subs: { two: { server_tags_filter } } } }), 'response')
+    await fails(t, ask('subscribe', { result: { server_tags_filter } }), 'response')
+    await fails(t, ask('sub_refresh', { result: { expire_at: 9, server_tags_filter } }), 'response')
   }
   const publish = await ask('publish', {
     result: {
@@ -248,15 +256,15 @@ t.test('failed calls', async t => {
     ['DEADLINE_EXCEEDED', { code: status.DEADLINE_EXCEEDED }, 'timeout'],
     ['base64', { result: { b64data: '_-' } }, 'base64'],
     ['a large answer', { result: { data: 'x'.repeat(5000) } }, 'size'],
-    ['a tag without a number', Buffer.from([0]), 'answer'],
-    ['a text for a message', Buffer.from([0x0a, 2, 0xff, 0xff]), 'answer'],
-    ['a varint for a message', Buffer.from([0x08, 1]), 'answer'],
-    ['a varint for bytes', Buffer.from([0x0a, 2, 0x08, 1]), 'answer'],
-    ['text for a number', Buffer.from([0x12, 3, 0x0a, 1, 0x31]), 'answer'],
-    ['invalid UTF-8', Buffer.from([0x12, 3, 0x12, 1, 0xff]), 'answer'],
-    ['a message that is cut off', Buffer.from([0x0a, 5, 0x0a, 9, 1]), 'answer'],
-    ['an endless varint', Buffer.from([0x12, 12, 0x08, ...Buffer.alloc(11, 0xff)]), 'answer'],
-    ['the end of a group', Buffer.from([0x7c]), 'answer'],
+    ['a tag without a number', Buffer.from([0]), 'response'],
+    ['a text for a message', Buffer.from([0x0a, 2, 0xff, 0xff]), 'response'],
+    ['a varint for a message', Buffer.from([0x08, 1]), 'response'],
+    ['a varint for bytes', Buffer.from([0x0a, 2, 0x08, 1]), 'response'],
+    ['text for a number', Buffer.from([0x12, 3, 0x0a, 1, 0x31]), 'response'],
+    ['invalid UTF-8', Buffer.from([0x12, 3, 0x12, 1, 0xff]), 'response'],
+    ['a message that is cut off', Buffer.from([0x0a, 5, 0x0a, 9, 1]), 'response'],
+    ['an endless varint', Buffer.from([0x12, 12, 0x08, ...Buffer.alloc(11, 0xff)]), 'response'],
+    ['the end of a group', Buffer.from([0x7c]), 'response'],
   ]
   for (const [name, answer, kind] of cases) {
     backend.answer = () => answer
@@ -269,7 +277,7 @@ t.test('failed calls', async t => {
   t.strictSame(lines, [])
 })
 
-t.test('names of maps are only names', async t => {
+t.test('keys of Protobuf maps are never inherited members', async t => {
   const { all } = start(t)
   const tag = Buffer.from([0x0a, 9, ...Buffer.from('__proto__'), 0x12, 1, 0x78])
   backend.answer = () => Buffer.from([0x0a, tag.length + 2, 0x22, tag.length, ...tag])
@@ -277,25 +285,25 @@ t.test('names of maps are only names', async t => {
   t.equal(JSON.stringify(tags), '{"__proto__":"x"}')
 })
 
-t.test('the end of a call', async t => {
+t.test('calls end early', async t => {
   // Otherwise the deadline would end the call at the backend.
   const { rpc, stats } = start(t, { timeout: '1h' })
   backend.answer = () => null
 
-  await t.test('a call that nobody waits for is cancelled', async t => {
-    const asked = event({ method: 'left' })
-    const call = rpc.call(asked)
+  await t.test('a call without a waiting client is cancelled', async t => {
+    const hookEvent = event({ method: 'left' })
+    const call = rpc.call(hookEvent)
     const request = await backend.request(({ fields }) => fields.method === 'left')
     t.match(stats.states(), { 'grpc rpc default': { inflight: 1, down: 0 } })
     const reason = new Error('the client has left')
-    HookEvent.abort(asked, reason)
+    HookEvent.abort(hookEvent, reason)
     await t.rejects(call, reason)
     await request.aborted
     t.match(stats.states(), { 'grpc rpc default': { inflight: 0 } })
-    await t.rejects(rpc.call(asked), reason, 'and none begins any more')
+    await t.rejects(rpc.call(hookEvent), reason, 'no new call starts')
   })
 
-  await t.test('the deadline is that of the proxy, and the backend knows it', async t => {
+  await t.test('the timeout of the proxy is the deadline sent to the backend', async t => {
     const { rpc } = start(t, { timeout: '50ms' })
     backend.answer = () => null
     await fails(t, rpc.call(event({ method: 'late' })), 'timeout')
@@ -305,27 +313,23 @@ t.test('the end of a call', async t => {
     t.ok(left > 1_800_000 && left <= 3_600_000, `${left} ms`)
   })
 
-  await t.test('a call without an answer in time is not made again', async t => {
+  await t.test('a call that timed out is not retried', async t => {
     const connect = { enabled: true, endpoint: backend.url, timeout: '50ms', retries: 2 }
-    const { config } = loadConfig({ base: { client: { proxy: { connect } } } })
-    const none = () => {}
-    const log = { info: none, warn: none, error: none }
-    const handlers = createProxies(config, { stats: new HookStats(), log, clock: () => performance.now() })
-    t.teardown(() => handlers.close())
+    const { handlers } = startHandlers(t, { client: { proxy: { connect } } })
     backend.requests.length = 0
     backend.answer = () => null
     await fails(t, /** @type {any} */ (handlers.connect).call(event()), 'timeout')
     t.ok(backend.requests.length <= 1)
   })
 
-  await t.test('one that has waited since before a reload is still made', async t => {
+  await t.test('a call queued before a reload is still made', async t => {
     const { rpc, close } = start(t)
     await close()
     t.strictSame(await Promise.all([rpc.call(event()), rpc.call(event())]), [{}, {}])
   })
 })
 
-t.test('headers of a client that cannot be sent say nothing about the backend', async t => {
+t.test('client headers that cannot be sent do not count as backend failures', async t => {
   const { rpc, stats } = start(t, { breaker: { failures: 2, interval: '1h' }, emulated_headers: ['x-large'] })
   backend.answer = () => ({ code: status.UNAVAILABLE })
   await fails(t, rpc.call(event()), 'unavailable')
@@ -334,7 +338,7 @@ t.test('headers of a client that cannot be sent say nothing about the backend', 
   t.match(stats.states(), { 'grpc rpc default': { down: 1 } })
 })
 
-t.test('credentials as bytes, and those that HTTP/2 forbids', async t => {
+t.test('credentials as bytes, and headers forbidden in HTTP/2', async t => {
   for (const [credentials_key, sent] of /** @type {[string, any[]][]} */ ([
     ['X-Key-bin', [Buffer.from('v')]],
     ['Connection', []],
@@ -346,7 +350,7 @@ t.test('credentials as bytes, and those that HTTP/2 forbids', async t => {
   }
 })
 
-t.test('a target that is not there fails at once, and is found when it is back', async t => {
+t.test('calls to an unreachable target fail immediately, and succeed when it is back', async t => {
   const port = await freePort()
   const { rpc, lines, stats } = start(t, {
     endpoint: `127.0.0.1:${port}`,
@@ -360,18 +364,15 @@ t.test('a target that is not there fails at once, and is found when it is back',
   await until(async () => {
     const kind = await rpc.call(event()).then(
       () => '',
-      (/** @type {any} */ error) => error.kind,
+      error => error.kind,
     )
     if (kind !== '') t.match(kind, /^(?:unreachable|unavailable|breaker)$/)
     return kind === ''
   })
   t.equal(late.requests.length, 1)
-  t.match(lines.at(-1)?.[1], 'answers again')
-  await fails(
-    t,
-    start(t, { endpoint: 'grpc://localhost.invalid:1', timeout: '1h' }).rpc.call(event()),
-    'unreachable',
-  )
+  t.match(lines.at(-1)?.[1], 'proxy backend is up again')
+  const unknown = start(t, { endpoint: 'grpc://localhost.invalid:1', timeout: '1h' })
+  await fails(t, unknown.rpc.call(event()), 'unreachable')
 })
 
 t.test('other targets', async t => {
@@ -399,7 +400,6 @@ t.test('TLS, with a certificate of the client', { skip: withoutProgram('openssl'
   const pair = { private_key: Buffer.from(server.key), cert_chain: Buffer.from(server.pem) }
   const credentials = ServerCredentials.createSsl(Buffer.from(authority.pem), [pair], true)
   const secure = await GrpcBackend.start(t, { credentials })
-  /** @param {object} more */
   const call = more => {
     const tls = {
       enabled: true,
@@ -414,10 +414,13 @@ t.test('TLS, with a certificate of the client', { skip: withoutProgram('openssl'
   t.strictSame(await call({}), {})
   t.strictSame(await call({ server_name: '', server_ca_pem: '', insecure_skip_verify: true }), {})
   t.equal(secure.requests.length, 2)
-  await fails(t, call({ server_name: '' }), 'unreachable')
-  await fails(t, call({ server_ca_pem: '' }), 'unreachable')
-  await fails(t, call({ cert_pem: '', key_pem: '' }), 'unreachable')
-  await fails(t, call({ enabled: false }), 'unreachable')
+  for (const more of [
+    { server_name: '' },
+    { server_ca_pem: '' },
+    { cert_pem: '', key_pem: '' },
+    { enabled: false },
+  ])
+    await fails(t, call(more), 'unreachable')
   t.equal(secure.requests.length, 2)
 })
 

@@ -1,4 +1,4 @@
-// The hooks module of module.test.js: what each handler does follows from what the client says.
+// The hooks module of module.test.js: the data of the client determines what each handler does.
 
 import { defineHooks, disconnect, reject } from '../../../src/backends/hooks/index.js'
 
@@ -7,17 +7,16 @@ const never = () => new Promise(() => {})
 
 export const headers = ['X-Kept']
 
-/** What a promise may reject with, and a handler may throw, in place of an error. */
+/** Values other than errors that a promise may reject with or a handler may throw. */
 const NOTHINGS = { undefined: undefined, null: null, zero: 0, text: '', false: false, NaN: NaN }
 
-/** @param {{throws?: keyof typeof NOTHINGS, rejects?: keyof typeof NOTHINGS}} how */
 function fail({ throws, rejects }) {
   if (throws !== undefined) throw NOTHINGS[throws]
   return Promise.reject(NOTHINGS[rejects])
 }
 
 /** Lines for the test; the worker's standard output is the gateway's. @param {string} event @param {object} fields */
-const tell = (event, fields) => console.log(JSON.stringify({ msg: `hook ${event}`, ...fields }))
+const report = (event, fields) => console.log(JSON.stringify({ msg: `hook ${event}`, ...fields }))
 
 export default defineHooks({
   connect(event) {
@@ -90,28 +89,28 @@ export default defineHooks({
       return value
     },
     aborted: async event => {
-      tell('asked', { client: event.client })
+      report('called', { client: event.client })
       await new Promise(resolve => event.signal.addEventListener('abort', resolve))
-      tell('aborted', { reason: event.signal.reason.message })
+      report('aborted', { reason: event.signal.reason.message })
     },
   },
 
   disconnected({ client, user, code, reason, channels, duration, meta }) {
-    tell('disconnected', { client, user, code, reason, channels, timed: duration >= 0, meta })
+    report('disconnected', { client, user, code, reason, channels, timed: duration >= 0, meta })
   },
 
   unsubscribed({ client, channel, code }) {
-    tell('unsubscribed', { client, channel, code })
+    report('unsubscribed', { client, channel, code })
   },
 
   started(gateway) {
     gateway.publish('started', { pid: process.pid }).then(
-      position => tell('started', { position, pid: process.pid }),
-      error => tell('started', { error: error.message }),
+      position => report('started', { position, pid: process.pid }),
+      error => report('started', { error: error.message }),
     )
   },
 
   stopping() {
-    tell('stopping', {})
+    report('stopping', {})
   },
 })

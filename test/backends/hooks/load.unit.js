@@ -1,4 +1,4 @@
-// What a hooks module may export, and what is said of a wrong one.
+// Valid exports of a hooks module, and the errors for others.
 
 import { join } from 'node:path'
 import t from 'tap'
@@ -7,9 +7,12 @@ import { loadHooks, NO_MODULE } from '../../../src/backends/hooks/module.js'
 import { NO_HANDLERS } from '../../../src/clients/hooks/contract.js'
 import { HookStats } from '../../../src/metrics/hook-stats.js'
 
-const log = { error() {} }
+/** Loads a module from files of the test. */
+const load = (folder, file) =>
+  loadHooks({ module: file && join(folder, file), timeout: 1000 }, { error() {} }, new HookStats())
+const NO_OPTIONS = /** @type {any} */ ({})
 
-t.test('a wrong module is refused with one line that names file and fault', async t => {
+t.test('rejects an invalid module with one line that names file and cause', async t => {
   const folder = t.testdir({
     'throws.js': 'null.x',
     'syntax.js': 'export function connect( {',
@@ -24,97 +27,77 @@ t.test('a wrong module is refused with one line that names file and fault', asyn
   for (const [file, said] of /** @type {[string, RegExp][]} */ ([
     ['throws.js', /throws\.js does not load: TypeError: .*\(file:.*throws\.js:1:6\)$/],
     ['syntax.js', /syntax\.js does not load: SyntaxError: /],
-    ['misspelt.js', /exports sub_refresh; the handler is called subRefresh$/],
-    ['empty.js', /exports no handler; known ones: connect, refresh/],
+    ['misspelt.js', /exports sub_refresh; the handler is named subRefresh$/],
+    ['empty.js', /exports no handler; known handlers: connect, refresh/],
     ['wrong.js', /exports publish, which must be a function$/],
-    ['method.js', /exports rpc, whose "chat\.rename" is no function$/],
+    ['method.js', /exports rpc: "chat\.rename" is not a function$/],
     ['headers.js', /exports headers, which must be a list of header names$/],
     ['string.js', /does not load: no$/],
     ['missing-import.js', /does not load: Error: Cannot find module .*nowhere\.js/],
   ])) {
-    const refused = loadHooks({ module: join(folder, file), timeout: 1000 }, log, new HookStats())
+    const refused = load(folder, file)
     await t.rejects(refused, { message: said }, file)
     await t.rejects(refused, { message: /^hooks\.module: [^\n]*$/ }, `${file}: one line`)
   }
 })
 
-t.test('what a module does not export is not asked; helpers beside the handlers are no fault', async t => {
+t.test('missing handlers are not called, other exports are ignored', async t => {
   const folder = t.testdir({
     'hooks.js': 'export const helper = 1; export const publish = () => {}; export const headers = ["Cookie"]',
     'default.js': 'export default { rpc: { a: () => 1 } }',
     'started.js': 'export const started = () => { throw new Error("no database") }',
   })
-  const { handlers } = await loadHooks(
-    { module: join(folder, 'hooks.js'), timeout: 1000 },
-    log,
-    new HookStats(),
-  )
+  const { handlers } = await load(folder, 'hooks.js')
   t.match(handlers, { connect: null, refresh: null, rpc: null, disconnected: [], headers: ['cookie'] })
-  t.match(handlers.channel('', /** @type {any} */ ({})), {
+  t.match(handlers.channel('', NO_OPTIONS), {
     subscribe: null,
     subRefresh: null,
     publish: { name: 'publish hook' },
   })
-  const { handlers: other } = await loadHooks(
-    { module: join(folder, 'default.js'), timeout: 1000 },
-    log,
-    new HookStats(),
-  )
+  const { handlers: other } = await load(folder, 'default.js')
   t.ok(other.rpc?.('a'))
   t.equal(other.rpc?.('b'), null)
-  const { started } = await loadHooks(
-    { module: join(folder, 'started.js'), timeout: 1000 },
-    log,
-    new HookStats(),
-  )
+  const { started } = await load(folder, 'started.js')
   await t.rejects(started({}), { message: /started\(\) of .*started\.js failed: Error: no database/ })
-  t.equal(await loadHooks({ module: '', timeout: 1000 }, log, new HookStats()), NO_MODULE)
+  t.equal(await load('', ''), NO_MODULE)
 })
 
-t.test('a module without connect has no say in the connects of tokens', async t => {
+t.test('only a module with connect is called for connections with a token', async t => {
   const folder = t.testdir({
     'without.js': 'export const publish = () => {}',
     'with.js': 'export const connect = () => {}',
   })
-  for (const [file, asked] of /** @type {[string, boolean][]} */ ([
+  for (const [file, expected] of /** @type {[string, boolean][]} */ ([
     ['without.js', false],
     ['with.js', true],
   ])) {
-    const { handlers } = await loadHooks({ module: join(folder, file), timeout: 1000 }, log, new HookStats())
-    t.equal(handlers.connectWithToken, asked, file)
+    const { handlers } = await load(folder, file)
+    t.equal(handlers.connectWithToken, expected, file)
     const proxy = { name: 'proxy', timeout: 1, call: () => null }
     const both = combine(handlers, { ...NO_HANDLERS, connect: proxy })
-    t.equal(both.connectWithToken, asked, `${file}, beside a proxy`)
+    t.equal(both.connectWithToken, expected, `${file}, beside a proxy`)
   }
 })
 
-t.test('what a refresh hook ends, no proxy prolongs', async t => {
+t.test('a proxy does not renew what a refresh hook has expired', async t => {
   const folder = t.testdir({
     'hooks.js': 'export const refresh = () => ({ expired: true }); export const subRefresh = refresh',
   })
-  const { handlers } = await loadHooks(
-    { module: join(folder, 'hooks.js'), timeout: 1000 },
-    log,
-    new HookStats(),
-  )
+  const { handlers } = await load(folder, 'hooks.js')
   const prolongs = { name: 'proxy', timeout: 1, call: () => ({ expireAt: 9_999_999_999 }) }
-  const channel = () => ({ subscribe: null, publish: null, subRefresh: prolongs })
+  const channel = () => ({ ...NO_HANDLERS.channel('', NO_OPTIONS), subRefresh: prolongs })
   const both = combine(handlers, { ...NO_HANDLERS, refresh: prolongs, channel })
   const event = /** @type {any} */ ({})
-  t.same(both.refresh?.call(event), { expireAt: 1 }, 'a moment in the past')
-  t.same(both.channel('', /** @type {any} */ ({})).subRefresh?.call(event), { expireAt: 1 })
+  t.same(both.refresh?.call(event), { expireAt: 1 }, 'a time in the past')
+  t.same(both.channel('', NO_OPTIONS).subRefresh?.call(event), { expireAt: 1 })
 })
 
-t.test('a thenable that is no promise is waited for, too', async t => {
+t.test('awaits thenables that are not promises', async t => {
   const folder = t.testdir({
     'hooks.js': 'export const publish = () => ({ then(resolve) { setImmediate(resolve, { data: 1 }) } })',
   })
-  const { handlers } = await loadHooks(
-    { module: join(folder, 'hooks.js'), timeout: 1000 },
-    log,
-    new HookStats(),
-  )
-  const answer = handlers.channel('', /** @type {any} */ ({})).publish?.call(/** @type {any} */ ({}))
+  const { handlers } = await load(folder, 'hooks.js')
+  const answer = handlers.channel('', NO_OPTIONS).publish?.call(NO_OPTIONS)
   t.type(answer, Promise)
   t.match(await answer, { data: { data: '1' } })
 })

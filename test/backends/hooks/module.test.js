@@ -1,4 +1,4 @@
-// A hooks module in the workers of a real gateway: what its handlers may decide, and what happens when they fail.
+// A hooks module in the workers of a real gateway: decisions of its handlers, and failures.
 
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -32,7 +32,6 @@ async function open(t, data, options = {}) {
   return { client, reply: await client.call('connect', { ...(data && { data }) }) }
 }
 
-/** @param {any} t @param {string} as @param {object} [answer] */
 async function enter(t, as, answer = {}) {
   const { client, reply } = await open(t, { as, answer })
   if (reply.error) throw new Error(reply.error.message)
@@ -60,7 +59,7 @@ t.test('connect', async t => {
       user: 'ann',
       client: connect.client,
       meta: { from: 'here', all: 'too' },
-      // Only those that the module names are kept.
+      // Only the headers named by the module are kept.
       kept: { 'x-kept': 'here' },
     })
   })
@@ -84,7 +83,7 @@ t.test('connect', async t => {
     t.match(await client.closed, { code: 3500 })
   })
 
-  t.test('refuses with an error or a close, and without an answer the other rules decide', async t => {
+  t.test('refuses with an error or a disconnect; without a result the other rules apply', async t => {
     t.strictSame((await open(t, { refuse: { code: 4010, message: 'full' } })).reply.error, {
       code: 4010,
       message: 'full',
@@ -92,7 +91,7 @@ t.test('connect', async t => {
     const refused = await gateway.line(
       ({ msg, reason }) => msg === 'client refused' && reason !== 'invalid_token',
     )
-    t.equal(refused.reason, 'application', 'a message of the module becomes no label of a metric')
+    t.equal(refused.reason, 'application', 'a message of the module is not a metric label')
     for (const [data, end] of /** @type {[any, any][]} */ ([
       [{ refuse: { code: 4501, reason: 'banned' } }, { code: 4501, reason: 'banned' }],
       [undefined, { code: 3501, reason: 'bad request' }],
@@ -114,10 +113,10 @@ t.test('connect', async t => {
     t.strictSame(await client.next(), { id: 2, rpc: { data: 7 } })
   })
 
-  t.test('throws: error 100, one log line with the stack, and the worker lives', async t => {
+  t.test('a throw: error 100, one log line with the stack, and the worker keeps running', async t => {
     const { reply } = await open(t, { throws: true })
     t.match(reply.error, { code: 100, temporary: true })
-    const line = await gateway.line(({ msg }) => msg === 'the connect hook failed')
+    const line = await gateway.line(({ hook }) => hook === 'connect hook')
     t.match(line.err, { message: 'connect is broken', stack: /hooks\.js:\d+/ })
     t.ok(await enter(t, 'dan'))
   })
@@ -133,7 +132,7 @@ t.test('subscribe', async t => {
   t.match((await client.subscribe('closed')).error, { code: 4000, message: 'closed today' })
   t.match((await client.subscribe('any')).error, { code: 105 })
   t.match((await client.subscribe('wrong')).error, { code: 100 })
-  t.match(await gateway.line(({ msg }) => msg === 'the subscribe hook failed'), {
+  t.match(await gateway.line(({ hook }) => hook === 'subscribe hook'), {
     reason: /unknown field nonsense/,
   })
   t.match((await client.subscribe('gone', { data: { grant: { expireAt: 1 } } })).error, { code: 110 })
@@ -156,9 +155,9 @@ t.test('publish', async t => {
     tags: { by: 'ann' },
     info: { user: 'ann', conn_info: { name: 'ann' } },
   })
-  t.ok((await ann.call('publish', { channel: 'free', data: {} })).publish, 'an answer is a permission')
+  t.ok((await ann.call('publish', { channel: 'free', data: {} })).publish, 'any result allows it')
 
-  t.test('keeps the order of a client, whether a handler answers at once or later', async t => {
+  t.test('keeps the order of a client for synchronous and asynchronous handlers', async t => {
     const sent = [{ n: 1 }, { slow: 30 }, { n: 2 }, { slow: 1 }, { n: 3 }]
     ann.send(...sent.map((data, at) => ({ id: 100 + at, publish: { channel: 'talk', data } })))
     const got = []
@@ -172,7 +171,7 @@ t.test('publish', async t => {
 
 t.test('rpc', async t => {
   const client = await enter(t, 'ann')
-  const call = async (/** @type {string} */ method, /** @type {any} */ data) => {
+  const call = async (method, data) => {
     const { rpc, error } = await client.call('rpc', { method, ...(data !== undefined && { data }) })
     return rpc ?? error.code
   }
@@ -182,20 +181,20 @@ t.test('rpc', async t => {
   t.same(await call('__proto__'), 104)
   t.same(await call('slow', 5), { data: { waited: 5 } })
   t.same(await call('leak'), { data: 'left' })
-  t.match(await gateway.line(({ msg }) => /^a promise of the hooks module/.test(msg)), {
+  t.match(await gateway.line(({ msg }) => /^unhandled rejection in the hooks module/.test(msg)), {
     err: { message: 'nobody waits for it' },
   })
   t.same(await call('string'), 100)
-  t.match(await gateway.line(({ msg }) => msg === 'the rpc.string hook failed'), {
-    err: { message: 'it threw "only a string"' },
+  t.match(await gateway.line(({ hook }) => hook === 'rpc.string hook'), {
+    err: { message: 'the handler threw "only a string"' },
   })
   t.same(await call('circular'), 100)
-  t.same(await call('never'), 100, 'the time of a handler is limited')
-  t.match(await gateway.line(({ msg }) => msg === 'the rpc.never hook failed'), {
-    reason: 'no answer in time',
+  t.same(await call('never'), 100, 'a handler has a timeout')
+  t.match(await gateway.line(({ hook }) => hook === 'rpc.never hook'), {
+    reason: 'timed out',
   })
   client.send({ id: 90, rpc: { method: 'bytes' } })
-  t.match(await client.closed, { code: 3506 }, 'bytes that are not JSON do not fit a JSON client')
+  t.match(await client.closed, { code: 3506 }, 'a JSON client cannot receive data that is not JSON')
 })
 
 t.test('a handler that throws or rejects with nothing refuses, and is logged', async t => {
@@ -205,7 +204,7 @@ t.test('a handler that throws or rejects with nothing refuses, and is logged', a
     client: { allow_anonymous_connect_without_token: true },
     channel: { without_namespace: namespace },
   })
-  const open = async (/** @type {object} */ data) => {
+  const open = async data => {
     const client = await RawClient.open(own.ws)
     t.teardown(() => client.socket.terminate())
     return { client, reply: await client.call('connect', { data }) }
@@ -225,12 +224,12 @@ t.test('a handler that throws or rejects with nothing refuses, and is logged', a
   await client.call('publish', { channel: 'rules', data: 'last' })
   t.equal((await client.push('pub')).pub.data, 'last', 'nothing was published before')
   for (const name of ['connect', 'subscribe', 'publish', 'rpc.fails'])
-    t.match(await own.line(({ msg }) => msg === `the ${name} hook failed`), {
-      err: { message: 'it threw undefined' },
+    t.match(await own.line(({ hook }) => hook === `${name} hook`), {
+      err: { message: 'the handler threw undefined' },
     })
 })
 
-t.test('a pong passes a handler that takes its time', async t => {
+t.test('pongs are not delayed by a slow handler', async t => {
   const own = await startGateway(t, {
     hooks: { module: hooks, timeout: '20s' },
     workers: 1,
@@ -242,28 +241,26 @@ t.test('a pong passes a handler that takes its time', async t => {
     t.teardown(() => client.socket.terminate())
     await client.login({ data: { as: 'ann' } })
     client.send({ id: 50, rpc: { method: 'slow', data: 2500 } })
-    for (;;) {
-      const message = await client.next().catch(() => null)
-      if (message === null || message.id === 50) return client.ended
-      if (Object.keys(message).length === 0) client.send({})
-    }
+    client.socket.on('message', data => String(data) === '{}' && client.send({}))
+    await client.next(({ id }) => id === 50).catch(() => null)
+    return client.ended
   }
-  // A test that stands still answers too late: then once more.
+  // If the test process was blocked, the answer is late: try again once.
   let ended = await slow()
   for (let again = 0; again < 4 && ended?.code === 3012; again++) ended = await slow()
-  t.equal(ended, null, 'the client was not closed for want of a pong')
+  t.equal(ended, null, 'the client was not closed for a missing pong')
 })
 
-t.test('ends', async t => {
+t.test('events of ended connections and subscriptions reach the module', async t => {
   const client = await enter(t, 'leaver')
   const { client: id } = client.connect
   await client.subscribe('first')
   await client.subscribe('second')
   await client.call('unsubscribe', { channel: 'first' })
-  const of = (/** @type {string} */ msg) => gateway.line(line => line.msg === msg && line.client === id)
+  const of = msg => gateway.line(line => line.msg === msg && line.client === id)
   t.match(await of('hook unsubscribed'), { channel: 'first', code: 0 })
   client.send({ id: 70, rpc: { method: 'aborted' } })
-  await of('hook asked')
+  await of('hook called')
   client.socket.terminate()
   t.match(await of('hook disconnected'), {
     user: 'leaver',
@@ -272,7 +269,7 @@ t.test('ends', async t => {
     timed: true,
     meta: { from: 'nowhere' },
   })
-  t.match(await gateway.line(({ msg }) => msg === 'hook aborted'), { reason: 'the client has left' })
+  t.match(await gateway.line(({ msg }) => msg === 'hook aborted'), { reason: 'the client disconnected' })
   const thrown = await enter(t, 'thrown')
   await gateway.api('disconnect', { user: 'thrown' })
   await thrown.closed
@@ -280,9 +277,9 @@ t.test('ends', async t => {
   t.match(line, { code: 3503, reason: 'force disconnect' })
 })
 
-t.test('refresh prolongs a connection that the client does not know to expire', async t => {
-  const expiring = async (/** @type {string} */ as) => {
-    // That time may be over before the worker hears of it: then once more.
+t.test("refresh extends a connection without the client's knowledge", async t => {
+  const expiring = async as => {
+    // The expiry may pass before the worker reads it: try again once.
     return until(async () => {
       const { client, reply } = await open(t, { as, answer: { expireAt: soon() } })
       return reply.connect && Object.assign(client, { connect: reply.connect })
@@ -295,7 +292,7 @@ t.test('refresh prolongs a connection that the client does not know to expire', 
   t.same((await staying.call('rpc', { method: 'echo', data: 1 })).rpc, { data: 1 })
 })
 
-t.test('subRefresh prolongs a subscription that the client does not know to expire', async t => {
+t.test("subRefresh extends a subscription without the client's knowledge", async t => {
   const client = await enter(t, 'ann')
   for (const channel of ['kept', 'lost']) {
     const reply = await until(async () => {
@@ -321,6 +318,6 @@ t.test('started and stopping, once in each worker', async t => {
   const client = await RawClient.open(own.ws)
   await client.login({ data: { as: 'last' } })
   await own.stop()
-  const told = own.lines.map(({ msg }) => msg).filter(msg => /^hook (?:disc|stop)/.test(msg))
-  t.same(told.sort(), ['hook disconnected', 'hook stopping', 'hook stopping'])
+  const ends = own.lines.map(({ msg }) => msg).filter(msg => /^hook (?:disc|stop)/.test(msg))
+  t.same(ends.sort(), ['hook disconnected', 'hook stopping', 'hook stopping'])
 })

@@ -10,15 +10,15 @@ import { startGateway } from '../../kit/gateway.js'
 import { withoutProgram } from '../../kit/needs.js'
 import { RawClient } from '../../kit/raw-client.js'
 import { until } from '../../kit/wait.js'
+import { httpAdapter } from './adapters.js'
 import { Backend, result } from './backend.js'
 import { conformance } from './conformance.js'
-import { httpAdapter } from './http-adapter.js'
 
 t.test('the table, on the socket server node', async t => {
   await conformance(t, httpAdapter(await Backend.start(t)), { http_server: { driver: 'node' } })
 })
 
-t.test('TLS: the backend and the gateway know each other', { skip: withoutProgram('openssl') }, async t => {
+t.test('TLS with certificates on both sides', { skip: withoutProgram('openssl') }, async t => {
   const authority = makeAuthority(testdir(t), 'authority')
   const server = authority.sign('server', 'DNS:localhost')
   const client = authority.sign('client', 'DNS:gateway')
@@ -51,11 +51,11 @@ t.test('TLS: the backend and the gateway know each other', { skip: withoutProgra
   t.ok((await connect({ enabled: true, insecure_skip_verify: true, ...own })).connect)
 })
 
-/** That are told at the same time, as of src/clients/session/hook-calls.js. */
+/** Concurrent notices, as of src/clients/session/hook-calls.js. */
 const MAX_NOTICES = 256
 const LEAVERS = MAX_NOTICES + 44
 
-t.test('a reload makes proxies anew; calls and notices under way end with the old ones', async t => {
+t.test('a reload recreates proxies; pending calls and notices complete on the old ones', async t => {
   const [old, next] = [await Backend.start(t), await Backend.start(t)]
   next.answer = () => result({ data: 'next' })
   /** @type {() => void} */
@@ -67,7 +67,7 @@ t.test('a reload makes proxies anew; calls and notices under way end with the ol
     await released
     return result({ data: 'old' })
   }
-  const configOf = (/** @type {Backend | null} */ backend) => ({
+  const configOf = backend => ({
     workers: 1,
     prometheus: { enabled: true },
     client: {
@@ -98,7 +98,7 @@ t.test('a reload makes proxies anew; calls and notices under way end with the ol
   const client = await RawClient.connected(gateway.ws)
   t.teardown(() => client.socket.terminate())
   let reloads = 0
-  const reload = async (/** @type {Backend | null} */ backend) => {
+  const reload = async backend => {
     const config = {
       workers: 2,
       log: { level: 'debug' },
@@ -139,7 +139,7 @@ t.test('a reload makes proxies anew; calls and notices under way end with the ol
   t.strictSame((await client.call('publish', { channel: 'asked:x', data: 1 })).publish, {})
   t.equal(next.requests.filter(({ event }) => event !== 'disconnected').length, 2)
   await reload(null)
-  t.equal((await client.call('rpc', { method: 'm' })).error.code, 108, 'no proxy any more')
+  t.equal((await client.call('rpc', { method: 'm' })).error.code, 108, 'the proxy was removed')
 })
 
 t.test(
@@ -180,6 +180,6 @@ t.test(
     before.socket.terminate()
     const after = await enter()
     after.send({ id: 9, refresh: { token: connection } })
-    t.match(await after.closed, { code: 3501 }, 'one that was not told has no reason to')
+    t.match(await after.closed, { code: 3501 }, 'one that does not know when it expires may not')
   },
 )

@@ -1,6 +1,6 @@
 import t from 'tap'
+import { httpAdapter } from './adapters.js'
 import { Backend } from './backend.js'
 import { conformance } from './conformance.js'
-import { httpAdapter } from './http-adapter.js'
 
 await conformance(t, httpAdapter(await Backend.start(t)))

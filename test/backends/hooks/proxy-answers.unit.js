@@ -1,12 +1,13 @@
-// What connections keep of the answers of event proxies.
+// Memory that connections keep of responses of event proxies.
 
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
+import { decodeAnswer } from '../../../src/backends/hooks/http.js'
 import { readAnswer } from '../../../src/backends/hooks/proxy-answers.js'
-import { decodeAnswer } from '../../../src/backends/hooks/proxy-json.js'
+import { CapabilitySets } from '../../../src/clients/hooks/capabilities.js'
 
-t.test('info and meta do not keep the answer that they come from', async t => {
+t.test('info and meta do not retain the response', async t => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc')
   const used = () => {
@@ -19,7 +20,7 @@ t.test('info and meta do not keep the answer that they come from', async t => {
   for (let i = 0; i < 50; i++) {
     const { info, meta } = texts
     const body = `{"result":{"info":${info},"meta":${meta},"data":"${String(i).padEnd(1_000_000, 'x')}"}}`
-    const answer = readAnswer('connect', decodeAnswer('connect', Buffer.from(body)))
+    const answer = readAnswer('connect', decodeAnswer('connect', Buffer.from(body)), new CapabilitySets())
     kept.push({ info: answer.info, meta: answer.meta })
   }
   t.ok(used() - before < 20_000_000)

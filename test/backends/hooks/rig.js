@@ -1,6 +1,6 @@
-// What the conformance suite of hooks needs: a gateway whose proxies, or whose module, all ask one backend. What the
-// backend answers is said by the client: `answer` in the data of a command, or in the `meta` that the connect answer
-// has given, by event. So every protocol plays the same table.
+// Helpers of the conformance suite of hooks: a gateway whose proxies, or whose module, all call one backend. The client
+// chooses the response: `answer` in the data of a command, or the entry of the event in the `meta` of the connect
+// response. So every protocol runs the same rows.
 
 import { RawClient } from '../../kit/raw-client.js'
 
@@ -10,31 +10,33 @@ export const EVENTS = /** @type {const} */ ([
   'refresh',
   'subscribe',
   'publish',
+  'map_publish',
+  'map_remove',
   'sub_refresh',
+  'shared_poll_refresh',
   'rpc',
 ])
 export const INTERNAL = { code: 100, message: 'internal server error', temporary: true }
-/** Of calls that nobody answers; others may take as long as a machine stands still. */
+/** Timeouts of calls that get no response, and of others, which must outlast a stalled machine. */
 const SHORT = '100ms'
 const LONG = '20s'
 
 /**
  * @typedef {object} ConformanceBackend
  * @property {string} protocol http, grpc, module
- * @property {(event: string) => object} [proxy] options of its proxy for an event; `endpoint` at least
+ * @property {(event: string) => object} [proxy] options of the proxy for an event; at least `endpoint`
  * @property {string} [module] path of a hooks module, instead of proxies
- * @property {Readonly<Record<string, string>>} without rows of the table that it leaves out -> why
- * @property {{event: string, fields: any}[]} calls that it has got, in order
- * @property {(matches: (call: {event: string, fields: any}) => boolean) => Promise<any>} call the first one that does,
- *   past or future
+ * @property {Readonly<Record<string, string>>} without skipped rows of the suite -> reason
+ * @property {{event: string, fields: any}[]} calls received, in order
+ * @property {(matches: (call: {event: string, fields: any}) => boolean) => Promise<any>} call the first match, past
+ *   or future
  */
 
 /**
- * Rows of a table. Those that an implementation leaves out are named, with the reason.
+ * Rows of a suite. A comment in the output names each skipped row, with the reason.
  * @param {Readonly<Record<string, string>>} without
  */
 export function rowsOf(without) {
-  /** @type {Set<string>} */
   const left = new Set()
   return {
     /** @param {any} t @param {string} name @param {(t: any) => Promise<void>} work */
@@ -43,41 +45,41 @@ export function rowsOf(without) {
       left.add(name)
       t.comment(`left out: ${name}: ${without[name]}`)
     },
-    /** Whether there is a row. @param {string} name */
+    /** Whether a row runs. @param {string} name */
     has: name => without[name] === undefined,
     /** @param {any} t */
     end: t => t.strictSame(Object.keys(without).sort(), [...left].sort(), 'rows that are left out are rows'),
   }
 }
 
-/** @param {string} event @returns {any} */
 const defaultOf = event => (event === 'connect' ? { result: { user: 'u' } } : {})
 
-/** @type {Map<string, {promise: Promise<void>, release: () => void}>} */
 const holds = new Map()
 
-/** Answers with `hold` wait until they are released. @param {string} name */
+/** Responses with `hold` wait until it is released. @param {string} name */
 export function holdOf(name) {
   let hold = holds.get(name)
   if (hold === undefined) {
     let release = () => {}
-    /** @type {Promise<void>} */
-    const promise = new Promise(resolve => {
-      release = resolve
-    })
+    const promise = new Promise(resolve => (release = () => resolve(undefined)))
     holds.set(name, (hold = { promise, release }))
   }
   return hold
 }
 
 /**
- * What the backend of an adapter answers.
+ * Response of the backend of an adapter. Keys of shared polls are JSON with the answer: the fields of the `item`, or
+ * an error.
  * @param {string} event @param {any} fields of the request, data and meta parsed
- * @returns {{result?: any, error?: any, disconnect?: any, status?: number, body?: string, never?: boolean, hold?: Promise<void>}}
+ * @returns {{result?: any, error?: any, disconnect?: any, never?: boolean, hold?: Promise<void>}}
  *   `never`: it does not answer; `hold`: it answers after that
  */
 export function decide(event, fields) {
-  if (event === 'refresh' || event === 'sub_refresh') return fields.meta?.[event] ?? {}
+  if (['refresh', 'sub_refresh', 'map_remove'].includes(event)) return fields.meta?.[event] ?? {}
+  if (event === 'shared_poll_refresh') {
+    const { item, epoch, ...answer } = JSON.parse(fields.items[0].key)
+    return item ? { result: { items: [{ key: fields.items[0].key, ...item }], epoch } } : answer
+  }
   const { hold, ...answer } = fields.data?.answer ?? defaultOf(event)
   return hold === undefined ? answer : { ...answer, hold: holdOf(hold).promise }
 }
@@ -93,11 +95,29 @@ const NAMESPACES = [
 
 const HISTORY = { history_size: 10, history_ttl: '60s', allow_recovery: true }
 
+const POLL = {
+  name: 'poll',
+  subscription_type: 'shared_poll',
+  allow_subscribe_for_client: true,
+  shared_poll: { mode: 'versioned', refresh_interval: '1h' },
+}
+
+const MAP = { name: 'map', subscription_type: 'map', allow_subscribe_for_client: true }
+
 /** @param {string} module path @returns {any} configuration of the gateway */
 const moduleConfig = module => ({
   hooks: { module, timeout: LONG },
+  shared_poll: { hmac_secret_key: SECRET },
   client: CLIENT,
-  channel: { namespaces: [{ name: 'hh', ...HISTORY }, { name: 'sr', presence: true }, ...NAMESPACES] },
+  channel: {
+    namespaces: [
+      { name: 'hh', ...HISTORY },
+      { name: 'sr', presence: true },
+      { ...MAP, map: { mode: 'persistent' } },
+      POLL,
+      ...NAMESPACES,
+    ],
+  },
   rpc: { ping: { enabled: true } },
   workers: 1,
   uni_sse: { enabled: true },
@@ -113,32 +133,30 @@ const CLIENT = {
 export const configOf = backend =>
   backend.module === undefined ? proxyConfig(backend) : moduleConfig(backend.module)
 
-/** @param {any} backend @returns {any} */
 function proxyConfig(backend) {
-  const proxy = (/** @type {string} */ event) => ({
+  const proxy = event => ({
     timeout: LONG,
     include_connection_meta: true,
     http_headers: ['X-Name'],
-    // Of every event: failures of the table are no reason to stop the calls.
+    // For every event: failures in the suite must not open the breaker.
     breaker: { failures: 0 },
-    http: {
-      status_to_code_transforms: [
-        { status_code: 403, to_disconnect: { code: 4403, reason: 'forbidden' } },
-        { status_code: 404, to_error: { code: 1404, message: 'unknown' } },
-      ],
-    },
     ...backend.proxy(event),
   })
   const proxied = { subscribe_proxy_enabled: true, publish_proxy_enabled: true }
   const events = ['connect', 'refresh', 'disconnected', 'unsubscribed']
   return {
     workers: 1,
+    shared_poll: { hmac_secret_key: SECRET },
     client: {
       ...CLIENT,
       proxy: Object.fromEntries(events.map(event => [event, { enabled: true, ...proxy(event) }])),
     },
     channel: {
-      proxy: Object.fromEntries(['subscribe', 'publish', 'sub_refresh'].map(event => [event, proxy(event)])),
+      proxy: Object.fromEntries(
+        ['subscribe', 'publish', 'sub_refresh', 'map_publish', 'map_remove', 'shared_poll_refresh'].map(
+          event => [event, proxy(event)],
+        ),
+      ),
       without_namespace: proxied,
       namespaces: [
         {
@@ -149,6 +167,11 @@ function proxyConfig(backend) {
         },
         { name: 'hh', ...proxied, ...HISTORY },
         { name: 'sr', ...proxied, sub_refresh_proxy_enabled: true, presence: true },
+        {
+          ...MAP,
+          map: { mode: 'persistent', publish_proxy_enabled: true, remove_proxy_enabled: true },
+        },
+        POLL,
         ...NAMESPACES.map(options => (options.name === 'limited' ? { ...options, ...proxied } : options)),
       ],
     },
@@ -194,6 +217,6 @@ export function rig(gateway, backend) {
     client.connect = reply.connect
     return client
   }
-  const count = (/** @type {string} */ event) => backend.calls.filter(call => call.event === event).length
+  const count = event => backend.calls.filter(call => call.event === event).length
   return { open, enter, count }
 }

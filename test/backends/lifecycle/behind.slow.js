@@ -1,4 +1,4 @@
-// A primary that does not read: a worker drops events of the lifecycle log within its bound, and the log counts them.
+// A stopped primary: a worker drops lifecycle events beyond its limit, and the log records their number.
 
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,11 +10,11 @@ import { until } from '../../kit/wait.js'
 import { readLog } from './book.js'
 
 const SECRET = 'secret of the tests'
-/** With their long user ids more than a worker keeps, 4 MiB, and the kernel beside it. */
+/** Their long user ids exceed the 4 MiB buffer of a worker plus the socket buffers. */
 const CLIENTS = 800
 const USER = 'u'.repeat(8000)
 
-t.test('every event is in the log, or in the number of those that are not', async t => {
+t.test('every event is logged or counted as dropped', async t => {
   const path = join(testdir(t), 'clients.log')
   const gateway = await startGateway(t, {
     workers: 1,
@@ -30,13 +30,13 @@ t.test('every event is in the log, or in the number of those that are not', asyn
   } finally {
     gateway.process.kill('SIGCONT')
   }
-  const droppedOf = (/** @type {any[]} */ records) => records.filter(({ type }) => type === 'dropped')
-  // There is no later event, with which it could be told.
+  const droppedOf = records => records.filter(({ type }) => type === 'dropped')
+  // No later event triggers the report.
   await until(
     () => droppedOf(readLog(path)).length > 0,
     () => 'the number of dropped events',
   )
-  await gateway.line(({ msg, worker }) => msg === 'a worker has dropped lifecycle events' && worker === 0)
+  await gateway.line(({ msg, worker }) => msg === 'worker dropped lifecycle events' && worker === 0)
   for (const client of clients) await client.close()
   await gateway.stop()
   const records = readLog(path)
@@ -44,6 +44,6 @@ t.test('every event is in the log, or in the number of those that are not', asyn
   t.match(dropped, [{ reason: 'worker_behind', worker: 0, events: Number, since: Number, until: Number }])
   for (const { since, until: end } of dropped) t.ok(since <= end)
   const sum = dropped.reduce((total, { events }) => total + events, 0)
-  const told = records.filter(({ client, logged_by }) => client !== undefined && logged_by === undefined)
-  t.equal(told.length + sum, 2 * CLIENTS)
+  const logged = records.filter(({ client, logged_by }) => client !== undefined && logged_by === undefined)
+  t.equal(logged.length + sum, 2 * CLIENTS)
 })

@@ -1,4 +1,4 @@
-// What is in the lifecycle log, and what clients know of themselves.
+// Contents of the lifecycle log, compared with the records of clients.
 
 import { readFileSync } from 'node:fs'
 
@@ -17,10 +17,7 @@ export function readLog(path) {
     .map(line => JSON.parse(line))
 }
 
-/**
- * @param {any[]} records @param {string} type
- * @returns {Map<string, any[]>} client -> its records
- */
+/** @param {any[]} records @param {string} type @returns {Map<string, any[]>} client -> its records */
 export function byClient(records, type) {
   const clients = new Map()
   for (const record of records) {
@@ -35,14 +32,13 @@ export function byClient(records, type) {
 /**
  * What is wrong in the log.
  * @param {any[]} records
- * @param {Iterable<string>} known ids of clients that were told that they are connected
+ * @param {Iterable<string>} known ids of clients that have connected
  * @param {{once?: boolean}} [options] once: no event is in the log twice
  * @returns {string[]} [] if every client has a connect and a disconnect
  */
 export function faultsOf(records, known, { once = true } = {}) {
   const connects = byClient(records, 'connected')
   const disconnects = byClient(records, 'disconnected')
-  /** @type {string[]} */
   const faults = []
   for (const client of known) {
     if (!connects.has(client)) faults.push(`${client} has no connect`)

@@ -1,11 +1,11 @@
-// Clients that come and go, and keep a book of what they were told.
+// Clients that connect, disconnect and record it.
 
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import WebSocket from 'ws'
 import { RawClient } from '../../kit/raw-client.js'
 
-/** A handshake that a killed worker has left unanswered, ms. */
+/** Timeout of a handshake with a killed worker, ms. */
 const HANDSHAKE_MS = 3000
 
 export const config = {
@@ -15,21 +15,16 @@ export const config = {
   },
 }
 
-/** @param {number} limit */
 const below = limit => Math.floor(Math.random() * limit)
 
 export class Churn {
-  /** Ids of clients that were told that they are connected, by address. @type {Map<string, Set<string>>} */
+  /** Ids of clients that have connected, by address. @type {Map<string, Set<string>>} */
   book = new Map()
   #stopped = false
   /** @type {Promise<void>[]} */
   #loops = []
 
-  /**
-   * @param {any} t ends with this test
-   * @param {string[]} addresses of gateways
-   * @param {number} clients at a time
-   */
+  /** @param {any} t ends with this test @param {string[]} addresses of gateways @param {number} clients at a time */
   constructor(t, addresses, clients) {
     for (const address of addresses) this.book.set(address, new Set())
     this.#loops = Array.from({ length: clients }, (_, index) =>
@@ -38,24 +33,22 @@ export class Churn {
     t.teardown(() => this.stop())
   }
 
-  /** How many have connected. */
+  /** Number of connected clients. */
   get size() {
     return [...this.book.values()].reduce((sum, ids) => sum + ids.size, 0)
   }
 
-  /** @param {string} address */
   async #loop(address) {
     while (!this.#stopped) {
       try {
         await this.#visit(address)
       } catch {
-        // The gateway is away, or the worker was killed.
+        // The gateway is down, or the worker was killed.
         await pause(20)
       }
     }
   }
 
-  /** @param {string} address */
   async #visit(address) {
     const socket = new WebSocket(address, { handshakeTimeout: HANDSHAKE_MS, perMessageDeflate: false })
     const client = new RawClient(socket)

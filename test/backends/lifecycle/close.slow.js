@@ -1,4 +1,4 @@
-// The end of the log after the death of a worker, whose clients fill the queue of a sink.
+// Closing the log after the death of a worker whose clients fill the queue of a sink.
 
 import { PassThrough } from 'node:stream'
 import { pino } from 'pino'
@@ -8,7 +8,7 @@ import { loadConfig } from '../../../src/config/load.js'
 import { until } from '../../kit/wait.js'
 import { Endpoint } from './endpoint.js'
 
-t.test('a backend that does not answer holds the end up for seconds only', async t => {
+t.test('a backend that does not respond delays the exit by seconds only', async t => {
   const endpoint = await Endpoint.start(t)
   endpoint.answer = () => null
   const { config } = loadConfig({

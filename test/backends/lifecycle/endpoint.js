@@ -1,20 +1,19 @@
-// A backend that takes the batches of the webhook.
+// A backend that receives the batches of the webhook.
 
 import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { until } from '../../kit/wait.js'
+import { text } from 'node:stream/consumers'
 
-/**
- * @typedef {{id: string, time: string, signature: string, body: string, events: any[]}} Batch
- * @typedef {(batch: Batch) => number | null} Answer status; null: no answer
- */
+/** @typedef {{id: string, time: string, signature: string, body: string, events: any[]}} Batch */
 
-/** Takes batches, and answers them as it is told. */
+/** Receives batches. `answer` returns the status for a batch; null: no response. */
 export class Endpoint {
-  /** @type {Batch[]} all that came, in order */
+  /** All that came, in order. @type {Batch[]} */
   batches = []
-  /** @type {Answer} */
+  /** @type {(batch: Batch) => number | null} */
   answer = () => 204
+
   /** @param {import('node:http').Server} server */
   constructor(server) {
     this.server = server
@@ -23,14 +22,17 @@ export class Endpoint {
 
   /** @param {any} t ends with this test */
   static async start(t) {
-    const server = createServer((request, response) => {
-      /** @type {Buffer[]} */
-      const chunks = []
-      request.on('data', chunk => chunks.push(chunk))
-      request.on('error', () => {})
-      request.on('end', () => endpoint.#received(request.headers, Buffer.concat(chunks).toString(), response))
+    const server = createServer(async (request, response) => {
+      const body = await text(request).catch(() => null)
+      if (body === null) return
+      const header = name => String(request.headers[`webhook-${name}`])
+      const [id, time, signature] = [header('id'), header('timestamp'), header('signature')]
+      const batch = { id, time, signature, body, events: JSON.parse(body).events }
+      const status = endpoint.answer(batch)
+      if (status !== null) response.writeHead(status).end()
+      endpoint.batches.push(batch)
     })
-    await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
+    await once(server.listen(0, '127.0.0.1'), 'listening')
     const endpoint = new Endpoint(server)
     t.teardown(() => {
       server.close()
@@ -38,31 +40,8 @@ export class Endpoint {
     })
     return endpoint
   }
-
-  /**
-   * @param {import('node:http').IncomingHttpHeaders} headers
-   * @param {string} body
-   * @param {import('node:http').ServerResponse} response
-   */
-  #received(headers, body, response) {
-    const batch = {
-      id: String(headers['webhook-id']),
-      time: String(headers['webhook-timestamp']),
-      signature: String(headers['webhook-signature']),
-      body,
-      events: JSON.parse(body).events,
-    }
-    const status = this.answer(batch)
-    if (status !== null) response.writeHead(status).end()
-    this.batches.push(batch)
-  }
-
-  /** @param {() => boolean} condition @returns {Promise<void>} when it holds; it may hold after each batch */
-  async until(condition) {
-    await until(condition)
-  }
 }
 
-/** @param {Batch} batch @param {Buffer | string} key @returns {string} what its signature should be */
+/** @param {Batch} batch @param {Buffer | string} key @returns {string} its expected signature */
 export const signatureOf = ({ id, time, body }, key) =>
   `v1,${createHmac('sha256', key).update(`${id}.${time}.${body}`).digest('base64')}`

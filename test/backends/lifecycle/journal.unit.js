@@ -1,10 +1,9 @@
 import t from 'tap'
 import { Journal, JournalClient, WorkerJournal } from '../../../src/backends/lifecycle/journal.js'
 
-/** @param {number} n */
 const client = n => new JournalClient(1, 1000 + n, `user-${n}`, 'websocket')
 
-t.test('a journal knows its clients and their channels, and gives all memory back', async t => {
+t.test('a journal records clients with their channels, and releases all their memory', async t => {
   const journal = new Journal(1_000_000)
   const workers = [new WorkerJournal(journal), new WorkerJournal(journal)]
   for (let n = 0; n < 100; n++) {
@@ -27,7 +26,7 @@ t.test('a journal knows its clients and their channels, and gives all memory bac
   t.match(journal, { clients: 0, bytes: 0, refused: 0 })
 })
 
-t.test('a full journal takes nothing more, and counts it', async t => {
+t.test('a full journal refuses clients and subscriptions, and counts the refusals', async t => {
   const journal = new Journal(65_536)
   const worker = new WorkerJournal(journal)
   let taken = 0

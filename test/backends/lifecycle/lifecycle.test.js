@@ -1,4 +1,4 @@
-// The lifecycle log of a real gateway, in a file and at a webhook.
+// The lifecycle log of a gateway, to a file and to a webhook.
 
 import { join } from 'node:path'
 import t from 'tap'
@@ -6,12 +6,13 @@ import { testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
 import { pause, until } from '../../kit/wait.js'
+import { pluck } from '../lists.js'
 import { byClient, faultsOf, readLog } from './book.js'
 import { Endpoint } from './endpoint.js'
 
 const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true }
 
-t.test('every connect gets its disconnect, also when a worker is killed', async t => {
+t.test('every connect has a disconnect, even when a worker is killed', async t => {
   const path = join(testdir(t), 'clients.log')
   const endpoint = await Endpoint.start(t)
   const gateway = await startGateway(t, {
@@ -27,8 +28,7 @@ t.test('every connect gets its disconnect, also when a worker is killed', async 
   await left.subscribe('rest')
   await left.close()
 
-  // Until each worker has some.
-  /** @type {RawClient[]} */
+  // Until each worker has clients.
   const clients = []
   const ids = () => clients.map(({ connect }) => connect.client)
   const workers = () => {
@@ -46,7 +46,7 @@ t.test('every connect gets its disconnect, also when a worker is killed', async 
   const metrics = await (await fetch(`${gateway.url}/metrics`)).text()
   t.match(metrics, /^halley_lifecycle_journal_clients \d/m)
   const victim = byClient(readLog(path), 'connected').get(ids()[0])?.[0].worker
-  const pid = gateway.lines.find(({ msg, worker }) => msg === 'worker listens' && worker === victim).pid
+  const pid = gateway.lines.find(({ msg, worker }) => msg === 'worker is listening' && worker === victim).pid
   process.kill(pid, 'SIGKILL')
   await clients[0].closed
   await until(() => byClient(readLog(path), 'disconnected').has(ids()[0]))
@@ -81,8 +81,8 @@ t.test('every connect gets its disconnect, also when a worker is killed', async 
 
   const posted = endpoint.batches.flatMap(({ events }) => events)
   t.same(
-    posted.map(({ id }) => id),
+    pluck(posted, 'id'),
     records.map(({ id }) => id),
-    'the webhook got the same',
+    'the webhook receives the same events',
   )
 })

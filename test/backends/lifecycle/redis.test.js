@@ -31,7 +31,6 @@ async function storeOf(t, server, node, onChange = () => {}) {
   return store
 }
 
-/** @type {Promise<import('../../kit/servers/redis.js').RedisServer> | null} */
 let started = null
 
 /** The server of all tests. */
@@ -42,27 +41,39 @@ async function emptyRedis() {
 }
 
 /** @param {import('../../kit/servers/redis.js').RedisServer} server @returns {Promise<string[]>} records */
-const streamOf = async server =>
-  (await server.call('XRANGE', STREAM, '-', '+')).map((/** @type {any} */ [, [, text]]) => text)
+const streamOf = async server => (await server.call('XRANGE', STREAM, '-', '+')).map(([, [, text]]) => text)
 
-t.test(
-  'a batch is in the stream once, however often it is sent, and its length is bounded',
-  { skip },
-  async t => {
-    const server = await emptyRedis()
-    const [a, b] = [await storeOf(t, server, 'a'), await storeOf(t, server, 'b')]
-    await a.append(1, ['one', 'two'], 0)
-    await a.append(1, ['one', 'two'], 0)
-    await b.append(1, ['three'], 0)
-    await a.append(2, ['four'], 0)
-    t.same(await streamOf(server), ['one', 'two', 'three', 'four'])
-    for (let n = 3; n < 23; n++) await a.append(n, Array(500).fill('x'), 1000)
-    const length = await server.call('XLEN', STREAM)
-    t.ok(length >= 1000 && length < 2000, `${length}`)
-  },
-)
+/** @param {import('../../kit/servers/redis.js').RedisServer} server */
+const takenOver = server =>
+  until(async () => (await server.call('ZSCORE', 'halley.lifecycle.nodes', 'dead')) === null, 'takeover')
 
-t.test('what Redis refuses is refused, and nothing of it is there', { skip }, async t => {
+/** @param {any} store @param {object} [parts] @returns {Takeover} */
+const takeoverOf = (store, parts) =>
+  new Takeover({
+    store,
+    delay: 60_000,
+    log,
+    readAll: () => [],
+    disconnected: () => {},
+    settled: async () => {},
+    recorded: async () => {},
+    ...parts,
+  })
+
+t.test('a batch is stored once, however often it is sent, and the stream is bounded', { skip }, async t => {
+  const server = await emptyRedis()
+  const [a, b] = [await storeOf(t, server, 'a'), await storeOf(t, server, 'b')]
+  await a.append(1, ['one', 'two'], 0)
+  await a.append(1, ['one', 'two'], 0)
+  await b.append(1, ['three'], 0)
+  await a.append(2, ['four'], 0)
+  t.same(await streamOf(server), ['one', 'two', 'three', 'four'])
+  for (let n = 3; n < 23; n++) await a.append(n, Array(500).fill('x'), 1000)
+  const length = await server.call('XLEN', STREAM)
+  t.ok(length >= 1000 && length < 2000, `${length}`)
+})
+
+t.test('a batch refused by Redis is not stored partly', { skip }, async t => {
   const server = await emptyRedis()
   const store = await storeOf(t, server, 'a')
   await server.call('SET', STREAM, 'something else')
@@ -72,25 +83,16 @@ t.test('what Redis refuses is refused, and nothing of it is there', { skip }, as
   t.same(await streamOf(server), ['one'])
 })
 
-t.test('Redis keeps a client until its end is in the stream', { skip }, async t => {
+t.test('Redis keeps a client until its disconnect is in the stream', { skip }, async t => {
   const server = await emptyRedis()
   const store = await storeOf(t, server, 'a')
   let record = () => {}
   /** @type {Promise<void>} */
   const recorded = new Promise(resolve => (record = resolve))
-  const takeover = new Takeover({
-    store,
-    delay: 60_000,
-    log,
-    readAll: () => [],
-    disconnected: () => {},
-    settled: () => Promise.resolve(),
-    recorded: () => recorded,
-  })
+  const takeover = takeoverOf(store, { recorded: () => recorded })
   t.teardown(() => takeover.close())
   const client = new JournalClient(0, 1, 'anna', 'sse')
-  const has = async (/** @type {string} */ id) =>
-    (await server.call('HEXISTS', 'halley.lifecycle.journal.a', id)) === 1
+  const has = async id => (await server.call('HEXISTS', 'halley.lifecycle.journal.a', id)) === 1
   takeover.set('gone', client)
   await until(() => has('gone'))
   takeover.delete('gone', client)
@@ -104,24 +106,15 @@ t.test('Redis keeps a client until its end is in the stream', { skip }, async t 
   t.ok(await has('later'))
 })
 
-t.test('another node takes over a dead one', { skip }, async t => {
+t.test('another node takes over from a dead one', { skip }, async t => {
   const server = await emptyRedis()
-  const delay = 500
-  /** @type {[string, string, JournalClient][]} */
   const taken = []
-  /** @param {string} node */
   const nodeOf = async node => {
-    /** @type {Takeover | null} */
     let takeover = null
     const store = await storeOf(t, server, node, up => takeover?.changed(up))
-    takeover = new Takeover({
-      store,
-      delay,
-      log,
-      readAll: () => [],
+    takeover = takeoverOf(store, {
+      delay: 500,
       disconnected: (dead, id, client) => taken.push([dead, id, client]),
-      settled: () => Promise.resolve(),
-      recorded: () => Promise.resolve(),
     })
     takeover.changed(true)
     return { store, takeover }
@@ -138,17 +131,14 @@ t.test('another node takes over a dead one', { skip }, async t => {
     async () => (await server.call('HLEN', 'halley.lifecycle.journal.dead')) === 1188,
     'the journal',
   )
-  // As a SIGKILL would: nothing more comes from it.
+  // As after SIGKILL: it sends nothing more.
   dead.store.close()
 
   const living = [await nodeOf('b'), await nodeOf('c')]
   t.teardown(() => Promise.all(living.map(({ takeover }) => takeover.close())))
   t.teardown(() => dead.takeover.close())
-  await until(
-    async () => (await server.call('ZSCORE', 'halley.lifecycle.nodes', 'dead')) === null,
-    'takeover',
-  )
-  // If this process stands still, both may take the same clients: with the same ids of events.
+  await takenOver(server)
+  // If this process is blocked, both may take over the same clients, with the same event ids.
   t.ok(taken.length >= 1188)
   t.equal(new Set(taken.map(([, id]) => id)).size, 1188)
   const [node, , client] = taken.find(([, id]) => id === 'client-1') ?? []
@@ -187,7 +177,7 @@ t.test('a takeover reads each part of the journal once', { skip }, async t => {
   t.equal(await server.call('EXISTS', 'halley.lifecycle.journal.dead', 'halley.lifecycle.taker.dead'), 0)
 })
 
-t.test('a sink that fails does not hold a takeover up for the others', { skip }, async t => {
+t.test('a failing sink does not delay a takeover for the others', { skip }, async t => {
   const server = await emptyRedis()
   const dead = await storeOf(t, server, 'dead')
   const known = new JournalClient(0, 1, 'anna', 'sse').toText()
@@ -212,10 +202,7 @@ t.test('a sink that fails does not hold a takeover up for the others', { skip },
     endpoint.answer = () => 204
     return lifecycle?.close()
   })
-  await until(
-    async () => (await server.call('ZSCORE', 'halley.lifecycle.nodes', 'dead')) === null,
-    'takeover',
-  )
+  await takenOver(server)
   const ends = (await streamOf(server)).map(text => JSON.parse(text)).filter(({ node }) => node === 'dead')
   t.equal(new Set(ends.map(({ client }) => client)).size, 1200)
   t.match(lifecycle?.figures.sinks, { webhook: { failing: true }, redis: { failing: false } })

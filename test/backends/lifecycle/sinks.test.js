@@ -5,23 +5,22 @@ import { once } from 'node:events'
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { FileDestination } from '../../../src/backends/lifecycle/file.js'
+import { FileDestination, webhookDestination } from '../../../src/backends/lifecycle/destinations.js'
 import { Sink } from '../../../src/backends/lifecycle/sink.js'
-import { WebhookDestination } from '../../../src/backends/lifecycle/webhook.js'
 import { testdir } from '../../kit/folders.js'
+import { until } from '../../kit/wait.js'
+import { numbers, pluck } from '../lists.js'
 import { Endpoint, signatureOf } from './endpoint.js'
 
 /** @typedef {import('../../../src/backends/lifecycle/sink.js').Destination} Destination */
 
 /** Log lines. */
 function memoryLog() {
-  /** @type {any[]} */
   const lines = []
-  const add = (/** @type {object} */ fields, /** @type {string} */ msg) => lines.push({ ...fields, msg })
+  const add = (fields, msg) => lines.push({ ...fields, msg })
   return { lines, log: { debug: add, info: add, warn: add, error: add } }
 }
 
-/** @param {any} t @param {Destination} destination @param {number} [maxBytes] */
 function sinkOf(t, destination, maxBytes = 100_000) {
   const { lines, log } = memoryLog()
   const sink = new Sink({
@@ -36,19 +35,23 @@ function sinkOf(t, destination, maxBytes = 100_000) {
   return { sink, lines }
 }
 
-/** An answer that nobody has asked for. */
+/** @param {any} t @param {Endpoint} endpoint @param {object} [options] of the webhook */
+function webhookSink(t, endpoint, options) {
+  const all = { url: endpoint.url, secret: 's', batch_size: 10, timeout: 60_000, ...options }
+  return sinkOf(t, webhookDestination(all, 'node-a', Date.now))
+}
+
+/** A response to no request. */
 const SWITCH = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
 
-/** @param {number} n @param {string} [text] */
 const record = (n, text = '') => JSON.stringify({ n, text })
-/** @param {string} path */
 const read = path =>
   readFileSync(path, 'utf8')
     .trimEnd()
     .split('\n')
     .map(line => JSON.parse(line))
 
-t.test('a file gets one record a line, in order, and follows rotation', async t => {
+t.test('a file has one record per line, in order, and follows rotation', async t => {
   const path = join(testdir(t), 'clients.log')
   let now = 0
   const { sink } = sinkOf(t, new FileDestination(path, () => now))
@@ -58,18 +61,12 @@ t.test('a file gets one record a line, in order, and follows rotation', async t 
   now += 2000
   sink.add(record(3))
   await sink.settled()
-  t.same(
-    read(`${path}.1`).map(({ n }) => n),
-    [0, 1, 2],
-  )
+  t.same(pluck(read(`${path}.1`), 'n'), [0, 1, 2])
   t.equal(read(`${path}.1`)[0].text, 'Grüße 你好')
-  t.same(
-    read(path).map(({ n }) => n),
-    [3],
-  )
+  t.same(pluck(read(path), 'n'), [3])
 })
 
-t.test('a line that a killed process has left unfinished spoils no other', async t => {
+t.test('an incomplete line of a killed process does not affect later lines', async t => {
   const path = join(testdir(t), 'clients.log')
   appendFileSync(path, `${record(0)}\n{"n":1,"te`)
   const { sink } = sinkOf(t, new FileDestination(path))
@@ -79,7 +76,7 @@ t.test('a line that a killed process has left unfinished spoils no other', async
   t.same(lines, [record(0), '{"n":1,"te', record(2), ''])
 })
 
-t.test('while a file cannot be written events wait, then they are dropped, counted and named', async t => {
+t.test('while a file is not writable, events are queued, then dropped, counted and recorded', async t => {
   const folder = join(testdir(t), 'away')
   const path = join(folder, 'clients.log')
   const { sink, lines } = sinkOf(t, new FileDestination(path), 10_000)
@@ -92,29 +89,25 @@ t.test('while a file cannot be written events wait, then they are dropped, count
   sink.add(record(1000))
   await sink.settled()
   const records = read(path)
-  t.same(
-    records.slice(0, 500 - dropped).map(({ n }) => n),
-    Array.from({ length: 500 - dropped }, (_, n) => n),
-  )
+  t.same(pluck(records.slice(0, 500 - dropped), 'n'), numbers(500 - dropped))
   const [gap] = records.filter(({ type }) => type === 'dropped')
   t.match(gap, { events: dropped, reason: 'queue_full' })
   t.ok(gap.since <= gap.until)
-  t.equal(records.at(-1).n, 1000, 'what follows is written')
+  t.equal(records.at(-1).n, 1000, 'later events are written')
   t.equal(records.length, 500 - dropped + 2)
   t.equal(sink.written, records.length)
   const said = lines.map(({ msg }) => msg)
-  for (const line of ['lifecycle events are dropped', 'lifecycle events were dropped'])
+  for (const line of ['dropping lifecycle events', 'lifecycle events dropped'])
     t.ok(said.includes(line), line)
 })
 
-t.test('a batch of the webhook is signed', async t => {
+t.test('a webhook batch is signed', async t => {
   for (const [secret, key] of /** @type {[string, Buffer | string][]} */ ([
     ['plain text', 'plain text'],
     ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', Buffer.from('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'base64')],
   ])) {
     const endpoint = await Endpoint.start(t)
-    const options = { url: endpoint.url, secret, batch_size: 2, timeout: 60_000 }
-    const { sink } = sinkOf(t, new WebhookDestination(options, 'node-a', Date.now))
+    const { sink } = webhookSink(t, endpoint, { secret, batch_size: 2 })
     for (let n = 0; n < 5; n++) sink.add(record(n, 'ü'))
     await sink.settled()
     t.same(
@@ -127,24 +120,20 @@ t.test('a batch of the webhook is signed', async t => {
   }
 })
 
-t.test('a batch comes again with its id until it is taken, and later ones wait', async t => {
+t.test('a batch is resent with its id until accepted; later ones wait', async t => {
   const endpoint = await Endpoint.start(t)
   let left = 3
   endpoint.answer = () => (left-- > 0 ? 503 : 200)
-  const options = { url: endpoint.url, secret: 's', batch_size: 2, timeout: 60_000 }
-  const { sink, lines } = sinkOf(t, new WebhookDestination(options, 'node-a', Date.now))
+  const { sink, lines } = webhookSink(t, endpoint, { batch_size: 2 })
   for (let n = 0; n < 4; n++) sink.add(record(n))
   await sink.settled()
-  t.same(
-    endpoint.batches.map(({ id }) => id),
-    ['msg_node-a_1', 'msg_node-a_1', 'msg_node-a_1', 'msg_node-a_1', 'msg_node-a_2'],
-  )
+  t.same(pluck(endpoint.batches, 'id'), [...Array(4).fill('msg_node-a_1'), 'msg_node-a_2'])
   t.match(lines[0], { sink: 'webhook', reason: 'HTTP status 503' })
-  t.match(lines[1], { msg: 'a lifecycle sink takes events again' })
+  t.match(lines[1], { msg: 'lifecycle sink is available again' })
   t.equal(sink.failure, null)
 })
 
-t.test('a backend that does not answer, closes, redirects or says too much does no harm', async t => {
+t.test('a hanging, closing, redirecting or talkative backend does not stop the sink', async t => {
   const endpoint = await Endpoint.start(t)
   endpoint.server.on('request', (_request, response) => {
     if (faults.length === 5) response.socket?.write(SWITCH)
@@ -160,23 +149,21 @@ t.test('a backend that does not answer, closes, redirects or says too much does 
     () => 500,
   ]
   endpoint.answer = () => (faults.shift() ?? (() => 200))()
-  const options = { url: endpoint.url, secret: 's', batch_size: 10, timeout: 200 }
-  const { sink, lines } = sinkOf(t, new WebhookDestination(options, 'node-a', Date.now))
+  const { sink, lines } = webhookSink(t, endpoint, { batch_size: 10, timeout: 200 })
   sink.add(record(0))
   await sink.settled()
-  // An answer that a busy machine reads late is as good as none.
+  // On a busy machine a response may be read too late.
   t.ok(endpoint.batches.length >= 6, `${endpoint.batches.length} attempts`)
   t.match(lines[0].reason, 'HTTP status 101')
 })
 
-t.test('a batch that is too large comes in parts; one event that is too large is dropped', async t => {
+t.test('an oversized batch is split; an oversized event is dropped', async t => {
   const endpoint = await Endpoint.start(t)
   endpoint.answer = ({ body }) => (body.length > 300 ? 413 : 200)
-  const options = { url: endpoint.url, secret: 's', batch_size: 100, timeout: 60_000 }
-  const { sink } = sinkOf(t, new WebhookDestination(options, 'node-a', Date.now))
+  const { sink } = webhookSink(t, endpoint, { batch_size: 100 })
   for (let n = 0; n < 8; n++) sink.add(record(n, 'x'.repeat(n === 3 ? 400 : 80)))
   await sink.settled()
-  await endpoint.until(() => endpoint.batches.some(({ body }) => body.includes('"dropped"')))
+  await until(() => endpoint.batches.some(({ body }) => body.includes('"dropped"')))
   await sink.settled()
   const taken = endpoint.batches.filter(({ body }) => body.length <= 300).flatMap(({ events }) => events)
   t.same(
@@ -189,25 +176,24 @@ t.test('a batch that is too large comes in parts; one event that is too large is
   )
 })
 
-t.test('an end waits for a sink, but not for ever', async t => {
+t.test('close waits for a sink, up to a timeout', async t => {
   const endpoint = await Endpoint.start(t)
-  const options = { url: endpoint.url, secret: 's', batch_size: 10, timeout: 60_000 }
-  const good = sinkOf(t, new WebhookDestination(options, 'node-a', Date.now))
+  const good = webhookSink(t, endpoint, { batch_size: 10 })
   good.sink.add(record(0))
   await good.sink.close(60_000)
   t.equal(endpoint.batches.length, 1)
   t.same(good.sink.dropped, {})
 
   endpoint.answer = () => 500
-  const bad = sinkOf(t, new WebhookDestination(options, 'node-b', Date.now))
+  const bad = webhookSink(t, endpoint)
   bad.sink.add(record(1))
-  await endpoint.until(() => endpoint.batches.length > 1)
+  await until(() => endpoint.batches.length > 1)
   await bad.sink.close(100)
   t.same(bad.sink.dropped, { shutdown: 1 })
-  t.match(bad.lines.at(-1), { msg: 'lifecycle events are lost', events: 1 })
+  t.match(bad.lines.at(-1), { msg: 'lifecycle events lost', events: 1 })
 })
 
-t.test('an end does not wait for a destination that never comes back', async t => {
+t.test('close does not wait for an unreachable destination', async t => {
   const never = () => new Promise(() => {})
   const { sink } = sinkOf(t, { name: 'hung', batchSize: 1, write: never, close: never })
   sink.add(record(0))
@@ -215,7 +201,7 @@ t.test('an end does not wait for a destination that never comes back', async t =
   t.same(sink.dropped, { shutdown: 1 })
 })
 
-t.test('a pipe without a reader holds nothing up', async t => {
+t.test('a pipe without a reader does not block', async t => {
   const path = join(testdir(t), 'pipe')
   execFileSync('mkfifo', [path])
   const { sink } = sinkOf(t, new FileDestination(path))

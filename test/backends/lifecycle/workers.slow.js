@@ -1,4 +1,4 @@
-// Workers are killed while clients come and go: the log agrees with the clients' own books.
+// Workers are killed while clients connect and disconnect: the log matches the records of the clients.
 
 import { join } from 'node:path'
 import t from 'tap'
@@ -14,7 +14,7 @@ const KILLS = 4
 const CLIENTS = 60
 
 for (const driver of drivers) {
-  t.test(`a killed worker loses no client of the log (${driver})`, async t => {
+  t.test(`a killed worker's clients are all logged (${driver})`, async t => {
     const path = join(testdir(t), 'clients.log')
     const endpoint = await Endpoint.start(t)
     const gateway = await startGateway(t, {

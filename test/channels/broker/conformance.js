@@ -1,8 +1,9 @@
-// What src/channels/broker/contract.js promises, as tests that run over every implementation.
+// The contract of src/channels/broker/contract.js as tests that run with every implementation.
 
 import { calls } from './conformance/calls.js'
 import { control, presence } from './conformance/control.js'
 import { delivery, order } from './conformance/delivery.js'
+import { mapAppends, mapLifetimes, mapModel, mapPages, mapWrites } from './conformance/maps.js'
 import { pages } from './conformance/pages.js'
 import { Peer } from './conformance/peer.js'
 import { history, lifetimes, recovery, repetition } from './conformance/streams.js'
@@ -22,27 +23,27 @@ import { history, lifetimes, recovery, repetition } from './conformance/streams.
  */
 
 /**
- * @param {any} t
- * @param {(t: any) => Promise<Rig>} start a fresh broker without any worker; ends with the test
+ * Runs suites of the contract.
+ * @param {any} t @param {(t: any) => Promise<Rig>} start a fresh broker without any worker; ends with the test
+ * @param {((test: any) => void)[]} suites @param {string[]} [skip] titles
  */
-export function brokerConformance(t, start) {
+export function conform(t, start, suites, skip = []) {
   /** @param {(t: any, rig: Rig, ...peers: Peer[]) => Promise<void>} body */
-  const test = (name, count, body) =>
+  const test = (name, count, body) => {
+    if (skip.includes(name)) return
     t.test(name, async t => {
       const rig = await start(t)
       const peers = []
       for (let i = 0; i < count; i++) peers.push(await Peer.join(rig))
       await body(t, rig, ...peers)
     })
-
-  delivery(test)
-  order(test)
-  recovery(test)
-  history(test)
-  pages(test)
-  lifetimes(test)
-  repetition(test)
-  presence(test)
-  control(test)
-  calls(test)
+  }
+  for (const suite of suites) suite(test)
 }
+
+const STREAMS = [delivery, order, recovery, history, pages, lifetimes, repetition]
+const MAPS = [mapWrites, mapAppends, mapPages, mapLifetimes, mapModel]
+
+/** @param {any} t @param {Parameters<typeof conform>[1]} start */
+export const brokerConformance = (t, start) =>
+  conform(t, start, [...STREAMS, ...MAPS, presence, control, calls])

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Surveys } from '../../../src/channels/broker/surveys.js'
 
-t.test('a survey ends when every worker has answered, each counted once', async t => {
+t.test('a survey ends when every worker has responded once', async t => {
   const surveys = new Surveys()
   const done = []
   const number = surveys.start(['a', 'b'], null, answers => done.push(answers))
@@ -16,7 +16,7 @@ t.test('a survey ends when every worker has answered, each counted once', async 
   t.equal(done.length, 1)
 })
 
-t.test('a worker that ends is not waited for; one that fails fails the survey', async t => {
+t.test('a survey skips an exited worker and fails with a failed one', async t => {
   const surveys = new Surveys()
   const done = []
   const note = answers => done.push(answers)
@@ -32,7 +32,7 @@ t.test('a worker that ends is not waited for; one that fails fails the survey', 
   t.same(done[1], [])
 })
 
-t.test('a survey without all answers fails after five seconds', async t => {
+t.test('a survey without all responses fails after five seconds', async t => {
   const surveys = new Surveys()
   const done = []
   const number = surveys.start(['a', 'b'], null, answers => done.push(answers))
@@ -45,7 +45,7 @@ t.test('a survey without all answers fails after five seconds', async t => {
   t.equal(done.length, 1, 'a late answer is dropped')
 })
 
-t.test('surveys under way fail together, and none twice', async t => {
+t.test('failAll() fails all open surveys once', async t => {
   const surveys = new Surveys()
   const done = []
   for (const name of ['a', 'b']) surveys.start([name], null, answers => done.push([name, answers]))

@@ -1,5 +1,4 @@
-// Random publishes, subscribes, unsubscribes and flushes, against a model: order kept, nothing lost unless conflated,
-// positions right, deltas decodable.
+// Random publications, subscriptions and flushes against a model, with and without batches: order, positions, deltas.
 
 import t from 'tap'
 import { chance } from '../../clients/delta/chance.js'
@@ -10,7 +9,7 @@ const FILL = 'what stays the same from one publication to the next, '.repeat(4)
 const text = n => JSON.stringify(`${FILL}${n}`)
 const info = n => `{"user":"u${n}","client":"c"}`
 
-/** @param {any} session @returns {string[]} what came since the last time */
+/** @returns {string[]} messages since the last call */
 const read = session =>
   session.got.splice(0).map(message => {
     const { pub, join } =
@@ -19,11 +18,11 @@ const read = session =>
     return session.reader === null ? JSON.stringify(pub.data) : session.reader.read(pub)
   })
 
-/** What a window does with its items, and who gets them. */
+/** Model of a window: its items and their recipients. */
 class Model {
   /** @type {{text: string, key: string | null, offset: number, json?: boolean, event?: boolean}[]} null: never conflated */
   window = []
-  /** Session -> what it must have got and has not been read yet. */
+  /** Session -> expected unread messages. */
   sessions = new Map()
 
   flush() {
@@ -33,7 +32,7 @@ class Model {
       window.forEach(({ text, key, event, json }, index) => {
         const replaced = key !== null && window.some((other, later) => later > index && other.key === key)
         if (state.gone || index < state.from || replaced || (event && !session.events)) return
-        // Who cannot read it is disconnected.
+        // JSON clients are disconnected.
         if (json === false && !session.codec.binary) state.gone = true
         else state.expected.push(text)
       })
@@ -43,125 +42,120 @@ class Model {
   }
 }
 
-t.test(
-  'comings and goings of all kinds, and payloads that are not JSON: everybody gets what the windows hold, once and in order',
-  async t => {
-    const random = chance(17)
-    for (let round = 0; round < 60; round++) {
-      const latest = random.hit(0.5)
-      const tag = latest && random.hit(0.6) ? 'key' : ''
-      const maxSize = random.hit(0.3) ? 1 + random.below(6) : 0
-      const batch = {
-        namespace: '',
-        maxSize,
-        maxDelay: 50,
-        maxBytes: random.hit(0.2) ? 1500 : 1e6,
-        latest,
-        tag,
-      }
-      const rig = startHub({ batch: Object.freeze(batch) })
-      const model = new Model()
-      const { sessions } = model
-      let epoch = 'first'
-      let stream = []
-      let serial = 0
-      let faults = 0
+t.test('delivers random publications once and in order to random subscribers', async t => {
+  const random = chance(17)
+  for (let round = 0; round < 90; round++) {
+    // Without batches, windows are flushed immediately.
+    const batched = round % 3 > 0
+    const latest = batched && random.hit(0.5)
+    const tag = latest && random.hit(0.6) ? 'key' : ''
+    const maxSize = random.hit(0.3) ? 1 + random.below(6) : 0
+    const batch = {
+      namespace: '',
+      maxSize,
+      maxDelay: 50,
+      maxBytes: random.hit(0.2) ? 1500 : 1e6,
+      latest,
+      tag,
+    }
+    const rig = startHub({ batch: batched ? Object.freeze(batch) : null })
+    const model = new Model()
+    const { sessions } = model
+    let epoch = 'first'
+    let stream = []
+    let serial = 0
+    let faults = 0
 
-      /** @returns {number} flushes since the last time */
-      const flushes = () =>
-        Object.values(rig.hub.batches.stats.drain().flushes).reduce((sum, count) => sum + count, 0)
-      const check = (session, state) => {
-        const got = read(session)
-        if (JSON.stringify(got) !== JSON.stringify(state.expected)) faults++
-        state.expected = []
-        const { channel, cohort } = session.joined.get('x') ?? {}
-        if (session.positioned && channel && channel.sentTo(cohort) !== state.position) faults++
-      }
+    const check = (session, state) => {
+      const got = read(session)
+      if (JSON.stringify(got) !== JSON.stringify(state.expected)) faults++
+      state.expected = []
+      const { channel, cohort } = session.joined.get('x') ?? {}
+      if (session.positioned && channel && channel.sentTo(cohort) !== state.position) faults++
+    }
 
-      for (let step = 0; step < 250; step++) {
-        const action = random.below(10)
-        if (action < 5) {
-          serial++
-          const kept = random.hit(0.9)
-          const renewed = random.hit(0.02) && [...sessions.keys()].some(session => session.positioned)
-          if (renewed) {
-            epoch = `epoch ${serial}`
-            stream = []
-            model.flush()
-          }
-          const offset = kept || renewed ? stream.length + 1 : 0
-          const key = tag === '' || random.hit(0.8) ? `k${random.below(3)}` : null
-          const next = {
-            ...{ data: Buffer.from(text(serial)), offset, epoch: offset > 0 ? epoch : '', info: '' },
-            ...{ tags: key === null ? null : { key }, version: 0n, json: !random.hit(0.05) },
-            delta: random.hit(0.9),
-          }
-          if (offset > 0) stream.push(next)
-          model.window.push({
-            ...{ text: text(serial), key: latest ? (tag === '' ? '' : key) : null, offset, json: next.json },
-          })
-          if (sessions.size === 0) model.window = []
-          flushes()
-          const before = new Set(sessions.keys())
-          rig.hub.publication('x', next)
-          for (const session of before) {
-            if (session.lost.length === 0) continue
-            check(session, sessions.get(session))
-            sessions.delete(session)
-          }
-          if (sessions.size === 0) model.window = []
-          if (rig.hub.batches.held === 0) model.flush()
-        } else if (action === 5) {
-          serial++
-          const watched = [...sessions.keys()].some(({ events }) => events)
-          if (watched) model.window.push({ text: `u${serial}`, key: null, offset: 0, event: true })
-          rig.hub.presence('x', info(serial), true)
-          if (rig.hub.batches.held === 0) model.flush()
-        } else if (action === 6) {
-          rig.pass(random.below(60))
-          if (rig.hub.batches.held === 0) model.flush()
-        } else if (action < 9 && sessions.size < 12) {
-          const delta = random.hit(0.5)
-          const reader = delta ? new DeltaReader() : null
-          const session = Object.assign(rig.session({ binary: random.hit(0.3) }), { reader })
-          const wants = random.hit(0.8) ? POSITIONED : PLAIN
-          session.positioned = wants === POSITIONED
-          session.inappropriateProtocol = () => {
-            session.refused = true
-            rig.unsubscribe(session, 'x')
-          }
-          session.events = random.hit(0.3)
-          const recovers = session.positioned && random.hit(0.5)
-          const recovered = recovers ? stream.slice(-random.below(4) || stream.length) : []
-          if (reader) for (const { data } of recovered) reader.read({ data: String(data) })
-          rig.subscribe(session, 'x', wants, {
-            ...{ delta, events: session.events, received: recovered.at(-1) ?? null },
-          })
-          for (const { done } of rig.calls.splice(0)) done?.(null, answer(stream.length, epoch))
-          session.got = []
-          // A full set of newcomers flushes the window first.
-          if (rig.hub.batches.held === 0) model.flush()
-          sessions.set(session, { from: model.window.length, expected: [], position: stream.length })
-        } else if (sessions.size > 0) {
-          const session = random.pick([...sessions.keys()])
+    for (let step = 0; step < 250; step++) {
+      const action = random.below(10)
+      if (action < 5) {
+        serial++
+        const kept = random.hit(0.9)
+        const renewed = random.hit(0.02) && [...sessions.keys()].some(session => session.positioned)
+        if (renewed) {
+          epoch = `epoch ${serial}`
+          stream = []
+          model.flush()
+        }
+        const offset = kept || renewed ? stream.length + 1 : 0
+        const key = tag === '' || random.hit(0.8) ? `k${random.below(3)}` : null
+        const next = {
+          ...{ data: Buffer.from(text(serial)), offset, epoch: offset > 0 ? epoch : '', info: '' },
+          ...{ tags: key === null ? null : { key }, version: 0n, json: !random.hit(0.05) },
+          delta: random.hit(0.9),
+        }
+        if (offset > 0) stream.push(next)
+        model.window.push({
+          ...{ text: text(serial), key: latest ? (tag === '' ? '' : key) : null, offset, json: next.json },
+        })
+        if (sessions.size === 0) model.window = []
+        const before = new Set(sessions.keys())
+        rig.hub.publication('x', next)
+        for (const session of before) {
+          if (session.lost.length === 0) continue
           check(session, sessions.get(session))
           sessions.delete(session)
-          rig.unsubscribe(session, 'x')
-          rig.calls.splice(0)
-          if (sessions.size === 0) model.window = []
-        }
-        for (const [session, state] of sessions) {
-          check(session, state)
-          if (session.refused !== Boolean(state.gone)) faults++
-          if (session.refused) sessions.delete(session)
         }
         if (sessions.size === 0) model.window = []
+        if (rig.hub.batches.held === 0) model.flush()
+      } else if (action === 5) {
+        serial++
+        const watched = [...sessions.keys()].some(({ events }) => events)
+        if (watched) model.window.push({ text: `u${serial}`, key: null, offset: 0, event: true })
+        rig.hub.presence('x', info(serial), true)
+        if (rig.hub.batches.held === 0) model.flush()
+      } else if (action === 6) {
+        rig.pass(random.below(60))
+        if (rig.hub.batches.held === 0) model.flush()
+      } else if (action < 9 && sessions.size < 12) {
+        const delta = random.hit(0.5)
+        const reader = delta ? new DeltaReader() : null
+        const session = Object.assign(rig.session({ binary: random.hit(0.3) }), { reader })
+        const wants = random.hit(0.8) ? POSITIONED : PLAIN
+        session.positioned = wants === POSITIONED
+        session.inappropriateProtocol = () => {
+          session.refused = true
+          rig.unsubscribe(session, 'x')
+        }
+        session.events = random.hit(0.3)
+        const recovers = session.positioned && random.hit(0.5)
+        const recovered = recovers ? stream.slice(-random.below(4) || stream.length) : []
+        if (reader) for (const { data } of recovered) reader.read({ data: String(data) })
+        rig.subscribe(session, 'x', wants, {
+          ...{ delta, events: session.events, received: recovered.at(-1) ?? null },
+        })
+        for (const { done } of rig.calls.splice(0)) done?.(null, answer(stream.length, epoch))
+        session.got = []
+        // Too many newcomers flush the window first.
+        if (rig.hub.batches.held === 0) model.flush()
+        sessions.set(session, { from: model.window.length, expected: [], position: stream.length })
+      } else if (sessions.size > 0) {
+        const session = random.pick([...sessions.keys()])
+        check(session, sessions.get(session))
+        sessions.delete(session)
+        rig.unsubscribe(session, 'x')
+        rig.calls.splice(0)
+        if (sessions.size === 0) model.window = []
       }
-      rig.pass(50)
-      model.flush()
-      for (const [session, state] of sessions) check(session, state)
-      t.equal(rig.hub.batches.held, 0)
-      t.equal(faults, 0, `round ${round}: ${JSON.stringify(batch)}`)
+      for (const [session, state] of sessions) {
+        check(session, state)
+        if (session.refused !== Boolean(state.gone)) faults++
+        if (session.refused) sessions.delete(session)
+      }
+      if (sessions.size === 0) model.window = []
     }
-  },
-)
+    rig.pass(50)
+    model.flush()
+    for (const [session, state] of sessions) check(session, state)
+    t.equal(rig.hub.batches.held, 0)
+    t.equal(faults, 0, `round ${round}: ${JSON.stringify(batch)}`)
+  }
+})

@@ -1,12 +1,13 @@
 import t from 'tap'
-import { chance } from '../../clients/delta/chance.js'
+import { DeltaCache } from '../../../src/channels/hub/deltas.js'
 import { DeltaReader } from '../../clients/delta/reader.js'
+import { makePublication } from '../../clients/protocol/publication.js'
 import { answer, PLAIN, POSITIONED, startHub } from './rig.js'
 
 const FILL = 'what stays the same from one publication to the next, '.repeat(4)
 const text = n => JSON.stringify(`${FILL}${n}`)
 
-/** A hub with one channel `x`, whose stream goes on by itself. */
+/** A hub with one channel `x` and consecutive publications. */
 function startChannel() {
   const rig = startHub()
   let top = 0
@@ -34,32 +35,29 @@ function startChannel() {
   }
 }
 
-/**
- * @param {any} session
- * @returns {string[]} the payloads that came since the last time
- */
+/** @returns {string[]} payloads since the last call */
 const read = session =>
   session.got.splice(0).map(message => {
     const { pub } = typeof message === 'string' ? JSON.parse(message.slice('binary '.length)).push : message
     return session.reader.read(pub)
   })
 
-t.test('a publication is handed to the socket server once for those who follow, however many', async t => {
+t.test('a delta is sent once per codec', async t => {
   const channel = startChannel()
   const sessions = Array.from({ length: 20 }, (_, i) => channel.subscriber({ binary: i % 2 === 0 }))
   for (const n of [1, 2, 3]) {
     channel.publish()
-    t.equal(channel.sent, 2 * n, 'one for each codec')
+    t.equal(channel.sent, 2 * n, 'one delta per codec')
     for (const session of sessions) t.strictSame(read(session), [text(n)])
   }
   for (const { reader } of sessions) t.strictSame(reader.taken(), ['full', 'delta', 'delta'])
   t.equal(channel.hub.delivered, 60)
 })
 
-t.test('the last delta-negotiated subscriber takes the base along', async t => {
+t.test('the base is dropped with the last delta subscriber', async t => {
   const channel = startChannel()
   const plain = channel.subscriber({ delta: false })
-  t.equal(channel.channel.deltas, null, 'nothing is kept without any')
+  t.equal(channel.channel.deltas, null, 'no base is kept without delta subscribers')
   const [a, b] = [channel.subscriber(), channel.subscriber()]
   channel.unsubscribe(b, 'x')
   channel.publish()
@@ -70,7 +68,7 @@ t.test('the last delta-negotiated subscriber takes the base along', async t => {
   t.same([a.topics.size, b.topics.size], [0, 0])
 })
 
-t.test('one who is gone before its first publication leaves nothing behind', async t => {
+t.test('a subscriber may leave before its first publication', async t => {
   const channel = startChannel()
   const [follows, gone, stays] = [channel.subscriber(), channel.subscriber(), channel.subscriber()]
   channel.publish()
@@ -87,7 +85,7 @@ t.test('one who is gone before its first publication leaves nothing behind', asy
   t.same([...follows.topics], [...late.topics])
 })
 
-t.test('a gap ends those who rely on the position; the others get full payloads all the time', async t => {
+t.test('subscribers without a position always get full payloads', async t => {
   for (const next of [
     { offset: 5, epoch: 'epoch' },
     { offset: 3, epoch: 'next' },
@@ -106,11 +104,8 @@ t.test('a gap ends those who rely on the position; the others get full payloads 
   }
 })
 
-t.test('a base that is not what was recovered is no base', async t => {
-  const publication = offset => ({
-    ...{ data: Buffer.from(text(offset)), offset, epoch: 'epoch', info: '', tags: null, version: 0n },
-    ...{ json: true, delta: true },
-  })
+t.test('after a recovery, deltas need the recovered publication as their base', async t => {
+  const publication = offset => makePublication({ data: Buffer.from(text(offset)), offset, epoch: 'epoch' })
   const channel = startChannel()
   const other = channel.subscriber()
   channel.publish()
@@ -129,7 +124,7 @@ t.test('a base that is not what was recovered is no base', async t => {
   t.same(read(other), [text(1), text(2), text(3)])
 })
 
-t.test('those whose reply has to wait get what is published in full', async t => {
+t.test('buffered publications have full payloads', async t => {
   const channel = startChannel()
   const other = channel.subscriber()
   const { codec } = other
@@ -139,15 +134,13 @@ t.test('those whose reply has to wait get what is published in full', async t =>
   channel.publish({ version: 9n })
   const reader = new DeltaReader()
   const pubs = buffer.messages.map(message => JSON.parse(String(message)).push.pub)
-  t.same(
-    pubs.map(pub => reader.read(pub)),
-    [text(2), text(3)],
-  )
+  const read = pubs.map(pub => reader.read(pub))
+  t.same(read, [text(2), text(3)])
   t.same(reader.taken(), ['full', 'full'])
   t.notOk('version' in pubs[1], 'as in publications with deltas')
 })
 
-t.test('one publication lets some thousands catch up, and serves the others in full meanwhile', async t => {
+t.test('subscribers switch to deltas a few thousand at a time', async t => {
   const channel = startChannel()
   channel.subscriber()
   channel.publish()
@@ -167,64 +160,93 @@ t.test('one publication lets some thousands catch up, and serves the others in f
   t.equal(channel.channel.deltas.cohorts[0].count, 1)
 })
 
-t.test('comings and goings of all kinds: everybody reads what was published, once and in order', async t => {
-  const random = chance(7)
-  for (let round = 0; round < 40; round++) {
-    const rig = startHub()
-    let epoch = 'first'
-    /** @type {any[]} of this epoch */
-    let stream = []
-    let serial = 0
-    /** @type {Map<any, string[]>} session -> what it must have read and has not yet */
-    const sessions = new Map()
-    let faults = 0
-
-    const publication = offset => ({
-      ...{ data: Buffer.from(text(serial)), offset, epoch: offset > 0 ? epoch : '', info: '', tags: null },
-      ...{ version: 0n, json: true, delta: random.hit(0.9) },
-    })
-    const drain = session => {
-      const expected = sessions.get(session)
-      const got = read(session)
-      if (JSON.stringify(got) !== JSON.stringify(expected)) faults++
-      expected.length = 0
-    }
-
-    for (let step = 0; step < 300; step++) {
-      // Another life of the stream is not theirs.
-      for (const session of sessions.keys()) if (session.lost.length > 0) sessions.delete(session)
-      const action = random.below(10)
-      if (action < 5) {
-        serial++
-        if (random.hit(0.02)) {
-          epoch = `epoch ${serial}`
-          stream = []
-          for (const session of sessions.keys()) drain(session)
-        }
-        const kept = random.hit(0.9)
-        const next = publication(kept ? stream.length + 1 : 0)
-        if (kept) stream.push(next)
-        for (const expected of sessions.values()) expected.push(text(serial))
-        rig.hub.publication('x', next)
-      } else if (action < 8 && sessions.size < 12) {
-        const session = Object.assign(rig.session({ binary: random.hit(0.3) }), { reader: new DeltaReader() })
-        const wants = random.hit(0.8) ? POSITIONED : PLAIN
-        const recovers = wants === POSITIONED && random.hit(0.5)
-        const recovered = recovers ? stream.slice(-random.below(4) || stream.length) : []
-        for (const { data } of recovered) session.reader.read({ data: String(data) })
-        sessions.set(session, [])
-        rig.subscribe(session, 'x', wants, { delta: true, received: recovered.at(-1) ?? null })
-        for (const { done } of rig.calls.splice(0)) done?.(null, answer(stream.length, epoch))
-        session.got = []
-      } else if (sessions.size > 0) {
-        const session = random.pick([...sessions.keys()])
-        drain(session)
-        sessions.delete(session)
-        rig.unsubscribe(session, 'x')
-        rig.calls.splice(0)
-      }
-    }
-    for (const session of sessions.keys()) if (session.lost.length === 0) drain(session)
-    t.equal(faults, 0, `round ${round}`)
+/** @param {(target: Buffer) => Buffer | null} make */
+function counting(make) {
+  let calls = 0
+  const encoder = {
+    encode(_base, target) {
+      calls++
+      return make(target)
+    },
   }
+  return { cache: new DeltaCache(/** @type {any} */ (encoder)), calls: () => calls }
+}
+
+const publications = (count, from = 1, rest = {}) =>
+  Array.from({ length: count }, (_, i) =>
+    makePublication({ data: Buffer.from(`payload ${from + i}`), offset: from + i, epoch: 'epoch', ...rest }),
+  )
+
+t.test('each delta is computed once', async t => {
+  const { cache, calls } = counting(target => target.subarray(0, 1))
+  for (let n = 0; n < 100; n++) t.equal(cache.between('x', publications(5))[4]?.toString(), 'p')
+  t.equal(calls(), 4, 'the first publication has none')
+  cache.between('x', publications(5, 3))
+  t.equal(calls(), 6, 'only the new ones are computed')
+  cache.between('y', publications(5))
+  cache.between('x', publications(5, 1, { epoch: 'next' }))
+  t.equal(calls(), 14, 'other channels and epochs have their own')
+})
+
+/** Changes of a map: a letter for each key, `-` before a removed one. @param {string[]} keys @param {number} [from] */
+const changes = (keys, from = 1) =>
+  keys.map((key, i) => {
+    const keyed = { key: key.at(-1), removed: key.startsWith('-'), append: false, time: 1 }
+    return { ...publications(1, from + i)[0], keyed }
+  })
+
+t.test('in a map, a delta refers to the previous change of the same key', async t => {
+  const bases = []
+  const cache = new DeltaCache(
+    /** @type {any} */ ({
+      encode(base, target) {
+        bases.push(`${base}`)
+        return target
+      },
+    }),
+  )
+  const list = changes(['a', 'b', 'a', '-b', 'b', 'a'])
+  const sent = () => cache.betweenKeys('x', list, false).map(delta => delta !== null)
+  t.same(sent(), [false, false, true, false, false, true])
+  t.same(bases, ['payload 1', 'payload 3'])
+  sent()
+  t.equal(bases.length, 2, 'computed once')
+  t.same(cache.betweenKeys('x', changes(['a'], 6), false), [null], 'the first publication of a list is full')
+  cache.betweenKeys('x', list, true)
+  t.equal(bases.length, 4, 'joined parts are not cached')
+  t.same(
+    cache.betweenKeys(
+      'y',
+      changes(['a', 'a']).map(one => ({ ...one, offset: 0 })),
+      false,
+    ),
+    [null, null],
+  )
+})
+
+t.test('the absence of a delta is cached', async t => {
+  const { cache, calls } = counting(() => null)
+  for (let n = 0; n < 3; n++) t.same(cache.between('x', publications(3)), [null, null, null])
+  t.equal(calls(), 2)
+})
+
+t.test('deltas refer only to the previous offset', async t => {
+  const { cache } = counting(target => target)
+  const [one, two, , four, five] = publications(5)
+  t.same(
+    cache.between('x', [one, { ...two, delta: false }, four, five]).map(delta => delta !== null),
+    [false, true, false, true],
+  )
+  t.same(cache.between('x', []), [])
+})
+
+t.test('the cache keeps the newest megabyte', async t => {
+  const size = 64 * 1024
+  const { cache, calls } = counting(() => Buffer.alloc(size))
+  cache.between('x', publications(101))
+  t.equal(calls(), 100)
+  cache.between('x', publications(10, 92))
+  t.equal(calls(), 100, 'the newest deltas are cached')
+  cache.between('x', publications(10))
+  t.equal(calls(), 109, 'the oldest deltas are dropped')
 })

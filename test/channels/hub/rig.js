@@ -1,8 +1,9 @@
-// A hub with a broker that answers when the test says so, and sessions that keep what they get.
+// A hub with a broker that replies when the test requires, and sessions that record their messages.
 
 import { Hub } from '../../../src/channels/hub/hub.js'
 import { Filter } from '../../../src/clients/protocol/filter.js'
 import { JsonCodec } from '../../../src/clients/protocol/json.js'
+import { makePublication } from '../../clients/protocol/publication.js'
 
 export const PLAIN = {
   position: false,
@@ -20,7 +21,7 @@ const binaryCodec = Object.assign(new JsonCodec(), { name: 'other', binary: true
 class TestSession {
   got = []
   topics = new Set()
-  /** channel name -> what `join` gave */
+  /** Channel name -> result of `join`. */
   joined = new Map()
   codec = new JsonCodec()
   lost = []
@@ -39,8 +40,8 @@ class TestSession {
   }
 }
 
-/** @param {{batch?: any}} [options] of the batches of all channels */
-export function startHub({ batch = null } = {}) {
+/** @param {{batch?: any, readEntry?: any}} [options] `batch`: of the batches of all channels */
+export function startHub({ batch = null, readEntry } = {}) {
   let now = 1000
   /** @type {{at: number, call: () => void}[]} */
   let timers = []
@@ -48,7 +49,7 @@ export function startHub({ batch = null } = {}) {
   /** Calls of the broker, in order. */
   const calls = []
   const sessions = []
-  /** Messages handed to the socket server. */
+  /** Messages passed to the socket server. */
   let published = 0
   const broker = {
     subscribe: (channel, wants, done) => calls.push({ op: 'subscribe', channel, wants, done }),
@@ -75,6 +76,7 @@ export function startHub({ batch = null } = {}) {
   const hub = new Hub({
     pubsub: /** @type {any} */ (broker),
     fanout: { ...fanout, publishBatch },
+    readEntry,
     clock: () => now,
     monotonic: { now: () => now, after: (call, ms) => timers.push({ at: now + ms, call }) },
     forEachSession: visit => {
@@ -87,7 +89,7 @@ export function startHub({ batch = null } = {}) {
   return {
     hub,
     frames,
-    /** Other options of batches, as after a reload. */
+    /** Changes the batch options, as a reload does. */
     reload(options) {
       rules = { batches: options !== null, resolve: () => ({ batch: options }) }
       hub.batches.use(rules)
@@ -98,16 +100,15 @@ export function startHub({ batch = null } = {}) {
     },
     pass: ms => {
       const end = now + ms
-      for (;;) {
-        const next = timers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0]
-        if (next === undefined) break
+      const due = () => timers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0]
+      for (let next = due(); next !== undefined; next = due()) {
         timers = timers.filter(timer => timer !== next)
         now = Math.max(now, next.at)
         next.call()
       }
       now = end
     },
-    /** What the broker was called for since the last time. */
+    /** Calls of the broker since the last time. */
     taken: () =>
       calls
         .splice(0)
@@ -125,12 +126,12 @@ export function startHub({ batch = null } = {}) {
       return session
     },
 
-    /** Subscribes as a command does: joins when the answer comes. */
+    /** Subscribes like a command: joins at the reply. */
     subscribe(
       session,
       name,
       wants = PLAIN,
-      { events = false, filter = null, delta = false, received = null } = {},
+      /** @type {any} */ { events = false, filter = null, delta = false, received = null, ...ofMap } = {},
     ) {
       hub.prepare(name, wants, (error, channel, answer) => {
         if (error) {
@@ -144,6 +145,7 @@ export function startHub({ batch = null } = {}) {
           filter: filter && new Filter(filter),
           delta,
           received,
+          ...ofMap,
         })
         session.joined.set(name, { channel, ...cohorts })
       })
@@ -152,17 +154,7 @@ export function startHub({ batch = null } = {}) {
     unsubscribe: leave,
 
     publish(name, data, rest = {}) {
-      const publication = {
-        data: Buffer.from(data),
-        offset: 0,
-        epoch: '',
-        info: '',
-        tags: null,
-        version: 0n,
-        json: true,
-        delta: true,
-      }
-      hub.publication(name, { ...publication, ...rest })
+      hub.publication(name, makePublication({ data: Buffer.from(data), delta: true, ...rest }))
     },
   }
 

@@ -1,20 +1,16 @@
-// Makes tokens and settings for the tests of this directory.
+// Tokens and settings.
 import { createHmac, sign as cryptoSign } from 'node:crypto'
 
 /** @import { KeyObject } from 'node:crypto' */
 
-/** 2027-01-15, the time in all tests that need one. */
+/** Unix s. */
 export const NOW = 1_800_000_000
 
-/** @param {unknown} value text stays as it is */
+/** @param {unknown} value JSON, or its text */
 export const encode = value =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
-/**
- * @param {unknown} payload object, or the exact JSON text
- * @param {string | KeyObject} key
- * @param {Record<string, any>} [header]
- */
+/** @param {unknown} payload JSON, or its text @param {string | KeyObject} key @param {Record<string, any>} [header] */
 export function makeToken(payload, key, header = {}) {
   const all = { alg: 'HS256', typ: 'JWT', ...header }
   const input = `${encode(all)}.${encode(payload)}`
@@ -45,11 +41,7 @@ const block = {
   insecure_skip_jwks_endpoint_safety_check: false,
 }
 
-/**
- * @param {Partial<typeof block>} token
- * @param {object} [client]
- * @param {Partial<typeof block> & {enabled?: boolean}} [subscription]
- */
+/** @param {Partial<typeof block>} token @param {object} [client] @param {object} [subscription] */
 export const makeConfig = (token, client = {}, subscription = {}) => ({
   client: {
     token: { ...block, ...token },
@@ -60,10 +52,7 @@ export const makeConfig = (token, client = {}, subscription = {}) => ({
   },
 })
 
-/**
- * @param {() => any} call
- * @returns {any} what it threw, undefined when it did not
- */
+/** @param {() => any} call @returns {any} its error, or undefined */
 export function thrown(call) {
   try {
     call()
@@ -72,10 +61,7 @@ export function thrown(call) {
   }
 }
 
-/**
- * @param {number} tag
- * @param {...(Buffer | number[])} parts
- */
+/** @param {number} tag @param {...(Buffer | number[])} parts */
 function der(tag, ...parts) {
   const body = Buffer.concat(parts.map(part => Buffer.from(part)))
   const size = body.length
@@ -83,11 +69,7 @@ function der(tag, ...parts) {
   return Buffer.concat([Buffer.from([tag, ...length]), body])
 }
 
-/**
- * A self-signed certificate of an RSA key (RFC 5280, only what must be there).
- *
- * @param {{publicKey: KeyObject, privateKey: KeyObject}} keys
- */
+/** A minimal self-signed certificate (RFC 5280). @param {{publicKey: KeyObject, privateKey: KeyObject}} keys RSA */
 export function makeCertificate({ publicKey, privateKey }) {
   // sha256WithRSAEncryption, NULL
   const algorithm = der(0x30, [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 11, 5, 0])

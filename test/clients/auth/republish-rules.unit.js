@@ -6,7 +6,7 @@ import { entry } from '../../backends/queues/republishers/rig.js'
 /** @param {any[]} republish */
 const rules = (...republish) => new RepublishRules(/** @type {any} */ ({ republish: republish.map(entry) }))
 
-t.test('namespaces and patterns choose channels, sources choose publishers', async t => {
+t.test('namespaces and patterns select channels, sources select publishers', async t => {
   const all = rules(
     { channels: ['chat:*', 'news'] },
     { channels: [], namespaces: ['chat'], sources: ['api', 'consumer'] },
@@ -23,7 +23,7 @@ t.test('namespaces and patterns choose channels, sources choose publishers', asy
   t.equal(all.of('game', ['game:', '$game:']), null, 'a namespace that no pattern can match')
 })
 
-t.test('patterns that begin anywhere reach every namespace', async t => {
+t.test('a pattern that starts with a wildcard or $ matches in every namespace', async t => {
   const all = rules({ channels: ['*:public'] })
   t.equal(all.of('game', ['game:', '$game:'])?.route('game:public', Source.CLIENT)?.to, 1)
   t.equal(
@@ -34,7 +34,7 @@ t.test('patterns that begin anywhere reach every namespace', async t => {
   )
 })
 
-t.test('a route has what the publish needs to know', async t => {
+t.test('a route has all options of its republishers', async t => {
   const all = rules({}, { overflow: 'block' }, { required: true, required_timeout: 70, include_meta: true })
   t.same(all.of('', [''])?.route('a', Source.CLIENT), {
     to: 0b111,
@@ -44,13 +44,13 @@ t.test('a route has what the publish needs to know', async t => {
     withMeta: true,
   })
   t.ok(all.withMeta)
-  t.equal(all.of('', [''])?.route('a', 0), all.of('', [''])?.route('b', 0), 'one for all channels')
+  t.equal(all.of('', [''])?.route('a', 0), all.of('', [''])?.route('b', 0), 'all channels share the route')
 })
 
-t.test('more channels than are remembered', async t => {
+t.test('routes stay correct for more channels than the cache holds', async t => {
   const one = rules({ channels: ['a*'] }).of('', [''])
   for (let i = 0; i < 25_000; i++) if (one?.route(`a${i}`, 0)?.to !== 1) t.fail('a channel without its route')
   t.equal(one?.route('b', 0), null)
 })
 
-t.test('nothing configured, nothing to look for', async t => t.equal(rules().of('', ['']), null))
+t.test('without republishers there are no routes', async t => t.equal(rules().of('', ['']), null))

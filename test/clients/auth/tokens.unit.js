@@ -1,90 +1,67 @@
 import t from 'tap'
-import { disconnects, errors } from '../../../src/base/errors.js'
+import { Disconnect, disconnects, errors, ReplyError } from '../../../src/base/errors.js'
 import { Tokens } from '../../../src/clients/auth/tokens.js'
-import { makeConfig, makeToken, NOW, thrown } from './jwt.js'
+import { encode, makeConfig, makeToken, NOW, thrown } from './jwt.js'
 
-const clock = () => NOW * 1000
 const SECRET = 'secret'
 const PAST = NOW - 10
 const FUTURE = NOW + 10
+const { invalidToken } = disconnects
+const { permissionDenied, tokenExpired, expired } = errors
 
-/** @param {Parameters<typeof makeConfig>} settings */
-const tokens = (.../** @type {any[]} */ settings) =>
-  new Tokens(
-    /** @type {any} */ (makeConfig({ hmac_secret_key: SECRET, ...settings[0] }, settings[1], settings[2])),
-    { clock },
-  )
-const plain = tokens({})
+const tokens = (token = {}, client = {}, subscription = {}) =>
+  new Tokens(/** @type {any} */ (makeConfig({ hmac_secret_key: SECRET, ...token }, client, subscription)), {
+    clock: () => NOW * 1000,
+  })
+const plain = tokens()
 
-/** @param {unknown} payload @param {any} [it] @returns {any} */
-const connect = (payload, it = plain) => it.connect(makeToken(payload, SECRET))
-/** @param {unknown} payload @param {any} [it] @returns {any} */
-const subscribe = (payload, it = plain) => it.subscribe(makeToken(payload, SECRET))
+/** @returns {any} */
+const connect = (claims, it = plain) => it.connect(makeToken(claims, SECRET))
+/** @returns {any} */
+const subscribe = (claims, it = plain) => it.subscribe(makeToken(claims, SECRET))
+/** @param {'connect' | 'subscribe'} kind */
+const refusal = (kind, token, it = plain) => thrown(() => it[kind](token))
+const connectError = (claims, it = plain) => refusal('connect', makeToken(claims, SECRET), it)
+const subscribeError = (claims, it = plain) =>
+  refusal('subscribe', makeToken({ channel: 'x', ...claims }, SECRET), it)
 
-t.test('a connection token without anything is an anonymous user that never expires', async t => {
-  t.same(connect({}), { user: '', expireAt: 0, info: undefined, meta: undefined, subs: new Map() })
-  t.same(
-    connect({
-      sub: null,
-      exp: null,
-      info: null,
-      meta: null,
-      channels: null,
-      subs: null,
-      channel: null,
-      aud: null,
-    }),
-    {
-      user: '',
-      expireAt: 0,
-      info: undefined,
-      meta: undefined,
-      subs: new Map(),
-    },
-  )
+t.test('a connection token without claims is an anonymous user that never expires', async t => {
+  const empty = { user: '', expireAt: 0, info: undefined, meta: undefined, subs: new Map(), caps: null }
+  t.same(connect({}), empty)
+  const names = ['sub', 'exp', 'info', 'meta', 'channels', 'subs', 'channel', 'aud', 'caps']
+  t.same(connect(Object.fromEntries(names.map(name => [name, null]))), empty)
 })
 
-t.test('user and expiry', async t => {
+t.test('reads the user and the expiry', async t => {
   t.match(connect({ sub: '42', exp: FUTURE }), { user: '42', expireAt: FUTURE })
-  t.match(connect({ exp: FUTURE, expire_at: FUTURE + 5 }), { expireAt: FUTURE + 5 }, 'expire_at overrides')
-  t.match(connect({ expire_at: FUTURE }), { expireAt: FUTURE })
-  t.match(connect({ exp: FUTURE, expire_at: 0 }), { expireAt: 0 }, '0 = never')
-  t.match(connect({ exp: FUTURE, expire_at: -1 }), { expireAt: 0 }, 'negative = never')
-  t.match(connect({ exp: NOW + 0.5 }), { expireAt: NOW + 1 }, 'fractions are allowed')
-  t.match(
-    connect({ exp: FUTURE, nbf: NOW, iat: FUTURE, jti: 'x' }),
-    { expireAt: FUTURE },
-    'iat and jti say nothing',
-  )
+  for (const [claims, expireAt, why] of /** @type {any[][]} */ ([
+    [{ exp: FUTURE, expire_at: FUTURE + 5 }, FUTURE + 5, 'expire_at overrides exp'],
+    [{ expire_at: FUTURE }, FUTURE],
+    [{ exp: FUTURE, expire_at: 0 }, 0, '0 is never'],
+    [{ exp: FUTURE, expire_at: -1 }, 0, 'negative is never'],
+    [{ exp: NOW + 0.5 }, NOW + 1, 'fractions are allowed'],
+    [{ exp: FUTURE, nbf: NOW, iat: FUTURE, jti: 'x' }, FUTURE, 'iat and jti have no effect'],
+  ]))
+    t.equal(connect(claims).expireAt, expireAt, why)
 })
 
-t.test('expired, not yet valid, expire_at passed', async t => {
-  for (const [call, name] of [
-    [connect, 'connect'],
-    [subscribe, 'subscribe'],
+t.test('refuses tokens that are expired, not yet valid, or with a past expire_at', async t => {
+  for (const [claims, error] of [
+    [{ exp: PAST }, tokenExpired],
+    [{ exp: NOW }, tokenExpired],
+    [{ exp: 0 }, tokenExpired],
+    [{ exp: FUTURE, nbf: FUTURE }, tokenExpired],
+    [{ exp: PAST, expire_at: 0 }, tokenExpired],
+    [{ exp: PAST, expire_at: FUTURE }, tokenExpired],
+    [{ exp: FUTURE, expire_at: PAST }, expired],
+    [{ expire_at: NOW }, expired],
   ]) {
-    const table = /** @type {[object, Error][]} */ ([
-      [{ exp: PAST }, errors.tokenExpired],
-      [{ exp: NOW }, errors.tokenExpired],
-      [{ exp: 0 }, errors.tokenExpired],
-      [{ exp: FUTURE, nbf: FUTURE }, errors.tokenExpired],
-      [{ exp: PAST, expire_at: 0 }, errors.tokenExpired],
-      [{ exp: PAST, expire_at: FUTURE }, errors.tokenExpired],
-      [{ exp: FUTURE, expire_at: PAST }, errors.expired],
-      [{ expire_at: NOW }, errors.expired],
-    ])
-    for (const [claims, error] of table) {
-      const all = name === 'subscribe' ? { channel: 'x', ...claims } : claims
-      t.equal(
-        thrown(() => /** @type {any} */ (call)(all)),
-        error,
-        `${name} ${JSON.stringify(claims)}`,
-      )
-    }
+    t.equal(connectError(claims), error, JSON.stringify(claims))
+    t.equal(subscribeError(claims), error, JSON.stringify(claims))
   }
 })
 
-t.test('info, meta and data keep their original text, in one line', async t => {
+t.test('info, meta and data keep their original text on one line', async t => {
   const claims = connect(`{
     "info": {"n": 12345678901234567890,\r\n "f":1.0}, "meta": ["\\u0041", 1e2], "sub":"1",
     "subs": {"n\\u0065ws": {"data" : {"w":1.50} , "info":"x"}}}`)
@@ -94,51 +71,31 @@ t.test('info, meta and data keep their original text, in one line', async t => {
   t.match(subscribe('{"channel":"x","info":1.0,"data":[2.0]}'), { info: '1.0', data: '[2.0]' })
 })
 
-t.test('b64info and b64data win when they are not empty', async t => {
-  const base64 = (/** @type {string} */ text) => Buffer.from(text).toString('base64')
-  t.equal(connect({ info: { a: 1 }, b64info: base64('{"b":1}') }).info, '{"b":1}')
-  t.equal(connect({ info: { a: 1 }, b64info: '' }).info, '{"a":1}')
-  t.equal(
-    connect({ b64info: base64('no json\n{') }).info,
-    '"no json\\n{"',
-    'what is no JSON becomes a string of it',
-  )
-  t.equal(connect({ b64info: base64('{\n"b":1\n}') }).info, '{"b":1}', 'JSON in one line')
-  t.match(subscribe({ channel: 'x', info: 1, b64info: base64('2'), data: 3, b64data: base64('4') }), {
-    info: '2',
-    data: '4',
-  })
-  const { subs } = connect({ subs: { x: { info: 1, b64info: base64('2'), data: 3, b64data: base64('4') } } })
-  t.same(subs.get('x'), { info: '2', data: '4' })
+t.test('b64info and b64data have precedence unless they are empty', async t => {
+  const base64 = text => Buffer.from(text).toString('base64')
+  for (const [b64info, info, why] of [
+    [base64('{"b":1}'), '{"b":1}'],
+    ['', '{"a":1}'],
+    [base64('no json\n{'), '"no json\\n{"', 'bytes that are not JSON become a string'],
+    [base64('{\n"b":1\n}'), '{"b":1}', 'JSON on one line'],
+  ])
+    t.equal(connect({ info: { a: 1 }, b64info }).info, info, why)
+  const both = { info: 1, b64info: base64('2'), data: 3, b64data: base64('4') }
+  t.match(subscribe({ channel: 'x', ...both }), { info: '2', data: '4' })
+  t.same(connect({ subs: { x: both } }).subs.get('x'), { info: '2', data: '4' })
   for (const bad of ['a', 'YQ', 'YQ=', 'Y_Q=', '!!!!', 'YQ==YQ==']) {
-    t.equal(
-      thrown(() => connect({ b64info: bad })),
-      disconnects.invalidToken,
-      bad,
-    )
-    t.equal(
-      thrown(() => connect({ subs: { x: { b64data: bad } } })),
-      disconnects.invalidToken,
-      bad,
-    )
-    t.equal(
-      thrown(() => subscribe({ channel: 'x', b64data: bad })),
-      errors.permissionDenied,
-      bad,
-    )
+    t.equal(connectError({ b64info: bad }), invalidToken, bad)
+    t.equal(connectError({ subs: { x: { b64data: bad } } }), invalidToken, bad)
+    t.equal(subscribeError({ b64data: bad }), permissionDenied, bad)
   }
 })
 
-t.test('channels and subs', async t => {
-  t.same(
-    connect({ channels: ['a', 'b', 'a'] }).subs,
-    new Map([
-      ['a', {}],
-      ['b', {}],
-    ]),
-  )
-  t.same([...connect({ channels: ['a'], subs: { b: {}, c: null } }).subs.keys()], ['b', 'c'], 'subs win')
-  t.same([...connect({ channels: ['a'], subs: {} }).subs.keys()], ['a'], 'empty subs do not')
+t.test('reads channels and subs; non-empty subs replace channels', async t => {
+  const names = claims => [...connect(claims).subs.keys()]
+  t.same([...connect({ channels: ['a', 'a'] }).subs], [['a', {}]])
+  t.same(names({ channels: ['a', 'b'] }), ['a', 'b'])
+  t.same(names({ channels: ['a'], subs: { b: {}, c: null } }), ['b', 'c'], 'subs replace channels')
+  t.same(names({ channels: ['a'], subs: {} }), ['a'], 'empty subs do not')
   const override = {
     presence: { value: true },
     join_leave: { value: false },
@@ -156,16 +113,14 @@ t.test('channels and subs', async t => {
   }
   t.same(connect({ subs: { x: { override } } }).subs.get('x'), { override: expected })
   t.same(subscribe({ channel: 'x', override }).override, expected)
-  t.equal(subscribe({ channel: 'x', override: {} }).override, undefined)
-  t.equal(subscribe({ channel: 'x', override: { presence: null } }).override, undefined)
+  for (const none of [{}, { presence: null }])
+    t.equal(subscribe({ channel: 'x', override: none }).override, undefined)
 })
 
-t.test('a subscription token', async t => {
-  t.same(subscribe({ sub: '42', channel: '$x:1', exp: FUTURE, client: 'c1' }), {
-    user: '42',
-    channel: '$x:1',
-    client: 'c1',
-    expireAt: FUTURE,
+t.test('a subscription token has a channel, a user and an optional client', async t => {
+  const claims = { user: '42', channel: '$x:1', client: 'c1', expireAt: FUTURE }
+  t.match(subscribe({ sub: '42', channel: '$x:1', exp: FUTURE, client: 'c1' }), {
+    ...claims,
     info: undefined,
     data: undefined,
     override: undefined,
@@ -173,189 +128,108 @@ t.test('a subscription token', async t => {
   t.match(subscribe({ channel: 'x', client: '' }), { user: '', client: undefined, expireAt: 0 })
 })
 
-t.test('a token of the other kind is a bad one', async t => {
-  t.equal(
-    thrown(() => connect({ sub: '42', channel: 'x' })),
-    disconnects.invalidToken,
-  )
-  t.equal(
-    thrown(() => subscribe({ sub: '42' })),
-    errors.permissionDenied,
-  )
-  t.equal(
-    thrown(() => subscribe({ sub: '42', channel: '' })),
-    errors.permissionDenied,
-  )
-  t.equal(
-    thrown(() => connect({ channel: 'x', exp: PAST })),
-    disconnects.invalidToken,
-    'whether expired or not',
-  )
-  t.equal(
-    thrown(() => subscribe({ exp: PAST })),
-    errors.permissionDenied,
-    'whether expired or not',
-  )
-})
-
-t.test('audience and issuer, word for word', async t => {
-  const it = tokens({ audience: 'me', issuer: 'them' })
-  t.match(connect({ aud: 'me', iss: 'them' }, it), { user: '' })
-  t.match(connect({ aud: ['you', 'me'], iss: 'them' }, it), { user: '' })
-  for (const claims of [
-    {},
-    { aud: 'me' },
-    { iss: 'them' },
-    { aud: 'you', iss: 'them' },
-    { aud: [], iss: 'them' },
-    { aud: 'me2', iss: 'them' },
-    { aud: 'me', iss: 'Them' },
-  ]) {
-    t.equal(
-      thrown(() => connect(claims, it)),
-      disconnects.invalidToken,
-      JSON.stringify(claims),
-    )
-    t.equal(
-      thrown(() => connect({ ...claims, exp: PAST }, it)),
-      disconnects.invalidToken,
-      'before the expiry',
-    )
-    t.equal(
-      thrown(() => subscribe({ channel: 'x', ...claims }, it)),
-      errors.permissionDenied,
-    )
-  }
-  t.equal(
-    thrown(() => connect({ aud: 'me', iss: 'them', exp: PAST }, it)),
-    errors.tokenExpired,
-  )
-})
-
-t.test('audience and issuer by pattern', async t => {
-  const it = tokens({ audience_regex: '^me-\\d+$', issuer_regex: 'them' })
-  t.match(connect({ aud: 'me-1', iss: 'x.them.y' }, it), { user: '' }, 'unanchored unless anchored')
-  t.match(connect({ aud: ['you', 'me-2'], iss: 'them' }, it), { user: '' }, 'one matching member is enough')
-  for (const claims of [
-    {},
-    { aud: 'me-1' },
-    { iss: 'them' },
-    { aud: 'me-x', iss: 'them' },
-    { aud: [], iss: 'them' },
-  ]) {
-    t.equal(
-      thrown(() => connect(claims, it)),
-      disconnects.invalidToken,
-      JSON.stringify(claims),
-    )
-    t.equal(
-      thrown(() => connect({ ...claims, exp: PAST }, it)),
-      disconnects.invalidToken,
-      'before the expiry',
-    )
-    t.equal(
-      thrown(() => subscribe({ channel: 'x', ...claims }, it)),
-      errors.permissionDenied,
-    )
+t.test('connection and subscription tokens are not interchangeable', async t => {
+  for (const claims of [{ sub: '42' }, { exp: PAST }]) {
+    t.equal(connectError({ ...claims, channel: 'x' }), invalidToken)
+    for (const channel of [undefined, '']) t.equal(subscribeError({ ...claims, channel }), permissionDenied)
   }
 })
 
-t.test('another claim for the user', async t => {
+for (const [name, settings, good, bad] of [
+  [
+    'text',
+    { audience: 'me', issuer: 'them' },
+    [
+      { aud: 'me', iss: 'them' },
+      { aud: ['you', 'me'], iss: 'them' },
+    ],
+    [
+      {},
+      { aud: 'me' },
+      { iss: 'them' },
+      { aud: 'you', iss: 'them' },
+      { aud: [], iss: 'them' },
+      { aud: 'me2', iss: 'them' },
+      { aud: 'me', iss: 'Them' },
+    ],
+  ],
+  [
+    'pattern, which need not match all of it',
+    { audience_regex: '^me-\\d+$', issuer_regex: 'them' },
+    [
+      { aud: 'me-1', iss: 'x.them.y' },
+      { aud: ['you', 'me-2'], iss: 'them' },
+    ],
+    [{}, { aud: 'me-1' }, { iss: 'them' }, { aud: 'me-x', iss: 'them' }, { aud: [], iss: 'them' }],
+  ],
+])
+  t.test(`audience and issuer by ${name}`, async t => {
+    const it = tokens(settings)
+    for (const claims of /** @type {any[]} */ (good)) {
+      t.equal(connectError(claims, it), undefined, JSON.stringify(claims))
+      t.equal(connectError({ ...claims, exp: PAST }, it), tokenExpired)
+    }
+    for (const claims of /** @type {any[]} */ (bad)) {
+      t.equal(connectError(claims, it), invalidToken, JSON.stringify(claims))
+      t.equal(connectError({ ...claims, exp: PAST }, it), invalidToken, 'before the expiry')
+      t.equal(subscribeError(claims, it), permissionDenied)
+    }
+  })
+
+t.test('user_id_claim names the claim of the user', async t => {
   const it = tokens({ user_id_claim: 'user_id' })
   t.equal(connect({ sub: '1', user_id: '2' }, it).user, '2')
   t.equal(connect({ sub: '1' }, it).user, '', 'sub is ignored')
   t.equal(subscribe({ channel: 'x', user_id: '2' }, it).user, '2')
-  t.equal(
-    thrown(() => connect({ user_id: 2 }, it)),
-    disconnects.invalidToken,
-  )
-  t.equal(connect({}, tokens({ user_id_claim: 'constructor' })).user, '', 'only a claim of its own')
+  t.equal(connectError({ user_id: 2 }, it), invalidToken)
+  t.equal(connect({}, tokens({ user_id_claim: 'constructor' })).user, '', 'inherited members are not claims')
 })
 
-t.test('keys of their own for subscriptions', async t => {
-  const it = tokens(
-    { issuer: 'a' },
-    {},
-    { enabled: true, hmac_secret_key: 'other', issuer: 'b', user_id_claim: 'uid' },
-  )
-  const own = (/** @type {object} */ claims) => makeToken(claims, 'other')
-  t.match(it.connect(makeToken({ sub: '1', iss: 'a' }, SECRET)), { user: '1' })
+t.test('subscription tokens may have their own settings', async t => {
+  const other = { enabled: true, hmac_secret_key: 'other', issuer: 'b', user_id_claim: 'uid' }
+  const it = tokens({ issuer: 'a' }, {}, other)
+  const own = claims => makeToken(claims, 'other')
+  t.match(connect({ sub: '1', iss: 'a' }, it), { user: '1' })
   t.match(it.subscribe(own({ uid: '1', sub: '2', iss: 'b', channel: 'x' })), { user: '1' })
-  t.equal(
-    thrown(() => it.connect(own({ sub: '1', iss: 'a' }))),
-    disconnects.invalidToken,
-  )
-  t.equal(
-    thrown(() => subscribe({ iss: 'b', channel: 'x' }, it)),
-    errors.permissionDenied,
-  )
-  t.equal(
-    thrown(() => it.subscribe(own({ iss: 'a', channel: 'x' }))),
-    errors.permissionDenied,
-  )
-  const off = tokens({}, {}, { enabled: false, hmac_secret_key: 'other' })
-  t.match(subscribe({ channel: 'x' }, off), { channel: 'x' })
-  t.equal(
-    thrown(() => off.subscribe(own({ channel: 'x' }))),
-    errors.permissionDenied,
-  )
+  t.equal(refusal('connect', own({ sub: '1', iss: 'a' }), it), invalidToken)
+  t.equal(subscribeError({ iss: 'b' }, it), permissionDenied)
+  t.equal(refusal('subscribe', own({ iss: 'a', channel: 'x' }), it), permissionDenied)
+  const off = tokens({}, {}, { ...other, enabled: false })
+  t.equal(subscribeError({}, off), undefined)
+  t.equal(refusal('subscribe', own({ channel: 'x' }), off), permissionDenied)
 })
 
-t.test(
-  'a connection that does not end by its token: an expired one stays expired, whatever else',
-  async t => {
-    const it = /** @type {any} */ (tokens)()
-    const endless = (/** @type {object} */ claims) =>
-      /** @type {any} */ (it.connect(makeToken(claims, SECRET), false))
-    t.equal(endless({ exp: FUTURE }).expireAt, 0)
-    t.equal(endless({ exp: FUTURE, expire_at: PAST }).expireAt, 0)
-    t.equal(
-      thrown(() => endless({ exp: PAST })),
-      errors.tokenExpired,
-    )
-    t.equal(
-      thrown(() => it.connect(makeToken({}, 'wrong'), false)),
-      disconnects.invalidToken,
-    )
-  },
-)
-
-t.test('insecure_skip_token_signature_verify skips the signature and nothing else', async t => {
-  const it = new Tokens(
-    /** @type {any} */ (makeConfig({ audience: 'me' }, { insecure_skip_token_signature_verify: true })),
-    {
-      clock,
-    },
-  )
-  t.match(it.connect(makeToken({ sub: '1', aud: 'me' }, 'whatever')), { user: '1' })
-  t.match(it.subscribe(makeToken({ channel: 'x', aud: 'me' }, 'whatever')), { channel: 'x' })
-  t.equal(
-    thrown(() => it.connect(makeToken({ sub: '1' }, 'whatever'))),
-    disconnects.invalidToken,
-  )
-  t.equal(
-    thrown(() => it.connect(makeToken({ aud: 'me', exp: PAST }, 'whatever'))),
-    errors.tokenExpired,
-  )
-  t.equal(
-    thrown(() => it.connect(makeToken({ aud: 'me', channel: 'x' }, 'whatever'))),
-    disconnects.invalidToken,
-  )
-  t.equal(
-    thrown(() => it.connect('a.b')),
-    disconnects.invalidToken,
-  )
-  const good = makeToken({ aud: 'me' }, 'whatever')
-  for (const token of [`${good}.x`, good.replace('.', 'A.'), good.replace(/\.[^.]*$/, '')]) {
-    t.equal(
-      thrown(() => it.connect(token)),
-      disconnects.invalidToken,
-    )
+t.test('an expired token is refused even if tokens do not end connections', async t => {
+  const endless = (claims, key = SECRET) => {
+    try {
+      return /** @type {any} */ (plain.connect(makeToken(claims, key), false)).expireAt
+    } catch (error) {
+      return error
+    }
   }
+  t.equal(endless({ exp: FUTURE }), 0)
+  t.equal(endless({ exp: FUTURE, expire_at: PAST }), 0)
+  t.equal(endless({ exp: PAST }), tokenExpired)
+  t.equal(endless({}, 'wrong'), invalidToken)
 })
 
-t.test('settings that cannot be used are named', async t => {
-  const table = /** @type {[any, RegExp][]} */ ([
+t.test('insecure_skip_token_signature_verify skips only the signature check', async t => {
+  const it = tokens(
+    { audience: 'me', hmac_secret_key: 'other' },
+    { insecure_skip_token_signature_verify: true },
+  )
+  t.match(connect({ sub: '1', aud: 'me' }, it), { user: '1' })
+  t.match(subscribe({ channel: 'x', aud: 'me' }, it), { channel: 'x' })
+  t.equal(connectError({ sub: '1' }, it), invalidToken)
+  t.equal(connectError({ aud: 'me', exp: PAST }, it), tokenExpired)
+  t.equal(connectError({ aud: 'me', channel: 'x' }, it), invalidToken)
+  const good = makeToken({ aud: 'me' }, 'any')
+  for (const token of ['a.b', `${good}.x`, good.replace('.', 'A.'), good.replace(/\.[^.]*$/, '')])
+    t.equal(refusal('connect', token, it), invalidToken, token)
+})
+
+t.test('the error for an invalid setting names it', async t => {
+  for (const [settings, message] of /** @type {[any, RegExp][]} */ ([
     [
       { audience: 'a', audience_regex: 'a' },
       /^client\.token\.audience and client\.token\.audience_regex cannot be combined; set only one of them$/,
@@ -366,12 +240,148 @@ t.test('settings that cannot be used are named', async t => {
     ],
     [{ issuer_regex: '(' }, /^client\.token\.issuer_regex: invalid pattern "\("/],
     [{ user_id_claim: 'user-id' }, /^client\.token\.user_id_claim /],
-    [{ rsa_public_key: 'nonsense' }, /^client\.token\.rsa_public_key /],
     [{ jwks_public_endpoint: 'nonsense' }, /^client\.token\.jwks_public_endpoint: /],
-  ])
-  for (const [settings, message] of table) t.throws(() => tokens(settings), { message })
+  ]))
+    t.throws(() => tokens(settings), { message })
   t.throws(() => tokens({}, {}, { enabled: true, ecdsa_public_key: 'x' }), {
     message: /^client\.subscription_token\.ecdsa_public_key /,
   })
   t.doesNotThrow(() => tokens({}, {}, { enabled: false, ecdsa_public_key: 'x' }))
+})
+
+/** Claims of a wrong type, of both kinds of tokens and of each. */
+const wrong = {
+  common: [
+    ...[42, {}].map(sub => ({ sub })),
+    ...['', ' 1800000100', '0x6b49d264', '1800000100s', '1e999', true, []].map(exp => ({ exp })),
+    ...[1, {}].map(jti => ({ jti })),
+    { nbf: 'x' },
+    ...['1', 1.5].map(expire_at => ({ expire_at })),
+    ...[1, ['a', 1], {}].map(aud => ({ aud })),
+    ...[1, ['a']].map(iss => ({ iss })),
+    { b64info: 1 },
+    { channel: 1 },
+  ],
+  connect: [
+    ...['x', {}, [1], [''], [null]].map(channels => ({ channels })),
+    ...[[], 'x', { x: 1 }, { x: [] }, { '': {} }].map(subs => ({ subs })),
+    ...[1, { presence: true }, { presence: { value: 1 } }].map(override => ({ subs: { x: { override } } })),
+    { subs: { x: { b64data: 1 } } },
+    { subs: { x: {} }, channels: [1] },
+  ],
+  subscribe: [
+    { channel: ['x'] },
+    { client: 1 },
+    ...[[], { presence: 1 }, { force_recovery: { value: 'true' } }].map(override => ({ override })),
+    { b64data: {} },
+  ],
+}
+
+t.test('a claim of the wrong type makes a token invalid, even if it is expired', async t => {
+  const ofConnect = [...wrong.common, ...wrong.connect]
+  const payloads = [...ofConnect, ...ofConnect.map(claims => ({ exp: PAST, ...claims })), '{"exp":1e999}']
+  t.same(
+    payloads.filter(payload => connectError(payload) !== invalidToken),
+    [],
+  )
+  t.same(
+    [...wrong.common, ...wrong.subscribe].filter(claims => subscribeError(claims) !== permissionDenied),
+    [],
+  )
+})
+
+t.test('a key id must be a string, even where it is not used', async t => {
+  const skipping = tokens({}, { insecure_skip_token_signature_verify: true })
+  const error = (kind, kid, it) =>
+    refusal(kind, makeToken({ channel: kind === 'subscribe' ? 'x' : '' }, SECRET, { kid }), it)
+  for (const it of [plain, skipping]) {
+    for (const kid of [5, 0, 1.5, true, {}, []]) {
+      t.equal(error('connect', kid, it), invalidToken, JSON.stringify(kid))
+      t.equal(error('subscribe', kid, it), permissionDenied, JSON.stringify(kid))
+    }
+    for (const kid of ['5', '', null, undefined]) t.equal(error('subscribe', kid, it), undefined, `${kid}`)
+  }
+})
+
+t.test('malformed tokens are invalid', async t => {
+  const good = makeToken({ sub: '42', channel: 'x' }, SECRET)
+  const [header, payload, signature] = good.split('.')
+  const garbage = [
+    ...[
+      '',
+      '.',
+      '..',
+      '...',
+      'a',
+      'a.b',
+      'a.b.c',
+      'a.b.c.d',
+      '😀.😀.😀',
+      '.'.repeat(100_000),
+      'x'.repeat(1_000_000),
+    ],
+    ...[`${good}.`, `.${good}`, `${good}.x`, ` ${good}`, `${good}\n`, good.replaceAll('.', ',')],
+    ...[
+      `${header}.${payload}`,
+      `${header}.${payload}.`,
+      `${header}..${signature}`,
+      `.${payload}.${signature}`,
+    ],
+    `${header}=.${payload}.${signature}`,
+    `${header}.${payload}x.${signature}`,
+    `${header}.${'A'.repeat(1_000_001)}.${signature}`,
+    ...[`${signature}=`, `${signature}!`, signature.slice(0, -2)].map(last => `${header}.${payload}.${last}`),
+    ...['[]', 'null', '{', { alg: 1 }, {}].map(first => `${encode(first)}.${payload}.${signature}`),
+    ...['[]', 'null', '1', '"x"', '{', '', '{"sub":"\u0000', '['.repeat(100_000)].map(text =>
+      makeToken(text, SECRET),
+    ),
+    makeToken({ channel: 'x' }, SECRET, { crit: ['b64'], b64: false }),
+  ]
+  const shown = token => String(token).slice(0, 60)
+  for (const [kind, error] of /** @type {const} */ ([
+    ['connect', invalidToken],
+    ['subscribe', permissionDenied],
+  ]))
+    t.same(
+      [...garbage, undefined, null, 1, {}, [], Buffer.from(good)]
+        .filter(token => refusal(kind, token) !== error)
+        .map(shown),
+      [],
+      kind,
+    )
+})
+
+t.test('random claims and damaged tokens give a documented error', async t => {
+  let seed = 7
+  const random = n => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
+    return Math.floor((seed / 2 ** 32) * n)
+  }
+  const values = [
+    ...[undefined, null, true, 0, -1, 1.5, FUTURE, PAST, '', 'x', 'YQ==', [], ['x'], [1], {}, { x: {} }],
+    { value: true },
+    { x: { info: 1, data: null, override: { presence: { value: 1 } } } },
+  ]
+  const names =
+    'sub exp nbf expire_at aud iss info b64info channels subs meta channel client data b64data override'.split(
+      ' ',
+    )
+  let good = 0
+  for (let round = 0; round < 2000; round++) {
+    const claims = Object.fromEntries(
+      names.filter(() => random(4) === 0).map(name => [name, values[random(values.length)]]),
+    )
+    let token = makeToken(claims, SECRET)
+    if (random(4) === 0) {
+      const at = random(token.length)
+      token = token.slice(0, at) + String.fromCharCode(33 + random(94)) + token.slice(at + random(3))
+    }
+    for (const kind of /** @type {const} */ (['connect', 'subscribe'])) {
+      const error = refusal(kind, token)
+      if (error === undefined) good++
+      else if (!(error instanceof ReplyError) && !(error instanceof Disconnect))
+        return t.fail(`${kind} ${JSON.stringify(claims)}: ${error.stack}`)
+    }
+  }
+  t.ok(good > 40, `${good} valid ones`)
 })

@@ -1,7 +1,4 @@
-/**
- * Random numbers that are the same in every run.
- * @param {number} seed
- */
+/** Random numbers that are the same in every run. @param {number} seed */
 export function chance(seed) {
   let state = seed
   const next = () => {

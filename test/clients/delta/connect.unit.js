@@ -1,8 +1,9 @@
-// What is published between the broker's answer and the connect reply, with deltas.
+// Publications between the answer of the broker and the connect reply, with deltas.
 
 import t from 'tap'
 import { Plan } from '../../../src/clients/session/plan.js'
 import { startHub } from '../../channels/hub/rig.js'
+import { makePublication } from '../protocol/publication.js'
 import { DeltaReader } from './reader.js'
 
 const FILL = 'what stays the same from one publication to the next, '.repeat(4)
@@ -10,7 +11,15 @@ const text = n => JSON.stringify(`${FILL}${n}`)
 const at = offset => (offset > 0 ? { offset, epoch: 'epoch' } : {})
 
 const namespace = {
-  options: { force_recovery: true, allowed_delta_types: ['fossil'] },
+  options: {
+    force_recovery: true,
+    allowed_delta_types: ['fossil'],
+    map_clients_presence_channel_prefix: '',
+    map_users_presence_channel_prefix: '',
+    map: { remove_client_on_unsubscribe: false },
+  },
+  kind: 'stream',
+  mapRules: null,
   historyOn: true,
   metaTtl: 1000,
 }
@@ -20,7 +29,7 @@ for (const [name, meanwhile, kinds] of [
   ['one of the stream', [3], ['full', 'delta', 'full', 'full', 'delta']],
   ['one that is not in history', [0], ['full', 'delta', 'full', 'full', 'delta']],
 ]) {
-  t.test(`recovered, then ${name}: the client has the base of every delta`, async t => {
+  t.test(`after recovery and ${name}, the client has the base of every delta`, async t => {
     const rig = startHub()
     const session = Object.assign(rig.session(), {
       context: {
@@ -46,10 +55,9 @@ for (const [name, meanwhile, kinds] of [
     rig.hub.prepare('x', plan.wants(), (_error, channel, answer) => {
       prepared = { channel, result: plan.result(answer), buffer: plan.buffer(channel) }
     })
-    const publications = [1, 2].map(offset => ({
-      ...{ data: Buffer.from(text(offset)), offset, epoch: 'epoch', info: '', tags: null, version: 0n },
-      ...{ json: true, delta: true },
-    }))
+    const publications = [1, 2].map(offset =>
+      makePublication({ data: Buffer.from(text(offset)), offset, epoch: 'epoch', delta: true }),
+    )
     rig.calls[0].done(null, { offset: 2, epoch: 'epoch', recovered: true, publications })
     for (const offset of meanwhile) rig.publish('x', text(offset), at(offset))
     const { channel, result, buffer } = prepared

@@ -4,9 +4,7 @@ const WORDS = [
   ...'élève èlève êlève 敏捷 斏捷 的棕色狐狸 😀 😁 👩‍👩‍👧 \u2028 "quoted" back\\slash \ud83d'.split(' '),
 ]
 
-/**
- * A document that somebody edits: each version has most in common with the one before, and now and then nothing.
- */
+/** An edited document: most versions are similar to the previous one, some are new. */
 export class TestDocument {
   #random
   /** @type {string[]} */
@@ -23,10 +21,7 @@ export class TestDocument {
     this.#words = Array.from({ length: count }, () => this.#random.pick(WORDS))
   }
 
-  /**
-   * @param {number} n of the version
-   * @returns {unknown} its payload
-   */
+  /** @param {number} n number of the version @returns {unknown} payload */
   edited(n) {
     const random = this.#random
     const words = this.#words

@@ -1,19 +1,13 @@
 import { applyDelta } from 'fossil-delta'
 
-/**
- * Reads the publications of a delta-negotiated subscription in JSON as a client does. It throws where they break the
- * rules of the client protocol.
- */
+/** Reads publications of a delta-negotiated subscription in JSON; throws where they break the client protocol. */
 export class DeltaReader {
-  /** @type {Buffer | null} the last payload */
+  /** The last payload. @type {Buffer | null} */
   #base = null
-  /** What came, `full` or `delta`. */
+  /** `full` or `delta`. */
   kinds = []
 
-  /**
-   * @param {any} publication as it came
-   * @returns {string} its payload's text
-   */
+  /** @param {any} publication as received @returns {string} its payload */
   read({ data, delta }) {
     if (typeof data !== 'string') throw new Error(`data is no string: ${JSON.stringify(data)}`)
     if (delta !== undefined && delta !== true) throw new Error(`delta is ${delta}`)
@@ -24,7 +18,7 @@ export class DeltaReader {
     return this.#base.toString()
   }
 
-  /** What came since the last time. */
+  /** Kinds since the last call. */
   taken() {
     return this.kinds.splice(0)
   }

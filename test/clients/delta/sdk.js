@@ -1,4 +1,4 @@
-// The official SDK over many edits: what it reconstructs is what was published.
+// The official SDK over many edits: it reconstructs the published payloads.
 
 import { Centrifuge } from 'centrifuge'
 import { Centrifuge as ProtobufCentrifuge } from 'centrifuge/build/protobuf'
@@ -7,7 +7,7 @@ import { until } from '../../kit/wait.js'
 import { chance } from './chance.js'
 import { TestDocument } from './document.js'
 
-/** Publications of one request: they leave the gateway together. */
+/** Publications of one request. */
 const MAX_BATCH = 8
 
 const open = {
@@ -30,39 +30,28 @@ export const config = {
   },
 }
 
-/** What was published, in order: the text of each payload, and whether it is in history. */
-class Record {
-  /** @type {{text: string, kept: boolean}[]} */
-  published = []
+/** @typedef {{text: string, kept: boolean}[]} Published text of each payload, and whether it is in history */
 
-  /** @param {unknown} data */
-  static number(data) {
-    return typeof data === 'number' ? data : /** @type {any} */ (data).n
-  }
-}
-
-/** One subscriber, which holds what it gets against the record. */
+/** A subscriber that compares its publications with the published ones. */
 class Reader {
   faults = []
-  /** The number of the last one that it got. */
+  /** Number of the last publication. */
   last = -1
   got = 0
   recoveries = { done: 0, failed: 0 }
   bytes = 0
-  /** What may be missing before the next one: 'nothing', 'passing' what is not in history, 'anything'. */
+  /** Allowed gap before the next one: 'nothing', 'passing' (not in history), 'anything'. */
   #gap = 'anything'
-  /** Whether what comes was recovered; the SDK hands that over together with the event `subscribed`. */
+  /** Publications are recovered: the SDK emits them with the event `subscribed`. */
   #recovering = false
-  #record
+  #published
 
   /**
-   * @param {string} url
-   * @param {string} channel
-   * @param {Record} record
+   * @param {string} url @param {string} channel @param {Published} published
    * @param {{protobuf: boolean, delta: boolean}} way
    */
-  constructor(url, channel, record, { protobuf, delta }) {
-    this.#record = record
+  constructor(url, channel, published, { protobuf, delta }) {
+    this.#published = published
     const reader = this
     class CountingSocket extends WebSocket {
       constructor(address, protocols) {
@@ -80,7 +69,7 @@ class Reader {
       ...(delta ? { delta: 'fossil' } : null),
     })
     this.subscription.on('subscribed', ({ wasRecovering, recovered }) => {
-      // A gap stays one when the next recovery, from behind it, succeeds before a message.
+      // A gap remains when the next recovery, from behind it, succeeds before a message.
       this.#gap = recovered && this.#gap !== 'anything' ? 'passing' : 'anything'
       this.#recovering = true
       queueMicrotask(() => {
@@ -99,10 +88,9 @@ class Reader {
     this.client.connect()
   }
 
-  /** @param {unknown} data */
   #take(data) {
-    const n = Record.number(data)
-    const { published } = this.#record
+    const n = typeof data === 'number' ? data : data.n
+    const published = this.#published
     if (JSON.stringify(data) !== published[n]?.text) this.faults.push(`${n} is not what was published`)
     const missing = published.slice(this.last + 1, n)
     if (n <= this.last) this.faults.push(`${n} after ${this.last}`)
@@ -115,7 +103,7 @@ class Reader {
     this.got++
   }
 
-  /** @param {number} n waits for it, or for a fault */
+  /** Waits for a publication, or for a fault. */
   async until(n) {
     await until(
       () => this.last >= n || this.faults.length > 0,
@@ -125,18 +113,15 @@ class Reader {
 }
 
 /**
- * Subscribers that come and go while a document is edited.
- *
- * @param {any} t
- * @param {import('../../kit/gateway.js').TestGateway} gateway with this configuration
- * @param {'doc' | 'passing'} namespace
- * @param {{publications: number, seed: number, long?: boolean}} options `long`: enough that some recoveries succeed
- *   and some fail
+ * Subscribers disconnect and reconnect while a document is edited.
+ * @param {any} t @param {any} gateway with this configuration @param {'doc' | 'passing'} namespace
+ * @param {{publications: number, seed: number, long?: boolean}} options `long`: some recoveries succeed and some fail
  */
 export async function testEdits(t, gateway, namespace, { publications, seed, long = false }) {
   const random = chance(seed)
   const channel = `${namespace}:edits`
-  const record = new Record()
+  /** @type {Published} */
+  const published = []
   const ways = [
     { protobuf: false, delta: true },
     { protobuf: false, delta: true },
@@ -144,8 +129,8 @@ export async function testEdits(t, gateway, namespace, { publications, seed, lon
     { protobuf: true, delta: true },
     { protobuf: true, delta: false },
   ]
-  const readers = ways.map(way => new Reader(gateway.ws, channel, record, way))
-  // These stay connected, so that their bytes can be compared.
+  const readers = ways.map(way => new Reader(gateway.ws, channel, published, way))
+  // These stay connected: their bytes are compared.
   const [steady, steadyPlain] = [readers[0], readers[2]]
   t.teardown(() => {
     for (const { client } of readers) client.disconnect()
@@ -154,14 +139,14 @@ export async function testEdits(t, gateway, namespace, { publications, seed, lon
 
   const gone = new Set()
   const document = new TestDocument(random)
-  while (record.published.length < publications) {
+  while (published.length < publications) {
     const commands = []
     for (let left = 1 + random.below(MAX_BATCH); left > 0; left--) {
-      const n = record.published.length
+      const n = published.length
       const data = document.edited(n)
       const skip_history = random.hit(0.05)
       const tags = random.hit(0.1) ? { some: 'tag' } : undefined
-      record.published.push({ text: JSON.stringify(data), kept: namespace === 'doc' && !skip_history })
+      published.push({ text: JSON.stringify(data), kept: namespace === 'doc' && !skip_history })
       commands.push({ publish: { channel, data, skip_history, tags, delta: random.hit(0.9) } })
     }
     const { replies } = await gateway.api('batch', { commands })
@@ -169,10 +154,10 @@ export async function testEdits(t, gateway, namespace, { publications, seed, lon
     if (!random.hit(0.2)) continue
     const reader = random.pick(readers)
     if (reader === steady || reader === steadyPlain) continue
-    // Gone for a moment, or for longer than the history reaches.
+    // For a moment, or for longer than the history lasts.
     if (reader.client.state !== 'disconnected') {
-      // Whoever was there all the time gets all of it, however late.
-      if (!gone.has(reader)) await reader.until(record.published.length - 1)
+      // A permanently connected client receives everything, possibly late.
+      if (!gone.has(reader)) await reader.until(published.length - 1)
       gone.add(reader)
       reader.client.disconnect()
       if (random.hit(0.5)) reader.client.connect()
@@ -182,8 +167,8 @@ export async function testEdits(t, gateway, namespace, { publications, seed, lon
   }
   for (const { client } of readers) client.connect()
   await Promise.all(readers.map(({ subscription }) => subscription.ready()))
-  const n = record.published.length
-  record.published.push({ text: JSON.stringify({ n }), kept: true })
+  const n = published.length
+  published.push({ text: JSON.stringify({ n }), kept: true })
   await gateway.api('publish', { channel, data: { n } })
   await Promise.all(readers.map(reader => reader.until(n)))
 

@@ -6,13 +6,10 @@ import { chance } from '../delta/chance.js'
 
 const encoder = new DeltaEncoder()
 
-/** @returns {string} what the package makes of base and delta; it checks length and checksum */
+/** Decoded by the package, which checks length and checksum. */
 const applied = (base, delta) => Buffer.from(applyDelta(base, delta)).toString('latin1')
 
-/**
- * A delta, if there is one, is shorter than the target and makes it of the base.
- * @returns {Buffer | null}
- */
+/** Checks that a delta is shorter than the target, and applies. @returns {Buffer | null} */
 function checked(t, base, target, message) {
   const delta = encoder.encode(base, target)
   if (delta === null) return null
@@ -22,7 +19,7 @@ function checked(t, base, target, message) {
   return delta
 }
 
-t.test('one digit differs: a copy, the digit, a copy, the checksum', async t => {
+t.test('a changed digit is a copy, the digit, a copy and the checksum', async t => {
   const text = n => Buffer.from(`{"t":"${'lorem ipsum '.repeat(18).slice(0, 213)}","n":${n}}`)
   t.equal(text(1).length, 227)
   const delta = checked(t, text(1), text(2), 'one digit')
@@ -30,13 +27,13 @@ t.test('one digit differs: a copy, the digit, a copy, the checksum', async t => 
   t.match(delta?.toString(), /^3Z\n3X@0,2:2\}[\w~]{1,6};$/)
 })
 
-t.test('the same payload again is one copy', async t => {
+t.test('an identical payload is one copy', async t => {
   const text = Buffer.alloc(64, '{"some":"payload"}')
   t.match(checked(t, text, text, 'same')?.toString(), /^10\n10@0,[\w~]{1,6};$/)
 })
 
-t.test('there is no delta where it would not be shorter', async t => {
-  const pairs = [
+t.test('no delta is made if it would not be shorter', async t => {
+  for (const [base, target] of [
     ['', ''],
     ['{}', '{}'],
     ['', 'x'.repeat(100)],
@@ -44,13 +41,12 @@ t.test('there is no delta where it would not be shorter', async t => {
     ['{"a":1}', '{"a":2}'],
     ['abcdefghijklmno', 'abcdefghijklmno'],
     ['0123456789'.repeat(10), 'abcdefghij'.repeat(10)],
-  ]
-  for (const [base, target] of pairs)
+  ])
     t.equal(checked(t, Buffer.from(base), Buffer.from(target), target), null)
 })
 
-t.test('borders of copies do not cut characters in two', async t => {
-  // Those of the last one end in the same bytes.
+t.test('copies never split a character', async t => {
+  // Characters of the last one end in the same bytes.
   const alphabets = [
     'éèêëàâ',
     'абвгдежзийклмнопрстуф',
@@ -75,7 +71,7 @@ t.test('borders of copies do not cut characters in two', async t => {
   t.ok(deltas > 500, `${deltas} deltas`)
 })
 
-t.test('any bytes: edits, moves, repetitions', async t => {
+t.test('a delta restores the target for any edits, moves and repetitions', async t => {
   const random = chance(2)
   let deltas = 0
   for (let round = 0; round < 3000; round++) {
@@ -103,7 +99,7 @@ t.test('any bytes: edits, moves, repetitions', async t => {
   t.ok(deltas > 1000, `${deltas} deltas`)
 })
 
-t.test('large payloads, and what the encoder keeps of one does not disturb the next', async t => {
+t.test('large payloads do not affect later ones', async t => {
   const random = chance(3)
   for (const size of [200_000, 50, 3_000_000, 4000, 64 * 1024]) {
     const base = Buffer.from(Array.from({ length: size }, () => random.below(256)))
@@ -114,26 +110,7 @@ t.test('large payloads, and what the encoder keeps of one does not disturb the n
   }
 })
 
-t.test('payloads made to be slow are not', async t => {
-  const size = 256 * 1024
-  const hostile = [
-    [
-      Buffer.alloc(size, 97),
-      Buffer.alloc(size, 97)
-        .fill('b', size - 1)
-        .fill('b', 0, 1),
-    ],
-    [Buffer.alloc(size, 'aaaaaaaaaaab'), Buffer.alloc(size, 'aaaaaaaaaaac')],
-    [Buffer.alloc(size, 'abcdefghijkl'), Buffer.alloc(size, 'abcdefghijklx')],
-  ]
-  for (const [base, target] of hostile) {
-    const before = process.cpuUsage()
-    checked(t, base, target, 'hostile')
-    t.ok(process.cpuUsage(before).user < 2_000_000, 'far below the seconds that a quadratic search takes')
-  }
-})
-
-t.test('the deltas are about as short as those of the package', async t => {
+t.test('deltas are about as short as those of the fossil-delta package', async t => {
   const random = chance(4)
   const rows = Array.from({ length: 60 }, (_, id) => ({ id, name: `row ${id}`, price: 100, open: true }))
   let ours = 0
@@ -149,10 +126,7 @@ t.test('the deltas are about as short as those of the package', async t => {
   t.ok(ours < theirs * 1.1, `${ours} against ${theirs} bytes`)
 })
 
-/**
- * @param {Uint8Array} bytes
- * @returns {{bytes: Uint8Array, reads: () => number}} the same bytes, with a count of single ones that were read
- */
+/** Counts the reads of single bytes. */
 function counted(bytes) {
   let reads = 0
   const proxy = new Proxy(bytes, {
@@ -165,21 +139,19 @@ function counted(bytes) {
   return { bytes: proxy, reads: () => reads }
 }
 
-t.test('no bytes take more than linear work', async t => {
+t.test('no input takes more than linear work', async t => {
   const SIZE = 2000
-  const fill = (byte, first) => Buffer.alloc(SIZE, byte).fill(first, 0, 1)
-  const period = (word, first) => Buffer.alloc(SIZE, word).fill(first, 0, 1)
-  /** Everything is a match, nothing is, or matches are trimmed at the borders of characters. */
+  const fill = (word, first) => Buffer.alloc(SIZE, word).fill(first, 0, 1)
+  const continuing = length => Buffer.concat([Buffer.alloc(length, 0x80), Buffer.from('a')])
+  // Everything matches, nothing does, or matches are trimmed at the borders of characters.
   const hostile = {
     'one byte': [fill('a', 'b'), fill('a', 'c')],
     'continuation bytes': [fill(0x80, 'b'), fill(0x80, 'c')],
-    'characters of four bytes': [period('😀', 'b'), period('😀', 'c')],
-    'period of a window': [period('abcdefghijkl', 'x'), period('abcdefghijkl', 'y')],
-    'nearly a window': [period('abcdefghijk0', 'x'), period('abcdefghijk1', 'y')],
-    'continuation bytes, now and then another': [
-      Buffer.alloc(SIZE, Buffer.concat([Buffer.alloc(40, 0x80), Buffer.from('a')])).fill('b', 0, 1),
-      Buffer.alloc(SIZE, Buffer.concat([Buffer.alloc(41, 0x80), Buffer.from('a')])).fill('c', 0, 1),
-    ],
+    'characters of four bytes': [fill('😀', 'b'), fill('😀', 'c')],
+    'period of a window': [fill('abcdefghijkl', 'x'), fill('abcdefghijkl', 'y')],
+    'another period': [Buffer.alloc(SIZE, 'abcdefghijkl'), Buffer.alloc(SIZE, 'abcdefghijklx')],
+    'nearly a window': [fill('abcdefghijk0', 'x'), fill('abcdefghijk1', 'y')],
+    'continuation bytes, now and then another': [fill(continuing(40), 'b'), fill(continuing(41), 'c')],
   }
   for (const [name, pair] of Object.entries(hostile)) {
     const [base, target] = pair.map(counted)

@@ -1,31 +1,37 @@
-// What the Protobuf codec makes of commands: the same as the JSON codec, and nothing of what is malformed.
+// Commands in Protobuf are read like those in JSON; malformed bytes are refused.
 
 import t from 'tap'
 import { disconnects } from '../../../src/base/errors.js'
 import { parseCommand as parseJson } from '../../../src/clients/protocol/json-commands.js'
 import { ProtobufCodec } from '../../../src/clients/protocol/protobuf.js'
-import { parseCommand, splitFrame } from '../../../src/clients/protocol/protobuf-commands.js'
+import {
+  parseCommand,
+  readEmulationRequest,
+  splitFrame,
+} from '../../../src/clients/protocol/protobuf-commands.js'
 import { thrown } from '../auth/jwt.js'
 import { Random } from '../session/fuzz/random.js'
 import { commandFrame } from './sdk-messages.js'
 
-/** @param {Uint8Array} frame */
 const parse = frame => splitFrame(Buffer.from(frame)).map(parseCommand)
+const refuses = (t, frame, why) =>
+  t.equal(
+    thrown(() => parse(frame)),
+    disconnects.badRequest,
+    why,
+  )
 
-/** The only command of a frame that the SDK has written. @param {object} command */
+/** A command, written by the SDK and read by the codec. */
 const written = command => parse(commandFrame(command))[0]
 
-/** One command of these bytes. @param {(number | number[] | string)[]} parts */
+/** A frame with one command of these bytes. @param {(number | number[] | string)[]} parts */
 function bytes(...parts) {
   const command = Buffer.concat(parts.map(part => Buffer.from(typeof part === 'number' ? [part] : part)))
   if (command.length > 127) throw new Error('too long for this')
   return Buffer.concat([Buffer.from([command.length]), command])
 }
 
-/** A request from JSON with its payload as Protobuf has it. @param {any} request */
-const asBytes = request => ({ ...request, data: Buffer.from(request.data) })
-
-t.test('every field of every command comes as it does in JSON', async t => {
+t.test('every field of every command is read as in JSON', async t => {
   const subscribe = {
     channel: 'a',
     token: 't',
@@ -68,31 +74,27 @@ t.test('every field of every command comes as it does in JSON', async t => {
     { sub_refresh: { channel: 'a', token: 't', type: 2 } },
     { ping: {}, rpc: {} },
   ]
-  for (const command of commands) {
-    const id = 0xfffffff0
-    t.strictSame(
-      written({ id, ...command }),
-      parseJson(JSON.stringify({ id, ...command })),
-      Object.keys(command)[0],
-    )
+  for (const fields of commands) {
+    const command = { id: 0xfffffff0, ...fields }
+    t.strictSame(written(command), parseJson(JSON.stringify(command)), Object.keys(fields)[0])
   }
   const data = '{"x": 1.0}'
   for (const name of ['connect', 'subscribe', 'publish', 'rpc', 'send']) {
     const { request } = written({ id: 1, [name]: { data: Buffer.from(data) } })
-    t.strictSame(request, asBytes(parseJson(`{"id":1,"${name}":{"data":${data}}}`).request), `${name} data`)
+    const inJson = parseJson(`{"id":1,"${name}":{"data":${data}}}`).request
+    t.strictSame(request, { ...inJson, data: Buffer.from(inJson.data) }, `${name} data`)
   }
 })
 
-t.test('payloads are any bytes, and empty ones are none', async t => {
+t.test('payloads may be any bytes; empty ones count as absent', async t => {
   const data = Buffer.from([0, 10, 255, 128])
   t.ok(data.equals(written({ id: 1, publish: { channel: 'a', data } }).request.data))
-  t.equal(written({ id: 1, publish: { channel: 'a', data: Buffer.alloc(0) } }).request.data, undefined)
-  t.equal(written({ id: 1, publish: { channel: 'a' } }).request.data, undefined)
+  for (const none of [{ data: Buffer.alloc(0) }, {}])
+    t.equal(written({ id: 1, publish: { channel: 'a', ...none } }).request.data, undefined)
 })
 
-t.test('maps keep names that objects have a use for', async t => {
-  const names = ['__proto__', 'constructor', 'toString', '']
-  for (const name of names) {
+t.test('headers may have names of inherited members', async t => {
+  for (const name of ['__proto__', 'constructor', 'toString', '']) {
     const entry = [0x0a, name.length, ...Buffer.from(name), 0x12, 1, 0x78]
     const { request } = parse(bytes(8, 1, [0x22, entry.length + 2, 0x32, entry.length, ...entry]))[0]
     t.strictSame(Object.entries(request.headers), [[name, 'x']])
@@ -103,7 +105,7 @@ t.test('maps keep names that objects have a use for', async t => {
   t.equal(/** @type {any} */ ({}).x, undefined)
 })
 
-t.test('a frame is split into its commands, which may wait while the frame is used again', async t => {
+t.test('a frame is split into commands that do not reference the frame', async t => {
   const frame = commandFrame(
     { id: 1, rpc: { method: 'a' } },
     {},
@@ -111,14 +113,8 @@ t.test('a frame is split into its commands, which may wait while the frame is us
   )
   const raws = splitFrame(frame)
   frame.fill(0xff)
-  t.strictSame(
-    raws.map(raw => parseCommand(raw)).map(({ id, method }) => [id, method]),
-    [
-      [1, 'rpc'],
-      [0, ''],
-      [2, 'publish'],
-    ],
-  )
+  const parsed = raws.map(parseCommand).map(({ id, method }) => `${id} ${method}`)
+  t.strictSame(parsed, ['1 rpc', '0 ', '2 publish'])
   t.equal(parseCommand(raws[2]).request.data.toString(), 'x')
   const codec = new ProtobufCodec()
   t.strictSame(raws.map(codec.size), [raws[0].length, 0, raws[2].length])
@@ -130,7 +126,7 @@ t.test('an empty command is a pong', async t => {
   }
 })
 
-t.test('of several requests the first in the order of preference counts', async t => {
+t.test('a command with several requests is read as the first in the order of preference', async t => {
   const order = [
     'connect',
     'subscribe',
@@ -160,8 +156,8 @@ t.test('of several requests the first in the order of preference counts', async 
   }
 })
 
-t.test('what stands there twice is merged, or the last counts', async t => {
-  const publish = (/** @type {string} */ field) => [0x3a, field.length, ...Buffer.from(field)]
+t.test('repeated message fields are merged; of other fields the last one counts', async t => {
+  const publish = field => [0x3a, field.length, ...Buffer.from(field)]
   const [command] = parse(bytes(8, 1, publish('\x0a\x01a'), 8, 2, publish('\x12\x01x'), publish('\x12\x01y')))
   t.strictSame(command, {
     id: 2,
@@ -171,7 +167,7 @@ t.test('what stands there twice is merged, or the last counts', async t => {
   })
 })
 
-t.test('unknown fields are skipped, in every form', async t => {
+t.test('unknown fields of every wire type are skipped', async t => {
   const unknown = [
     [0xa0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
     [0xa1, 1, 1, 2, 3, 4, 5, 6, 7, 8],
@@ -187,19 +183,21 @@ t.test('unknown fields are skipped, in every form', async t => {
   }
 })
 
-t.test('numbers that are too long lose their upper bits', async t => {
-  const id = (/** @type {number[]} */ varint) => parse(bytes(8, varint, [0x6a, 0]))[0].id
-  t.equal(id([0x85, 0x80, 0x80, 0x80, 0x10]), 5, '2^32 + 5')
-  t.equal(id([0x85, 0x80, 0x80, 0x80, 0x80, 0x01]), 5, '2^35 + 5')
-  t.equal(id([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]), 0xffffffff)
-  t.equal(id([0x85, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00]), 5, 'written longer than need be')
-  const offset = (/** @type {number[]} */ varint) =>
-    parse(bytes(8, 1, [0x2a, varint.length + 1, 0x38, ...varint]))[0].request.offset
-  t.equal(offset([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]), 2 ** 64, '2^64 - 1, about')
+t.test('numbers that are too large lose their upper bits', async t => {
+  const ones = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]
+  for (const [varint, id, what] of /** @type {[number[], number, string][]} */ ([
+    [[0x85, 0x80, 0x80, 0x80, 0x10], 5, '2^32 + 5'],
+    [[0x85, 0x80, 0x80, 0x80, 0x80, 0x01], 5, '2^35 + 5'],
+    [ones, 0xffffffff, '2^64 - 1'],
+    [[0x85, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00], 5, '5 with superfluous bytes'],
+  ]))
+    t.equal(parse(bytes(8, varint, [0x6a, 0]))[0].id, id, what)
+  const offset = varint => parse(bytes(8, 1, [0x2a, varint.length + 1, 0x38, ...varint]))[0].request.offset
+  t.equal(offset(ones), 2 ** 64, '2^64 - 1, about')
   t.equal(offset([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f]), Number.MAX_SAFE_INTEGER)
 })
 
-t.test('what is malformed is a bad request', async t => {
+t.test('a malformed command is a bad request', async t => {
   /** @type {[string, Buffer][]} */
   const wrong = [
     ['an empty frame', Buffer.alloc(0)],
@@ -230,38 +228,35 @@ t.test('what is malformed is a bad request', async t => {
     ['an unknown request', bytes(8, 1, [0x82, 1, 0])],
     ['a less preferred request that is malformed', bytes(8, 1, 0x3a, 0, [0x7a, 1, 0xff])],
   ]
-  for (const [what, frame] of wrong) {
-    t.equal(
-      thrown(() => parse(frame)),
-      disconnects.badRequest,
-      what,
-    )
-  }
+  for (const [what, frame] of wrong) refuses(t, frame, what)
 })
 
-t.test('filters nest as deep as in JSON, and groups are not followed', async t => {
-  const filter = (/** @type {number} */ depth) => {
+t.test('filters may nest as deep as in JSON, and groups do not recurse', async t => {
+  const filter = depth => {
     let node = {}
     for (let i = 0; i < depth; i++) node = { op: 'not', nodes: [node] }
     return { id: 1, subscribe: { channel: 'a', tf: node } }
   }
   for (const depth of [0, 1, 20, 31, 32, 33, 34, 100, 1000]) {
-    const inJson = thrown(() => parseJson(JSON.stringify(filter(depth))))
-    t.equal(
-      thrown(() => written(filter(depth))),
-      inJson,
-      `${depth}`,
-    )
+    const expected = depth > 32 ? disconnects.badRequest : undefined
+    const inJson = () => parseJson(JSON.stringify(filter(depth)))
+    for (const read of [inJson, () => written(filter(depth))]) t.equal(thrown(read), expected, `${depth}`)
   }
-  const groups = Buffer.alloc(60_000, Buffer.from([0xa3, 1]))
-  const command = Buffer.concat([Buffer.from([0xe0, 0xd4, 3]), groups])
-  t.equal(
-    thrown(() => parse(command)),
-    disconnects.badRequest,
+  refuses(
+    t,
+    Buffer.concat([Buffer.from([0xe0, 0xd4, 3]), Buffer.alloc(60_000, Buffer.from([0xa3, 1]))]),
+    'groups',
   )
 })
 
-t.test('hostile bytes are a command or a bad request, and cost no more than their length', async t => {
+/** Sets up to `most` bytes of a copy at random. */
+function damaged(random, bytes, most) {
+  const copy = Buffer.from(bytes)
+  for (let n = random.below(most); n >= 0; n--) copy[random.below(copy.length)] = random.below(256)
+  return copy
+}
+
+t.test('random bytes give a command or a bad request, in linear time', async t => {
   const random = new Random(20261121)
   const seeds = [
     commandFrame({
@@ -282,8 +277,8 @@ t.test('hostile bytes are a command or a bad request, and cost no more than thei
   let commands = 0
   let refused = 0
   for (let i = 0; i < 60_000; i++) {
-    const frame = Buffer.from(random.chance(0.9) ? random.pick(seeds) : Buffer.alloc(1 + random.below(300)))
-    for (let n = random.below(6); n >= 0; n--) frame[random.below(frame.length)] = random.below(256)
+    const seed = random.chance(0.9) ? random.pick(seeds) : Buffer.alloc(1 + random.below(300))
+    const frame = damaged(random, seed, 6)
     const cut = random.chance(0.2) ? frame.subarray(0, random.below(frame.length + 1)) : frame
     try {
       commands += parse(cut).length
@@ -310,14 +305,59 @@ t.test('hostile bytes are a command or a bad request, and cost no more than thei
   }
 })
 
-/**
- * A frame of 64 KB full of empty fields.
- * @param {number[]} tags from the outermost to that of the empty ones
- */
+/** A frame of 64 KB of empty fields. @param {number[]} tags from the outermost one to that of the fields */
 function nested(...tags) {
   let bytes = Buffer.alloc(65_000, Buffer.from([tags[tags.length - 1], 0]))
-  const length = (/** @type {number} */ n) => [(n & 127) | 128, ((n >> 7) & 127) | 128, n >> 14]
+  const length = n => [(n & 127) | 128, ((n >> 7) & 127) | 128, n >> 14]
   for (const tag of tags.slice(0, -1).reverse())
     bytes = Buffer.concat([Buffer.from([tag, ...length(bytes.length)]), bytes])
   return Buffer.concat([Buffer.from(length(bytes.length)), bytes])
 }
+
+// The body of a POST to the emulation endpoint.
+
+/** @param {number} tag `field << 3 | 2`: 0x0a node, 0x12 session, 0x1a data @param {string | number[]} value */
+const field = (tag, value) => [tag, value.length, ...Buffer.from(value)]
+const readRequest = (...fields) => readEmulationRequest(Buffer.from(fields.flat()))
+
+t.test('emulation: fields may be in any order, unknown ones are skipped', async t => {
+  const whole = { node: 'n', session: 's', data: Buffer.from([0, 255]) }
+  const data = field(0x1a, [0, 255])
+  t.strictSame(readRequest(field(0x0a, 'n'), field(0x12, 's'), data), whole)
+  // Field 99, a varint, and field 31, 2 bytes.
+  const unknown = [0x98, 6, 1, 0xfa, 1, 2, 2, 120]
+  t.strictSame(readRequest(data, field(0x12, 'x'), unknown, field(0x12, 's'), field(0x0a, 'n')), whole)
+  t.strictSame(readRequest(field(0x12, 's')), { node: '', session: 's', data: Buffer.alloc(0) })
+})
+
+t.test('emulation: a malformed request is refused', async t => {
+  for (const [what, bytes] of /** @type {[string, number[]][]} */ ([
+    ['nothing', []],
+    ['a tag without a length', [0x0a]],
+    ['a length beyond the end', [0x0a, 2, 110]],
+    ['a length far beyond the end', [0x1a, 5, 0]],
+    ['field 0', [0, 0]],
+    ['wire type 7', [0x0f, 1]],
+    ['wire type 4', [0x0c]],
+    ['an incomplete tag', [0x80]],
+    ['a length of 4 GB', [0x1a, 0xff, 0xff, 0xff, 0xff, 0x0f]],
+  ]))
+    t.equal(readRequest(bytes), undefined, what)
+})
+
+t.test('emulation: a damaged request is read or refused, without an exception', async t => {
+  const random = new Random(7)
+  const seed = Buffer.from([
+    ...field(0x0a, 'node'),
+    ...field(0x12, 'session'),
+    ...field(0x1a, 'data'.repeat(10)),
+  ])
+  let refused = 0
+  for (let i = 0; i < 20_000; i++) {
+    const body = damaged(random, seed, 4)
+    const request = readEmulationRequest(body)
+    if (request === undefined) refused++
+    else if (request.data.length > body.length) return t.fail(body.toString('hex'))
+  }
+  t.ok(refused > 1000, `${refused} refused`)
+})

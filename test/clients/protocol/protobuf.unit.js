@@ -1,31 +1,19 @@
-// What the Protobuf codec writes, read with the messages of the JavaScript SDK: values, numbers, and what is left out.
+// Replies and pushes in Protobuf, read by the messages of the JavaScript SDK.
 
 import t from 'tap'
 import { ProtobufCodec } from '../../../src/clients/protocol/protobuf.js'
+import { makePublication as publication } from './publication.js'
 import { repliesOf } from './sdk-messages.js'
 
 const codec = new ProtobufCodec()
 
-/** @param {any} encoded */
 const reply = encoded => {
   const replies = repliesOf(encoded)
   if (replies.length !== 1) throw new Error(`${replies.length} replies`)
   return replies[0]
 }
 
-/** @param {object} [more] */
-const publication = more => ({
-  data: Buffer.from('{"a":1}'),
-  offset: 0,
-  epoch: '',
-  info: '',
-  tags: null,
-  version: 0n,
-  json: true,
-  delta: false,
-  ...more,
-})
-
+const DATA = Buffer.from('{"a":1}')
 const INFO = '{"user":"u1","client":"c1","conn_info":{ "n" : 1.0 },"chan_info":[2]}'
 const INFO_READ = {
   user: 'u1',
@@ -34,9 +22,7 @@ const INFO_READ = {
   chan_info: Buffer.from('[2]'),
 }
 
-t.test('a ping is one zero byte', async t => t.strictSame([...codec.ping], [0]))
-
-t.test('errors tell temporary only when they are', async t => {
+t.test('only temporary errors have the field temporary', async t => {
   t.strictSame(reply(codec.error(3, { code: 102, message: 'unknown channel', temporary: false })), {
     id: 3,
     error: { code: 102, message: 'unknown channel' },
@@ -47,7 +33,7 @@ t.test('errors tell temporary only when they are', async t => {
   })
 })
 
-t.test('a connect result has each field under its number', async t => {
+t.test('all fields of a connect result have their field numbers', async t => {
   t.strictSame(reply(codec.connect(1, { client: 'c', version: 'v' })), {
     id: 1,
     connect: { client: 'c', version: 'v' },
@@ -80,7 +66,7 @@ t.test('a connect result has each field under its number', async t => {
   })
 })
 
-t.test('a subscribe result has each field under its number', async t => {
+t.test('all fields of a subscribe result have their field numbers', async t => {
   t.strictSame([...codec.subscribe(2, {})], [4, 0x08, 2, 0x32, 0], 'an empty one is written')
   const all = {
     expires: true,
@@ -100,13 +86,13 @@ t.test('a subscribe result has each field under its number', async t => {
     ...all,
     data: Buffer.from('[1]'),
     publications: [
-      { data: Buffer.from('{"a":1}'), info: INFO_READ, offset: 1, tags: { k: 'v' } },
+      { data: DATA, info: INFO_READ, offset: 1, tags: { k: 'v' } },
       { data: Buffer.from([0, 255, 10]), offset: 2 ** 52 },
     ],
   })
 })
 
-t.test('recovered publications of a delta-negotiated subscription are full or deltas', async t => {
+t.test('recovered publications of a delta subscription are full or deltas', async t => {
   const publications = [
     publication({ offset: 1, version: 5n }),
     publication({ offset: 2, version: 6n }),
@@ -116,9 +102,9 @@ t.test('recovered publications of a delta-negotiated subscription are full or de
   t.strictSame(reply(codec.subscribe(2, { delta: true, publications, deltas })).subscribe, {
     delta: true,
     publications: [
-      { data: Buffer.from('{"a":1}'), offset: 1 },
+      { data: DATA, offset: 1 },
       { data: Buffer.from('delta'), offset: 2, delta: true },
-      { data: Buffer.from('{"a":1}'), offset: 3 },
+      { data: DATA, offset: 3 },
     ],
   })
   const subs = new Map([['a', { delta: true, publications, deltas }]])
@@ -128,7 +114,7 @@ t.test('recovered publications of a delta-negotiated subscription are full or de
   )
 })
 
-t.test('presence, its counts and history', async t => {
+t.test('presence, presence_stats and history replies have all fields', async t => {
   t.strictSame([...codec.presence(1, new Map())], [4, 0x08, 1, 0x4a, 0])
   const presence = new Map([
     ['c1', INFO],
@@ -145,48 +131,51 @@ t.test('presence, its counts and history', async t => {
   const publications = [publication({ offset: 1, epoch: 'e', version: 7n }), publication({ offset: 2 })]
   t.strictSame(reply(codec.history(1, { publications, offset: 2, epoch: 'e' })).history, {
     publications: [
-      { data: Buffer.from('{"a":1}'), offset: 1, version: 7 },
-      { data: Buffer.from('{"a":1}'), offset: 2 },
+      { data: DATA, offset: 1, version: 7 },
+      { data: DATA, offset: 2 },
     ],
     epoch: 'e',
     offset: 2,
   })
 })
 
-t.test('empty results are written, and a refresh of what does not expire any more is one', async t => {
+t.test('empty results are written, also for a refresh without an expiry', async t => {
   for (const method of ['unsubscribe', 'publish', 'rpc']) {
     t.strictSame(reply(codec.empty(4, method)), { id: 4, [method]: {} })
   }
-  t.strictSame(reply(codec.refreshed(6, 'refresh', { expires: false, ttl: 0 })), { id: 6, refresh: {} })
-  t.strictSame(reply(codec.refreshed(6, 'refresh', { expires: true, ttl: 5 })).refresh, {
-    expires: true,
-    ttl: 5,
-  })
-  t.strictSame(reply(codec.refreshed(6, 'sub_refresh', { expires: true, ttl: 5 })), {
-    id: 6,
-    sub_refresh: { expires: true, ttl: 5 },
-  })
+  for (const method of /** @type {const} */ (['refresh', 'sub_refresh'])) {
+    const result = { expires: true, ttl: 5 }
+    t.strictSame(reply(codec.refreshed(6, method, result)), { id: 6, [method]: result })
+    t.strictSame(reply(codec.refreshed(6, method, { expires: false, ttl: 0 })), { id: 6, [method]: {} })
+  }
 })
 
-t.test('a publication has an offset only in history, and the first of a stream its epoch', async t => {
-  const push = (/** @type {object} */ more) => reply(codec.publication('news', publication(more)))
-  const data = Buffer.from('{"a":1}')
-  t.strictSame(push({}), { push: { channel: 'news', pub: { data } } })
-  t.strictSame(push({ offset: 1, epoch: 'abcd' }).push.pub, { data, offset: 1, epoch: 'abcd' })
-  t.strictSame(push({ offset: 2, epoch: 'abcd' }).push.pub, { data, offset: 2 })
-  t.strictSame(push({ version: 18446744073709551615n }).push.pub.version, '18446744073709551615')
-  t.strictSame(push({ version: 127n }).push.pub.version, 127)
-  t.strictSame(push({ version: 128n }).push.pub.version, 128)
-  t.strictSame(push({ offset: 3, info: INFO, tags: { 'é"': '\u2028', '': '' } }).push.pub, {
-    data,
-    info: INFO_READ,
-    offset: 3,
-    tags: { 'é"': '\u2028', '': '' },
-  })
-  t.strictSame(push({ data: Buffer.alloc(0) }), { push: { channel: 'news', pub: {} } })
+t.test('only publications in history have an offset; the first of a stream has its epoch', async t => {
+  const data = DATA
+  const tags = { 'é"': '\u2028', '': '' }
+  for (const [more, pub] of /** @type {[object, object][]} */ ([
+    [{}, { data }],
+    [
+      { offset: 1, epoch: 'abcd' },
+      { data, offset: 1, epoch: 'abcd' },
+    ],
+    [
+      { offset: 2, epoch: 'abcd' },
+      { data, offset: 2 },
+    ],
+    [{ version: 18446744073709551615n }, { data, version: '18446744073709551615' }],
+    [{ version: 127n }, { data, version: 127 }],
+    [{ version: 128n }, { data, version: 128 }],
+    [
+      { offset: 3, info: INFO, tags },
+      { data, info: INFO_READ, offset: 3, tags },
+    ],
+    [{ data: Buffer.alloc(0) }, {}],
+  ]))
+    t.strictSame(reply(codec.publication('news', publication(more))), { push: { channel: 'news', pub } })
 })
 
-t.test('each publication tells of its own client', async t => {
+t.test('each publication has the info of its client', async t => {
   for (const user of ['a', 'b', 'b', 'a', '"é\\']) {
     const info = JSON.stringify({ user, client: `of ${user}` })
     const { pub } = reply(codec.publication('news', publication({ info }))).push
@@ -195,20 +184,16 @@ t.test('each publication tells of its own client', async t => {
   }
 })
 
-t.test('to delta-negotiated subscriptions go deltas or full payloads, without epoch', async t => {
-  const first = publication({ offset: 1, epoch: 'e', version: 3n, tags: { k: 'v' } })
-  t.strictSame(reply(codec.deltaPublication('a', first, null)), {
-    push: { channel: 'a', pub: { data: Buffer.from('{"a":1}'), offset: 1, tags: { k: 'v' } } },
-  })
-  t.strictSame(reply(codec.deltaPublication('a', first, Buffer.from('d'))).push.pub, {
-    data: Buffer.from('d'),
-    offset: 1,
-    tags: { k: 'v' },
-    delta: true,
-  })
+t.test('delta subscriptions get deltas or full payloads, without epoch and version', async t => {
+  const rest = { offset: 1, tags: { k: 'v' } }
+  const first = publication({ ...rest, epoch: 'e', version: 3n })
+  const delta = Buffer.from('d')
+  const push = pub => ({ push: { channel: 'a', pub: { ...pub, ...rest } } })
+  t.same(reply(codec.deltaPublication('a', first, null)), push({ data: DATA }))
+  t.same(reply(codec.deltaPublication('a', first, delta)), push({ data: delta, delta: true }))
 })
 
-t.test('payloads of every size and channels of every name fit', async t => {
+t.test('payloads of every size and channels of every name are encoded', async t => {
   const sizes = [1, 50, 90, 100, 105, 110, 115, 119, 120, 125, 126, 127, 128, 130, 1000, 16_000]
   for (let size = 16_340; size < 16_400; size++) sizes.push(size)
   for (const size of [...sizes, 65_000, 65_536, 200_000, 3_000_000, 10]) {
@@ -223,43 +208,38 @@ t.test('payloads of every size and channels of every name fit', async t => {
   t.strictSame(reply(codec.publication('\ud800', publication())).push.channel, '\ufffd')
 })
 
-t.test('a huge history does not stay in memory', async t => {
+t.test('a huge history does not affect the next reply', async t => {
   const publications = Array.from({ length: 40 }, (_, i) =>
     publication({ data: Buffer.alloc(100_000, i), offset: i + 1 }),
   )
   const { history } = reply(codec.history(1, { publications, offset: 40, epoch: 'e' }))
   t.equal(history.publications.length, 40)
   t.ok(history.publications[39].data.equals(publications[39].data))
-  t.strictSame([...codec.empty(4, 'publish')], [4, 0x08, 4, 0x42, 0], 'and what follows is whole')
+  t.strictSame([...codec.empty(4, 'publish')], [4, 0x08, 4, 0x42, 0])
 })
 
-t.test('other pushes name their channel', async t => {
-  t.strictSame(reply(codec.event('a', INFO, true)), { push: { channel: 'a', join: { info: INFO_READ } } })
-  t.strictSame(reply(codec.event('a', INFO, false)), { push: { channel: 'a', leave: { info: INFO_READ } } })
-  t.strictSame(reply(codec.unsubscribed('a', 2500, 'insufficient state')), {
-    push: { channel: 'a', unsubscribe: { code: 2500, reason: 'insufficient state' } },
-  })
-  t.strictSame(reply(codec.subscribed('a', {})), { push: { channel: 'a', subscribe: {} } })
+t.test('all other pushes have their fields', async t => {
   const result = { recoverable: true, positioned: true, epoch: 'e', offset: 3, data: '{}' }
-  t.strictSame(reply(codec.subscribed('a', result)).push.subscribe, { ...result, data: Buffer.from('{}') })
+  const channel = 'a'
+  for (const [push, encode] of /** @type {[object, () => any][]} */ ([
+    [{ channel, join: { info: INFO_READ } }, () => codec.event('a', INFO, true)],
+    [{ channel, leave: { info: INFO_READ } }, () => codec.event('a', INFO, false)],
+    [{ channel, unsubscribe: { code: 2500, reason: 'x' } }, () => codec.unsubscribed('a', 2500, 'x')],
+    [{ channel, subscribe: {} }, () => codec.subscribed('a', {})],
+    [{ channel, subscribe: { ...result, data: Buffer.from('{}') } }, () => codec.subscribed('a', result)],
+    [{ refresh: {} }, () => codec.refresh({ expires: false, ttl: 0 })],
+    [{ refresh: { expires: true, ttl: 5 } }, () => codec.refresh({ expires: true, ttl: 5 })],
+    [{ disconnect: { code: 3500, reason: 'x' } }, () => codec.disconnect(3500, 'x')],
+  ]))
+    t.strictSame(reply(encode()), { push })
 })
 
-t.test('pushes without a channel', async t => {
-  t.strictSame(reply(codec.refresh({ expires: false, ttl: 0 })), { push: { refresh: {} } })
-  t.strictSame(reply(codec.refresh({ expires: true, ttl: 5 })), {
-    push: { refresh: { expires: true, ttl: 5 } },
-  })
-  t.strictSame(reply(codec.disconnect(3500, 'invalid token')), {
-    push: { disconnect: { code: 3500, reason: 'invalid token' } },
-  })
-})
-
-t.test('messages are joined without anything between them', async t => {
+t.test('messages are joined without a separator; a ping is one zero byte', async t => {
   const joined = codec.join([codec.empty(1, 'publish'), codec.ping, codec.empty(2, 'publish')])
   t.strictSame(repliesOf(Buffer.from(joined)), [{ id: 1, publish: {} }, {}, { id: 2, publish: {} }])
 })
 
-t.test('what was written stays, except a publication', async t => {
+t.test('a reply is not overwritten by the next message', async t => {
   const first = codec.empty(1, 'publish')
   codec.publication('a', publication({ data: Buffer.alloc(1000, 1) }))
   t.strictSame(reply(first), { id: 1, publish: {} })

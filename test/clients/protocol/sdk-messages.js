@@ -1,5 +1,5 @@
-// The Protobuf messages of the protocol as the JavaScript SDK has them, generated from the official schema. The SDK
-// keeps them to itself, so its file is read here with one line more.
+// The Protobuf messages of the JavaScript SDK, generated from the official schema. The SDK does not export them, so its
+// file is compiled here with one line more.
 
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -13,11 +13,7 @@ compileFunction(text, ['exports', 'require'], { filename: file })(exported, requ
 
 const { Command, Reply } = exported.messages
 
-/**
- * @param {any} value
- * @returns {any} with 64-bit integers as numbers (longer ones as texts), bytes as Buffers, and only what was on the
- *   wire
- */
+/** @param {any} value @returns {any} with 64-bit integers as numbers or text, bytes as Buffers; no empty defaults */
 function plain(value) {
   if (value instanceof Uint8Array) return Buffer.from(value)
   if (typeof value !== 'object' || value === null) return value
@@ -30,23 +26,17 @@ function plain(value) {
   return Object.fromEntries(fields.map(([key, field]) => [key, plain(field)]))
 }
 
-/** A message has an empty list or map where there was none on the wire. @param {any} field */
+/** A message has an empty list or map where the wire had none. @param {any} field */
 function isAbsent(field) {
   if (Array.isArray(field)) return field.length === 0
   return field?.constructor === Object && Object.keys(field).length === 0
 }
 
-/**
- * @param {object[]} commands with the fields of the schema in camel case
- * @returns {Buffer} a frame
- */
+/** @param {object[]} commands with the fields of the schema @returns {Buffer} a frame */
 export const commandFrame = (...commands) =>
   Buffer.concat(commands.map(command => Command.encodeDelimited(command).finish()))
 
-/**
- * @param {Uint8Array} frame
- * @returns {any[]} its replies, pushes in them
- */
+/** @param {Uint8Array} frame @returns {any[]} replies, with pushes in them */
 export function repliesOf(frame) {
   const bytes = Buffer.from(frame)
   const replies = []
@@ -60,10 +50,7 @@ export function repliesOf(frame) {
   return replies
 }
 
-/**
- * @param {Buffer} bytes
- * @param {number} at
- */
+/** @param {Buffer} bytes @param {number} at */
 function lengthAt(bytes, at) {
   let length = 0
   for (let size = 0; ; size++) {

@@ -8,12 +8,7 @@ import { streamConformance } from './conformance/streams.js'
 import { textConformance } from './conformance/text.js'
 import { webSocketConformance } from './conformance/websocket.js'
 
-/**
- * Holds a socket server to src/clients/server/contract.js. What takes seconds is in conformance/slow-clients.js.
- *
- * @param {import('tap').Test} t
- * @param {'uws' | 'node'} driver
- */
+/** Tests of src/clients/server/contract.js; slow ones are in conformance/slow-clients.js. */
 export function conformance(t, driver) {
   t.test('listening', async t => listeningConformance(t, driver))
   t.test('text', async t => textConformance(t, driver))
@@ -22,6 +17,6 @@ export function conformance(t, driver) {
   t.test('slow readers of streams', async t => slowStreamConformance(t, driver))
   t.test('WebSocket', async t => webSocketConformance(t, driver))
   t.test('compression', async t => compressionConformance(t, driver))
-  t.test('what clients have not taken', async t => backlogConformance(t, driver))
+  t.test('backlog', async t => backlogConformance(t, driver))
   t.test('closing', async t => closingConformance(t, driver))
 }

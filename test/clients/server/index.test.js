@@ -13,59 +13,58 @@ import { Log } from './conformance/rig.js'
 const load = async () => {
   throw new Error('a long story about platforms\n\nno binary for this Node.js')
 }
+const tls = { cert_pem: CERT, key_pem: KEY, client_ca_pem: '' }
+const tlsDrivers = /** @type {('uws' | 'node')[]} */ (skipDriver('uws') ? ['node'] : ['uws', 'node'])
 
-t.test('auto takes uWebSockets.js where it loads', { skip: skipDriver('uws') }, async t => {
+/** A listening server that answers with its driver. @returns {Promise<number>} port */
+async function listening(t, server) {
+  server.route('GET', '/', exchange => exchange.reply(200, null, server.name))
+  const port = await freePort()
+  await server.listen('127.0.0.1', port)
+  t.teardown(() => server.shutdown())
+  return port
+}
+
+t.test('auto selects uws if uWebSockets.js loads', { skip: skipDriver('uws') }, async t => {
   const logger = new Log()
-  const server = await createServer({ driver: 'auto', logger })
-  t.equal(server.name, 'uws')
-  t.equal(server.fallback, '')
+  t.match(await createServer({ driver: 'auto', logger }), { name: 'uws', fallback: '' })
   t.equal(logger.count('warn'), 0)
 })
 
-t.test('auto falls back to node, and says so once, in one line', async t => {
+t.test('auto falls back to node with one warning', async t => {
   const logger = new Log()
-  const server = await createServer({ driver: 'auto', logger, load })
-  t.equal(server.name, 'node')
-  t.equal(server.fallback, 'uWebSockets.js does not load: no binary for this Node.js')
+  const fallback = 'uWebSockets.js does not load: no binary for this Node.js'
+  t.match(await createServer({ driver: 'auto', logger, load }), { name: 'node', fallback })
   t.equal(logger.count('warn'), 1)
   t.match(await logger.next('warn'), /^uWebSockets\.js does not load, .*no binary for this Node\.js$/)
 })
 
-t.test('uws is refused with a clear error where it does not load', async t => {
+t.test('uws is an error if uWebSockets.js does not load', async t => {
   await t.rejects(createServer({ driver: 'uws', load }), {
     message: 'http_server.driver is uws, but uWebSockets.js does not load: no binary for this Node.js',
   })
 })
 
-t.test('node does not try', async t => {
-  const server = await createServer({ driver: 'node', load: async () => t.fail('tried') })
-  t.equal(server.name, 'node')
-  t.equal(server.fallback, '')
+t.test('node does not load uWebSockets.js', async t => {
+  const server = await createServer({ driver: 'node', load: async () => t.fail('loaded') })
+  t.match(server, { name: 'node', fallback: '' })
 })
 
-t.test('TLS: both speak it; what requires client certificates is the node server', async t => {
-  const tls = { cert_pem: CERT, key_pem: KEY, client_ca_pem: '' }
+t.test('both drivers serve TLS; client certificates select node', async t => {
   t.equal((await createServer({ driver: 'auto', tls: { ...tls, client_ca_pem: CERT } })).name, 'node')
-  for (const driver of /** @type {('uws' | 'node')[]} */ (skipDriver('uws') ? ['node'] : ['uws', 'node'])) {
+  for (const driver of tlsDrivers) {
     const server = await createServer({ driver, tls })
-    server.route('GET', '/', exchange => exchange.reply(200, null, driver))
-    const port = await freePort()
-    await server.listen('127.0.0.1', port)
-    t.teardown(() => server.shutdown())
+    const port = await listening(t, server)
     const response = await new Promise((resolve, reject) =>
       https.get({ port, host: '127.0.0.1', ca: CERT, agent: false }, resolve).on('error', reject),
     )
     t.equal(await text(response), driver)
-    t.throws(() => server.prepareTls({ ...tls, key_pem: OTHER_KEY }), 'another pair must fit')
+    t.throws(() => server.prepareTls({ ...tls, key_pem: OTHER_KEY }), 'a key of another certificate')
     server.prepareTls(tls)()
   }
 })
 
-/**
- * A request over TLS, whatever the certificate.
- * @param {number} port @param {string} [upgrade] name of a protocol
- * @returns {Promise<{status: string, validTo: string}>} first line of the answer, and the end of the certificate
- */
+/** A request over TLS. @returns {Promise<{status: string, validTo: string}>} status line, and end of the certificate */
 async function ask(port, upgrade = '') {
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
   const more = upgrade === '' ? '' : `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`
@@ -76,29 +75,20 @@ async function ask(port, upgrade = '') {
   return { status: String(data).split('\r\n')[0], validTo }
 }
 
-t.test('TLS: an upgrade that nobody serves is an ordinary request', async t => {
-  for (const driver of /** @type {('uws' | 'node')[]} */ (skipDriver('uws') ? ['node'] : ['uws', 'node'])) {
-    const server = await createServer({ driver, tls: { cert_pem: CERT, key_pem: KEY, client_ca_pem: '' } })
-    server.route('GET', '/', exchange => exchange.reply(200, null, driver))
-    const port = await freePort()
-    await server.listen('127.0.0.1', port)
-    t.teardown(() => server.shutdown())
+t.test('with TLS, an upgrade without a route is an ordinary request', async t => {
+  for (const driver of tlsDrivers) {
+    const port = await listening(t, await createServer({ driver, tls }))
     for (const protocol of ['h2c', 'websocket'])
       t.equal((await ask(port, protocol)).status, 'HTTP/1.1 200 OK', `${driver}, ${protocol}`)
   }
 })
 
-t.test('TLS: a worker that was starting when a reload was prepared renews its certificate, too', async t => {
-  const pair = { cert_pem: CERT, key_pem: KEY, client_ca_pem: '' }
+t.test('a renewed certificate is used after prepare and commit', async t => {
   const other = { enabled: false, cert_pem: '', key_pem: '', client_ca_pem: '' }
-  const options = { driver: 'node', internal_port: 0, tls: { enabled: true, ...pair }, internal_tls: other }
+  const options = { driver: 'node', internal_port: 0, tls: { enabled: true, ...tls }, internal_tls: other }
   const renewed = { ...options, tls: { ...options.tls, cert_pem: EXPIRED } }
   const servers = await Servers.create(/** @type {any} */ (options), /** @type {any} */ (new Log()))
-  const { server } = servers
-  server.route('GET', '/', exchange => exchange.reply(200, null, ''))
-  const port = await freePort()
-  await server.listen('127.0.0.1', port)
-  t.teardown(() => server.shutdown())
+  const port = await listening(t, servers.server)
   const { validTo } = await ask(port)
   servers.prepare(/** @type {any} */ (renewed))
   servers.commit(/** @type {any} */ (options))

@@ -4,29 +4,24 @@ import { once } from 'node:events'
 import http from 'node:http'
 import t from 'tap'
 import { NodeRequests } from '../../../src/clients/server/node-requests.js'
-import { until } from '../../kit/wait.js'
-import { RawClient, serve, upgradeRequest } from './conformance/rig.js'
-import { get } from './conformance/streams-rig.js'
+import { pause, until } from '../../kit/wait.js'
+import { get, RawClient, serve, upgradeRequest } from './conformance/rig.js'
 
-/** @param {any} server @param {() => void} handled */
 const fast = (server, handled = () => {}) =>
   server.route('GET', '/fast', exchange => {
     handled()
     exchange.reply(200, null, exchange.query)
   })
 
-t.test('all are answered, in order', async t => {
+t.test('pipelined requests are all answered, in order', async t => {
   const { port } = await serve(t, 'node', server => fast(server))
   const client = await RawClient.connect(t, port)
-  client.write(Array.from({ length: 2000 }, (_, n) => get(`/fast?no-${n}.`)).join(''))
-  const text = await client.until('no-1999.')
-  t.same(
-    text.match(/no-\d+\./g),
-    Array.from({ length: 2000 }, (_, n) => `no-${n}.`),
-  )
+  const names = Array.from({ length: 2000 }, (_, n) => `no-${n}.`)
+  client.write(names.map(name => get(`/fast?${name}`)).join(''))
+  t.same((await client.until('no-1999.')).match(/no-\d+\./g), names)
 })
 
-t.test('in a turn of the event loop a few of them are handled, so others have their turn', async t => {
+t.test('one turn of the event loop handles a limited number of requests', async t => {
   let turn = 0
   let last = -1
   let inTurn = 0
@@ -48,17 +43,16 @@ t.test('in a turn of the event loop a few of them are handled, so others have th
   for (const client of clients) client.write(get('/fast?x').repeat(1500) + get('/fast?end-of-all'))
   await Promise.all(clients.map(client => client.until('end-of-all')))
   counting = false
-  // Some of the work of slices depends on the speed of the machine: they last 3 ms.
+  // Slices last 3 ms: their work depends on the speed of the machine.
   t.ok(most < 500, `at most ${most}`)
 })
 
-t.test('a client that does not read has one of its answers in memory', async t => {
+t.test('a client that reads nothing has one response in memory', async t => {
   let handled = 0
-  const size = 1_000_000
   const { port, server } = await serve(t, 'node', server => {
     server.route('GET', '/large', exchange => {
       handled++
-      exchange.reply(200, null, Buffer.alloc(size))
+      exchange.reply(200, null, Buffer.alloc(1_000_000))
     })
     fast(server)
   })
@@ -66,14 +60,14 @@ t.test('a client that does not read has one of its answers in memory', async t =
   client.socket.pause()
   client.write(get('/large').repeat(1000))
   const other = await RawClient.connect(t, port)
-  // Those that the kernel takes for the client, then one more.
+  // As many as the kernel buffers for the client, then one more.
   for (let before = -1, n = 0; before !== handled; n++) {
     before = handled
     other.write(get(`/fast?look-${n}.`).repeat(20))
     await other.until(`look-${n}.`)
-    await new Promise(resolve => setTimeout(resolve, 50))
+    await pause(50)
   }
-  t.ok(handled > 0 && handled < 20, `${handled} of 1000 answers`)
+  t.ok(handled > 0 && handled < 20, `${handled} of 1000 responses`)
   t.equal(server.unanswered, 1000 - handled + 1, 'the others wait')
   client.socket.destroy()
   await until(() => server.unanswered === 0)
@@ -88,18 +82,17 @@ t.test('a handshake behind an unanswered request ends the connection', async t =
       maxBuffered: 100,
       compression: null,
       protocols: [],
-      upgrade: () => t.fail('it overtakes the answer'),
+      upgrade: () => t.fail('it overtakes the response'),
     })
   })
   const client = await RawClient.connect(t, port)
   client.write(get('/wait') + upgradeRequest('/ws'))
-  await once(client.socket, 'end')
+  await client.end()
   t.equal(client.received.length, 0)
 })
 
-t.test('a connection whose requests are too many for all that may wait is closed', async t => {
+t.test('queued requests of all connections are limited', async t => {
   const host = { unanswered: 0 }
-  /** @type {any[]} */
   const begun = []
   const requests = new NodeRequests((_req, res) => begun.push(res), host, 100)
   const server = http.createServer((req, res) => requests.add(req, res)).listen(0, '127.0.0.1')
@@ -111,7 +104,7 @@ t.test('a connection whose requests are too many for all that may wait is closed
   await until(() => host.unanswered >= 60)
   const second = await RawClient.connect(t, port)
   second.write(get('/').repeat(61))
-  await once(second.socket, 'end')
+  await second.end()
   t.equal(host.unanswered, 100)
   for (const { socket } of begun) requests.done(socket)
   t.equal(host.unanswered, 59, 'those of the closed connection are dropped')

@@ -1,4 +1,4 @@
-// The limits of a gateway hold under TLS, too: connections, descriptors, and what a slow reader has not read.
+// Limits of a gateway under TLS: connections, descriptors, and unread bytes of a slow reader.
 
 import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -15,14 +15,14 @@ import { open } from '../session/support.js'
 import { Certificates, request, skip } from './tls-rig.js'
 
 const CLIENTS = 2
-/** Descriptors that a worker may still open, and connections that want one. */
+/** Descriptors that a worker may still open, and connections that need one. */
 const SPARE = 64
-const STRANGERS = 150
+const BARE = 150
 const MESSAGE = 'x'.repeat(50_000)
-/** The buffers of the kernel take some 10 MB for a client that does not read. */
+/** The kernel buffers some 10 MB for a client that does not read. */
 const MANY = 2000
-const PAUSED = 'too few free descriptors: no new connections are accepted'
-const RESUMED = 'new connections are accepted again'
+const PAUSED = 'too few free file descriptors: not accepting new connections'
+const RESUMED = 'accepting new connections again'
 
 t.jobs = 2
 
@@ -53,7 +53,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
       const slow = await connect()
       await slow.subscribe('news')
 
-      t.test('a client too many gets 503', async t => {
+      t.test('above connection_limit, a client gets 503', async t => {
         const { status, retryAfter } = await refusedUpgrade(websocket, { ca })
         t.equal(status, 503)
         t.ok(retryAfter >= 1)
@@ -62,7 +62,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
         t.equal(stream.status, 503)
       })
 
-      t.test('a slow reader is closed with 3008, the others get everything', async t => {
+      t.test('a slow reader is closed with 3008, others receive everything', async t => {
         const left = ({ push }) => push?.leave?.info.client === slow.connect.client
         slow.socket.pause()
         let published = 0
@@ -80,15 +80,15 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
         await until(async () => closed.test((await request(`${https}/metrics`, { ca })).text))
       })
 
-      t.test('without descriptors nobody new is accepted, and clients stay', async t => {
+      t.test('without free descriptors new connections are refused, and clients stay connected', async t => {
         const [worker] = gateway.workerPids
         const limit = readdirSync(`/proc/${worker}/fd`).length + SPARE
         execFileSync('prlimit', ['--pid', String(worker), `--nofile=${limit}:`])
-        const strangers = Array.from({ length: STRANGERS }, () =>
+        const bare = Array.from({ length: BARE }, () =>
           tls.connect({ host: '127.0.0.1', port: gateway.port, ca }).on('error', () => {}),
         )
         const leave = () => {
-          for (const socket of strangers) socket.destroy()
+          for (const socket of bare) socket.destroy()
         }
         t.teardown(leave)
         t.match(await gateway.line(({ msg }) => msg === PAUSED), { level: 40 })

@@ -1,4 +1,4 @@
-// Clients of a gateway with TLS, and its certificates, made by openssl.
+// TLS clients of a gateway, and its certificates, made by openssl.
 
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
@@ -14,14 +14,14 @@ export const skip = withoutProgram('openssl')
 
 const NAMES = 'IP:127.0.0.1,DNS:localhost'
 
-/** A certificate authority with certificates for the gateway, in files that can be renewed as an ACME client does. */
+/** A certificate authority with certificates of the gateway, in files that are renewed as by an ACME client. */
 export class Certificates {
   #made = 0
 
   /** @param {string} folder */
   constructor(folder) {
     this.authority = makeAuthority(folder, 'authority')
-    this.stranger = makeAuthority(folder, 'stranger')
+    this.other = makeAuthority(folder, 'other-authority')
     this.certFile = `${folder}/fullchain.pem`
     this.keyFile = `${folder}/privkey.pem`
     this.renew()
@@ -31,14 +31,14 @@ export class Certificates {
     return this.authority.pem
   }
 
-  /** Replaces both files by a new certificate and its key. @returns {string} its serial number */
+  /** @returns {string} serial number of the new certificate */
   renew() {
     const { pem, key } = this.authority.sign(`gateway-${++this.#made}`, NAMES)
     this.replace(pem, key)
     return serialOf(pem)
   }
 
-  /** @param {string} cert @param {string} key PEM */
+  /** @param {string} cert PEM @param {string} key PEM */
   replace(cert, key) {
     for (const [file, text] of [
       [this.certFile, cert],
@@ -56,14 +56,9 @@ export class Certificates {
   }
 }
 
-/** @param {string} pem */
-export const serialOf = pem => new X509Certificate(pem).serialNumber
+const serialOf = pem => new X509Certificate(pem).serialNumber
 
-/**
- * A TLS handshake.
- * @param {number} port @param {tls.ConnectionOptions} options
- * @returns {Promise<{serial: string, protocol: string | null, alpn: string | false | null}>} rejects if it fails
- */
+/** A TLS handshake; rejects if it fails. @param {number} port @param {tls.ConnectionOptions} options */
 export async function handshake(port, options) {
   const socket = tls.connect({ host: '127.0.0.1', port, servername: 'localhost', ...options })
   try {
@@ -79,8 +74,8 @@ export async function handshake(port, options) {
 }
 
 /**
- * @param {string} url of https @param {https.RequestOptions & {body?: string, until?: string}} options `until`: the
- *   answer goes on, and is cut after this text
+ * @param {string} url @param {https.RequestOptions & {body?: string, until?: string}} options `until`: cuts the
+ *   response after this text
  * @returns {Promise<{status: number | undefined, text: string}>} rejects with the error of the connection
  */
 export function request(url, { body, until, ...options }) {
@@ -103,19 +98,15 @@ export function request(url, { body, until, ...options }) {
   })
 }
 
-/** @param {string} ca PEM @returns {any} a WebSocket for the official SDK that trusts this authority alone */
-export const trusting = ca =>
-  class extends WebSocket {
-    /** @param {string} url @param {any} protocols */
+/** A client of the official SDK. @param {string} ca PEM, trusted alone */
+export function sdk(t, port, ca) {
+  class TrustingSocket extends WebSocket {
     constructor(url, protocols) {
       super(url, protocols, { ca })
     }
   }
-
-/** @param {any} t @param {number} port @param {string} ca @returns {Centrifuge} connecting over wss */
-export function sdk(t, port, ca) {
   const client = new Centrifuge(`wss://127.0.0.1:${port}/connection/websocket`, {
-    websocket: trusting(ca),
+    websocket: TrustingSocket,
     minReconnectDelay: 10,
     maxReconnectDelay: 500,
   })

@@ -1,4 +1,4 @@
-// TLS on the gateway's own ports: every transport, what is refused, and certificates renewed under load.
+// TLS on the ports of a gateway: every transport, refusals, and a renewal of certificates under load.
 
 import { once } from 'node:events'
 import net from 'node:net'
@@ -9,26 +9,26 @@ import { skipDriver } from '../../kit/drivers.js'
 import { tempDir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { freePort } from '../../kit/ports.js'
-import { until } from '../../kit/wait.js'
+import { pause, until } from '../../kit/wait.js'
 import { Certificates, handshake, request, sdk, skip } from './tls-rig.js'
 
 const CLIENTS = 6
 /** Publications of each client to wait for, before and after the renewal. */
 const SOME = 5
-/** Clients publish some 50 times a second: what the history keeps outlasts any pause. */
+/** Some 50 publications a second of each client, and a history that outlasts any pause. */
 const PAUSE_MS = 20
 const KEPT = 5000
-/** The begin of a ClientHello: a record of 512 bytes is announced. */
+/** The start of a ClientHello: a record of 512 bytes is announced. */
 const HALF_HELLO = Buffer.from('160301020001000001fc0303', 'hex')
 const PLAIN = 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
-/** @param {string[]} args @param {Record<string, string>} [env] @returns {Promise<{code: number, out: string}>} */
+/** @param {string[]} args @param {Record<string, string>} [env] */
 async function halley(args, env = {}) {
   const { code, out, err } = await spawnHalley(args, { env })
   return { code, out: out + err }
 }
 
-/** @param {number} port @param {string | Buffer} bytes @returns {Promise<string>} all that comes until the end */
+/** @param {number} port @param {string | Buffer} bytes @returns {Promise<string>} response, until the end */
 async function exchange(port, bytes) {
   const socket = net.connect(port, '127.0.0.1')
   let text = ''
@@ -39,16 +39,14 @@ async function exchange(port, bytes) {
   return text
 }
 
-/** A client that publishes numbers and counts what it gets. */
+/** A client that publishes numbers and records what it receives. */
 class Talker {
   connects = 0
-  /** @type {Set<string>} */
   received = new Set()
-  /** Publications with an answer. */
+  /** Publications with a reply. */
   published = 0
   #talks = true
 
-  /** @param {import('centrifuge').Centrifuge} client @param {number} name */
   constructor(client, name) {
     this.client = client
     this.name = name
@@ -66,10 +64,10 @@ class Talker {
         await this.client.publish('news', { by: this.name, n: this.published })
         this.published++
       } catch {
-        // Lost with a connection: again.
+        // Lost with the connection: published again.
         await this.client.ready()
       }
-      await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+      await pause(PAUSE_MS)
     }
   }
 
@@ -77,10 +75,10 @@ class Talker {
     this.#talks = false
   }
 
-  /** @param {Talker[]} talkers @returns {boolean} whether it has all that they have published */
+  /** Whether it has received all publications. */
   has(talkers) {
     return talkers.every(({ name, published }) =>
-      Array.from({ length: published }, (_, n) => n).every(n => this.received.has(`${name} ${n}`)),
+      [...Array(published).keys()].every(n => this.received.has(`${name} ${n}`)),
     )
   }
 }
@@ -112,27 +110,27 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
     })
     const { port } = gateway
     const url = `https://127.0.0.1:${port}`
-    const silent = exchange(port, HALF_HELLO)
+    const unfinished = exchange(port, HALF_HELLO)
 
-    t.test('addresses are https', async t => {
-      t.equal((await gateway.line(({ msg }) => msg === 'halley listens')).url, url)
+    t.test('printed addresses use https', async t => {
+      t.equal((await gateway.line(({ msg }) => msg === 'halley is listening')).url, url)
       t.same(
         gateway.lines.filter(({ level }) => level > 30),
         [],
       )
     })
 
-    t.test('TLS 1.2 and 1.3, and HTTP/1.1', async t => {
+    t.test('HTTP/1.1 is served over TLS 1.2 and 1.3', async t => {
       const version = name =>
         handshake(port, { ca, minVersion: name, maxVersion: name, ciphers: 'DEFAULT@SECLEVEL=0' })
       for (const name of ['TLSv1.2', 'TLSv1.3']) t.equal((await version(name)).protocol, name)
       for (const name of ['TLSv1', 'TLSv1.1']) await t.rejects(version(name), { code: /PROTOCOL/ })
       const { alpn } = await handshake(port, { ca, ALPNProtocols: ['h2', 'http/1.1'] })
-      t.equal(alpn, own ? false : 'http/1.1', 'uws answers no ALPN: clients speak HTTP/1.1 then')
-      await t.rejects(handshake(port, { ca: certificates.stranger.pem }), { code: /UNABLE|SELF/ })
+      t.equal(alpn, own ? false : 'http/1.1', 'uws has no ALPN: clients use HTTP/1.1 then')
+      await t.rejects(handshake(port, { ca: certificates.other.pem }), { code: /UNABLE|SELF/ })
     })
 
-    t.test('streams and posts over https, WebSockets over wss', async t => {
+    t.test('streams and POSTs work over https, WebSockets over wss', async t => {
       const connect = encodeURIComponent(JSON.stringify({ id: 1, connect: {} }))
       const sse = await request(`${url}/connection/sse?cf_connect=${connect}`, { ca, until: '"client"' })
       t.equal(sse.status, 200)
@@ -148,10 +146,10 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
       t.same(/** @type {any} */ (await got).data, { secret: true })
     })
 
-    t.test('plain HTTP gets one line, or an end', async t => {
+    t.test('a plain HTTP request gets one line of text, or is closed', async t => {
       const text = await exchange(port, PLAIN)
       if (own) return t.equal(text, '')
-      t.match(text, /^HTTP\/1\.1 400 [\s\S]+\r\n\r\nthis port speaks TLS: use https:\/\/ or wss:\/\/\n$/)
+      t.match(text, /^HTTP\/1\.1 400 [\s\S]+\r\n\r\nthis port requires TLS: use https:\/\/ or wss:\/\/\n$/)
       t.match(await gateway.line(({ msg }) => msg === 'plain HTTP on a TLS port'), {
         level: 40,
         remote_address: '127.0.0.1',
@@ -159,14 +157,14 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
     })
 
     if (own) {
-      t.test('client certificates on the internal port, and only there', async t => {
+      t.test('only the internal port requires client certificates', async t => {
         const inside = `https://127.0.0.1:${internal}/health`
         t.equal((await request(inside, { ca, ...certificates.client('backend') })).status, 200)
-        const forged = certificates.client('forged', certificates.stranger)
+        const forged = certificates.client('forged', certificates.other)
         for (const identity of [{}, forged]) await t.rejects(request(inside, { ca, ...identity }))
       })
     } else {
-      t.test('the dashboard trusts the certificate that it is given', async t => {
+      t.test('the dashboard trusts the authority given by --ca', async t => {
         const file = certificates.authority.file
         const once = (...more) =>
           halley(['dashboard', url, '--once', ...more], { HALLEY_ADMIN_KEY: 'admin key' })
@@ -178,15 +176,15 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
       })
     }
 
-    t.test('a renewal under load', async t => {
+    t.test('a certificate is renewed under load without errors', async t => {
       const talkers = Array.from({ length: CLIENTS }, (_, name) => new Talker(sdk(t, port, ca), name))
       await Promise.all(talkers.map(({ subscribed }) => subscribed))
       const talks = talkers.map(talker => talker.talk())
-      const heard = (from = 0) =>
+      const morePublished = (from = 0) =>
         until(
           () => talkers.every(({ published }) => published >= from + SOME) && talkers[0].received.size > SOME,
         )
-      await heard()
+      await morePublished()
 
       const serial = certificates.renew()
       gateway.process.kill('SIGHUP')
@@ -197,20 +195,20 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
         listed.filter(key => key.startsWith('http_server.tls.')),
         changed,
       )
-      if (own) await gateway.line(({ msg }) => msg === 'rolling restart ended')
+      if (own) await gateway.line(({ msg }) => msg === 'rolling restart finished')
       for (let i = 0; i < 8; i++) t.equal((await handshake(port, { ca })).serial, serial)
-      await heard(Math.max(...talkers.map(({ published }) => published)))
+      await morePublished(Math.max(...talkers.map(({ published }) => published)))
 
       for (const talker of talkers) talker.end()
       await Promise.all(talks)
       await until(() => talkers.every(talker => talker.has(talkers)))
       const connects = talkers.map(talker => talker.connects)
-      if (own) t.ok(Math.max(...connects) > 1, 'clients came back to new workers')
+      if (own) t.ok(Math.max(...connects) > 1, 'clients have reconnected to new workers')
       else t.same(connects, new Array(CLIENTS).fill(1), 'no connection has ended')
       for (const { client } of talkers) client.disconnect()
     })
 
-    t.test('a pair that does not fit changes nothing', async t => {
+    t.test('a key that does not match the certificate is refused', async t => {
       const { serial } = await handshake(port, { ca })
       const other = certificates.client('other')
       certificates.replace(certificates.authority.sign('gateway-next', 'DNS:localhost').pem, other.key)
@@ -224,8 +222,8 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
       t.equal(out.trim().split('\n').length, 1)
     })
 
-    t.test('half a ClientHello and silence end after some seconds', async t => {
-      t.equal(await silent, '')
+    t.test('a connection with an incomplete ClientHello times out', async t => {
+      t.equal(await unfinished, '')
     })
   })
 }

@@ -1,4 +1,4 @@
-// Clients that begin WebSocket messages and never finish them, before they connect: what a worker keeps of them.
+// Memory of a worker whose clients send unfinished WebSocket messages before they connect.
 
 import { readFileSync } from 'node:fs'
 import net from 'node:net'
@@ -10,19 +10,16 @@ import { unless } from '../../kit/needs.js'
 import { until } from '../../kit/wait.js'
 import { upgradeRequest } from './conformance/rig.js'
 
-/** Of the first attack; enough others to see what is kept. */
+/** Clients of the first attack, and of the others. */
 const MANY = 500
 const SOME = 150
 const MB = 1_000_000
 const LIMIT = 65536
-/**
- * Of the worker, MB. The first attack also warms it up, and it sends 500 MB, of which pieces that were read and dropped
- * wait for the garbage collection.
- */
+/** Of the worker, MB. The first attack warms it up, and leaves garbage of 500 MB. */
 const MAX_GROWTH = 100
 const MAX_FIRST_GROWTH = 200
 
-/** @param {number} first byte @param {number} length announced */
+/** @param {number} first byte */
 function header(first, length) {
   const short = length < 126
   const head = Buffer.alloc(short ? 6 : 14)
@@ -37,32 +34,26 @@ const TEXT = 1
 const CONTINUATION = 0
 const PONG = 0xa
 
-/** @template T @param {number} count @param {() => T} make @returns {T[]} */
-const times = (count, make) => Array.from({ length: count }, make)
+/** Copies of the bytes. */
+const times = (count, ...bytes) => Array(count).fill(Buffer.concat(bytes))
 
 const fragment = Buffer.concat([header(CONTINUATION, 1), Buffer.from('x')])
 const begin = Buffer.concat([header(TEXT, 1), Buffer.from('x')])
-/** A fragment of one byte, and control frames that fill what a server reads at once. */
-const padded = Buffer.concat([
-  fragment,
-  ...times(490, () => Buffer.concat([header(FIN | PONG, 125), Buffer.alloc(125)])),
-])
+/** A fragment of one byte, and control frames that fill a read of the server. */
+const padded = [fragment, ...times(490, header(FIN | PONG, 125), Buffer.alloc(125))]
 
 const FIRST = 'a message of 1 MB, far above the limit'
 
-/** What each client sends. @type {Record<string, Buffer[]>} */
+/** Data of a client. @type {Record<string, Buffer[]>} */
 const attacks = {
   [FIRST]: [header(FIN | TEXT, MB), Buffer.alloc(MB - 1)],
   'a message of four times the limit': [header(FIN | TEXT, 4 * LIMIT), Buffer.alloc(4 * LIMIT - 1)],
-  'fragments of 1 MB in all': [
-    begin,
-    ...times(100, () => Buffer.concat([header(CONTINUATION, 10_000), Buffer.alloc(10_000)])),
-  ],
-  'fragments of one byte': [begin, ...times(60, () => Buffer.concat(times(1000, () => fragment)))],
-  'fragments of one byte between control frames': [begin, ...times(16, () => padded)],
+  'fragments of 1 MB in all': [begin, ...times(100, header(CONTINUATION, 10_000), Buffer.alloc(10_000))],
+  'fragments of one byte': [begin, ...times(60, ...times(1000, fragment))],
+  'fragments of one byte between control frames': [begin, ...times(16, ...padded)],
 }
 
-/** @param {any} t @param {number} port @param {Buffer[]} pieces @returns {Promise<void>} when all is sent */
+/** Resolves when all is sent, or the server has closed the connection. */
 async function attack(t, port, pieces) {
   const socket = net.connect(port, '127.0.0.1')
   socket.on('error', () => {})
@@ -72,52 +63,47 @@ async function attack(t, port, pieces) {
   await new Promise(resolve => socket.once('data', resolve))
   socket.resume()
   for (const piece of pieces) {
-    // The server may have closed: nobody would tell of a drain any more.
     if (socket.destroyed) return
     if (!socket.write(piece))
       await Promise.race([new Promise(resolve => socket.once('drain', resolve)), gone])
   }
 }
 
-/** @param {number} port @returns {number} bytes that clients have sent to it and nobody has read */
+/** Bytes in the kernel that the server of a port has not read. */
 function unreadBytes(port) {
   const place = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   let bytes = 0
   for (const line of readFileSync('/proc/net/tcp', 'latin1').split('\n').slice(1)) {
     const [, local, , state, queues] = line.trim().split(/\s+/)
-    // 01: established. The queues are those of sending and receiving, in hexadecimal.
+    // 01: established. Queues of sending and receiving, in hexadecimal.
     if (local?.endsWith(place) && state === '01') bytes += Number.parseInt(queues.slice(9), 16)
   }
   return bytes
 }
 
-const LINUX = { skip: unless(process.platform === 'linux', 'memory and queues are those of /proc') }
+const skip = unless(process.platform === 'linux', 'memory and queues are those of /proc')
 
 for (const driver of /** @type {const} */ (['uws', 'node'])) {
-  t.test(
-    `${driver}: clients with unfinished messages`,
-    { ...LINUX, skip: LINUX.skip || skipDriver(driver) },
-    async t => {
-      const gateway = await startGateway(t, {
-        workers: 1,
-        http_server: { driver },
-        client: { stale_close_delay: '1m' },
-        websocket: { message_size_limit: LIMIT },
+  t.test(`${driver}: clients with unfinished messages`, { skip: skip || skipDriver(driver) }, async t => {
+    const gateway = await startGateway(t, {
+      workers: 1,
+      http_server: { driver },
+      client: { stale_close_delay: '1m' },
+      websocket: { message_size_limit: LIMIT },
+    })
+    const [pid] = gateway.workerPids
+    for (const [name, pieces] of Object.entries(attacks)) {
+      const [clients, most] = name === FIRST ? [MANY, MAX_FIRST_GROWTH] : [SOME, MAX_GROWTH]
+      await t.test(`${clients} of ${name}`, async t => {
+        const before = memory(pid)
+        for (let i = 0; i < clients; i += 50)
+          await Promise.all(Array.from({ length: 50 }, () => attack(t, gateway.port, pieces)))
+        await until(() => unreadBytes(gateway.port) === 0)
+        // 503 while a worker is too busy for its samples.
+        await until(async () => (await fetch(`${gateway.url}/health`)).status === 200)
+        const growth = Math.round(memory(pid) - before)
+        t.ok(growth < most, `the worker has grown by ${growth} MB`)
       })
-      const [pid] = gateway.workerPids
-      for (const [name, pieces] of Object.entries(attacks)) {
-        const [clients, most] = name === FIRST ? [MANY, MAX_FIRST_GROWTH] : [SOME, MAX_GROWTH]
-        await t.test(`${clients} of ${name}`, async t => {
-          const before = memory(pid)
-          for (let i = 0; i < clients; i += 50)
-            await Promise.all(times(50, () => attack(t, gateway.port, pieces)))
-          await until(() => unreadBytes(gateway.port) === 0)
-          // It says 503 while a worker is too busy for its samples.
-          await until(async () => (await fetch(`${gateway.url}/health`)).status === 200)
-          const growth = Math.round(memory(pid) - before)
-          t.ok(growth < most, `the worker has grown by ${growth} MB`)
-        })
-      }
-    },
-  )
+    }
+  })
 }

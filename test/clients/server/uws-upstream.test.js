@@ -1,5 +1,5 @@
-// The driver on the interface that releases of uWebSockets.js have since v20.67.0, by their type definitions. The
-// stand-in is the installed library behind proxies that are as strict as that interface, and stricter: no strings.
+// The driver with the interface of uWebSockets.js since v20.67.0 (its type definitions): the installed library behind
+// proxies that are as strict, and refuse strings.
 
 import t from 'tap'
 import { skipDriver } from '../../kit/drivers.js'
@@ -13,22 +13,17 @@ skipFile(t, skipDriver('uws'))
 
 const { default: uws } = await import('uWebSockets.js')
 
-/** Proxies by their objects: the driver keeps properties on them, and compares them. @type {WeakMap<object, any>} */
+/** Proxies by object: the driver sets properties on them, and compares them. */
 const proxies = new WeakMap()
-/** @type {WeakMap<object, any>} */
 const originals = new WeakMap()
 
-/** @param {any} value @returns {any} without its proxy */
-const plain = value => originals.get(value) ?? value
-
-/** @param {any} argument @param {string} method @returns {any} */
 function checked(argument, method) {
   if (typeof argument === 'string') throw new TypeError(`${method} got a string: ${argument}`)
-  if (typeof argument !== 'function') return plain(argument)
-  return (/** @type {any[]} */ ...given) => argument(...given.map(strict))
+  if (typeof argument !== 'function') return originals.get(argument) ?? argument
+  return (...given) => argument(...given.map(strict))
 }
 
-/** @param {any} object of the library @returns {any} */
+/** @returns {any} the object of the library behind a proxy */
 function strict(object) {
   if (object === null || typeof object !== 'object') return object
   // Chunks are bytes; tokens are passed back as they are.
@@ -39,13 +34,13 @@ function strict(object) {
     get(target, name) {
       const value = target[name]
       if (typeof value !== 'function') return value
-      return (/** @type {any[]} */ ...given) => {
+      return (...given) => {
         if (name === 'ws') given[1] = behaviour(given[1])
         const result = value.apply(
           target,
           given.map(argument => checked(argument, String(name))),
         )
-        // It has changed: that of a target without `?`.
+        // Of a target without `?`.
         if (name === 'getQuery' && result === '') return undefined
         return result === target ? proxy : result
       }
@@ -56,28 +51,20 @@ function strict(object) {
   return proxy
 }
 
-/** @param {any} object */
 const isHandle = object =>
   ['cork', 'getHeader', 'numSubscribers'].some(name => typeof object[name] === 'function')
 
-/** @param {any} options of a WebSocket route */
+/** Checks the options of a WebSocket route. */
 function behaviour(options) {
   t.type(options.closeOnBackpressureLimit, 'boolean')
-  return Object.fromEntries(
-    Object.entries(options).map(([name, value]) => [
-      name,
-      typeof value === 'function' ? checked(value, name) : value,
-    ]),
-  )
+  const wrapped = Object.entries(options).map(([name, value]) => [
+    name,
+    typeof value === 'function' ? checked(value, name) : value,
+  ])
+  return Object.fromEntries(wrapped)
 }
 
-library.load = async () => ({
-  default: {
-    ...uws,
-    App: () => strict(uws.App()),
-    us_listen_socket_close: uws.us_listen_socket_close,
-  },
-})
+library.load = async () => ({ default: { ...uws, App: () => strict(uws.App()) } })
 
 t.test('text', async t => textConformance(t, 'uws'))
 t.test('HTTP', async t => httpConformance(t, 'uws'))

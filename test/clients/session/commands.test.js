@@ -8,9 +8,11 @@ const DENIED = error(103, 'permission denied')
 const UNKNOWN = error(102, 'unknown channel')
 const BAD = error(107, 'bad request')
 const UNAVAILABLE = error(108, 'not available')
+const UNRECOVERABLE = error(112, 'unrecoverable position')
 const INVALID_TOKEN = { code: 3500, reason: 'invalid token' }
 
 const subscriber = { allow_subscribe_for_client: true }
+const kept = { presence: true, history_size: 5, history_ttl: '60s' }
 
 t.test('commands', async t => {
   const gateway = await startGateway(t, {
@@ -23,11 +25,7 @@ t.test('commands', async t => {
         { name: 'shut' },
         { name: 'clients', ...subscriber, allow_publish_for_client: true },
         {
-          name: 'subscribers',
-          ...subscriber,
-          presence: true,
-          history_size: 5,
-          history_ttl: '60s',
+          ...{ name: 'subscribers', ...subscriber, ...kept },
           allow_publish_for_subscriber: true,
           allow_presence_for_subscriber: true,
           allow_history_for_subscriber: true,
@@ -35,13 +33,18 @@ t.test('commands', async t => {
         { name: 'dialog', allow_user_limited_channels: true },
         { name: 'regex', ...subscriber, channel_regex: '^[a-zäö]+$' },
         { name: 'object', ...open, publication_data_format: 'json_object' },
-        { name: 'seen', ...subscriber, presence: true, history_size: 5, history_ttl: '60s' },
+        { name: 'seen', ...subscriber, ...kept },
       ],
     },
   })
 
-  t.test('subscribe is refused with the reason', async t => {
+  t.test('a refused subscribe returns the reason', async t => {
     const client = await user(t, gateway)
+    const of = (/** @type {object} */ claims) => ({
+      channel: 'a',
+      token: token({ sub: 'u1', channel: 'a', ...claims }),
+    })
+    const lost = { recover: true, recoverable: true, offset: 9, epoch: 'nope' }
     /** @type {[string, object, object][]} */
     const table = [
       ['unknown namespace', { channel: 'nope:a' }, UNKNOWN],
@@ -62,26 +65,10 @@ t.test('commands', async t => {
       ['longer than allowed', { channel: 'x'.repeat(21) }, BAD],
       ['longer than allowed in bytes', { channel: `regex:${'ä'.repeat(8)}` }, BAD],
       ['filter not allowed', { channel: 'a', tf: { key: 'a', cmp: 'ex' } }, BAD],
-      [
-        'expired',
-        { channel: 'a', token: token({ sub: 'u1', channel: 'a', exp: at(-5) }) },
-        error(109, 'token expired'),
-      ],
-      [
-        'not valid yet',
-        { channel: 'a', token: token({ sub: 'u1', channel: 'a', nbf: at(60) }) },
-        error(109, 'token expired'),
-      ],
-      [
-        'expire_at has passed',
-        { channel: 'a', token: token({ sub: 'u1', channel: 'a', expire_at: at(-5) }) },
-        error(110, 'expired'),
-      ],
-      [
-        'unrecoverable where that is wanted',
-        { channel: 'a', recover: true, recoverable: true, offset: 9, epoch: 'nope', flag: 2 },
-        error(112, 'unrecoverable position'),
-      ],
+      ['expired', of({ exp: at(-5) }), error(109, 'token expired')],
+      ['not valid yet', of({ nbf: at(60) }), error(109, 'token expired')],
+      ['expire_at has passed', of({ expire_at: at(-5) }), error(110, 'expired')],
+      ['unrecoverable, with the flag for that', { channel: 'a', ...lost, flag: 2 }, UNRECOVERABLE],
     ]
     for (const [name, request, refusal] of table)
       t.strictSame((await client.call('subscribe', request)).error, refusal, name)
@@ -92,14 +79,14 @@ t.test('commands', async t => {
     )
   })
 
-  t.test('subscribe takes what is allowed, once, up to the limit', async t => {
+  t.test('a channel can be subscribed once, up to the channel limit', async t => {
     const client = await user(t, gateway)
     t.strictSame((await client.subscribe('bare:a')).subscribe, {})
     t.strictSame((await client.subscribe('bare:a')).error, error(105, 'already subscribed'))
     t.strictSame((await client.subscribe('dialog:a#u2,u1')).subscribe, {})
     t.strictSame((await client.subscribe('regex:äöa')).subscribe, {})
     t.strictSame((await client.subscribe('x'.repeat(20))).subscribe, {})
-    t.strictSame((await client.subscribe(':a')).subscribe, {}, 'an empty namespace is none')
+    t.strictSame((await client.subscribe(':a')).subscribe, {}, 'an empty namespace means none')
     const claims = { sub: 'u1', channel: '$a', exp: at(60), data: { w: 1 }, info: { i: 1 } }
     const { subscribe } = await client.subscribe('$a', { token: token(claims), flag: 1 })
     t.match(subscribe, { expires: true, data: { w: 1 } })
@@ -110,7 +97,7 @@ t.test('commands', async t => {
     t.strictSame((await client.subscribe('bare:b')).subscribe, {})
   })
 
-  t.test('wishes that are not granted are left out of the result', async t => {
+  t.test('flags that are not allowed are absent in the result', async t => {
     const client = await user(t, gateway)
     const wishes = { positioned: true, recoverable: true, join_leave: true, recover: true, delta: 'fossil' }
     t.strictSame((await client.subscribe('bare:a', wishes)).subscribe, { was_recovering: true })
@@ -122,7 +109,7 @@ t.test('commands', async t => {
     })
   })
 
-  t.test('a subscription token that is meant for something else closes with 3500', async t => {
+  t.test('a subscription token for another user, channel or client closes with 3500', async t => {
     const others = [
       { sub: 'u2', channel: 'a' },
       { channel: 'a' },
@@ -137,11 +124,7 @@ t.test('commands', async t => {
     }
     const client = await user(t, gateway)
     const own = { sub: 'u1', channel: 'shut:a', client: client.connect.client }
-    t.strictSame(
-      (await client.subscribe('shut:a', { token: token(own) })).subscribe,
-      {},
-      'a right one opens every channel',
-    )
+    t.strictSame((await client.subscribe('shut:a', { token: token(own) })).subscribe, {}, 'a valid token')
   })
 
   t.test('unsubscribe always succeeds', async t => {
@@ -155,7 +138,7 @@ t.test('commands', async t => {
     t.strictSame(client.messages, [], 'and nothing comes afterwards')
   })
 
-  t.test('publish is taken where it is allowed', async t => {
+  t.test('publish needs a permission', async t => {
     const client = await user(t, gateway)
     t.strictSame((await client.call('publish', { channel: 'clients:a', data: {} })).publish, {})
     /** @type {[string, object, object][]} */
@@ -177,28 +160,24 @@ t.test('commands', async t => {
     t.strictSame((await client.call('publish', { channel: 'object:a', data: { a: 1 } })).publish, {})
   })
 
-  t.test('what a subscriber publishes reaches it, with its info, before the reply', async t => {
+  t.test('a publisher receives its own publication with its info before the reply', async t => {
     const client = await user(t, gateway, { sub: 'u1', info: { nm: 'A' } })
     await client.subscribe('room', { token: token({ sub: 'u1', channel: 'room', info: { seat: 1 } }) })
     client.send({ id: 70, publish: { channel: 'room', data: { x: 1 } } })
     const first = await client.next()
     const info = { user: 'u1', client: client.connect.client, conn_info: { nm: 'A' }, chan_info: { seat: 1 } }
     const { epoch } = first.push.pub
-    t.match(epoch, /^[A-Za-z]{8}$/, 'the first publication of a stream tells its epoch')
+    t.match(epoch, /^[A-Za-z]{8}$/, 'the first publication of a stream has its epoch')
     t.strictSame(first, { push: { channel: 'room', pub: { data: { x: 1 }, info, offset: 1, epoch } } })
     t.strictSame(await client.next(), { id: 70, publish: {} })
     client.send({ id: 71, publish: { channel: 'room', data: 2 } })
     t.strictSame(await client.next(), { push: { channel: 'room', pub: { data: 2, info, offset: 2 } } })
     t.strictSame(await client.next(), { id: 71, publish: {} })
     await gateway.api('publish', { channel: 'room', data: 3 })
-    t.strictSame(
-      await client.push('pub'),
-      { channel: 'room', pub: { data: 3, offset: 3 } },
-      'only clients have an info',
-    )
+    t.strictSame(await client.push('pub'), { channel: 'room', pub: { data: 3, offset: 3 } }, 'of the API')
   })
 
-  t.test('presence and presence_stats are told to those who may know', async t => {
+  t.test('presence and presence_stats need access', async t => {
     const client = await user(t, gateway)
     /** @type {[string, string, object][]} */
     const table = [
@@ -212,23 +191,20 @@ t.test('commands', async t => {
       for (const [name, channel, refusal] of table)
         t.strictSame((await client.call(method, { channel })).error, refusal, name)
     }
-    t.strictSame((await client.call('presence', { channel: 'nobody' })).presence, { presence: {} })
-    t.strictSame((await client.call('presence_stats', { channel: 'nobody' })).presence_stats, {
-      num_clients: 0,
-      num_users: 0,
-    })
     await client.subscribe('subscribers:a')
     const id = client.connect.client
-    t.strictSame((await client.call('presence', { channel: 'subscribers:a' })).presence, {
-      presence: { [id]: { user: 'u1', client: id } },
-    })
-    t.strictSame((await client.call('presence_stats', { channel: 'subscribers:a' })).presence_stats, {
-      num_clients: 1,
-      num_users: 1,
-    })
+    /** @type {[string, object, object][]} */
+    const results = [
+      ['empty', {}, { num_clients: 0, num_users: 0 }],
+      ['subscribers:a', { [id]: { user: 'u1', client: id } }, { num_clients: 1, num_users: 1 }],
+    ]
+    for (const [channel, presence, presence_stats] of results) {
+      t.strictSame((await client.call('presence', { channel })).presence, { presence }, channel)
+      t.strictSame((await client.call('presence_stats', { channel })).presence_stats, presence_stats, channel)
+    }
   })
 
-  t.test('history is told to those who may know, so much at a time', async t => {
+  t.test('history needs access; its limit is capped', async t => {
     const client = await user(t, gateway)
     /** @type {[string, object, object][]} */
     const refused = [
@@ -238,11 +214,7 @@ t.test('commands', async t => {
       ['no access', { channel: 'seen:a' }, DENIED],
       ['subscribers only', { channel: 'subscribers:a' }, DENIED],
       ['reverse from the beginning', { channel: 'h', reverse: true, since: {} }, BAD],
-      [
-        'another epoch',
-        { channel: 'h', since: { offset: 1, epoch: 'other' } },
-        error(112, 'unrecoverable position'),
-      ],
+      ['another epoch', { channel: 'h', since: { offset: 1, epoch: 'other' } }, UNRECOVERABLE],
     ]
     for (const [name, request, refusal] of refused)
       t.strictSame((await client.call('history', request)).error, refusal, name)
@@ -278,14 +250,14 @@ t.test('commands', async t => {
     t.match(await client.call('history', { channel: 'subscribers:h' }), { history: { offset: 0 } })
   })
 
-  t.test('rpc has nobody to answer it', async t => {
+  t.test('rpc without a handler returns error 108', async t => {
     const client = await user(t, gateway)
     for (const request of [{}, { method: 'ping' }, { method: 'x', data: 1 }]) {
       t.strictSame((await client.call('rpc', request)).error, error(108, 'not available'))
     }
   })
 
-  t.test('send has no taker: 3508', async t => {
+  t.test('send closes with 3508', async t => {
     for (const command of [{ send: { data: 1 } }, { id: 5, send: {} }]) {
       const client = await user(t, gateway)
       client.send(command)
@@ -294,11 +266,11 @@ t.test('commands', async t => {
     }
   })
 
-  t.test('no worker has died', async t => t.notOk(gateway.lines.some(({ msg }) => msg === 'worker died')))
+  t.test('no worker has exited', async t => t.notOk(gateway.lines.some(({ msg }) => msg === 'worker died')))
 })
 
-t.test('keys that cannot be fetched are a passing trouble: error 100', async t => {
-  // Nobody answers there.
+t.test('tokens whose keys cannot be fetched get temporary error 100', async t => {
+  // Nothing listens there.
   const gateway = await startGateway(t, {
     workers: 1,
     client: tokenClient({
@@ -308,7 +280,6 @@ t.test('keys that cannot be fetched are a passing trouble: error 100', async t =
     rpc: { ping: { enabled: true, method: 'are you there' } },
   })
   const client = await user(t, gateway)
-  // A key set could serve this kind of token, so it is asked for.
   const rest = token({ sub: 'u1', channel: 'a' }).split('.').slice(1)
   const rs256 = Buffer.from('{"alg":"RS256","kid":"k1"}').toString('base64url')
   client.send(
@@ -319,7 +290,7 @@ t.test('keys that cannot be fetched are a passing trouble: error 100', async t =
   t.strictSame(await client.next(), { id: 51, unsubscribe: {} }, 'the next command waited for it')
   t.strictSame((await client.subscribe('a')).subscribe, {})
 
-  t.test('rpc answers the ping method that is configured', async t => {
+  t.test('rpc answers the configured ping method', async t => {
     t.strictSame((await client.call('rpc', { method: 'are you there', data: 1 })).rpc, {})
     t.strictSame((await client.call('rpc', { method: 'ping' })).error, error(104, 'method not found'))
   })

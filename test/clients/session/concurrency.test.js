@@ -1,4 +1,4 @@
-// client.concurrency above 1: commands of one client that pass each other, and those that must not.
+// client.concurrency above 1: which commands of a client may overtake others.
 
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
@@ -10,17 +10,14 @@ import { StreamClient } from '../../kit/stream-client.js'
 import { ProtobufClient } from '../transport/protobuf-client.js'
 import { open, token, tokenClient } from './support.js'
 
-const asks = { ...open, subscribe_proxy_enabled: true }
-
 t.test('commands of one client with client.concurrency 8', async t => {
   const backend = await Backend.start(t)
-  /** Answers wait for it. @type {() => void} */
+  /** Sends the answers. @type {() => void} */
   let release = () => {}
-  const answers = (/** @type {import('../../backends/hooks/backend.js').Reply} */ answer = result({})) => {
+  const answers = (answer = result({})) => {
     backend.requests.length = 0
-    /** @type {Promise<void>} */
     const released = new Promise(resolve => {
-      release = resolve
+      release = () => resolve(undefined)
     })
     backend.answer = async () => {
       await released
@@ -34,11 +31,11 @@ t.test('commands of one client with client.concurrency 8', async t => {
     client: tokenClient({ concurrency: 8 }),
     channel: {
       proxy: { subscribe: { endpoint: `${backend.url}/subscribe`, timeout: '20s' } },
-      without_namespace: asks,
+      without_namespace: { ...open, subscribe_proxy_enabled: true },
     },
   })
   const login = { token: token({ sub: 'u1' }) }
-  const asked = () => backend.request(({ event }) => event === 'subscribe')
+  const called = () => backend.request(({ event }) => event === 'subscribe')
   const present = async (/** @type {string} */ channel) =>
     Object.keys((await gateway.api('presence', { channel })).result.presence)
 
@@ -54,7 +51,7 @@ t.test('commands of one client with client.concurrency 8', async t => {
       const channel = `${name}-1`
       answers()
       client.send({ id: 11, subscribe: { channel } }, { id: 12, unsubscribe: { channel } })
-      await asked()
+      await called()
       client.send({ id: 13, rpc: { method: 'ping' } })
       t.match(await client.next(), { id: 13, rpc: {} }, 'another command does')
       release()
@@ -67,7 +64,7 @@ t.test('commands of one client with client.concurrency 8', async t => {
       await client.close()
     })
 
-    t.test(`${name}: of two subscribes of one channel the second is refused unasked`, async t => {
+    t.test(`${name}: the second of two subscribes to a channel is refused without a hook call`, async t => {
       const client = await connected()
       const channel = `${name}-2`
       answers()
@@ -81,7 +78,7 @@ t.test('commands of one client with client.concurrency 8', async t => {
     })
   }
 
-  t.test('what follows a waiting unsubscribe waits, too', async t => {
+  t.test('commands wait for an earlier unsubscribe of the same channel', async t => {
     const client = await RawClient.connected(gateway.ws, login)
     const channel = 'again'
     answers()
@@ -93,7 +90,7 @@ t.test('commands of one client with client.concurrency 8', async t => {
       { id: 15, unsubscribe: { channel } },
       { id: 16, subscribe: { channel } },
     )
-    await asked()
+    await called()
     release()
     for (let id = 11; id <= 16; id++) t.match(await client.next(), { id, error: undefined })
     t.equal(backend.requests.length, 3)
@@ -101,12 +98,12 @@ t.test('commands of one client with client.concurrency 8', async t => {
     await client.close()
   })
 
-  t.test('an unsubscribe behind a refused subscribe succeeds, and the channel is free again', async t => {
+  t.test('an unsubscribe after a refused subscribe succeeds, and the channel can be subscribed', async t => {
     const client = await RawClient.connected(gateway.ws, login)
     const channel = 'refused'
     answers(json({ error: { code: 1000, message: 'no' } }))
     client.send({ id: 11, subscribe: { channel } }, { id: 12, unsubscribe: { channel } })
-    await asked()
+    await called()
     release()
     t.match(await client.next(), { id: 11, error: { code: 1000 } })
     t.match(await client.next(), { id: 12, unsubscribe: {} })
@@ -116,7 +113,7 @@ t.test('commands of one client with client.concurrency 8', async t => {
     await client.close()
   })
 
-  t.test('waiting commands count: no more than client.concurrency are under way', async t => {
+  t.test('queued commands count as pending', async t => {
     const client = await RawClient.connected(gateway.ws, login)
     const channel = 'many'
     answers()
@@ -125,7 +122,7 @@ t.test('commands of one client with client.concurrency 8', async t => {
       id: 19,
       rpc: { method: 'ping' },
     })
-    await asked()
+    await called()
     await gateway.api('info')
     t.strictSame(client.messages, [], 'the ninth command waits for its turn')
     release()
@@ -133,19 +130,19 @@ t.test('commands of one client with client.concurrency 8', async t => {
     await client.close()
   })
 
-  t.test('a client may leave meanwhile', async t => {
+  t.test('the pending call of a client that leaves is aborted', async t => {
     const client = await RawClient.connected(gateway.ws, login)
     const channel = 'left'
     answers()
     client.send({ id: 11, subscribe: { channel } }, { id: 12, unsubscribe: { channel } })
-    const { aborted } = await asked()
+    const { aborted } = await called()
     client.socket.terminate()
     await t.resolves(aborted)
     release()
     t.strictSame(await present(channel), [])
   })
 
-  t.test('an SDK that changes its mind at once ends as it says last', async t => {
+  t.test('the SDK may unsubscribe before the subscribe reply', async t => {
     const sdk = new Centrifuge(gateway.ws, { websocket: WebSocket, ...login })
     t.teardown(() => sdk.disconnect())
     sdk.connect()
@@ -153,7 +150,7 @@ t.test('commands of one client with client.concurrency 8', async t => {
     answers()
     const off = sdk.newSubscription('off')
     off.subscribe()
-    await asked()
+    await called()
     off.unsubscribe()
     const on = sdk.newSubscription('on')
     on.subscribe()

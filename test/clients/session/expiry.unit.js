@@ -1,140 +1,58 @@
-// When sessions and subscriptions expire, and that nothing of them stays in the timer wheel. What clients see of it is
-// in refresh.test.js.
+// Timers of sessions and subscriptions end with them. refresh.test.js tests their expiry.
 
 import t from 'tap'
-import { TimerWheel } from '../../../src/base/timers.js'
-import { NO_HANDLERS } from '../../../src/clients/hooks/contract.js'
 import { JsonCodec } from '../../../src/clients/protocol/json.js'
 import { expireConnection, expireSubscription } from '../../../src/clients/session/expiry.js'
-import { ReplyBatch } from '../../../src/clients/session/replies.js'
 import { Session } from '../../../src/clients/session/session.js'
-import { Sessions } from '../../../src/clients/session/sessions.js'
 import { State } from '../../../src/clients/session/state.js'
-import { Kind, NO_DETAILS, Subscription } from '../../../src/clients/session/subscription.js'
-import { Traffic } from '../../../src/metrics/traffic.js'
+import { NO_DETAILS, Subscription } from '../../../src/clients/session/subscription.js'
+import { createWorker } from './worker.js'
 
-const NOW = 1_700_000_000
-const DELAY_MS = 25_000
+const LATER = 2_000_000_000
 
 function setUp() {
-  let now = NOW * 1000
-  const clock = () => now
-  const timers = new TimerWheel(100, clock)
-  const sessions = new Sessions({ pingInterval: 0, pongTimeout: 0, staleDelay: 10_000, timers, clock })
-  /** @type {string[]} what clients are told */
+  const worker = createWorker(10_000)
+  const { timers, sessions, traffic } = worker
+  /** @type {string[]} messages and closes */
   const ends = []
-  const client = { expired_close_delay: DELAY_MS, expired_sub_close_delay: DELAY_MS }
-  const traffic = new Traffic([])
+  const client = { expired_close_delay: 25_000, expired_sub_close_delay: 25_000 }
+  const rules = { resolve: () => undefined }
   const transport = /** @type {any} */ ({
-    context: {
-      config: { client },
-      handlers: NO_HANDLERS,
-      lifecycle: null,
-      rules: { resolve: () => undefined },
-      timers,
-      sessions,
-      traffic,
-      refusals: { add() {} },
-      replies: new ReplyBatch(),
-      hub: { leave() {} },
-      broker: {},
-    },
+    context: { ...worker, config: { client }, rules, hub: { leave() {} }, broker: {} },
     traffic: traffic.of('websocket'),
     send: (/** @type {Session} */ _session, /** @type {string} */ text) => void ends.push(text),
     close: (/** @type {Session} */ _session, /** @type {any} */ { code }) => void ends.push(`closed ${code}`),
   })
-  const codec = new JsonCodec()
   return {
     timers,
     sessions,
     open() {
-      const session = new Session(transport, null, codec, 0)
+      const session = new Session(transport, null, new JsonCodec(), 0)
       sessions.opened(session)
       return session
     },
-    connect() {
-      const session = new Session(transport, null, codec, 0)
-      session.state = State.CONNECTED
-      sessions.open++
-      sessions.connected(session)
-      return session
-    },
-    subscribe(/** @type {Session} */ session, name = 'a', kind = 0) {
-      const subscription = new Subscription(
-        /** @type {any} */ ({ name }),
-        /** @type {any} */ ({}),
-        null,
-        kind,
-        {
-          ...NO_DETAILS,
-        },
-      )
+    subscribe(/** @type {Session} */ session, /** @type {string} */ name) {
+      const [channel, cohort] = /** @type {any[]} */ ([{ name }, {}])
+      const subscription = new Subscription(channel, cohort, null, 0, { ...NO_DETAILS })
       session.addSubscription(subscription)
       return subscription
     },
     /** @param {number} ms @returns {string[]} */
     pass(ms) {
-      now += ms
-      while (timers.tick());
+      worker.pass(ms)
       return ends.splice(0)
     },
   }
 }
 
-t.test('a connection that is not refreshed is closed after its time and the delay', async t => {
-  const { timers, connect, pass } = setUp()
-  const session = connect()
-  expireConnection(session, NOW + 10)
-  t.same(pass(10_000 + DELAY_MS - 100), [])
-  t.same(pass(100), ['closed 3005'])
-  t.equal(timers.size, 0)
-})
-
-t.test('the last refresh counts, whether it is earlier, later or for ever', async t => {
-  const { timers, connect, pass } = setUp()
-  const [earlier, later, forever, again] = [connect(), connect(), connect(), connect()]
-  for (const session of [earlier, later, forever, again]) expireConnection(session, NOW + 100)
-  expireConnection(earlier, NOW + 10)
-  expireConnection(later, NOW + 200)
-  expireConnection(forever, 0)
-  expireConnection(again, 0)
-  expireConnection(again, NOW + 50)
-  t.equal(timers.size, 3)
-  t.same(pass(10_000 + DELAY_MS), ['closed 3005'])
-  t.ok(earlier.closed)
-  t.same(pass(40_000), ['closed 3005'])
-  t.ok(again.closed)
-  t.same(pass(149_900), [])
-  t.same(pass(100), ['closed 3005'])
-  t.same(pass(10_000_000), [])
-  t.notOk(forever.closed)
-})
-
-t.test('a subscription that is not refreshed ends; one of the server closes the connection', async t => {
-  const { timers, connect, subscribe, pass } = setUp()
-  const session = connect()
-  const [first, second, kept] = [subscribe(session, 'a'), subscribe(session, 'b'), subscribe(session, 'c')]
-  for (const subscription of [first, second, kept]) expireSubscription(session, subscription, NOW + 10)
-  expireSubscription(session, second, NOW + 20)
-  expireSubscription(session, kept, 0)
-  t.equal(timers.size, 2)
-  const unsubscribe = (/** @type {string} */ channel) =>
-    `{"push":{"channel":"${channel}","unsubscribe":{"code":2501,"reason":"subscription expired"}}}`
-  t.same(pass(10_000 + DELAY_MS), [unsubscribe('a')])
-  t.same(pass(10_000), [unsubscribe('b')])
-  t.same(pass(1_000_000), [])
-  t.equal(session.subscriptionCount, 1)
-  const other = connect()
-  expireSubscription(other, subscribe(other, 'd', Kind.SERVER_SIDE), NOW)
-  t.same(pass(100), ['closed 3006'])
-  t.notOk(session.closed)
-})
-
-t.test('what has ended does not stay in memory until it would have expired', async t => {
-  const { timers, connect, subscribe, pass } = setUp()
-  const session = connect()
-  expireConnection(session, NOW + 1_000_000)
-  for (const name of ['a', 'b', 'c']) expireSubscription(session, subscribe(session, name), NOW + 1_000_000)
+t.test('ended sessions and removed subscriptions leave no timers', async t => {
+  const { timers, sessions, open, subscribe, pass } = setUp()
+  const session = open()
+  session.state = State.CONNECTED
+  sessions.connected(session)
+  pass(10_000)
+  expireConnection(session, LATER)
+  for (const name of ['a', 'b', 'c']) expireSubscription(session, subscribe(session, name), LATER)
   t.equal(timers.size, 4)
   const [a, b] = [session.subscription('a'), session.subscription('b')]
   if (a) session.removeSubscription(a)
@@ -142,10 +60,10 @@ t.test('what has ended does not stay in memory until it would have expired', asy
   t.equal(timers.size, 2)
   session.ended()
   t.equal(timers.size, 0)
-  t.same(pass(2_000_000_000), [])
+  t.same(pass(LATER), [])
 })
 
-t.test('who does not connect in time is closed; until then, and not longer, it counts as open', async t => {
+t.test('a session without a connect command is closed in time, and counts as open until then', async t => {
   const { sessions, open, pass, timers } = setUp()
   const first = open()
   pass(60)

@@ -1,4 +1,4 @@
-// Calls of handlers that a worker waits for: their bounds, and what is told when they end.
+// Calls of handlers: limits and aborts.
 
 import t from 'tap'
 import { TimerWheel } from '../../../src/base/timers.js'
@@ -7,7 +7,7 @@ import { DisconnectedEvent, HookEvent } from '../../../src/clients/hooks/events.
 import { HookCalls } from '../../../src/clients/session/hook-calls.js'
 import { turn } from '../../kit/wait.js'
 
-/** As of calls.js. */
+/** As in hook-calls.js. */
 const MAX_NOTICES = 256
 
 function setUp(limits = { max_calls: 1000, max_call_bytes: 1024 * 1024 }) {
@@ -25,39 +25,31 @@ function setUp(limits = { max_calls: 1000, max_call_bytes: 1024 * 1024 }) {
 /** @param {(event: any) => any} call @returns {any} */
 const handlerOf = call => ({ name: 'test hook', timeout: 0, call })
 
-/** Settled promises have told their listeners. */
+t.test('notices queued behind a slow handler are all sent, in order', async t => {
+  const { calls, session } = setUp()
+  /** @type {any[]} */
+  const sent = []
+  /** @type {(() => void)[]} */
+  const answers = []
+  const handler = handlerOf(event => {
+    sent.push(event)
+    if (sent.length <= MAX_NOTICES) return new Promise(resolve => answers.push(() => resolve(undefined)))
+  })
+  const events = Array.from({ length: MAX_NOTICES + 10 }, () => new HookEvent(session))
+  for (const event of events) calls.notify(handler, event)
+  t.equal(sent.length, MAX_NOTICES)
+  answers[0]()
+  await turn()
+  t.same(sent.length, events.length, 'one result makes room for several notices')
+  t.ok(sent.every((event, at) => event === events[at]))
+})
 
-t.test(
-  'notices that wait for a slow handler are all told, also if it answers some of them at once',
-  async t => {
-    const { calls, session } = setUp()
-    /** @type {any[]} */
-    const told = []
-    /** @type {(() => void)[]} */
-    const answers = []
-    const handler = handlerOf(event => {
-      told.push(event)
-      if (told.length <= MAX_NOTICES) return new Promise(resolve => answers.push(() => resolve(undefined)))
-    })
-    const events = Array.from({ length: MAX_NOTICES + 10 }, () => new HookEvent(session))
-    for (const event of events) calls.notify(handler, event)
-    t.equal(told.length, MAX_NOTICES)
-    answers[0]()
-    await turn()
-    t.same(told.length, events.length, 'one answer makes room for all that need no time')
-    t.ok(
-      told.every((event, at) => event === events[at]),
-      'in their order',
-    )
-  },
-)
-
-t.test('notices that wait take nothing from the calls of clients', async t => {
+t.test('queued notices do not count against the calls of clients', async t => {
   const { calls, session, lines } = setUp({ max_calls: 10, max_call_bytes: 64 * 1024 })
   const never = handlerOf(() => new Promise(() => {}))
   while (calls.dropped === 0)
     calls.notify(never, new DisconnectedEvent(session, { code: 3000, reason: '' }, [], 1))
-  t.match(lines, [/notices .* were dropped/])
+  t.match(lines, [/notices .* dropped/])
   /** @type {any[]} */
   const answered = []
   const now = handlerOf(() => 'yes')
@@ -65,22 +57,18 @@ t.test('notices that wait take nothing from the calls of clients', async t => {
   t.same(answered, ['yes'])
 })
 
-t.test('a signal that a handler asks for after the end of its call is aborted', async t => {
+t.test('a signal that a handler reads after its call has ended is aborted', async t => {
   const { calls, session } = setUp()
   const event = new HookEvent(session)
-  calls.ask(
-    session,
-    handlerOf(() => new Promise(() => {})),
-    event,
-    () => t.fail('nobody waits'),
-  )
+  const never = handlerOf(() => new Promise(() => {}))
+  calls.ask(session, never, event, () => t.fail('the client disconnected'))
   for (const call of session.extra.calls) call.abandon()
   t.ok(event.signal.aborted)
-  t.match(event.signal.reason, { message: 'the client has left' })
+  t.match(event.signal.reason, { message: 'the client disconnected' })
   t.notOk(calls.busy)
 })
 
-t.test('a promise that rejects with nothing is a failed call, and is logged', async t => {
+t.test('a rejected promise is a failed call and is logged, whatever its value', async t => {
   const { calls, session, lines } = setUp()
   for (const value of [undefined, null, 0, '', false, NaN]) {
     const rejecting = handlerOf(() => Promise.reject(value))
@@ -91,7 +79,7 @@ t.test('a promise that rejects with nothing is a failed call, and is logged', as
     t.equal(answer, null)
     calls.notify(rejecting, new HookEvent(session))
     await turn()
-    t.same(lines.splice(0), Array(2).fill('the test hook failed'))
+    t.same(lines.splice(0), Array(2).fill('hook call failed'))
   }
   t.notOk(calls.busy)
 })

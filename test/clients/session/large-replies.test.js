@@ -45,9 +45,10 @@ for (const driver of drivers) {
   t.test(driver, async t => {
     const gateway = await startGateway(t, { ...config, http_server: { driver } })
     const names = upTo(40).map(n => `many${n}`)
+    const read = { channel: names[0], limit: -1 }
     const [[cut], epochs] = [await fill(gateway, ['cut'], 12), await fill(gateway, names, FITTING)]
 
-    t.test('a recovery larger than the queue is refused, and the client stays', async t => {
+    t.test('a recovery larger than the queue fails, and the client stays connected', async t => {
       const client = await anonymous(t, gateway)
       const recover = { recover: true, epoch: cut }
       const { subscribe } = await client.subscribe('cut', recover)
@@ -62,13 +63,13 @@ for (const driver of drivers) {
         error(112, 'unrecoverable position'),
       )
       const near = await other.subscribe('cut', { ...recover, offset: 13 - FITTING })
-      t.same(offsets(near.subscribe.publications), upTo(FITTING, 14 - FITTING), 'what fits is recovered')
+      t.same(offsets(near.subscribe.publications), upTo(FITTING, 14 - FITTING), 'what fits')
     })
 
-    t.test('a history larger than the queue ends early, and the next one goes on there', async t => {
+    t.test('a history larger than the queue ends early; the next request continues there', async t => {
       const client = await anonymous(t, gateway)
-      const read = []
-      for (let offset = 0; offset < 13; offset = read.at(-1)) {
+      const found = []
+      for (let offset = 0; offset < 13; offset = found.at(-1)) {
         const { history } = await client.call('history', {
           channel: 'cut',
           limit: -1,
@@ -76,12 +77,12 @@ for (const driver of drivers) {
         })
         t.equal(history.offset, 13)
         t.ok(history.publications.length <= FITTING)
-        read.push(...offsets(history.publications))
+        found.push(...offsets(history.publications))
       }
-      t.same(read, upTo(13))
+      t.same(found, upTo(13))
     })
 
-    t.test('the subscriptions of a connect share its reply', async t => {
+    t.test('all subscriptions of a connect request share the limit of its reply', async t => {
       const channels = names.slice(0, 3)
       const subs = Object.fromEntries(
         channels.map((name, i) => [name, { recover: true, epoch: epochs[i], offset: 2 }]),
@@ -99,33 +100,13 @@ for (const driver of drivers) {
       await roundTrip(client)
     })
 
-    t.test('many recoveries in one frame are given as fast as the client reads', async t => {
+    t.test('many large replies arrive in order, as fast as the client reads', async t => {
       const client = await anonymous(t, gateway)
       tcp(client).pause()
-      client.send(
-        ...names.map((channel, i) => ({
-          id: 100 + i,
-          subscribe: { channel, recover: true, epoch: epochs[i] },
-        })),
-      )
-      await Promise.all(upTo(3).map(() => gateway.api('info')))
-      tcp(client).resume()
-      const replies = await take(client, names.length)
-      t.same(
-        replies.map(({ id }) => id),
-        upTo(names.length, 100),
-      )
-      t.ok(replies.every(({ subscribe }) => String(offsets(subscribe.publications ?? [])) === whole))
-      await roundTrip(client)
-    })
-
-    t.test('so are many histories, and the commands behind them keep their order', async t => {
-      const client = await anonymous(t, gateway)
-      tcp(client).pause()
-      const read = { channel: names[0], limit: -1 }
-      const commands = upTo(100).map(n =>
-        n % 10 === 0 ? { subscribe: { channel: `x${n}` } } : { history: read },
-      )
+      const commands = [
+        ...names.map((channel, i) => ({ subscribe: { channel, recover: true, epoch: epochs[i] } })),
+        ...upTo(60).map(n => (n % 10 === 0 ? { subscribe: { channel: `x${n}` } } : { history: read })),
+      ]
       client.send(...commands.map((command, i) => ({ id: 100 + i, ...command })))
       await Promise.all(upTo(3).map(() => gateway.api('info')))
       tcp(client).resume()
@@ -134,15 +115,19 @@ for (const driver of drivers) {
         replies.map(({ id }) => id),
         upTo(commands.length, 100),
       )
-      const histories = replies.filter(({ history }) => history)
-      t.equal(histories.length, 90)
-      t.ok(histories.every(({ history }) => String(offsets(history.publications)) === whole))
+      const large = replies.filter(({ id, history }) => history || id < 100 + names.length)
+      t.equal(large.length, names.length + 54)
+      t.ok(
+        large.every(
+          ({ subscribe, history }) => String(offsets((history ?? subscribe).publications ?? [])) === whole,
+        ),
+      )
+      await roundTrip(client)
     })
 
-    t.test('who leaves while its commands wait leaves nothing behind', async t => {
+    t.test('a client may disconnect while its commands are queued', async t => {
       const client = await anonymous(t, gateway)
       tcp(client).pause()
-      const read = { channel: names[0], limit: -1 }
       client.send(...upTo(100).map(id => ({ id: 100 + id, history: read })))
       await gateway.api('info')
       client.socket.terminate()
@@ -151,7 +136,7 @@ for (const driver of drivers) {
       t.equal((await other.call('history', read)).history.publications.length, FITTING)
     })
 
-    t.test('no worker has died, and there is nothing to complain about', async t =>
+    t.test('no warnings are logged', async t =>
       t.same(
         gateway.lines.filter(({ level }) => level >= 40),
         [],

@@ -1,11 +1,11 @@
-// What the tests of sessions share: tokens, and clients that say how they ended.
+// Shared by tests of sessions: tokens, channel options, clients that disconnect with the test.
 
 import { RawClient } from '../../kit/raw-client.js'
 import { makeToken } from '../auth/jwt.js'
 
 export const SECRET = 'secret of the tests'
 
-/** @param {number} [seconds] from now */
+/** @param {number} [seconds] from now @returns {number} unix s */
 export const at = (seconds = 0) => Math.floor(Date.now() / 1000) + seconds
 
 /** @param {object} claims */
@@ -17,7 +17,7 @@ export const forged = claims => makeToken(claims, 'another secret')
 /** @param {object} [more] */
 export const tokenClient = (more = {}) => ({ token: { hmac_secret_key: SECRET }, ...more })
 
-/** Everything is allowed to everybody. */
+/** Clients may do everything. */
 export const open = Object.freeze({
   allow_subscribe_for_client: true,
   allow_subscribe_for_anonymous: true,
@@ -35,44 +35,26 @@ export const history = Object.freeze({
   allow_history_for_anonymous: true,
 })
 
-/**
- * A connected client of this user, which leaves with the test.
- * @param {any} t
- * @param {{ws: string}} gateway
- * @param {object} [claims]
- * @param {object} [request] more of the connect command
- */
-export async function user(t, gateway, claims = { sub: 'u1' }, request = {}) {
-  const client = await RawClient.connected(gateway.ws, { token: token(claims), ...request })
-  t.teardown(() => client.socket.terminate())
-  return client
-}
+/** A connected client with a token. @param {any} t @param {{ws: string}} gateway @param {object} [claims] @param {object} [request] */
+export const user = (t, gateway, claims = { sub: 'u1' }, request = {}) =>
+  anonymous(t, gateway, { token: token(claims), ...request })
 
-/**
- * A connected client without a token, which leaves with the test.
- * @param {any} t
- * @param {{ws: string}} gateway
- * @param {object} [request]
- */
+/** A connected client. @param {any} t @param {{ws: string}} gateway @param {object} [request] of the connect command */
 export async function anonymous(t, gateway, request = {}) {
-  const client = await RawClient.connected(gateway.ws, request)
-  t.teardown(() => client.socket.terminate())
+  const client = await opened(t, gateway)
+  await client.login(request)
   return client
 }
 
-/**
- * A client that has not said anything yet, which leaves with the test.
- * @param {any} t
- * @param {{ws: string}} gateway
- * @param {string} [query]
- */
-export async function stranger(t, gateway, query = '') {
-  const client = await RawClient.open(gateway.ws + query)
+/** An open connection, with the first frame sent. @param {any} t @param {{ws: string}} gateway @param {...object} commands */
+export async function opened(t, gateway, ...commands) {
+  const client = await RawClient.open(gateway.ws)
   t.teardown(() => client.socket.terminate())
+  if (commands.length > 0) client.send(...commands)
   return client
 }
 
-/** How a channel answers that it is alive: what came before has been handled. @param {RawClient} client */
+/** Waits until all that was sent has been handled. @param {import('../../kit/protocol-client.js').ProtocolClient} client */
 export async function roundTrip(client) {
   const reply = await client.call('unsubscribe', { channel: 'round-trip' })
   if (reply.error) throw new Error(`unsubscribe: ${reply.error.code}`)

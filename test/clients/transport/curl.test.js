@@ -1,12 +1,13 @@
-// The lines of README.md that try transports with curl do what they say there.
+// The curl commands of README.md print what it says.
 
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { transports } from '../../guarantees/receivers.js'
 import { startGateway } from '../../kit/gateway.js'
 import { withoutProgram } from '../../kit/needs.js'
-import { until } from '../../kit/wait.js'
+import { pause, until } from '../../kit/wait.js'
 import { history, open } from '../session/support.js'
 
 const README = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
@@ -22,33 +23,27 @@ function commands() {
     .filter(command => command !== '')
 }
 
-/** A shell command that is running, with what it has said so far. */
+/** A shell command. */
 class Running {
   text = ''
+  over = false
 
-  /**
-   * @param {any} t ends with this test
-   * @param {string} command
-   */
+  /** @param {any} t ends the command @param {string} command */
   constructor(t, command) {
     const child = spawn('sh', ['-c', `exec ${command}`], { stdio: ['ignore', 'pipe', 'ignore'] })
     child.stdout.on('data', chunk => {
       this.text += chunk
     })
-    this.ended = new Promise(resolve =>
-      // At 'exit' the last of what it said may still be on its way.
-      child.on('close', code => {
-        this.over = true
-        resolve(code)
-      }),
-    )
+    // At 'exit' some of the output may still be missing.
+    this.ended = once(child, 'close').then(([code]) => {
+      this.over = true
+      return code
+    })
     t.teardown(() => child.kill('SIGKILL'))
   }
 
-  over = false
-
-  /** @param {RegExp} pattern @returns {Promise<void>} when it has said so */
-  async says(pattern) {
+  /** @param {RegExp} pattern @returns {Promise<void>} when the output matches */
+  async prints(pattern) {
     await until(
       () => this.over || pattern.test(this.text),
       () => `${pattern} in ${this.text}`,
@@ -57,7 +52,7 @@ class Running {
   }
 }
 
-t.test('curl', { skip: withoutProgram('curl') }, async t => {
+t.test('the curl commands of the README work', { skip: withoutProgram('curl') }, async t => {
   const gateway = await startGateway(t, {
     workers: 1,
     ...transports,
@@ -74,26 +69,24 @@ t.test('curl', { skip: withoutProgram('curl') }, async t => {
   const publish = (/** @type {number} */ n) => gateway.api('publish', { channel: 'news', data: { n } })
 
   const stream = run('/connection/http_stream')
-  await stream.says(/"id":1,"connect":.*\n.*"id":2,"subscribe":/s)
+  await stream.prints(/"id":1,"connect":.*\n.*"id":2,"subscribe":/s)
   const sse = run('/connection/sse')
-  await sse.says(/^data: \{"id":1,"connect":\{"client":.*"session":"[-0-9a-f]{36}","node":/m)
+  await sse.prints(/^data: \{"id":1,"connect":\{"client":.*"session":"[-0-9a-f]{36}","node":/m)
   const uniSse = run('/connection/uni_sse')
-  await uniSse.says(/^data: \{"connect":.*"news":/m)
+  await uniSse.prints(/^data: \{"connect":.*"news":/m)
   const uniStream = run('/connection/uni_http_stream')
-  await uniStream.says(/^\{"connect":.*"news":/m)
+  await uniStream.prints(/^\{"connect":.*"news":/m)
   const poll = run('/connection/poll')
-  await poll.says(/^Halley-Session: .*"connect":/ims)
+  await poll.prints(/^Halley-Session: .*"connect":/ims)
   t.equal(await poll.ended, 0)
   const uniPoll = run('/connection/uni_poll')
-  // Nothing tells from outside that a poll waits; one of the numbers finds it waiting.
+  // One of the publications finds the poll waiting.
   for (let n = 1; !uniPoll.over; n++) {
     await publish(n)
-    await new Promise(resolve => setTimeout(resolve, 50))
+    await pause(50)
   }
   t.equal(await uniPoll.ended, 0)
   t.match(uniPoll.text, /"publications":\[\{"channel":"news","data":\{"n":\d+\},.*"cursor":"/)
-  await stream.says(/"pub":\{"data":\{"n":1\}/)
-  await uniSse.says(/"pub":\{"data":\{"n":1\}/)
-  await uniStream.says(/"pub":\{"data":\{"n":1\}/)
-  t.pass('all of them heard the news')
+  for (const running of [stream, uniSse, uniStream]) await running.prints(/"pub":\{"data":\{"n":1\}/)
+  t.pass('all have received the publication')
 })

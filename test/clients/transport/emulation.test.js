@@ -1,4 +1,4 @@
-// Posts to sessions of other workers (client protocol).
+// POSTs to sessions of other workers (client protocol).
 
 import http from 'node:http'
 import t from 'tap'
@@ -11,10 +11,7 @@ import { StreamClient } from '../../kit/stream-client.js'
 
 /**
  * Posts on the agent's connection.
- * @param {http.Agent} agent
- * @param {string} url
- * @param {object} body
- * @returns {Promise<number>} status
+ * @param {http.Agent} agent @param {string} url @param {object} body @returns {Promise<number>} status
  */
 function post(agent, url, body) {
   return new Promise((resolve, reject) => {
@@ -29,7 +26,7 @@ function post(agent, url, body) {
 }
 
 for (const driver of drivers) {
-  t.test(`a post is answered when the worker of its session has it, on ${driver}`, async t => {
+  t.test(`${driver}: a POST is answered after the worker of its session has received it`, async t => {
     const gateway = await startGateway(t, {
       http_server: { driver },
       http_stream: { enabled: true },
@@ -39,14 +36,14 @@ for (const driver of drivers) {
     const client = await StreamClient.connected(gateway.url, 'http_stream')
     const { session, node } = client.connect
     const owner = slotOf(workerOf(session))
-    const { pid } = await gateway.line(({ msg, worker }) => msg === 'worker listens' && worker === owner)
+    const { pid } = await gateway.line(({ msg, worker }) => msg === 'worker is listening' && worker === owner)
     process.kill(pid, 'SIGSTOP')
     t.teardown(() => process.kill(pid, 'SIGCONT'))
     const agents = Array.from({ length: 24 }, () => new http.Agent({ keepAlive: true, maxSockets: 1 }))
     t.teardown(() => {
       for (const agent of agents) agent.destroy()
     })
-    // The connections on which there is an answer now are the other worker's.
+    // Connections with a response by now belong to the other worker.
     /** @type {http.Agent[]} */
     const free = []
     await new Promise(resolve => {
@@ -67,7 +64,7 @@ for (const driver of drivers) {
       return status
     })
     t.equal(await post(free[1], `${gateway.url}/api/publish`, { channel: 'x', data: 1 }), 200)
-    t.notOk(answered, 'who posts more than the way there carries has to wait')
+    t.notOk(answered, 'a client that posts too fast has to wait')
     process.kill(pid, 'SIGCONT')
     t.equal(await posted, 204)
     t.match(await client.next(), { id: 2, error: { code: 108 } })

@@ -1,6 +1,7 @@
 // A page of a foreign origin makes requests that need no preflight: a form, an image, a `fetch` of text/plain. With a
 // proxy that names the user, they would run as the user of the browser.
 
+import { once } from 'node:events'
 import http from 'node:http'
 import t from 'tap'
 import { transports } from '../../guarantees/receivers.js'
@@ -9,7 +10,7 @@ import { startGateway } from '../../kit/gateway.js'
 
 const GOOD = 'https://app.example.com'
 const FOREIGN = [{ Origin: 'https://evil.example' }, { Origin: 'null' }]
-/** An image or a link of another site: the browser sends no origin. */
+/** An image or a link on another site: the browser sends no origin. */
 const FOREIGN_GET = [...FOREIGN, { 'Sec-Fetch-Site': 'cross-site' }, { 'Sec-Fetch-Site': 'same-site' }]
 const WELCOME = [{}, { Origin: GOOD }, { Origin: GOOD, 'Sec-Fetch-Site': 'cross-site' }]
 const WELCOME_GET = [...WELCOME, { 'Sec-Fetch-Site': 'same-origin' }, { 'Sec-Fetch-Site': 'none' }]
@@ -19,8 +20,14 @@ const commands = (/** @type {string} */ channel) =>
 const query = (/** @type {string} */ channel) => `cf_connect=${encodeURIComponent(commands(channel))}`
 
 for (const driver of drivers) {
-  t.test(`${driver}: a page of a foreign origin gets 403, and nothing runs`, async t => {
-    const gateway = await start(t, driver)
+  t.test(`${driver}: a page of a foreign origin gets 403, and no command runs`, async t => {
+    const gateway = await startGateway(t, {
+      workers: 1,
+      http_server: { driver },
+      ...transports,
+      client: { insecure: true, user_id_http_header: 'X-User-Id', allowed_origins: [GOOD] },
+      channel: { without_namespace: { history_size: 10, history_ttl: '1m' } },
+    })
     const { url } = gateway
     let last = 0
     const offsetOf = async (/** @type {string} */ channel) =>
@@ -59,13 +66,10 @@ for (const driver of drivers) {
 
     const refused = await gateway.line(({ msg, reason }) => msg === 'client refused' && reason === 'origin')
     t.match(refused, { origin: 'https://evil.example', option: 'client.allowed_origins' })
+    const upgrade = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' }
+    const key = { 'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==' }
     for (const path of ['/connection/websocket', '/connection/uni_websocket']) {
-      const upgrade = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' }
-      const headers = {
-        ...upgrade,
-        'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-        Origin: 'https://evil.example',
-      }
+      const headers = { ...upgrade, ...key, ...FOREIGN[0] }
       const { status, text } = await request(`${url}${path}`, 'GET', '', headers)
       t.equal(status, 403, path)
       t.equal(text, 'the origin of the page, "https://evil.example", is not in client.allowed_origins')
@@ -78,27 +82,14 @@ for (const driver of drivers) {
       '/connection/uni_poll',
       '/emulation',
     ]) {
-      const headers = { Origin: 'https://evil.example', 'Content-Length': '60000' }
+      const headers = { ...FOREIGN[0], 'Content-Length': '60000' }
       const sent = http.request(`${url}${path}`, { method: 'POST', headers, agent: false })
       sent.on('error', () => {})
       sent.write('the first bytes')
-      const status = await new Promise(resolve =>
-        sent.once('response', response => resolve(response.statusCode)),
-      )
-      t.equal(status, 403, path)
+      const [response] = await once(sent, 'response')
+      t.equal(response.statusCode, 403, path)
       sent.destroy()
     }
-  })
-}
-
-/** @param {any} t @param {'uws' | 'node'} driver */
-function start(t, driver) {
-  return startGateway(t, {
-    workers: 1,
-    http_server: { driver },
-    ...transports,
-    client: { insecure: true, user_id_http_header: 'X-User-Id', allowed_origins: [GOOD] },
-    channel: { without_namespace: { history_size: 10, history_ttl: '1m' } },
   })
 }
 
@@ -107,20 +98,13 @@ function start(t, driver) {
  * @param {string} url @param {string} method @param {string} body @param {Record<string, string>} headers
  * @returns {Promise<{status: number | undefined, headers: http.IncomingHttpHeaders, text: string}>}
  */
-function request(url, method, body, headers) {
+async function request(url, method, body, headers) {
   const type = method === 'POST' ? { 'Content-Type': 'text/plain' } : {}
-  return new Promise((resolve, reject) => {
-    const sent = http.request(
-      url,
-      { method, headers: { 'X-User-Id': 'anna', ...type, ...headers }, agent: false },
-      async response => {
-        let text = ''
-        if (response.statusCode !== 200) for await (const chunk of response) text += chunk
-        sent.destroy()
-        resolve({ status: response.statusCode, headers: response.headers, text })
-      },
-    )
-    sent.on('error', reject)
-    sent.end(body)
-  })
+  const all = { 'X-User-Id': 'anna', ...type, ...headers }
+  const sent = http.request(url, { method, headers: all, agent: false }).end(body)
+  const [response] = await once(sent, 'response')
+  let text = ''
+  if (response.statusCode !== 200) for await (const chunk of response) text += chunk
+  sent.destroy()
+  return { status: response.statusCode, headers: response.headers, text }
 }

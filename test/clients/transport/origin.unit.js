@@ -1,19 +1,19 @@
 import t from 'tap'
 import { createOriginCheck } from '../../../src/clients/transport/origin.js'
 
-t.test('without a list only requests without an origin pass', async t => {
+t.test('an empty list allows only requests without an origin', async t => {
   const allows = createOriginCheck([])
   t.equal(allows(''), true)
   t.equal(allows('https://example.com'), false)
   t.equal(allows('null'), false)
 })
 
-t.test('a star alone lets everybody pass', async t => {
+t.test('an asterisk allows all origins', async t => {
   const allows = createOriginCheck(['https://example.com', '*'])
   for (const origin of ['', 'null', 'https://anything.test', 'x']) t.equal(allows(origin), true)
 })
 
-t.test('patterns match the whole origin, in any case, and only their stars are special', async t => {
+t.test('a pattern matches the whole origin, ignoring case; only its asterisks are wildcards', async t => {
   const allows = createOriginCheck([
     'https://*.Example.com',
     'http://localhost:*',
@@ -39,7 +39,7 @@ t.test('patterns match the whole origin, in any case, and only their stars are s
   for (const [origin, expected] of table) t.equal(allows(origin), expected, origin)
 })
 
-t.test('loopback lets pages of this machine pass, on any port, and no other ones', async t => {
+t.test('loopback allows only pages of this machine, on any port', async t => {
   const allows = createOriginCheck(['loopback', 'https://app.example.com'])
   for (const origin of [
     'http://localhost',
@@ -77,10 +77,10 @@ t.test('loopback lets pages of this machine pass, on any port, and no other ones
   t.equal(createOriginCheck([])('http://localhost:5173'), false)
 })
 
-t.test('what is too long for an origin is none, and is not looked at', async t => {
+t.test('an overlong header is refused without matching', async t => {
   const allows = createOriginCheck(['http*://*.a*.example.com'])
   t.equal(allows(`https://${'b.'.repeat(120)}ab.example.com`), true)
   const before = process.cpuUsage()
   t.equal(allows(`http${'://.a'.repeat(12_000)}`), false)
-  t.ok(process.cpuUsage(before).user < 100_000, 'microseconds of the processor')
+  t.ok(process.cpuUsage(before).user < 100_000, 'CPU time, µs')
 })

@@ -5,11 +5,9 @@ import WebSocket from 'ws'
 import { WebSocketClient } from '../../kit/protocol-client.js'
 import { commandFrame, repliesOf } from '../protocol/sdk-messages.js'
 
-/**
- * One WebSocket connection in Protobuf.
- */
+/** One WebSocket connection in Protobuf. */
 export class ProtobufClient extends WebSocketClient {
-  /** @type {{data: Buffer, binary: boolean}[]} the frames as they came */
+  /** @type {{data: Buffer, binary: boolean}[]} received frames */
   frames = []
 
   /** @param {WebSocket} socket */
@@ -21,24 +19,16 @@ export class ProtobufClient extends WebSocketClient {
     })
   }
 
-  /**
-   * @param {string} url
-   * @param {string[]} [protocols]
-   */
-  static async open(url, protocols = ['centrifuge-protobuf']) {
-    const socket = new WebSocket(url, protocols, { perMessageDeflate: false })
-    const client = new ProtobufClient(socket)
-    await once(socket, 'open')
+  /** @param {string} url @param {typeof ProtobufClient} [Client] */
+  static async open(url, Client = ProtobufClient) {
+    const client = new Client(new WebSocket(url, ['centrifuge-protobuf'], { perMessageDeflate: false }))
+    await once(client.socket, 'open')
     return client
   }
 
-  /**
-   * @param {string} url
-   * @param {object} [request] of the connect command
-   * @param {string[]} [protocols]
-   */
-  static async connected(url, request = {}, protocols) {
-    const client = await ProtobufClient.open(url, protocols)
+  /** @param {string} url @param {object} [request] of the connect command @param {typeof ProtobufClient} [Client] */
+  static async connected(url, request = {}, Client = ProtobufClient) {
+    const client = await ProtobufClient.open(url, Client)
     await client.login(request)
     return client
   }

@@ -8,7 +8,7 @@ import { drivers } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
 import { commandFrame } from '../protocol/sdk-messages.js'
-import { history, open, token, tokenClient } from '../session/support.js'
+import { anonymous, at, history, open, token, tokenClient } from '../session/support.js'
 import { ProtobufClient } from './protobuf-client.js'
 
 const BAD_REQUEST = { code: 3501, reason: 'bad request' }
@@ -37,19 +37,15 @@ for (const driver of drivers) {
     const gateway = await startGateway(t, { ...config, workers: 1, http_server: { driver } })
 
     /** @param {object} [request] */
-    const protobufClient = async (request = {}) => {
+    const protobufClient = async request => {
       const client = await ProtobufClient.connected(gateway.ws, request)
       t.teardown(() => client.socket.terminate())
       return client
     }
     /** @param {object} [request] */
-    const jsonClient = async (request = {}) => {
-      const client = await RawClient.connected(gateway.ws, request)
-      t.teardown(() => client.socket.terminate())
-      return client
-    }
+    const jsonClient = request => anonymous(t, gateway, request)
 
-    t.test('the first known subprotocol of the offer, or the query, chooses the codec', async t => {
+    t.test('the codec is that of the first known subprotocol of the offer, or of the query', async t => {
       /** @type {[string, string[], string, boolean][]} */
       const table = [
         ['', ['centrifuge-protobuf'], 'centrifuge-protobuf', true],
@@ -74,7 +70,7 @@ for (const driver of drivers) {
       }
     })
 
-    t.test('several commands share a frame, text or binary, and so do their replies', async t => {
+    t.test('several commands, and their replies, share a frame, text or binary', async t => {
       const client = await ProtobufClient.open(gateway.ws)
       client.sendBytes(
         commandFrame(
@@ -98,17 +94,14 @@ for (const driver of drivers) {
       client.socket.terminate()
     })
 
-    t.test('a malformed frame closes with 3501, after replies to the commands before the fault', async t => {
+    t.test('a malformed frame closes with 3501, after replies to earlier commands', async t => {
       /** @type {[string, number[]][]} */
       const table = [
         ['empty', []],
         ['a length beyond the end', [5, 8, 1]],
-        ['a length without an end', [0x80]],
-        ['a length of 4 GB', [0xff, 0xff, 0xff, 0xff, 0x0f]],
-        ['a pong that nobody asked for', [0]],
+        ['a pong without a ping', [0]],
         ['an id without a request', [2, 8, 7]],
         ['JSON', [...Buffer.from('{"id":7,"unsubscribe":{"channel":"a"}}')]],
-        ['a field with the wrong type', [4, 8, 7, 0x32, 1]],
       ]
       for (const [what, bytes] of table) {
         const client = await protobufClient()
@@ -123,23 +116,7 @@ for (const driver of drivers) {
       t.strictSame(await client.closed, BAD_REQUEST)
     })
 
-    t.test('a first command other than connect closes with 3501', async t => {
-      const client = await ProtobufClient.open(gateway.ws)
-      client.send({ id: 1, subscribe: { channel: 'a' } })
-      t.strictSame(await client.closed, BAD_REQUEST)
-    })
-
-    t.test('ids are read modulo 2^32, unknown fields are ignored', async t => {
-      const client = await protobufClient()
-      // id 2^35 + 9, field 99 as a number, unsubscribe {channel 'a', field 15 'xy'}
-      const command = [
-        8, 0x89, 0x80, 0x80, 0x80, 0x80, 1, 0x98, 6, 1, 0x32, 7, 0x0a, 1, 0x61, 0x7a, 2, 0x78, 0x79,
-      ]
-      client.sendBytes(Buffer.from([command.length, ...command]))
-      t.strictSame(await client.next(), { id: 9, unsubscribe: {} })
-    })
-
-    t.test('offsets beyond all streams are not recovered', async t => {
+    t.test('offsets beyond the end of the stream are not recovered', async t => {
       const client = await protobufClient()
       // subscribe {channel 'rec:o', recover, offset 2^64 - 1}
       const subscribe = [0x0a, 5, ...Buffer.from('rec:o'), 0x18, 1, 0x38, ...Array(9).fill(0xff), 1]
@@ -151,22 +128,7 @@ for (const driver of drivers) {
       })
     })
 
-    t.test('errors and close codes are those of JSON', async t => {
-      const client = await protobufClient()
-      const error = async (/** @type {string} */ method, /** @type {object} */ request) =>
-        (await client.call(method, request)).error
-      t.strictSame(await error('subscribe', { channel: 'nope:a' }), { code: 102, message: 'unknown channel' })
-      t.strictSame(await error('subscribe', { channel: '$a' }), { code: 103, message: 'permission denied' })
-      t.strictSame(await error('rpc', { method: 'nope' }), { code: 108, message: 'not available' })
-      t.strictSame(await error('history', { channel: 'plain:a' }), { code: 108, message: 'not available' })
-      client.send({ send: { data: BYTES } })
-      t.strictSame(await client.closed, { code: 3508, reason: 'not available' })
-      const stranger = await ProtobufClient.open(gateway.ws)
-      stranger.send({ id: 1, connect: { token: 'x' } })
-      t.strictSame(await stranger.closed, { code: 3500, reason: 'invalid token' })
-    })
-
-    t.test('JSON and Protobuf clients share a channel, both ways', async t => {
+    t.test('JSON and Protobuf clients exchange messages in a channel', async t => {
       const claims = { sub: 'u1', info: { name: 'Zoë' } }
       const [binary, json] = [
         await protobufClient({ token: token(claims) }),
@@ -182,12 +144,10 @@ for (const driver of drivers) {
         conn_info: Buffer.from('{"name":"Zoë"}'),
       })
 
-      t.strictSame(await binary.call('publish', { channel: 'room', data: Buffer.from('{"a":\n1.0}') }), {
-        id: 3,
-        publish: {},
-      })
+      const data = Buffer.from('{"a":\n1.0}')
+      t.strictSame(await binary.call('publish', { channel: 'room', data }), { id: 3, publish: {} })
       const { pub } = await binary.push('pub')
-      t.equal(pub.data.toString(), '{"a":1.0}', 'a line feed would break the framing of the others')
+      t.equal(pub.data.toString(), '{"a":1.0}', 'line feeds are removed: they end JSON messages')
       const info = { user: 'u1', client: binary.connect.client }
       t.match(pub, { info: { ...info, conn_info: Buffer.from('{"name":"Zoë"}') }, offset: 1, epoch: String })
       const { epoch } = pub
@@ -221,30 +181,25 @@ for (const driver of drivers) {
       })
     })
 
-    t.test(
-      'data that is not JSON reaches Protobuf subscribers and closes JSON subscribers with 3506',
-      async t => {
-        for (const by of ['client', 'API']) {
-          const channel = `plain:${by}`
-          const [binary, publisher] = [await protobufClient(), await protobufClient()]
-          const [json, bystander] = [await jsonClient(), await jsonClient()]
-          for (const client of [binary, publisher]) await client.call('subscribe', { channel })
-          await json.subscribe(channel)
-          await bystander.subscribe('plain:elsewhere')
-          if (by === 'API') await gateway.api('publish', { channel, b64data: BYTES.toString('base64') })
-          else await publisher.call('publish', { channel, data: BYTES })
-          t.strictSame(await json.closed, INAPPROPRIATE)
-          for (const client of [binary, publisher]) t.ok(BYTES.equals((await client.push('pub')).pub.data))
-          await gateway.api('publish', { channel, data: 1 })
-          await gateway.api('publish', { channel: 'plain:elsewhere', data: 2 })
-          for (const client of [binary, publisher])
-            t.equal((await client.push('pub')).pub.data.toString(), '1')
-          t.strictSame(await bystander.push('pub'), { channel: 'plain:elsewhere', pub: { data: 2 } })
-        }
-      },
-    )
+    t.test('data that is not JSON reaches Protobuf subscribers and closes JSON ones with 3506', async t => {
+      for (const by of ['client', 'API']) {
+        const channel = `plain:${by}`
+        const [binary, publisher] = [await protobufClient(), await protobufClient()]
+        const [json, bystander] = [await jsonClient(), await jsonClient()]
+        for (const client of [binary, publisher, json]) await client.subscribe(channel)
+        await bystander.subscribe('plain:other')
+        if (by === 'API') await gateway.api('publish', { channel, b64data: BYTES.toString('base64') })
+        else await publisher.call('publish', { channel, data: BYTES })
+        t.strictSame(await json.closed, INAPPROPRIATE)
+        for (const client of [binary, publisher]) t.ok(BYTES.equals((await client.push('pub')).pub.data))
+        await gateway.api('publish', { channel, data: 1 })
+        await gateway.api('publish', { channel: 'plain:other', data: 2 })
+        for (const client of [binary, publisher]) t.equal((await client.push('pub')).pub.data.toString(), '1')
+        t.strictSame(await bystander.push('pub'), { channel: 'plain:other', pub: { data: 2 } })
+      }
+    })
 
-    t.test('data in history that is not JSON is for Protobuf clients only', async t => {
+    t.test('only Protobuf clients may read history data that is not JSON', async t => {
       const binary = await protobufClient()
       const { subscribe } = await binary.call('subscribe', { channel: 'rec:bytes' })
       await binary.call('publish', { channel: 'rec:bytes', data: BYTES })
@@ -262,7 +217,7 @@ for (const driver of drivers) {
       t.match(await late.call('publish', { channel: 'rec:bytes', data: Buffer.from('1') }), { publish: {} })
     })
 
-    t.test('publication_data_format decides which payloads a channel accepts', async t => {
+    t.test('publication_data_format selects the accepted payloads', async t => {
       const client = await protobufClient()
       /** @type {[string, string | Buffer, boolean][]} */
       const table = [
@@ -288,7 +243,7 @@ for (const driver of drivers) {
       }
     })
 
-    t.test('server-side subscriptions come from the token and from the API', async t => {
+    t.test('server-side subscriptions are made by token and by the server API', async t => {
       const claims = { sub: 'u2', subs: { 'rec:s': { data: { w: 1 }, info: { seat: 1 } }, 'plain:s': {} } }
       const client = await protobufClient({ token: token(claims) })
       t.match(client.connect.subs['rec:s'], {
@@ -308,11 +263,8 @@ for (const driver of drivers) {
         subscribe: { recoverable: true, data: Buffer.from('{"x":1}') },
       })
       await gateway.api('unsubscribe', { user: 'u2', channel: 'rec:t' })
-      t.strictSame((await client.push('unsubscribe')).unsubscribe, {
-        code: 2000,
-        reason: 'server unsubscribe',
-      })
-      await gateway.api('refresh', { user: 'u2', expire_at: Math.floor(Date.now() / 1000) + 100 })
+      t.match(await client.push('unsubscribe'), { unsubscribe: { code: 2000, reason: 'server unsubscribe' } })
+      await gateway.api('refresh', { user: 'u2', expire_at: at(100) })
       t.match((await client.push('refresh')).refresh, { expires: true, ttl: Number })
 
       const subs = { 'rec:s': { recover: true, epoch: client.connect.subs['rec:s'].epoch } }

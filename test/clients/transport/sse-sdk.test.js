@@ -1,12 +1,12 @@
-// The JavaScript SDK over SSE, with the EventSource that it is used with today and the one that many installations
-// pin: version 2 of the npm package swallows the first event when the preamble comes in the same chunk.
+// The JavaScript SDK over SSE, with two versions of EventSource: version 2 of the npm package drops the first event when
+// the preamble is in the same chunk.
 
 import { once } from 'node:events'
 import { Centrifuge } from 'centrifuge'
 import { EventSource } from 'eventsource'
 import EventSource2 from 'eventsource2'
 import t from 'tap'
-import { drivers } from '../../kit/drivers.js'
+import { drivers, onDriver } from '../../kit/drivers.js'
 import { startGateway } from '../../kit/gateway.js'
 import { StreamClient } from '../../kit/stream-client.js'
 import { history, open, SECRET, token } from '../session/support.js'
@@ -25,11 +25,7 @@ const versions = [
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, {
-      ...config,
-      workers: driver === 'uws' ? 2 : 1,
-      http_server: { driver },
-    })
+    const gateway = await startGateway(t, onDriver(driver, config))
 
     for (const { name, eventsource } of versions) {
       t.test(name, async t => {
@@ -45,17 +41,17 @@ for (const driver of drivers) {
         t.teardown(() => client.disconnect())
         const subscription = client.newSubscription(name.replaceAll(' ', '-'))
         const subscribed = once(/** @type {any} */ (subscription), 'subscribed')
-        const heard = once(/** @type {any} */ (subscription), 'publication')
+        const published = once(/** @type {any} */ (subscription), 'publication')
         subscription.subscribe()
         client.connect()
         await client.ready()
         await subscribed
         await subscription.publish({ hello: name })
-        t.match((await heard)[0], { data: { hello: name }, offset: 1, info: { user: 'u1' } })
+        t.match((await published)[0], { data: { hello: name }, offset: 1, info: { user: 'u1' } })
       })
     }
 
-    t.test('the preamble is a chunk of its own, one-way, too', async t => {
+    t.test('the preamble is a separate chunk, also for one-way clients', async t => {
       const command = JSON.stringify({ id: 1, connect: { token: token({ sub: 'u1' }) } })
       const paths = [
         `/connection/sse?cf_connect=${encodeURIComponent(command)}`,

@@ -1,32 +1,22 @@
-// Polls of one worker, with a broker that answers when the test says so: what real ones do only now and then.
+// Polls of one worker, with a broker controlled by the test.
 
 import t from 'tap'
 import { errors } from '../../../src/base/errors.js'
-import { TimerWheel } from '../../../src/base/timers.js'
 import { Hub } from '../../../src/channels/hub/hub.js'
 import { PollJsonCodec } from '../../../src/clients/protocol/uni-json.js'
-import { Fanout } from '../../../src/clients/transport/fanout.js'
 import { Cursors } from '../../../src/clients/transport/uni-poll/cursor.js'
-import { StartOffset } from '../../../src/clients/transport/uni-poll/poll.js'
+import { StartOffset } from '../../../src/clients/transport/uni-poll/feed.js'
 import { Polls } from '../../../src/clients/transport/uni-poll/polls.js'
-import { loadConfig } from '../../../src/config/load.js'
-import { Traffic } from '../../../src/metrics/traffic.js'
 import { until } from '../../kit/wait.js'
+import { makePublication } from '../protocol/publication.js'
+import { createWorker } from '../session/worker.js'
 
 const EPOCH = 'AbCdEfGh'
 const LONG = 60_000
 
 /** @param {number} offset */
-const publication = (offset, epoch = EPOCH) => ({
-  data: Buffer.from(String(offset)),
-  offset,
-  epoch: offset > 0 ? epoch : '',
-  info: '',
-  tags: null,
-  version: 0n,
-  json: true,
-  delta: false,
-})
+const publication = (offset, epoch = EPOCH) =>
+  makePublication({ data: Buffer.from(String(offset)), offset, epoch: offset > 0 ? epoch : '' })
 
 /** @param {number} from @param {number} to */
 const publications = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => publication(from + i))
@@ -50,7 +40,7 @@ class TestExchange {
     return this.answer
   }
 
-  /** @returns {Promise<any>} the payloads of its answer */
+  /** @returns {Promise<any>} payloads of the response */
   async payloads() {
     return (await this.answered()).body.publications.map((/** @type {any} */ { data }) => data)
   }
@@ -61,8 +51,9 @@ class TestExchange {
 }
 
 function start() {
-  let now = 1_000_000
-  /** @type {any[]} calls of the broker that are not answered yet */
+  const worker = createWorker()
+  const { fanout, clock, pass } = worker
+  /** @type {any[]} pending broker calls */
   const calls = []
   /** @type {string[]} */
   const unsubscribed = []
@@ -75,9 +66,6 @@ function start() {
     history: (/** @type {any} */ channel, /** @type {any} */ filter) =>
       new Promise((resolve, reject) => calls.push({ op: 'history', channel, filter, resolve, reject })),
   }
-  const traffic = new Traffic([])
-  const fanout = new Fanout({ publish() {} }, traffic, () => loadConfig().config)
-  const clock = () => now
   const hub = new Hub({ pubsub: /** @type {any} */ (broker), fanout, clock, forEachSession() {} })
   const codec = new PollJsonCodec()
   let encoded = 0
@@ -86,9 +74,8 @@ function start() {
     encoded++
     return text(channel, publication)
   }
-  const timers = new TimerWheel(100, clock)
   const config = { client: { history_max_publication_limit: 10 } }
-  const parts = /** @type {any} */ ({ hub, broker: { pubsub: broker }, clock, timers, config, traffic })
+  const parts = /** @type {any} */ ({ ...worker, hub, broker: { pubsub: broker }, config })
   const polls = new Polls(parts, fanout, new Cursors(Buffer.alloc(32), 65536), codec)
   return {
     hub,
@@ -98,21 +85,18 @@ function start() {
     get encoded() {
       return encoded
     },
-    pass: (/** @type {number} */ ms) => {
-      now += ms
-      while (timers.tick());
-    },
+    pass,
 
     /** @param {string | string[]} names @param {number} offset @param {any} [more] */
     poll(names, offset, { epoch = offset < 0 ? '' : EPOCH, timeout = LONG, historyOn = true } = {}) {
       const exchange = new TestExchange()
       const namespace = /** @type {any} */ ({ historyOn, metaTtl: 1000 })
-      const channels = [names].flat().map(name => ({ name, namespace, offset, epoch }))
+      const channels = [names].flat().map(name => ({ name, namespace, filter: null, offset, epoch }))
       polls.begin(/** @type {any} */ (exchange), {}, channels, timeout)
       return exchange
     },
 
-    /** Answers the first call of this kind, which must be like this one. @param {any} like */
+    /** Answers the first pending call with this `op`, which must match. @param {any} like */
     answer(
       like,
       { top = 0, epoch = EPOCH, recovered = false, found = publications(1, 0), error = null } = {},
@@ -137,9 +121,11 @@ function start() {
 }
 
 const subscribe = { op: 'subscribe' }
-const turn = () => new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+const turn = async () => {
+  for (let i = 0; i < 2; i++) await new Promise(setImmediate)
+}
 
-t.test('polls that come while their channel opens wait for one answer of the broker', async t => {
+t.test('polls during a subscribe wait for the same broker reply', async t => {
   const { poll, answer, calls, publish } = start()
   const now = poll('a', StartOffset.NOW)
   const top = poll('a', 5)
@@ -157,7 +143,7 @@ t.test('polls that come while their channel opens wait for one answer of the bro
   t.same(await top.payloads(), [6])
 })
 
-t.test('what the first one missed comes with the subscription', async t => {
+t.test('the subscribe reply contains the publications missed by the first poll', async t => {
   const { poll, answer } = start()
   const first = poll('a', 3)
   const second = poll('a', 3)
@@ -167,7 +153,7 @@ t.test('what the first one missed comes with the subscription', async t => {
   t.same(await second.payloads(), [4, 5])
 })
 
-t.test('a gap in the stream is filled before anybody is told what came behind it', async t => {
+t.test('a gap in the stream is filled before later publications are delivered', async t => {
   const { poll, answer, publish, hub } = start()
   const polls = [poll('a', 5), poll('a', 5)]
   answer(subscribe, { top: 5, recovered: true })
@@ -184,7 +170,7 @@ t.test('a gap in the stream is filled before anybody is told what came behind it
   t.equal(hub.channels.get('a')?.count, 1)
 })
 
-t.test('a gap that is longer than a page is read once for all, and goes on from there', async t => {
+t.test('a gap longer than a page is read once for all polls', async t => {
   const { poll, answer, publish, calls } = start()
   const polls = [poll('a', 5), poll('a', 5), poll('a', 5)]
   answer(subscribe, { top: 5, recovered: true })
@@ -199,7 +185,7 @@ t.test('a gap that is longer than a page is read once for all, and goes on from 
   }
 })
 
-t.test('who waits in a stream that begins anew is told so, and what is there', async t => {
+t.test('a waiting poll whose stream is replaced returns `lost` and the new publications', async t => {
   const { poll, answer, hub } = start()
   const waiting = poll('a', 5)
   answer(subscribe, { top: 5, recovered: true })
@@ -213,7 +199,7 @@ t.test('who waits in a stream that begins anew is told so, and what is there', a
   t.match(body, { publications: [{ data: 1, offset: 1 }], lost: ['a'] })
 })
 
-t.test('a position that turns out to be another one is found again', async t => {
+t.test('a waiting poll is repositioned after a failed position check', async t => {
   const { poll, answer, hub, pass } = start()
   const waiting = poll('a', 5)
   answer(subscribe, { top: 5, recovered: true })
@@ -224,7 +210,7 @@ t.test('a position that turns out to be another one is found again', async t => 
   t.same(await waiting.payloads(), [6])
 })
 
-t.test('a cursor that is ahead of its worker waits for what the worker has not seen yet', async t => {
+t.test('a poll whose cursor is ahead of the worker waits for later publications', async t => {
   const { poll, answer, publish, calls } = start()
   poll('a', 5)
   answer(subscribe, { top: 5, recovered: true })
@@ -238,7 +224,7 @@ t.test('a cursor that is ahead of its worker waits for what the worker has not s
   t.same(calls, [])
 })
 
-t.test('a poll of several channels misses nothing of one while another one is read', async t => {
+t.test('a poll of several channels misses no publication while another channel is read', async t => {
   const { poll, answer, publish } = start()
   const both = poll(['a', 'c'], StartOffset.NOW)
   answer({ ...subscribe, channel: 'a' }, { top: 5 })
@@ -253,7 +239,7 @@ t.test('a poll of several channels misses nothing of one while another one is re
   t.same(await slow.payloads(), [6, 7])
 })
 
-t.test('a broker that is out of reach: 503, and the next poll tries again', async t => {
+t.test('polls return 503 while the broker is unreachable, and the next poll retries', async t => {
   const { poll, answer, hub } = start()
   const polls = [poll('a', 5), poll(['a', 'b'], StartOffset.NOW)]
   answer({ ...subscribe, channel: 'a' }, { error: errors.internal })
@@ -266,7 +252,7 @@ t.test('a broker that is out of reach: 503, and the next poll tries again', asyn
   t.equal(hub.channels.get('a')?.count, 1)
 })
 
-t.test('whoever leaves, at whatever moment, leaves nothing behind', async t => {
+t.test('polls aborted at any time leave no subscriptions behind', async t => {
   const { poll, answer, publish, hub, pass, unsubscribed } = start()
   const opening = poll(['a', 'b', 'c'], 5)
   opening.leave()
@@ -285,36 +271,39 @@ t.test('whoever leaves, at whatever moment, leaves nothing behind', async t => {
   await turn()
   pass(4000)
   await until(() => !hub.channels.has('a'))
-  t.same([...hub.channels.keys()], ['b'], 'one is still being asked for')
+  t.same([...hub.channels.keys()], ['b'], 'one channel is still being subscribed')
   answer({ ...subscribe, channel: 'b' }, { top: 8 })
   t.same([...hub.channels.keys()], [])
   t.same(unsubscribed, ['b', 'a', 'b'])
   t.equal(waiting.answer ?? reading.answer ?? opening.answer ?? gap.answer, null)
 })
 
-t.test('a channel counts as many clients as polls wait, and one for a while afterwards', async t => {
-  const { poll, answer, hub, publish, pass } = start()
-  const count = () => hub.channels.get('a')?.count
-  const waiting = [poll('a', 5), poll('a', 5), poll('a', 5)]
-  answer(subscribe, { top: 5, recovered: true })
-  t.equal(count(), 3)
-  waiting[0].leave()
-  t.equal(count(), 2)
-  publish('a', 6)
-  t.equal(hub.delivered, 2)
-  await waiting[2].payloads()
-  t.equal(count(), 1)
-  const back = poll('a', 6)
-  t.equal(count(), 1)
-  pass(4000)
-  await turn()
-  t.equal(count(), 1, 'it came back before that')
-  back.leave()
-  pass(4000)
-  await until(() => !count())
-})
+t.test(
+  'each waiting poll counts as a client of the channel; the last one for some time afterwards',
+  async t => {
+    const { poll, answer, hub, publish, pass } = start()
+    const count = () => hub.channels.get('a')?.count
+    const waiting = [poll('a', 5), poll('a', 5), poll('a', 5)]
+    answer(subscribe, { top: 5, recovered: true })
+    t.equal(count(), 3)
+    waiting[0].leave()
+    t.equal(count(), 2)
+    publish('a', 6)
+    t.equal(hub.delivered, 2)
+    await waiting[2].payloads()
+    t.equal(count(), 1)
+    const back = poll('a', 6)
+    t.equal(count(), 1)
+    pass(4000)
+    await turn()
+    t.equal(count(), 1, 'polled again in time')
+    back.leave()
+    pass(4000)
+    await until(() => !count())
+  },
+)
 
-t.test('a publication for a thousand polls is encoded once, and they share one answer', async t => {
+t.test('a publication for a thousand polls is encoded once, in a shared response', async t => {
   const rig = start()
   const waiting = Array.from({ length: 1000 }, () => rig.poll('a', 5))
   rig.answer(subscribe, { top: 5, recovered: true })
@@ -324,7 +313,7 @@ t.test('a publication for a thousand polls is encoded once, and they share one a
   t.equal(rig.encoded, 1)
 })
 
-t.test('news that come while a crowd is answered reach those who have not been', async t => {
+t.test('publications that arrive between responses reach the remaining polls', async t => {
   const { poll, answer, publish } = start()
   const waiting = Array.from({ length: 300 }, () => poll('a', 5))
   answer(subscribe, { top: 5, recovered: true })
@@ -336,7 +325,7 @@ t.test('news that come while a crowd is answered reach those who have not been',
   for (const numbers of answers) t.same(numbers, [6, 7].slice(0, numbers.length))
 })
 
-t.test('who cannot be told everything at once is told from history', async t => {
+t.test('publications no longer in the buffer are read from history', async t => {
   const { poll, answer, publish, calls } = start()
   const waiting = Array.from({ length: 129 }, () => poll('a', 5))
   answer(subscribe, { top: 5, recovered: true })
@@ -345,13 +334,10 @@ t.test('who cannot be told everything at once is told from history', async t => 
   for (let offset = 7; offset < 400; offset++) publish('a', offset)
   await until(() => calls.length > 0)
   answer({ op: 'history', filter: { sinceOffset: 5 } }, { top: 399, found: publications(6, 15) })
-  t.same(
-    await waiting[128].payloads(),
-    publications(6, 15).map(({ offset }) => offset),
-  )
+  t.same(await waiting[128].payloads(), [6, 7, 8, 9, 10, 11, 12, 13, 14, 15])
 })
 
-t.test('a channel that gets or loses its history is another one from then on', async t => {
+t.test('a channel gets a new feed when its history is enabled', async t => {
   const { poll, answer, hub, pass } = start()
   const without = poll('a', StartOffset.NOW, { historyOn: false })
   answer({ ...subscribe, wants: { position: false } })
@@ -366,7 +352,7 @@ t.test('a channel that gets or loses its history is another one from then on', a
   await until(() => hub.channels.size === 0)
 })
 
-t.test('when the worker ends, everybody is answered, and nobody waits any more', async t => {
+t.test('on shutdown, all polls are answered, and new polls do not wait', async t => {
   const { poll, answer, polls } = start()
   const waiting = [poll('a', 5), poll('a', 5)]
   answer(subscribe, { top: 5, recovered: true })
@@ -378,7 +364,7 @@ t.test('when the worker ends, everybody is answered, and nobody waits any more',
   t.same(await poll('a', 5).payloads(), [])
 })
 
-t.test('a batch without history comes in one answer, however many publications it has', async t => {
+t.test('without history, a whole batch is one response', async t => {
   const { hub, poll, answer, publish } = start()
   const batch = { namespace: '', maxSize: 300, maxDelay: LONG, maxBytes: 500_000, latest: false, tag: '' }
   hub.batches.use({ batches: true, resolve: () => ({ batch }) })

@@ -19,10 +19,7 @@ const blank = (columns = 10, rows = 3) =>
 /** @param {Row} row */
 const textOf = row => row.map(([, text]) => text).join('')
 
-/**
- * @param {string} text
- * @returns {Line}
- */
+/** @param {string} text @returns {Line} */
 const line = text => [[text, '']]
 
 t.test('only changed rows are redrawn', async t => {

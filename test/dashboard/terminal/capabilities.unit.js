@@ -11,11 +11,11 @@ t.test('detects box drawing and braille from a UTF-8 locale', async t => {
   t.equal(unicode({ LANG: 'de_DE.utf8' }), true)
   t.equal(unicode({ LC_CTYPE: 'C.UTF-8', LANG: 'C' }), true, 'LC_CTYPE before LANG')
   t.equal(unicode({ LC_ALL: 'C', LC_CTYPE: 'C.UTF-8', LANG: 'C.UTF-8' }), false, 'LC_ALL before both')
-  t.equal(unicode({ LC_ALL: '', LANG: 'C.UTF-8' }), true, 'an empty one is none')
+  t.equal(unicode({ LC_ALL: '', LANG: 'C.UTF-8' }), true, 'an empty value is ignored')
   t.equal(unicode({ LANG: 'de_DE.ISO-8859-1' }), false)
   t.equal(unicode({}), false)
-  t.equal(unicode({ WT_SESSION: '1' }), true, 'the terminal of Windows')
-  t.equal(unicode({ LANG: 'C.UTF-8', TERM: 'linux' }), false, 'the console of Linux has no such characters')
+  t.equal(unicode({ WT_SESSION: '1' }), true, 'Windows Terminal')
+  t.equal(unicode({ LANG: 'C.UTF-8', TERM: 'linux' }), false, 'the Linux console has no such characters')
   t.equal(unicode({ LANG: 'C.UTF-8' }, { ascii: true }), false, '--ascii')
 })
 
@@ -36,7 +36,7 @@ t.test('detects the colours of the terminal', async t => {
 t.test('environment variables and flags override the colours', async t => {
   const TERM = 'xterm-256color'
   t.equal(colors({ TERM, NO_COLOR: '1' }), 0)
-  t.equal(colors({ TERM, NO_COLOR: '' }), 256, 'an empty one says nothing')
+  t.equal(colors({ TERM, NO_COLOR: '' }), 256, 'an empty value is ignored')
   t.equal(colors({ TERM, FORCE_COLOR: '0' }), 0)
   t.equal(colors({ TERM: 'dumb', FORCE_COLOR: '1' }), 16)
   t.equal(colors({ TERM, FORCE_COLOR: '1' }, {}, false), 256, 'no terminal')

@@ -3,10 +3,7 @@ import blessed from 'blessed'
 import t from 'tap'
 import { KeyInput, keyName } from '../../../dashboard/terminal/key-input.js'
 
-/**
- * A program of blessed that reads chunks of bytes.
- * @param {import('tap').Test} t
- */
+/** A program of blessed that reads chunks of bytes. @param {import('tap').Test} t */
 function reader(t) {
   const input = new KeyInput()
   const { program: createProgram } = /** @type {any} */ (blessed)

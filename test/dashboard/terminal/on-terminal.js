@@ -6,67 +6,68 @@ import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { assertRestored, Tmux } from '../../kit/tmux.js'
-import { eventually, within } from '../../kit/wait.js'
+import { eventually, until } from '../../kit/wait.js'
 
 const PROGRAM = fileURLToPath(new URL('program.js', import.meta.url))
 
 /**
- * The program on a terminal, started from a shell that has shown something before.
+ * A program on a terminal that exchanges lines of JSON with the test, started from a shell that has printed before.
  * @param {import('tap').Test} t
- * @param {object} [options] of the program
+ * @param {(port: number) => string} command port: of the test
  * @param {Parameters<typeof Tmux.start>[1]} [place]
  */
-export async function start(t, options = {}, place = {}) {
+export async function connected(t, command, place = {}) {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   const { tmux, settings } = await Tmux.shell(t, place)
-  const connected = once(server, 'connection')
-  await tmux.enter(`node ${PROGRAM} ${port} '${JSON.stringify(options)}'`)
-  const [socket] = await connected
+  const connection = once(server, 'connection')
+  await tmux.enter(command(port))
+  const [socket] = await connection
   t.teardown(() => socket.destroy())
-  socket.on('error', () => {})
-  const lines = createInterface({ input: socket })[Symbol.asyncIterator]()
-  const program = {
+  const lines = createInterface({ input: socket })
+  // readline re-emits errors of its input.
+  for (const emitter of [socket, lines]) emitter.on('error', () => {})
+  const messages = /** @type {any[]} */ ([])
+  lines.on('line', line => messages.push(JSON.parse(line)))
+  return {
     tmux,
     settings,
-    /** @param {object} command */
-    tell: command => socket.write(`${JSON.stringify(command)}\n`),
-    /**
-     * @param {string} what
-     * @returns {Promise<any>} the next message that tells it
-     */
-    hear: async what => {
-      for (;;) {
-        const { value, done } = await within(lines.next(), `the program to report ${what}`)
-        if (done) throw new Error(`the program has ended before it reported ${what}`)
-        const message = JSON.parse(value)
-        if (what in message) return message
-      }
-    },
-    /** @param {...string} lines */
-    draw: (...lines) => program.tell({ draw: lines.map(text => [[text, '']]) }),
+    messages,
+    /** @param {object} message */
+    send: message => socket.write(`${JSON.stringify(message)}\n`),
+    /** @param {string} field @returns {Promise<any>} the next message with it; those before it are dropped */
+    next: field =>
+      until(() => {
+        const at = messages.findIndex(message => field in message)
+        return at >= 0 && messages.splice(0, at + 1).at(-1)
+      }, `a message with ${field}`),
   }
-  return { ...program, ...(await program.hear('pid')) }
 }
 
 /**
+ * program.js on a terminal.
  * @param {import('tap').Test} t
- * @param {Awaited<ReturnType<typeof start>>} program that has ended, or stands still
+ * @param {object} [options] of the program
+ * @param {Parameters<typeof Tmux.start>[1]} [place]
  */
+export async function start(t, options = {}, place = {}) {
+  const program = await connected(t, port => `node ${PROGRAM} ${port} '${JSON.stringify(options)}'`, place)
+  const draw = (/** @type {string[]} */ ...lines) => program.send({ draw: lines.map(text => [[text, '']]) })
+  return { ...program, draw, ...(await program.next('pid')) }
+}
+
+/** @param {import('tap').Test} t @param {Awaited<ReturnType<typeof start>>} program ended, or stopped */
 export async function isLeft(t, program) {
   const { tmux } = program
   await assertRestored(t, program)
   await tmux.enter("echo o''k")
   await tmux.until(/^(?:\S+ )?ok$/m)
-  t.match(await tmux.styled(), /^(?:\S+ )?ok *$/m, 'no style is left over')
+  t.match(await tmux.styled(), /^(?:\S+ )?ok *$/m, 'the style is reset')
 }
 
-/**
- * @param {number} pid
- * @returns {string} '' when it is not there
- */
+/** @param {number} pid @returns {string} state of the process; '': it has ended */
 export function stateOf(pid) {
   try {
     return execFileSync('ps', ['-o', 'stat=', '-p', `${pid}`], { encoding: 'utf8' })

@@ -1,4 +1,4 @@
-// A program on a terminal that does what a test tells it over a socket, and tells it what it sees.
+// A program on a terminal that runs commands of a test, received over a socket, and reports keys and sizes.
 // node program.js PORT '{"ascii": ..., "noColor": ..., "bare": ..., "suspendable": ...}'
 
 import { connect } from 'node:net'
@@ -12,7 +12,7 @@ const capabilities = detectCapabilities({ env: process.env, isTTY: process.stdou
 const terminal = new Terminal({ input: process.stdin, output: process.stdout, capabilities, suspendable })
 
 /** @param {object} message */
-const tell = message => socket.write(`${JSON.stringify(message)}\n`)
+const send = message => socket.write(`${JSON.stringify(message)}\n`)
 
 let flood = 0
 
@@ -20,7 +20,7 @@ let flood = 0
 function drawOn() {
   if (flood === 0) return
   terminal.draw(Array.from({ length: 24 }, (_, row) => [[`${flood} ${row} `.repeat(20), '']]))
-  if (++flood % 1000 === 0) tell({ flood })
+  if (++flood % 1000 === 0) send({ flood })
   setImmediate(drawOn)
 }
 
@@ -29,7 +29,7 @@ const commands = {
   open: () => terminal.open(),
   draw: lines => {
     terminal.draw(lines)
-    tell({ drawn: lines.length })
+    send({ drawn: lines.length })
   },
   redraw: () => terminal.redraw(),
   flood: () => {
@@ -46,7 +46,7 @@ const commands = {
   end: () => {
     terminal.close()
     terminal.close()
-    // Nothing keeps it from ending but the socket.
+    // Only the socket keeps the process alive.
     socket.unref()
   },
   exit: () => {
@@ -55,8 +55,8 @@ const commands = {
   },
 }
 
-terminal.onKey = key => tell({ key })
-terminal.onResize = size => tell({ size })
+terminal.onKey = key => send({ key })
+terminal.onResize = size => send({ size })
 terminal.onEnd = () => process.exit(0)
 if (!bare) {
   const leave = () => {
@@ -67,10 +67,10 @@ if (!bare) {
   process.on('SIGTERM', leave)
 }
 const lines = createInterface({ input: socket })
-// The interface emits the errors of its input again.
+// readline re-emits errors of its input.
 for (const emitter of [socket, lines]) emitter.on('error', () => {})
 lines.on('line', line => {
   for (const [name, argument] of Object.entries(JSON.parse(line))) commands[name](argument)
 })
 terminal.open()
-tell({ pid: process.pid, size: terminal.size, capabilities })
+send({ pid: process.pid, size: terminal.size, capabilities })

@@ -1,10 +1,7 @@
 import t from 'tap'
 import { STYLES, Theme } from '../../../dashboard/terminal/theme.js'
 
-/**
- * @param {number[]} rgb
- * @returns {number} relative luminance (WCAG 2)
- */
+/** @param {number[]} rgb @returns {number} relative luminance (WCAG 2) */
 function luminance(rgb) {
   const [red, green, blue] = rgb.map(value => {
     const share = value / 255
@@ -13,10 +10,7 @@ function luminance(rgb) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-/**
- * @param {number} shade 16 to 255 of the palette of xterm
- * @returns {number[]}
- */
+/** @param {number} shade 16 to 255 of the palette of xterm @returns {number[]} */
 function rgbOf(shade) {
   if (shade >= 232) return Array(3).fill(8 + (shade - 232) * 10)
   const steps = [0, 95, 135, 175, 215, 255]
@@ -50,7 +44,7 @@ t.test('a style maps to every colour depth', async t => {
   t.same(of(256), { flags: 1, foreground: 160, background: 511 })
   t.same(of(0), { flags: 9, foreground: 511, background: 511 })
   t.same(of(256, ''), { flags: 0, foreground: 511, background: 511 })
-  t.same(of(256, 'nobody knows it'), of(256, ''))
+  t.same(of(256, 'unknown style'), of(256, ''))
   t.same(of(256, 'bad selected'), { flags: 9, foreground: 160, background: 511 }, 'several of them')
 })
 
@@ -61,7 +55,7 @@ t.test('selection and health differ without colours', async t => {
   for (const style of Object.keys(STYLES)) t.equal(parts(theme.attributes(style)).foreground, 511, style)
 })
 
-t.test('no style has a background of its own, and none is invisible in a palette of 16', async t => {
+t.test('no style sets a background or is invisible in a palette of 16', async t => {
   for (const style of Object.keys(STYLES)) {
     for (const colors of /** @type {const} */ ([16, 256]))
       t.equal(parts(new Theme(colors).attributes(style)).background, 511, `${style} ${colors}`)

@@ -37,7 +37,7 @@ function drawn({ selected = -1, tail = false } = {}) {
   )
 }
 
-t.test('the selected row is one unbroken bar from edge to edge', async t => {
+t.test('the highlight of the selected row spans the whole width', async t => {
   for (const tail of [false, true]) {
     const lines = drawn({ selected: 10, tail })
     const selected = lines.filter(line => line.some(([, style]) => /selected/.test(style)))
@@ -55,13 +55,13 @@ t.test('the selected row is one unbroken bar from edge to edge', async t => {
     }
     t.ok(
       selected[0].some(([text, style]) => text === '12' && style === 'header selected'),
-      'what is bad still stands out',
+      'bad figures are bold',
     )
   }
 })
 
 t.test(
-  'the table scrolls with the selected row in the middle, and the title names the visible rows',
+  'the table scrolls to keep the selected row in the middle; the title has the visible range',
   async t => {
     const [groups, titles, first] = drawn().map(plain)
     t.match(groups, /^─ rows, 1 to 5 ─+$/, 'no room for the name of the group')
@@ -74,7 +74,7 @@ t.test(
   },
 )
 
-t.test('columns of the highest rank are dropped first', async t => {
+t.test('columns with the highest rank are dropped first', async t => {
   const names = (/** @type {number} */ width) => choose(COLUMNS, width).list.map(({ name }) => name)
   t.same(names(18), ['id', 'in', 'out'])
   t.same(names(17), ['id', 'in'])

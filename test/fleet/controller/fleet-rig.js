@@ -1,11 +1,10 @@
 // A real fleet with local drones, in a folder that is removed with the test.
 
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { on } from 'node:events'
 import { Fleet } from '../../../fleet/controller/fleet.js'
 import { local } from '../../../fleet/providers/local.js'
 import { signal } from '../../../fleet/providers/processes.js'
+import { tempDir } from '../../kit/folders.js'
 
 /** Gateway configuration for drones: no tokens, all permissions, and the server time in the connect reply. */
 export const OPEN_GATEWAY = {
@@ -27,10 +26,9 @@ export const OPEN_GATEWAY = {
  * @returns {Promise<string>} path of a new folder; drones in it are killed at the end of the test
  */
 export async function fleetFolder(t) {
-  const dir = await mkdtemp(join(tmpdir(), 'halley-fleet-'))
+  const dir = tempDir(t)
   t.teardown(async () => {
     for (const { handle } of await local.find('all', { dir, flags: {} })) await signal(handle, 'SIGKILL')
-    await rm(dir, { recursive: true, force: true })
   })
   return dir
 }
@@ -51,13 +49,7 @@ export async function openFleet(t, dir, options = {}) {
  * @param {(snapshot: import('../../../fleet/schema.js').FleetSnapshot) => boolean} condition
  * @returns {Promise<import('../../../fleet/schema.js').FleetSnapshot>} the first snapshot that meets it
  */
-export function snapshotOf(fleet, condition) {
-  return new Promise(resolve => {
-    const check = (/** @type {any} */ snapshot) => {
-      if (!condition(snapshot)) return
-      fleet.off('snapshot', check)
-      resolve(snapshot)
-    }
-    fleet.on('snapshot', check)
-  })
+export async function snapshotOf(fleet, condition) {
+  for await (const [snapshot] of on(fleet, 'snapshot')) if (condition(snapshot)) return snapshot
+  throw new Error('unreachable')
 }

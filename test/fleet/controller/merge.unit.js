@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Drone } from '../../../fleet/controller/drone.js'
+import { Drone } from '../../../fleet/controller/drones.js'
 import { addTally, snapshotOf, zeroTally } from '../../../fleet/controller/snapshot.js'
 import { defaultSettings } from '../../../fleet/settings.js'
 import { zeroCounters } from '../../../fleet/statistics/counters.js'
@@ -26,19 +26,16 @@ const hello = (id, start) => ({ type: 'hello', id, run: 'r', start, facts: { cap
 function sample(at, counters, waits = [], more = {}) {
   const latency = new Distribution()
   for (const wait of waits) latency.record(wait)
-  const none = new Distribution().toWire()
   return {
     at,
     up: 100_000,
     revision: 1,
-    deaths: 0,
+    exits: 0,
     gauges: { wanted: 10, opening: 0, open: 10 },
     counters: { ...zeroCounters(), ...counters },
     faults: {},
+    ...new Distributions().toWire(),
     latency: latency.toWire(),
-    probe: none,
-    connect: none,
-    answer: none,
     clock: { offset: 0, error: 0, against: 'none' },
     processes: [],
     machine: null,
@@ -55,23 +52,20 @@ const state = /** @type {any} */ ({
   began: NOW,
 })
 
-t.test('what a drone has counted is not lost when it is started anew', async t => {
+/** @param {Drone[]} drones @param {{time?: number, past?: any, distributions?: Distributions}} more */
+const snapshotOfAll = (drones, { time = NOW, past = zeroTally(), distributions = new Distributions() }) =>
+  snapshotOf({ time, state: { ...state, past }, drones, distributions, events: [] })
+
+t.test('counts of a drone survive its restart', async t => {
   const past = zeroTally()
   const drone = droneOf('d1')
-  const total = (/** @type {number} */ time) =>
-    snapshotOf({
-      time,
-      state: { ...state, past },
-      drones: [drone],
-      distributions: new Distributions(),
-      events: [],
-    }).counters
-  t.same(drone.attach(link, hello('d1', 'a')), zeroTally(), 'nothing before its first start')
+  const total = (/** @type {number} */ time) => snapshotOfAll([drone], { time, past }).counters
+  t.same(drone.attach(link, hello('d1', 'a')), zeroTally(), 'no counts before the first start')
   drone.receive(sample(NOW, { received: 70, lost: 2 }, [], { faults: { ECONNREFUSED: 3 } }), NOW)
   t.equal(total(NOW).received, 70)
   drone.detach()
   t.equal(total(NOW).received, 70, 'nor when it is away')
-  t.equal(drone.attach(link, hello('d1', 'a')), null, 'the same start goes on with its counters')
+  t.equal(drone.attach(link, hello('d1', 'a')), null, 'the same start continues its counters')
   const before = drone.attach(link, hello('d1', 'b'))
   t.equal(before?.counters.received, 70)
   addTally(past, /** @type {any} */ (before))
@@ -82,11 +76,11 @@ t.test('what a drone has counted is not lost when it is started anew', async t =
   t.equal(drone.state.restarts, 1)
 })
 
-t.test('rates are those between two samples, and of one that is silent none', async t => {
+t.test('rates cover the time between two samples; a silent drone has none', async t => {
   const drone = droneOf('d1')
   drone.attach(link, hello('d1', 'a'))
   drone.receive(sample(NOW, { received: 1000 }), NOW)
-  t.equal(drone.row(NOW, new Distribution()).rates.received, 0, 'a drone that another controller knew')
+  t.equal(drone.row(NOW, new Distribution()).rates.received, 0, 'a drone adopted from another controller')
   drone.receive(sample(NOW + 2000, { received: 3000, bytesIn: 512 }), NOW + 2000)
   const row = drone.row(NOW + 2000, new Distribution())
   t.equal(row.rates.received, 1000)
@@ -97,7 +91,7 @@ t.test('rates are those between two samples, and of one that is silent none', as
   t.equal(late.rates.received, 0)
 })
 
-t.test('latency of all drones is one distribution; the last 5 s of it are kept', async t => {
+t.test('latencies of all drones are one distribution of the last 5 s', async t => {
   const drones = [droneOf('d1'), droneOf('d2')]
   const distributions = new Distributions()
   const whole = new Distribution()
@@ -116,14 +110,7 @@ t.test('latency of all drones is one distribution; the last 5 s of it are kept',
       }
     }
   }
-  const time = NOW + 7000
-  const snapshot = snapshotOf({
-    time,
-    state: { ...state, past: zeroTally() },
-    drones,
-    distributions,
-    events: [],
-  })
+  const snapshot = snapshotOfAll(drones, { time: NOW + 7000, distributions })
   const [now, all] = [Distribution.from(snapshot.latencyNow), Distribution.from(snapshot.latency)]
   t.equal(all.count, 800)
   t.equal(now.count, 500)
@@ -135,24 +122,21 @@ t.test('latency of all drones is one distribution; the last 5 s of it are kept',
   t.equal(distributions.toWire().latency.count, 0)
 })
 
-t.test(
-  'memory of a connection is what its processes take beyond their base; of few it is not said',
-  async t => {
-    const drone = droneOf('d1')
-    drone.attach(link, hello('d1', 'a'))
-    const processes = (/** @type {number} */ connections) => [
-      { pid: 1, role: 'agent', connections: 0, cpu: 500, rss: 0, private: 9e6, base: 8e6 },
-      { pid: 2, role: 'connections', connections, cpu: 2000, rss: 0, private: 12e6, base: 10e6 },
-    ]
-    drone.receive(sample(NOW, {}, [], { processes: processes(100) }), NOW)
-    t.equal(drone.row(NOW, new Distribution()).bytesPerConnection, 0)
-    const later = processes(1000).map(one => ({ ...one, cpu: one.cpu + 250 }))
-    drone.receive(sample(NOW + 1000, {}, [], { processes: later }), NOW + 1000)
-    const row = drone.row(NOW + 1000, new Distribution())
-    t.equal(row.bytesPerConnection, 2000)
-    t.equal(row.cpu, 0.5, 'share of a core')
-  },
-)
+t.test('memory per connection excludes the empty process; it is unknown with few connections', async t => {
+  const drone = droneOf('d1')
+  drone.attach(link, hello('d1', 'a'))
+  const processes = (/** @type {number} */ connections) => [
+    { pid: 1, role: 'agent', connections: 0, cpu: 500, rss: 0, private: 9e6, base: 8e6 },
+    { pid: 2, role: 'connections', connections, cpu: 2000, rss: 0, private: 12e6, base: 10e6 },
+  ]
+  drone.receive(sample(NOW, {}, [], { processes: processes(100) }), NOW)
+  t.equal(drone.row(NOW, new Distribution()).bytesPerConnection, 0)
+  const later = processes(1000).map(one => ({ ...one, cpu: one.cpu + 250 }))
+  drone.receive(sample(NOW + 1000, {}, [], { processes: later }), NOW + 1000)
+  const row = drone.row(NOW + 1000, new Distribution())
+  t.equal(row.bytesPerConnection, 2000)
+  t.equal(row.cpu, 0.5, 'share of a core')
+})
 
 t.test('kinds of faults are bounded', async t => {
   const total = zeroTally()
@@ -165,7 +149,7 @@ t.test('kinds of faults are bounded', async t => {
   )
 })
 
-t.test('a fault may be called like a property that objects have', async t => {
+t.test('a fault may have the name of an object property', async t => {
   const tally = zeroTally()
   for (let i = 0; i < 2; i++)
     addTally(tally, { counters: zeroCounters(), faults: JSON.parse('{"constructor":2,"__proto__":3}') })

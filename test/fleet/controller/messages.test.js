@@ -1,11 +1,10 @@
-// What somebody with the run's secret may say to the controller: anything.
+// Arbitrary messages from a peer with the run's secret.
 
 import { createHash } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { connect as tlsConnect } from 'node:tls'
 import t from 'tap'
-import { Drone } from '../../../fleet/controller/drone.js'
+import { Drone } from '../../../fleet/controller/drones.js'
 import { Fleet } from '../../../fleet/controller/fleet.js'
 import { checkMessage, checkResult } from '../../../fleet/controller/messages.js'
 import { zeroTally } from '../../../fleet/controller/snapshot.js'
@@ -16,9 +15,10 @@ import { saveProgram } from '../../../fleet/program.js'
 import { Distributions } from '../../../fleet/statistics/distribution.js'
 import { testdir } from '../../kit/folders.js'
 import { until } from '../../kit/wait.js'
+import { secretSocket } from '../agent-process.js'
 import { snapshotOf } from './fleet-rig.js'
 
-/** As a real drone says them, so that the shapes cannot be stricter than what comes. */
+/** Messages of a real drone: the checks must accept them. */
 async function realMessages() {
   const engine = new Engine({ allow: [], machine: 1 })
   engine.figures.latency.record(1.5)
@@ -33,7 +33,7 @@ async function realMessages() {
         type: 'sample',
         sample: {
           ...sample,
-          deaths: 0,
+          exits: 0,
           at: Date.now(),
           up: Math.round(performance.now()),
           revision: 1,
@@ -48,7 +48,7 @@ async function realMessages() {
 
 const ODD = [null, undefined, -1, 0.5, 1e300, '', 'x', true, [], {}, [null], [[]], 'x'.repeat(100_000)]
 
-/** @param {any} value @param {string[]} [path] @returns {Generator<string[]>} of all that is in it */
+/** @param {any} value @param {string[]} [path] @returns {Generator<string[]>} of all values in it */
 function* pathsOf(value, path = []) {
   if (path.length > 0) yield path
   if (typeof value !== 'object' || value === null) return
@@ -66,7 +66,7 @@ function withAt(message, path, value) {
   return copy
 }
 
-t.test('each field of each message with each odd value: refused in a line, or harmless', async t => {
+t.test('fields with unusual values are refused with one line or harmless', async t => {
   const messages = await realMessages()
   for (const message of messages) t.equal(checkMessage(message), message, `${message.type}: a sound one`)
   const offenders = []
@@ -100,7 +100,7 @@ t.test('each field of each message with each odd value: refused in a line, or ha
   t.ok(refused > 1000, `${refused} refused`)
 })
 
-t.test('an error names the field, its value, and what it must be', async t => {
+t.test('errors name the field, its value and the allowed values', async t => {
   const [hello, sample] = await realMessages()
   const { facts, ...without } = hello
   t.ok(facts)
@@ -111,12 +111,12 @@ t.test('an error names the field, its value, and what it must be', async t => {
   t.throws(() => checkMessage({ type: 'shell' }), { message: 'unknown message "shell" from a drone' })
   t.throws(() => checkMessage({ type: { toString: null } }), { message: /^unknown message/ })
   t.throws(() => checkResult('cut', {}), {
-    message: /^the answer to cut\.cut is missing: it must be a whole/,
+    message: /^the reply to cut\.cut is missing: it must be a whole/,
   })
-  t.throws(() => checkResult('ledgers', [1]), { message: /^the answer to ledgers\[0\] is 1: it must be an/ })
+  t.throws(() => checkResult('ledgers', [1]), { message: /^the reply to ledgers\[0\] is 1: it must be an/ })
 })
 
-/** A provider whose drones are the test's own connections. */
+/** A provider whose drones are links of the test. */
 const hands = /** @type {any} */ ({
   name: 'hands',
   help: '',
@@ -129,16 +129,32 @@ const hands = /** @type {any} */ ({
   restart: async (/** @type {any} */ handle) => handle,
 })
 
-t.test('a controller outlives whatever comes over its lines', async t => {
-  const fleet = await Fleet.open({ dir: testdir(t), provider: hands })
+/** A controller with a planned launch, and links to it as its drones. @param {any} t @param {number} count of drones */
+async function controllerOf(t, count) {
+  const dir = testdir(t)
+  const fleet = await Fleet.open({ dir, provider: hands })
   t.teardown(() => fleet.close())
-  /** @type {string[]} */
-  const events = []
+  const events = /** @type {string[]} */ ([])
   fleet.on('event', ({ text }) => events.push(text))
-  const plan = await fleet.plan(1, { allow: ['127.0.0.1'] })
+  const plan = await fleet.plan(count, { allow: ['127.0.0.1'] })
   const [{ secret, controller }] = plan.details
   const [host, port] = controller.split(':')
-  const dial = () => dialLink({ host, port: Number(port), secret, identity: `${fleet.run}/d1` })
+  const at = { host, port: Number(port) }
+  /** @param {string} [id] of the drone */
+  const dial = async (id = 'd1') => {
+    const line = await dialLink({ ...at, secret, identity: `${fleet.run}/${id}` })
+    /** The reason. @type {Promise<string>} */
+    const closed = new Promise(resolve => {
+      line.onClose = resolve
+    })
+    line.onMessage = () => {}
+    return { line, closed }
+  }
+  return { fleet, dir, events, plan, dial, secret, ...at }
+}
+
+t.test('a controller survives any message over its links', async t => {
+  const { fleet, events, plan, dial } = await controllerOf(t, 1)
   const [sound, sample] = await realMessages()
   const hello = { ...sound, run: fleet.run }
   const launched = fleet.launch(plan, { timeout: 60_000 })
@@ -155,27 +171,18 @@ t.test('a controller outlives whatever comes over its lines', async t => {
     { type: 'answer', ask: 1, result: {} },
     {},
   ]) {
-    const line = await dial()
-    const closed = new Promise(resolve => {
-      line.onClose = resolve
-    })
-    line.onMessage = () => {}
+    const { line, closed } = await dial()
     line.send(odd)
-    // An answer that nobody asked for is passed over.
+    // An answer without a request is ignored.
     if (odd.type === 'answer') line.send({ type: 'nothing' })
     await closed
   }
   t.match(events.join('\n'), /was refused: invalid message: hello\.facts is missing/)
 
-  const line = await dial()
-  /** @type {any[]} */
-  const orders = []
-  /** What an order is answered. @type {(order: any) => any} */
-  let answer = order => ({ type: 'answer', ask: order.ask, result: {} })
-  line.onMessage = order => {
-    orders.push(order)
-    line.send(answer(order))
-  }
+  const { line, closed } = await dial()
+  /** Answer to a request. @type {(request: any) => any} */
+  let answer = ({ ask }) => ({ type: 'answer', ask, result: {} })
+  line.onMessage = request => line.send(answer(request))
   line.send(hello)
   t.same((await launched).up, ['d1'])
   line.send(sample)
@@ -183,16 +190,16 @@ t.test('a controller outlives whatever comes over its lines', async t => {
 
   for (const result of [null, [], {}, { cut: 'all' }, { cut: -1 }]) {
     answer = ({ ask }) => ({ type: 'answer', ask, result })
-    await t.rejects(fleet.cut(1, 'close'), { message: /^the answer to cut/ })
+    await t.rejects(fleet.cut(1, 'close'), { message: /^the reply to cut/ })
   }
   answer = ({ ask, type }) => ({ type: 'answer', ask, result: type === 'ledgers' ? [{}] : {} })
-  await t.rejects(fleet.reckon(), { message: /^the answer to ledgers\[0\]\.channels is missing/ })
+  await t.rejects(fleet.reconcile(), { message: /^the reply to ledgers\[0\]\.channels is missing/ })
   answer = ({ ask }) => ({ type: 'answer', ask, error: { not: 'text' } })
   await t.rejects(fleet.cut(1, 'close'), { message: '[object Object]' })
-  // Answers come in any order: each is that of its number.
+  // Responses may arrive in any order: the number of the request identifies them.
   const two = /** @type {any[]} */ ([])
-  answer = order => {
-    two.push(order)
+  answer = request => {
+    two.push(request)
     if (two.length < 2) return { type: 'event', level: 'info', text: 'waits' }
     line.send({ type: 'answer', ask: two[1].ask, result: { cut: two[1].share * 10 } })
     return { type: 'answer', ask: two[0].ask, result: { cut: two[0].share * 10 } }
@@ -200,11 +207,8 @@ t.test('a controller outlives whatever comes over its lines', async t => {
   t.same(await Promise.all([fleet.cut(0.1, 'close'), fleet.cut(0.5, 'reset')]), [1, 5])
 
   t.equal(fleet.snapshot().drones[0].state, 'up')
-  const lost = new Promise(resolve => {
-    line.onClose = resolve
-  })
   line.send({ type: 'sample', sample: { ...sample.sample, counters: {} } })
-  t.match(await lost, /closed/)
+  t.match(await closed, /closed/)
   t.match(
     events.join('\n'),
     /lost the connection to d1: invalid message: sample\.sample\.counters\.opened is missing/,
@@ -212,95 +216,65 @@ t.test('a controller outlives whatever comes over its lines', async t => {
   t.match(JSON.stringify(fleet.snapshot()), /"opened":0/)
 })
 
-/**
- * A controller, and the means to speak to it as its drones.
- * @param {any} t
- * @param {number} count of drones that are launched
- */
-async function controllerOf(t, count) {
-  const dir = testdir(t)
-  const fleet = await Fleet.open({ dir, provider: hands })
-  t.teardown(() => fleet.close())
-  /** @type {string[]} */
-  const events = []
-  fleet.on('event', ({ text }) => events.push(text))
-  const plan = await fleet.plan(count, { allow: ['127.0.0.1'] })
-  const [{ secret, controller }] = plan.details
-  const [host, port] = controller.split(':')
-  const dial = (/** @type {string} */ id) =>
-    dialLink({ host, port: Number(port), secret, identity: `${fleet.run}/${id}` })
-  return { fleet, dir, events, plan, dial, secret, host, port: Number(port) }
-}
-
-t.test('a program goes to the drone that dialled, once for each line, and to nobody else', async t => {
+t.test('a program is sent once per link, only to the drone of that link', async t => {
   const { fleet, dir, events, plan, dial } = await controllerOf(t, 1)
-  const program = {
-    sha256: createHash('sha256').update('program').digest('hex'),
-    bytes: Buffer.from('program'),
-  }
+  const bytes = Buffer.from('program')
+  const program = { sha256: createHash('sha256').update(bytes).digest('hex'), bytes }
   await saveProgram(dir, program)
   const launched = fleet.launch(plan, { timeout: 60_000 })
-  const asked = { type: 'program', id: 'd1', run: fleet.run, sha256: program.sha256, ask: 1 }
+  const request = { type: 'program', id: 'd1', run: fleet.run, sha256: program.sha256, ask: 1 }
 
-  /** @param {any} message @returns {Promise<string>} why the controller closes the connection, or what it answers */
+  const outcome = (/** @type {Promise<any>} */ answer) =>
+    answer.then(
+      () => 'answered',
+      error => error.message,
+    )
+  /** @param {any} message @returns {Promise<string>} why the controller closes the connection, or `answered` */
   const refused = async message => {
-    const line = await dial('d1')
-    const closed = new Promise(resolve => {
-      line.onClose = resolve
-    })
-    line.onMessage = () => {}
-    if (message.ask !== 1) line.send(message)
-    else
-      return line.request(message).then(
-        () => 'answered',
-        error => error.message,
-      )
+    const { line, closed } = await dial()
+    if (message.ask === 1) return await outcome(line.request(message))
+    line.send(message)
     return await closed
   }
   for (const wrong of [
-    { ...asked, id: 'd2' },
-    { ...asked, run: 'another' },
-    { ...asked, run: undefined },
-    { ...asked, ask: {} },
-    { ...asked, ask: undefined },
-    // Whoever is not known yet has little to say.
-    { ...asked, more: 'x'.repeat(70_000) },
+    { ...request, id: 'd2' },
+    { ...request, run: 'another' },
+    { ...request, run: undefined },
+    { ...request, ask: {} },
+    { ...request, ask: undefined },
+    // First messages must be short.
+    { ...request, more: 'x'.repeat(70_000) },
   ])
     t.match(await refused(wrong), /closed the connection|ECONNRESET/, JSON.stringify(wrong).slice(0, 200))
-  t.match(events.join('\n'), /it says hello as d2, but its identity is d1/)
+  t.match(events.join('\n'), /its hello names d2, but its identity is d1/)
 
-  const line = await dial('d1')
+  const { line } = await dial()
   t.teardown(() => line.close())
-  const first = line.request(asked)
-  const second = line.request(asked).then(
-    () => 'answered',
-    () => 'closed',
-  )
+  const first = line.request(request)
+  const second = outcome(line.request(request))
   t.equal(await first, program.bytes.toString('base64'))
-  const { line: drone } = await sayHello(dial, 'd1', fleet.run)
+  const { line: drone } = await connectDrone(dial, 'd1', fleet.run)
   t.same((await launched).up, ['d1'])
-  // It is no drone's line: nothing that comes over it counts.
-  line.send({ type: 'event', level: 'error', text: 'not heard' })
-  drone.send({ type: 'event', level: 'info', text: 'heard' })
-  await until(() => events.join('\n').includes('heard'))
-  t.notMatch(events.join('\n'), /not heard/)
+  // A link that has requested a program is no drone's link: its messages are ignored.
+  line.send({ type: 'event', level: 'error', text: 'over the wrong link' })
+  drone.send({ type: 'event', level: 'info', text: 'over the right link' })
+  await until(() => events.join('\n').includes('over the right link'))
+  t.notMatch(events.join('\n'), /wrong link/)
   await line.close()
-  t.equal(await second, 'closed', 'one program for each connection')
+  t.not(await second, 'answered', 'one program for each link')
   await drone.close()
 })
 
 /**
- * A drone that agrees to all orders, as long as it is not told to be mute.
- * @param {(id: string) => Promise<import('../../../fleet/link/link.js').Link>} dial
- * @param {string} id
- * @param {string} run
+ * A drone that agrees to all requests unless it is mute.
+ * @param {Awaited<ReturnType<typeof controllerOf>>['dial']} dial @param {string} id @param {string} run
  */
-async function sayHello(dial, id, run) {
-  const line = await dial(id)
-  const drone = { line, mute: false, told: new EventEmitter() }
-  line.onMessage = order => {
-    if (!drone.mute) line.send({ type: 'answer', ask: order.ask, result: {} })
-    drone.told.emit('order', order)
+async function connectDrone(dial, id, run) {
+  const { line } = await dial(id)
+  const drone = { line, mute: false, requests: new EventEmitter() }
+  line.onMessage = request => {
+    if (!drone.mute) line.send({ type: 'answer', ask: request.ask, result: {} })
+    drone.requests.emit('request', request)
   }
   const [sound] = await realMessages()
   line.send({ ...sound, id, run })
@@ -308,22 +282,13 @@ async function sayHello(dial, id, run) {
 }
 
 /**
- * The same over a socket that may stop to read.
- * @param {any} t
- * @param {{fleet: Fleet, secret: string, host: string, port: number}} controller
- * @param {string} id
+ * The same over a socket, which can stop reading.
+ * @param {any} t @param {Awaited<ReturnType<typeof controllerOf>>} controller @param {string} id
  */
-async function sayHelloOverSocket(t, { fleet, secret, host, port }, id) {
-  const socket = tlsConnect({
-    host,
-    port,
-    minVersion: 'TLSv1.3',
-    pskCallback: () => ({ psk: Buffer.from(secret, 'hex'), identity: `${fleet.run}/${id}` }),
-    checkServerIdentity: () => undefined,
-  })
+async function connectSocket(t, { fleet, secret, port }, id) {
+  const socket = secretSocket(port, `${fleet.run}/${id}`, secret)
   t.teardown(() => socket.destroy())
-  const lines = createInterface({ input: socket })
-  for (const emitter of [socket, lines]) emitter.on('error', () => {})
+  const lines = createInterface({ input: socket }).on('error', () => {})
   lines.on('line', text => {
     if (text !== '')
       socket.write(`${JSON.stringify({ type: 'answer', ask: JSON.parse(text).ask, result: {} })}\n`)
@@ -334,34 +299,34 @@ async function sayHelloOverSocket(t, { fleet, secret, host, port }, id) {
   return socket
 }
 
-t.test('a drone that does not read, and one that does not answer, hold up no other', async t => {
+t.test('drones that do not read or reply do not delay the others', async t => {
   const controller = await controllerOf(t, 3)
   const { fleet, plan, dial } = controller
   const launched = fleet.launch(plan, { timeout: 60_000 })
-  const mute = await sayHello(dial, 'd1', fleet.run)
-  const deaf = await sayHelloOverSocket(t, controller, 'd2')
-  const quick = await sayHello(dial, 'd3', fleet.run)
+  const mute = await connectDrone(dial, 'd1', fleet.run)
+  const deaf = await connectSocket(t, controller, 'd2')
+  const quick = await connectDrone(dial, 'd3', fleet.run)
   t.same((await launched).up.sort(), ['d1', 'd2', 'd3'])
 
   mute.mute = true
   deaf.pause()
-  const heard = new Promise(resolve =>
-    quick.told.on('order', order => order.settings?.connections > 0 && resolve(order)),
+  const received = new Promise(resolve =>
+    quick.requests.on('request', request => request.settings?.connections > 0 && resolve(request)),
   )
-  const unheard = once(mute.told, 'order')
+  const ignored = once(mute.requests, 'request')
   let settled = false
   const set = fleet.set({ host: ['http://127.0.0.1:1'], n: 3 }).finally(() => {
     settled = true
   })
-  t.match(await heard, { type: 'settings', settings: { connections: 1 } })
-  await unheard
-  // Its samples count meanwhile.
+  t.match(await received, { type: 'settings', settings: { connections: 1 } })
+  await ignored
+  // Samples count meanwhile.
   const [, sample] = await realMessages()
   const counted = snapshotOf(fleet, ({ drones }) => Boolean(drones.find(({ id }) => id === 'd3')?.sample))
   quick.line.send(sample)
   await counted
-  t.notOk(settled, 'the others are still waited for')
-  // What is gone is not waited for.
+  t.notOk(settled, 'the other responses are still awaited')
+  // Drones that disconnect are not awaited.
   deaf.destroy()
   await mute.line.close()
   await set

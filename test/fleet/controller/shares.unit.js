@@ -11,34 +11,27 @@ import { defaultSettings } from '../../../fleet/settings.js'
 /** @param {number[]} numbers */
 const sum = numbers => numbers.reduce((total, number) => total + number, 0)
 
-t.test(
-  'connections are shared out by capacity, to the last one, and nobody gets more than it holds',
-  async t => {
-    t.same(apportion(10, [1, 1, 1]), [4, 3, 3], 'what is left goes to the first ones')
-    t.same(apportion(100, [100, 300], [100, 300]), [25, 75])
-    t.same(apportion(350, [100, 300], [100, 300]), [88, 262])
-    t.same(apportion(1000, [100, 300], [100, 300]), [100, 300], 'more than all hold')
-    t.same(apportion(10, [5, 0, 5], [5, 0, 5]), [5, 0, 5], 'one that was never heard of holds nothing')
-    t.same(apportion(7, [], []), [])
-    for (const n of [1, 17, 999, 12_345, 54_321]) {
-      const capacities = [18_000, 4_000, 31_111, 1, 9_999]
-      const shares = apportion(n, capacities, capacities)
-      t.equal(sum(shares), n)
-      t.ok(shares.every((part, i) => Number.isInteger(part) && part >= 0 && part <= capacities[i]))
-    }
-  },
-)
+t.test('connections are shared by capacity, up to the capacity of each drone', async t => {
+  t.same(apportion(10, [1, 1, 1]), [4, 3, 3], 'the remainder goes to the first drones')
+  t.same(apportion(100, [100, 300], [100, 300]), [25, 75])
+  t.same(apportion(350, [100, 300], [100, 300]), [88, 262])
+  t.same(apportion(1000, [100, 300], [100, 300]), [100, 300], 'more than the total capacity')
+  t.same(apportion(10, [5, 0, 5], [5, 0, 5]), [5, 0, 5], 'a drone of unknown capacity gets none')
+  t.same(apportion(7, [], []), [])
+  for (const n of [1, 17, 999, 12_345, 54_321]) {
+    const capacities = [18_000, 4_000, 31_111, 1, 9_999]
+    const shares = apportion(n, capacities, capacities)
+    t.equal(sum(shares), n)
+    t.ok(shares.every((part, i) => Number.isInteger(part) && part >= 0 && part <= capacities[i]))
+  }
+})
 
-t.test("a drone's numbers stay while n goes up and down, and no number is there twice", async t => {
+t.test('drones keep their connection numbers while n varies, and no number occurs twice', async t => {
   const capacities = [20_000, 10_000, 20_000]
   const full = connectionBlocks(capacities, 1000, 1000)
   t.same(
-    full.map(({ first, connections }) => [first, connections]),
-    [
-      [0, 400],
-      [400, 200],
-      [600, 400],
-    ],
+    full.map(({ first, connections }) => `${first} + ${connections}`),
+    ['0 + 400', '400 + 200', '600 + 400'],
     'together they are 0 to n - 1',
   )
   for (const n of [0, 1, 333, 500, 999]) {
@@ -53,7 +46,7 @@ t.test("a drone's numbers stay while n goes up and down, and no number is there 
   }
 })
 
-t.test('rates are shared out, and the first drones publish, each its part of the subjects', async t => {
+t.test('rates are shared; the first drones publish, each to a part of the channels', async t => {
   const settings = {
     ...defaultSettings(),
     host: ['http://127.0.0.1:8000'],
@@ -80,12 +73,8 @@ t.test('rates are shared out, and the first drones publish, each its part of the
     publishFrom: 1,
   })
   t.same(
-    two.map(({ publish }) => publish && [publish.channels, publish.part, publish.parts, publish.rate]),
-    [
-      ['a{1..10}', 0, 2, 22.5],
-      ['b{1..10}', 0, 1, 45],
-      ['a{1..10}', 1, 2, 22.5],
-    ],
+    two.map(({ publish: p }) => `${p?.channels} ${p?.part}/${p?.parts} ${p?.rate}`),
+    ['a{1..10} 0/2 22.5', 'b{1..10} 0/1 45', 'a{1..10} 1/2 22.5'],
     'as many messages to each template',
   )
   const idle = settingsOf({ ...settings, publish_rate: 0 }, [50, 50], { base: 100, publishFrom: 123 })
@@ -98,16 +87,13 @@ t.test('rates are shared out, and the first drones publish, each its part of the
   )
   const much = settingsOf({ ...settings, n: 1000 }, [50, 50], { base: 1000, publishFrom: 1 })
   t.same(
-    much.map(({ first, connections, total }) => [first, connections, total]),
-    [
-      [0, 50, 100],
-      [50, 50, 100],
-    ],
-    'no numbers for what they cannot hold',
+    much.map(({ first, connections, total }) => `${first} + ${connections} of ${total}`),
+    ['0 + 50 of 100', '50 + 50 of 100'],
+    'no numbers beyond the capacity',
   )
 })
 
-t.test('publishers begin anew where their sequences do', async t => {
+t.test('publishing begins anew when sequences restart', async t => {
   const off = { ...defaultSettings(), publish_channels: ['a{1..2}'] }
   const on = { ...off, publish_rate: 5 }
   t.ok(beginsPublishing(off, on))
@@ -116,7 +102,7 @@ t.test('publishers begin anew where their sequences do', async t => {
   t.notOk(beginsPublishing(on, off))
 })
 
-t.test('settings that contradict each other are named', async t => {
+t.test('an error names settings that contradict each other', async t => {
   const fine = { ...defaultSettings(), host: ['http://127.0.0.1:8000'], n: 5 }
   t.equal(contradiction(fine), '')
   t.match(contradiction({ ...fine, publish_rate: 1 }), /publish_channels/)

@@ -3,18 +3,12 @@ import { join } from 'node:path'
 import t from 'tap'
 import { FleetCsv, statisticsLine } from '../../../fleet/controller/csv.js'
 import { prepareFolder, readState, Store, stateFile, takeLock } from '../../../fleet/controller/folder.js'
-import { Ramp, rampedAt } from '../../../fleet/controller/settings-sender.js'
+import { rampedAt, runRamp } from '../../../fleet/controller/settings-sender.js'
 import { zeroTally } from '../../../fleet/controller/snapshot.js'
 import { defaultSettings } from '../../../fleet/settings.js'
 import { zeroCounters } from '../../../fleet/statistics/counters.js'
 import { Distribution } from '../../../fleet/statistics/distribution.js'
 import { tempDir } from '../../kit/folders.js'
-
-/** @param {any} t */
-async function folder(t) {
-  const dir = tempDir(t)
-  return dir
-}
 
 /** @param {object} [more] @returns {any} */
 const stateOf = more => ({
@@ -38,15 +32,15 @@ const stateOf = more => ({
   ...more,
 })
 
-t.test('the state is only for its user to read, and whole', async t => {
-  const dir = join(await folder(t), 'deep', 'down')
+t.test('the state file is complete and readable only by its user', async t => {
+  const dir = join(tempDir(t), 'deep', 'down')
   await prepareFolder(dir)
   t.equal((await stat(dir)).mode & 0o777, 0o700)
-  t.equal(await readState(dir), null, 'there is none yet')
+  t.equal(await readState(dir), null, 'there is no state yet')
   const faults = /** @type {string[]} */ ([])
   const store = new Store(dir, text => faults.push(text))
   await Promise.all(Array.from({ length: 20 }, (_, revision) => store.save(stateOf({ revision }))))
-  t.equal((await readState(dir))?.revision, 19, 'the latest one')
+  t.equal((await readState(dir))?.revision, 19, 'the latest state')
   t.equal((await stat(stateFile(dir))).mode & 0o777, 0o600)
   t.same(await readdir(dir), ['state.json'], 'no drafts')
   await store.remove()
@@ -54,8 +48,8 @@ t.test('the state is only for its user to read, and whole', async t => {
   t.same(faults, [])
 })
 
-t.test('a damaged state is told in a line that says what to do', async t => {
-  const dir = await folder(t)
+t.test('a damaged state is a one-line error with advice', async t => {
+  const dir = tempDir(t)
   const texts = [
     '',
     '{"version":1,"run":"abc"',
@@ -71,23 +65,23 @@ t.test('a damaged state is told in a line that says what to do', async t => {
   }
 })
 
-t.test('a state that cannot be written is kept in memory, and told of once', async t => {
-  const dir = await folder(t)
+t.test('a state that cannot be written stays in memory and is reported once', async t => {
+  const dir = tempDir(t)
   const faults = /** @type {string[]} */ ([])
   const store = new Store(dir, text => faults.push(text))
   await mkdir(join(stateFile(dir), 'in-the-way'), { recursive: true })
   for (let i = 0; i < 3; i++) await store.save(stateOf())
   t.equal(faults.length, 1)
-  t.match(faults[0], /cannot be written .*the fleet goes on/)
+  t.match(faults[0], /cannot be written .*the fleet continues/)
   t.same(await readdir(dir), ['state.json'], 'no drafts')
   await rm(stateFile(dir), { recursive: true })
   await store.save(stateOf({ revision: 7 }))
-  t.match(faults[1], /written again/)
+  t.match(faults[1], /can be written again/)
   t.equal((await readState(dir))?.revision, 7)
 })
 
-t.test('a folder has one controller; one that died leaves it to the next', async t => {
-  const dir = await folder(t)
+t.test('a folder has one controller; the lock of a dead one is replaced', async t => {
+  const dir = tempDir(t)
   const release = await takeLock(dir)
   await t.rejects(takeLock(dir), { message: new RegExp(`another controller \\(process ${process.pid}\\)`) })
   await release()
@@ -96,29 +90,32 @@ t.test('a folder has one controller; one that died leaves it to the next', async
   t.same(
     [one.status, other.status].sort(),
     ['fulfilled', 'rejected'],
-    'a number that another process has is no controller',
+    'a process with another start time is no controller',
   )
   t.same(await readdir(dir), ['controller.lock'])
 })
 
-t.test('a ramp is a straight line, and may be ended', async t => {
+t.test('a ramp is linear and ends early when aborted or after a failed step', async t => {
   const line = { from: 100, to: 1100, began: 0, ends: 10_000 }
   t.same(
     [-5, 0, 2500, 9999, 10_000, 99_999].map(now => rampedAt(line, now)),
     [100, 100, 350, 1100, 1100, 1100],
   )
   t.equal(rampedAt({ from: 10, to: 0, began: 0, ends: 10 }, 5), 5)
-  const told = /** @type {number[]} */ ([])
+  const steps = /** @type {number[]} */ ([])
   const began = Date.now()
-  const ramp = new Ramp({ from: 0, to: 40, began, ends: began + 3500 }, async n => void told.push(n))
-  void ramp.run()
-  await ramp.done
-  t.equal(told.at(-1), 40)
-  t.ok(told.length >= 3)
-  const other = new Ramp({ from: 0, to: 40, began, ends: began + 1e6 }, async () => {})
-  void other.run()
-  other.end(new Error('enough'))
-  await t.rejects(other.done, { message: 'enough' })
+  const { signal } = new AbortController()
+  await runRamp({ from: 0, to: 40, began, ends: began + 3500 }, signal, async n => void steps.push(n))
+  t.equal(steps.at(-1), 40)
+  t.ok(steps.length >= 3)
+  const abort = new AbortController()
+  const other = runRamp({ from: 0, to: 40, began, ends: began + 1e6 }, abort.signal, async () => {})
+  abort.abort(new Error('enough'))
+  await t.rejects(other, { message: 'enough' })
+  const failing = runRamp({ from: 0, to: 40, began, ends: began + 1e6 }, signal, () =>
+    Promise.reject(new Error('refused')),
+  )
+  await t.rejects(failing, { message: 'refused' })
 })
 
 /** @param {object} [more] @returns {any} */
@@ -139,8 +136,8 @@ function snapshot(more) {
   }
 }
 
-t.test('a row a second, with statistics of the last 5 s', async t => {
-  const file = join(await folder(t), 'fleet.csv')
+t.test('the CSV file has a row per second with statistics of the last 5 s', async t => {
+  const file = join(tempDir(t), 'fleet.csv')
   const csv = await FleetCsv.open(file)
   csv.write(snapshot())
   csv.write(snapshot({ time: 1_700_000_001_000, latencyNow: new Distribution().toWire() }))
@@ -159,13 +156,13 @@ t.test('a row a second, with statistics of the last 5 s', async t => {
   t.equal(cell(0, 'lost'), '3')
   t.equal(cell(0, 'latency_mean_ms'), '50.5')
   t.equal(cell(0, 'latency_max_ms'), '100')
-  t.equal(cell(1, 'latency_mean_ms'), '', 'nothing is no zero')
+  t.equal(cell(1, 'latency_mean_ms'), '', 'a missing value is not 0')
   t.match(statisticsLine(snapshot()), /100 messages, min 1, mean 50\.5 ± 5\.69 .*max 100 ms$/)
   t.equal(statisticsLine(snapshot({ latencyNow: new Distribution().toWire() })), '')
 })
 
-t.test('a full disk is told of once, and nothing waits for it', async t => {
-  const file = join(await folder(t), 'full.csv')
+t.test('a full disk is reported once and causes no delay', async t => {
+  const file = join(tempDir(t), 'full.csv')
   await symlink('/dev/full', file)
   const faults = /** @type {string[]} */ ([])
   const csv = await FleetCsv.open(file, { onFault: text => faults.push(text) })

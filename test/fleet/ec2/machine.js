@@ -1,13 +1,14 @@
-// A machine as cloud-init makes it, in a folder: the files of its user data, and the service that they describe.
+// A machine simulated in a folder: the files of its user data, and its service.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { parse } from 'yaml'
 import { userData } from '../../../fleet/providers/ec2/user-data.js'
+import { tempDir } from '../../kit/folders.js'
+import { until } from '../../kit/wait.js'
 
 /**
  * @param {Partial<import('../../../fleet/providers/ec2/user-data.js').Boot>} some
@@ -63,15 +64,12 @@ export function commandOf(root, config, { credentials, state }) {
 
 /** The bootstrap of a machine, and in time its drone. */
 export class Machine {
-  /** What the process has said. */
   output = ''
   #command
   /** @type {import('node:child_process').ChildProcess | null} */
   #child = null
   /** @type {Promise<any>} */
   #ended = Promise.resolve()
-  /** @type {Set<() => void>} */
-  #looks = new Set()
 
   /**
    * @param {string} root
@@ -90,27 +88,23 @@ export class Machine {
    * @returns {Promise<Machine>} not started yet
    */
   static async make(t, drone, sha256) {
-    const root = await mkdtemp(join(tmpdir(), 'halley-machine-'))
+    const root = tempDir(t)
     const { config } = await cloudConfigOf({ config: drone, sha256 })
     await writeFiles(root, config)
     await writeFile(join(root, 'drone.json'), JSON.stringify(drone), { mode: 0o600 })
     const [, ...args] = commandOf(root, config, { credentials: root, state: join(root, 'state') })
     const machine = new Machine(root, [process.execPath, ...args])
-    t.teardown(async () => {
-      await machine.kill()
-      await rm(root, { recursive: true, force: true })
-    })
+    t.teardown(() => machine.kill())
     return machine
   }
 
-  /** With an environment in which there is nothing. */
+  /** With an empty environment. */
   start() {
     const [program, ...args] = this.#command
     const child = spawn(program, args, { cwd: '/', env: {}, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', text => {
         this.output += text
-        for (const look of this.#looks) look()
       })
     this.#child = child
     this.#ended = once(child, 'close')
@@ -121,17 +115,8 @@ export class Machine {
     await this.#ended
   }
 
-  /** @param {RegExp} words @returns {Promise<RegExpExecArray>} once it has said them */
-  said(words) {
-    return new Promise(resolve => {
-      const look = () => {
-        const found = words.exec(this.output)
-        if (found === null) return
-        this.#looks.delete(look)
-        resolve(found)
-      }
-      this.#looks.add(look)
-      look()
-    })
+  /** @param {RegExp} words @returns {Promise<RegExpExecArray>} when they are in its output */
+  printed(words) {
+    return until(() => words.exec(this.output))
   }
 }

@@ -1,4 +1,4 @@
-// moto, the EC2 (and SQS) that PyPI has: a server that nobody here wrote.
+// moto, a mock of EC2 and SQS from PyPI.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -38,7 +38,7 @@ const image = (id, date, more = 'noble-24.04-amd64', other = {}) => ({
   ...other,
 })
 
-/** The newest one that fits is neither the first nor the last, and others look like it. */
+/** The newest matching one is neither the first nor the last, and others look similar. */
 export const NEWEST = 'ami-0fe1a0000000000a2'
 export const NEWEST_ARM = 'ami-0fe1a0000000000c1'
 const IMAGES = [
@@ -96,15 +96,15 @@ export class Moto {
     })
     process.once('exit', () => child.kill('SIGKILL'))
     await new Promise((resolve, reject) => {
-      let said = ''
+      let output = ''
       child.once('error', reject)
-      child.once('exit', code => reject(new Error(`moto_server ended with ${code}: ${said}`)))
+      child.once('exit', code => reject(new Error(`moto_server ended with ${code}: ${output}`)))
       createInterface({ input: /** @type {any} */ (child.stderr) }).on('line', line => {
-        said = `${said}${line}\n`.slice(-2000)
+        output = `${output}${line}\n`.slice(-2000)
         if (/Running on/.test(line)) resolve(undefined)
       })
     })
-    const proxy = createServer((asked, answer) => void moto.#pass(asked, answer, port))
+    const proxy = createServer((incoming, answer) => void moto.#pass(incoming, answer, port))
     const moto = new Moto(child, proxy, folder)
     proxy.listen(0, '127.0.0.1')
     await once(proxy, 'listening')
@@ -112,16 +112,16 @@ export class Moto {
   }
 
   /**
-   * @param {import('node:http').IncomingMessage} asked
+   * @param {import('node:http').IncomingMessage} incoming
    * @param {import('node:http').ServerResponse} answer
    * @param {number} port
    */
-  async #pass(asked, answer, port) {
+  async #pass(incoming, answer, port) {
     const chunks = []
-    for await (const chunk of asked) chunks.push(chunk)
+    for await (const chunk of incoming) chunks.push(chunk)
     const body = Buffer.concat(chunks)
     const action = new URLSearchParams(body.toString()).get('Action')
-    const region = /Credential=[^/]+\/\d+\/([^/]+)\//.exec(asked.headers.authorization ?? '')?.[1]
+    const region = /Credential=[^/]+\/\d+\/([^/]+)\//.exec(incoming.headers.authorization ?? '')?.[1]
     const call = `${action} ${region}`
     this.calls.push(call)
     const fault = this.faults.get(call)
@@ -132,7 +132,7 @@ export class Moto {
       )
       return
     }
-    const { method, url: path, headers } = asked
+    const { method, url: path, headers } = incoming
     const onward = request({ host: '127.0.0.1', port, method, path, headers }, response => {
       answer.writeHead(response.statusCode ?? 502, response.headers)
       response.pipe(answer)

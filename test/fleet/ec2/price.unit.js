@@ -7,7 +7,7 @@ import { listPrice, PRICES_OF, priceOf } from '../../../fleet/providers/ec2/pric
 const page = async name =>
   (await readFile(new URL(`../../../docs/${name}`, import.meta.url), 'utf8')).replace(/\s+/g, ' ')
 
-t.test('prices of the table say from when they are, here and in the documentation', async t => {
+t.test('the date of the prices is shown, also in the documentation', async t => {
   t.equal(PRICES_OF, 'January 2025')
   const options = /** @type {any} */ ({ instanceType: 't3.small', spot: false, price: null, maxPrice: null })
   const price = await priceOf(/** @type {any} */ (null), 'us-east-1', options)
@@ -18,7 +18,7 @@ t.test('prices of the table say from when they are, here and in the documentatio
   t.match(await page('benchmarking.md'), `list prices of ${PRICES_OF}`)
 })
 
-t.test('what the documentation reckons is what the table says', async t => {
+t.test('the documentation has the prices of the table', async t => {
   const beside = 0.0059
   const ec2 = await page('fleet-ec2.md')
   for (const [count, type] of /** @type {const} */ ([
@@ -37,7 +37,7 @@ t.test('what the documentation reckons is what the table says', async t => {
   )
 })
 
-t.test('a machine that is not in the table has no price', async t => {
+t.test('an instance type that is not in the table has no price', async t => {
   for (const type of ['x9z.large', 'c7g', 'c7g.huge', 'constructor.large', 'c7g.constructor'])
     t.equal(listPrice(type, 'us-east-1'), null, type)
   t.equal(listPrice('c7g.large', 'constructor'), listPrice('c7g.large', 'nowhere'))

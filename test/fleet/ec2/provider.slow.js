@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
 import * as sdk from '@aws-sdk/client-ec2'
 import t from 'tap'
 import { packProgram, readProgram, saveProgram } from '../../../fleet/program.js'
@@ -24,7 +23,7 @@ const CAPACITY =
 const VCPU =
   'You have requested more vCPU capacity than your current vCPU limit of 32 allows for the instance bucket that the specified instance type belongs to.'
 
-// Where there is no moto yet, its installation takes a while.
+// Without moto, its installation takes a while.
 t.setTimeout(400_000)
 const moto = await Moto.start().catch(error => {
   t.plan(0, /** @type {string} */ (unless(false, `no moto_server: ${error.message.split('\n')[0]}`)))
@@ -43,9 +42,9 @@ const options = { dir, flags }
 const quiet = () => {}
 const truth = new Truth(moto.url)
 t.teardown(() => truth.close())
-const { ask, living, groups, tags } = truth
+const { ask, living, groups, groupsIn, tags, userData } = truth
 
-t.test('a dry run says all that would be launched, and writes nothing', async t => {
+t.test('a dry run lists all resources and launches nothing', async t => {
   const drones = configs(7)
   const { lines, price } = await ec2.plan({ drones, ...options })
   const text = lines.join('\n')
@@ -66,7 +65,7 @@ t.test('a dry run says all that would be launched, and writes nothing', async t 
   ])
     t.ok(text.includes(part), part)
   t.match(text, /user data: \d+ of 16384 bytes/)
-  t.notMatch(text, '5e5e', 'the secret stays a secret')
+  t.notMatch(text, '5e5e', 'the plan does not show the secret')
   t.ok(price !== null && price.hourly > 7 * 0.02 && price.hourly < 7 * 0.05, JSON.stringify(price))
   t.match(price?.note, /until the time limit of 2 h .*estimate/)
   t.notOk(
@@ -75,7 +74,7 @@ t.test('a dry run says all that would be launched, and writes nothing', async t 
   )
 })
 
-t.test('spot machines, another architecture, one SSH key: as the flags say', async t => {
+t.test('flags select spot instances, another architecture and an SSH key', async t => {
   await ask('eu-west-1', new sdk.CreateKeyPairCommand({ KeyName: 'mine' }))
   const own = {
     'instance-type': 't4g.micro',
@@ -89,7 +88,7 @@ t.test('spot machines, another architecture, one SSH key: as the flags say', asy
   const plan = await ec2.plan({ drones, dir, flags: { ...flags, ...own } })
   t.match(plan.lines.join('\n'), /1 x t4g.micro \(arm64.*spot \(at most \$0.01\/h each\)/)
   t.match(plan.lines.join('\n'), /in: TCP 22 from 203\.0\.113\.7\/32 \(ssh\)/)
-  t.match(plan.price?.note, /spot price of this moment/)
+  t.match(plan.price?.note, /current spot price/)
   const handles = await ec2.launch(plan, quiet)
   const [instance] = await living(drones[0].run)
   t.equal(instance.ImageId, NEWEST_ARM)
@@ -98,30 +97,21 @@ t.test('spot machines, another architecture, one SSH key: as the flags say', asy
   await ec2.stop(handles, { dir, flags: { ...flags, ...own } }, quiet)
 })
 
-/**
- * @param {import('../../../fleet/schema.js').Handle} drone
- * @returns {Promise<string | undefined>} hash in its user data
- */
-async function pinnedBy({ where, handle }) {
-  const { UserData } = await ask(
-    where,
-    new sdk.DescribeInstanceAttributeCommand({ InstanceId: handle, Attribute: 'userData' }),
-  )
-  const text = gunzipSync(Buffer.from(UserData.Value, 'base64')).toString()
-  return /bootstrap\.js \S+ ([0-9a-f]{64}) /.exec(text)?.[1]
-}
+/** @param {import('../../../fleet/schema.js').Handle} drone @returns {Promise<string | undefined>} hash in its user data */
+const pinnedBy = async ({ where, handle }) =>
+  /bootstrap\.js \S+ ([0-9a-f]{64}) /.exec(await userData(where, handle))?.[1]
 
-t.test('drones are launched in three regions, found, and stopped without a rest', async t => {
+t.test('drones are launched in three regions, found, and stopped completely', async t => {
   const drones = configs(7)
   const { run } = drones[0]
   const { sha256: current } = await packProgram()
   /** @type {string[]} */
-  const said = []
-  const handles = await ec2.launch(await ec2.plan({ drones, ...options }), text => said.push(text))
-  t.match(said, ['launching 7 instances in us-east-1, eu-west-1, ap-southeast-2'])
-  t.equal(said.at(-1)?.replace(/ \(.*/, ''), '7 of 7 instances launched')
+  const progress = []
+  const handles = await ec2.launch(await ec2.plan({ drones, ...options }), text => progress.push(text))
+  t.match(progress, ['launching 7 instances in us-east-1, eu-west-1, ap-southeast-2'])
+  t.equal(progress.at(-1)?.replace(/ \(.*/, ''), '7 of 7 instances launched')
   await readProgram(dir, current)
-  t.equal(await pinnedBy(handles[0]), current, 'they ask for the program that the controller keeps')
+  t.equal(await pinnedBy(handles[0]), current, 'they request the program of the controller')
   t.strictSame(handles.map(({ id }) => id).sort(), ['d1', 'd2', 'd3', 'd4', 'd5', 'd6', 'd7'])
 
   const there = await living(run)
@@ -137,23 +127,13 @@ t.test('drones are launched in three regions, found, and stopped without a rest'
     new sdk.DescribeVolumesCommand({ Filters: [{ Name: 'tag:halley:run', Values: [run] }] }),
   )
   t.equal(Volumes.length, 3, 'volumes are tagged as well')
-  for (const Attribute of /** @type {const} */ (['instanceInitiatedShutdownBehavior', 'userData'])) {
-    const answer = await ask(
-      there[0].region,
-      new sdk.DescribeInstanceAttributeCommand({ InstanceId: there[0].InstanceId, Attribute }),
-    )
-    if (Attribute === 'userData')
-      t.match(gunzipSync(Buffer.from(answer.UserData.Value, 'base64')).toString(), /^#cloud-config\nbootcmd:/)
-    else t.equal(answer.InstanceInitiatedShutdownBehavior.Value, 'terminate', 'to power off is to terminate')
-  }
-
-  const {
-    SecurityGroups: [group],
-  } = await ask(
-    'eu-west-1',
-    new sdk.DescribeSecurityGroupsCommand({ Filters: [{ Name: 'group-name', Values: [`halley-${run}`] }] }),
-  )
-  t.strictSame(group.IpPermissions, [], 'nobody may come in')
+  const [{ region, InstanceId }] = there
+  t.match(await userData(region, InstanceId), /^#cloud-config\nbootcmd:/)
+  const Attribute = 'instanceInitiatedShutdownBehavior'
+  const behaviour = await ask(region, new sdk.DescribeInstanceAttributeCommand({ InstanceId, Attribute }))
+  t.equal(behaviour.InstanceInitiatedShutdownBehavior.Value, 'terminate')
+  const [group] = await groupsIn('eu-west-1', run)
+  t.strictSame(group.IpPermissions, [], 'no inbound connections')
   t.strictSame(tags([group], 'halley:run'), [run])
 
   const found = await ec2.find([run], options)
@@ -163,13 +143,13 @@ t.test('drones are launched in three regions, found, and stopped without a rest'
   )
   t.ok(found.every(({ state, provider }) => state === 'running' && provider === 'ec2'))
 
-  t.test('two of them are stopped: the rest stay, and their groups', async t => {
+  t.test('stopping two drones keeps the others and their groups', async t => {
     const away = found.filter(({ id }) => id === 'd4' || id === 'd6')
     await ec2.stop(away, options, quiet)
     t.equal((await living(run)).length, 5)
     t.equal(await groups(run), 3)
   })
-  t.test('one that is gone is launched again as the same drone, with the same time limit', async t => {
+  t.test('a terminated instance is replaced with the same drone and time limit', async t => {
     const gone = found.filter(({ id }) => id === 'd6')[0]
     const back = await ec2.restart(gone, options)
     t.match(back, { id: 'd6', where: 'ap-southeast-2', run })
@@ -183,7 +163,7 @@ t.test('drones are launched in three regions, found, and stopped without a rest'
     )
     t.equal(await pinnedBy(back), current, 'and with the same program')
   })
-  t.test('after an upgrade, a replacement has the program of the others', async t => {
+  t.test('after an upgrade, a replacement has the same program as the others', async t => {
     const bytes = Buffer.from('the program of an older version')
     const sha256 = createHash('sha256').update(bytes).digest('hex')
     await saveProgram(dir, { sha256, bytes })
@@ -195,12 +175,12 @@ t.test('drones are launched in three regions, found, and stopped without a rest'
     await ec2.stop([gone], options, quiet)
     const back = await ec2.restart(gone, options)
     t.equal(await pinnedBy(back), sha256)
-    // Where the old one is no more, the current one does.
+    // If the old program no longer exists, the current one is used.
     await rm(join(dir, 'programs', `${sha256}.json.gz`))
     await ec2.stop([back], options, quiet)
     t.equal(await pinnedBy(await ec2.restart(back, options)), current)
   })
-  t.test('all are stopped, and stopping again does no harm', async t => {
+  t.test('all drones are stopped; stopping again has no effect', async t => {
     const all = await ec2.find('all', options)
     await ec2.stop(all, options, quiet)
     t.equal((await living(run)).length, 0)
@@ -215,7 +195,7 @@ t.test('drones are launched in three regions, found, and stopped without a rest'
   })
 })
 
-t.test('a region without capacity: what was launched elsewhere is named, kept or taken back', async t => {
+t.test('if a region has no capacity, instances in others are listed, and kept or stopped', async t => {
   for (const [code, message, status, words] of /** @type {const} */ ([
     ['InsufficientInstanceCapacity', CAPACITY, 500, /eu-west-1: EC2 has no free instances of this type/],
     ['VcpuLimitExceeded', VCPU, 400, /eu-west-1: the vCPU quota of this account is too low here/],
@@ -230,15 +210,15 @@ t.test('a region without capacity: what was launched elsewhere is named, kept or
     t.match(error.message, /^5 of 7 instances were launched: [^\n]+$/)
     t.strictSame(error.launched.map((/** @type {any} */ { id }) => id).sort(), ['d1', 'd2', 'd3', 'd6', 'd7'])
     t.equal((await living(run)).length, 5, 'kept, so far')
-    t.equal(await groups(run), 2, 'no group where there is no instance')
+    t.equal(await groups(run), 2, 'a region without instances has no group')
     moto.faults.clear()
     await ec2.stop(error.launched, options, quiet)
     t.equal((await living(run)).length + (await groups(run)), 0, 'taken back')
   }
 })
 
-t.test('capacity that ends in the middle of a call: the first ones are there', async t => {
-  // moto launches one where EC2 may launch fewer than the most that are asked for: the others are asked for one by one.
+t.test('if capacity ends during a launch, the launched instances are listed', async t => {
+  // moto launches one instance per call, where EC2 may launch fewer than MaxCount: the others need further calls.
   const drones = configs(3)
   const plan = await ec2.plan({ drones, dir, flags: { ...flags, region: 'us-east-1' } })
   let calls = 0
@@ -257,7 +237,7 @@ t.test('capacity that ends in the middle of a call: the first ones are there', a
   await ec2.stop(error.launched, options, quiet)
 })
 
-t.test('being asked to slow down is not a failure, and a group in use is waited for', async t => {
+t.test('throttled calls are repeated, and a group in use is retried', async t => {
   moto.refuse('RunInstances', 'us-east-1', 'RequestLimitExceeded', 'Request limit exceeded.', {
     status: 503,
     times: 2,
@@ -274,117 +254,99 @@ t.test('being asked to slow down is not a failure, and a group in use is waited 
   const handles = await ec2.launch(await ec2.plan({ drones, ...one }), quiet)
   t.equal(handles.length, 1)
   /** @type {string[]} */
-  const said = []
-  await ec2.stop(handles, one, text => said.push(text))
-  t.match(said.join('\n'), /waiting for the last instances to let go of security group sg-\w+/)
+  const progress = []
+  await ec2.stop(handles, one, text => progress.push(text))
+  t.match(progress.join('\n'), /waiting for instances to release security group sg-\w+/)
   t.equal(await groups(drones[0].run), 0)
 })
 
-t.test(
-  'drones that listen: one port is open to the controller alone, and their addresses are known',
-  async t => {
-    const drones = configs(2, { controller: undefined, listen: '0.0.0.0:7410' })
-    const own = { dir, flags: { ...flags, controller: '203.0.113.7', region: ['eu-west-1'] } }
-    const plan = await ec2.plan({ drones, ...own })
-    t.match(plan.lines.join('\n'), /in: TCP 7410 from 203\.0\.113\.7\/32 \(controller\)/)
-    const handles = await ec2.launch(plan, quiet)
-    t.match(handles, [{ address: /^\d+\.\d+\.\d+\.\d+$/ }, { address: /^\d+\./ }])
-    const {
-      SecurityGroups: [group],
-    } = await ask(
-      'eu-west-1',
-      new sdk.DescribeSecurityGroupsCommand({
-        Filters: [{ Name: 'group-name', Values: [`halley-${drones[0].run}`] }],
-      }),
-    )
-    t.match(group.IpPermissions, [
-      { IpProtocol: 'tcp', FromPort: 7410, ToPort: 7410, IpRanges: [{ CidrIp: '203.0.113.7/32' }] },
-    ])
-    t.equal(group.IpPermissions.length, 1)
-    await ec2.stop(handles, own, quiet)
-  },
-)
+t.test('listening drones have one port, open only to the controller, and known addresses', async t => {
+  const drones = configs(2, { controller: undefined, listen: '0.0.0.0:7410' })
+  const own = { dir, flags: { ...flags, controller: '203.0.113.7', region: ['eu-west-1'] } }
+  const plan = await ec2.plan({ drones, ...own })
+  t.match(plan.lines.join('\n'), /in: TCP 7410 from 203\.0\.113\.7\/32 \(controller\)/)
+  const handles = await ec2.launch(plan, quiet)
+  t.match(handles, [{ address: /^\d+\.\d+\.\d+\.\d+$/ }, { address: /^\d+\./ }])
+  const [group] = await groupsIn('eu-west-1', drones[0].run)
+  t.match(group.IpPermissions, [
+    { IpProtocol: 'tcp', FromPort: 7410, ToPort: 7410, IpRanges: [{ CidrIp: '203.0.113.7/32' }] },
+  ])
+  t.equal(group.IpPermissions.length, 1)
+  await ec2.stop(handles, own, quiet)
+})
 
-t.test(
-  'a process that knows nothing finds orphans by their tags, in all regions, and clears them away',
-  async t => {
-    const drones = configs(3)
-    const { run } = drones[0]
-    await ec2.launch(await ec2.plan({ drones, ...options }), quiet)
-    const stdout = await alone(
-      `const options = { dir: '/nonexistent', flags: { endpoint: '${moto.url}' } }
+t.test('another process finds orphaned drones by tag in all regions and stops them', async t => {
+  const drones = configs(3)
+  const { run } = drones[0]
+  await ec2.launch(await ec2.plan({ drones, ...options }), quiet)
+  const stdout = await alone(
+    `const options = { dir: '/nonexistent', flags: { endpoint: '${moto.url}' } }
       const found = await ec2.find('all', options)
       await ec2.stop(found, options, () => {})
       console.log(JSON.stringify(found))`,
-      process.env,
-    )
-    t.match(
-      JSON.parse(stdout)
-        .map((/** @type {any} */ { id, run, where }) => `${run} ${id} ${where}`)
-        .sort(),
-      [`${run} d1 us-east-1`, `${run} d2 eu-west-1`, `${run} d3 ap-southeast-2`],
-    )
-    t.equal((await living(run)).length + (await groups(run)), 0)
+    process.env,
+  )
+  t.match(
+    JSON.parse(stdout)
+      .map((/** @type {any} */ { id, run, where }) => `${run} ${id} ${where}`)
+      .sort(),
+    [`${run} d1 us-east-1`, `${run} d2 eu-west-1`, `${run} d3 ap-southeast-2`],
+  )
+  t.equal((await living(run)).length + (await groups(run)), 0)
 
-    t.test('a security group that is left over without any drone, too', async t => {
-      await ask(
-        'eu-west-1',
-        new sdk.CreateSecurityGroupCommand({
-          GroupName: 'halley-run-lost',
-          Description: 'left over',
-          TagSpecifications: [
-            { ResourceType: 'security-group', Tags: [{ Key: 'halley:run', Value: 'run-lost' }] },
-          ],
-        }),
-      )
-      await ec2.stop([], options, quiet)
-      t.equal(await groups('run-lost'), 0)
-    })
-  },
-)
-
-t.test('what cannot be is said in one line, before anything is launched', async t => {
-  /** @param {Record<string, any>} own @param {RegExp} words @param {Record<string, any>} [more] */
-  const refused = async (own, words, more) => {
-    const error = await ec2
-      .plan({ drones: configs(2, more), dir, flags: { ...flags, ...own } })
-      .catch(error => error)
-    t.ok(error instanceof ProviderError, String(error))
-    t.match(error.message, words)
-    t.notMatch(error.message, /\n/)
-  }
-  const before = moto.calls.length
-  await refused({ region: 'eu-wst-1' }, /^unknown region eu-wst-1; similar: eu-west-1, /)
-  await refused({ region: 'Europe' }, /--region "Europe" is not a region/)
-  await refused({ region: undefined }, /^no region: give --region, or set AWS_REGION/)
-  await refused({ 'instance-type': 't9.small' }, /us-east-1: --instance-type: .*t9\.small/)
-  await refused({ image: 'ami-12345678' }, /--image: .*ami-12345678/)
-  await refused({ image: NEWEST, 'instance-type': 't4g.small' }, /is for x86_64, the instance type is arm64/)
-  await refused({ 'key-name': 'nobody' }, /--key-name: .*nobody/)
-  await refused({ region: 'us-east-1', subnet: 'subnet-12345678' }, /--subnet: .*subnet-12345678/)
-  await refused({ subnet: 'subnet-12345678' }, /--subnet: 1 for 3 regions/)
-  await refused({ 'max-price': '0.1' }, /--max-price needs --spot/)
-  await refused({ spot: true, 'max-price': 'cheap' }, /--max-price "cheap" is not a price/)
-  await refused({ 'time-limit': '2' }, /--time-limit "2" is not a time/)
-  await refused({ 'node-version': '18' }, /--node-version "18" is not a version from 20/)
-  await refused({ controller: undefined }, /cannot reach 127\.0\.0\.1: pass .* --controller HOST:PORT/)
-  await refused({ controller: undefined }, /cannot reach 192\.168\.0\.7/, { controller: '192.168.0.7:7000' })
-  await refused({ controller: undefined }, /--controller ADDRESS/, {
-    controller: undefined,
-    listen: '0.0.0.0:7410',
+  t.test('a leftover security group is removed even without drones', async t => {
+    await ask(
+      'eu-west-1',
+      new sdk.CreateSecurityGroupCommand({
+        GroupName: 'halley-run-lost',
+        Description: 'left over',
+        TagSpecifications: [
+          { ResourceType: 'security-group', Tags: [{ Key: 'halley:run', Value: 'run-lost' }] },
+        ],
+      }),
+    )
+    await ec2.stop([], options, quiet)
+    t.equal(await groups('run-lost'), 0)
   })
-  await refused({ endpoint: 'http://127.0.0.1:1' }, /EC2 cannot be reached: connect ECONNREFUSED/)
-  t.notOk(moto.calls.slice(before).some(call => !call.startsWith('Describe')))
+})
+
+t.test('invalid plans are one-line errors before any launch', async t => {
+  const before = moto.calls.length
+  const listening = { controller: undefined, listen: '0.0.0.0:7410' }
   const allow = Array.from(
     { length: 4000 },
     (_, i) => `h${Math.imul(i + 1, 0x9e3779b1).toString(36)}.example.org`,
   )
-  await refused({}, /the user data of a drone has \d+ compressed bytes, more than the 16384 of EC2/, {
-    allow,
-  })
+  for (const [own, words, more] of /** @type {[Record<string, any>, RegExp, object?][]} */ ([
+    [{ region: 'eu-wst-1' }, /^unknown region eu-wst-1; similar: eu-west-1, /],
+    [{ region: 'Europe' }, /--region "Europe" is not a region/],
+    [{ region: undefined }, /^no region: pass --region, or set AWS_REGION/],
+    [{ 'instance-type': 't9.small' }, /us-east-1: --instance-type: .*t9\.small/],
+    [{ image: 'ami-12345678' }, /--image: .*ami-12345678/],
+    [{ image: NEWEST, 'instance-type': 't4g.small' }, /is for x86_64, the instance type is arm64/],
+    [{ 'key-name': 'nobody' }, /--key-name: .*nobody/],
+    [{ region: 'us-east-1', subnet: 'subnet-12345678' }, /--subnet: .*subnet-12345678/],
+    [{ subnet: 'subnet-12345678' }, /--subnet: 1 for 3 regions/],
+    [{ 'max-price': '0.1' }, /--max-price requires --spot/],
+    [{ spot: true, 'max-price': 'cheap' }, /--max-price "cheap" is not a price/],
+    [{ 'time-limit': '2' }, /--time-limit "2" is not a time/],
+    [{ 'node-version': '18' }, /--node-version "18" is not a version from 20/],
+    [{ controller: undefined }, /cannot reach 127\.0\.0\.1: pass .* --controller HOST:PORT/],
+    [{ controller: undefined }, /cannot reach 192\.168\.0\.7/, { controller: '192.168.0.7:7000' }],
+    [{ controller: undefined }, /--controller ADDRESS/, listening],
+    [{ endpoint: 'http://127.0.0.1:1' }, /EC2 cannot be reached: connect ECONNREFUSED/],
+    [{}, /the user data of a drone has \d+ compressed bytes, more than the 16384 of EC2/, { allow }],
+  ])) {
+    const plan = ec2.plan({ drones: configs(2, more), dir, flags: { ...flags, ...own } })
+    const error = await plan.catch(error => error)
+    t.ok(error instanceof ProviderError, String(error))
+    t.match(error.message, words)
+    t.notMatch(error.message, /\n/)
+  }
+  t.notOk(moto.calls.slice(before).some(call => !call.startsWith('Describe')))
 })
 
-t.test('credentials that do not do are told of at once', async t => {
+t.test('refused credentials are reported immediately', async t => {
   for (const [code, words] of /** @type {const} */ ([
     ['RequestExpired', /^the AWS credentials have expired/],
     ['AuthFailure', /the AWS credentials were not accepted/],
@@ -395,7 +357,7 @@ t.test('credentials that do not do are told of at once', async t => {
     const error = await ec2.plan({ drones: configs(1), ...options }).catch(error => error)
     t.match(error.message, words)
   }
-  // A metadata service that takes everything and says nothing, as some networks do.
+  // A metadata service that accepts connections and never responds, as in some networks.
   const hole = createServer(() => {}).listen(0, '127.0.0.1')
   t.teardown(() => hole.close())
   await once(hole, 'listening')

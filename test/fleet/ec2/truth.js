@@ -1,9 +1,12 @@
-// What is there at EC2, asked by the SDK itself; and drones to be launched there.
+// EC2 state as the SDK reports it, and drone configurations.
 
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
+import { gunzipSync } from 'node:zlib'
 import * as sdk from '@aws-sdk/client-ec2'
+
+/** @import { LaunchConfig } from '../../../fleet/schema.js' */
 
 export const REGIONS = Object.freeze(['us-east-1', 'eu-west-1', 'ap-southeast-2'])
 
@@ -30,13 +33,19 @@ export class Truth {
     return found.filter(({ State }) => /pending|running/.test(State.Name))
   }
 
-  /** @param {string} run @returns {Promise<number>} security groups of all three regions */
-  groups = async run => {
+  /** @param {string} region @param {string} run @returns {Promise<any[]>} security groups */
+  groupsIn = async (region, run) => {
     const Filters = [{ Name: 'group-name', Values: [`halley-${run}`] }]
-    const answers = await Promise.all(
-      REGIONS.map(region => this.ask(region, new sdk.DescribeSecurityGroupsCommand({ Filters }))),
-    )
-    return answers.flatMap(({ SecurityGroups }) => SecurityGroups).length
+    return (await this.ask(region, new sdk.DescribeSecurityGroupsCommand({ Filters }))).SecurityGroups
+  }
+
+  /** @param {string} run @returns {Promise<number>} security groups of all three regions */
+  groups = async run => (await Promise.all(REGIONS.map(region => this.groupsIn(region, run)))).flat().length
+
+  /** @param {string} region @param {string} InstanceId @returns {Promise<string>} its cloud-config */
+  userData = async (region, InstanceId) => {
+    const command = new sdk.DescribeInstanceAttributeCommand({ InstanceId, Attribute: 'userData' })
+    return gunzipSync(Buffer.from((await this.ask(region, command)).UserData.Value, 'base64')).toString()
   }
 
   /** @param {any[]} things @param {string} key @returns {string[]} */
@@ -48,11 +57,7 @@ export class Truth {
   }
 }
 
-/**
- * @param {number} count
- * @param {Record<string, any>} [more]
- * @returns {import('../../../fleet/schema.js').LaunchConfig[]} of a run of their own
- */
+/** @param {number} count @param {Record<string, any>} [more] @returns {LaunchConfig[]} of a new run */
 export function configs(count, more = {}) {
   const run = `run-${randomBytes(4).toString('hex')}`
   return Array.from({ length: count }, (_, i) => ({
@@ -67,11 +72,7 @@ export function configs(count, more = {}) {
 
 const PROVIDER = new URL('../../../fleet/providers/ec2/index.js', import.meta.url).href
 
-/**
- * @param {string} body what a fresh process does with `ec2`
- * @param {NodeJS.ProcessEnv} env
- * @returns {Promise<string>} what it prints
- */
+/** @param {string} body of a new process, which uses `ec2` @param {NodeJS.ProcessEnv} env @returns {Promise<string>} output */
 export async function alone(body, env) {
   const script = `const { ec2 } = await import('${PROVIDER}')\n${body}`
   const args = ['--input-type=module', '-e', script]

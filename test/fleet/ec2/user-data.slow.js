@@ -27,12 +27,12 @@ const folder = tempDir(t)
  * What EC2 and the distribution of Node.js serve: a token first, the launch index, and an archive that is damaged at
  * first.
  */
-const asked = /** @type {string[]} */ ([])
+const requests = /** @type {string[]} */ ([])
 let damaged = 1
 const archive = join(folder, 'node.tar.gz')
 const server = createServer(async (request, response) => {
   const path = `${request.method} ${request.url}`
-  asked.push(path)
+  requests.push(path)
   const name = `node-${VERSION}-linux-${ARCH}.tar.gz`
   if (path === 'PUT /latest/api/token' && request.headers['x-aws-ec2-metadata-token-ttl-seconds'])
     return void response.end('a-token')
@@ -133,7 +133,7 @@ async function machine(name) {
   }
 }
 
-t.test('cloud-init takes it', { skip: withoutProgram('cloud-init') }, async t => {
+t.test('cloud-init accepts the user data', { skip: withoutProgram('cloud-init') }, async t => {
   t.match(text, /^#cloud-config\n/)
   const file = join(folder, 'cloud-config.yaml')
   await writeFile(file, text)
@@ -141,14 +141,14 @@ t.test('cloud-init takes it', { skip: withoutProgram('cloud-init') }, async t =>
   t.match(stdout, /^Valid (?:cloud-config|schema)/)
 })
 
-t.test('the time limit is armed before all else, at every boot, and by systemd too', async t => {
+t.test('the time limit is set first, at every boot, and by systemd', async t => {
   const [first] = Object.keys(config)
   t.equal(first, 'bootcmd')
   const ends = Math.ceil(boot.ends / 1000)
   const [shell, option, loop] = config.bootcmd[0]
   t.strictSame([shell, option], ['sh', '-c'])
   t.ok(loop.includes(`-lt ${ends} ]`))
-  // It is run with a time limit that is over, and with a poweroff that writes it down.
+  // It runs with an expired time limit, and with a poweroff command that records its call.
   const log = join(folder, 'off')
   await mkdir(join(folder, 'off-bin'))
   for (const tool of ['systemctl', 'poweroff'])
@@ -161,7 +161,7 @@ t.test('the time limit is armed before all else, at every boot, and by systemd t
   t.equal(await readFile(log, 'utf8'), 'systemctl poweroff\n')
 })
 
-t.test('systemd takes the service', { skip: withoutProgram('systemd-analyze', 'systemd') }, async t => {
+t.test('systemd accepts the service', { skip: withoutProgram('systemd-analyze', 'systemd') }, async t => {
   const unit = join(folder, 'halley-drone.service')
   // The program is not on this machine.
   await writeFile(
@@ -174,8 +174,8 @@ t.test('systemd takes the service', { skip: withoutProgram('systemd-analyze', 's
   t.notMatch(stderr, /halley.*(?:Unknown|Invalid|Failed to parse|bad)/i)
 })
 
-t.test('the script sets up a clean machine, and the service it starts calls its controller', async t => {
-  // An archive as that of the distribution, with the Node.js of this machine.
+t.test('the script sets up a clean machine, and its service calls the controller', async t => {
+  // An archive like that of the distribution, with the Node.js of this machine.
   const tree = join(folder, `node-${VERSION}-linux-${ARCH}`)
   await mkdir(join(tree, 'bin'), { recursive: true })
   await writeFile(join(tree, 'bin/node'), `#!/bin/sh\nexec ${process.execPath} "$@"\n`, { mode: 0o755 })
@@ -185,8 +185,8 @@ t.test('the script sets up a clean machine, and the service it starts calls its 
   const { root, setUp } = await machine('clean')
   const { code, output, called } = await setUp()
   t.equal(code, 0, output)
-  t.match(output, /installing Node\.js: attempt 1 failed/, 'a damaged archive is not taken')
-  t.equal(asked.filter(path => path.endsWith('.tar.gz')).length, 2)
+  t.match(output, /installing Node\.js: attempt 1 failed/, 'a damaged archive is not used')
+  t.equal(requests.filter(path => path.endsWith('.tar.gz')).length, 2)
   t.match(called[0], /^shutdown -P \+1(?:19|20)$/, 'the time limit comes first')
   t.match(called.slice(1), [
     /^sysctl -q -e -p .*\/etc\/sysctl\.d\/90-halley\.conf$/,
@@ -225,27 +225,27 @@ t.test('the script sets up a clean machine, and the service it starts calls its 
     env: { PATH: '/usr/bin:/bin' },
     cwd: '/',
   })
-  let said = ''
-  for (const stream of [drone.stdout, drone.stderr]) stream.on('data', data => (said += data))
+  let printed = ''
+  for (const stream of [drone.stdout, drone.stderr]) stream.on('data', data => (printed += data))
   const ended = once(drone, 'exit')
   t.teardown(() => drone.kill('SIGKILL'))
-  const first = await Promise.race([hello, ended.then(([code]) => `it ended with ${code}: ${said}`)])
+  const first = await Promise.race([hello, ended.then(([code]) => `it ended with ${code}: ${printed}`)])
   t.match(first, { type: 'hello', id: 'd8', run: 'run-7k2m' })
   drone.kill('SIGTERM')
   await ended
 })
 
-t.test('a machine that has a Node.js that will do keeps it', async t => {
+t.test('a machine with a recent Node.js keeps it', async t => {
   const { root, bin, setUp } = await machine('ready')
   await symlink(process.execPath, join(bin, 'node'))
-  const before = asked.length
+  const before = requests.length
   const { code, output } = await setUp()
   t.equal(code, 0, output)
-  t.notOk(asked.slice(before).some(path => path.includes('/dist/')))
+  t.notOk(requests.slice(before).some(path => path.includes('/dist/')))
   t.equal((await run(join(root, 'opt/halley/bin/node'), ['--version'])).stdout.trim(), process.version)
 })
 
-t.test('a machine that cannot be set up says why and powers off soon', async t => {
+t.test('a machine whose setup fails logs the reason and powers off', async t => {
   const { setUp } = await machine('failing')
   damaged = 1000
   const { code, output, called } = await setUp()

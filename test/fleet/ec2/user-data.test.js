@@ -6,7 +6,7 @@ const PLACES = { dial: { controller: '203.0.113.7:7400' }, listen: { listen: '0.
 /** Bytes: half of what EC2 takes. */
 const MOST = 8192
 
-/** As users have them: keys that cannot be compressed. */
+/** Like those of users: keys that cannot be compressed. */
 const drone = () => ({
   id: 'ignored',
   run: randomBytes(4).toString('hex'),
@@ -17,7 +17,7 @@ const drone = () => ({
 })
 
 for (const [how, place] of Object.entries(PLACES))
-  t.test(`drones that ${how}: two random keys and three targets take less than 8 KB`, async t => {
+  t.test(`user data of drones that ${how} is below 8 KB with two keys and three targets`, async t => {
     for (let i = 0; i < 20; i++) {
       const { size } = await cloudConfigOf({
         config: { ...drone(), ...place },
@@ -27,7 +27,7 @@ for (const [how, place] of Object.entries(PLACES))
     }
   })
 
-t.test('what is too long for EC2 is refused with what it is made of', async t => {
+t.test('user data too long for EC2 is refused with the size of its parts', async t => {
   const allow = Array.from({ length: 2000 }, () => `${randomBytes(8).toString('hex')}.example.org:8000`)
   await t.rejects(cloudConfigOf({ config: { ...drone(), ...PLACES.dial, allow } }), {
     name: 'Error',
@@ -36,7 +36,7 @@ t.test('what is too long for EC2 is refused with what it is made of', async t =>
   })
 })
 
-t.test('the secret is for root alone, and the program is pinned', async t => {
+t.test('only root can read the secret, and the program is pinned by its hash', async t => {
   const config = { ...drone(), ...PLACES.dial }
   const sha256 = randomBytes(32).toString('hex')
   const { config: made } = await cloudConfigOf({ config, sha256 })

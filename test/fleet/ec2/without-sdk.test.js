@@ -7,7 +7,7 @@ import { tempDir } from '../../kit/folders.js'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 
-t.test('where the AWS SDK is not installed, one line names the command that installs it', async t => {
+t.test('without the AWS SDK, the error names the command that installs it', async t => {
   const folder = tempDir(t)
   for (const part of ['bin', 'src', 'dashboard', 'fleet', 'package.json'])
     cpSync(join(ROOT, part), join(folder, part), { recursive: true })

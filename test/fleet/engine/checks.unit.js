@@ -1,21 +1,23 @@
-// What a drone says about a server that duplicates, drops, reorders and cuts: each kind is counted, exactly, and as
-// what it is.
+// The counters of an engine whose server duplicates, drops, reorders and cuts.
 
 import { once } from 'node:events'
+import { deflateSync } from 'node:zlib'
 import t from 'tap'
 import { startNumber } from '../../../fleet/drone/engine/payload.js'
 import { settingsOf, TestEngine } from './engines.js'
 import { payload, ScriptedServer } from './scripted-server.js'
 
 const none = { damaged: 0, duplicates: 0, disordered: 0, gaps: 0, lost: 0, missed: 0 }
-const books = counters => Object.fromEntries(Object.keys(none).map(name => [name, counters[name]]))
+const faultsOf = counters => Object.fromEntries(Object.keys(none).map(name => [name, counters[name]]))
 
-/** When publishing began, for subscriptions that were there before: the `e` of payload() is later. */
+/** Start of publishing, after the subscriptions: the `e` of payload() is later. */
 const LATER = Date.now() + 600_000
 const e = startNumber(LATER)
 const later = (s, more) => payload('a', s, { e, ...more })
+/** Before the subscriptions. */
+const EARLIER = Date.now() - 20_000
 
-/** One connection with subscription a, which was there before anything was published. */
+/** One connection with subscription a, made before anything was published. */
 async function subscribed(t, settings = {}, script = {}) {
   const server = Object.assign(await ScriptedServer.start(t), script)
   const test = new TestEngine(t)
@@ -25,75 +27,77 @@ async function subscribed(t, settings = {}, script = {}) {
   return { server, test, engine: test.engine, settings: all }
 }
 
-/** Publishes, and waits until so many have come. */
+/** Publishes, and waits until `count` more publications are received. */
 async function received({ server, test }, items, count = items.length) {
   const before = test.sample().counters.received
   server.publish('a', ...items)
   await test.until(({ counters }) => counters.received === before + count)
-  return books(test.counters)
+  return faultsOf(test.counters)
 }
 
-t.test('all in order: nothing to say', async t => {
+const early = { publishFrom: EARLIER }
+const again = { again: true }
+/**
+ * Sequences, or a sequence and other numbers of its payload, in parts; the counters after each part; settings.
+ * @type {[title: string, parts: (number | [number, object])[][], counters: object[], settings?: object][]}
+ */
+const SEQUENCES = [
+  ['all in order', [[1, 2, 3, 4, 5]], [none]],
+  ['duplicates', [[1, 2, 2, 3, 1]], [{ ...none, duplicates: 2 }]],
+  ['gaps, also before the first one', [[3, 4, 7, 8, 9, 11]], [{ ...none, gaps: 3, lost: 5 }]],
+  [
+    'late ones are not lost, but out of order; a gap may become two',
+    [[1, 6], [4], [4], [5], [2, 3]],
+    [
+      { ...none, gaps: 1, lost: 4 },
+      { ...none, gaps: 2, lost: 3, disordered: 1 },
+      { ...none, gaps: 2, lost: 3, disordered: 1, duplicates: 1 },
+      { ...none, gaps: 1, lost: 2, disordered: 2, duplicates: 1 },
+      { ...none, disordered: 4, duplicates: 1 },
+    ],
+  ],
+  [
+    'a subscription made during publishing takes any first one',
+    [
+      [
+        [17, { e: 1000 }],
+        [18, { e: 1000 }],
+        [20, { e: 1000 }],
+      ],
+      [[16, { e: 1000 }]],
+    ],
+    [
+      { ...none, gaps: 1, lost: 1 },
+      { ...none, gaps: 1, lost: 1, disordered: 1 },
+    ],
+    early,
+  ],
+  [
+    'a publisher that starts again begins with 1; messages of a replaced one are late',
+    [
+      [1, 2, [1, { e: e + 1 }]],
+      [[3, { e: e + 2 }], 3],
+    ],
+    [none, { ...none, gaps: 1, lost: 2, disordered: 1 }],
+  ],
+]
+
+for (const [title, parts, counters, settings] of SEQUENCES)
+  t.test(title, async t => {
+    const all = await subscribed(t, settings)
+    for (const [i, part] of parts.entries()) {
+      const items = part.map(item => (typeof item === 'number' ? later(item) : later(...item)))
+      t.same(await received(all, items), counters[i])
+    }
+    t.equal(all.test.probe.count, parts.flat().length)
+  })
+
+t.test('a message that its publisher resends is not a duplicate', async t => {
   const all = await subscribed(t)
-  t.same(
-    await received(
-      all,
-      [1, 2, 3, 4, 5].map(s => later(s)),
-    ),
-    none,
-  )
-  t.equal(all.test.probe.count, 5)
+  t.same(await received(all, [later(1), later(1, again), later(2, again)], 2), none)
 })
 
-t.test('duplicates', async t => {
-  const all = await subscribed(t)
-  t.same(
-    await received(
-      all,
-      [1, 2, 2, 3, 1].map(s => later(s)),
-    ),
-    { ...none, duplicates: 2 },
-  )
-})
-
-t.test('a second one of a publisher that had to publish again is no fault of the server', async t => {
-  const all = await subscribed(t)
-  t.same(await received(all, [later(1), later(1, { again: true }), later(2, { again: true })], 2), none)
-})
-
-t.test('gaps, also before the first one', async t => {
-  const all = await subscribed(t)
-  t.same(
-    await received(
-      all,
-      [3, 4, 7, 8, 9, 11].map(s => later(s)),
-    ),
-    { ...none, gaps: 3, lost: 5 },
-  )
-})
-
-t.test('late ones are taken off lost, and were out of order', async t => {
-  const all = await subscribed(t)
-  t.same(
-    await received(
-      all,
-      [1, 6].map(s => later(s)),
-    ),
-    { ...none, gaps: 1, lost: 4 },
-  )
-  t.same(await received(all, [later(4)]), { ...none, gaps: 2, lost: 3, disordered: 1 }, 'the hole is two')
-  t.same(await received(all, [later(4)]), { ...none, gaps: 2, lost: 3, disordered: 1, duplicates: 1 })
-  t.same(await received(all, [later(5)]), { ...none, gaps: 1, lost: 2, disordered: 2, duplicates: 1 })
-  t.same(
-    await received(
-      all,
-      [2, 3].map(s => later(s)),
-    ),
-    { ...none, disordered: 4, duplicates: 1 },
-  )
-})
-
-t.test('payloads that are not whole', async t => {
+t.test('incomplete payloads count as damaged', async t => {
   const all = await subscribed(t)
   const whole = later(1)
   const swapped = `${whole.slice(0, 100)}${whole.slice(101)}`
@@ -110,52 +114,23 @@ t.test('payloads that are not whole', async t => {
   await all.test.until(({ counters }) => counters.damaged === 6)
 })
 
-t.test('a publication of a channel that nobody asked for', async t => {
+t.test('a publication of another channel is a fault', async t => {
   const all = await subscribed(t)
   t.same(await received(all, [payload('b', 1)]), none)
-  t.match(all.test.faults, { 'publication of another channel': 1 })
+  t.match(all.test.faults, { 'publication of an unknown channel': 1 })
 })
 
-t.test('a subscription that came while publishing was under way takes any first one', async t => {
-  const all = await subscribed(t, { publishFrom: Date.now() - 20_000 })
-  t.same(
-    await received(
-      all,
-      [17, 18, 20].map(s => payload('a', s)),
-    ),
-    { ...none, gaps: 1, lost: 1 },
-  )
-  t.same(await received(all, [payload('a', 16)]), { ...none, gaps: 1, lost: 1, disordered: 1 })
-})
-
-t.test('a publisher that starts anew begins with 1; one that was replaced is late', async t => {
-  const all = await subscribed(t)
-  t.same(await received(all, [later(1), later(2), later(1, { e: e + 1 })]), none)
-  t.same(await received(all, [later(3, { e: e + 2 }), later(3)]), {
-    ...none,
-    gaps: 1,
-    lost: 2,
-    disordered: 1,
-  })
-})
-
-t.test('away without recovery: missed, until the first one that comes', async t => {
+t.test('without recovery, messages missed during a reconnect are not lost', async t => {
   const all = await subscribed(t)
   await received(all, [later(1)])
   t.equal(all.engine.cut(1, 'reset'), 1)
   all.engine.apply({ ...all.settings, publishFrom: LATER - 1e6 })
   await all.test.until(({ counters }) => counters.reconnects === 1)
-  t.same(
-    await received(
-      all,
-      [5, 7].map(s => later(s)),
-    ),
-    { ...none, missed: 3, gaps: 1, lost: 1 },
-  )
+  t.same(await received(all, [later(5), later(7)]), { ...none, missed: 3, gaps: 1, lost: 1 })
   t.match(all.test.counters, { closed: 1, recovered: 0, unrecovered: 0 })
 })
 
-t.test('recovered: what was away came with the reply, else it is lost', async t => {
+t.test('messages missing in a recovery are lost', async t => {
   const wishes = []
   const answers = [
     { recoverable: true, epoch: 'E' },
@@ -183,67 +158,49 @@ t.test('recovered: what was away came with the reply, else it is lost', async t 
   }
   await back(1, 'close')
   t.same(wishes[1], { channel: 'a', recoverable: true, recover: true, offset: 11, epoch: 'E' })
-  t.same(books(all.test.counters), none)
+  t.same(faultsOf(all.test.counters), none)
   await back(2, 'reset')
   t.equal(wishes[2].offset, 13)
-  t.same(await received(all, [later(5)]), { ...none, gaps: 1, lost: 1 }, 'it said that it was recovered')
+  t.same(await received(all, [later(5)]), { ...none, gaps: 1, lost: 1 }, 'it was declared as recovered')
   await back(3, 'close')
   t.same(await received(all, [later(9)]), { ...none, gaps: 1, lost: 1, missed: 3 })
   t.match(all.test.counters, { recovered: 2, unrecovered: 1, received: 5, closed: 3, ended: 0 })
   await back(4, 'reset')
   await back(5, 'reset')
-  const told = await received(all, [later(13)])
-  t.same(told, { ...none, gaps: 1, lost: 1, missed: 6 }, 'a later recovery does not fill what was declared')
+  const last = await received(all, [later(13)])
+  t.same(last, { ...none, gaps: 1, lost: 1, missed: 6 }, 'a later recovery does not change that')
 })
 
-t.test('what is reckoned at the end: a lost tail, and what cannot be known', async t => {
-  const { deflateSync } = await import('node:zlib')
-  const all = await subscribed(t, { connections: 1, channels: ['a', 'b', 'c{own}', 'd'] })
-  await received(
-    all,
-    [1, 2, 3].map(s => later(s)),
-  )
+t.test('ledgers show messages lost at the end, and those of unknown outcome', async t => {
   const ledger = (channels, sequences, more) => ({
-    channels,
-    part: 0,
-    parts: 1,
-    start: e,
+    ...{ channels, part: 0, parts: 1, start: e },
     sequences: deflateSync(Buffer.from(Uint32Array.from(sequences).buffer)).toString('base64'),
     ...more,
   })
-  all.engine.apply({ ...all.settings, channels: ['a', 'b', 'c{own}', 'd'], publishFrom: LATER })
-  t.same(all.engine.reckon([ledger('a', [3])]), { expected: 3, lost: 0, unknown: 0 })
-  t.same(all.engine.reckon([ledger('a', [5])]), { expected: 5, lost: 2, unknown: 0 })
-  t.same(all.engine.reckon([ledger('b', [4])]), { expected: 4, lost: 4, unknown: 0 })
-  t.same(all.engine.reckon([ledger('x', [4])]), { expected: 0, lost: 0, unknown: 0 })
-  t.same(all.engine.reckon([ledger('c{1..5}', [7, 9, 9], { parts: 2 })]), {
-    expected: 7,
-    lost: 7,
-    unknown: 0,
-  })
-  t.same(all.engine.reckon([ledger('c{1..5}', [7, 9, 9], { part: 1, parts: 2 })]), {
-    expected: 0,
-    lost: 0,
-    unknown: 0,
-  })
-  t.same(all.engine.reckon([ledger('a', [9], { start: e - 1 })]), { expected: 0, lost: 0, unknown: 0 })
-  t.same(all.engine.reckon([ledger('a', [3]), ledger('a', [2], { start: e + 1 })]), {
-    expected: 5,
-    lost: 2,
-    unknown: 0,
-  })
-  t.throws(() => all.engine.reckon([ledger('a', [3], { sequences: 'AAAA' })]))
+  const all = await subscribed(t, { channels: ['a', 'b', 'c{own}', 'd'] })
+  await received(all, [later(1), later(2), later(3)])
+  const second = { start: e + 1 }
+  for (const [ledgers, expected, lost] of [
+    [[ledger('a', [3])], 3, 0],
+    [[ledger('a', [5])], 5, 2],
+    [[ledger('b', [4])], 4, 4],
+    [[ledger('x', [4])], 0, 0],
+    [[ledger('c{1..5}', [7, 9, 9], { parts: 2 })], 7, 7],
+    [[ledger('c{1..5}', [7, 9, 9], { part: 1, parts: 2 })], 0, 0],
+    [[ledger('a', [9], { start: e - 1 })], 0, 0],
+    [[ledger('a', [3]), ledger('a', [2], second)], 5, 2],
+  ])
+    t.same(all.engine.reconcile(ledgers), { expected, lost, unknown: 0 }, JSON.stringify(ledgers))
+  t.throws(() => all.engine.reconcile([ledger('a', [3], { sequences: 'AAAA' })]))
 
-  const late = await subscribed(t, { publishFrom: Date.now() - 20_000 })
-  t.same(late.engine.reckon([ledger('a', [5], { start: 1000 })]), { expected: 0, lost: 0, unknown: 1 })
-  await received(
-    late,
-    [3, 4].map(s => payload('a', s)),
-  )
-  t.same(late.engine.reckon([ledger('a', [5], { start: 1000 })]), { expected: 3, lost: 1, unknown: 0 })
+  const late = await subscribed(t, early)
+  const old = [ledger('a', [5], { start: 1000 })]
+  t.same(late.engine.reconcile(old), { expected: 0, lost: 0, unknown: 1 })
+  await received(late, [payload('a', 3), payload('a', 4)])
+  t.same(late.engine.reconcile(old), { expected: 3, lost: 1, unknown: 0 })
 })
 
-t.test('refusals', async t => {
+t.test('refused subscribes are counted and retried if temporary', async t => {
   const answers = [
     { error: { code: 100, message: 'internal server error', temporary: true } },
     { error: { code: 103, message: 'permission denied' } },
@@ -264,12 +221,12 @@ t.test('refusals', async t => {
   t.equal(all.test.faults['3012 no pong'], 1)
   all.server.connect = () => ({ error: { code: 111, message: 'too many requests', temporary: true } })
   all.engine.cut(1, 'close')
-  await all.test.until(({ counters }) => counters.failed === 4)
-  t.equal(all.test.faults['connect: 111 too many requests'], 3)
-  t.ok(all.server.sockets.length <= 1, 'what was refused is closed')
+  await all.test.until(({ counters }) => counters.failed >= 4)
+  t.equal(all.test.faults['connect: 111 too many requests'], all.test.counters.failed - 1)
+  t.ok(all.server.sockets.length <= 1, 'refused connections are closed')
 })
 
-t.test('pings are answered where that is asked for', async t => {
+t.test('pings are answered if the server requests pongs', async t => {
   const all = await subscribed(t, {}, { connect: () => ({ connect: { client: 'c', ping: 25, pong: true } }) })
   const answered = once(all.server.sockets[0], 'message')
   all.server.say('{}')

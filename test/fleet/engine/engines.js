@@ -1,9 +1,10 @@
-// Engines for tests, with all settings that a test does not care for.
+// Engines for tests, with default settings.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Engine } from '../../../fleet/drone/engine/engine.js'
 import { addCounters, zeroCounters } from '../../../fleet/statistics/counters.js'
 import { Distribution } from '../../../fleet/statistics/distribution.js'
+import { until } from '../../kit/wait.js'
 
 /** @returns {import('../../../fleet/schema.js').Settings} */
 export const settingsOf = (url, settings = {}) => ({
@@ -37,7 +38,7 @@ export const publishOf = (channels, publish = {}) => ({
   ...publish,
 })
 
-/** An engine, and all that its samples said since it began. */
+/** An engine, and the sum of its samples. */
 export class TestEngine {
   gauges = { wanted: 0, opening: 0, open: 0 }
   counters = zeroCounters()
@@ -69,13 +70,10 @@ export class TestEngine {
     return this
   }
 
-  /** Resolves as soon as that is true of the samples. */
-  async until(what, of = this) {
-    for (;;) {
-      this.sample()
-      if (what(of)) return this
-      await sleep(20)
-    }
+  /** @returns {Promise<this>} when it is true of the samples so far */
+  async until(what) {
+    await until(() => what(this.sample()), what.toString())
+    return this
   }
 
   /**

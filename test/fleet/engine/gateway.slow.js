@@ -5,11 +5,11 @@ import { startTarget, testRecovery } from './recovery.js'
 const gateway = await startTarget(t)
 
 for (const transport of /** @type {const} */ (['websocket', 'http_stream', 'uni_http_stream']))
-  t.test(`${transport}: with recovery nothing is lost or doubled when connections are cut`, t =>
+  t.test(`${transport}: with recovery, cut connections lose and duplicate nothing`, t =>
     testRecovery(t, gateway, transport, 200),
   )
 
-t.test('churn, and a number that is raised and lowered live', async t => {
+t.test('connections churn while their number changes', async t => {
   const test = new TestEngine(t)
   const { engine } = test
   const settings = settingsOf(gateway.url, {

@@ -1,4 +1,4 @@
-// An engine against the real gateway: what it counts is what was published.
+// An engine and a real gateway: its counters match the publications.
 
 import t from 'tap'
 import { publishOf, settingsOf, TestEngine } from './engines.js'
@@ -6,11 +6,11 @@ import { none, startTarget, testRecovery } from './recovery.js'
 
 const gateway = await startTarget(t)
 
-t.test('with recovery nothing is lost or doubled when connections are cut', t =>
+t.test('with recovery, cut connections lose and duplicate nothing', t =>
   testRecovery(t, gateway, 'websocket', 40),
 )
 
-t.test('without recovery, what was published meanwhile is missed, not lost', async t => {
+t.test('without recovery, messages published during a reconnect are missed, not lost', async t => {
   const began = performance.now()
   const test = new TestEngine(t)
   const there = new TestEngine(t, { machine: 2 })
@@ -26,7 +26,7 @@ t.test('without recovery, what was published meanwhile is missed, not lost', asy
   const publish = publishOf('m{1..10}', { order: 'sequential', via: 'client' })
   there.engine.apply({ ...settings, connections: 0, publish })
   await there.until(({ counters }) => counters.published > 50)
-  // A machine that stands still lets them come back before anything is published: they go again.
+  // If the machine is blocked, they may return before anything is published: cut them again.
   let closed = 0
   do {
     closed += test.engine.cut(1, 'reset')
@@ -45,11 +45,11 @@ t.test('without recovery, what was published meanwhile is missed, not lost', asy
   t.match(sent, { unpublished: 0, received: 0, opened: 0 }, there.faults)
   t.ok(counters.missed > 100, `${counters.missed}`)
   t.equal(counters.received + counters.missed, sent.published * 10)
-  t.same(test.engine.reckon(ledgers), { expected: sent.published * 10, lost: 0, unknown: 0 })
-  t.same(there.engine.reckon(ledgers), { expected: 0, lost: 0, unknown: 0 })
+  t.same(test.engine.reconcile(ledgers), { expected: sent.published * 10, lost: 0, unknown: 0 })
+  t.same(there.engine.reconcile(ledgers), { expected: 0, lost: 0, unknown: 0 })
   t.equal(probe.count, 0, 'nothing was published on this machine')
   t.equal(latency.count, counters.received)
-  t.equal(there.clock.against, 'gateway', 'a publisher without connections has asked for the time')
+  t.equal(there.clock.against, 'gateway', 'the publisher has synchronized its clock')
   t.ok(Math.abs(there.clock.offset) <= there.clock.error + 0.5, there.clock)
   const error = test.clock.error + there.clock.error
   t.ok(

@@ -10,7 +10,7 @@ const read = text => {
   return reader.read(bytes, 0, bytes.length)
 }
 
-t.test('a payload is as long as asked for, and found in whatever envelope', async t => {
+t.test('a payload has the requested length and is found in any envelope', async t => {
   const payload = makePayload(numbers, 200, false)
   t.equal(payload.length, 200)
   t.match(JSON.parse(payload), numbers)
@@ -30,10 +30,10 @@ t.test('a payload is as long as asked for, and found in whatever envelope', asyn
   t.ok(reader.again)
 })
 
-t.test('what is no whole payload is not taken for one', async t => {
+t.test('incomplete payloads are detected', async t => {
   const payload = makePayload(numbers, 300, false)
   const odd = []
-  // Nothing at all, a piece, one letter less, one more, and each number gone.
+  // Empty, a part, one letter less, one letter more, and each number missing.
   for (const text of [
     '',
     '{"t":',

@@ -1,9 +1,8 @@
-// How connections are opened: the pool is told the time, so that nothing has to be waited for.
+// Opening of connections, with a simulated clock.
 
 import { mock } from 'node:test'
 import t from 'tap'
-import { Pool, PoolTimer } from '../../../fleet/drone/engine/pool.js'
-import { ReadPause } from '../../../fleet/drone/engine/read-pause.js'
+import { Pool, PoolTimer, ReadPause } from '../../../fleet/drone/engine/pool.js'
 
 function makePool(settings, wanted) {
   const dialled = []
@@ -33,17 +32,17 @@ function makePool(settings, wanted) {
   return { pool, dialled, failed, pass, openAll, now: () => now }
 }
 
-t.test('at most so many are opening', async t => {
+t.test('concurrency limits the number of opening connections', async t => {
   const { pool, dialled, pass, now } = makePool({ concurrency: 7 }, 100)
   pass(1000)
   t.equal(pool.opening, 7)
   t.same(dialled, [0, 1, 2, 3, 4, 5, 6])
   pool.opened(3, now())
-  t.equal(dialled.length, 8, 'the next one begins at once')
+  t.equal(dialled.length, 8, 'the next one starts immediately')
   t.same([pool.opening, pool.open], [7, 1])
 })
 
-t.test('none opens without concurrency, and the pool is idle meanwhile', async t => {
+t.test('with concurrency 0 no connection is opened, and the pool is idle', async t => {
   const { pool, dialled, pass } = makePool({ concurrency: 0 }, 100)
   pass(1000)
   t.same(dialled, [])
@@ -54,7 +53,7 @@ t.test('none opens without concurrency, and the pool is idle meanwhile', async t
   t.same(dialled, [0, 1])
 })
 
-t.test('all can be forgotten: how many were open is told, and none is left', async t => {
+t.test('abandon() forgets all connections and returns the number of open ones', async t => {
   const { pool, pass } = makePool({ concurrency: 7 }, 10)
   pass(10)
   for (const slot of [0, 1, 2]) pool.opened(slot, 0)
@@ -62,7 +61,7 @@ t.test('all can be forgotten: how many were open is told, and none is left', asy
   t.match(pool, { wanted: 0, opening: 0, open: 0, isIdle: true })
 })
 
-t.test('at most so many a second, also when the loop was held up', async t => {
+t.test('rate limits the attempts per second, even after a blocked event loop', async t => {
   const { dialled, pass } = makePool({ rate: 100 }, 5000)
   pass(10_000)
   t.ok(dialled.length >= 995 && dialled.length <= 1011, `${dialled.length}`)
@@ -70,7 +69,7 @@ t.test('at most so many a second, also when the loop was held up', async t => {
   t.ok(dialled.length <= 1030, `${dialled.length}`)
 })
 
-t.test('a lost one comes back after a back-off that doubles, with jitter, to a bound', async t => {
+t.test('a lost connection reopens after a bounded exponential back-off with jitter', async t => {
   const waits = []
   const { pool, dialled, pass, now } = makePool({ backoff: { min: 100, max: 2000 } }, 50)
   pass(10)
@@ -88,11 +87,11 @@ t.test('a lost one comes back after a back-off that doubles, with jitter, to a b
   }
   t.ok(waits.every(({ least }) => least >= 100))
   t.ok(waits.every(({ most }) => most <= 2010))
-  t.ok(waits[0].most <= 210, 'at first at most twice the least')
+  t.ok(waits[0].most <= 210, 'the first back-off is at most twice the minimum')
   t.ok(waits.at(-1).most > 1500 && waits.at(-1).least < 700, 'anywhere in between')
 })
 
-t.test('churn closes and opens so many a second', async t => {
+t.test('churn closes and reopens connections at its rate', async t => {
   const { pool, dialled, pass, openAll } = makePool({ churn: 50 }, 100)
   pass(10)
   openAll()
@@ -106,7 +105,7 @@ t.test('churn closes and opens so many a second', async t => {
   t.equal(pool.open + pool.opening, 100)
 })
 
-t.test('what does not open, or gets no pings, is given up; a held-up loop accuses nobody', async t => {
+t.test('connections fail if they do not open or get no pings, unless the event loop was blocked', async t => {
   const { pool, failed, pass, openAll, now } = makePool({ backoff: { min: 1e6, max: 1e6 } }, 3)
   pass(10)
   pool.ping = 5
@@ -123,7 +122,7 @@ t.test('what does not open, or gets no pings, is given up; a held-up loop accuse
   t.equal(pool.open, 1)
 })
 
-t.test('so many of the open ones, each as likely', async t => {
+t.test('open connections are drawn at random', async t => {
   const { pool, pass, openAll } = makePool({}, 1000)
   pass(10)
   openAll()
@@ -135,7 +134,7 @@ t.test('so many of the open ones, each as likely', async t => {
   t.ok(Math.abs(middle - 500) < 60, `${middle}`)
 })
 
-t.test('its timer sleeps while all are open, and a lost one wakes it', async t => {
+t.test('the timer stops while all connections are open, and a lost one restarts it', async t => {
   const { pool, dialled, openAll, now } = makePool({}, 10)
   mock.timers.enable({ apis: ['setTimeout'] })
   const timer = new PoolTimer(pool, now)
@@ -147,7 +146,7 @@ t.test('its timer sleeps while all are open, and a lost one wakes it', async t =
 
     pool.leave(3, 'again', now())
     mock.timers.tick(100)
-    t.equal(dialled.length, 10, 'asleep: it looks twice a second')
+    t.equal(dialled.length, 10, 'the idle timer runs twice a second')
     timer.hasten()
     mock.timers.tick(20)
     t.equal(dialled.length, 11)
@@ -157,7 +156,7 @@ t.test('its timer sleeps while all are open, and a lost one wakes it', async t =
   }
 })
 
-t.test('however many pings come in a turn, there is one pause, at its end', async t => {
+t.test('the pings of one turn cause one callback, at its end', async t => {
   const pauses = []
   const pause = new ReadPause(ms => pauses.push(ms))
   const turn = () => new Promise(resolve => setImmediate(resolve))
@@ -166,7 +165,7 @@ t.test('however many pings come in a turn, there is one pause, at its end', asyn
   await turn()
   t.same(pauses, [200])
   await turn()
-  t.same(pauses, [200], 'none without pings')
+  t.same(pauses, [200], 'no callback without pings')
   pause.request()
   await turn()
   t.same(pauses, [200, 200])

@@ -1,4 +1,4 @@
-// What is published when the target refuses, fails, or is not there.
+// Publishing to a target that refuses, fails, or is down.
 
 import { createServer } from 'node:http'
 import { inflateSync } from 'node:zlib'
@@ -7,7 +7,7 @@ import { freePort } from '../../kit/ports.js'
 import { pause } from '../../kit/wait.js'
 import { publishOf, settingsOf, TestEngine } from './engines.js'
 
-/** Takes batches as the server API does, and answers what the test says: undefined cuts the connection. */
+/** A server API. `answer`: undefined cuts the connection. */
 async function startApi(t, answer, port = 0) {
   const taken = []
   const server = createServer(async (request, response) => {
@@ -35,6 +35,11 @@ async function startApi(t, answer, port = 0) {
   return { taken, url: `http://127.0.0.1:${server.address().port}` }
 }
 
+/** @param {number} n */
+const upTo = n => Array.from({ length: n }, (_, i) => i + 1)
+/** @param {any[]} taken */
+const sequencesOf = taken => taken.map(({ data }) => data.s)
+
 const fine = publications => publications.map(() => ({ publish: {} }))
 
 function publisher(t, url, channels, publish) {
@@ -55,14 +60,14 @@ const sequences = ({ sequences: text }) => {
   return Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readUInt32LE(i * 4))
 }
 
-/** Each channel's sequences, in the order in which they were taken. */
+/** Sequences of each channel, in the order of their arrival. */
 function byChannel(taken) {
   const channels = {}
   for (const { channel, data } of taken) (channels[channel] ??= []).push(data.s)
   return channels
 }
 
-t.test('evenly spaced, each subject of the part in sequence, payloads of the size', async t => {
+t.test('messages have even intervals, a number per channel and the given size', async t => {
   const { taken, url } = await startApi(t, fine)
   const { test, stop, settings } = publisher(t, url, 's{1..10}', { rate: 200, part: 1, parts: 2, size: 200 })
   await test.until(({ counters }) => counters.published >= 60)
@@ -72,7 +77,7 @@ t.test('evenly spaced, each subject of the part in sequence, payloads of the siz
     return times.slice(1).map((time, i) => time - times[i])
   }
   const every = us => step => Math.abs(step - us) <= 1
-  // A late answer may let many more go at the first rate.
+  // After a late response many more may be sent at the first rate.
   await test.until(() => steps().filter(every(2500)).length >= 50)
   const { counters, answer } = await stop()
   t.equal(counters.published, taken.length)
@@ -80,12 +85,7 @@ t.test('evenly spaced, each subject of the part in sequence, payloads of the siz
   t.equal(answer.count, taken.length)
   const channels = byChannel(taken)
   t.same(Object.keys(channels).sort(), ['s10', 's2', 's4', 's6', 's8'])
-  for (const [channel, list] of Object.entries(channels))
-    t.same(
-      list,
-      Array.from({ length: list.length }, (_, i) => i + 1),
-      channel,
-    )
+  for (const [channel, list] of Object.entries(channels)) t.same(list, upTo(list.length), channel)
   const [ledger] = await test.engine.ledgers()
   t.same(
     sequences(ledger),
@@ -104,7 +104,7 @@ t.test('evenly spaced, each subject of the part in sequence, payloads of the siz
   t.equal(JSON.stringify(taken.at(-1).data).length, 300)
 })
 
-t.test('subjects that come with connections are published to as soon as they are there', async t => {
+t.test('channels of new connections immediately get messages', async t => {
   const { taken, url } = await startApi(t, fine)
   const { test, stop, settings } = publisher(t, url, 'own:{own}', { order: 'sequential' })
   test.engine.apply({ ...settings, total: 2 })
@@ -122,28 +122,22 @@ t.test('subjects that come with connections are published to as soon as they are
   )
 })
 
-t.test(
-  'a target that comes late gets all that was meant to be sent, with the times that were meant',
-  async t => {
-    const port = await freePort()
-    const { test, stop } = publisher(t, `http://127.0.0.1:${port}`, 'news', { rate: 500 })
-    await test.until(({ faults }) => faults['publish: ECONNREFUSED'] >= 2)
-    const { taken } = await startApi(t, fine, port)
-    await test.until(({ counters }) => counters.published >= 300)
-    const { counters, answer } = await stop()
-    t.same(
-      taken.map(({ data }) => data.s),
-      Array.from({ length: counters.published }, (_, i) => i + 1),
-    )
-    t.ok(
-      taken.every(({ data }, i) => i === 0 || Math.abs(data.t - taken[i - 1].data.t - 2000) <= 1),
-      'evenly spaced, though they were not sent like that',
-    )
-    t.ok(answer.max > 100, 'waiting is part of it')
-  },
-)
+t.test('a slow target gets all messages, with their intended times', async t => {
+  const port = await freePort()
+  const { test, stop } = publisher(t, `http://127.0.0.1:${port}`, 'news', { rate: 500 })
+  await test.until(({ faults }) => faults['publish: ECONNREFUSED'] >= 2)
+  const { taken } = await startApi(t, fine, port)
+  await test.until(({ counters }) => counters.published >= 300)
+  const { counters, answer } = await stop()
+  t.same(sequencesOf(taken), upTo(counters.published))
+  t.ok(
+    taken.every(({ data }, i) => i === 0 || Math.abs(data.t - taken[i - 1].data.t - 2000) <= 1),
+    'evenly spaced, though they were not sent like that',
+  )
+  t.ok(answer.max > 100, 'waiting time is included')
+})
 
-t.test('what was not confirmed is published again, marked, and nothing overtakes it', async t => {
+t.test('unconfirmed messages are published again, marked, in order', async t => {
   let calls = 0
   const cut = []
   const { taken, url } = await startApi(t, publications => {
@@ -156,20 +150,17 @@ t.test('what was not confirmed is published again, marked, and nothing overtakes
   const { test, stop } = publisher(t, url, 'news', { rate: 200 })
   await test.until(({ counters }) => counters.published >= 100)
   const { counters, faults } = await stop()
-  t.same(
-    taken.map(({ data }) => data.s),
-    Array.from({ length: counters.published }, (_, i) => i + 1),
-  )
+  t.same(sequencesOf(taken), upTo(counters.published))
   t.equal(counters.unpublished, 0)
   const [first] = cut
   const again = taken.find(({ data }) => data.s === first.data.s)
-  t.equal(again.data.t, first.data.t, 'at the time that was meant at first')
+  t.equal(again.data.t, first.data.t, 'with its original time')
   t.match(first.data.p, /^128\.[a-z]+$/)
   t.match(again.data.p, /^128![a-z]+$/)
   t.ok(faults['publish: HTTP 503'] > 0 && faults['publish: 100 internal server error'] > 0, faults)
 })
 
-t.test('what is refused gives its sequence back', async t => {
+t.test('the sequence of a refused message is reused', async t => {
   const { taken, url } = await startApi(t, publications =>
     publications.map(({ channel }) =>
       channel === 's2' ? { error: { code: 102, message: 'unknown channel' } } : { publish: {} },
@@ -184,7 +175,7 @@ t.test('what is refused gives its sequence back', async t => {
   t.same(sequences((await test.engine.ledgers())[0]), [taken.length, 0])
 })
 
-t.test('the fault of a batch that is sent again is not that of a message refused for good', async t => {
+t.test('faults of resent and of refused messages are counted separately', async t => {
   const { url } = await startApi(t, publications =>
     publications.map((_, n) => ({
       error:
@@ -198,7 +189,7 @@ t.test('the fault of a batch that is sent again is not that of a message refused
   await stop()
 })
 
-t.test('a batch is smaller than 64 KiB, in bytes', async t => {
+t.test('a batch is smaller than 64 KiB', async t => {
   let largest = 0
   let held = true
   const { url } = await startApi(t, (publications, request) => {
@@ -214,7 +205,7 @@ t.test('a batch is smaller than 64 KiB, in bytes', async t => {
   t.ok(largest > 40_000 && largest < 65_536, `${largest} bytes`)
 })
 
-t.test('a key that is wrong is said; what was not confirmed at the end is given up', async t => {
+t.test('a wrong key is a fault; unconfirmed messages are given up at the end', async t => {
   const { url } = await startApi(t, (_, request) => (request.headers['x-api-key'] === 'key' ? 401 : 500))
   const { test } = publisher(t, url, 'news', { rate: 1000 })
   await test.until(({ faults }) => faults['publish: HTTP 401'] >= 2)
@@ -222,11 +213,11 @@ t.test('a key that is wrong is said; what was not confirmed at the end is given 
   const { counters, faults } = test.sample()
   t.equal(counters.published, 0)
   t.ok(counters.unpublished > 20)
-  t.equal(faults['publish: given up'], counters.unpublished)
+  t.equal(faults['publish: abandoned'], counters.unpublished)
   t.same(sequences((await test.engine.ledgers())[0]), [0])
 })
 
-t.test('the ledger has what a slow target has taken: answers to requests under way are awaited', async t => {
+t.test('the ledger waits for pending requests of a slow target', async t => {
   /** @type {(() => void)[]} */
   const held = []
   const { taken, url } = await startApi(t, async publications => {
@@ -235,24 +226,24 @@ t.test('the ledger has what a slow target has taken: answers to requests under w
   })
   const { test } = publisher(t, url, 'news', { rate: 100 })
   await test.until(() => held.length > 0)
-  const finished = test.engine.finish(50)
-  // Longer than the time for messages that are due.
-  await pause(500)
+  const stopped = test.engine.stop()
+  // Longer than the time to drain due messages.
+  await pause(1500)
   for (const answer of held) answer()
-  const [ledger] = await finished
+  await stopped
+  const [ledger] = await test.engine.ledgers()
   t.equal(test.sample().counters.published, taken.length)
   t.ok(taken.length > 0)
   t.same(sequences(ledger), [taken.length])
-  await test.engine.stop()
 })
 
-t.test('settings that cannot be are refused, and those before hold on', async t => {
+t.test('invalid settings are refused, and the previous ones stay in effect', async t => {
   const { url } = await startApi(t, fine)
   const test = new TestEngine(t, { apiKey: undefined, tokenSecret: undefined })
   const refused = (settings, message) =>
     t.throws(() => test.engine.apply(settingsOf(url, settings)), { message })
-  refused({ publish: publishOf('news'), publishFrom: 1 }, 'publish_via api needs an API key (--api-key)')
-  refused({ user: 'u{own}' }, 'setting user needs a token secret (--token-secret)')
+  refused({ publish: publishOf('news'), publishFrom: 1 }, 'publish_via api requires an API key (--api-key)')
+  refused({ user: 'u{own}' }, 'the setting user requires a token secret (--token-secret)')
   refused({ channels: ['s{1..'] }, /is not a channel/)
   refused({ targets: ['http://example.com:80'] }, /example.com/)
   refused({ targets: [], connections: 1 }, 'targets is empty: at least one is required')

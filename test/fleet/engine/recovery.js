@@ -1,4 +1,4 @@
-// What an engine counts of a real gateway while connections are cut, over a transport.
+// Counters of an engine with a real gateway while connections are cut, over a transport.
 
 import { startGateway } from '../../kit/gateway.js'
 import { publishOf, settingsOf, TestEngine } from './engines.js'
@@ -32,12 +32,7 @@ export const none = {
   unrecovered: 0,
 }
 
-/**
- * @param {any} t
- * @param {import('../../kit/gateway.js').TestGateway} gateway
- * @param {import('../../../fleet/schema.js').Transport} transport
- * @param {number} connections a multiple of 20
- */
+/** Cuts connections over a transport. @param {any} t @param {number} connections a multiple of 20 */
 export async function testRecovery(t, gateway, transport, connections) {
   const half = connections / 2
   const began = performance.now()
@@ -67,7 +62,7 @@ export async function testRecovery(t, gateway, transport, connections) {
   t.equal(engine.cut(0.5, 'close'), half)
   await test.until(({ counters }) => counters.reconnects === connections && counters.published > 400)
   engine.apply({ ...publishing, publish: null, publishFrom: 0 })
-  // When publishing has ended, all that it has published is counted.
+  // When publishing has ended, all its publications are counted.
   const ledgers = await engine.ledgers()
   await test.quiet(({ received, published }) => received >= published * half * 0.1)
 
@@ -82,11 +77,11 @@ export async function testRecovery(t, gateway, transport, connections) {
   t.equal(latency.count, counters.received)
   t.equal(probe.count, counters.received)
   t.equal(answer.count, counters.published)
-  // The gateway's clock is known to that error only.
+  // The gateway's clock is known only up to that error.
   t.ok(
     latency.min > -(test.clock.error + 1) && latency.percentile(50) < performance.now() - began,
     `latency ${latency.min} ... ${latency.percentile(50)}`,
   )
-  t.same(engine.reckon(ledgers), { expected: counters.received, lost: 0, unknown: 0 })
+  t.same(engine.reconcile(ledgers), { expected: counters.received, lost: 0, unknown: 0 })
   t.ok(test.clock.against === 'gateway' && Math.abs(test.clock.offset) <= test.clock.error + 1, test.clock)
 }

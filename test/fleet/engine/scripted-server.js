@@ -1,11 +1,11 @@
-// A WebSocket server that says what a test tells it to: duplicates, holes, half payloads, refusals.
+// A WebSocket server scripted by a test: duplicates, gaps, incomplete payloads, refusals.
 
 import { once } from 'node:events'
 import { WebSocketServer } from 'ws'
 import { channelNumber } from '../../../fleet/channel-template.js'
 import { makePayload } from '../../../fleet/drone/engine/payload.js'
 
-/** Payload number `s` of a channel, with a sound one's numbers where nothing else is said. */
+/** Payload number `s` of a channel; `numbers` replace its defaults. */
 export const payload = (channel, s, { again = false, size = 128, ...numbers } = {}) =>
   makePayload(
     { t: Date.now() * 1000, s, c: channelNumber(channel), e: 1000, m: 1, o: 0, ...numbers },
@@ -14,11 +14,11 @@ export const payload = (channel, s, { again = false, size = 128, ...numbers } = 
   )
 
 export class ScriptedServer {
-  /** Those that are connected, in the order in which they came. */
+  /** In the order of their connections. */
   sockets = []
-  /** All commands that came. */
+  /** Received commands. */
   commands = []
-  /** What a command is answered: an object is, undefined is not. */
+  /** Reply to a command; undefined: none. */
   connect = () => ({ connect: { client: 'c', version: '1' } })
   subscribe = () => ({ subscribe: {} })
 
@@ -51,12 +51,12 @@ export class ScriptedServer {
     })
   }
 
-  /** Says this to all of them. */
+  /** Sends a text to all sockets. */
   say(text) {
     for (const socket of this.sockets) socket.send(text)
   }
 
-  /** Publishes: numbers are sequences of sound payloads, texts are the data. */
+  /** Publishes payloads with these sequences (numbers), or these data (texts). */
   publish(channel, ...items) {
     for (const item of items) {
       const data = typeof item === 'number' ? payload(channel, item) : item

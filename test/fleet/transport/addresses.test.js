@@ -1,4 +1,4 @@
-// Where connections come from, as the server sees it.
+// Source addresses of connections, as seen by the server.
 
 import { createServer } from 'node:net'
 import t from 'tap'
@@ -6,7 +6,7 @@ import { parseAddresses, Sources } from '../../../fleet/drone/transport/addresse
 import { freePort } from '../../kit/ports.js'
 import { frame, rawServer, request, SWITCHING, start } from './support.js'
 
-/** Accepts all, and remembers from where. @param {any} t @param {string} [host] */
+/** A server that records the addresses of its clients. @param {any} t @param {string} [host] */
 async function target(t, host) {
   /** @type {string[]} */
   const from = []
@@ -22,10 +22,11 @@ async function target(t, host) {
   return { from, server }
 }
 
-/** @param {import('./support.js').Heard} heard @param {number} count */
-const open = (heard, count) => heard.until(() => heard.messages.length + heard.ends.length >= count)
+/** @param {import('./support.js').Received} received @param {number} count */
+const open = (received, count) =>
+  received.until(() => received.messages.length + received.ends.length >= count)
 
-/** Ports that no other test has, one behind the other. */
+/** Number of consecutive ports that no other test uses. */
 const RANGE = 11
 let ports = [await freePort()]
 while (ports.length < RANGE) {
@@ -34,44 +35,28 @@ while (ports.length < RANGE) {
 }
 const [FIRST] = ports
 
-t.test('ranges of addresses', async t => {
-  t.same(parseAddresses(['127.0.1.254-127.0.2.1', '10.0.0.7']), [
-    '127.0.1.254',
-    '127.0.1.255',
-    '127.0.2.0',
-    '127.0.2.1',
-    '10.0.0.7',
-  ])
-  t.same(parseAddresses(['127.0.1.1-127.0.1.2,10.0.0.7, ::1', '']), [
-    '127.0.1.1',
-    '127.0.1.2',
-    '10.0.0.7',
-    '::1',
-  ])
+t.test('ranges of addresses are expanded', async t => {
+  for (const [ranges, addresses] of /** @type {[string[], string][]} */ ([
+    [['127.0.1.254-127.0.2.1', '10.0.0.7'], '127.0.1.254 127.0.1.255 127.0.2.0 127.0.2.1 10.0.0.7'],
+    [['127.0.1.1-127.0.1.2,10.0.0.7, ::1', ''], '127.0.1.1 127.0.1.2 10.0.0.7 ::1'],
+  ]))
+    t.equal(parseAddresses(ranges).join(' '), addresses)
   t.equal(parseAddresses(['10.0.0.0-10.0.255.255']).length, 65_536)
-  for (const bad of [
-    'x',
-    '1.2.3',
-    '1.2.3.4-',
-    '1.2.3.4-1.2.3.3',
-    '1.2.3.4-5',
-    '1.2.3.256',
-    '::1-::5',
-    '1.2.3.4-1.2.3.5-1.2.3.6',
-  ])
-    t.throws(() => parseAddresses([bad]), { message: `"${bad}" is not a range of addresses` })
+  const invalid = 'x 1.2.3 1.2.3.4- 1.2.3.4-1.2.3.3 1.2.3.4-5 1.2.3.256 ::1-::5 1.2.3.4-1.2.3.5-1.2.3.6'
+  for (const range of invalid.split(' '))
+    t.throws(() => parseAddresses([range]), { message: `"${range}" is not a range of addresses` })
   t.throws(() => parseAddresses(['10.0.0.0-10.1.0.0']), { message: 'more than 65536 addresses' })
 })
 
-t.test('ranges of ports', async t => {
+t.test('ranges of ports are checked', async t => {
   t.match(new Sources([], '1024-65535'), { first: 1024, size: 64_512 })
   t.match(new Sources(['a', 'b'], '5000-5000'), { first: 5000, size: 2 })
   t.match(new Sources([], ''), { first: 0, size: 1 })
-  for (const bad of ['0-10', '10', '20-10', '1-65536', 'a-b', '1-2-3'])
-    t.throws(() => new Sources([], bad), { message: `"${bad}" is not a range of ports` })
+  for (const range of ['0-10', '10', '20-10', '1-65536', 'a-b', '1-2-3'])
+    t.throws(() => new Sources([], range), { message: `"${range}" is not a range of ports` })
 })
 
-t.test('pairs: each once, spread over the addresses, and again when they were given back', async t => {
+t.test('connections alternate between addresses; a pair is reused after its release', async t => {
   const sources = new Sources(['a', 'b'], '10-12')
   sources.begin(8)
   const take = () => {
@@ -88,31 +73,31 @@ t.test('pairs: each once, spread over the addresses, and again when they were gi
   t.equal(take(), '')
 })
 
-t.test('the server sees the addresses and ports that were asked for', async t => {
+t.test('connections come from the given addresses and ports', async t => {
   const { from, server } = await target(t)
-  const { dialer, heard } = start({
+  const { dialer, received } = start({
     targets: [server.url],
     addresses: ['127.0.1.1-127.0.1.2', '127.0.1.9'],
     ports: `${FIRST}-${FIRST + 3}`,
   })
   const connections = Array.from({ length: 14 }, (_, i) => dialer.dial(i, i, {}))
-  await open(heard, 14)
+  await open(received, 14)
   const expected = [0, 1, 2, 3].flatMap(i => ['1.1', '1.2', '1.9'].map(part => `127.0.${part} ${FIRST + i}`))
   t.same([...from].sort(), expected.sort())
   t.same(
-    heard.ends.map(({ reason }) => reason),
-    ['no source port is left', 'no source port is left'],
+    received.ends.map(({ reason }) => reason),
+    ['no free source port', 'no free source port'],
   )
-  // The server ends it: no TIME_WAIT here.
+  // Closed by the server: no TIME_WAIT on the client's side.
   for (const socket of server.sockets) if (socket.remotePort === FIRST + 1) socket.destroy()
-  await heard.until(() => heard.ends.length === 5)
+  await received.until(() => received.ends.length === 5)
   dialer.dial(20, 20, {})
-  await open(heard, 13 + 5)
-  t.match(from[12], new RegExp(`^127\\.0\\.1\\.[129] ${FIRST + 1}$`), 'one that was given back')
+  await open(received, 13 + 5)
+  t.match(from[12], new RegExp(`^127\\.0\\.1\\.[129] ${FIRST + 1}$`), 'a released pair is reused')
   for (const connection of connections) connection.reset()
 })
 
-t.test('pairs that others have are passed over, a bounded number of them', async t => {
+t.test('pairs in use by other processes are skipped, up to a limit', async t => {
   const { from, server } = await target(t)
   const blocker = createServer()
   await new Promise(resolve => blocker.listen(FIRST + 5, '127.0.1.3', () => resolve(undefined)))
@@ -120,45 +105,45 @@ t.test('pairs that others have are passed over, a bounded number of them', async
   const one = start({ targets: [server.url], addresses: ['127.0.1.3'], ports: `${FIRST + 5}-${FIRST + 7}` })
   one.dialer.dial(0, 0, {})
   one.dialer.dial(1, 1, {})
-  await open(one.heard, 2)
+  await open(one.received, 2)
   t.same(from, [`127.0.1.3 ${FIRST + 6}`, `127.0.1.3 ${FIRST + 7}`])
-  // Another process would find them connected to the same server.
+  // For `two`, the connections of `one` are like those of another process.
   const two = start({ targets: [server.url], addresses: ['127.0.1.3'], ports: `${FIRST + 5}-${FIRST + 8}` })
   two.dialer.dial(0, 0, {})
-  await open(two.heard, 1)
+  await open(two.received, 1)
   t.equal(from[2], `127.0.1.3 ${FIRST + 8}`)
   two.dialer.dial(1, 1, {})
-  await two.heard.until(() => two.heard.ends.length === 1)
-  t.match(two.heard.ends[0].reason, /^EADDR/, 'the last reason when all are taken')
+  await two.received.until(() => two.received.ends.length === 1)
+  t.match(two.received.ends[0].reason, /^EADDR/, 'the last error, if all pairs are in use')
 })
 
-t.test('addresses without ports, ports without addresses, and addresses that are not here', async t => {
+t.test('addresses work without ports and ports without addresses; foreign addresses fail', async t => {
   const { from, server } = await target(t)
   const some = start({ targets: [server.url], addresses: ['127.0.1.4-127.0.1.5'] })
   for (let i = 0; i < 4; i++) some.dialer.dial(i, i, {})
-  await open(some.heard, 4)
+  await open(some.received, 4)
   t.same(from.map(text => text.split(' ')[0]).sort(), ['127.0.1.4', '127.0.1.4', '127.0.1.5', '127.0.1.5'])
   const ports = start({ targets: [server.url], ports: `${FIRST + 10}-${FIRST + 10}` })
   ports.dialer.dial(0, 0, {})
-  await open(ports.heard, 1)
+  await open(ports.received, 1)
   t.equal(from[4], `127.0.0.1 ${FIRST + 10}`)
   const away = start({ targets: [server.url], addresses: ['192.0.2.1'] })
-  t.same(await away.heard.end(away.dialer.dial(0, 0, {})), { code: 0, reason: 'EADDRNOTAVAIL 192.0.2.1' })
+  t.same(await away.received.end(away.dialer.dial(0, 0, {})), { code: 0, reason: 'EADDRNOTAVAIL 192.0.2.1' })
 })
 
-t.test('IPv6', async t => {
+t.test('IPv6 addresses can be used', async t => {
   const { from, server } = await target(t, '::1')
-  const { dialer, heard } = start({
+  const { dialer, received } = start({
     targets: [server.url],
     allow: [`[::1]:${server.port}`],
     addresses: ['::1'],
   })
   dialer.dial(0, 0, {})
-  await open(heard, 1)
+  await open(received, 1)
   t.match(from[0], /^::1 /)
 })
 
-t.test('only what is allowed is ever connected to', async t => {
+t.test('only allowed targets are accepted', async t => {
   const { server } = await target(t)
   const { port, url } = server
   for (const allow of [[], ['127.0.0.2'], [`127.0.0.1:${port + 1}`], ['localhost'], ['127.0.0.1:'], ['']])
@@ -171,7 +156,7 @@ t.test('only what is allowed is ever connected to', async t => {
   )
   for (const allow of [['127.0.0.1'], ['a', `127.0.0.1:${port}`]]) start({ targets: [url], allow })
   start({ targets: ['https://Example.com/x'], allow: ['example.COM:443'] })
-  t.equal(server.count, 0, 'and nothing was')
+  t.equal(server.count, 0, 'no connection was opened')
   for (const bad of ['x', 'ftp://127.0.0.1', 'http://', '127.0.0.1:80'])
     t.throws(() => start({ targets: [bad] }), {
       message: `target "${bad}" is not a URL like http://127.0.0.1:8000`,
@@ -183,33 +168,33 @@ t.test('only what is allowed is ever connected to', async t => {
     })
 })
 
-t.test('names are looked up once; one that is not there ends each connection', async t => {
+t.test('host names are resolved once; connections to an unknown name fail', async t => {
   const { from, server } = await target(t)
-  const { dialer, heard } = start({ targets: [`http://localhost:${server.port}`], allow: ['localhost'] })
+  const { dialer, received } = start({ targets: [`http://localhost:${server.port}`], allow: ['localhost'] })
   for (let i = 0; i < 3; i++) dialer.dial(i, i, {})
   const gone = dialer.dial(3, 3, {})
   gone.close()
-  await open(heard, 4)
+  await open(received, 4)
   t.equal(from.length, 3)
-  t.match(await heard.end(gone), { reason: 'closed' })
+  t.match(await received.end(gone), { reason: 'closed' })
   const none = start({ targets: ['http://no-such-host.invalid'], allow: ['no-such-host.invalid'] })
   for (let i = 0; i < 2; i++)
-    t.match(await none.heard.end(none.dialer.dial(i, i, {})), { code: 0, reason: /^E/ })
+    t.match(await none.received.end(none.dialer.dial(i, i, {})), { code: 0, reason: /^E/ })
 })
 
-t.test('connections go to the targets in turn, by their numbers', async t => {
+t.test('connections are assigned to targets round-robin, by connection number', async t => {
   const a = await target(t)
   const b = await target(t)
-  const { dialer, heard } = start({ targets: [a.server.url, b.server.url] })
+  const { dialer, received } = start({ targets: [a.server.url, b.server.url] })
   for (const number of [0, 2, 4, 7]) dialer.dial(number, number, {})
-  await open(heard, 4)
+  await open(received, 4)
   t.same([a.from.length, b.from.length], [3, 1])
 })
 
-t.test('a target that refuses', async t => {
+t.test('a target that refuses connections ends them with ECONNREFUSED', async t => {
   const { server } = await target(t)
   for (const transport of /** @type {const} */ (['websocket', 'http_stream', 'sse', 'long_poll'])) {
-    const { dialer, heard } = start({ targets: [server.url.replace(/\d+$/, '1')], transport })
-    t.same(await heard.end(dialer.dial(0, 0, {})), { code: 0, reason: 'ECONNREFUSED' })
+    const { dialer, received } = start({ targets: [server.url.replace(/\d+$/, '1')], transport })
+    t.same(await received.end(dialer.dial(0, 0, {})), { code: 0, reason: 'ECONNREFUSED' })
   }
 })

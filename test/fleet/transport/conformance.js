@@ -1,10 +1,11 @@
-// What an engine may rely on whatever the transport is: the same tests over each of them, against a real gateway.
+// The contract of transports for the engine: the same tests over each transport, against a real gateway.
 
 import { TRANSPORTS } from '../../../fleet/settings.js'
 import { startGateway } from '../../kit/gateway.js'
+import { until } from '../../kit/wait.js'
 import { start } from './support.js'
 
-/** Long enough for frames of 64 KiB and more, and for pieces that do not come in one read. */
+/** Long enough for frames of 64 KiB and more, and for data that arrives in several reads. */
 const SIZES = [0, 1, 100, 125, 126, 600, 65_500, 65_536, 200_000]
 const MANY = 300
 
@@ -43,20 +44,20 @@ const isOneWay = transport => transport.startsWith('uni_')
 /** @param {import('../../kit/gateway.js').TestGateway} gateway @param {string} transport */
 function client(gateway, transport) {
   const oneWay = isOneWay(transport)
-  const { dialer, heard } = start({ targets: [gateway.url], transport: /** @type {any} */ (transport) })
+  const { dialer, received } = start({ targets: [gateway.url], transport: /** @type {any} */ (transport) })
   let slot = 0
 
   /** A connection that is subscribed. @param {string} channel */
   async function subscribed(channel) {
     const connection = dialer.dial(slot++, slot, oneWay ? { subs: { [channel]: {} } } : {})
-    // Before there is a connection: what is sent leaves when there is.
+    // Before the connection is open: commands are sent when it is.
     connection.send(JSON.stringify({ id: 2, subscribe: { channel } }))
-    const reply = JSON.parse(await heard.message1(connection, text => text.includes('"connect":')))
+    const reply = JSON.parse(await received.message1(connection, text => text.includes('"connect":')))
     if (oneWay ? !reply.connect.subs[channel] : reply.id !== 1) throw new Error(JSON.stringify(reply))
-    if (!oneWay) await heard.message1(connection, text => text.startsWith('{"id":2,"subscribe":{'))
+    if (!oneWay) await received.message1(connection, text => text.startsWith('{"id":2,"subscribe":{'))
     return connection
   }
-  return { dialer, heard, subscribed }
+  return { dialer, received, subscribed }
 }
 
 /**
@@ -65,9 +66,9 @@ function client(gateway, transport) {
  * @param {string} transport
  */
 export async function testTransport(t, gateway, transport) {
-  const { dialer, heard, subscribed } = client(gateway, transport)
+  const { dialer, received, subscribed } = client(gateway, transport)
 
-  await t.test('publications come whole and in order', async t => {
+  await t.test('publications arrive complete and in order', async t => {
     const channel = `${transport}-order`
     const connection = await subscribed(channel)
     for (const [n, size] of SIZES.entries()) await gateway.api('publish', { channel, data: payload(n, size) })
@@ -77,8 +78,8 @@ export async function testTransport(t, gateway, transport) {
           publish: { channel, data: payload(SIZES.length + n + i, 50) },
         })),
       })
-    const all = await heard.until(() => {
-      const found = heard.open(connection).published
+    const all = await received.until(() => {
+      const found = received.open(connection).published
       return found.length >= SIZES.length + MANY && found
     })
     t.same(
@@ -86,20 +87,20 @@ export async function testTransport(t, gateway, transport) {
       Array.from({ length: SIZES.length + MANY }, (_, n) => n),
     )
     for (const [n, size] of SIZES.entries())
-      t.ok(all[n].p === payload(n, size).p, `one of ${size} bytes is whole`)
+      t.ok(all[n].p === payload(n, size).p, `a message of ${size} bytes is complete`)
     t.ok(dialer.bytes.bytesIn > 300_000 && dialer.bytes.bytesOut > 100, 'bytes are counted')
     connection.close()
-    t.match(await heard.end(connection), { code: 0, reason: 'closed' })
+    t.match(await received.end(connection), { code: 0, reason: 'closed' })
   })
 
   if (!isOneWay(transport))
-    await t.test('commands arrive in order, each once', async t => {
+    await t.test('commands arrive once and in order', async t => {
       const channel = `${transport}-commands`
       const connection = await subscribed(channel)
       for (let n = 0; n < MANY; n++)
         connection.send(JSON.stringify({ id: 10 + n, publish: { channel, data: { n } } }))
-      const all = await heard.until(() => {
-        const found = heard.open(connection).published
+      const all = await received.until(() => {
+        const found = received.open(connection).published
         return found.length >= MANY && found
       })
       t.same(
@@ -107,8 +108,8 @@ export async function testTransport(t, gateway, transport) {
         Array.from({ length: MANY }, (_, n) => n),
       )
       // A publication may overtake the reply to its publisher.
-      const ids = await heard.until(() => {
-        const found = heard.of(connection).map(text => JSON.parse(text).id)
+      const ids = await received.until(() => {
+        const found = received.of(connection).map(text => JSON.parse(text).id)
         return found.includes(9 + MANY) && found.filter(id => id >= 10)
       })
       t.same(
@@ -117,41 +118,37 @@ export async function testTransport(t, gateway, transport) {
         'and so do the replies',
       )
       connection.close()
-      await heard.end(connection)
+      await received.end(connection)
     })
 
-  await t.test('a disconnect of the server comes with code and reason', async t => {
+  await t.test('a disconnect has code and reason', async t => {
     const channel = `${transport}-disconnect`
     const connection = await subscribed(channel)
-    const { client } = JSON.parse(heard.of(connection)[0]).connect
+    const { client } = JSON.parse(received.of(connection)[0]).connect
     await gateway.api('disconnect', { user: '', client, disconnect: { code: 4321, reason: 'go "away"' } })
-    t.same(await heard.end(connection), { code: 4321, reason: 'go "away"' })
+    t.same(await received.end(connection), { code: 4321, reason: 'go "away"' })
   })
 
-  await t.test('reset and close end it once, and the gateway hears of it', async t => {
+  await t.test('reset and close end a connection once, at both ends', async t => {
     const channel = `${transport}-gone`
     const connections = await Promise.all(Array.from({ length: 6 }, () => subscribed(channel)))
     connections.forEach((connection, i) => {
       if (i % 2) connection.close()
       else connection.reset()
-      // More than once says no more.
+      // Repeated calls have no effect.
       connection.reset()
       connection.close()
       connection.send('{}')
     })
     for (const [i, connection] of connections.entries())
-      t.match(await heard.end(connection), { code: 0, reason: i % 2 ? 'closed' : 'reset' })
-    // A session of long-poll whose connection was cut is missed only after a while.
+      t.match(await received.end(connection), { code: 0, reason: i % 2 ? 'closed' : 'reset' })
+    // A long-poll session whose connection was cut ends only after a while.
     const left = transport === 'long_poll' ? 3 : 0
-    for (let clients = 9; clients > left; ) {
-      const { result } = await gateway.api('presence_stats', { channel })
-      clients = result.num_clients
-      if (clients > left) await new Promise(resolve => setTimeout(resolve, 20))
-    }
-    t.equal(heard.ends.filter(({ connection }) => connections.includes(connection)).length, 6)
+    await until(async () => (await gateway.api('presence_stats', { channel })).result.num_clients <= left)
+    t.equal(received.ends.filter(({ connection }) => connections.includes(connection)).length, 6)
   })
 
-  return { dialer, heard, subscribed }
+  return { dialer, received, subscribed }
 }
 
 /**
@@ -160,25 +157,25 @@ export async function testTransport(t, gateway, transport) {
  * @param {string} transport
  */
 export async function testPings(t, gateway, transport) {
-  const { heard, subscribed } = client(gateway, transport)
+  const { received, subscribed } = client(gateway, transport)
 
-  await t.test('pings come, and who answers them stays', async t => {
+  await t.test('a connection that answers pings stays open', async t => {
     const connection = await subscribed(`${transport}-pings`)
-    await heard.until(() => heard.open(connection).texts.filter(text => text === '{}').length >= 2)
+    await received.until(() => received.open(connection).texts.filter(text => text === '{}').length >= 2)
     t.notOk(
-      heard.ends.find(each => each.connection === connection),
+      received.ends.find(each => each.connection === connection),
       'is there after them',
     )
     connection.close()
-    await heard.end(connection)
+    await received.end(connection)
   })
 
   if (!isOneWay(transport))
-    await t.test('who does not answer is told so, with the code of the gateway', async t => {
-      heard.pong = false
+    await t.test('a connection that sends no pongs is closed with the code of the gateway', async t => {
+      received.pong = false
       const connection = await subscribed(`${transport}-silence`)
-      t.same(await heard.end(connection), { code: 3012, reason: 'no pong' })
-      heard.pong = true
+      t.same(await received.end(connection), { code: 3012, reason: 'no pong' })
+      received.pong = true
     })
 }
 
@@ -192,18 +189,22 @@ export async function testDriver(t, driver, transports = TRANSPORTS) {
       all.set(transport, await testTransport(t, gateway, transport))
     })
 
-  await t.test('workers that are killed end their connections', async t => {
+  await t.test('killed workers end their connections', async t => {
     const connections = []
-    for (const [transport, { subscribed, heard }] of all)
+    for (const [transport, { subscribed, received }] of all)
       for (let i = 0; i < 4; i++)
-        connections.push({ transport, heard, connection: await subscribed(`kill-${transport}`) })
+        connections.push({ transport, received, connection: await subscribed(`kill-${transport}`) })
     for (const pid of gateway.workerPids) process.kill(pid, 'SIGKILL')
-    for (const { transport, heard, connection } of connections) {
-      const { code, reason } = await heard.end(connection)
+    for (const { transport, received, connection } of connections) {
+      const { code, reason } = await received.end(connection)
       t.equal(code, 0, `${transport}: ${reason}`)
       t.ok(reason)
     }
-    for (const { heard } of all.values())
-      t.equal(new Set(heard.ends.map(({ connection }) => connection)).size, heard.ends.length, 'each once')
+    for (const { received } of all.values())
+      t.equal(
+        new Set(received.ends.map(({ connection }) => connection)).size,
+        received.ends.length,
+        'each once',
+      )
   })
 }

@@ -3,7 +3,7 @@ import { TRANSPORTS } from '../../../fleet/settings.js'
 import { skipDriver } from '../../kit/drivers.js'
 import { startAll, testDriver, testPings } from './conformance.js'
 
-// A gateway waits as long for a pong as a busy machine may need. Most of the time is waiting, so all wait at once.
+// The pong timeout allows for a busy machine. All tests mostly wait, so they run together.
 t.jobs = 4
 for (const driver of /** @type {const} */ (['uws', 'node'])) {
   t.test(`driver ${driver}`, { buffered: true, skip: skipDriver(driver) }, t => testDriver(t, driver))

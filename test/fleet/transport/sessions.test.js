@@ -1,5 +1,4 @@
-// What the emulated transports do beside their stream: POSTs in order over few connections, and polls that outlive
-// theirs.
+// Emulated transports: POSTs in order over few connections, and polls that outlive their connections.
 
 import { createServer } from 'node:http'
 import t from 'tap'
@@ -41,7 +40,7 @@ async function emulation(t, onPost) {
   return { url: `http://127.0.0.1:${port}/deep/`, lines }
 }
 
-t.test('commands of many connections go in order over few connections', async t => {
+t.test('commands of many connections are sent in order over few sockets', async t => {
   const COUNT = 200
   /** @type {Map<string, string>} */
   const got = new Map()
@@ -65,11 +64,11 @@ t.test('commands of many connections go in order over few connections', async t 
       if (got.size === COUNT && [...got.values()].every(text => text.split('\n').length === 5)) all()
     })
   })
-  const { dialer, heard } = start({ targets: [url], transport: 'http_stream' })
+  const { dialer, received } = start({ targets: [url], transport: 'http_stream' })
   const connections = Array.from({ length: COUNT }, (_, i) => dialer.dial(i, i, { name: `ü${i}` }))
-  await heard.until(() => heard.messages.length === COUNT)
+  await received.until(() => received.messages.length === COUNT)
   t.ok(
-    heard.messages.every(
+    received.messages.every(
       ({ connection, text }) => JSON.parse(text).connect.at.name === `ü${connection.slot}`,
     ),
   )
@@ -82,29 +81,29 @@ t.test('commands of many connections go in order over few connections', async t 
   t.ok([...got.values()].every(text => text === expected))
   t.ok(lines.size > 1 && lines.size <= 64, `${lines.size} connections`)
   for (const connection of connections) connection.close()
-  await heard.until(() => heard.ends.length === COUNT)
+  await received.until(() => received.ends.length === COUNT)
 })
 
-t.test('more than fits goes in several POSTs', async t => {
+t.test('large batches are split over several POSTs', async t => {
   /** @type {string[]} */
   const bodies = []
   const { url } = await emulation(t, ({ data }, answer) => {
     bodies.push(data)
     answer.writeHead(200, { 'Content-Length': 2 }).end('ok')
   })
-  const { dialer, heard } = start({ targets: [url], transport: 'http_stream' })
+  const { dialer, received } = start({ targets: [url], transport: 'http_stream' })
   const connection = dialer.dial(0, 0, {})
-  await heard.until(() => heard.messages.length === 1)
+  await received.until(() => received.messages.length === 1)
   const texts = Array.from({ length: 500 }, (_, n) => `{"id":${n},"p":"${'x'.repeat(200)}"}`)
   for (const text of texts) connection.send(text)
   await until(() => bodies.join('\n').length >= texts.join('\n').length)
   t.equal(bodies.join('\n'), texts.join('\n'))
   t.ok(bodies.every(text => JSON.stringify(text).length < 65_000))
   connection.reset()
-  await heard.end(connection)
+  await received.end(connection)
 })
 
-t.test('a POST that is refused or cut ends its connection', async t => {
+t.test('a refused or cut POST ends its connection', async t => {
   for (const [reason, act] of /** @type {const} */ ([
     ['send: HTTP 404', answer => answer.writeHead(404).end('no such node')],
     ['send: HTTP 413', answer => answer.writeHead(413, { Connection: 'close' }).end()],
@@ -112,15 +111,15 @@ t.test('a POST that is refused or cut ends its connection', async t => {
     ['send: closed by target', answer => answer.socket.destroy()],
   ])) {
     const { url } = await emulation(t, (_body, answer) => act(answer))
-    const { dialer, heard } = start({ targets: [url], transport: 'http_stream' })
+    const { dialer, received } = start({ targets: [url], transport: 'http_stream' })
     const connection = dialer.dial(0, 0, {})
-    await heard.until(() => heard.messages.length === 1)
+    await received.until(() => received.messages.length === 1)
     connection.send('{"id":2}')
-    t.same(await heard.end(connection), { code: 0, reason })
+    t.same(await received.end(connection), { code: 0, reason })
   }
 })
 
-t.test('long_poll: a session outlives its connections, and loses and repeats nothing', async t => {
+t.test('long_poll: a session outlives its connections without loss or duplicates', async t => {
   const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true }
   const gateway = await startGateway(t, {
     workers: 1,
@@ -131,11 +130,11 @@ t.test('long_poll: a session outlives its connections, and loses and repeats not
     },
   })
   const proxy = await TcpProxy.start(t, gateway.port)
-  const { dialer, heard } = start({ targets: [`http://127.0.0.1:${proxy.port}`], transport: 'long_poll' })
+  const { dialer, received } = start({ targets: [`http://127.0.0.1:${proxy.port}`], transport: 'long_poll' })
   const connection = dialer.dial(0, 0, {})
   connection.send('{"id":2,"subscribe":{"channel":"a"}}')
-  await heard.message1(connection, text => text.startsWith('{"id":2'))
-  const there = n => heard.until(() => heard.open(connection).published.includes(n))
+  await received.message1(connection, text => text.startsWith('{"id":2'))
+  const there = n => received.until(() => received.open(connection).published.includes(n))
   const TOTAL = 40
   for (let n = 0; n < TOTAL; n++) {
     // Commands are not lost, either.
@@ -150,13 +149,13 @@ t.test('long_poll: a session outlives its connections, and loses and repeats not
   }
   await there(TOTAL - 1)
   t.same(
-    heard.open(connection).published,
+    received.open(connection).published,
     Array.from({ length: TOTAL }, (_, n) => n),
   )
   t.ok(proxy.cuts > 4, `${proxy.cuts} cuts`)
-  t.same(heard.ends, [])
+  t.same(received.ends, [])
   proxy.refuses = true
   proxy.cut()
   connection.close()
-  t.same(await heard.end(connection), { code: 0, reason: 'closed' })
+  t.same(await received.end(connection), { code: 0, reason: 'closed' })
 })

@@ -1,21 +1,22 @@
-// A listener for tests that remembers what it heard, and a raw server that says what a test wants.
+// A listener that records what it receives, and a scripted TCP server.
 
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:net'
 import { Dialer } from '../../../fleet/drone/transport/dialer.js'
 import { KEY } from '../../../fleet/drone/transport/websocket.js'
+import { within } from '../../kit/wait.js'
 
 /** @typedef {import('../../../fleet/drone/transport/connection.js').Connection} Connection */
 
-/** What was heard, and a promise for what will be. */
-export class Heard {
+/** Everything that the connections of a dialer have received. */
+export class Received {
   /** @type {{connection: Connection, text: string}[]} */
   messages = []
   /** @type {{connection: Connection, code: number, reason: string}[]} */
   ends = []
   /** Whether pings are answered. */
   pong = true
-  /** @type {((message: any) => void) | undefined} called with each message that is heard */
+  /** @type {((message: any) => void) | undefined} called with each message that is received */
   onMessage
   /** @type {Map<Connection, {texts: string[], published: any[]}>} */
   #received = new Map()
@@ -45,22 +46,25 @@ export class Heard {
     for (const look of this.#waiting) look()
   }
 
-  /** @template T @param {() => T} condition @returns {Promise<NonNullable<T>>} when it is true */
+  /** @template T @param {() => T} condition @returns {Promise<NonNullable<T>>} when it is true; rejects if it throws */
   until(condition) {
-    return new Promise((resolve, reject) => {
-      const look = () => {
-        try {
-          const value = condition()
-          if (!value) return
-          resolve(value)
-        } catch (error) {
-          reject(error)
+    return within(
+      new Promise((resolve, reject) => {
+        const look = () => {
+          try {
+            const value = condition()
+            if (!value) return
+            resolve(value)
+          } catch (error) {
+            reject(error)
+          }
+          this.#waiting.delete(look)
         }
-        this.#waiting.delete(look)
-      }
-      this.#waiting.add(look)
-      look()
-    })
+        this.#waiting.add(look)
+        look()
+      }),
+      condition.toString(),
+    )
   }
 
   /** @param {Connection} connection */
@@ -96,19 +100,19 @@ export class Heard {
 
 /**
  * @param {Partial<import('../../../fleet/drone/transport/dialer.js').DialerOptions>} options
- * @returns {{dialer: Dialer, heard: Heard}}
+ * @returns {{dialer: Dialer, received: Received}}
  */
 export function start(options) {
-  const heard = new Heard()
+  const received = new Received()
   const dialer = new Dialer(
     { targets: [], allow: ['127.0.0.1'], transport: 'websocket', addresses: [], ports: '', ...options },
-    heard,
+    received,
   )
-  return { dialer, heard }
+  return { dialer, received }
 }
 
 /**
- * A server that does with each connection what it is told to.
+ * A TCP server.
  * @param {any} t
  * @param {(socket: import('node:net').Socket) => void} onSocket
  * @param {string} [host]

@@ -1,11 +1,11 @@
-// Targets behind TLS: the same messages, and a certificate that is looked at.
+// Targets with TLS: the same messages, and a verified certificate.
 
 import { createServer } from 'node:tls'
 import t from 'tap'
 import { makeAuthority } from '../../channels/broker/redis/certificates.js'
 import { frame, request, SWITCHING, start } from './support.js'
 
-t.test('https and wss', async t => {
+t.test('https and wss targets work', async t => {
   const certificate = makeAuthority(t.testdir(), 'authority').sign('server', 'IP:127.0.0.1')
   const big = `{"p":"${'x'.repeat(300_000)}"}`
   /** @type {string[]} */
@@ -32,23 +32,23 @@ t.test('https and wss', async t => {
     ['https', 'http_stream', 2],
   ])) {
     const target = `${scheme}://127.0.0.1:${port}`
-    // As for everything that runs on Node.
+    // As in all Node.js programs.
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
-    const { dialer, heard } = start({
+    const { dialer, received } = start({
       targets: [target],
       transport,
       addresses: ['127.0.1.7'],
     })
     const connections = [0, 1].map(i => dialer.dial(i, i, {}))
-    await heard.until(() => heard.messages.length === 2 * count)
-    for (const connection of connections) t.equal(heard.of(connection)[1], big)
+    await received.until(() => received.messages.length === 2 * count)
+    for (const connection of connections) t.equal(received.of(connection)[1], big)
     connections[0].close()
     connections[1].reset()
-    t.same(await heard.end(connections[0]), { code: 0, reason: 'closed' })
-    t.same(await heard.end(connections[1]), { code: 0, reason: 'reset' })
+    t.same(await received.end(connections[0]), { code: 0, reason: 'closed' })
+    t.same(await received.end(connections[1]), { code: 0, reason: 'reset' })
     delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
     const strict = start({ targets: [target], transport })
-    t.match(await strict.heard.end(strict.dialer.dial(0, 0, {})), {
+    t.match(await strict.received.end(strict.dialer.dial(0, 0, {})), {
       code: 0,
       reason: /CERT|SIGNATURE|ISSUER/,
     })

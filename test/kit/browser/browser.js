@@ -1,4 +1,4 @@
-// A headless Chromium for tests: Debian's, or whatever `CHROMIUM` names.
+// A headless Chromium for tests: Debian's, or the program named by CHROMIUM.
 
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -13,24 +13,16 @@ const MISSING =
 
 const findChromium = () => [process.env.CHROMIUM, ...NAMES].find(name => name && isInstalled(name))
 
-/**
- * Skips this test file where there is no Chromium.
- * @param {any} t the root, before its first test
- */
+/** Skips this test file without Chromium. @param {any} t the root, before its first test */
 export const needsChromium = t => skipFile(t, unless(findChromium() !== undefined, MISSING))
 
-/**
- * For `--enable-logging=stderr`.
- * @param {string} line of it @returns {boolean} whether the page has said it, not a page of the browser itself
- */
+/** @param {string} line of `--enable-logging=stderr` @returns {boolean} whether it is from the page under test */
 export const isOfPage = line => line.includes('CONSOLE') && !line.includes('source: chrome://')
 
 /**
  * Opens a page in a browser that ends with the test.
- * @param {any} t
- * @param {string} url
+ * @param {any} t @param {string} url
  * @param {{args?: string[], stdio?: import('node:child_process').StdioOptions}} [options]
- * @returns {Promise<import('node:child_process').ChildProcess>}
  */
 export async function openPage(t, url, { args = [], stdio = 'ignore' } = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'halley-browser-'))
@@ -52,10 +44,10 @@ export async function openPage(t, url, { args = [], stdio = 'ignore' } = {}) {
   )
   const ended = new Promise(resolve => browser.once('exit', resolve))
   t.teardown(async () => {
-    // It has children of its own: the whole group goes.
+    // The whole process group, with the browser's children.
     process.kill(-(/** @type {number} */ (browser.pid)), 'SIGKILL')
     await ended
-    // Those children die a little later than it does, and write to the folder until then.
+    // The children exit a moment later and still write to the folder.
     await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
   })
   return browser

@@ -1,5 +1,4 @@
-// Runs in the browser: every way in that a page has, through a network that cuts connections. What came is told to
-// the test.
+// Runs in the browser: every transport of a page, over a network that cuts connections. Reports to the test.
 
 import { LongPollSocket } from '/client/long-poll-socket.js'
 
@@ -9,22 +8,13 @@ const { gateway, channel, total } = Object.fromEntries(new URLSearchParams(locat
 const TOTAL = Number(total)
 const origin = `http://${gateway}`
 
-/** @type {Record<string, {got: number[], told: number, note?: any}>} */
+/** @type {Record<string, {got: number[], unrecovered: number, note?: any}>} */
 const results = {}
 
-/**
- * @param {string} path
- * @param {object} body
- */
 const tell = (path, body) => fetch(path, { method: 'POST', body: JSON.stringify(body) })
 
-/**
- * @param {string} label
- * @param {any[]} transports
- * @param {object} [options]
- */
 function sdk(label, transports, options = {}) {
-  const result = { got: [], told: 0, note: {} }
+  const result = { got: [], unrecovered: 0, note: {} }
   results[label] = result
   const client = new Centrifuge(transports, {
     emulationEndpoint: `${origin}/emulation`,
@@ -35,7 +25,7 @@ function sdk(label, transports, options = {}) {
   const subscription = client.newSubscription(channel)
   subscription.on('publication', ({ data }) => result.got.push(data.n))
   subscription.on('subscribed', ({ wasRecovering, recovered }) => {
-    if (wasRecovering && !recovered) result.told++
+    if (wasRecovering && !recovered) result.unrecovered++
   })
   client.on('disconnected', ({ code, reason }) => {
     result.note.ended = `${code} ${reason}`
@@ -43,7 +33,6 @@ function sdk(label, transports, options = {}) {
   subscription.subscribe()
   client.connect()
   return subscription.ready(20_000).then(async () => {
-    // The rest of the protocol works, too.
     const own = `own-${label}`
     await client.publish(own, { hello: label })
     const { publications } = await client.history(own, { limit: 10 })
@@ -56,9 +45,9 @@ function sdk(label, transports, options = {}) {
   })
 }
 
-/** A plain EventSource: it reconnects by itself, and says how far it came. */
+/** A plain EventSource: reconnects automatically and sends its position. */
 function eventSource() {
-  const result = { got: [], told: 0 }
+  const result = { got: [], unrecovered: 0 }
   results.eventsource = result
   const request = JSON.stringify({ subs: { [channel]: {} } })
   const source = new EventSource(`${origin}/connection/uni_sse?cf_connect=${encodeURIComponent(request)}`)
@@ -67,7 +56,7 @@ function eventSource() {
       const push = JSON.parse(data)
       if (push.connect) {
         const sub = push.connect.subs[channel]
-        if (sub.was_recovering && !sub.recovered) result.told++
+        if (sub.was_recovering && !sub.recovered) result.unrecovered++
         for (const { data } of sub.publications ?? []) result.got.push(data.n)
         resolve()
       } else if (push.pub) result.got.push(push.pub.data.n)
@@ -75,9 +64,8 @@ function eventSource() {
   })
 }
 
-/** A page's own loop over one-way long-poll. */
 async function poll() {
-  const result = { got: [], told: 0 }
+  const result = { got: [], unrecovered: 0 }
   results.poll = result
   const ask = async query => {
     const answer = await fetch(`${origin}/connection/uni_poll?${new URLSearchParams({ channel, ...query })}`)
@@ -88,7 +76,7 @@ async function poll() {
     while (result.got.length < TOTAL) {
       try {
         const answer = await ask({ cursor, timeout: 20 })
-        if (answer.lost) result.told++
+        if (answer.lost) result.unrecovered++
         for (const { data } of answer.publications) result.got.push(data.n)
         cursor = answer.cursor
       } catch {

@@ -1,18 +1,17 @@
-// A page in Chromium that a test can ask and drive: the DevTools protocol over a pair of pipes, messages ended by a
-// zero byte.
+// A Chromium page controlled by a test: the DevTools protocol over two pipes, messages terminated by a zero byte.
 
 import { until } from '../wait.js'
 import { openPage } from './browser.js'
 
 const FROM_BROWSER = 4
 const TO_BROWSER = 3
-/** A page that has not changed as expected by then never will, ms. */
+/** Timeout of `until`, ms. */
 const LIMIT_MS = 60_000
 
 export class RemotePage {
-  /** @type {string[]} exceptions of the page, and what its policy forbade */
+  /** @type {string[]} exceptions of the page, and violations of its policy */
   faults = []
-  /** @type {string[]} everything that the console shows as an error */
+  /** @type {string[]} errors in the console */
   errors = []
   #browser
   #session = ''
@@ -23,7 +22,6 @@ export class RemotePage {
   /** Documents that have loaded. @type {Set<string>} */
   #loads = new Set()
 
-  /** @param {import('node:child_process').ChildProcess} browser */
   constructor(browser) {
     this.#browser = browser
     const from = /** @type {import('node:stream').Readable} */ (browser.stdio[FROM_BROWSER])
@@ -32,7 +30,7 @@ export class RemotePage {
       this.#text = /** @type {string} */ (messages.pop())
       for (const message of messages) this.#take(JSON.parse(message))
     })
-    // One that is killed before it has read everything resets its pipes.
+    // A killed browser resets its pipes.
     const to = /** @type {import('node:stream').Writable} */ (browser.stdio[TO_BROWSER])
     for (const stream of [from, to]) stream.on('error', () => {})
     browser.once('exit', () => {
@@ -41,10 +39,6 @@ export class RemotePage {
     })
   }
 
-  /**
-   * @param {any} t
-   * @param {string} url
-   */
   static async open(t, url) {
     const browser = await openPage(t, 'about:blank', {
       args: ['--remote-debugging-pipe'],
@@ -60,7 +54,6 @@ export class RemotePage {
     return page
   }
 
-  /** @param {any} message */
   #take({ id, result, error, method, params }) {
     if (method === 'Runtime.exceptionThrown') {
       const { exception, text } = params.exceptionDetails
@@ -83,26 +76,18 @@ export class RemotePage {
     else call.resolve(result)
   }
 
-  /**
-   * @param {string} method
-   * @param {object} [params]
-   * @returns {Promise<any>}
-   */
   #call(method, params = {}) {
     const id = ++this.#id
     const session = this.#session === '' ? {} : { sessionId: this.#session }
     const to = /** @type {import('node:stream').Writable} */ (this.#browser.stdio[TO_BROWSER])
     to.write(`${JSON.stringify({ id, method, params, ...session })}\0`)
     const answer = new Promise((resolve, reject) => this.#calls.set(id, { resolve, reject }))
-    // At the end of a test nobody may wait for it any more.
+    // It may have no listener when a test ends.
     answer.catch(() => {})
     return answer
   }
 
-  /**
-   * Goes to a page, and waits until it is loaded: that the one before has loaded may be told late.
-   * @param {string} url
-   */
+  /** Resolves when the page is loaded; the previous page's load event may be late. @param {string} url */
   async go(url) {
     const { loaderId } = await this.#call('Page.navigate', { url })
     await until(() => this.#loads.has(loaderId), `${url} to load`)
@@ -114,10 +99,7 @@ export class RemotePage {
     await this.#call('Emulation.setDeviceMetricsOverride', metrics)
   }
 
-  /**
-   * @param {number} width of the window
-   * @returns {Promise<boolean>} nothing makes the page wider than that
-   */
+  /** @param {number} width of the window @returns {Promise<boolean>} whether all content fits */
   async fits(width) {
     await this.resize(width)
     await this.evaluate(`new Promise(resolve => {
@@ -128,10 +110,7 @@ export class RemotePage {
     return this.evaluate(`document.documentElement.scrollWidth <= ${width}`)
   }
 
-  /**
-   * @param {string} expression its value is awaited, and must be JSON
-   * @returns {Promise<any>}
-   */
+  /** @param {string} expression awaited; its value must be JSON @returns {Promise<any>} */
   async evaluate(expression) {
     const { result, exceptionDetails } = await this.#call('Runtime.evaluate', {
       expression,
@@ -142,10 +121,7 @@ export class RemotePage {
     return result.value
   }
 
-  /**
-   * Waits until something can be read on the page.
-   * @param {string} expression looked at again whenever the document changes; true ends the wait
-   */
+  /** @param {string} expression checked at each change of the document, until it is true */
   async until(expression) {
     await this.evaluate(`new Promise((resolve, reject) => {
       const check = () => {
@@ -164,15 +140,23 @@ export class RemotePage {
     })`)
   }
 
-  /** @param {string} id of an element */
+  /** Sets fields, and submits a form. @param {Record<string, string>} values by id @param {string} [form] its id */
+  async fill(values, form) {
+    await this.evaluate(`(() => {
+      for (const [id, value] of Object.entries(${JSON.stringify(values)})) {
+        const field = document.getElementById(id)
+        field.value = value
+        field.dispatchEvent(new Event('input'))
+        field.dispatchEvent(new Event('change'))
+      }
+      document.getElementById(${JSON.stringify(form ?? '')})?.requestSubmit()
+    })()`)
+  }
+
   async click(id) {
     await this.evaluate(`document.getElementById(${JSON.stringify(id)}).click()`)
   }
 
-  /**
-   * @param {string} id of an element
-   * @returns {Promise<string>}
-   */
   text(id) {
     return this.evaluate(`document.getElementById(${JSON.stringify(id)}).textContent`)
   }

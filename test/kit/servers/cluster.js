@@ -9,7 +9,7 @@ import { fields, serverArgs, spawnRedis } from './redis.js'
 const SLOTS = 16_384
 
 /**
- * @typedef {object} ClusterNode what the cluster says of one of its nodes
+ * @typedef {object} ClusterNode
  * @property {string} id
  * @property {RedisServer} server
  * @property {'master' | 'replica'} role
@@ -18,20 +18,14 @@ const SLOTS = 16_384
  * @property {[number, number][]} slots first and last
  */
 
-/**
- * @param {string} text of CLUSTER NODES; `[...]` are slots on the move
- * @returns {[number, number][]}
- */
+/** @param {string} text of CLUSTER NODES; `[...]`: migrating slots @returns {[number, number][]} */
 function range(text) {
   if (text.startsWith('[')) return []
   const [first, last = first] = text.split('-').map(Number)
   return [[first, last]]
 }
 
-/**
- * A running cluster; first come the servers that were masters at the beginning, then their replicas in the same
- * order.
- */
+/** A running cluster: first the initial masters, then their replicas in the same order. */
 export class Cluster {
   /** @param {RedisServer[]} servers */
   constructor(servers) {
@@ -45,10 +39,7 @@ export class Cluster {
     return `${first.address.replace('redis:', 'redis+cluster:')}${more === '' ? '' : `?${more}`}`
   }
 
-  /**
-   * @param {RedisServer} [asked] default: the first one that runs
-   * @returns {Promise<ClusterNode[]>} its view of the cluster, in the order of `servers`
-   */
+  /** @param {RedisServer} [asked] @returns {Promise<ClusterNode[]>} its view, in the order of `servers` */
   async nodes(asked = this.servers.find(({ runs }) => runs)) {
     if (!asked) throw new Error('no node of the cluster runs')
     /** @type {string} */
@@ -72,28 +63,22 @@ export class Cluster {
     return nodes.sort((a, b) => this.servers.indexOf(a.server) - this.servers.indexOf(b.server))
   }
 
-  /** @returns {Promise<RedisServer[]>} that run and have slots */
+  /** @returns {Promise<RedisServer[]>} running ones with slots */
   async masters() {
     return (await this.nodes())
       .filter(({ role, failed, slots }) => role === 'master' && !failed && slots.length > 0)
       .map(({ server }) => server)
   }
 
-  /**
-   * @param {number} slot
-   * @returns {Promise<RedisServer>} that is in charge of it
-   */
+  /** @param {number} slot @returns {Promise<RedisServer>} */
   async masterOf(slot) {
     const nodes = await this.nodes()
     const found = nodes.find(({ slots }) => slots.some(([first, last]) => first <= slot && slot <= last))
-    if (!found) throw new Error(`nobody is in charge of slot ${slot}`)
+    if (!found) throw new Error(`no node serves slot ${slot}`)
     return found.server
   }
 
-  /**
-   * @param {RedisServer} master
-   * @returns {Promise<RedisServer[]>} its replicas
-   */
+  /** @param {RedisServer} master @returns {Promise<RedisServer[]>} */
   async replicasOf(master) {
     const nodes = await this.nodes()
     const id = nodes.find(({ server }) => server === master)?.id
@@ -101,9 +86,8 @@ export class Cluster {
   }
 
   /**
-   * Its first replica takes over, and nothing is lost.
-   * @param {RedisServer} master
-   * @returns {Promise<RedisServer>} the new master, when all nodes that run know it
+   * Promotes the first replica.
+   * @param {RedisServer} master @returns {Promise<RedisServer>} the new master, known to all nodes
    */
   async failover(master) {
     const [replica] = await this.replicasOf(master)
@@ -113,11 +97,7 @@ export class Cluster {
     return replica
   }
 
-  /**
-   * After a master was killed.
-   * @param {RedisServer} master that is dead
-   * @returns {Promise<RedisServer>} the one in its place, when all nodes that run know it
-   */
+  /** @param {RedisServer} master killed @returns {Promise<RedisServer>} its successor, known to all nodes */
   async replaced(master) {
     const candidates = await this.replicasOf(master)
     const replica = await until(async () => {
@@ -136,13 +116,13 @@ export class Cluster {
     )
   }
 
-  /** @param {(nodes: ClusterNode[]) => boolean} condition on what each node that runs says */
+  /** @param {(nodes: ClusterNode[]) => boolean} condition on the view of each running node */
   async #everywhere(condition) {
     for (const server of this.servers)
       await until(async () => !server.runs || condition(await this.nodes(server)))
   }
 
-  /** @returns {Promise<void>} when all nodes that run say that all slots are served */
+  /** Resolves when all running nodes report that all slots are served. */
   async healthy() {
     for (const server of this.servers) {
       await until(
@@ -151,7 +131,7 @@ export class Cluster {
     }
   }
 
-  /** @returns {Promise<void>} when all nodes run, know each other, and the replicas have what their masters have */
+  /** Resolves when all nodes run and know each other, and the replicas are in sync. */
   async whole() {
     await this.healthy()
     await this.#everywhere(
@@ -166,12 +146,10 @@ export class Cluster {
 }
 
 /**
- * Starts a cluster.
- *
+ * Starts a cluster: all slots are served, and the replicas are in sync.
  * @param {any} t ends with this test
  * @param {{masters?: number, replicas?: number, timeout?: number, args?: string[], password?: string, aof?: boolean |
- *   'always'}} [options] `replicas` of each master; `timeout`: ms until a node that does not answer counts as gone
- * @returns {Promise<Cluster>} all slots are served, and the replicas are in sync
+ *   'always'}} [options] `replicas` of each master; `timeout`: `cluster-node-timeout`, ms
  */
 export async function startCluster(
   t,
@@ -201,13 +179,13 @@ export async function startCluster(
       await server.call('CLUSTER', 'ADDSLOTSRANGE', first, last)
     }),
   )
-  // Who meets each of the others needs not wait for what they tell of one another.
+  // Connect all pairs: faster than gossip.
   for (const [i, server] of servers.entries())
     for (const { host, port, busPort } of await Promise.all(servers.slice(i + 1).map(addressed)))
       await server.call('CLUSTER', 'MEET', host, port, busPort)
   await Promise.all(
     servers.slice(masters).map((server, i) =>
-      // It is refused until the master is known.
+      // Refused until the master is known.
       until(() => server.call('CLUSTER', 'REPLICATE', ids[i % masters])),
     ),
   )

@@ -1,26 +1,24 @@
-// A real Kafka server for tests: one KRaft node on free ports of loopback, with data in a temporary folder.
+// A real Kafka server for tests: one KRaft node.
 
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadKafka } from '../../../src/backends/queues/kafka/client.js'
 import { isPackage, unless, withoutProgram } from '../needs.js'
 import { freePort } from '../ports.js'
-import { ServerProcess } from './server-process.js'
+import { ServerProcess, startServer } from './server-process.js'
 
 const LIBS = process.env.KAFKA_LIBS ?? ''
 const MISSING_CLIENT =
   '@platformatic/kafka is not installed (npm install --no-save --save-dev @platformatic/kafka@2.12.1)'
 const MISSING =
   'KAFKA_LIBS does not name a folder with the jars of org.apache.kafka:kafka_2.13:3.9.1 and an slf4j binding'
-const TRIES = 5
 const CLUSTER = 'aGFsbGV5LXRlc3RzLS0tLQ'
-/** Batches of that many messages: the server limits the bytes of a request. */
+/** Messages per request: the server limits its bytes. */
 const BATCH = 2000
-const PARTITIONS = 1
 
-/** For the option `skip` of a test. */
+/** For the `skip` option of a test. */
 export const withoutKafka = () =>
   unless(isPackage('@platformatic/kafka'), MISSING_CLIENT) ||
   unless(
@@ -33,16 +31,9 @@ export const withoutKafka = () =>
  * @typedef {{key?: string, value: string | Buffer | null, headers?: Record<string, string>, partition?: number}} Sent
  */
 
-/** One server. What was acknowledged survives `kill` and `restart`. */
+/** Acknowledged messages survive `kill` and `restart`. */
 export class KafkaServer extends ServerProcess {
-  /** @param {import('./server-process.js').Run} run @param {number} port @param {string} folder */
-  constructor(run, port, folder) {
-    super(run)
-    this.port = port
-    this.folder = folder
-  }
-
-  /** For the option `brokers`; not through a proxy. */
+  /** For the `brokers` option; not through a proxy. */
   get broker() {
     return `127.0.0.1:${this.port}`
   }
@@ -51,11 +42,7 @@ export class KafkaServer extends ServerProcess {
     return { clientId: 'test', bootstrapBrokers: [this.broker], connectTimeout: 10_000, timeout: 20_000 }
   }
 
-  /**
-   * @template T
-   * @param {(admin: import('@platformatic/kafka').Admin) => Promise<T>} work
-   * @returns {Promise<T>}
-   */
+  /** @template T @param {(admin: import('@platformatic/kafka').Admin) => Promise<T>} work @returns {Promise<T>} */
   async with(work) {
     const { Admin } = await loadKafka()
     const admin = new Admin(this.#client)
@@ -66,14 +53,12 @@ export class KafkaServer extends ServerProcess {
     }
   }
 
-  /** @param {string} topic @param {number} [partitions] */
-  async createTopic(topic, partitions = PARTITIONS) {
+  /** @param {string} topic */
+  async createTopic(topic, partitions = 1) {
     await this.with(admin => admin.createTopics({ topics: [topic], partitions, replicas: 1 }))
   }
 
-  /**
-   * @param {string} topic @param {Sent[]} messages acknowledged when this resolves; without a partition: 0
-   */
+  /** @param {string} topic @param {Sent[]} messages acknowledged when this resolves; partition 0 by default */
   async send(topic, messages) {
     const { Producer } = await loadKafka()
     const producer = new Producer({ ...this.#client, autocreateTopics: false })
@@ -98,28 +83,18 @@ export class KafkaServer extends ServerProcess {
       await producer.close()
     }
   }
-
-  /** Ends it for good, and its data. */
-  async stop() {
-    await this.kill()
-    await rm(this.folder, { recursive: true, force: true })
-  }
 }
 
 /**
  * @param {any} t ends with this test
- * @param {object} [options]
- * @param {Record<string, string>} [options.properties] more of its configuration
- * @param {import('../tcp-proxy.js').TcpProxy} [options.proxy] gets a port of the server as its target. Clients that come
- *   through it stay with it: the server names its port
- * @param {number} [options.secure] one more port, with TLS and SASL, whose properties begin with `listener.name.secure.`
- * @returns {Promise<KafkaServer>} running
+ * @param {{properties?: Record<string, string>, proxy?: import('../tcp-proxy.js').TcpProxy, secure?: number}} [options]
+ *   `proxy`: forwards to a server port that advertises the proxy; `secure`: one more port, with TLS
+ *   and SASL (properties `listener.name.secure.*`)
  */
-export async function startKafka(t, { properties = {}, proxy, secure } = {}) {
-  for (let tried = 1; ; tried++) {
-    const port = await freePort()
+export const startKafka = (t, { properties = {}, proxy, secure } = {}) =>
+  startServer(t, async () => {
+    const [port, controllerPort] = [await freePort(), await freePort()]
     const folder = await mkdtemp(join(tmpdir(), 'halley-kafka-'))
-    const controllerPort = await freePort()
     const more = []
     if (proxy) {
       const own = await freePort()
@@ -128,19 +103,8 @@ export async function startKafka(t, { properties = {}, proxy, secure } = {}) {
     }
     if (secure !== undefined)
       more.push({ name: 'SECURE', protocol: 'SASL_SSL', port: secure, advertised: secure })
-    const listeners = listenersOf(port, controllerPort, more)
-    const server = await create(folder, port, controllerPort, { ...listeners, ...properties })
-    try {
-      await server.start()
-      t.teardown(() => server.stop())
-      return server
-    } catch (error) {
-      await server.stop()
-      const taken = server.log.some(line => line.includes('Address already in use'))
-      if (!taken || tried === TRIES) throw error
-    }
-  }
-}
+    return create(folder, port, controllerPort, { ...listenersOf(port, controllerPort, more), ...properties })
+  })
 
 /**
  * @param {number} port @param {number} controllerPort
@@ -178,7 +142,7 @@ async function create(folder, port, controllerPort, more) {
     'transaction.state.log.replication.factor': '1',
     'transaction.state.log.min.isr': '1',
     'transaction.state.log.num.partitions': '1',
-    // A killed server comes back under the same number at once.
+    // A killed server can soon register the same id again.
     'broker.session.timeout.ms': '1000',
     'broker.heartbeat.interval.ms': '200',
     'group.initial.rebalance.delay.ms': '0',
@@ -190,7 +154,7 @@ async function create(folder, port, controllerPort, more) {
     .join('')
   await mkdir(data)
   await writeFile(join(folder, 'server.properties'), text)
-  // What its own tool would write, without a second JVM.
+  // Like Kafka's own tool, without a second JVM.
   await writeFile(
     join(data, 'meta.properties'),
     `version=1\ncluster.id=${CLUSTER}\nnode.id=1\ndirectory.id=aGFsbGV5LXRlc3RzLWRpcg\n`,

@@ -1,21 +1,22 @@
-// A real PostgreSQL for tests: a database of its own on a free port of loopback, with data in a temporary folder.
+// A real PostgreSQL for tests, with its own data.
 
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chown, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
-// @ts-ignore: pg has no types of its own. Not @ts-expect-error: only the benchmarks' check is strict about that.
+// biome-ignore lint/suspicious/noTsIgnore: pg has no types, which is an error only where bench/ is checked strictly.
+// @ts-ignore
 import pg from 'pg'
 import { unless } from '../needs.js'
 import { freePort } from '../ports.js'
-import { ServerProcess } from './server-process.js'
+import { ServerProcess, startServer } from './server-process.js'
 
 const run = promisify(execFile)
 
-/** Debian has a folder for each version, which is not on the PATH. */
+/** One folder for each version, not on the PATH. */
 const VERSIONS = '/usr/lib/postgresql'
 const TRIES = 20
 const RESTART_PAUSE_MS = 250
@@ -23,7 +24,7 @@ const RESTART_PAUSE_MS = 250
 const USERS = ['postgres', 'nobody']
 const MISSING = `PostgreSQL is not installed in ${VERSIONS} (Debian: apt-get install postgresql; POSTGRES_BIN may name the folder of its programs)`
 
-/** @returns {string} folder of the newest version, '' without one */
+/** @returns {string} folder of the newest version; '': not installed */
 function programs() {
   if (process.env.POSTGRES_BIN) return process.env.POSTGRES_BIN
   if (!existsSync(VERSIONS)) return ''
@@ -33,10 +34,10 @@ function programs() {
   return folders.find(folder => existsSync(join(folder, 'initdb'))) ?? ''
 }
 
-/** For the option `skip` of a test. */
+/** For the `skip` option of a test. */
 export const withoutPostgres = () => unless(programs() !== '', MISSING)
 
-/** @returns {{uid?: number, gid?: number}} an ordinary user when this one is root */
+/** @returns {{uid?: number, gid?: number}} an ordinary user, if this one is root */
 function ordinaryUser() {
   if (process.getuid?.() !== 0) return {}
   for (const line of readFileSync('/etc/passwd', 'utf8').split('\n')) {
@@ -46,24 +47,16 @@ function ordinaryUser() {
   throw new Error('PostgreSQL does not run as root, and there is no user postgres or nobody')
 }
 
-/** One server with the database `postgres` and the superuser `postgres`, who needs no password. */
+/** One server with the database `postgres` and the superuser `postgres`, without a password. */
 export class PostgresServer extends ServerProcess {
   /** @type {pg.Client | null} */
   #client = null
 
-  /** @param {import('./server-process.js').Run} run @param {number} port @param {string} folder */
-  constructor(run, port, folder) {
-    super(run)
-    this.port = port
-    this.folder = folder
-  }
-
-  /** @param {number} [port] of a proxy before it @returns {string} for the option `dsn` */
+  /** @param {number} [port] of a proxy @returns {string} for the `dsn` option */
   dsn(port = this.port) {
     return `postgres://postgres@127.0.0.1:${port}/postgres`
   }
 
-  /** @returns {Promise<pg.Client>} a connection of its own; its owner ends it */
   async connect() {
     const client = new pg.Client({ connectionString: this.dsn() })
     client.on('error', () => {})
@@ -71,7 +64,7 @@ export class PostgresServer extends ServerProcess {
     return client
   }
 
-  /** @param {string} text @param {any[]} [values] @returns {Promise<any[]>} rows, over a connection that stays */
+  /** @param {string} text @param {any[]} [values] @returns {Promise<any[]>} rows, over one connection */
   async query(text, values) {
     if (this.#client === null) {
       const client = await this.connect()
@@ -84,7 +77,7 @@ export class PostgresServer extends ServerProcess {
     return result.rows ?? []
   }
 
-  /** @override A process that was just forked when its server was killed may still have the memory of that one. */
+  /** @override Child processes of a killed server may still hold its shared memory. */
   async start() {
     for (let tried = 1; ; tried++) {
       try {
@@ -96,38 +89,38 @@ export class PostgresServer extends ServerProcess {
     }
   }
 
-  /** Ends it for good, and its data. */
+  /** @override */
   async stop() {
     await this.#client?.end().catch(() => {})
-    await this.kill()
-    await rm(this.folder, { recursive: true, force: true })
+    await super.stop()
   }
 }
 
 /**
  * @param {any} t ends with this test
- * @param {object} [options]
- * @param {Record<string, string>} [options.settings] of its configuration, over these
- * @param {Record<string, string>} [options.files] name -> text, in the folder of its data, which only its user may read
- * @returns {Promise<PostgresServer>} running
+ * @param {{settings?: Record<string, string>, files?: Record<string, string>}} [options] `files`: name -> text, in
+ *   its data folder, readable only by its user
  */
 export async function startPostgres(t, { settings = {}, files = {} } = {}) {
   const bin = programs()
   if (bin === '') throw new Error(MISSING)
   const user = ordinaryUser()
-  const folder = await mkdtemp(join(tmpdir(), 'halley-postgres-'))
-  if (user.uid !== undefined) await chown(folder, user.uid, /** @type {number} */ (user.gid))
-  const data = join(folder, 'data')
-  await run(
-    join(bin, 'initdb'),
-    ['-D', data, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'],
-    { ...user, cwd: folder, env: { ...process.env, LC_ALL: 'C' } },
-  )
-  for (const [name, text] of Object.entries(files)) {
-    await writeFile(join(data, name), text, { mode: 0o600 })
-    if (user.uid !== undefined) await chown(join(data, name), user.uid, /** @type {number} */ (user.gid))
+  const own = async (/** @type {string} */ path) => {
+    if (user.uid !== undefined) await chown(path, user.uid, /** @type {number} */ (user.gid))
   }
-  for (let tried = 1; ; tried++) {
+  return startServer(t, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'halley-postgres-'))
+    await own(folder)
+    const data = join(folder, 'data')
+    await run(
+      join(bin, 'initdb'),
+      ['-D', data, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'],
+      { ...user, cwd: folder, env: { ...process.env, LC_ALL: 'C' } },
+    )
+    for (const [name, text] of Object.entries(files)) {
+      await writeFile(join(data, name), text, { mode: 0o600 })
+      await own(join(data, name))
+    }
     const port = await freePort()
     const all = {
       listen_addresses: '127.0.0.1',
@@ -138,29 +131,15 @@ export async function startPostgres(t, { settings = {}, files = {} } = {}) {
       shared_buffers: '32MB',
       ...settings,
     }
-    const args = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-    const server = new PostgresServer(
-      {
-        command: join(bin, 'postgres'),
-        args: ['-D', data, ...args],
-        ready: /ready to accept connections/,
-        missing: MISSING,
-        env: { LC_ALL: 'C' },
-        cwd: folder,
-        ...user,
-      },
-      port,
-      folder,
-    )
-    try {
-      await server.start()
-      t.teardown(() => server.stop())
-      return server
-    } catch (error) {
-      const taken = server.log.some(line => line.includes('Address already in use'))
-      if (taken && tried < TRIES) continue
-      await server.stop()
-      throw error
+    const server = {
+      command: join(bin, 'postgres'),
+      args: ['-D', data, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+      ready: /ready to accept connections/,
+      missing: MISSING,
+      env: { LC_ALL: 'C' },
+      cwd: folder,
+      ...user,
     }
-  }
+    return new PostgresServer(server, port, folder)
+  })
 }

@@ -1,4 +1,4 @@
-// A Redis with replicas, and sentinels that look after it, for tests.
+// A Redis with replicas and Sentinel, for tests.
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,14 +7,12 @@ import { serverArgs, spawnRedis } from './redis.js'
 
 /** @typedef {import('./redis.js').RedisServer} RedisServer */
 
-/** Sentinels ask and tell each other that often (ms), where the server's version lets itself be told. */
+/** Faster than by default, ms; old versions lack the command. */
 const PERIODS = { 'info-period': 500, 'publish-period': 200, 'ping-period': 200, 'ask-period': 200 }
 
-/** A running sentinel set. */
 export class SentinelSet {
   /**
-   * @param {string} name of the master
-   * @param {RedisServer[]} servers the first one was the master at the beginning
+   * @param {string} name of the master @param {RedisServer[]} servers the initial master first
    * @param {RedisServer[]} sentinels
    */
   constructor(name, servers, sentinels) {
@@ -35,12 +33,12 @@ export class SentinelSet {
     return password === '' ? '' : `:${encodeURIComponent(password)}@`
   }
 
-  /** The last lines of their logs, for whoever has waited for them in vain. */
-  get #said() {
+  /** Last log lines, for errors. */
+  get #output() {
     return this.sentinels.map(({ log }) => ['', ...log.slice(-20)].join('\n')).join('\n')
   }
 
-  /** @returns {Promise<RedisServer>} that the sentinels name */
+  /** The master according to the first running sentinel. */
   async master() {
     const sentinel = this.sentinels.find(({ runs }) => runs)
     if (!sentinel) throw new Error('no sentinel runs')
@@ -51,44 +49,37 @@ export class SentinelSet {
   async #masterOf(sentinel) {
     const [, port] = await sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.name)
     const found = this.servers.find(server => server.port === Number(port))
-    if (!found) throw new Error(`nobody listens on port ${port}`)
+    if (!found) throw new Error(`no server listens on port ${port}`)
     return found
   }
 
   /**
-   * After the master was killed or stopped.
-   * @param {RedisServer} old
-   * @returns {Promise<RedisServer>} the new master, when all sentinels name it and it takes writes
+   * @param {RedisServer} old killed or stopped
+   * @returns {Promise<RedisServer>} the new master: known to all sentinels, writable
    */
   async replaced(old) {
     for (const sentinel of this.sentinels)
       await until(
         async () => !sentinel.runs || (await this.#masterOf(sentinel)) !== old,
-        () => this.#said,
+        () => this.#output,
       )
     const master = await this.master()
     await until(async () => (await master.info('replication')).role === 'master')
     return master
   }
 
-  /**
-   * Makes a replica the master, though the master lives.
-   * @returns {Promise<RedisServer>} the new master
-   */
+  /** Promotes a replica. @returns {Promise<RedisServer>} the new master */
   async failover() {
     const old = await this.master()
     const [sentinel] = this.sentinels
     await until(
       () => sentinel.call('SENTINEL', 'FAILOVER', this.name),
-      () => this.#said,
+      () => this.#output,
     )
     return this.replaced(old)
   }
 
-  /**
-   * @returns {Promise<void>} when the sentinels know each other and all servers, and the replicas have what the
-   *   master has
-   */
+  /** Resolves when the sentinels know each other and all servers, and the replicas are in sync. */
   async whole() {
     for (const sentinel of this.sentinels) {
       await until(
@@ -101,7 +92,7 @@ export class SentinelSet {
             Number(others) === this.sentinels.length - 1
           )
         },
-        () => this.#said,
+        () => this.#output,
       )
     }
     const master = await this.master()
@@ -111,21 +102,16 @@ export class SentinelSet {
   }
 }
 
-/**
- * @param {string[]} list name, value, name, value ...
- * @returns {Record<string, string>}
- */
+/** @param {string[]} list name, value, name, value ... @returns {Record<string, string>} */
 const pairs = list =>
   Object.fromEntries(list.flatMap((name, i) => (i % 2 === 0 ? [[name, list[i + 1]]] : [])))
 
 /**
- * Starts a master, its replicas, and their sentinels.
- *
+ * Starts a master, its replicas and their sentinels, which know each other.
  * @param {any} t ends with this test
- * @param {{replicas?: number, sentinels?: number, name?: string, downAfter?: number, failoverTimeout?: number, args?: string[],
- *   password?: string, aof?: boolean | 'always'}} [options] times in ms: on a busy machine a master that answers
- *   nothing for a second or two is not dead; `password` is that of the servers, not of the sentinels
- * @returns {Promise<SentinelSet>} they know each other
+ * @param {{replicas?: number, sentinels?: number, name?: string, downAfter?: number, failoverTimeout?: number, args?:
+ *   string[], password?: string, aof?: boolean | 'always'}} [options] times in ms, for busy machines; `password` of
+ *   the servers, not of the sentinels
  */
 export async function startSentinels(
   t,
@@ -154,7 +140,7 @@ export async function startSentinels(
   const watchers = await Promise.all(
     Array.from({ length: sentinels }, () =>
       spawnRedis(t, async (port, dir) => {
-        // It writes down there what it has found out.
+        // Sentinel writes its state to this file.
         const file = join(dir, 'sentinel.conf')
         const lines = [
           `port ${port}`,

@@ -1,12 +1,14 @@
-// The process of a server that a test starts, and the processes of that one: they end with the test.
+// Servers of tests: processes that end with the test, even if it is killed.
 
 import { spawn } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 
-/** Ends what it runs with the test's process, even when that one is killed. */
+/** Ends the command with the process of the test. */
 const GUARD = ['/usr/bin/setpriv', '--pdeathsig', 'KILL']
 const MAX_LINES = 1000
+const TRIES = 20
 
 /** @type {Set<ServerProcess>} */
 const running = new Set()
@@ -14,7 +16,7 @@ process.on('exit', () => {
   for (const server of running) server.signal('SIGKILL')
 })
 
-/** @param {number} root process id @returns {number[]} it, and all that come from it */
+/** @param {number} root process id @returns {number[]} with all descendants */
 function treeOf(root) {
   /** @type {Map<number, number[]>} */
   const children = new Map()
@@ -33,8 +35,8 @@ function treeOf(root) {
   return tree
 }
 
-/** @param {number} pid @returns {boolean} whether all threads are stopped, or have ended */
-function standsStill(pid) {
+/** @param {number} pid @returns {boolean} whether all its threads are stopped or have ended */
+function isStopped(pid) {
   try {
     return readdirSync(`/proc/${pid}/task`).every(thread => {
       const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8')
@@ -49,17 +51,17 @@ function standsStill(pid) {
  * @typedef {object} Run
  * @property {string} command
  * @property {string[]} args
- * @property {RegExp} ready a line that says that it serves
- * @property {string} missing the error where the program cannot be run
- * @property {Record<string, string>} [env] beside that of the test
+ * @property {RegExp} ready log line when ready
+ * @property {string} missing error if the program is not installed
+ * @property {Record<string, string>} [env] added to the test's
  * @property {string} [cwd]
  * @property {number} [uid]
  * @property {number} [gid]
  */
 
-/** One server, which can be killed, stand still and come back with the same command line. */
+/** A server that can be killed, paused and restarted with the same command line. */
 export class ServerProcess {
-  /** @type {string[]} what it has said, newest last */
+  /** @type {string[]} last lines of output */
   log = []
   #run
   /** @type {import('node:child_process').ChildProcess | null} */
@@ -67,20 +69,19 @@ export class ServerProcess {
   /** @type {Promise<void>} */
   #exited = Promise.resolve()
 
-  /** @param {Run} run */
-  constructor(run) {
+  /** @param {Run} run @param {number} port of loopback @param {string} [folder] of its data, removed by `stop` */
+  constructor(run, port, folder = '') {
     this.#run = run
+    this.port = port
+    this.folder = folder
   }
 
-  /** @returns {number} of its process, 0 when it does not run */
+  /** @returns {number} process id; 0: not running */
   get pid() {
     return this.#child?.pid ?? 0
   }
 
-  /**
-   * @returns {Promise<void>} when it serves
-   * @throws {Error} when it cannot be run, or ends before
-   */
+  /** @returns {Promise<void>} when ready @throws {Error} if it is not installed, or ends before it is ready */
   start() {
     const { command, args, ready, missing, env, cwd, uid, gid } = this.#run
     const [program, ...rest] = [...(existsSync(GUARD[0]) ? GUARD : []), command, ...args]
@@ -118,7 +119,7 @@ export class ServerProcess {
     })
   }
 
-  /** To it and all processes that come from it. @param {NodeJS.Signals} signal */
+  /** Also to all its descendants. @param {NodeJS.Signals} signal */
   signal(signal) {
     if (this.pid === 0) return
     for (const pid of treeOf(this.pid)) {
@@ -130,33 +131,58 @@ export class ServerProcess {
     }
   }
 
-  /** SIGKILL. Resolves when it is dead. */
+  /** SIGKILL. Resolves when it has exited. */
   async kill() {
     this.signal('SIGKILL')
     await this.#exited
   }
 
-  /** @param {NodeJS.Signals} [signal] that asks it to end. Resolves when it is gone. */
+  /** @param {NodeJS.Signals} [signal] @returns {Promise<void>} when it has exited */
   async shutdown(signal = 'SIGTERM') {
     this.#child?.kill(signal)
     await this.#exited
   }
 
-  /** It stands still when this returns; its connections stay open. */
+  /** Suspends the process; its connections stay open. */
   pause() {
     this.signal('SIGSTOP')
-    // A thread on another core goes on for a moment.
+    // A thread on another core may run for a moment.
     const until = performance.now() + 1000
-    while (this.pid !== 0 && !treeOf(this.pid).every(standsStill) && performance.now() < until);
+    while (this.pid !== 0 && !treeOf(this.pid).every(isStopped) && performance.now() < until);
   }
 
   resume() {
     this.signal('SIGCONT')
   }
 
-  /** Begins again with the same command line; killed before, if it runs. */
   async restart() {
     await this.kill()
     await this.start()
+  }
+
+  /** Ends the server and removes its data. */
+  async stop() {
+    await this.kill()
+    if (this.folder !== '') await rm(this.folder, { recursive: true, force: true })
+  }
+}
+
+/**
+ * Starts a server; it ends with the test. Retries if another program takes its port meanwhile.
+ * @template {ServerProcess} S
+ * @param {any} t @param {() => S | Promise<S>} create with a free port @param {(server: S) => Promise<unknown>} [end]
+ * @returns {Promise<S>} running
+ */
+export async function startServer(t, create, end = server => server.stop()) {
+  for (let tried = 1; ; tried++) {
+    const server = await create()
+    try {
+      await server.start()
+      t.teardown(() => end(server))
+      return server
+    } catch (error) {
+      await end(server)
+      if (tried === TRIES || !server.log.some(line => /already in use|eaddrinuse/i.test(line))) throw error
+    }
   }
 }

@@ -8,19 +8,16 @@ import { halley, spawnHalley } from '../../kit/cli.js'
 import { unless } from '../../kit/needs.js'
 import { container, ec2, folders, garbled, old } from './machines.js'
 
-/** Older ones cannot say what they would do. */
+/** Older versions have no --dry-run. */
 const DRY = spawnSync('sysctl', ['--help'], { encoding: 'utf8' }).stdout?.includes('--dry-run') ?? false
 
-/**
- * @param {string[]} args behind `doctor`
- * @returns {Promise<{code: number | undefined, out: string, err: string}>}
- */
+/** @param {string[]} args behind `doctor` @returns {Promise<{code: number | undefined, out: string, err: string}>} */
 const doctor = (...args) => halley(['doctor', ...args], { cwd: '/' })
 
 /** @param {import('./machines.js').Tree} tree */
 const machine = (t, tree) => t.testdir(folders(tree, target => t.fixture('symlink', target)))
 
-t.test('exits with 0 if the number can be reached, else with 1, the obstacles and the maximum', async t => {
+t.test('exits with 0 if the number can be reached, else with 1, obstacles and maximum', async t => {
   const root = machine(t, ec2())
   const good = await doctor('--root', root, '-n', '500k')
   t.equal(good.code, 0)
@@ -55,7 +52,7 @@ t.test('the last line names the number of workers if the default is too low', as
   )
 })
 
-t.test('without a number it names the default', async t => {
+t.test('without a number it uses the default and says so', async t => {
   t.match(
     (await doctor('--root', machine(t, ec2()))).out,
     /^halley doctor: 100,000 connections \(no --connections given\)/,
@@ -64,21 +61,12 @@ t.test('without a number it names the default', async t => {
 
 t.test('an invalid command line is one line and exit code 2', async t => {
   const root = machine(t, ec2())
-  for (const args of [
-    ['-n', '0'],
-    ['-n', 'many'],
-    ['-n', '2000m'],
-    ['-n', '-5'],
-    ['--role', 'client'],
-    ['--print', 'grub'],
-    ['--print', 'sysctl', '--json'],
-    ['--rate', '1e3'],
-    ['--workers', '0'],
-    ['--conections', '5'],
-    ['more'],
+  for (const line of [
+    ...['-n 0', '-n many', '-n 2000m', '-n -5', '--role client', '--print grub', '--print sysctl --json'],
+    ...['--rate 1e3', '--workers 0', '--conections 5', 'more'],
   ]) {
-    const { code, out, err } = await doctor('--root', root, ...args)
-    t.equal(code, 2, args.join(' '))
+    const { code, out, err } = await doctor('--root', root, ...line.split(' '))
+    t.equal(code, 2, line)
     t.equal(out, '')
     t.match(err, /^halley: doctor: [^\n]+\n$/)
   }
@@ -90,14 +78,14 @@ t.test('prints one line without /proc, where nothing is mounted on it, and outsi
     t.same(await doctor('--root', root), {
       code: 1,
       out: '',
-      err: `halley: doctor reads /proc and /sys, which are missing in ${root}\n`,
+      err: `halley: doctor requires /proc and /sys, which are missing in ${root}\n`,
     })
   }
   t.intercept(process, 'platform', { value: 'darwin' })
   t.same(await doctor('-n', '100k'), {
     code: 1,
     out: '',
-    err: 'halley: doctor reads /proc and /sys, which only Linux has: it cannot check this machine (darwin)\n',
+    err: 'halley: doctor requires /proc and /sys, which exist only on Linux (this is darwin)\n',
   })
 })
 
@@ -132,8 +120,8 @@ t.test('names and values of the machine cannot control the terminal', async t =>
 t.test('--json prints the same data', async t => {
   const { code, out } = await doctor('--root', machine(t, ec2()), '-n', '1m', '--json')
   t.equal(code, 1)
-  const told = JSON.parse(out)
-  t.match(told, {
+  const report = JSON.parse(out)
+  t.match(report, {
     connections: 1_000_000,
     role: 'server',
     rate: 5000,
@@ -146,18 +134,8 @@ t.test('--json prints the same data', async t => {
     written: [],
     machine: { kernel: '6.8.0-1021-aws', cores: 8, container: null },
   })
-  for (const found of told.findings) {
-    t.same(Object.keys(found).sort(), [
-      'changes',
-      'group',
-      'id',
-      'is',
-      'reach',
-      'setting',
-      'should',
-      'status',
-      'why',
-    ])
+  for (const found of report.findings) {
+    t.same(Object.keys(found).sort().join(' '), 'changes group id is reach setting should status why')
     t.ok(['ok', 'tight', 'too low', 'cannot tell'].includes(found.status))
   }
 })

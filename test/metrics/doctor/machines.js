@@ -1,4 +1,4 @@
-// Machines as their /proc and /sys tell of them: paths and texts. A text that begins with -> is a symbolic link.
+// Machines as files of /proc and /sys: path -> text. A text that begins with -> is a symbolic link.
 
 /** @typedef {Record<string, string>} Tree */
 
@@ -33,8 +33,7 @@ const queues = core =>
 
 /**
  * An instance of EC2 with 8 cores, 16 GB and a card with 8 queues, as Ubuntu starts it.
- * @param {{core?: (queue: number) => number}} [options]
- * @returns {Tree}
+ * @param {{core?: (queue: number) => number}} [options] @returns {Tree}
  */
 export const ec2 = ({ core = queue => queue } = {}) => ({
   'proc/sys/kernel/osrelease': '6.8.0-1021-aws\n',
@@ -80,10 +79,7 @@ export const ec2 = ({ core = queue => queue } = {}) => ({
   }),
 })
 
-/**
- * A container on that machine: 2 cores' worth, 1 GB, and only what belongs to its own network.
- * @returns {Tree}
- */
+/** A container on that machine: 2 cores, 1 GB, and only its own network settings. @returns {Tree} */
 export function container() {
   const host = Object.entries(ec2()).filter(
     ([path]) =>
@@ -106,10 +102,7 @@ export function container() {
   }
 }
 
-/**
- * A kernel of 2013 with control groups of version 1: much is not there yet.
- * @returns {Tree}
- */
+/** A kernel of 2013, with control groups of version 1 and without many newer files. @returns {Tree} */
 export const old = () => ({
   'proc/sys/kernel/osrelease': '3.10.0-1160.el7.x86_64\n',
   'proc/stat': 'cpu  10 0 10 1000\ncpu0 5 0 5 500\ncpu1 5 0 5 500\n',
@@ -143,17 +136,13 @@ export const old = () => ({
   }),
 })
 
-/** @returns {Tree} the same files as those of EC2, with something else in each of them */
+/** @returns {Tree} the files of EC2 with garbled content */
 export const garbled = () =>
   Object.fromEntries(
     Object.entries(ec2()).map(([path, text]) => [path, text.startsWith('->') ? text : 'ÿ: x,-,[ :\n\n 0x']),
   )
 
-/**
- * @param {Tree} tree
- * @param {(target: string) => any} link
- * @returns {any} what t.testdir() takes
- */
+/** @param {Tree} tree @param {(target: string) => any} link @returns {any} what t.testdir() takes */
 export function folders(tree, link) {
   /** @type {any} */
   const root = { proc: {} }

@@ -1,5 +1,4 @@
-// A reader of Prometheus' text format 0.0.4 that takes nothing which the format does not allow, and is nobody's
-// library.
+// A strict reader of Prometheus' text format 0.0.4, independent of libraries.
 
 import assert from 'node:assert/strict'
 
@@ -20,20 +19,14 @@ function numberOf(text) {
   return text.endsWith('Inf') ? (text.startsWith('-') ? -Infinity : Infinity) : Number(text)
 }
 
-/**
- * @param {string} text
- * @param {boolean} quoted
- */
+/** @param {string} text @param {boolean} quoted */
 function plain(text, quoted) {
   const escapes = quoted ? /\\[\\n"]/g : /\\[\\n]/g
   assert.ok(!text.replace(escapes, '').includes('\\'), `only known escapes: ${text}`)
   return text.replace(/\\(.)/g, (_, escaped) => (escaped === 'n' ? '\n' : escaped))
 }
 
-/**
- * @param {string} line
- * @returns {Sample}
- */
+/** @param {string} line @returns {Sample} */
 function readSample(line) {
   const name = NAME.exec(line)?.[0]
   assert.ok(name, line)
@@ -87,10 +80,7 @@ function checkHistogram({ name, samples }) {
   }
 }
 
-/**
- * @param {string} text
- * @returns {Map<string, Family>} by name; throws where the text is not the format
- */
+/** @param {string} text @returns {Map<string, Family>} by name; throws where the text is not the format */
 export function parse(text) {
   assert.ok(text.endsWith('\n'), 'the last line ends')
   /** @type {Map<string, Family>} */
@@ -134,8 +124,7 @@ export function parse(text) {
 }
 
 /**
- * @param {Map<string, Family>} families
- * @param {string} name of a sample
+ * @param {Map<string, Family>} families @param {string} name of a sample
  * @param {Record<string, string>} [labels] those that matter
  * @returns {number} sum of the samples that have these labels; NaN: there are none
  */

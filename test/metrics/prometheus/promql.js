@@ -1,4 +1,4 @@
-// What an expression of PromQL names, so that dashboards and alerts can be held against what there is.
+// The names in a PromQL expression, to compare dashboards and alerts with existing metrics.
 
 import assert from 'node:assert/strict'
 
@@ -7,15 +7,12 @@ const WORDS = new Set(
   by without on ignoring group_left group_right and or unless offset bool`.split(/\s+/),
 )
 const GROUPING = new Set(['by', 'without', 'on', 'ignoring', 'group_left', 'group_right'])
-/** What Prometheus itself adds to everything that it scrapes. */
+/** Metrics that Prometheus adds to every scrape. */
 const TARGET = ['job', 'instance']
 const TOKEN =
   /\s+|"(?:[^"\\]|\\.)*"|\[[^\]]*\]|[a-zA-Z_:][a-zA-Z0-9_:]*|\d+(?:\.\d+)?(?:e-?\d+)?|=~|!~|!=|==|<=|>=|[{}()=,<>+\-*/%^]/gy
 
-/**
- * @param {string} expression
- * @returns {string[]}
- */
+/** @param {string} expression @returns {string[]} */
 function tokensOf(expression) {
   const tokens = []
   TOKEN.lastIndex = 0
@@ -28,8 +25,7 @@ function tokensOf(expression) {
 }
 
 /**
- * @param {string[]} tokens
- * @param {number} open index of `(` or `{`
+ * @param {string[]} tokens @param {number} open index of `(` or `{`
  * @returns {string[]} names up to what closes it, that are not values
  */
 function namesFrom(tokens, open) {

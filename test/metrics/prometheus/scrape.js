@@ -1,4 +1,4 @@
-// Scrapes of real gateways.
+// Scraping of real gateways.
 
 import http from 'node:http'
 import { until } from '../../kit/wait.js'
@@ -8,8 +8,7 @@ import { parse } from './exposition.js'
 
 /**
  * On a connection of its own, so that any worker may get it.
- * @param {import('../../kit/gateway.js').TestGateway} gateway
- * @returns {Promise<Scrape>}
+ * @param {import('../../kit/gateway.js').TestGateway} gateway @returns {Promise<Scrape>}
  */
 export function scrape({ port }) {
   return new Promise((resolve, reject) => {
@@ -28,8 +27,7 @@ export function scrape({ port }) {
 
 /**
  * Figures are those of the last full second, so it takes a while until they tell what has just been done.
- * @param {import('../../kit/gateway.js').TestGateway} gateway
- * @param {(got: Scrape) => boolean} holds
+ * @param {import('../../kit/gateway.js').TestGateway} gateway @param {(got: Scrape) => boolean} holds
  * @returns {Promise<Scrape>} the first one that it holds for
  */
 export const settled = (gateway, holds) =>

@@ -3,45 +3,36 @@
 import t from 'tap'
 import { anonymous, history, open, tokenClient, user } from '../../clients/session/support.js'
 import { startGateway } from '../../kit/gateway.js'
-import { freePort } from '../../kit/ports.js'
 import { post as httpPost } from '../../kit/stream-client.js'
 import { lines } from './rig.js'
 
 const PASSWORD = 'the admin key of the tests'
-const METHODS = [
-  'info',
-  'publish',
-  'disconnect',
-  'unsubscribe',
-  'presence',
-  'presence_stats',
-  'history',
-  'channels',
-  'connections',
-]
+const METHODS = (
+  'info publish disconnect unsubscribe presence presence_stats history channels connections ' +
+  'map_publish map_remove map_read_state map_clear map_info'
+).split(' ')
+
+const MAP = {
+  name: 'map',
+  subscription_type: 'map',
+  allow_subscribe_for_client: true,
+  allow_subscribe_for_anonymous: true,
+  map: { mode: 'recoverable', key_ttl: '1h' },
+}
 
 /** @param {{connect: any}} client @returns {string} its client id */
 const id = ({ connect }) => connect.client
 
-/**
- * @param {any} t
- * @param {object} [config]
- */
 async function start(t, config = {}) {
   const gateway = await startGateway(t, {
     admin: { password: PASSWORD },
     client: tokenClient({ allow_anonymous_connect_without_token: true }),
     channel: {
       without_namespace: { ...open },
-      namespaces: [{ name: 'his', ...open, ...history }],
+      namespaces: [{ name: 'his', ...open, ...history }, MAP],
     },
     ...config,
   })
-  /**
-   * @param {string} name
-   * @param {string | object} body
-   * @param {string} [token]
-   */
   const post = async (name, body, token) => {
     const answer = await fetch(`${gateway.url}/admin/api/${name}`, {
       method: 'POST',
@@ -55,15 +46,11 @@ async function start(t, config = {}) {
     gateway,
     token,
     post,
-    /**
-     * @param {string} name
-     * @param {object} [params]
-     */
     call: async (name, params = {}) => (await post(name, params, token)).body.result,
   }
 }
 
-t.test('without a key there is no admin page, and with admin.enabled off neither', async t => {
+t.test('without a key, or with admin.enabled off, there is no admin page', async t => {
   for (const admin of [{}, { password: 'key', enabled: false }]) {
     const gateway = await startGateway(t, { admin, workers: 1 })
     for (const path of ['/admin', '/admin/', '/admin/api/stream', '/admin/assets/pages/admin/page/app.js']) {
@@ -78,25 +65,25 @@ t.test('without a key there is no admin page, and with admin.enabled off neither
 t.test('the admin page', async t => {
   const { gateway, token, post, call } = await start(t)
 
-  t.test('nothing is answered without a token', async t => {
+  t.test('without a token every request gets 401', async t => {
     for (const name of [...METHODS, 'command']) {
       for (const bad of [undefined, 'x', `${token}x`]) {
         const { status, headers, body } = await post(name, '{"channel":"x","data":1}', bad)
         t.equal(status, 401, name)
         t.equal(headers.get('cache-control'), 'no-store')
-        t.same(body, { error: 'log in first' })
+        t.same(body, { error: 'login required' })
       }
     }
     t.equal((await fetch(`${gateway.url}/admin/api/stream`)).status, 401)
   })
 
-  t.test('bodies are bounded, and garbage is refused in one line', async t => {
+  t.test('bodies are limited; invalid ones are refused with one line', async t => {
     for (const name of METHODS) {
       for (const garbage of ['', '[', '[]', 'null', '"x"', '\0', '{"user":5,"channel":5,"pattern":5}']) {
         if (name === 'info' && garbage.startsWith('{')) continue
         const { status, body } = await post(name, garbage, token)
         t.equal(status, 400, `${name} ${JSON.stringify(garbage)}`)
-        t.same(body, { error: 'the body is not what this takes' })
+        t.same(body, { error: 'invalid request body' })
       }
     }
     const large = await post('publish', { channel: 'x', data: 'x'.repeat(1024 * 1024) }, token)
@@ -108,7 +95,7 @@ t.test('the admin page', async t => {
     t.equal(get.status, 405)
   })
 
-  t.test('publish is that of the server API', async t => {
+  t.test('publish works like in the server API', async t => {
     const client = await anonymous(t, gateway)
     await client.subscribe('his:news')
     const { offset, epoch } = await call('publish', { channel: 'his:news', data: { text: 'hello' } })
@@ -125,15 +112,36 @@ t.test('the admin page', async t => {
     t.equal((await post('publish', { channel: '', data: 1 }, token)).status, 400)
   })
 
-  t.test('channels come with the clients of all workers, the largest first, at most 500', async t => {
+  t.test('keys of a map are published, read and removed', async t => {
+    const client = await anonymous(t, gateway)
+    await client.call('subscribe', { channel: 'map:1', type: 1, phase: 2 })
+    t.same(await call('channels', { pattern: 'map:*' }), {
+      total: 1,
+      channels: [{ name: 'map:1', kind: 'map', clients: 1 }],
+    })
+    for (const key of ['a', 'b', 'c']) await call('map_publish', { channel: 'map:1', key, data: key })
+    t.same(await call('map_info', { channel: 'map:1' }), { kind: 'map', mode: 'recoverable', keys: 3 })
+    const { entries, cursor } = await call('map_read_state', { channel: 'map:1', limit: 2 })
+    t.match(entries, [{ key: 'a', data: 'a', offset: 1 }, { key: 'b' }])
+    t.match(await call('map_read_state', { channel: 'map:1', limit: 2, cursor }), { entries: [{ key: 'c' }] })
+    t.equal((await call('map_remove', { channel: 'map:1', key: 'a' })).offset, 4)
+    await call('map_clear', { channel: 'map:1' })
+    t.equal((await call('map_info', { channel: 'map:1' })).keys, 0)
+    const stream = await post('map_info', { channel: 'his:news' }, token)
+    t.same(stream.body, { error: 'not available', code: 108 })
+    t.equal((await post('map_info', { channel: '' }, token)).status, 400)
+    t.equal((await post('map_info', { channel: 'no:x' }, token)).status, 404)
+  })
+
+  t.test('channels lists the clients of all workers, largest first, at most 500', async t => {
     const clients = await Promise.all(Array.from({ length: 6 }, () => anonymous(t, gateway)))
     for (const client of clients) await client.subscribe('crowd')
     await clients[0].subscribe('lonely')
     const { total, channels } = await call('channels', { pattern: '{crowd,lonely}' })
     t.equal(total, 2)
     t.same(channels, [
-      { name: 'crowd', clients: 6 },
-      { name: 'lonely', clients: 1 },
+      { name: 'crowd', kind: 'stream', clients: 6 },
+      { name: 'lonely', kind: 'stream', clients: 1 },
     ])
     await Promise.all(
       clients.map(async (client, of) => {
@@ -147,7 +155,7 @@ t.test('the admin page', async t => {
     t.equal((await post('channels', { pattern: '[' }, token)).status, 500)
   })
 
-  t.test('presence of a channel, and its numbers', async t => {
+  t.test('presence and presence_stats show the clients of a channel', async t => {
     const client = await user(t, gateway, { sub: 'anna', info: { name: 'Anna' } })
     await client.subscribe('lounge')
     const { presence } = await call('presence', { channel: 'lounge' })
@@ -157,7 +165,7 @@ t.test('the admin page', async t => {
     t.same(await call('presence_stats', { channel: 'lounge' }), { num_clients: 1, num_users: 1 })
   })
 
-  t.test("a user's connections are found wherever they are, and end when they are told to", async t => {
+  t.test('connections of a user on all workers are listed and can be disconnected', async t => {
     const mine = await Promise.all(Array.from({ length: 6 }, () => user(t, gateway, { sub: 'bob' })))
     const other = await user(t, gateway, { sub: 'carol' })
     await mine[0].subscribe('one')
@@ -171,7 +179,7 @@ t.test('the admin page', async t => {
       t.same(connection.node, { uid: nodes.nodes[0].uid, name: nodes.nodes[0].name })
       t.ok([0, 1].includes(connection.worker))
     }
-    const of = (/** @type {any} */ one) => connections.find(({ client }) => client === id(one))
+    const of = one => connections.find(({ client }) => client === id(one))
     t.match(of(mine[0]), { subscriptions: 1, channels: ['one'] })
     t.equal(of(mine[1]).subscriptions, 25)
     t.same(
@@ -198,28 +206,21 @@ t.test('the admin page', async t => {
     const client = await anonymous(t, gateway)
     const { total, connections } = await call('connections', { user: '' })
     t.equal(total, connections.length)
-    t.ok(connections.some((/** @type {any} */ row) => row.client === id(client) && row.user === ''))
+    t.ok(connections.some(row => row.client === id(client) && row.user === ''))
   })
 
-  t.test('connections of everybody, at most 500 of them', async t => {
+  t.test('all connections are listed, at most 500', async t => {
     const [anna, nobody] = [await user(t, gateway, { sub: 'anna' }), await anonymous(t, gateway)]
     const { total, connections } = await call('connections', { all: true })
     t.ok(total >= 2)
     t.equal(connections.length, Math.min(total, 500))
-    const userOf = (/** @type {string} */ client) =>
-      connections.find((/** @type {any} */ row) => row.client === client)?.user
+    const userOf = client => connections.find(row => row.client === client)?.user
     t.equal(userOf(id(anna)), 'anna')
     t.equal(userOf(id(nobody)), '')
     t.equal((await post('connections', { all: 1 }, token)).status, 400)
   })
 
-  t.test('info tells of the nodes', async t => {
-    const { nodes } = await call('info')
-    t.equal(nodes.length, 1)
-    t.match(nodes[0], { version: String, uptime: Number, num_clients: Number, num_channels: Number })
-  })
-
-  t.test('the stream tells of every worker once a second, from any worker', async t => {
+  t.test('the stream of any worker has a sample of every worker each second', async t => {
     await Promise.all(
       Array.from({ length: 4 }, async () => {
         const answer = await fetch(`${gateway.url}/admin/api/stream`, {
@@ -235,27 +236,26 @@ t.test('the admin page', async t => {
           t.equal(type, 'snapshot')
           t.ok(snapshot.seq > last)
           last = snapshot.seq
-          t.same(
-            snapshot.workers.map((/** @type {any} */ { sample }) => sample.pid).sort(),
-            [...gateway.workerPids].sort(),
-          )
+          t.same(snapshot.workers.map(({ sample }) => sample.pid).sort(), [...gateway.workerPids].sort())
         }
         await messages.return()
       }),
     )
   })
 
-  t.test('a worker is restarted when it is asked for, and takes the same token', async t => {
+  t.test('the command restart replaces a worker; the new one accepts the same token', async t => {
     t.match((await post('command', { type: 'restart', worker: 9 }, token)).body.error, /worker/)
     t.equal((await post('command', { type: 'stop' }, token)).status, 403)
-    const { pid } = gateway.lines.find(({ msg, worker }) => msg === 'worker listens' && worker === 0)
-    const back = gateway.line(line => line.msg === 'worker listens' && line.worker === 0 && line.pid !== pid)
-    // Whoever has taken the request may be the one that goes, before the answer has left.
-    const asked = await post('command', { type: 'restart', worker: 0 }, token).catch(() => null)
-    if (asked) t.same(asked.body, { error: null })
+    const { pid } = gateway.lines.find(({ msg, worker }) => msg === 'worker is listening' && worker === 0)
+    const back = gateway.line(
+      line => line.msg === 'worker is listening' && line.worker === 0 && line.pid !== pid,
+    )
+    // The worker of the request may be the one that ends, before its answer is sent.
+    const answer = await post('command', { type: 'restart', worker: 0 }, token).catch(() => null)
+    if (answer) t.same(answer.body, { error: null })
     await back
-    // On connections of their own: those that `fetch` keeps may be of the worker that has gone. A handshake that waits
-    // for that worker is reset by the kernel.
+    // On connections of their own: those that `fetch` keeps may be of the worker that has ended. The kernel resets
+    // handshakes that wait for that worker.
     const info = () =>
       httpPost(`${gateway.url}/admin/api/info`, '{}', { Authorization: `Bearer ${token}` }).then(
         ({ status }) => status,
@@ -264,15 +264,4 @@ t.test('the admin page', async t => {
     const statuses = await Promise.all(Array.from({ length: 8 }, info))
     t.ok(statuses.every(status => status === 200))
   })
-})
-
-t.test('with an internal port the admin page is there, and not where clients are', async t => {
-  const internal = await freePort()
-  const gateway = await startGateway(t, {
-    workers: 1,
-    admin: { password: PASSWORD },
-    http_server: { internal_port: internal, internal_address: '127.0.0.1' },
-  })
-  t.equal((await fetch(`${gateway.url}/admin`)).status, 404)
-  t.equal((await fetch(`http://127.0.0.1:${internal}/admin`)).status, 200)
 })

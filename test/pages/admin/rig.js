@@ -1,4 +1,4 @@
-// The admin endpoints of several workers in one process: real socket servers, a view and a broker of the test's own.
+// The admin endpoints of several workers in one process: real socket servers, a fake view and broker.
 
 import { NodeInfo } from '../../../src/backends/api/info.js'
 import { createServer } from '../../../src/clients/server/index.js'
@@ -12,7 +12,6 @@ import { mockSnapshots } from '../../metrics/mock.js'
 const NODE = { uid: 'node-1', name: 'node 1', version: '0.0.0', startedAt: 0 }
 export const PASSWORD = 'the admin key of the tests'
 
-/** The statistics of a node; messages are sent when the test calls `send`. */
 export class FakeView {
   history = mockSnapshots({ seconds: 5 })
   events = this.history.flatMap(({ events }) => events)
@@ -107,8 +106,7 @@ export async function startAdmin(
     url: urls[0],
 
     /**
-     * @param {string} name of the endpoint
-     * @param {string | Buffer | object} body
+     * @param {string} name of the endpoint @param {string | Buffer | object} body
      * @param {{token?: string, worker?: number, headers?: Record<string, string>}} [options]
      */
     async post(name, body, { token, worker = 0, headers = {} } = {}) {
@@ -120,6 +118,10 @@ export async function startAdmin(
       return { status: answer.status, headers: answer.headers, body: await answer.json() }
     },
 
+    /** @param {string} token @param {RequestInit} [init] */
+    stream: (token, init) =>
+      globalThis.fetch(`${urls[0]}/api/stream`, { ...init, headers: { Authorization: `Bearer ${token}` } }),
+
     login: (password = PASSWORD, worker = 0) => rig.post('login', { password }, { worker }),
 
     async token() {
@@ -129,10 +131,7 @@ export async function startAdmin(
   return rig
 }
 
-/**
- * The lines of a stats stream.
- * @param {Response} answer
- */
+/** The lines of a stats stream. @param {Response} answer */
 export async function* lines(answer) {
   const decoder = new TextDecoder()
   let rest = ''

@@ -7,18 +7,10 @@ import { until } from '../../kit/wait.js'
 import { mockSnapshots } from '../../metrics/mock.js'
 import { lines, startAdmin } from './rig.js'
 
-/**
- * @param {Awaited<ReturnType<typeof startAdmin>>} admin
- * @param {string} token
- * @param {RequestInit} [init]
- */
-const open = (admin, token, init) =>
-  fetch(`${admin.url}/api/stream`, { ...init, headers: { Authorization: `Bearer ${token}` } })
-
 for (const driver of drivers) {
-  t.test(`${driver}: the stream begins with what there was, and goes on as it happens`, async t => {
+  t.test(`${driver}: the stream starts with the history and continues live`, async t => {
     const admin = await startAdmin(t, { driver })
-    const answer = await open(admin, await admin.token())
+    const answer = await admin.stream(await admin.token())
     t.equal(answer.status, 200)
     t.equal(answer.headers.get('content-type'), 'application/x-ndjson')
     t.equal(answer.headers.get('cache-control'), 'no-store')
@@ -40,15 +32,15 @@ for (const driver of drivers) {
     const admin = await startAdmin(t, { driver, clock: () => now })
     const token = await admin.token()
     now += TOKEN_TTL - 300
-    const messages = lines(await open(admin, token))
+    const messages = lines(await admin.stream(token))
     t.equal((await messages.next()).value.type, 'hello')
     t.same(await messages.next(), { done: true, value: undefined })
     await until(() => admin.view.listeners === 0)
     now += 300
-    t.equal((await open(admin, token)).status, 401)
+    t.equal((await admin.stream(token)).status, 401)
   })
 
-  t.test(`${driver}: a reader that does not read is cut off, and the others are not`, async t => {
+  t.test(`${driver}: a client that does not read is disconnected, others are not`, async t => {
     const admin = await startAdmin(t, { driver })
     const token = await admin.token()
     const { hostname, port } = new URL(admin.url)
@@ -60,7 +52,7 @@ for (const driver of drivers) {
       `GET /admin/api/stream HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${token}\r\n\r\n`,
     )
     await once(slow, 'readable')
-    const messages = lines(await open(admin, token))
+    const messages = lines(await admin.stream(token))
     t.equal((await messages.next()).value.type, 'hello')
     t.equal(admin.view.listeners, 2)
     const text = 'x'.repeat(1024 * 1024)
@@ -72,32 +64,32 @@ for (const driver of drivers) {
     await messages.return()
   })
 
-  t.test(`${driver}: only a few read at once`, async t => {
+  t.test(`${driver}: the number of streams is limited`, async t => {
     const admin = await startAdmin(t, { driver })
     const token = await admin.token()
     const leaving = new AbortController()
     // Keeps the answers: fetch ends a stream whose Response was collected as garbage.
     const answers = []
     for (let n = 0; n < 16; n++)
-      answers.push(await open(admin, token, n === 0 ? { signal: leaving.signal } : {}))
+      answers.push(await admin.stream(token, n === 0 ? { signal: leaving.signal } : {}))
     t.same(
       answers.map(({ status }) => status),
       Array(16).fill(200),
     )
-    const refused = await open(admin, token)
+    const refused = await admin.stream(token)
     t.equal(refused.status, 503)
-    t.match((await refused.json()).error, 'too many readers')
+    t.match((await refused.json()).error, 'too many stats clients')
     leaving.abort()
     await until(() => admin.view.listeners === 15)
-    answers.push(await open(admin, token))
+    answers.push(await admin.stream(token))
     t.equal(answers.at(-1)?.status, 200)
   })
 }
 
-t.test('commands reach the gateway, and what it says comes back', async t => {
+t.test('commands reach the gateway, and its result is returned', async t => {
   const admin = await startAdmin(t)
   const token = await admin.token()
-  const command = async (/** @type {object | string} */ body) => admin.post('command', body, { token })
+  const command = async body => admin.post('command', body, { token })
   for (const known of [
     { type: 'gc', worker: null },
     { type: 'gc', worker: 1 },

@@ -5,151 +5,85 @@ import { developmentProfile } from '../../../src/config/profile.js'
 import { drivers } from '../../kit/drivers.js'
 import { fetch } from '../../kit/fetch.js'
 import { startGateway } from '../../kit/gateway.js'
+import { until } from '../../kit/wait.js'
+import { crawl, namedIn } from '../crawl.js'
 
-const CHANNEL = 'demo:vitals'
+const sum = numbers => numbers.reduce((total, number) => total + number, 0)
 
-/**
- * The settings of the development profile, for a file.
- * @param {'uws' | 'node'} driver
- */
-function settings(driver) {
-  const { http_api, http_server, ...profile } = /** @type {any} */ (developmentProfile('key'))
-  return { ...profile, client: { ...profile.client, allowed_origins: ['*'] }, http_server: { driver } }
-}
-
-/**
- * A subscriber of the vital signs, as the page has one.
- * @param {any} t
- * @param {import('../../kit/gateway.js').TestGateway} gateway
- */
+/** Subscribes to the vital signs like the page. */
 function watchVitals(t, gateway) {
   const client = new Centrifuge(gateway.ws, {
     websocket: WebSocket,
     minReconnectDelay: 50,
     maxReconnectDelay: 200,
   })
-  /** @type {any[]} */
   const samples = []
-  /** @type {Set<() => void>} */
-  const waiting = new Set()
-  const subscription = client.newSubscription(CHANNEL)
-  subscription.on('publication', ({ data }) => {
-    samples.push(data)
-    for (const check of waiting) check()
-  })
+  const subscription = client.newSubscription('demo:vitals')
+  subscription.on('publication', ({ data }) => samples.push(data))
   subscription.subscribe()
   client.connect()
   t.teardown(() => client.disconnect())
-  return {
-    client,
-    subscription,
-    samples,
-    /**
-     * @param {(sample: any) => boolean} matches
-     * @returns {Promise<any>} the first sample that does, past or future
-     */
-    sample(matches) {
-      return new Promise(resolve => {
-        const check = () => {
-          const found = samples.find(matches)
-          if (!found) return
-          waiting.delete(check)
-          resolve(found)
-        }
-        waiting.add(check)
-        check()
-      })
-    },
-  }
+  /** The first such sample. @param {(sample: any) => boolean} matches @returns {Promise<any>} */
+  const sample = matches => until(() => samples.find(matches))
+  return { subscription, samples, sample }
 }
 
 for (const driver of drivers) {
   t.test(driver, async t => {
+    const { http_api, http_server, ...profile } = /** @type {any} */ (developmentProfile('key'))
     const gateway = await startGateway(t, {
-      ...settings(driver),
+      ...profile,
+      client: { ...profile.client, allowed_origins: ['*'] },
+      http_server: { driver },
       workers: driver === 'uws' ? 2 : 1,
       http_stream: { enabled: true, handler_prefix: '/stream/of/its/own' },
       uni_http_stream: { enabled: false },
     })
+    const get = (path, init = {}) => fetch(gateway.url + path, init)
+    const page = await get('/')
+    const html = await page.text()
 
-    t.test('the page and everything it names are served by the gateway itself', async t => {
-      const page = await fetch(`${gateway.url}/`)
+    t.test('the gateway serves the page with all its files', async t => {
       t.equal(page.status, 200)
       t.equal(page.headers.get('content-type'), 'text/html; charset=utf-8')
-      const html = await page.text()
-      t.match(html, 'data-websocket="/connection/websocket"')
-      t.match(html, 'data-api="/api"')
-      t.notMatch(html, /\{\{|"key"/, 'all places are filled, and not with the API key')
-      const named = [...html.matchAll(/(?:src|href)="([^"#]+)"/g)].map(match => match[1])
-      const later = ['/demo/centrifuge.protobuf.js', '/demo/pages/demo/page/long-poll-socket.js']
+      t.notMatch(html, /\{\{|"key"/, 'all placeholders are replaced, and not with the API key')
       const links = ['/', '/admin', '/demo/README.md', '/demo/docs/README.md', '']
-      const queue = [...new Set([...named, ...later])].filter(path => !links.includes(path))
-      t.ok(queue.length >= 5)
-      /** @type {Record<string, string>} */
-      const types = {
-        css: 'text/css; charset=utf-8',
-        js: 'text/javascript; charset=utf-8',
-        svg: 'image/svg+xml',
-      }
-      const seen = new Set(queue)
-      for (const path of queue) {
-        t.match(path, /^\/demo\/[\w./-]+$/, 'nothing comes from elsewhere')
-        const answer = await fetch(gateway.url + path)
-        t.equal(answer.status, 200, path)
-        t.equal(answer.headers.get('content-type'), types[path.slice(path.lastIndexOf('.') + 1)], path)
-        t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
-        const body = await answer.text()
-        for (const [, imported] of body.matchAll(/^import\b[^'";]*'(\.[^']+)'$/gm)) {
-          const next = new URL(imported, gateway.url + path).pathname
-          if (!seen.has(next)) queue.push(next)
-          seen.add(next)
-        }
-      }
-      t.ok(seen.has('/demo/pages/demo/page/sky.js'), 'modules that modules import are among them')
-      t.ok(seen.has('/demo/pages/web/uplot.js'))
+      const later = ['/demo/centrifuge.protobuf.js', '/demo/pages/demo/page/long-poll-socket.js']
+      const files = [...namedIn(html), ...later].filter(path => !links.includes(path))
+      t.ok(files.length >= 5)
+      const seen = await crawl(t, gateway.url, files, '/demo/')
+      for (const path of ['pages/demo/page/sky.js', 'pages/web/uplot.js'])
+        t.ok(seen.has(`/demo/${path}`), `${path} is imported by a module`)
     })
 
-    t.test('the policy of the page allows its own scripts, styles and connections only', async t => {
-      const { headers } = await fetch(`${gateway.url}/`)
-      const policy = headers.get('content-security-policy') ?? ''
-      t.match(policy, "default-src 'none'")
-      t.match(policy, "script-src 'self'")
-      t.match(policy, "frame-ancestors 'none'")
+    t.test('the policy of the page allows only its own scripts, styles and connections', async t => {
+      const policy = page.headers.get('content-security-policy') ?? ''
+      for (const part of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"])
+        t.match(policy, part)
       t.notMatch(policy, /unsafe|\*|https?:/)
-      t.notMatch(await (await fetch(`${gateway.url}/`)).text(), /<script>|<style|\son\w+=|\sstyle=/)
+      t.notMatch(html, /<script>|<style|\son\w+=|\sstyle=/)
     })
 
-    t.test('both builds of the SDK and the long-poll socket run under that policy', async t => {
-      for (const name of ['centrifuge.js', 'centrifuge.protobuf.js', 'pages/demo/page/long-poll-socket.js']) {
-        const script = await (await fetch(`${gateway.url}/demo/${name}`)).text()
-        t.notMatch(script, /\beval\(|\bnew Function\b/, `${name} makes no code from strings`)
-      }
-    })
-
-    t.test('README and docs are there as text, and the SDK for pages of other origins', async t => {
-      const html = await (await fetch(`${gateway.url}/`)).text()
+    t.test('README and docs are served as text, and the SDK for pages of all origins', async t => {
       t.match(html, 'href="/admin"')
       t.match(html, 'href="/demo/README.md"')
       for (const [path, text] of [
         ['/demo/README.md', '# Halley'],
         ['/demo/docs/config.md', 'http_server.port'],
       ]) {
-        const answer = await fetch(gateway.url + path)
+        const answer = await get(path)
         t.equal(answer.headers.get('content-type'), 'text/plain; charset=utf-8')
         t.match(await answer.text(), text)
       }
-      const policy = async (/** @type {string} */ path) =>
-        (await fetch(gateway.url + path)).headers.get('cross-origin-resource-policy')
+      const policy = async path => (await get(path)).headers.get('cross-origin-resource-policy')
       t.equal(await policy('/demo/centrifuge.js'), 'cross-origin')
       t.equal(await policy('/demo/pages/demo/page/app.js'), 'same-origin')
     })
 
-    t.test('the page offers what the gateway has open, and nothing else', async t => {
-      const html = await (await fetch(`${gateway.url}/`)).text()
-      const offered = Object.fromEntries(
-        [...html.matchAll(/\sdata-([\w-]+)="([^"]*)"/g)].map(match => [match[1], match[2]]),
-      )
-      t.match(offered, {
+    t.test('the page offers only the enabled transports', async t => {
+      const offered = [...html.matchAll(/\sdata-([\w-]+)="([^"]*)"/g)].map(([, name, path]) => [name, path])
+      t.match(Object.fromEntries(offered), {
+        api: '/api',
         websocket: '/connection/websocket',
         'http-stream': '/stream/of/its/own',
         sse: '/connection/sse',
@@ -161,82 +95,65 @@ for (const driver of drivers) {
       })
     })
 
-    t.test('a file that a browser has is not sent again', async t => {
-      const first = await fetch(`${gateway.url}/demo/centrifuge.js`)
+    t.test('a cached file is not sent again', async t => {
+      const first = await get('/demo/centrifuge.js')
       t.equal(first.headers.get('cache-control'), 'no-cache')
-      const tag = first.headers.get('etag') ?? ''
       t.match(await first.text(), 'globalThis.Centrifuge')
-      const again = await fetch(`${gateway.url}/demo/centrifuge.js`, { headers: { 'If-None-Match': tag } })
+      const headers = { 'If-None-Match': first.headers.get('etag') ?? '' }
+      const again = await get('/demo/centrifuge.js', { headers })
       t.equal(again.status, 304)
       t.equal(await again.text(), '')
     })
 
-    t.test('HEAD is answered, other methods are not, and there is nothing else below /demo/', async t => {
-      const head = await fetch(`${gateway.url}/`, { method: 'HEAD' })
+    t.test('HEAD is answered, other methods are refused, other paths get 404', async t => {
+      const head = await get('/', { method: 'HEAD' })
       t.equal(head.status, 200)
       t.equal(await head.text(), '')
-      t.equal((await fetch(`${gateway.url}/`, { method: 'POST', body: 'x' })).status, 405)
+      t.equal((await get('/', { method: 'POST', body: 'x' })).status, 405)
       for (const path of [
         '/demo/',
         '/demo/docs/',
         '/demo/pages/demo/index.js',
         '/demo/..%2findex.js',
         '/other',
-      ]) {
-        t.equal((await fetch(gateway.url + path)).status, 404, path)
-      }
+      ])
+        t.equal((await get(path)).status, 404, path)
     })
 
     if (driver === 'node') return
 
     t.test('vital signs of the machine and of every worker arrive once a second', async t => {
       const { subscription, sample, samples } = watchVitals(t, gateway)
-      // One may be late, and the next one in time; a held-up worker is missing until its next sample.
+      // One sample may be late and the next one in time; a blocked worker is missing until its next sample.
       const vitals = await sample(({ workers }) => samples.length >= 4 && workers.length === 2)
       t.ok(samples[3].time - samples[0].time >= 1500)
       t.ok(vitals.cpu >= 0 && vitals.cpu <= 1)
       t.ok(vitals.memory.used < vitals.memory.total)
-      t.same(
-        vitals.workers.map((/** @type {any} */ { worker }) => worker),
-        [0, 1],
-      )
-      t.same(vitals.workers.map((/** @type {any} */ { pid }) => pid).sort(), [...gateway.workerPids].sort())
-      for (const worker of vitals.workers) {
-        t.ok(worker.memory > 0)
-        t.ok(worker.delay.max >= worker.delay.mean)
-      }
-      const { workers } = await sample(({ workers }) =>
-        workers.some((/** @type {any} */ { messages }) => messages > 0),
-      )
-      t.equal(
-        workers.reduce(
-          (/** @type {number} */ sum, /** @type {any} */ { connections }) => sum + connections,
-          0,
-        ),
-        1,
-      )
+      t.match(vitals.workers, [{ worker: 0 }, { worker: 1 }])
+      t.same(vitals.workers.map(({ pid }) => pid).sort(), [...gateway.workerPids].sort())
+      for (const { memory, delay } of vitals.workers) t.ok(memory > 0 && delay.max >= delay.mean)
+      const { workers } = await sample(({ workers }) => workers.some(({ messages }) => messages > 0))
+      t.equal(sum(workers.map(({ connections }) => connections)), 1)
       const { publications } = await subscription.history({ limit: 50 })
       const kept = publications.map(({ data }) => data)
       const last = Math.min(kept.at(-1).time, samples[samples.length - 1].time)
-      const common = (/** @type {any[]} */ list) =>
-        list.filter(({ time }) => time >= samples[0].time && time <= last)
+      const common = list => list.filter(({ time }) => time >= samples[0].time && time <= last)
       t.ok(common(samples).length >= 2)
-      t.same(common(kept), common(samples), 'a new page has them all at once')
+      t.same(common(kept), common(samples), 'the history has the same samples')
     })
 
-    t.test('they still arrive after the worker that publishes them was killed', async t => {
+    t.test('vital signs continue after the worker that publishes them is killed', async t => {
       const { sample, samples } = watchVitals(t, gateway)
       const { workers } = await sample(({ workers }) => workers.length === 2)
       const [{ pid }] = workers
       process.kill(pid, 'SIGKILL')
       const after = await sample(({ workers }) => workers.length === 2 && workers[0].pid !== pid)
-      t.equal(after.workers[0].worker, 0)
-      t.equal(after.workers[1].pid, workers[1].pid)
+      t.match(after.workers, [{ worker: 0 }, { worker: 1, pid: workers[1].pid }])
       const times = samples.map(({ time }) => time)
       t.same(
         times,
         [...new Set(times)].sort((a, b) => a - b),
-        'in order, and none twice',
+        'in order, without duplicates',
       )
     })
   })
@@ -244,6 +161,6 @@ for (const driver of drivers) {
 
 t.test('without demo.enabled there is no page', async t => {
   const gateway = await startGateway(t, { workers: 1 })
-  t.equal((await fetch(`${gateway.url}/`)).status, 404)
-  t.equal((await fetch(`${gateway.url}/demo/pages/demo/page/app.js`)).status, 404)
+  for (const path of ['/', '/demo/pages/demo/page/app.js'])
+    t.equal((await fetch(gateway.url + path)).status, 404, path)
 })

@@ -6,12 +6,12 @@ import t from 'tap'
 import { spawnHalley } from '../../kit/cli.js'
 import { csvText } from './rows.js'
 
-t.test('a day is a page of less than 5 MB, with progress told', async t => {
+t.test('the page of a day is smaller than 5 MB, and progress is shown', async t => {
   const dir = t.testdir()
   writeFileSync(join(dir, 'day.csv'), csvText({ seconds: 86_400, connections: 300_000 }))
   const { code, err } = await spawnHalley(['report', 'day.csv', '-o', 'day.html'], { cwd: dir })
   t.equal(code, 0)
-  // A fast machine has nothing to tell before it writes.
+  // A fast machine shows no progress before it writes.
   t.match(err, /^(?:day\.csv: \d+ % read\n)*(?:writing the page\n)?$/)
   const { size } = statSync(join(dir, 'day.html'))
   t.ok(size < 5 * 1024 * 1024, `${size} bytes`)

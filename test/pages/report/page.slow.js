@@ -1,17 +1,19 @@
-// The report in a real browser: it draws, and nothing is wrong.
+// The report in a real browser: it draws without errors.
 
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import http from 'node:http'
+import { json } from 'node:stream/consumers'
 import t from 'tap'
 import { parseCsv } from '../../../src/metrics/csv-reader.js'
 import { renderPage } from '../../../src/pages/report/page.js'
 import { makeRun } from '../../../src/pages/report/run.js'
 import { isOfPage, needsChromium, openPage } from '../../kit/browser/browser.js'
+import { listen } from '../../kit/ports.js'
 import { csvText } from './rows.js'
 
 needsChromium(t)
 
-/** Looks at the report in a frame: the report's own policy lets nobody look from within. */
+/** Examines the report in a frame: its own policy allows no foreign script. */
 const WATCHER = `<!doctype html><meta charset="utf-8"><body style="margin:0">
 <script>
 const errors = []
@@ -25,7 +27,7 @@ const pixels = canvas => {
   copy.drawImage(canvas, 0, 0)
   return copy.getImageData(0, 0, canvas.width, canvas.height).data
 }
-// Names in a legend whose colour is not in the chart, and those that are there.
+// Names in a legend whose colour is missing in the chart, and the others.
 const linesOf = chart => {
   const data = pixels(chart.querySelector('canvas'))
   const colors = new Set()
@@ -37,10 +39,10 @@ const linesOf = chart => {
   for (const key of chart.querySelectorAll('.chart-key')) {
     if (key.querySelector('.chart-value').textContent === '-') continue
     const name = key.style.getPropertyValue("--key").trim().slice(4, -1)
-    let hex = frame.contentWindow.getComputedStyle(chart).getPropertyValue(name).trim().slice(1)
-    if (hex.length === 3) hex = [...hex].map(digit => digit + digit).join('')
-    const found = colors.has(parseInt(hex, 16))
-    ;(found ? drawn : missing).push(key.querySelector('.chart-label').textContent)
+    const label = key.querySelector('.chart-label')
+    label.style.color = 'var(' + name + ')'
+    const [red, green, blue] = frame.contentWindow.getComputedStyle(label).color.match(/\\d+/g)
+    ;(colors.has((red << 16) | (green << 8) | blue) ? drawn : missing).push(label.textContent)
   }
   return { drawn, missing }
 }
@@ -92,73 +94,49 @@ frame.addEventListener('load', () => {
 })
 </script>`
 
-/**
- * @param {any} t
- * @param {string} page
- * @returns {Promise<{result: any, asked: string[], said: string}>} asked: what the browser wanted from the server
- */
+/** @returns {Promise<{result: any, requests: string[], console: string}>} `requests` of the browser */
 async function look(t, page) {
-  /** @type {string[]} */
-  const asked = []
-  /** @type {(result: any) => void} */
-  let done = () => {}
-  const result = new Promise(resolve => {
-    done = resolve
-  })
+  const requests = []
+  const done = new EventEmitter()
   const server = http.createServer(async (req, res) => {
-    asked.push(/** @type {string} */ (req.url))
+    requests.push(req.url)
     if (req.method === 'POST') {
-      let text = ''
-      for await (const chunk of req) text += chunk
+      const result = await json(req)
       res.end()
-      done(JSON.parse(text))
+      done.emit('result', result)
     } else {
       res.writeHead(200, { 'Content-Type': 'text/html' }).end(req.url === '/report' ? page : WATCHER)
     }
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  const browser = await openPage(t, `http://127.0.0.1:${port}/`, {
+  const browser = await openPage(t, `http://127.0.0.1:${await listen(t, server)}/`, {
     args: ['--enable-logging=stderr', '--window-size=1400,2500'],
     stdio: ['ignore', 'ignore', 'pipe'],
   })
-  let said = ''
-  browser.stderr?.on('data', chunk => {
-    said += chunk
-  })
-  const seen = await result
-  return {
-    result: seen,
-    asked,
-    said: said.split('\n').filter(isOfPage).join('\n'),
-  }
+  let output = ''
+  browser.stderr?.on('data', chunk => (output += chunk))
+  const [result] = await once(done, 'result')
+  return { result, requests, console: output.split('\n').filter(isOfPage).join('\n') }
 }
 
 /** @param {import('../../../src/pages/report/run.js').Run[]} runs */
 const pageOf = runs => renderPage({ title: 'A run', runs, version: '1.0.0' })
 
-/** @param {string} text */
 async function run(text, label = 'run', points = 1200) {
   const { columns, facts } = await parseCsv([text])
   return makeRun({ label, columns, facts, points })
 }
 
 t.test('a report of one run draws every chart, for screen and paper', async t => {
-  const { result, asked, said } = await look(t, pageOf([await run(csvText())]))
+  const { result, requests, console } = await look(t, pageOf([await run(csvText())]))
   t.equal(result.error, undefined)
   t.same(result.errors, [])
-  t.equal(said, '', 'nothing in the console')
+  t.equal(console, '', 'the console is empty')
   t.same(
-    asked.filter(url => !['/', '/report', '/done', '/favicon.ico'].includes(url)),
+    requests.filter(url => !['/', '/report', '/done', '/favicon.ico'].includes(url)),
     [],
   )
   t.same(
-    result.charts.map((/** @type {any} */ { chart }) => chart),
+    result.charts.map(({ chart }) => chart),
     ['memory', 'ticks', 'cpu', 'arrivals', 'messages', 'bandwidth', 'gc', 'connection'],
   )
   for (const { chart, drawn, missing, ratio } of result.charts) {
@@ -169,36 +147,36 @@ t.test('a report of one run draws every chart, for screen and paper', async t =>
   t.equal(result.still[0].time, 'highest')
   t.equal(result.still[0].values[3], '10,000')
   t.equal(result.still[1].values[0], '200 ms')
-  for (const { time } of result.hovered) t.match(time, /^59s · |^1m · /, 'one cursor for all')
+  for (const { time } of result.hovered) t.match(time, /^59s · |^1m · /, 'all charts share a cursor')
   t.equal(result.hovered[1].values[0], result.hovered[1].time.startsWith('1m') ? '200 ms' : '9 ms')
   t.match(result.paper, { theme: 'light', width: 690 })
   t.same(result.paper.drawn, ['Kernel', 'Native', 'JS heap', 'Connections'])
   t.equal(result.after, 'auto')
-  t.ok(result.wide, 'nothing is wider than the window')
-  t.same(result.clipped, [], 'nothing is wider than a phone')
+  t.ok(result.wide, 'no element is wider than the window')
+  t.same(result.clipped, [], 'no element is wider than a phone')
 })
 
-t.test('several runs are laid over each other and beside each other', async t => {
+t.test('several runs are overlaid and shown side by side', async t => {
   const runs = [
     await run(csvText(), 'First'),
     await run(csvText({ connections: 4000, seconds: 3000 }), 'Second', 400),
   ]
-  const { result, said } = await look(t, pageOf(runs))
+  const { result, console } = await look(t, pageOf(runs))
   t.equal(result.error, undefined)
   t.same(result.errors, [])
-  t.equal(said, '')
+  t.equal(console, '')
   t.equal(result.charts.length, 6 + 2 * 8)
   for (const { chart, missing } of result.charts) t.same(missing, [], chart)
   t.same(result.still[0].values, ['10,000', '4,000'])
   t.ok(result.wide)
-  t.same(result.clipped, [], 'nothing is wider than a phone')
+  t.same(result.clipped, [], 'no element is wider than a phone')
 })
 
-t.test('a file with next to nothing in it still makes a page', async t => {
-  const { result, said } = await look(t, pageOf([await run('time,connections\n1000,5\n2000,6\n')]))
+t.test('a file with almost no data still gives a page', async t => {
+  const { result, console } = await look(t, pageOf([await run('time,connections\n1000,5\n2000,6\n')]))
   t.equal(result.error, undefined)
   t.same(result.errors, [])
-  t.equal(said, '')
+  t.equal(console, '')
   t.equal(result.charts.length, 8)
   t.equal(result.still[0].values[3], '6')
   t.equal(result.still[2].values[0], '-')

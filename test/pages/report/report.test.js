@@ -10,12 +10,7 @@ import { makeRun } from '../../../src/pages/report/run.js'
 import { halley, spawnHalley } from '../../kit/cli.js'
 import { csvText } from './rows.js'
 
-/**
- * `halley report` in this process.
- * @param {string[]} args
- * @param {string} cwd
- * @returns {Promise<{code: number, out: string, err: string}>}
- */
+/** `halley report` in this process. @param {string[]} args @param {string} cwd */
 async function report(args, cwd) {
   const before = process.cwd()
   process.chdir(cwd)
@@ -26,36 +21,23 @@ async function report(args, cwd) {
   }
 }
 
-/**
- * The same as users run it.
- * @param {string[]} args
- * @param {string} cwd
- * @returns {Promise<{code: number, out: string, err: string}>}
- */
-const spawned = (args, cwd) => spawnHalley(['report', ...args], { cwd })
-
-/**
- * @template {{err: string}} T
- * @param {T} said
- * @returns {T} without what a machine that is slow is told of how far it has come
- */
-const withoutProgress = said => ({
-  ...said,
-  err: said.err.replace(/^(?:\S+: \d+ % read|writing the page)\n/gm, ''),
+/** Without the lines about its progress on a slow machine. @template {{err: string}} T @param {T} result */
+const withoutProgress = result => ({
+  ...result,
+  err: result.err.replace(/^(?:\S+: \d+ % read|writing the page)\n/gm, ''),
 })
 
-/** @param {string} page */
 const dataOf = page => {
   const found = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)
   return JSON.parse(/** @type {RegExpExecArray} */ (found)[1])
 }
 
-t.test('one file, several files', async t => {
+t.test('a page shows one file or several', async t => {
   const dir = t.testdir({
     'a.csv': csvText(),
     'b.csv': csvText({ connections: 5000, start: Date.UTC(2026, 2, 1) }),
   })
-  t.match(withoutProgress(await spawned(['a.csv', '-o', 'a.html'], dir)), {
+  t.match(withoutProgress(await spawnHalley(['report', 'a.csv', '-o', 'a.html'], { cwd: dir })), {
     code: 0,
     out: /^a\.html: \d+ KB\n$/,
     err: '',
@@ -67,31 +49,20 @@ t.test('one file, several files', async t => {
   t.match(one, '5 January 2026')
   t.same(dataOf(one)[0].columns.connections.length, 120)
 
-  const args = [
-    'a.csv',
-    'b.csv',
-    '--output',
-    'ab.html',
-    '--title',
-    'A & B',
-    '--label',
-    'Before',
-    '--label',
-    '<b>',
-  ]
-  // A machine that is slow is told how far it has come.
+  const args = [...'a.csv b.csv --output ab.html --label Before --label <b> --title'.split(' '), 'A & B']
+  // A slow machine shows its progress.
   t.match(await report(args, dir), { code: 0, err: /^(?:b\.csv: \d+ % read\n)*(?:writing the page\n)?$/ })
   const two = readFileSync(join(dir, 'ab.html'), 'utf8')
   t.match(two, '<title>A &#38; B</title>')
   t.match(two, '5 January 2026, 1 March 2026')
   t.notMatch(two, '<b></th>', 'a label is no markup')
   t.same(
-    dataOf(two).map((/** @type {any} */ run) => run.label),
+    dataOf(two).map(run => run.label),
     ['Before', '<b>'],
   )
 })
 
-t.test('what cannot be read is one line and exit code 1, and no page is left behind', async t => {
+t.test('an unreadable file is a one-line error with exit code 1, and no page remains', async t => {
   const dir = t.testdir({
     'empty.csv': '',
     'header.csv': CSV_HEADER,
@@ -100,18 +71,18 @@ t.test('what cannot be read is one line and exit code 1, and no page is left beh
     'good.csv': csvText({ seconds: 20 }),
   })
   mkdirSync(join(dir, 'folder'))
-  for (const [file, said] of [
+  for (const [file, error] of [
     ['none.csv', 'none.csv: no such file'],
     ['empty.csv', 'empty.csv: the file is empty'],
     ['header.csv', 'header.csv: no rows yet'],
     ['foreign.csv', 'foreign.csv: not a Halley CSV file: columns time, connections missing'],
-    ['binary.csv', 'binary.csv: not a Halley CSV file: it does not begin with a header line'],
+    ['binary.csv', 'binary.csv: not a Halley CSV file: no header line'],
     ['folder', 'folder: is a folder, not a CSV file'],
   ]) {
     t.same(withoutProgress(await report(['good.csv', file, '-o', 'x.html'], dir)), {
       code: 1,
       out: '',
-      err: `halley: ${said}\n`,
+      err: `halley: ${error}\n`,
     })
   }
   t.same(withoutProgress(await report(['good.csv', '-o', 'nowhere/x.html'], dir)), {
@@ -122,7 +93,7 @@ t.test('what cannot be read is one line and exit code 1, and no page is left beh
   t.notOk(readdirSync(dir).some(name => name.includes('html')))
 })
 
-t.test('without a name the page is beside the CSV file, and takes the place of a report only', async t => {
+t.test('without a name, the page is written beside the CSV file and only replaces a report', async t => {
   const text = csvText({ seconds: 20 })
   const dir = t.testdir({ 'a.csv': text, sub: { 'b.csv': text, 'c.csv': text, 'c.html': '<p>mine</p>' } })
   for (let i = 0; i < 2; i++)
@@ -132,7 +103,7 @@ t.test('without a name the page is beside the CSV file, and takes the place of a
   t.same(await report(['sub/c.csv'], dir), {
     code: 1,
     out: '',
-    err: 'halley: sub/c.html: exists and is no report; name the page with -o\n',
+    err: 'halley: sub/c.html: already exists and is not a report; use -o to set the output file\n',
   })
   t.equal(readFileSync(join(dir, 'sub/c.html'), 'utf8'), '<p>mine</p>')
   t.match(withoutProgress(await report(['sub/c.csv', '-o', 'sub/c.html'], dir)), {
@@ -148,27 +119,27 @@ t.test('a CSV file is never overwritten by its page', async t => {
     t.same(withoutProgress(await report(['a.csv', 'b.csv', '-o', out], dir)), {
       code: 1,
       out: '',
-      err: `halley: ${out}: the page would overwrite the CSV file\n`,
+      err: `halley: ${out}: the report would overwrite the CSV file\n`,
     })
   }
   t.equal(readFileSync(join(dir, 'b.csv'), 'utf8'), text)
 })
 
-t.test('a command line that cannot be understood is exit code 2', async t => {
+t.test('an invalid command line has exit code 2', async t => {
   const dir = t.testdir({ 'a.csv': csvText({ seconds: 20 }) })
-  for (const [line, said] of /** @type {[string, RegExp][]} */ ([
+  for (const [line, pattern] of /** @type {[string, RegExp][]} */ ([
     ['-o x.html', /report: no CSV file given/],
-    ['a.csv -o', /-o needs a value/],
+    ['a.csv -o', /-o requires a value/],
     ['a.csv -o x.html --label A --label B', /2 labels given for 1 files/],
     ['a.csv -o x.html --tilte T', /did you mean --title/],
   ])) {
     const { code, err } = await report(line.split(' '), dir)
     t.equal(code, 2, line)
-    t.match(err, said)
+    t.match(err, pattern)
   }
 })
 
-t.test('the page needs nothing from elsewhere, and its policy allows nothing', async t => {
+t.test('the page loads nothing, and its policy allows nothing', async t => {
   const { columns, facts } = await parseCsv([csvText()])
   const page = renderPage({
     title: 'x',
@@ -191,15 +162,14 @@ t.test('the page needs nothing from elsewhere, and its policy allows nothing', a
   const policy = /Content-Security-Policy" content="([^"]*)"/.exec(page)?.[1] ?? ''
   t.match(policy, "default-src 'none'")
   t.notMatch(policy, 'unsafe')
-  const hash = (/** @type {string} */ text) =>
-    `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+  const hash = text => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
   const scripts = [...page.matchAll(/<script>(.*?)<\/script>/gs)].map(([, text]) => text)
   t.equal(scripts.length, 3)
   for (const script of scripts) t.ok(policy.includes(hash(script)))
   t.ok(policy.includes(hash(/<style>(.*?)<\/style>/s.exec(page)?.[1] ?? '')))
 })
 
-t.test('nothing in the data ends its element', async t => {
+t.test('data cannot close its script element', async t => {
   const { columns } = await parseCsv([csvText({ seconds: 20 })])
   const label = '</script><script>alert(1)</script><!--\u2028'
   const run = makeRun({ label, columns, facts: [{ facts: { name: '<img src=x>' } }] })
@@ -210,13 +180,13 @@ t.test('nothing in the data ends its element', async t => {
   t.equal(JSON.parse(inlineJson(label)), label)
 })
 
-t.test('only modules that can be put into a page are', async t => {
+t.test('a module that cannot be embedded is refused', async t => {
   const dir = t.testdir({
     'a.js': "import { b as c } from './b.js'\nglobalThis.result = c + 1\n",
     'b.js': 'export const b = 1\n',
     'odd.js': "import * as all from './b.js'\nall.b\n",
   })
-  const url = (/** @type {string} */ name) => new URL(`file://${join(dir, name)}`)
+  const url = name => new URL(`file://${join(dir, name)}`)
   const scope = /** @type {any} */ (globalThis)
   new Function(bundleModules(url('a.js')))()
   t.equal(scope.result, 2)

@@ -1,4 +1,4 @@
-// CSV text of runs that were never made.
+// CSV text of simulated runs.
 
 import { CSV_COLUMNS, CSV_HEADER } from '../../../src/metrics/csv-columns.js'
 
@@ -18,11 +18,8 @@ export const START = Date.UTC(2026, 0, 5, 12)
 /**
  * Ten seconds idle, a third of the rest to climb, then steady, and a spike of ticks in the middle. More connections,
  * more load.
- * @param {object} [run]
- * @param {number} [run.seconds]
- * @param {number} [run.connections]
- * @param {number} [run.start] unix ms
- * @returns {string}
+ * @param {object} [run] @param {number} [run.seconds] @param {number} [run.connections]
+ * @param {number} [run.start] unix ms @returns {string}
  */
 export function csvText({ seconds = 120, connections = 10_000, start = START } = {}) {
   const lines = [CSV_HEADER]

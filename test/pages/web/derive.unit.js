@@ -6,7 +6,7 @@ import { derive, idleRows, maximum, median, movingAverage } from '../../../src/p
 
 const KB = 1024
 
-t.test('rates are of a second, whatever the interval was', async t => {
+t.test('rates are per second for any interval', async t => {
   const { accepts_s, messages_out_s } = derive({
     time: [0, 2000, 2500],
     interval_ms: [1000, 2000, 500],
@@ -18,7 +18,7 @@ t.test('rates are of a second, whatever the interval was', async t => {
 })
 
 t.test(
-  "memory is that of the gateway and of its sockets, not the machine's slab; what is not known counts nothing, unless nothing is",
+  'memory includes the sockets of the gateway; unknown values count as 0 unless all are unknown',
   async t => {
     const { memory_bytes } = derive({
       time: [0, 1, 2],
@@ -32,16 +32,7 @@ t.test(
   },
 )
 
-t.test('plain arrays and typed ones are the same', async t => {
-  const plain = { time: [0, 1000], interval_ms: [1000, 1000], gc_minor_ms: [1, 2], gc_major_ms: [10, 20] }
-  const typed = Object.fromEntries(
-    Object.entries(plain).map(([name, values]) => [name, Float64Array.from(values)]),
-  )
-  t.same([...derive(plain).gc_major_pause_ms], [10, 20])
-  t.same([...derive(typed).gc_major_pause_ms], [10, 20])
-})
-
-t.test('memory of a connection is what came on top of the idle gateway', async t => {
+t.test('memory per connection excludes the idle gateway', async t => {
   const connections = [0, 0, 0, 5000, 10_000, 10_000, 100]
   const { heap_per_connection, user_per_connection } = derive({
     time: connections.map((_, row) => row * 1000),
@@ -49,11 +40,11 @@ t.test('memory of a connection is what came on top of the idle gateway', async t
     heap_total_bytes: connections.map(open => 30_000_000 + open * 4 * KB),
     rss_bytes: connections.map(open => 90_000_000 + open * 6 * KB),
   })
-  t.same([...heap_per_connection], [NaN, NaN, NaN, 4 * KB, 4 * KB, 4 * KB, NaN], 'few say nothing')
+  t.same([...heap_per_connection], [NaN, NaN, NaN, 4 * KB, 4 * KB, 4 * KB, NaN], 'no estimate')
   t.same([...user_per_connection].slice(3, 6), [6 * KB, 6 * KB, 6 * KB])
 })
 
-t.test('without idle seconds it is not told, unless the gateway has told it', async t => {
+t.test('memory per connection is unknown without idle seconds, unless the gateway measured it', async t => {
   const columns = {
     time: [0, 1000],
     connections: [5000, 5000],
@@ -65,7 +56,7 @@ t.test('without idle seconds it is not told, unless the gateway has told it', as
   t.same([...user_per_connection], [NaN, 2100])
 })
 
-t.test('medians, maxima and idle rows leave out what is not known', async t => {
+t.test('medians, maxima and idle rows ignore unknown values', async t => {
   t.equal(median([3, null, 1, Number.NaN, 2]), 2)
   t.equal(median([1, 2]), 1.5)
   t.ok(Number.isNaN(median([])))
@@ -74,13 +65,13 @@ t.test('medians, maxima and idle rows leave out what is not known', async t => {
   t.equal(idleRows([500, 1000]), null)
 })
 
-t.test('a moving average is not shifted, and has no holes where its window has something', async t => {
+t.test('a moving average is not shifted, and is known if its window has a value', async t => {
   t.same(movingAverage([0, 0, 9, 0, 0], 3), [0, 3, 3, 3, 0])
   t.same(movingAverage([1, 2, 3], 1), [1, 2, 3])
   t.same(movingAverage([null, 4, null, null, null], 3), [4, 4, 4, null, null])
 })
 
-t.test('axes end at round numbers, above everything', async t => {
+t.test('axes end at round numbers above all values', async t => {
   t.same(linearRange(0, 'count'), [0, 1])
   t.same(linearRange(1_000_000, 'count'), [0, 1_250_000])
   const [, end] = linearRange(4.9 * 1024 ** 3, 'bytes')
@@ -90,7 +81,7 @@ t.test('axes end at round numbers, above everything', async t => {
   t.same(logarithmicRange(3), [0.1, 100])
 })
 
-t.test('every chart shows columns that the CSV has, or that are derived from them', async t => {
+t.test('every chart shows columns of the CSV file or derived from them', async t => {
   const time = [0, 1000, 2000]
   const all = derive(
     Object.fromEntries(

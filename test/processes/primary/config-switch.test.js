@@ -1,61 +1,52 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { ConfigSwitch } from '../../../src/processes/primary/config-switch.js'
 
-/** A worker that answers as the test says. */
-class FakeWorker {
-  config = 'old'
-  /** @type {any[]} */
-  messages = []
-  killed = ''
-  onKill = () => {}
-
-  /** @param {number} index @param {(message: any, worker: FakeWorker) => void} onMessage */
-  constructor(index, onMessage) {
-    this.index = index
-    this.title = `worker ${index}`
-    this.onMessage = onMessage
-  }
-
-  send(message) {
-    this.messages.push(message)
-    // Not in a later turn: a process that stands still would be at its timeout before.
-    queueMicrotask(() => this.onMessage(message, this))
-    return true
-  }
-
-  kill(reason) {
-    this.killed = reason
-    this.onKill()
-  }
-
-  get types() {
-    return this.messages.map(({ type }) => type)
-  }
-}
-
 /**
- * @param {((message: any, worker: FakeWorker) => string | null | undefined)[]} answers reason of a refusal,
- *   null: done, undefined: none @param {number} [timeout]
+ * Workers with the given answers.
+ * @param {((message: any, worker: any) => string | null | undefined)[]} answers reason of a refusal, null: done,
+ *   undefined: no answer
+ * @param {number} [timeout] ms
  */
 function makeSwitch(answers, timeout = 60_000) {
-  const workers = answers.map(
-    (answer, index) =>
-      new FakeWorker(index, (message, worker) => {
-        const error = answer(message, worker)
-        if (error !== undefined) it.onMessage(/** @type {any} */ (worker), { id: message.id, error })
-      }),
-  )
+  const workers = answers.map((answer, index) => {
+    const worker = {
+      title: `worker ${index}`,
+      config: 'old',
+      killed: '',
+      messages: [],
+      onKill: () => {},
+      send(message) {
+        worker.messages.push(message)
+        // Not in a later turn: on a busy machine the timeout would come first.
+        queueMicrotask(() => {
+          const error = answer(message, worker)
+          if (error !== undefined) it.onMessage(/** @type {any} */ (worker), { id: message.id, error })
+        })
+        return true
+      },
+      kill(reason) {
+        worker.killed = reason
+        worker.onKill()
+      },
+      get types() {
+        return worker.messages.map(({ type }) => type)
+      },
+    }
+    return worker
+  })
+  /** @type {any} */
   const it = new ConfigSwitch(() => /** @type {any} */ (workers), timeout)
   let adopted = 0
-  const prepared = ({ index }) => ({ config: `new ${index}`, cursorKey: 'k' })
-  const run = () => it.run(/** @type {any} */ (prepared), () => adopted++)
-  return { it, workers, run, adopted: () => adopted }
+  const prepared = ({ title }) => ({ config: `new of ${title}`, cursorKey: 'k' })
+  return { it, workers, run: () => it.run(prepared, () => adopted++), adopted: () => adopted }
 }
 
-const well = () => null
+const good = () => null
+/** Answers `prepare` only. */
+const preparesOnly = ({ type }) => (type === 'prepare' ? null : undefined)
 
-t.test('all prepare before anyone commits', async t => {
-  /** @type {string[]} */
+t.test('all workers prepare before any of them commits', async t => {
   const order = []
   const answer = ({ type }) => {
     order.push(type)
@@ -65,90 +56,71 @@ t.test('all prepare before anyone commits', async t => {
   await run()
   t.strictSame(order, ['prepare', 'prepare', 'prepare', 'commit', 'commit', 'commit'])
   t.equal(adopted(), 1)
-  t.strictSame(
-    workers.map(({ config }) => config),
-    ['new 0', 'new 1', 'new 2'],
-  )
-  t.match(workers[1].messages[0], { config: 'new 1', cursorKey: 'k' })
-})
-
-t.test('one refusal: nothing changes', async t => {
-  const { workers, run, adopted } = makeSwitch([well, () => 'a bad key', well])
-  await t.rejects(run(), { message: 'worker 1: a bad key' })
-  t.equal(adopted(), 0)
-  for (const { types, config } of workers) {
-    t.strictSame(types, ['prepare'])
-    t.equal(config, 'old')
+  for (const { config, title, messages } of workers) {
+    t.equal(config, `new of ${title}`)
+    t.match(messages[0], { config, cursorKey: 'k' })
   }
 })
 
-t.test('a worker that ends in either step is not waited for', async t => {
-  for (const step of ['prepare', 'commit']) {
-    const { it, run, adopted } = makeSwitch([
-      well,
-      ({ type }, worker) => {
-        if (type !== step) return null
-        it.ended(/** @type {any} */ (worker))
-        return undefined
-      },
+for (const refusal of ['a bad key', ''])
+  t.test(`a refusal ('${refusal}') changes nothing`, async t => {
+    const { workers, run, adopted } = makeSwitch([good, () => refusal, good])
+    await t.rejects(run(), { message: `worker 1: ${refusal}` })
+    t.equal(adopted(), 0)
+    for (const { types, config } of workers) t.strictSame([types, config], [['prepare'], 'old'])
+  })
+
+for (const step of ['prepare', 'commit', 'none: it is unreachable'])
+  t.test(`a worker that exits is not waited for; step: ${step}`, async t => {
+    const { it, workers, run, adopted } = makeSwitch([
+      good,
+      ({ type }, worker) => (type === step ? it.ended(worker) : null),
     ])
+    if (step.startsWith('none')) workers[1].send = () => false
     await run()
     t.equal(adopted(), 1)
-  }
-  const { workers, run } = makeSwitch([well, well])
-  workers[0].send = () => false
-  await run()
-})
+  })
 
-t.test('a worker whose end has been handled between the two steps is not asked again', async t => {
+t.test('a worker that exits after prepare gets no commit', async t => {
   const { it, workers, run, adopted } = makeSwitch([
-    ({ type }) => (type === 'prepare' ? null : undefined),
+    preparesOnly,
     ({ type }) => {
       // The channel of a process may outlive it: `send` still returns true.
-      if (type === 'prepare') it.ended(/** @type {any} */ (workers.splice(0, 1)[0]))
+      if (type === 'prepare') it.ended(workers.splice(0, 1)[0])
       return null
     },
   ])
-  const [gone, living] = workers
+  const [exited, living] = workers
   await run()
   t.equal(adopted(), 1)
-  t.strictSame([gone.types, gone.killed], [['prepare'], ''])
+  t.strictSame([exited.types, exited.killed], [['prepare'], ''])
   t.strictSame(living.types, ['prepare', 'commit'])
 })
 
-t.test('a killed worker whose end is not reported is not waited for', async t => {
-  const { workers, run, adopted } = makeSwitch(
-    [({ type }) => (type === 'prepare' ? null : undefined), well],
-    10,
-  )
-  await run()
-  await run()
-  t.equal(adopted(), 2)
-  t.match(workers[0].killed, /did not switch/)
-})
-
-t.test('a refusal without a text is a refusal', async t => {
-  const { run, adopted } = makeSwitch([() => ''])
-  await t.rejects(run(), { message: 'worker 0: ' })
+t.test('a worker that does not answer `prepare` changes nothing', async t => {
+  const { workers, run, adopted } = makeSwitch([good, () => undefined], 10)
+  await t.rejects(run(), { message: 'worker 1: no response within 0.01 s' })
   t.equal(adopted(), 0)
+  t.equal(workers[1].killed, '')
 })
 
-t.test('a worker that does not answer: nothing changes, or it is killed', async t => {
-  const deaf = makeSwitch([well, () => undefined], 10)
-  await t.rejects(deaf.run(), { message: 'worker 1: it does not answer' })
-  t.equal(deaf.adopted(), 0)
-  t.equal(deaf.workers[1].killed, '')
-  const stuck = makeSwitch([well, ({ type }) => (type === 'prepare' ? null : undefined)], 10)
-  stuck.workers[1].onKill = () => stuck.it.ended(/** @type {any} */ (stuck.workers[1]))
-  await stuck.run()
-  t.equal(stuck.adopted(), 1)
-  t.match(stuck.workers[1].killed, /did not switch/)
-})
+for (const reported of [true, false])
+  t.test(
+    `a worker that does not answer \`commit\` is killed; its exit is ${reported ? '' : 'not '}reported`,
+    async t => {
+      const { it, workers, run, adopted } = makeSwitch([preparesOnly, good], 10)
+      if (reported) workers[0].onKill = () => it.ended(workers[0])
+      await run()
+      await run()
+      t.equal(adopted(), 2)
+      t.match(workers[0].killed, /did not switch/)
+    },
+  )
 
-t.test('a late answer to an earlier step counts for nothing', async t => {
+t.test('a late reply to an earlier step is ignored', async t => {
   const { it, workers, run, adopted } = makeSwitch([
     ({ type, id }, worker) => {
-      if (type === 'commit') it.onMessage(/** @type {any} */ (worker), { id: id - 1, error: 'late' })
+      if (type === 'commit') it.onMessage(worker, { id: id - 1, error: 'late' })
       return null
     },
   ])
@@ -157,27 +129,24 @@ t.test('a late answer to an earlier step counts for nothing', async t => {
   t.strictSame(workers[0].types, ['prepare', 'commit'])
 })
 
-t.test('idle waits for the outcome, good or bad', async t => {
-  for (const outcome of [null, 'a bad key']) {
-    /** @type {() => void} */
+for (const outcome of [null, 'a bad key'])
+  t.test(`idle() waits for the outcome: ${outcome ?? 'success'}`, async t => {
     let answer = () => {}
     const { it, workers, run } = makeSwitch([
       ({ type, id }, worker) => {
         if (type === 'commit') return null
-        answer = () => it.onMessage(/** @type {any} */ (worker), { id, error: outcome })
+        answer = () => it.onMessage(worker, { id, error: outcome })
         return undefined
       },
     ])
     const done = run().catch(() => {})
     let idle = false
-    it.idle.then(() => {
-      idle = true
-    })
-    await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+    it.idle.then(() => (idle = true))
+    await turn()
+    await turn()
     t.equal(idle, false)
     answer()
     await done
     await it.idle
-    t.equal(workers[0].config, outcome === null ? 'new 0' : 'old')
-  }
-})
+    t.equal(workers[0].config, outcome === null ? 'new of worker 0' : 'old')
+  })

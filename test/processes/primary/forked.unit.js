@@ -1,7 +1,7 @@
 import t from 'tap'
 import { childFlags } from '../../../src/processes/primary/forked.js'
 
-t.test('workers get the flags of Node.js, but no program of the command line', async t => {
+t.test('workers inherit Node.js flags, but not a program of the command line', async t => {
   t.same(childFlags(['--max-old-space-size=64', '--expose-gc']), ['--max-old-space-size=64', '--expose-gc'])
   t.same(childFlags(['--expose-gc', '--input-type=module', '-e', 'program()']), ['--expose-gc'])
   t.same(childFlags(['--input-type', 'module', '--eval=program()', '--expose-gc']), ['--expose-gc'])

@@ -5,7 +5,7 @@
  */
 export const event = (gateway, event, matches = () => true) =>
   new Promise(resolve => {
-    const listener = (/** @type {any[]} */ ...args) => {
+    const listener = (...args) => {
       if (!matches(...args)) return
       gateway.off(event, listener)
       resolve(args[0])

@@ -1,39 +1,30 @@
-// The gateway object of a program, which reads a file, forks workers of its own, or is one of the command line.
+// Embedding programs that read a file, fork their own workers, or run from the command line (`node -e`).
 
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { embed } from '../../backends/api/methods-suite.js'
 import { testdir } from '../../kit/folders.js'
 import { freePort } from '../../kit/ports.js'
+import { run } from '../../kit/programs.js'
 import { event } from './gateway-events.js'
 
 const library = new URL('../../../src/index.js', import.meta.url).href
 
-/**
- * Runs a program to its end.
- * @param {any} t @param {string} source @param {string[]} [flags]
- */
-async function run(t, source, flags = []) {
+/** Runs a program until it exits. */
+async function runSource(t, source, flags = []) {
   const file = join(testdir(t), 'program.mjs')
   await writeFile(file, source)
-  const args = flags.includes('-e') ? [...flags, source] : [...flags, file]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  t.teardown(() => child.kill('SIGKILL'))
-  const [out, error, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'exit'),
+  const { code, stdout, stderr } = await run(t, process.execPath, [
+    ...flags,
+    flags.includes('-e') ? source : file,
   ])
-  return { code, lines: out.trim().split('\n'), error }
+  return { code, lines: stdout.trim().split('\n'), error: stderr }
 }
 
-t.test('reload: of a file, or of a new configuration; one that is wrong changes nothing', async t => {
+t.test('reloads a file or a new configuration; an invalid one changes nothing', async t => {
   const port = await freePort()
-  const tree = (/** @type {object} */ more) => ({
+  const tree = more => ({
     workers: 1,
     log: { level: 'none' },
     stats: { socket: 'none' },
@@ -49,23 +40,23 @@ t.test('reload: of a file, or of a new configuration; one that is wrong changes 
     file,
     JSON.stringify(tree({ channel: { without_namespace: { history_size: 5, history_ttl: '1m' } } })),
   )
-  t.match(await gateway.reload(), /in force: channel\.without_namespace/)
-  t.match(await reloaded, /in force/)
+  t.match(await gateway.reload(), /applied: channel\.without_namespace/)
+  t.match(await reloaded, /applied/)
   t.match(await gateway.history('a'), { offset: 0 })
 
-  // A refused one and a good one at the same time.
+  // An invalid and a valid one at the same time.
   const [refused, taken] = await Promise.allSettled([
     gateway.reload({ chanel: {} }),
     gateway.reload({ client: { channel_limit: 7 } }),
   ])
   t.equal(refused.status, 'rejected')
-  t.match(taken, { value: /in force: client\.channel_limit/ })
-  t.equal(await gateway.reload(), 'nothing has changed')
+  t.match(taken, { value: /applied: client\.channel_limit/ })
+  t.equal(await gateway.reload(), 'no changes')
 })
 
-t.test('a program that forks cluster workers of its own goes on working', async t => {
+t.test('a program may fork its own cluster workers', async t => {
   const port = await freePort()
-  const { lines, code, error } = await run(
+  const { lines, code, error } = await runSource(
     t,
     `import cluster from 'node:cluster'
     import { createGateway } from ${JSON.stringify(library)}
@@ -100,9 +91,9 @@ t.test('a program that forks cluster workers of its own goes on working', async 
   t.equal(code, 0)
 })
 
-t.test('without options it is the development profile, also for a program of the command line', async t => {
-  // Its port is always 8000, which may be taken: then it says so.
-  const { lines } = await run(
+t.test('without options, the development profile is used, even in an eval program', async t => {
+  // The port is always 8000; if it is in use, an error is expected.
+  const { lines } = await runSource(
     t,
     `import { createGateway } from ${JSON.stringify(library)}
     try {
@@ -120,8 +111,8 @@ t.test('without options it is the development profile, also for a program of the
   else t.same(said, ['http://127.0.0.1:8000 1', '200'])
 })
 
-t.test('in a worker thread; its calls are in the metrics', async t => {
-  const { lines, error, code } = await run(
+t.test('runs in a worker thread, and its calls count in the metrics', async t => {
+  const { lines, error, code } = await runSource(
     t,
     `import { isMainThread, Worker } from 'node:worker_threads'
     import { createGateway } from ${JSON.stringify(library)}
@@ -139,10 +130,8 @@ t.test('in a worker thread; its calls are in the metrics', async t => {
       await gateway.publish('news', 1)
       await gateway.publish('', 1).catch(({ code }) => console.log(code))
       const wanted = 'halley_api_calls_total{method="publish"} 2'
-      for (;;) {
-        const metrics = await (await fetch(gateway.url + '/metrics')).text()
-        if (metrics.includes(wanted)) break
-      }
+      let metrics = ''
+      while (!metrics.includes(wanted)) metrics = await (await fetch(gateway.url + '/metrics')).text()
       await gateway.stop()
       console.log('stopped')
     }`,

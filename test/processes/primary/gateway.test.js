@@ -1,4 +1,4 @@
-// The gateway object of a program: what it leaves alone in the process, its events, its end.
+// The gateway object of a program: side effects on the process, events, stop.
 
 import t from 'tap'
 import { createGateway } from '../../../src/index.js'
@@ -13,8 +13,8 @@ const listeners = () =>
     process.eventNames().map(name => [String(name), process.listenerCount(/** @type {any} */ (name))]),
   )
 
-t.test('two gateways in one process, apart from each other, leave no listeners behind', async t => {
-  // node:cluster adds its own one with the first worker.
+t.test('two gateways in one process are independent and leave no listeners', async t => {
+  // node:cluster adds its own listener with the first worker.
   /** @type {Record<string, number>} */
   const before = { ...listeners(), internalMessage: 1 }
   const [one, two] = await Promise.all([embed(t, worker), embed(t, worker)])
@@ -26,13 +26,13 @@ t.test('two gateways in one process, apart from each other, leave no listeners b
   t.equal((await listener.push('pub')).pub.data, 'of two')
   t.not(one.workers[0].pid, two.workers[0].pid)
 
-  // Clients are reported while somebody listens.
+  // Clients are reported while there is a listener.
   /** @type {any} */
   let first = null
-  const onConnected = (/** @type {any} */ about) => (first ??= about)
+  const onConnected = about => (first ??= about)
   two.on('connected', onConnected)
   const clients = []
-  // The worker learns of the listener a moment later.
+  // The worker is notified of the listener asynchronously.
   await until(async () => {
     clients.push(await connect(two, 'ben'))
     return first
@@ -59,9 +59,9 @@ t.test('two gateways in one process, apart from each other, leave no listeners b
 
   await t.rejects(one.reload({ chanel: {} }), { message: /chanel: unknown key/ })
   await t.rejects(one.reload(/** @type {any} */ ('config')), { name: 'TypeError' })
-  t.equal(await one.reload(), 'nothing has changed', 'the refused configuration is forgotten')
+  t.equal(await one.reload(), 'no changes', 'the refused configuration is dropped')
 
-  // One gateway ends.
+  // Stop one gateway.
   let calls = 0
   const removed = () => calls++
   one.on('stopping', removed).off('stopping', removed)
@@ -84,7 +84,7 @@ t.test('two gateways in one process, apart from each other, leave no listeners b
   })
 })
 
-t.test('wrong options', async t => {
+t.test('invalid options are errors', async t => {
   /** @type {[any, RegExp][]} */
   const wrong = [
     [null, /options of createGateway must be an object/],

@@ -1,4 +1,4 @@
-// Polls while workers are replaced: sessions of long-poll stay reachable over any worker until they are closed.
+// Polls while workers are replaced: long-poll sessions are reachable over any worker until they are closed.
 
 import t from 'tap'
 import { skipDriver } from '../../kit/drivers.js'
@@ -9,7 +9,7 @@ import { poll } from '../../kit/uni-poll-client.js'
 
 for (const driver of ['uws', 'node']) {
   t.test(
-    `${driver}: waiting polls end with an answer, sessions with a close notice`,
+    `${driver}: pending polls get a response, sessions get a close notice`,
     { skip: skipDriver(driver) },
     async t => {
       const gateway = await startGateway(t, {
@@ -18,19 +18,19 @@ for (const driver of ['uws', 'node']) {
         poll: { enabled: true },
         uni_poll: { enabled: true },
       })
-      // Session and poll are in the same worker for some, and in two workers for others.
+      // For some clients, session and poll are in the same worker; for others in two.
       const clients = await Promise.all(Array.from({ length: 16 }, () => PollClient.connected(gateway)))
       const ends = clients.map(async client => {
         while (client.close === null) await client.poll(30)
         return client.close
       })
-      // One-way polls wait, too.
+      // One-way polls are pending, too.
       const waiting = Array.from({ length: 8 }, () => poll(gateway, { channel: 'news', timeout: 30 }))
       await gateway.api('publish', { channel: 'warm', data: 1 })
       gateway.process.kill('SIGUSR2')
       for (const end of await Promise.all(ends)) t.equal(end, '3001 shutdown')
       for (const { status } of await Promise.all(waiting)) t.equal(status, 200)
-      await gateway.line(({ msg }) => msg === 'rolling restart ended')
+      await gateway.line(({ msg }) => msg === 'rolling restart finished')
     },
   )
 }

@@ -1,7 +1,6 @@
-// Workers that are replaced on request: what holds on each socket server.
+// Requested replacements of workers, on each socket server.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import http from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -9,6 +8,7 @@ import { ApiLine, config, crowd, healthy } from '../../kit/fleet.js'
 import { testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { RawClient } from '../../kit/raw-client.js'
+import { request } from '../../kit/uni-poll-client.js'
 import { until } from '../../kit/wait.js'
 
 /** @param {number} pid @returns {boolean} whether it runs its own program: before that, its parent waits for it */
@@ -54,7 +54,7 @@ async function halfRequest(gateway) {
   socket.setEncoding('latin1').on('data', data => (text += data))
   const head = `POST /api/publish HTTP/1.1\r\nHost: x\r\nX-API-Key: key\r\nContent-Length: ${body.length}\r\n\r\n`
   const closed = new Promise(resolve => socket.on('close', () => resolve(text)))
-  // A whole one first: then the worker has the connection.
+  // A complete request first: then the worker has accepted the connection.
   socket.write(head + body)
   await until(() => text.includes('"offset"'))
   text = ''
@@ -62,32 +62,28 @@ async function halfRequest(gateway) {
   return { closed, finish: () => socket.write(body.slice(10)) }
 }
 
-/** @returns {Promise<number | string>} status of a request over a connection of its own, or why there is none */
+/** @returns {Promise<number | string>} status of a request over a new connection, or the error */
 const attempt = gateway =>
-  new Promise(resolve => {
-    const request = http.get(`${gateway.url}/health`, { agent: false }, answer => {
-      answer.resume()
-      resolve(answer.statusCode)
-    })
-    request.on('error', (/** @type {NodeJS.ErrnoException} */ error) => resolve(error.code))
-  })
+  request(`${gateway.url}/health`).then(
+    ({ status }) => status,
+    ({ code }) => code,
+  )
 
-/** @param {any} t @param {string} driver */
 export function testRollingRestart(t, driver) {
-  t.test('a rolling restart replaces every worker, and the gateway serves on', async t => {
+  t.test('a rolling restart replaces every worker without interruption', async t => {
     const gateway = await startGateway(t, { ...config, http_server: { driver } })
     const clients = await crowd(gateway)
     await Promise.all(clients.map(client => client.subscribe('news')))
     const { epoch } = (await gateway.api('publish', { channel: 'news', data: 0 })).result
     const pids = gateway.workerPids
-    // Somebody listens all the time.
+    // There is always a listening worker.
     let over = false
     const outcomes = new Set()
     const attempts = Array.from({ length: 2 }, async () => {
       while (!over) outcomes.add(await attempt(gateway))
     })
     gateway.process.kill('SIGUSR2')
-    await gateway.line(({ msg }) => msg === 'rolling restart ended')
+    await gateway.line(({ msg }) => msg === 'rolling restart finished')
     over = true
     await Promise.all(attempts)
     t.ok(outcomes.has(200))
@@ -112,38 +108,37 @@ export function testRollingRestart(t, driver) {
   })
 }
 
-/** @param {any} t @param {string} driver */
 export function generationsSuite(t, driver) {
   testRollingRestart(t, driver)
 
-  t.test('a worker that ends answers the requests under way first', async t => {
+  t.test('a draining worker completes pending requests', async t => {
     const gateway = await startGateway(t, { ...config, workers: 1, http_server: { driver } })
     const client = await RawClient.connected(gateway.ws)
     const line = new ApiLine(gateway.url)
     t.teardown(() => line.close())
     await line.call('publish', { channel: 'news', data: 'first' })
-    const request = await halfRequest(gateway)
-    // The worker has read it when it answers a later one.
+    const half = await halfRequest(gateway)
+    // The worker has read it once it responds to a later request.
     await line.call('publish', { channel: 'news', data: 'third' })
     gateway.process.kill('SIGTERM')
     await gateway.line(({ msg }) => msg === 'shutting down')
     t.match(await client.closed, { code: 3001 })
-    request.finish()
-    const answer = await request.closed
+    half.finish()
+    const answer = await half.closed
     t.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
     t.match(answer, /connection: close/i)
     t.match(answer, '"offset":4')
     t.strictSame(await gateway.exited, { code: 0, signal: null })
   })
 
-  t.test('a new worker that does not start leaves the old one serving', async t => {
+  t.test('if a new worker does not start, the old one continues', async t => {
     const { gateway, hold, release } = await startHoldable(t, { ...config, http_server: { driver } })
     const clients = await crowd(gateway)
     hold()
     gateway.process.kill('SIGUSR2')
     const pid = await until(() => children(gateway).find(pid => !gateway.workerPids.includes(pid)))
     process.kill(pid, 'SIGKILL')
-    const ended = await gateway.line(({ msg }) => /^rolling restart ended early/.test(msg))
+    const ended = await gateway.line(({ msg }) => /^rolling restart aborted/.test(msg))
     t.match(ended, { level: 50, worker: 0, reason: 'signal SIGKILL' })
     await healthy(gateway)
     t.notOk(clients.some(client => client.ended))
@@ -152,7 +147,7 @@ export function generationsSuite(t, driver) {
 
     release()
     gateway.process.kill('SIGUSR2')
-    await gateway.line(({ msg }) => msg === 'rolling restart ended')
+    await gateway.line(({ msg }) => msg === 'rolling restart finished')
     for (const { code } of await Promise.all(clients.map(({ closed }) => closed))) t.equal(code, 3001)
   })
 }

@@ -7,7 +7,7 @@ import { children, generationsSuite, startHoldable } from './generations-suite.j
 for (const driver of ['uws', 'node'])
   t.test(driver, { skip: skipDriver(driver) }, async t => generationsSuite(t, driver))
 
-t.test('the current worker dies while its successor starts', async t => {
+t.test('a worker may die while its successor starts', async t => {
   const { gateway, hold, release } = await startHoldable(t, { ...config, workers: 1 })
   const [old] = gateway.workerPids
   hold()
@@ -17,7 +17,7 @@ t.test('the current worker dies while its successor starts', async t => {
   const died = await gateway.line(({ msg }) => msg === 'worker died')
   release()
   t.match(died, { restart_in_ms: 0, reason: 'signal SIGKILL' })
-  await gateway.line(({ msg }) => msg === 'rolling restart ended')
+  await gateway.line(({ msg }) => msg === 'rolling restart finished')
   t.strictSame(gateway.workerPids, [old, next], 'the successor takes its place')
   await healthy(gateway)
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { KeySets } from '../../../src/processes/primary/key-sets.js'
 
-t.test('the last keys of each endpoint are kept, within a limit of memory', async t => {
+t.test('keeps the last keys of each endpoint within a memory limit', async t => {
   const sets = new KeySets(100)
   sets.add({ url: 'a', keys: 'x'.repeat(39) })
   sets.add({ url: 'b', keys: 'y'.repeat(39) })
@@ -15,7 +15,7 @@ t.test('the last keys of each endpoint are kept, within a limit of memory', asyn
   t.same(
     sets.all.map(({ url }) => url),
     ['a', 'c', 'd'],
-    'the oldest go first',
+    'the oldest are removed',
   )
   sets.add({ url: 'e', keys: 'x'.repeat(100) })
   t.strictSame(sets.all, [], 'too large')

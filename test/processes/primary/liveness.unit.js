@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Liveness } from '../../../src/processes/primary/liveness.js'
 
-/** A worker whose CPU time the test sets. */
+/** A worker with simulated CPU time. */
 function worker(options = {}) {
   const times = { cpu: 0, waited: 0, ready: false }
   const limits = { start_timeout: 30_000, liveness_timeout: 5000, ...options }
@@ -22,64 +22,64 @@ function worker(options = {}) {
   }
 }
 
-t.test('a worker that neither reports nor uses the CPU is dead after its timeout', async t => {
+t.test('a worker that sends no samples and uses no CPU is stuck after its timeout', async t => {
   const { liveness, ticks } = worker()
-  liveness.listens()
+  liveness.onListening()
   for (let i = 0; i < 100; i++) {
     t.strictSame(ticks(1), [])
-    liveness.heard(false)
+    liveness.onSample(false)
   }
   t.strictSame(ticks(1), [])
-  t.notOk(liveness.silent)
+  t.notOk(liveness.unresponsive)
   t.strictSame(ticks(4), [])
-  t.ok(liveness.silent)
-  t.strictSame(ticks(1), ['it sent no sample for 6 s'])
+  t.ok(liveness.unresponsive)
+  t.strictSame(ticks(1), ['no sample for 6 s'])
 })
 
-t.test('one that uses the CPU gets six times as long: a long collection of garbage', async t => {
+t.test('a worker that uses the CPU has six times the timeout, for long garbage collections', async t => {
   const { liveness, ticks } = worker()
-  liveness.listens()
+  liveness.onListening()
   t.strictSame(ticks(30, 50), [])
-  liveness.heard(false)
-  t.notOk(liveness.silent)
+  liveness.onSample(false)
+  t.notOk(liveness.unresponsive)
   t.strictSame(ticks(30, 50), [])
-  t.strictSame(ticks(1, 50), ['it sent no sample for 31 s'])
+  t.strictSame(ticks(1, 50), ['no sample for 31 s'])
 })
 
-t.test('the time for which it waits for a core does not count', async t => {
+t.test('time spent waiting for a core does not count', async t => {
   const { liveness, times, ticks } = worker()
-  liveness.listens()
-  t.strictSame(ticks(32, 10, 900), [], '2 s until it is silent, and 30 ticks with 0.1 s each')
+  liveness.onListening()
+  t.strictSame(ticks(32, 10, 900), [], '2 s until it is unresponsive, and 30 ticks with 0.1 s each')
   t.strictSame(ticks(250, 10, 900), [])
-  t.match(ticks(20, 10, 900)[0], /^it sent no sample for \d+ s$/, '30 s on a core are its limit')
+  t.match(ticks(20, 10, 900)[0], /^no sample for \d+ s$/, 'the limit is 30 s on a core')
 
-  liveness.heard(false)
+  liveness.onSample(false)
   times.ready = true
-  t.strictSame(ticks(20), [], 'it gets no core at all')
+  t.strictSame(ticks(20), [], 'no core is available')
   times.ready = false
-  t.strictSame(ticks(6).slice(0, 1), ['it sent no sample for 26 s'], 'it is stopped')
+  t.strictSame(ticks(6).slice(0, 1), ['no sample for 26 s'], 'stopped')
 
   const starting = worker()
   t.strictSame(starting.ticks(290, 10, 900), [])
-  t.strictSame(starting.ticks(12, 10, 900).slice(0, 1), ['it did not listen within 30 s'])
+  t.strictSame(starting.ticks(12, 10, 900).slice(0, 1), ['did not listen within 30 s'])
 })
 
-t.test('a debugger may hold it', async t => {
+t.test('a worker may be paused by a debugger', async t => {
   const { liveness, ticks } = worker()
-  liveness.listens()
-  liveness.heard(true)
+  liveness.onListening()
+  liveness.onSample(true)
   t.strictSame(ticks(1000), [])
-  t.ok(liveness.silent, 'which health tells')
+  t.ok(liveness.unresponsive, '/health reports it')
 })
 
-t.test('a start has a time limit of its own, and 0 is none', async t => {
+t.test('the start has a separate time limit; 0 disables it', async t => {
   const starting = worker()
-  starting.liveness.heard(false)
+  starting.liveness.onSample(false)
   t.strictSame(starting.ticks(30), [])
-  t.notOk(starting.liveness.silent)
-  t.strictSame(starting.ticks(1), ['it did not listen within 30 s'])
+  t.notOk(starting.liveness.unresponsive)
+  t.strictSame(starting.ticks(1), ['did not listen within 30 s'])
   const unlimited = worker({ start_timeout: 0, liveness_timeout: 0 })
   t.strictSame(unlimited.ticks(1000), [])
-  unlimited.liveness.listens()
+  unlimited.liveness.onListening()
   t.strictSame(unlimited.ticks(1000), [])
 })

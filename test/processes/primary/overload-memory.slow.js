@@ -1,4 +1,4 @@
-// A worker whose memory is nearly full refuses new connections, and admits again when memory is free.
+// A worker that is nearly out of memory refuses new connections until memory is free.
 
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ const config = {
   channel: { without_namespace: open },
 }
 
-t.test('a heap that is nearly full, until its clients leave', async t => {
+t.test('refuses connections while its heap is nearly full', async t => {
   const NODE_OPTIONS = '--max-old-space-size=100'
   const gateway = await startGateway(
     t,
@@ -31,7 +31,6 @@ t.test('a heap that is nearly full, until its clients leave', async t => {
   )
   // The worker keeps the info of a client as long as it is connected.
   const request = { token: token({ sub: 'u', info: { text: 'x'.repeat(500_000) } }) }
-  /** @type {RawClient[]} */
   const clients = []
   const leave = () => {
     for (const { socket } of clients) socket.terminate()
@@ -45,12 +44,12 @@ t.test('a heap that is nearly full, until its clients leave', async t => {
     })
   for (let client = await connect(); client !== null; client = await connect()) {
     clients.push(client)
-    if (clients.length === 500) throw new Error('nobody is refused')
+    if (clients.length === 500) throw new Error('no connection is refused')
   }
   t.match(await gateway.line(({ msg }) => msg === OVERLOADED), { level: 40, reason: 'memory' })
-  t.ok(clients.length > 10, `${clients.length} got in`)
+  t.ok(clients.length > 10, `${clients.length} connected`)
   t.match(await clients[0].call('rpc', { method: 'nothing' }), { error: { code: 108 } })
-  // While a sample is late it says 503.
+  // It responds with 503 while a sample is late.
   await healthy(gateway)
   leave()
   await gateway.line(({ msg }) => msg === RECOVERED)
@@ -60,7 +59,7 @@ t.test('a heap that is nearly full, until its clients leave', async t => {
   }
 })
 
-t.test('a control group that is nearly full', async t => {
+t.test('refuses connections while its control group is nearly full', async t => {
   const own = readFileSync('/proc/self/cgroup', 'utf8')
   const first = /^\d+:memory:(.*)$/m.exec(own)?.[1]
   const mount = first === undefined ? '/sys/fs/cgroup' : '/sys/fs/cgroup/memory'
@@ -73,15 +72,15 @@ t.test('a control group that is nearly full', async t => {
   try {
     mkdirSync(group)
     writeFileSync(join(group, names.max), String(2048 * MB))
-    // The gateway's processes are born in the group.
+    // The gateway's processes start in the group.
     writeFileSync(join(group, 'cgroup.procs'), String(process.pid))
   } catch {
     try {
       rmdirSync(group)
     } catch {
-      // It could not be made.
+      // The group could not be created.
     }
-    return t.pass('not run', { skip: 'control groups cannot be made here' })
+    return t.pass('not run', { skip: 'control groups cannot be created here' })
   }
   let gateway
   try {
@@ -94,8 +93,7 @@ t.test('a control group that is nearly full', async t => {
     rmdirSync(group)
   })
   const client = await anonymous(t, gateway)
-  const limit = (/** @type {number} */ bytes) =>
-    writeFileSync(join(group, names.max), String(Math.round(bytes)))
+  const limit = bytes => writeFileSync(join(group, names.max), String(Math.round(bytes)))
   const usage = Number(readFileSync(join(group, names.current), 'utf8'))
   t.ok(usage > 20 * MB, 'the gateway is in it')
   limit(usage / 0.65)

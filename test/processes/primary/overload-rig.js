@@ -1,4 +1,4 @@
-// What the tests of overload share.
+// Helpers of the overload tests.
 
 import WebSocket from 'ws'
 
@@ -22,5 +22,5 @@ export function refusedUpgrade(url, options = {}) {
 }
 
 /** Log lines of a worker. */
-export const OVERLOADED = 'overloaded: new connections are refused'
-export const RECOVERED = 'no longer overloaded: new connections are accepted'
+export const OVERLOADED = 'overloaded: refusing new connections'
+export const RECOVERED = 'no longer overloaded: accepting new connections'

@@ -1,4 +1,4 @@
-// The queue process as its primary sees it: a real process, whose Redis is out of reach.
+// The queue process from its primary's view: a real process, with an unreachable Redis.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
@@ -9,10 +9,7 @@ import { QueueProcess } from '../../../src/processes/primary/queue-process.js'
 import { newNodeIdentity } from '../../../src/processes/primary/worker-pool.js'
 import { quietLog } from '../../backends/queues/republishers/rig.js'
 
-/**
- * A started queue process.
- * @param {any} t
- */
+/** A started queue process. @param {any} t */
 async function start(t) {
   const redis = { redis_stream: { address: '127.0.0.1:1' } }
   const republish = [{ name: 'out', type: 'redis_stream', enabled: true, channels: ['*'], ...redis }]
@@ -37,18 +34,18 @@ async function start(t) {
   return Object.assign(rig, { queues, log })
 }
 
-t.test('a queue process that reads slowly is not cut off: its end is awaited', async t => {
+t.test('a slow queue process is not killed: its exit is awaited', async t => {
   const { queues } = await start(t)
   const pid = /** @type {number} */ (queues.pid)
   process.kill(pid, 'SIGSTOP')
-  // More than a pipe holds.
+  // More than the pipe buffer.
   queues.send(/** @type {any} */ ({ type: 'log', shown: false, forward: false, padding: 'x'.repeat(4e6) }))
   let drained = false
   const draining = queues.drain().then(() => {
     drained = true
   })
   await turn()
-  t.notOk(drained, 'not while it stands still')
+  t.notOk(drained, 'not while it is stopped')
   process.kill(pid, 'SIGCONT')
   await draining
 })
@@ -56,7 +53,8 @@ t.test('a queue process that reads slowly is not cut off: its end is awaited', a
 t.test('a queue process that does not start is not logged as a replacement', async t => {
   const rig = await start(t)
   const { queues, log } = rig
-  rig.config = { ...rig.config, republish: [{ ...rig.config.republish[0], type: 'unknown' }] }
+  const unknown = /** @type {any} */ ({ ...rig.config.republish[0], type: 'unknown' })
+  rig.config = { ...rig.config, republish: [unknown] }
   await queues.replace()
   const lines = log.lines.map(({ level, message }) => [level, message])
   t.same(lines, [['error', 'queue process died']])

@@ -1,4 +1,4 @@
-// Workers with the socket server `node` share a listening socket: a worker that is stopped takes no connection with it.
+// Workers with the socket server `node` share a listening socket: a stopped worker holds no new connections.
 
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -9,8 +9,8 @@ import { unless } from '../../kit/needs.js'
 import { RawClient } from '../../kit/raw-client.js'
 import { until } from '../../kit/wait.js'
 
-const LINUX = { skip: unless(process.platform === 'linux', 'sockets of processes are those of /proc') }
-/** As `liveness_timeout: 0`: the stopped worker lives on. */
+const LINUX = { skip: unless(process.platform === 'linux', 'requires /proc') }
+/** As with `liveness_timeout: 0`: the stopped worker is not replaced. */
 const node = { ...config, http_server: { driver: 'node' }, worker: { liveness_timeout: 0 } }
 
 /** @param {number} pid @param {number} port @returns {number} its established connections on the port */
@@ -45,10 +45,9 @@ function request(gateway) {
   })
 }
 
-/** @param {any} gateway @param {number} count */
 const open = (gateway, count) => Promise.all(Array.from({ length: count }, () => RawClient.open(gateway.ws)))
 
-t.test('two workers', LINUX, async t => {
+t.test('two workers share a port', LINUX, async t => {
   const gateway = await startGateway(t, node)
   const { port } = gateway
   const primary = /** @type {number} */ (gateway.process.pid)
@@ -64,16 +63,16 @@ t.test('two workers', LINUX, async t => {
 
   await t.test('a stopped worker gets no new connection', async t => {
     const outcomes = await Promise.all(Array.from({ length: 60 }, () => request(gateway)))
-    t.same(new Set(outcomes), new Set(['answered']), 'the other worker answers all')
+    t.same(new Set(outcomes), new Set(['answered']), 'the other worker responds to all')
     t.equal(connections(second, port), before)
-    t.equal(connections(primary, port), 0, 'the primary has none')
+    t.equal(connections(primary, port), 0, 'the primary has no connection')
   })
 
-  await t.test('a worker with far more connections than the other one leaves new ones to it', async t => {
+  await t.test('a worker with far more connections leaves new ones to the other', async t => {
     const clients = await open(gateway, 250)
     t.equal(connections(first, port), clients.length)
     process.kill(second, 'SIGCONT')
-    // Where both accept, either may get all that come at the same moment: for a while it is always the second.
+    // While both accept, either may get all simultaneous connections: for a while it is always the second.
     let unshared = 0
     await until(async () => {
       const own = connections(first, port)
@@ -85,7 +84,7 @@ t.test('two workers', LINUX, async t => {
     for (const { socket } of clients) socket.terminate()
   })
 
-  await t.test('a worker that is stopped and killed leaves no connection in the primary', async t => {
+  await t.test('a stopped and killed worker leaves no open connection in the primary', async t => {
     process.kill(second, 'SIGSTOP')
     const outcomes = Array.from({ length: 60 }, () => request(gateway))
     process.kill(second, 'SIGKILL')
@@ -96,7 +95,7 @@ t.test('two workers', LINUX, async t => {
   })
 })
 
-t.test('connections to the only worker are answered by the next one when it is killed', LINUX, async t => {
+t.test('connections to a killed only worker are answered by its replacement', LINUX, async t => {
   const gateway = await startGateway(t, { ...node, workers: 1 })
   await healthy(gateway)
   const [stopped] = gateway.workerPids

@@ -1,4 +1,4 @@
-// Gateways one after another, with the same port and snapshot file.
+// Successive gateways with the same port and snapshot file.
 
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { tempDir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { freePort } from '../../kit/ports.js'
 
-/** @param {any} t @param {object} [more] configuration */
+/** @param {any} t @param {object} [more] additional configuration */
 export async function runs(t, more = {}) {
   const folder = tempDir(t)
   const port = await freePort()

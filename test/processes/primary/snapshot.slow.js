@@ -1,4 +1,4 @@
-// engine.memory.snapshot_file, where something goes wrong.
+// Faults with engine.memory.snapshot_file.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,19 +10,19 @@ import { bin } from '../../kit/gateway.js'
 import { until } from '../../kit/wait.js'
 import { publish, runs } from './snapshot-rig.js'
 
-t.test('a snapshot that cannot be written is one error line, and the end is clean', async t => {
+t.test('a snapshot that cannot be written is one error line; the shutdown is clean', async t => {
   const { start, folder } = await runs(t, { workers: 1 })
   const gateway = await start()
   await publish(gateway, 'one')
   await rm(folder, { recursive: true })
   gateway.process.kill('SIGTERM')
   t.strictSame(await gateway.exited, { code: 0, signal: null })
-  await gateway.line(({ msg }) => msg === 'bye')
+  await gateway.line(({ msg }) => msg === 'gateway stopped')
   const errors = gateway.lines.filter(({ level }) => level >= 50)
   t.match(errors, [{ reason: /ENOENT/, msg: /^snapshot not written/ }])
 })
 
-t.test('a worker that has to be killed at the end does not keep the snapshot from being written', async t => {
+t.test('the snapshot is written even if a worker is killed during shutdown', async t => {
   const { start } = await runs(t, { workers: 1, shutdown: { timeout: '300ms' } })
   const first = await start()
   const { epoch } = await publish(first, 'one')
@@ -35,7 +35,7 @@ t.test('a worker that has to be killed at the end does not keep the snapshot fro
   t.strictSame(await publish(second, 'two'), { offset: 2, epoch })
 })
 
-t.test('a start that fails keeps the snapshot for the next one', async t => {
+t.test('a failed start keeps the snapshot for the next start', async t => {
   const { start } = await runs(t, { workers: 1 })
   const first = await start()
   const { epoch } = await publish(first, 'one')
@@ -54,13 +54,13 @@ t.test('a start that fails keeps the snapshot for the next one', async t => {
   let output = ''
   failing.stdout.on('data', data => (output += data))
   t.strictSame(await once(failing, 'close'), [1, null])
-  t.match(output, /snapshot taken over(.|\n)*snapshot written/)
+  t.match(output, /snapshot restored(.|\n)*snapshot written/)
   const second = await start()
-  t.match(await second.line(({ msg }) => msg === 'snapshot taken over'), { streams: 1, publications: 1 })
+  t.match(await second.line(({ msg }) => msg === 'snapshot restored'), { streams: 1, publications: 1 })
   t.strictSame(await publish(second, 'two'), { offset: 2, epoch })
 })
 
-t.test('SIGTERM while the snapshot is being taken over writes it again', async t => {
+t.test('SIGTERM during the restore writes the snapshot again', async t => {
   const { start, file } = await runs(t)
   const first = await start()
   await publish(first, 'kept')
@@ -74,7 +74,7 @@ t.test('SIGTERM while the snapshot is being taken over writes it again', async t
   })
   t.teardown(() => child.kill('SIGKILL'))
   const exited = once(child, 'exit')
-  // At the moment in which the file becomes the mark of the next run.
+  // When the file is replaced by the marker of the running gateway.
   await until(() => readFileSync(file, 'latin1') !== before)
   child.kill('SIGTERM')
   t.strictSame(await exited, [0, null])

@@ -1,4 +1,4 @@
-// engine.memory.snapshot_file: what a gateway leaves to its next run.
+// engine.memory.snapshot_file: state kept over a restart.
 
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
@@ -10,10 +10,10 @@ import { RawClient } from '../../kit/raw-client.js'
 import { until } from '../../kit/wait.js'
 import { publish, runs } from './snapshot-rig.js'
 
-/** As many as history keeps, so that a client that has missed all of them recovers. */
+/** The history size: a client that missed all of them recovers. */
 const MOST = 90
 
-t.test('a restart loses nothing: clients recover, and a repeated publish gets the same answer', async t => {
+t.test('a restart loses nothing: clients recover, and a repeated publish gets the same result', async t => {
   const { start, file, folder } = await runs(t)
   const first = await start()
   t.match(await first.line(({ msg }) => /^no snapshot/.test(msg)), { level: 30, file })
@@ -33,7 +33,7 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
   subscription.subscribe()
   sdk.connect()
   await subscribed
-  // It leaves before the end, and comes back after it.
+  // It disconnects before the shutdown and reconnects after the restart.
   const away = await RawClient.connected(first.ws)
   const { subscribe: position } = await away.subscribe('news')
   const { subscribe: quiet } = await away.subscribe('quiet')
@@ -43,7 +43,7 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
   const keyed = await publish(first, 'three', { idempotency_key: 'key' })
   t.strictSame([...offsets, keyed.offset], [1, 2, 3])
 
-  // Publishers go on until they are refused; whatever is accepted counts.
+  // Publishers continue until they are refused; all accepted publications count.
   const accepted = [keyed]
   const publisher = (async () => {
     while (accepted.length < MOST) {
@@ -58,16 +58,16 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
   first.process.kill('SIGTERM')
   t.strictSame(await first.exited, { code: 0, signal: null })
   await publisher
-  await t.rejects(publish(first, 'refused'), 'nobody accepts a publication meanwhile')
+  await t.rejects(publish(first, 'refused'), 'no publication is accepted meanwhile')
   const written = await first.line(({ msg }) => msg === 'snapshot written')
   t.match(written, { file, streams: 1, results: 1 })
-  // The answer to the last one may have been cut off.
+  // The last response may have been cut off.
   const top = written.publications
   const last = accepted.at(-1).offset
   t.ok(top === last || top === last + 1, `${top} of ${last}`)
 
   const second = await start()
-  t.match(await second.line(({ msg }) => msg === 'snapshot taken over'), { streams: 1, results: 1 })
+  t.match(await second.line(({ msg }) => msg === 'snapshot restored'), { streams: 1, results: 1 })
   await until(() => contexts.length >= 2)
   t.match(contexts[1], { wasRecovering: true, recovered: true })
   const after = await publish(second, 'after')
@@ -76,7 +76,7 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
   t.strictSame(
     got.map(([, offset]) => offset),
     Array.from({ length: top + 1 }, (_, i) => i + 1),
-    'each once and in order',
+    'each exactly once and in order',
   )
   t.strictSame(await publish(second, 'three', { idempotency_key: 'key' }), keyed)
 
@@ -93,7 +93,7 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
     epoch: quiet.epoch,
   })
 
-  // A crash: the old snapshot must not come back. The client may have come back to the first gateway before it ended.
+  // A crash: the old snapshot must not be restored. The client may have reconnected before the first gateway exited.
   const before = contexts.length
   second.process.kill('SIGKILL')
   await second.exited
@@ -101,8 +101,8 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
   const third = await start()
   t.match(await third.line(({ msg }) => /^no snapshot/.test(msg)), {
     level: 40,
-    reason: /last run did not end cleanly/,
-    msg: /begin a new epoch/,
+    reason: /last run did not exit cleanly/,
+    msg: /start a new epoch/,
   })
   await until(() => contexts.length !== before)
   t.match(contexts[before], { wasRecovering: true, recovered: false })

@@ -1,4 +1,4 @@
-// A worker that gets next to no processor time, as on an overloaded machine, is not replaced: it goes on when it can.
+// A worker with hardly any CPU time, as on an overloaded machine, is not replaced.
 
 import { execFileSync, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { withoutProgram } from '../../kit/needs.js'
 import { RawClient } from '../../kit/raw-client.js'
 import { watched } from './telemetry-rig.js'
 
-/** CPU time that the hook takes, ms: far less than the limit of a busy worker. */
+/** CPU time of the hook, ms: far less than the limit of a busy worker. */
 const WORK = 1500
 const HOOKS = `
   export const connect = () => ({ user: 'ann' })
@@ -22,9 +22,9 @@ const HOOKS = `
       }
     },
   }`
-/** Processes that want the worker's core. */
+/** Processes that compete for the worker's core. */
 const RIVALS = 20
-/** Seconds without a sample: longer than a busy worker gets. */
+/** Seconds without a sample: longer than the limit of a busy worker. */
 const STARVED = 12
 
 /** A core that this process may use. */
@@ -33,10 +33,10 @@ const core = /Cpus_allowed_list:\s*(\d+)/.exec(readFileSync('/proc/self/status',
 const skip =
   withoutProgram('chrt', 'util-linux') ||
   withoutProgram('taskset', 'util-linux') ||
-  // Not `unless`, which fails with CI=true: test:platforms runs the tests as a user without rights.
-  (process.getuid?.() === 0 ? false : 'only root may give a process its priority back')
+  // Not `unless`, which fails with CI=true: test:platforms runs the tests as an unprivileged user.
+  (process.getuid?.() === 0 ? false : 'only root may raise the priority of a process')
 
-t.test('a starved worker', { skip }, async t => {
+t.test('a worker that gets no CPU time is not replaced', { skip }, async t => {
   const folder = testdir(t, { 'package.json': '{"type":"module"}', 'hooks.js': HOOKS })
   const { gateway, watcher } = await watched(t, {
     workers: 1,
@@ -47,7 +47,7 @@ t.test('a starved worker', { skip }, async t => {
   const { workers } = await watcher.snapshot(({ totals }) => totals.workers === 1)
   const worker = String(workers[0].sample?.pid)
   const client = await RawClient.connected(gateway.ws)
-  // It and its rivals take what others leave of that core (sched(7), SCHED_IDLE): other processes lose nothing.
+  // SCHED_IDLE (sched(7)): it and its competitors use only idle time of that core.
   const spin = ['-i', '0', 'taskset', '-c', core, 'sh', '-c', 'while :; do :; done']
   const rivals = Array.from({ length: RIVALS }, () => spawn('chrt', spin, { stdio: 'ignore' }))
   const end = () => rivals.map(rival => rival.kill('SIGKILL'))

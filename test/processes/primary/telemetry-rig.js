@@ -3,9 +3,9 @@ import { tempDir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { Watcher } from '../../kit/watcher.js'
 
-/** A gateway, and somebody who watches it. */
+/** A gateway with a stats client. */
 export async function watched(t, config = {}, options = {}) {
-  // A socket's path must be short.
+  // Socket paths are limited to about 100 bytes.
   const folder = tempDir(t)
   const socket = join(folder, 's')
   const gateway = await startGateway(
@@ -17,4 +17,4 @@ export async function watched(t, config = {}, options = {}) {
 }
 
 /** Full collections of a worker within a second. */
-export const majors = (/** @type {any} */ { sample }) => sample?.gc.major.count ?? 0
+export const majors = ({ sample }) => sample?.gc.major.count ?? 0

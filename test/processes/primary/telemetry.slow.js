@@ -1,14 +1,14 @@
 import t from 'tap'
 import { majors, watched } from './telemetry-rig.js'
 
-t.test('garbage is collected at an interval, one worker after another', async t => {
-  // Three seconds from one worker's turn to the other's: on a busy machine one of them may be a second or two late.
+t.test('garbage is collected at intervals, one worker after another', async t => {
+  // Three seconds between the workers: on a busy machine a collection may be a second or two late.
   const { watcher } = await watched(t, { gc: { idle: false } }, { args: ['--gc-interval', '6s'] })
   const counts = [0, 0]
   const times = [0, 0]
   let together = 0
   await watcher.snapshot(({ workers }) => {
-    // Of a worker that is late there is the sample before.
+    // A late worker has its previous sample.
     const fresh = workers.filter(({ index, sample }) => sample && sample.time !== times[index])
     for (const { index, sample } of fresh) times[index] = sample?.time ?? 0
     const collected = fresh.filter(worker => majors(worker) > 0)
@@ -16,6 +16,6 @@ t.test('garbage is collected at an interval, one worker after another', async t 
     if (collected.length === 2) together++
     return Math.min(...counts) >= 2
   })
-  // V8 collects when it thinks fit, too, while a worker starts.
+  // V8 also collects by itself while a worker starts.
   t.ok(together <= 1, `${together} times both in one second`)
 })

@@ -7,15 +7,15 @@ import { testdir } from '../../kit/folders.js'
 import { RawClient } from '../../kit/raw-client.js'
 import { majors, watched } from './telemetry-rig.js'
 
-t.test('a gateway with a stats client, from start to stop', async t => {
+t.test('a stats client follows a gateway from start to stop', async t => {
   const file = join(testdir(t), 'run.csv')
   const { gateway, watcher } = await watched(t, { log: { level: 'debug' } }, { args: ['--csv', file] })
 
-  await t.test('the command restart replaces a worker: its clients are asked to reconnect', async t => {
+  await t.test('the command restart replaces a worker, and its clients reconnect', async t => {
     const before = (await watcher.snapshot(({ totals }) => totals.workers === 2)).workers
     const clients = await crowd(gateway)
     const codes = clients.map(client => client.closed.then(({ code }) => code))
-    // Listens first: the event may come with the reply.
+    // Listen first: the event may arrive with the reply.
     const died = watcher.event('worker_died')
     t.equal(await watcher.command({ type: 'restart', worker: 1 }), null)
     t.match(await died, { level: 'info', worker: 1 })
@@ -27,35 +27,34 @@ t.test('a gateway with a stats client, from start to stop', async t => {
     t.same(
       after.map(({ deaths }) => deaths),
       [0, 0],
-      'a requested restart is no death',
+      'a requested restart is not counted as a death',
     )
     t.ok(await RawClient.connected(gateway.ws))
     const { counters, totals } = await watcher.snapshot(
       ({ counters }) => counters.accepts === clients.length + 1,
     )
-    t.equal(counters.closes[3001], clients.length + 1 - totals.connections.open, 'its last sample is counted')
+    t.equal(counters.closes[3001], clients.length + 1 - totals.connections.open, 'the last sample is counted')
     t.match(await watcher.command({ type: 'restart', worker: 7 }), 'restart')
   })
 
-  await t.test('the command restart for all workers replaces one after another', async t => {
+  await t.test('the command restart without an index replaces all workers one by one', async t => {
     const pids = gateway.workerPids
     t.equal(await watcher.command({ type: 'restart', worker: null }), null)
     t.equal(await watcher.command({ type: 'restart', worker: null }), null, 'a repeated one has no effect')
-    await gateway.line(({ msg }) => msg === 'rolling restart ended')
+    await gateway.line(({ msg }) => msg === 'rolling restart finished')
     t.equal(gateway.workerPids.length, pids.length + 2)
-    t.equal(gateway.lines.filter(({ msg }) => msg === 'rolling restart begins').length, 1)
+    t.equal(gateway.lines.filter(({ msg }) => msg === 'rolling restart started').length, 1)
   })
 
   await t.test('a repeated restart is accepted until the new worker listens', async t => {
     const restart = () => watcher.command({ type: 'restart', worker: 0 })
     const pids = gateway.workerPids
     const begun = gateway.lines.length
-    const after = (/** @type {string} */ text) =>
-      gateway.line(line => gateway.lines.indexOf(line) >= begun && line.msg === text)
+    const after = text => gateway.line(line => gateway.lines.indexOf(line) >= begun && line.msg === text)
     t.equal(await restart(), null)
     t.equal(await restart(), null, 'while the new worker starts')
-    await after('worker listens')
-    t.equal(await restart(), null, 'while the old worker ends, or afterwards')
+    await after('worker is listening')
+    t.equal(await restart(), null, 'while the old worker exits, or afterwards')
     await after('worker replaced')
     const { workers } = await watcher.snapshot(({ totals }) => totals.workers === 2)
     t.equal(workers[0].deaths, 0)
@@ -78,16 +77,16 @@ t.test('a gateway with a stats client, from start to stop', async t => {
   await t.test('a stopped worker shows a long event-loop delay', async t => {
     const { workers } = await watcher.snapshot(({ totals }) => totals.workers === 2)
     const pid = /** @type {number} */ (workers[1].sample?.pid)
-    // The stop of an idle process shows from its next timer on, which is due within 250 ms.
+    // The delay of an idle process is measured by its next timer, within 250 ms.
     const shown = watcher.snapshot(({ workers }) => (workers[1].sample?.loop.ticks.max ?? 0) > 250)
     process.kill(pid, 'SIGSTOP')
     setTimeout(() => process.kill(pid, 'SIGCONT'), 600)
     const { count, max, p50 } = /** @type {any} */ ((await shown).workers[1].sample).loop.ticks
-    // A stop for the rest of its second leaves a sample nothing else.
+    // A stop until the end of the second leaves no other values in the sample.
     t.ok(count === 1 || p50 < max / 2, `the longest delay is ${max} ms, the median ${p50} ms`)
   })
 
-  await t.test('the death of a worker is an event, and a log line that is forwarded', async t => {
+  await t.test('the death of a worker is an event and a forwarded log line', async t => {
     const { workers: before } = await watcher.snapshot(({ totals }) => totals.workers === 2)
     const victim = before[0].sample?.pid
     t.equal(await watcher.command({ type: 'log', on: true }), null)
@@ -103,7 +102,7 @@ t.test('a gateway with a stats client, from start to stop', async t => {
     t.match(csv, { file, error: null })
   })
 
-  await t.test('the command stop shuts down cleanly, also when it is sent twice', async t => {
+  await t.test('the command stop shuts down cleanly, even when sent twice', async t => {
     const client = await RawClient.connected(gateway.ws)
     watcher.command({ type: 'stop' })
     watcher.command({ type: 'stop' })
@@ -112,7 +111,7 @@ t.test('a gateway with a stats client, from start to stop', async t => {
     await watcher.closed
   })
 
-  await t.test('--csv has written every row', async t => {
+  await t.test('--csv writes every row', async t => {
     const [head, ...rows] = (await readFile(file, 'utf8')).trim().split('\n')
     const seq = head.split(',').indexOf('seq')
     const found = rows.map(row => Number(row.split(',')[seq]))
@@ -125,7 +124,6 @@ t.test('a gateway with a stats client, from start to stop', async t => {
 })
 
 t.test('a worker that starts while the dashboard closes prints its log lines', async t => {
-  /** @type {any[]} */
   const sent = []
   const log = /** @type {any} */ ({ error() {} })
   const pool = /** @type {any} */ ({
@@ -139,7 +137,7 @@ t.test('a worker that starts while the dashboard closes prints its log lines', a
     broadcast() {},
     observers: [],
     queues: {},
-    sendTo: (/** @type {number} */ index, /** @type {object} */ message) => sent.push([index, message]),
+    sendTo: (index, message) => sent.push([index, message]),
   })
   const telemetry = new Telemetry(/** @type {any} */ ({ pool, log, output: null, onStop() {} }))
   telemetry.hold(true)

@@ -1,16 +1,13 @@
 import t from 'tap'
 import { drain } from '../../../src/processes/worker/drain.js'
 
-/** @param {number} count @param {number[]} ended */
 const group = (count, ended) => ({
   clients: Array.from({ length: count }, (_, i) => i),
-  end: (/** @type {number} */ client) => ended.push(client),
+  end: client => ended.push(client),
 })
 
-t.test('clients are let go over the time, each once, first come first', async t => {
-  /** @type {number[]} */
+t.test('clients are disconnected evenly over time, each once, oldest first', async t => {
   const ended = []
-  /** @type {number[]} */
   const polls = []
   const begun = performance.now()
   await drain([group(400, ended), group(100, polls)], 200)
@@ -19,8 +16,7 @@ t.test('clients are let go over the time, each once, first come first', async t 
   t.strictSame(polls, group(100, []).clients)
 })
 
-t.test('a few clients take less than the time', async t => {
-  /** @type {number[]} */
+t.test('a few clients are disconnected in less time', async t => {
   const ended = []
   await drain([group(5, ended)], 3_600_000)
   t.equal(ended.length, 5)
@@ -28,7 +24,7 @@ t.test('a few clients take less than the time', async t => {
   await drain([], 3_600_000)
 })
 
-t.test('other work gets its turn, however many clients there are', async t => {
+t.test('yields to other work for any number of clients', async t => {
   let turns = 0
   let more = true
   const count = () => {

@@ -4,7 +4,7 @@ import { startGateway } from '../../kit/gateway.js'
 import { freePort } from '../../kit/ports.js'
 
 for (const driver of drivers) {
-  t.test(`with an internal port, what is not for clients is there and nowhere else (${driver})`, async t => {
+  t.test(`internal endpoints are only on the internal port (${driver})`, async t => {
     const internal = await freePort()
     const gateway = await startGateway(t, {
       workers: 1,
@@ -15,7 +15,7 @@ for (const driver of drivers) {
       admin: { password: 'admin key' },
     })
     const inside = `http://127.0.0.1:${internal}`
-    const status = async (/** @type {string} */ url, /** @type {RequestInit} */ init = {}) => {
+    const status = async (url, init = {}) => {
       const answer = await fetch(url, init)
       await answer.body?.cancel()
       return answer.status
@@ -32,15 +32,15 @@ for (const driver of drivers) {
     }
     const sse = '/connection/uni_sse?cf_connect=%7B%7D'
     t.equal(await status(gateway.url + sse), 200)
-    t.equal(await status(inside + sse), 404, 'clients have nothing to look for on the internal port')
+    t.equal(await status(inside + sse), 404, 'client endpoints are not on the internal port')
     await t.rejects(
       startGateway(t, { workers: 1, http_server: { internal_port: gateway.port, driver } }),
       {
         message: new RegExp(
-          `cannot listen on 127.0.0.1:${gateway.port}: EADDRINUSE: .*; http_server.internal_port sets`,
+          `cannot listen on 127.0.0.1:${gateway.port}: EADDRINUSE: .*; set another port with http_server.internal_port`,
         ),
       },
-      'one that is taken is one clear line',
+      'an internal port in use is one line',
     )
   })
 }

@@ -1,21 +1,18 @@
 import t from 'tap'
 import { ClientReports } from '../../../src/processes/worker/reports.js'
 
-const session = (/** @type {string} */ user) =>
-  /** @type {any} */ ({ id: `id of ${user}`, user, transport: { name: 'sse' } })
+const session = user => /** @type {any} */ ({ id: `id of ${user}`, user, transport: { name: 'sse' } })
 
 t.test(
-  'reports go in batches, one message at a time; those beyond the bound are dropped and counted',
+  'reports are sent in batches, one message at a time; excess reports are dropped and counted',
   async t => {
-    /** @type {any[]} */
     const sent = []
-    /** @type {(() => void)[]} */
     const done = []
     const reports = new ClientReports((message, left) => {
       sent.push(message)
       done.push(left)
     })
-    t.equal(reports.observer, null, 'nobody listens')
+    t.equal(reports.observer, null, 'no listeners')
     reports.on = true
     const observer = /** @type {any} */ (reports.observer)
     observer.connected(session('anna'))
@@ -35,7 +32,7 @@ t.test(
 
     for (let n = 0; n < 10_000; n++) observer.connected(session('b'.repeat(800)))
     reports.flush()
-    t.equal(sent.length, 1, 'the first message is under way')
+    t.equal(sent.length, 1, 'the first message is in flight')
     done[0]()
     const [, { reports: kept, dropped }] = sent
     t.equal(kept.length, 1048)

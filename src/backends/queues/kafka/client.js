@@ -1,8 +1,7 @@
-// What the consumer and the republisher of Kafka share of its client library, an optional package.
+// Kafka client library, an optional package, for the consumer and the republisher.
 
 import { tlsOptions } from '../../../config/pem.js'
 
-/** What `Promise.withResolvers` of Node.js 22 returns. */
 function withResolvers() {
   /** @type {any} */
   const parts = {}
@@ -10,11 +9,7 @@ function withResolvers() {
   return parts
 }
 
-/**
- * The library makes its promises with `Promise.withResolvers`, which Node.js 20 does not have: it is added there.
- * @returns {Promise<typeof import('@platformatic/kafka')>}
- * @throws {Error} with the code ERR_MODULE_NOT_FOUND if the package is not installed
- */
+/** Adds `Promise.withResolvers`, which Node.js 20 lacks. @throws {Error} ERR_MODULE_NOT_FOUND without the package */
 export function loadKafka() {
   /** @type {any} */
   const builtIn = Promise
@@ -22,7 +17,7 @@ export function loadKafka() {
   return import('@platformatic/kafka')
 }
 
-/** @param {any} error of the library, which wraps others @returns {any} the innermost */
+/** @param {any} error of the library, may wrap others @returns {any} the innermost */
 export function causeOf(error) {
   let found = error
   while (found.errors?.length > 0 || found.cause instanceof Error) found = found.errors?.[0] ?? found.cause
@@ -34,7 +29,7 @@ export const clientOptions = ({ brokers, dial_timeout, tls, sasl_mechanism, sasl
   clientId: 'halley',
   bootstrapBrokers: brokers,
   connectTimeout: dial_timeout,
-  // Every failure is ours to try again, with our back-off and all messages in their order.
+  // Callers retry, with their own backoff and all messages in order.
   retries: 0,
   ...(tls.enabled && { tls: tlsOptions(tls), tlsServerName: tls.server_name || true }),
   ...(sasl_mechanism !== '' && {

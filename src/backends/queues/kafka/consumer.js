@@ -1,41 +1,37 @@
-// Consumer type `kafka`: a member of a consumer group with cooperative assignment. Records of a partition run in order;
-// offsets are committed after their effect: every few seconds, before a partition goes to another member, and at the
-// end. The library is used for its protocol only. Its own stream of messages cannot pause one partition.
+// Consumer type `kafka`, with cooperative assignment. Offsets are committed after their records are processed: every
+// few seconds, before a partition is revoked, and on stop. The library cannot pause a single partition.
 
 import { within } from '../timing.js'
 import { causeOf, clientOptions, loadKafka } from './client.js'
-import { KafkaFetcher, keyOf } from './fetcher.js'
-import { KafkaPartition } from './partition.js'
+import { KafkaFetcher, KafkaPartition, keyOf } from './fetcher.js'
 
 /** @import { Consumer as Client } from '@platformatic/kafka' */
 /** @import { Consumer as QueueConsumer, ConsumerContext } from '../contract.js' */
 
-// Not in start(): a missing package is an error of loading this file.
+// Not in start(): a missing package fails the import of this file.
 const { Consumer } = await loadKafka()
 
 const SESSION_MS = 30_000
 const HEARTBEAT_MS = 3000
 const COMMIT_INTERVAL_MS = 5000
-/** Partitions that were added to a topic are noticed within, ms. */
 const TOPICS_INTERVAL_MS = 30_000
-/** A server that answers nothing is away, ms. Joining waits for the other members. */
+/** Timeouts of requests, ms. Joining waits for the other members. */
 const FETCH_TIMEOUT_MS = 10_000
 const JOIN_TIMEOUT_MS = SESSION_MS + 10_000
-/** Time for the last commit and the leaving at the end, ms. */
 const STOP_TIMEOUT_MS = 3000
-/** Time that a record in work may delay a rebalance, ms: less than the session of a member. */
+/** Maximum delay of a rebalance by a record in progress, ms: less than SESSION_MS. */
 const REVOKE_TIMEOUT_MS = 15_000
 
 class KafkaConsumer {
-  /** Its member of the group. @type {Client} */
+  /** @type {Client} */
   #group = /** @type {any} */ (null)
   /** For records and metadata. @type {Client} */
   #reader = /** @type {any} */ (null)
   /** @type {KafkaFetcher} */
   #fetcher = /** @type {any} */ (null)
-  /** @type {Map<string, KafkaPartition>} assigned ones */
+  /** @type {Map<string, KafkaPartition>} assigned */
   #partitions = new Map()
-  /** @type {Set<Promise<void>>} partitions that finish their last record */
+  /** @type {Set<Promise<void>>} partitions finishing their last record */
   #leaving = new Set()
   #stopped = new AbortController()
   #loading = false
@@ -46,7 +42,7 @@ class KafkaConsumer {
   #context
   #options
 
-  /** @param {ConsumerContext} context */
+  /** @param {ConsumerContext<'kafka'>} context */
   constructor(context) {
     this.#context = context
     this.#options = context.options
@@ -63,7 +59,7 @@ class KafkaConsumer {
       rebalanceTimeout: SESSION_MS,
       heartbeatInterval: HEARTBEAT_MS,
       protocols: [{ name: 'cooperative-sticky', version: 3 }],
-      // Called before each joining: the place to give partitions back.
+      // Called before each join: releases revoked partitions.
       protocolsMetadata: async () => {
         await this.#giveBack()
         return Buffer.alloc(0)
@@ -102,7 +98,6 @@ class KafkaConsumer {
     if (!this.#stopped.signal.aborted) this.#context.failed(causeOf(error))
   }
 
-  /** Becomes a member of the group again, for as long as that takes. */
   async #join() {
     const { signal } = this.#stopped
     if (this.#joining || signal.aborted) return
@@ -120,24 +115,23 @@ class KafkaConsumer {
     this.#joining = false
   }
 
-  /** @returns {Promise<string>} partitions of each topic */
   async #partitionCounts() {
     const { topics } = this.#options
-    const metadata = await this.#reader.metadata({ topics, forceUpdate: true })
-    return topics.map((/** @type {string} */ topic) => metadata.topics.get(topic)?.partitionsCount).join()
+    const metadata = await this.#reader.metadata({ topics: [...topics], forceUpdate: true })
+    return topics.map(topic => metadata.topics.get(topic)?.partitionsCount).join()
   }
 
-  /** Members see new partitions when they join again. */
+  /** Rejoins on new partitions. */
   async #watchTopics() {
     try {
       const counts = await this.#partitionCounts()
       if (counts !== this.#counts && !this.#joining) this.#join()
     } catch {
-      // Fetching reports that, too.
+      // Fetching reports it too.
     }
   }
 
-  /** Partitions that are no longer assigned finish their record; then what is done is committed. */
+  /** Waits for revoked partitions to finish their record, then commits. */
   async #giveBack() {
     this.#dropLost()
     await within(Promise.all(this.#leaving), REVOKE_TIMEOUT_MS)
@@ -145,7 +139,6 @@ class KafkaConsumer {
     for (const [key, partition] of this.#partitions) if (partition.revoked) this.#partitions.delete(key)
   }
 
-  /** @returns {Set<string>} keys of assigned partitions */
   #assigned() {
     const keys = new Set()
     for (const { topic, partitions } of this.#group.assignments ?? [])
@@ -164,7 +157,7 @@ class KafkaConsumer {
     }
   }
 
-  /** Reads on where the group has committed, in each partition that is new. */
+  /** Reads new partitions from their committed offsets. */
   async #assign() {
     const { signal } = this.#stopped
     this.#dropLost()
@@ -238,12 +231,12 @@ class KafkaConsumer {
   }
 
   async #close() {
-    // A static member keeps its partitions: it is expected back under the same name.
+    // A static member keeps its partitions: it will rejoin under the same name.
     if (this.#options.instance_id !== '') this.#group.memberId = null
     await within(Promise.resolve(this.#group.leaveGroup(true)), STOP_TIMEOUT_MS)
     await within(Promise.all([this.#group.close(true), this.#reader.close(true)]), STOP_TIMEOUT_MS)
   }
 }
 
-/** @param {ConsumerContext} context @returns {QueueConsumer} */
+/** @param {ConsumerContext<'kafka'>} context @returns {QueueConsumer} */
 export const create = context => new KafkaConsumer(context)

@@ -1,6 +1,6 @@
-// biome-ignore-all lint/suspicious/noExplicitAny: the types are those of a package that is not there
-// Stands in for the types of `@platformatic/kafka` where the package is not installed: tsconfig.json names it second.
-// The package asks for Node.js 22.22, so `npm ci` does not install it.
+// biome-ignore-all lint/suspicious/noExplicitAny: types of a package that is not installed
+// Fallback types of `@platformatic/kafka` if the package is not installed (second path in tsconfig.json).
+// The package requires Node.js 22.22, so `npm ci` does not install it.
 export type Admin = any
 export type Consumer = any
 export type KafkaRecord = any

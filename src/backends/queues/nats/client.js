@@ -26,7 +26,7 @@ function secure({ tls, url }) {
   const options = tlsOptions(tls)
   const host = hostOf(url)
   if (tls.server_name !== '' || isIP(host) === 0) return options
-  // The library names no host that is an IP address: Node.js would look for `localhost` in the certificate.
+  // The library sends no server name for IP addresses: Node.js would check the certificate for `localhost`.
   return {
     ...options,
     checkServerIdentity: (/** @type {string} */ _name, /** @type {any} */ certificate) =>
@@ -34,10 +34,7 @@ function secure({ tls, url }) {
   }
 }
 
-/**
- * @param {NatsOptions} options of the type
- * @returns {Promise<object>} options of the library for its connection
- */
+/** @param {NatsOptions} options @returns {Promise<object>} connection options of the library */
 export const connectionOptions = async options => ({
   servers: options.url,
   name: 'halley',

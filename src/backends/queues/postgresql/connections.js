@@ -1,4 +1,4 @@
-// Connections of a consumer of PostgreSQL: as many as the pool of its DSN may have, each lent to one turn at a time.
+// Connections of a PostgreSQL consumer, limited by the pool size of its DSN.
 
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -11,37 +11,34 @@ import { tlsOptions } from '../../../config/pem.js'
 const { Client, types } = createRequire(import.meta.url)('pg')
 
 const CONNECT_TIMEOUT_MS = 10_000
-/** No statement takes that long, not even while the server stands still for half a minute, ms. */
+/** Longer than any statement, even if the server hangs for 30 s, ms. */
 const QUERY_TIMEOUT_MS = 60_000
 const KEEPALIVE_MS = 10_000
 const BYTEA = 17
-/** As the text that the server sent: a payload keeps its bytes, a bigint its digits. */
+/** As text from the server: payloads keep their bytes, bigints their digits. */
 const RAW = Object.freeze({
   getTypeParser: (/** @type {number} */ oid, /** @type {any} */ format) =>
     oid === BYTEA ? types.getTypeParser(oid, format) : (/** @type {any} */ value) => value,
 })
 
-/** @param {Dsn} dsn @returns {Record<string, any>} options of TLS that a mode of libpq stands for */
+/** @param {Dsn} dsn @returns {Record<string, any>} TLS options for a mode of libpq */
 function sslOf({ sslmode, files }) {
-  const read = (/** @type {string} */ file) => readFileSync(file, 'utf8')
+  // libpq: with a CA file `require` equals `verify-ca`.
+  const onlyCa = sslmode === 'verify-ca' || (sslmode === 'require' && files.ca !== '')
+  const given = Object.entries(files).filter(([, file]) => file !== '')
   return {
-    ...(files.ca !== '' && { ca: read(files.ca) }),
-    ...(files.cert !== '' && { cert: read(files.cert) }),
-    ...(files.key !== '' && { key: read(files.key) }),
-    ...(sslmode === 'verify-ca' && { checkServerIdentity: () => undefined }),
-    // libpq: a file of CAs makes `require` the same as `verify-ca`.
-    ...(sslmode === 'require' && files.ca !== '' && { checkServerIdentity: () => undefined }),
-    rejectUnauthorized: sslmode.startsWith('verify') || (sslmode === 'require' && files.ca !== ''),
+    ...Object.fromEntries(given.map(([name, file]) => [name, readFileSync(file, 'utf8')])),
+    ...(onlyCa && { checkServerIdentity: () => undefined }),
+    rejectUnauthorized: onlyCa || sslmode === 'verify-full',
   }
 }
 
-/** One connection. After an error it is not used again. */
+/** One connection. Not reused after an error. */
 export class Connection {
-  /** null: it can be used. @type {Error | null} */
+  /** null: usable. @type {Error | null} */
   error = null
-  /** Whether the table was there when it was made. */
   hasTable = false
-  /** Whether the table has a column `created_at` with the time of its rows. */
+  /** Whether the table has a column `created_at`. */
   hasTime = false
 
   /** @param {any} client of `pg`, connected */
@@ -55,31 +52,19 @@ export class Connection {
     })
   }
 
-  /**
-   * @param {string} text statements, in one round trip
-   * @returns {Promise<any[]>} a result for each of them, with rows as arrays of texts
-   */
+  /** @param {string} text statements, in one round trip @returns {Promise<any[]>} results, rows as arrays of texts */
   async query(text) {
     const answer = await this.client.query({ text, rowMode: 'array' })
     return Array.isArray(answer) ? answer : [answer]
   }
 
-  /** Ends it at once, whatever it waits for. */
   destroy() {
-    this.error ??= new Error('the connection was ended')
+    this.error ??= new Error('the connection was closed')
     this.client.connection.stream.destroy()
-  }
-
-  /** @returns {Promise<void>} */
-  async end() {
-    await this.client.end().catch(() => {})
   }
 }
 
-/**
- * @param {Dsn} dsn @param {ClientTls} tls the block of the consumer
- * @returns {Promise<Connection>}
- */
+/** @param {Dsn} dsn @param {ClientTls} tls the block of the consumer */
 export async function connect(dsn, tls) {
   const common = {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -108,13 +93,12 @@ export async function connect(dsn, tls) {
   try {
     return await open(sslOf(dsn))
   } catch (error) {
-    // The message of `pg` is all that tells it.
+    // `pg` has no error code for it.
     if (!/does not support SSL/.test(error.message)) throw error
     return open(false)
   }
 }
 
-/** A bounded number of connections. They are opened when they are needed, and stay. */
 export class Connections {
   #open
   #max
@@ -133,7 +117,7 @@ export class Connections {
     this.#max = max
   }
 
-  /** Waits for one that is free. @returns {Promise<Connection>} rejects when the server is out of reach */
+  /** Waits for a free one. @returns {Promise<Connection>} rejects if the server is unreachable */
   async lend() {
     while (this.#idle.length === 0 && this.#count >= this.#max && !this.#closed)
       await new Promise(resolve => this.#waiting.push(() => resolve(undefined)))
@@ -172,11 +156,10 @@ export class Connections {
     this.#waiting.shift()?.()
   }
 
-  /** Ends all of them, also those that are lent. */
   async close() {
     this.#closed = true
     for (const wake of this.#waiting.splice(0)) wake()
     for (const connection of this.#lent) connection.destroy()
-    await Promise.all(this.#idle.splice(0).map(connection => connection.end()))
+    await Promise.all(this.#idle.splice(0).map(({ client }) => client.end().catch(() => {})))
   }
 }

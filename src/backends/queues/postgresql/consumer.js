@@ -1,48 +1,147 @@
-// Rows of an outbox table in PostgreSQL. A partition has one loop: a turn is a transaction that takes the lock of the
-// partition, reads rows, runs their commands and deletes those that are finished. So the nodes of a cluster, those of
-// Centrifugo too, work on a partition one at a time, and a row whose command had no effect stays.
+// Rows of an outbox table in PostgreSQL. A turn is a transaction that locks a partition, reads rows, runs their
+// commands and deletes finished rows. Only one node, Halley or Centrifugo, processes a partition at a time.
 
 import { parseDsn } from '../../../config/postgres-dsn.js'
 import { runInOrder } from '../messages.js'
-import { limited } from '../timing.js'
+import { limited, pause } from '../timing.js'
 import { Connections, connect } from './connections.js'
-import { TableWatch } from './watch.js'
 
+/** @import { Dsn } from '../../../config/postgres-dsn.js' */
 /** @import { Consumer, ConsumerContext, Message } from '../contract.js' */
 /** @import { Connection } from './connections.js' */
-/** @import { Dsn } from '../../../config/postgres-dsn.js' */
+
+const RECONNECT_MS = 1000
+const CHECK_MS = 5000
+/** Maximum count of rows, to keep counting cheap. */
+const MAX_COUNTED = 100_000
+const PARTITION = /^\d{1,9}$/
+
+/**
+ * A separate connection: receives notifications, counts pending rows and finds rows outside all partitions.
+ * @param {ConsumerContext<'postgresql'>} context @param {() => Promise<Connection>} open
+ * @param {(partition: number) => void} notified
+ */
+function createWatch({ options, log, lag, failed }, open, notified) {
+  const { outbox_table_name: table, partition_notification_channel: channel } = options
+  const { num_partitions: partitions } = options
+  const stopping = new AbortController()
+  /** @type {Connection | null} */
+  let current = null
+  /** @type {Promise<void>} */
+  let running = Promise.resolve()
+  let warned = ''
+
+  async function run() {
+    while (!stopping.signal.aborted) {
+      try {
+        await watch()
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        failed(error)
+      }
+      await pause(RECONNECT_MS, stopping.signal)
+    }
+  }
+
+  async function watch() {
+    const connection = await open()
+    if (stopping.signal.aborted) return connection.destroy()
+    current = connection
+    const lost = new AbortController()
+    connection.client.on('end', () => lost.abort())
+    const signal = AbortSignal.any([stopping.signal, lost.signal])
+    try {
+      if (channel !== '') await listen(connection)
+      while (connection.error === null && !signal.aborted) {
+        await check(connection)
+        await pause(CHECK_MS, signal)
+      }
+      if (connection.error !== null) throw connection.error
+    } finally {
+      current = null
+      connection.destroy()
+    }
+  }
+
+  /** @param {Connection} connection */
+  async function listen(connection) {
+    connection.client.on('notification', (/** @type {{payload?: string}} */ { payload = '' }) => {
+      if (PARTITION.test(payload) && Number(payload) < partitions) return notified(Number(payload))
+      const fields = { channel, payload: payload.slice(0, 100), partitions }
+      log.error(fields, 'notification for an unknown partition')
+    })
+    await connection.query(`LISTEN "${channel.replaceAll('"', '""')}"`)
+    // Earlier notifications are lost.
+    for (let i = 0; i < partitions; i++) notified(i)
+  }
+
+  /** @param {Connection} connection */
+  async function check(connection) {
+    let results
+    try {
+      results = await connection.query(
+        `SELECT count(*) FROM (SELECT 1 FROM ${table} LIMIT ${MAX_COUNTED}) AS counted;
+         SELECT partition FROM ${table} WHERE partition < 0 LIMIT 1;
+         SELECT partition FROM ${table} WHERE partition >= ${partitions} LIMIT 1`,
+      )
+    } catch (error) {
+      if (connection.error !== null) throw error
+      // The loops report a missing table. The user of a notification DSN may lack read permission.
+      log.debug({ err: error }, 'counting the rows of the outbox table failed')
+      return
+    }
+    const [counted, below, beyond] = results
+    lag(Number(counted.rows[0][0]))
+    const [stray = ''] = [...below.rows, ...beyond.rows].map(row => row[0])
+    if (stray !== '' && stray !== warned)
+      log.warn(
+        { table, partition: Number(stray), num_partitions: partitions },
+        'rows in a partition that no node processes: increase num_partitions or correct the rows',
+      )
+    warned = stray
+  }
+
+  return {
+    start() {
+      running = run()
+    },
+    async stop() {
+      stopping.abort()
+      current?.destroy()
+      await running
+    },
+  }
+}
 
 /** @typedef {Message & {id: string, since: number | undefined}} Row */
-/** @typedef {'more' | 'idle' | 'retry'} TurnEnd more: there may be further rows; retry: a command failed */
+/** @typedef {'more' | 'idle' | 'retry'} TurnEnd more: rows may remain; retry: a command failed */
 
 const START_TIMEOUT_MS = 10_000
-/** A node that waits for the lock of another one looks up that often, ms. */
+/** Timeout for the partition lock, ms. */
 const LOCK_TIMEOUT_MS = 5000
-/** A node that stands still within its transaction loses it, and with it the lock, ms. */
+/** Idle timeout after which a hung node loses its transaction and lock, ms. */
 const STILL_TIMEOUT_MS = 60_000
-/** No command begins later in a turn, ms: well below STILL_TIMEOUT_MS. */
+/** Latest start of a command in a turn, ms: well below STILL_TIMEOUT_MS. */
 const TURN_MS = 10_000
-/** Payloads of a turn, bytes; one more row may go beyond. */
+/** Payloads of a turn, bytes; the last row may exceed it. */
 const MAX_TURN_BYTES = 16 * 1024 * 1024
-/** A payload that is larger is no command: those of the server API end there, bytes. */
+/** Maximum payload, as in the server API, bytes. */
 const MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
-/** Time for the turns under way at the end, ms. */
 const STOP_TIMEOUT_MS = 10_000
-/** Connections of a DSN without `pool_max_conns`. */
 const DEFAULT_POOL = 4
 const LOCK_NOT_AVAILABLE = '55P03'
 
-/** @param {string} text @returns {string} literal of SQL */
+/** @param {string} text @returns {string} SQL literal */
 const literal = text => `'${text.replaceAll("'", "''")}'`
 
-/** @param {string[]} ids as the server wrote them @returns {string} literal of an array */
+/** @param {string[]} ids as the server wrote them @returns {string} array literal */
 const arrayOf = ids => {
   const items = ids.map(id => (/^-?\d+$/.test(id) ? id : `"${id.replaceAll(/["\\]/g, '\\$&')}"`))
   return literal(`{${items.join(',')}}`)
 }
 
 /**
- * Reads rows of a partition by their ids: at most as many as the limit, and as many bytes as a turn may have.
+ * Query for rows of a partition by id, within the limits of a turn.
  * @param {string} table @param {number} partition @param {number} limit rows @param {boolean} hasTime
  */
 function selectRows(table, partition, limit, hasTime) {
@@ -54,74 +153,47 @@ function selectRows(table, partition, limit, hasTime) {
     WHERE before < ${MAX_TURN_BYTES} ORDER BY id`
 }
 
-/** Wakes the loop of a partition. */
 class Alarm {
-  #rung = false
-  /** @type {(() => void) | null} */
-  #wake = null
+  #rung = new AbortController()
 
   ring() {
-    this.#rung = true
-    this.#wake?.()
+    this.#rung.abort()
   }
 
-  /** From now on only later calls count. */
+  /** Discards earlier calls of `ring`. */
   reset() {
-    this.#rung = false
+    if (this.#rung.signal.aborted) this.#rung = new AbortController()
   }
 
-  /** @param {number} ms @returns {Promise<void>} when it rings, or has rung since it was reset; then at the latest */
-  async wait(ms) {
-    if (this.#rung) return
-    await new Promise(resolve => {
-      const timer = setTimeout(resolve, ms)
-      this.#wake = () => {
-        clearTimeout(timer)
-        resolve(undefined)
-      }
-    })
-    this.#wake = null
+  /** @param {number} ms @returns {Promise<void>} when it rings or has rung since `reset`, or on timeout */
+  wait(ms) {
+    return pause(ms, this.#rung.signal)
   }
 }
 
-/** @implements {Consumer} */
-class PostgresConsumer {
-  #context
-  #options
-  /** @type {Dsn} */
-  #dsn
-  #connections
-  #watch
-  /** @type {Alarm[]} of each partition */
-  #alarms
-  #stopping = new AbortController()
-  /** Connections whose turn has not got its rows yet. @type {Set<Connection>} */
-  #reading = new Set()
+/** @param {ConsumerContext<'postgresql'>} context @returns {Consumer} */
+export function create(context) {
+  const { options } = context
+  const { outbox_table_name: table, partition_select_limit: limit } = options
+  const dsn = parseDsn(options.dsn)
+  const connections = new Connections(openConnection, dsn.poolMax || DEFAULT_POOL)
+  const alarms = Array.from({ length: options.num_partitions }, () => new Alarm())
+  const watchDsn = parseDsn(options.partition_notification_dsn || options.dsn)
+  const openWatch = () => connect(watchDsn, options.tls)
+  const watch = createWatch(context, openWatch, partition => alarms[partition].ring())
+  const stopping = new AbortController()
+  const { signal } = stopping
+  /** Connections of turns without rows yet. @type {Set<Connection>} */
+  const reading = new Set()
   /** @type {Promise<void>[]} */
-  #loops = []
+  let loops = []
 
-  /** @param {ConsumerContext} context */
-  constructor(context) {
-    this.#context = context
-    const { options } = context
-    this.#options = options
-    this.#dsn = parseDsn(options.dsn)
-    this.#connections = new Connections(() => this.#connect(), this.#dsn.poolMax || DEFAULT_POOL)
-    this.#alarms = Array.from({ length: options.num_partitions }, () => new Alarm())
-    const watchDsn = options.partition_notification_dsn || options.dsn
-    this.#watch = new TableWatch(context, {
-      connect: () => connect(parseDsn(watchDsn), options.tls),
-      notified: partition => this.#alarms[partition].ring(),
-    })
-  }
-
-  /** @returns {Promise<Connection>} */
-  async #connect() {
-    const connection = await connect(this.#dsn, this.#options.tls)
+  async function openConnection() {
+    const connection = await connect(dsn, options.tls)
     try {
-      const table = `to_regclass(${literal(this.#options.outbox_table_name)})`
+      const name = `to_regclass(${literal(table)})`
       const [{ rows }] = await connection.query(
-        `SELECT ${table} IS NOT NULL, EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = ${table}
+        `SELECT ${name} IS NOT NULL, EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = ${name}
          AND attname = 'created_at' AND atttypid = 'timestamptz'::regtype AND NOT attisdropped)`,
       )
       connection.hasTable = rows[0][0] === 't'
@@ -133,141 +205,126 @@ class PostgresConsumer {
     }
   }
 
-  async start() {
-    const late = `PostgreSQL did not answer within ${START_TIMEOUT_MS / 1000} s`
-    try {
-      const connection = await limited(this.#connections.lend(), START_TIMEOUT_MS, late)
-      const { outbox_table_name } = this.#options
-      if (!connection.hasTable)
-        this.#context.log.warn(
-          { outbox_table_name },
-          'the database has no table of this name: create it, or correct outbox_table_name',
-        )
-      this.#connections.giveBack(connection, true)
-    } catch (error) {
-      await this.#connections.close()
-      throw error
-    }
-    this.#watch.start()
-    this.#loops = this.#alarms.map((_, partition) => this.#loop(partition))
-  }
-
-  async stop() {
-    this.#stopping.abort()
-    for (const alarm of this.#alarms) alarm.ring()
-    // No message of theirs is in work: what they wait for may be the lock of another node.
-    for (const connection of this.#reading) connection.destroy()
-    const late = setTimeout(() => void this.#connections.close(), STOP_TIMEOUT_MS)
-    await Promise.all([...this.#loops, this.#watch.stop()])
-    clearTimeout(late)
-    await this.#connections.close()
-  }
-
   /** @param {number} partition */
-  async #loop(partition) {
-    const { signal } = this.#stopping
-    const alarm = this.#alarms[partition]
+  async function loop(partition) {
+    const alarm = alarms[partition]
     let tries = 0
     while (!signal.aborted) {
       alarm.reset()
       /** @type {TurnEnd} */
       let end = 'retry'
       try {
-        end = await this.#turn(partition)
+        end = await turn(partition)
       } catch (error) {
         if (signal.aborted) return
-        this.#context.failed(error)
+        context.failed(error)
       }
       if (signal.aborted) return
       tries = end === 'retry' ? tries + 1 : 0
-      if (end === 'retry') await this.#context.backoff(tries, signal)
-      else if (end === 'idle') await alarm.wait(this.#options.partition_poll_interval)
+      if (end === 'retry') await context.backoff(tries, signal)
+      else if (end === 'idle') await alarm.wait(options.partition_poll_interval)
     }
   }
 
-  /**
-   * @param {number} partition
-   * @returns {Promise<TurnEnd>} rejects when the server fails; what was deleted is unknown then
-   */
-  async #turn(partition) {
-    const connection = await this.#connections.lend()
+  /** @param {number} partition @returns {Promise<TurnEnd>} rejects when the server fails: rows may have been deleted */
+  async function turn(partition) {
+    const connection = await connections.lend()
     let ended = false
     try {
-      const rows = await this.#begin(connection, partition)
+      const rows = await begin(connection, partition)
       if (rows === null) {
         await connection.query('ROLLBACK')
         ended = true
-        return this.#options.use_try_lock ? 'idle' : 'more'
+        return options.use_try_lock ? 'idle' : 'more'
       }
-      const limit = performance.now() + TURN_MS
+      const deadline = performance.now() + TURN_MS
       const { finished, failed } = await runInOrder(
         rows,
-        row => this.#context.handle(row, row.since),
-        () => this.#stopping.signal.aborted || performance.now() > limit,
+        row => context.handle(row, row.since),
+        () => signal.aborted || performance.now() > deadline,
       )
-      const { outbox_table_name: table, partition_select_limit: most } = this.#options
       const ids = arrayOf(finished.map(({ id }) => id))
       const remove = `DELETE FROM ${table} WHERE partition = ${partition} AND id = ANY(${ids});`
       await connection.query(`${finished.length > 0 ? remove : ''}COMMIT`)
       ended = true
       if (failed) return 'retry'
-      return rows.length === most || rows.cut || finished.length < rows.length ? 'more' : 'idle'
+      return rows.length === limit || rows.cut || finished.length < rows.length ? 'more' : 'idle'
     } finally {
-      this.#connections.giveBack(connection, ended)
+      connections.giveBack(connection, ended)
     }
   }
 
   /**
    * @param {Connection} connection @param {number} partition
-   * @returns {Promise<(Row[] & {cut: boolean}) | null>} null: another node has the lock. cut: bytes ended the list
+   * @returns {Promise<(Row[] & {cut: boolean}) | null>} null: locked by another node. cut: by the byte limit
    */
-  async #begin(connection, partition) {
-    const { outbox_table_name: table, partition_select_limit: limit, use_try_lock: trial } = this.#options
-    const { name } = this.#context
-    const key = `hashtext(${literal(`centrifugo_partition_lock_${name}${partition}`)})`
+  async function begin(connection, partition) {
+    const key = `hashtext(${literal(`centrifugo_partition_lock_${context.name}${partition}`)})`
     const select = selectRows(table, partition, limit, connection.hasTime)
     const begin = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${STILL_TIMEOUT_MS};`
-    this.#reading.add(connection)
+    reading.add(connection)
     try {
-      // The rows are read by a statement of its own: one with the lock would see the table as it was before the lock.
-      if (!trial) {
+      // The rows need a separate statement: the snapshot of the locking one predates the lock.
+      if (!options.use_try_lock) {
         const lock = `SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; SELECT pg_advisory_xact_lock(${key})`
         const results = await connection.query(
           `${begin} ${lock}; SET LOCAL lock_timeout TO DEFAULT; ${select}`,
         )
-        return this.#rowsOf(results[results.length - 1].rows)
+        return rowsOf(results[results.length - 1].rows)
       }
       const results = await connection.query(`${begin} SELECT pg_try_advisory_xact_lock(${key})`)
       if (results[results.length - 1].rows[0][0] !== 't') return null
       const [{ rows }] = await connection.query(select)
-      return this.#rowsOf(rows)
+      return rowsOf(rows)
     } catch (error) {
       if (error.code === LOCK_NOT_AVAILABLE && connection.error === null) return null
       throw error
     } finally {
-      this.#reading.delete(connection)
+      reading.delete(connection)
     }
   }
 
   /** @param {any[][]} found @returns {Row[] & {cut: boolean}} */
-  #rowsOf(found) {
+  function rowsOf(found) {
     let bytes = 0
     const rows = found.map(([id, method, payload, time, size]) => {
       bytes += Number(size)
       if (payload === null && Number(size) > 0)
-        this.#context.log.warn({ id, bytes: Number(size), max: MAX_PAYLOAD_BYTES }, 'row is too large')
-      const since = time === null ? Number.NaN : Number(time) * 1000
-      return {
-        id,
-        method: method ?? '',
-        payload,
-        headers: Object.create(null),
-        since: Number.isFinite(since) ? since : undefined,
-      }
+        context.log.warn({ id, bytes: Number(size), max: MAX_PAYLOAD_BYTES }, 'row is too large')
+      const written = time === null ? Number.NaN : Number(time) * 1000
+      const since = Number.isFinite(written) ? written : undefined
+      return { id, method: method ?? '', payload, headers: Object.create(null), since }
     })
     return Object.assign(rows, { cut: bytes >= MAX_TURN_BYTES })
   }
-}
 
-/** @param {ConsumerContext} context @returns {Consumer} */
-export const create = context => new PostgresConsumer(context)
+  return {
+    async start() {
+      const late = `no response from PostgreSQL within ${START_TIMEOUT_MS / 1000} s`
+      try {
+        const connection = await limited(connections.lend(), START_TIMEOUT_MS, late)
+        if (!connection.hasTable)
+          context.log.warn(
+            { outbox_table_name: table },
+            'the outbox table does not exist: create it or correct outbox_table_name',
+          )
+        connections.giveBack(connection, true)
+      } catch (error) {
+        await connections.close()
+        throw error
+      }
+      watch.start()
+      loops = alarms.map((_, partition) => loop(partition))
+    },
+    async stop() {
+      stopping.abort()
+      for (const alarm of alarms) alarm.ring()
+      // No messages in progress; they may be waiting for a lock.
+      for (const connection of reading) connection.destroy()
+      const late = setTimeout(() => void connections.close(), STOP_TIMEOUT_MS)
+      await Promise.all([...loops, watch.stop()])
+      clearTimeout(late)
+      await connections.close()
+    },
+  }
+}

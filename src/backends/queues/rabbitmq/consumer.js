@@ -1,6 +1,5 @@
-// Consumer type `rabbitmq`: one reader per queue, each with a connection of its own. Messages of a queue run in order,
-// one at a time unless `concurrency` is larger, and are acknowledged afterwards. A message that fails waits
-// unacknowledged: requeued, it would come back at once, thousands of times a second.
+// Consumer type `rabbitmq`: one reader and connection per queue. A failed message stays unacknowledged: requeued, it
+// would return thousands of times a second.
 
 import { connect } from 'amqplib'
 import { tlsOptions } from '../../../config/pem.js'
@@ -10,20 +9,16 @@ import { within } from '../timing.js'
 /** @import { Consumer, ConsumerContext, Message, Outcome } from '../contract.js' */
 
 const CONNECT_TIMEOUT_MS = 5000
-/** A server that stands still is noticed after two of them. */
+/** A hung server is detected after two of them. */
 const HEARTBEAT_SECONDS = 10
-/** Time for the last acknowledgements at the end; a server that stands still does not delay the end longer, ms. */
 const CLOSE_TIMEOUT_MS = 2000
 const LAG_INTERVAL_MS = 5000
-/** A subscription that lasted that long has succeeded: the next back-off begins small again. */
+/** Subscription duration after which the backoff is reset, ms. */
 const STABLE_MS = 5000
-/** `timestamp` has seconds, but some clients write milliseconds: above this one it cannot be seconds. */
+/** `timestamp` is in seconds, but some clients write ms: larger values are treated as ms. */
 const LAST_SECOND = 1e11
 
-/**
- * @param {unknown} headers as decoded
- * @returns {Record<string, string>} texts, numbers and switches; nested tables and binary values are left out
- */
+/** @param {unknown} headers decoded @returns {Record<string, string>} without nested tables and binary values */
 function textsOf(headers) {
   const texts = Object.create(null)
   for (const [name, value] of Object.entries(headers ?? {})) {
@@ -38,7 +33,7 @@ function writtenAt(timestamp) {
   return timestamp < LAST_SECOND ? timestamp * 1000 : timestamp
 }
 
-/** @param {string} url @returns {string} with the interval of heartbeats, unless it has one */
+/** @param {string} url @returns {string} with a heartbeat interval, unless set */
 function withHeartbeat(url) {
   const parsed = new URL(url)
   if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', `${HEARTBEAT_SECONDS}`)
@@ -48,15 +43,13 @@ function withHeartbeat(url) {
 /** @param {any} model @returns {import('node:net').Socket} */
 const socketOf = model => model.connection.stream
 
-/** One connection and its subscription to the queue, until it is lost or closed. */
 class Subscription {
-  /** Ends back-offs. */
   ended = new AbortController()
   /** @type {ConsumeMessage[]} bounded by `prefetch` */
   #waiting = []
   /** @type {Set<Promise<void>>} */
   #running = new Set()
-  /** Finished but not acknowledged: the newest one, and how many. @type {ConsumeMessage | null} */
+  /** Finished but unacknowledged: the newest, and their count. @type {ConsumeMessage | null} */
   #finished = null
   #finishedCount = 0
   #tag = ''
@@ -71,8 +64,9 @@ class Subscription {
   #measured
 
   /**
-   * @param {string} queue @param {ConsumerContext} context @param {ChannelModel} model @param {Channel} channel
-   * @param {(messages: number) => void} measured gets the length of the queue
+   * @param {string} queue @param {ConsumerContext<'rabbitmq'>} context
+   * @param {ChannelModel} model @param {Channel} channel
+   * @param {(messages: number) => void} measured called with the length of the queue
    */
   constructor(queue, context, model, channel, measured) {
     this.#queue = queue
@@ -97,7 +91,6 @@ class Subscription {
     })
   }
 
-  /** Messages begin to arrive. */
   async begin() {
     const { options } = this.#context
     if (options.declare) await this.#declare()
@@ -105,7 +98,7 @@ class Subscription {
     this.#measured(messageCount)
     await this.#channel.prefetch(options.prefetch)
     const { consumerTag } = await this.#channel.consume(this.#queue, message => {
-      // The server has ended the subscription: the queue was deleted, or its node is gone.
+      // The server ended the subscription: the queue was deleted or its node is down.
       if (message === null) socketOf(this.model).destroy(new Error(`queue "${this.#queue}" was deleted`))
       else if (!this.ended.signal.aborted) {
         this.#waiting.push(message)
@@ -113,25 +106,19 @@ class Subscription {
       }
     })
     this.#tag = consumerTag
-    this.#lagTimer = setInterval(() => this.#measure(), LAG_INTERVAL_MS).unref()
+    const measure = async () => this.#measured((await this.#channel.checkQueue(this.#queue)).messageCount)
+    // An error closes the channel, handled in `lost`.
+    this.#lagTimer = setInterval(() => measure().catch(() => {}), LAG_INTERVAL_MS).unref()
   }
 
   async #declare() {
     const { bindings, concurrency } = this.#context.options
-    // One consumer at a time keeps the order over several nodes.
+    // A single active consumer keeps the order across nodes.
     const inOrder = concurrency === 1 ? { 'x-single-active-consumer': true } : {}
     await this.#channel.assertQueue(this.#queue, { durable: true, arguments: inOrder })
     for (const { queue, exchange, routing_key: key } of bindings) {
       if (queue === this.#queue) await this.#channel.bindQueue(queue, exchange, key)
     }
-  }
-
-  #measure() {
-    // An error closes the channel, which is noticed.
-    this.#channel.checkQueue(this.#queue).then(
-      ({ messageCount }) => this.#measured(messageCount),
-      () => {},
-    )
   }
 
   #work() {
@@ -174,7 +161,7 @@ class Subscription {
       this.#send(() => (rejected ? this.#channel.reject(message, false) : this.#channel.ack(message)))
       return
     }
-    // One frame acknowledges many: they finish in the order of their delivery.
+    // One frame acknowledges many: they finish in delivery order.
     this.#finished = message
     if (++this.#finishedCount * 2 >= prefetch || this.#waiting.length === 0) this.#acknowledge()
   }
@@ -192,17 +179,16 @@ class Subscription {
     try {
       write()
     } catch {
-      // The channel is closed: the server delivers the message again.
+      // The channel is closed: the server redelivers the message.
     }
   }
 
-  /** Resolves when no message is in work. */
   async settled() {
     this.#waiting = []
     while (this.#running.size > 0) await Promise.all(this.#running)
   }
 
-  /** Ends: what runs is finished and acknowledged, the rest goes back to the queue. */
+  /** Finishes and acknowledges messages in progress; the server requeues the others. */
   async close() {
     clearInterval(this.#lagTimer)
     this.ended.abort()
@@ -212,7 +198,6 @@ class Subscription {
     socketOf(this.model).destroy()
   }
 
-  /** Rejects if it is closed already. */
   async #leave() {
     if (this.#tag !== '') await this.#channel.cancel(this.#tag)
     await this.#channel.close()
@@ -220,103 +205,92 @@ class Subscription {
   }
 }
 
-/** A queue, for as long as the consumer runs. */
-class QueueReader {
+/**
+ * @param {string} queue @param {ConsumerContext<'rabbitmq'>} context
+ * @param {(messages: number) => void} measured
+ */
+function createReader(queue, context, measured) {
+  const { urls, tls } = context.options
   /** @type {Subscription | null} */
-  #subscription = null
-  #stopped = new AbortController()
+  let subscription = null
+  const stopped = new AbortController()
+  const { signal } = stopped
   /** @type {Promise<void>} */
-  #loop = Promise.resolve()
-  #queue
-  #context
-  #next = 0
-  #measured
+  let loop = Promise.resolve()
+  let nextUrl = 0
 
-  /** @param {string} queue @param {ConsumerContext} context @param {(messages: number) => void} measured */
-  constructor(queue, context, measured) {
-    this.#queue = queue
-    this.#context = context
-    this.#measured = measured
-  }
-
-  /** @throws {Error} if no server can be reached */
-  async start() {
-    this.#loop = this.#run(await this.#connect())
-  }
-
-  /** @returns {Promise<ChannelModel>} to the first server that answers */
-  async #connect() {
-    const { urls, tls } = this.#context.options
+  async function open() {
     const secure = tls.enabled ? tlsOptions(tls) : {}
     /** @type {unknown} */
     let failure
     for (let tried = 0; tried < urls.length; tried++) {
-      const url = withHeartbeat(urls[this.#next % urls.length])
+      const url = withHeartbeat(urls[nextUrl % urls.length])
       try {
         const model = await connect(url, { ...secure, timeout: CONNECT_TIMEOUT_MS, noDelay: true })
         model.on('error', () => {})
         return /** @type {ChannelModel} */ (/** @type {unknown} */ (model))
       } catch (error) {
         failure = new Error(`${new URL(url).host}: ${error.message || error.code}`, { cause: error })
-        this.#next++
+        nextUrl++
       }
     }
     throw failure
   }
 
   /** @param {ChannelModel | null} model */
-  async #run(model) {
-    const { signal } = this.#stopped
+  async function run(model) {
     for (let tries = 1; !signal.aborted; tries++) {
       try {
-        model ??= await this.#connect()
+        model ??= await open()
         const channel = await model.createChannel()
         channel.on('error', () => {})
-        const subscription = new Subscription(this.#queue, this.#context, model, channel, this.#measured)
-        this.#subscription = subscription
-        if (signal.aborted) await subscription.close()
-        else
-          await Promise.race([subscription.begin(), subscription.lost.then(error => Promise.reject(error))])
+        const opened = new Subscription(queue, context, model, channel, measured)
+        subscription = opened
+        if (signal.aborted) await opened.close()
+        else await Promise.race([opened.begin(), opened.lost.then(error => Promise.reject(error))])
         const begun = performance.now()
-        const error = await subscription.lost
+        const error = await opened.lost
         if (performance.now() - begun > STABLE_MS) tries = 0
         throw error
       } catch (error) {
         if (signal.aborted) break
-        this.#context.failed(error)
+        context.failed(error)
       }
-      // What still runs must not overtake what the server delivers again.
-      await this.#subscription?.settled()
+      // Redelivered messages must not be overtaken by messages in progress.
+      await subscription?.settled()
       if (model) socketOf(model).destroy()
       model = null
-      await this.#context.backoff(Math.max(tries, 1), signal)
+      await context.backoff(Math.max(tries, 1), signal)
     }
     // A subscription closes its own connection.
-    if (model && this.#subscription?.model !== model) socketOf(model).destroy()
+    if (model && subscription?.model !== model) socketOf(model).destroy()
   }
 
-  async stop() {
-    this.#stopped.abort()
-    await this.#subscription?.close()
-    await this.#loop
+  return {
+    async start() {
+      loop = run(await open())
+    },
+    async stop() {
+      stopped.abort()
+      await subscription?.close()
+      await loop
+    },
   }
 }
 
-/** @param {ConsumerContext} context @returns {Consumer} */
+/** @param {ConsumerContext<'rabbitmq'>} context @returns {Consumer} */
 export function create(context) {
   /** @type {Map<string, number>} */
   const lengths = new Map()
-  /** @type {string[]} */
-  const queues = context.options.queues
+  const { queues } = context.options
   const newReaders = () =>
-    queues.map(
-      queue =>
-        new QueueReader(queue, context, messages => {
-          lengths.set(queue, messages)
-          context.lag([...lengths.values()].reduce((sum, length) => sum + length, 0))
-        }),
+    queues.map(queue =>
+      createReader(queue, context, messages => {
+        lengths.set(queue, messages)
+        context.lag([...lengths.values()].reduce((sum, length) => sum + length, 0))
+      }),
     )
-  /** @type {QueueReader[]} */
+  /** @type {Consumer[]} */
   let readers = []
   const stop = async () => void (await Promise.all(readers.map(reader => reader.stop())))
   return {

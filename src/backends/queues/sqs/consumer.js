@@ -1,5 +1,4 @@
-// Messages of Amazon SQS queues. Those of a group run one after another, others side by side. What is finished is
-// deleted; the rest becomes visible again.
+// Messages of Amazon SQS queues, in order within a group. Finished ones are deleted; others become visible again.
 
 import {
   DeleteMessageBatchCommand,
@@ -13,14 +12,13 @@ import {
 
 const START_TIMEOUT_MS = 10_000
 const CONNECT_TIMEOUT_MS = 3000
-/** Beyond the wait of a request, ms. */
+/** Response timeout in addition to the wait time, ms. */
 const ANSWER_TIMEOUT_MS = 10_000
-/** Times that a failed message is tried again before it is left to the queue. */
 const RETRIES = 3
-/** Part of the visibility timeout within which messages of a batch begin. */
+/** Share of the visibility timeout in which messages of a batch may start. */
 const WORK_PART = 0.8
 
-/** @param {string} body @returns {{text: string | null, attributes: Record<string, any>}} what SNS has wrapped */
+/** @param {string} body @returns {{text: string | null, attributes: Record<string, any>}} message in an SNS envelope */
 function unwrap(body) {
   try {
     const { Message, MessageAttributes } = JSON.parse(body)
@@ -30,83 +28,50 @@ function unwrap(body) {
   }
 }
 
-/** @implements {Consumer} */
-class SqsConsumer {
-  #context
-  #options
-  #client
-  #stopping = new AbortController()
+/** @param {ConsumerContext<'aws_sqs'>} context @returns {Consumer} */
+export function create(context) {
+  const { options } = context
+  const client = new SQSClient({
+    ...(options.region && { region: options.region }),
+    ...(options.localstack_endpoint && { endpoint: options.localstack_endpoint }),
+    ...(options.credentials_profile && { profile: options.credentials_profile }),
+    requestHandler: {
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      requestTimeout: options.wait_time_time + ANSWER_TIMEOUT_MS,
+    },
+  })
+  const stopping = new AbortController()
+  const { signal } = stopping
   /** @type {Promise<void[]>} */
-  #running = Promise.resolve([])
-
-  /** @param {ConsumerContext} context */
-  constructor(context) {
-    this.#context = context
-    const { options } = context
-    this.#options = options
-    this.#client = new SQSClient({
-      ...(options.region && { region: options.region }),
-      ...(options.localstack_endpoint && { endpoint: options.localstack_endpoint }),
-      ...(options.credentials_profile && { profile: options.credentials_profile }),
-      requestHandler: {
-        connectionTimeout: CONNECT_TIMEOUT_MS,
-        requestTimeout: options.wait_time_time + ANSWER_TIMEOUT_MS,
-      },
-    })
-  }
-
-  async start() {
-    const abortSignal = AbortSignal.timeout(START_TIMEOUT_MS)
-    for (const QueueUrl of this.#options.queues) {
-      const look = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['QueueArn'] })
-      try {
-        await this.#client.send(look, { abortSignal })
-      } catch (error) {
-        // A consumer needs no right to see them: the service has answered.
-        if (/^AccessDenied/.test(error.name)) continue
-        this.#client.destroy()
-        throw new Error(`queue ${QueueUrl}: ${error.message}`, { cause: error })
-      }
-    }
-    this.#running = Promise.all(this.#options.queues.map((/** @type {string} */ url) => this.#run(url)))
-  }
-
-  async stop() {
-    this.#stopping.abort()
-    await this.#running
-    this.#client.destroy()
-  }
+  let running = Promise.resolve([])
 
   /** @param {string} QueueUrl */
-  async #run(QueueUrl) {
-    const { signal } = this.#stopping
+  async function run(QueueUrl) {
     let tries = 0
     while (!signal.aborted) {
       try {
-        const { Messages = [] } = await this.#client.send(
-          new ReceiveMessageCommand({
-            QueueUrl,
-            MaxNumberOfMessages: this.#options.max_number_of_messages,
-            WaitTimeSeconds: Math.round(this.#options.wait_time_time / 1000),
-            VisibilityTimeout: Math.round(this.#options.visibility_timeout / 1000),
-            MessageAttributeNames: ['All'],
-            MessageSystemAttributeNames: ['MessageGroupId', 'SentTimestamp'],
-          }),
-          { abortSignal: signal },
-        )
-        if (Messages.length > 0) await this.#finish(QueueUrl, await this.#work(Messages))
+        const receive = new ReceiveMessageCommand({
+          QueueUrl,
+          MaxNumberOfMessages: options.max_number_of_messages,
+          WaitTimeSeconds: Math.round(options.wait_time_time / 1000),
+          VisibilityTimeout: Math.round(options.visibility_timeout / 1000),
+          MessageAttributeNames: ['All'],
+          MessageSystemAttributeNames: ['MessageGroupId', 'SentTimestamp'],
+        })
+        const { Messages = [] } = await client.send(receive, { abortSignal: signal })
+        if (Messages.length > 0) await remove(QueueUrl, await work(Messages))
         tries = 0
       } catch (error) {
         if (signal.aborted) return
-        this.#context.failed(error)
-        await this.#context.backoff(++tries, signal)
+        context.failed(error)
+        await context.backoff(++tries, signal)
       }
     }
   }
 
   /** @param {SqsMessage[]} messages @returns {Promise<SqsMessage[]>} the finished ones */
-  async #work(messages) {
-    /** Messages that run one after another. @type {SqsMessage[][]} */
+  async function work(messages) {
+    /** Messages of a line run in order. @type {SqsMessage[][]} */
     const lines = []
     /** @type {Map<string, SqsMessage[]>} */
     const groups = new Map()
@@ -121,58 +86,76 @@ class SqsConsumer {
     }
     /** @type {SqsMessage[]} */
     const finished = []
-    const limit = performance.now() + this.#options.visibility_timeout * WORK_PART
+    const limit = performance.now() + options.visibility_timeout * WORK_PART
     let next = 0
     const worker = async () => {
       while (next < lines.length) {
         for (const message of lines[next++]) {
-          if (this.#stopping.signal.aborted || performance.now() > limit) break
-          if (!(await this.#handle(message, limit))) break
+          if (signal.aborted || performance.now() > limit) break
+          if (!(await handle(message, limit))) break
           finished.push(message)
         }
       }
     }
-    await Promise.all(Array.from({ length: this.#options.max_concurrency }, worker))
+    await Promise.all(Array.from({ length: options.max_concurrency }, worker))
     return finished
   }
 
   /** @param {SqsMessage} message @param {number} limit of its tries @returns {Promise<boolean>} false: it failed */
-  async #handle(message, limit) {
-    const { signal } = this.#stopping
-    const read = this.#read(message)
+  async function handle(message, limit) {
+    const call = messageOf(message)
     const sent = Number(message.Attributes?.SentTimestamp)
     for (let tries = 1; ; tries++) {
-      if ((await this.#context.handle(read, Number.isFinite(sent) ? sent : undefined)) !== 'retry')
-        return true
+      if ((await context.handle(call, Number.isFinite(sent) ? sent : undefined)) !== 'retry') return true
       if (tries > RETRIES || performance.now() > limit) return false
-      await this.#context.backoff(tries, signal)
+      await context.backoff(tries, signal)
       if (signal.aborted) return false
     }
   }
 
   /** @param {SqsMessage} message @returns {Message} */
-  #read({ Body = '', MessageAttributes = {} }) {
-    const { text, attributes } = this.#options.sns_envelope ? unwrap(Body) : { text: Body, attributes: {} }
+  function messageOf({ Body = '', MessageAttributes = {} }) {
+    const { text, attributes } = options.sns_envelope ? unwrap(Body) : { text: Body, attributes: {} }
     /** @type {Record<string, string>} */
     const headers = Object.create(null)
     for (const [name, value] of Object.entries(attributes))
       if (typeof value?.Value === 'string') headers[name] = value.Value
     for (const [name, { StringValue }] of Object.entries(MessageAttributes))
       if (StringValue !== undefined) headers[name] = StringValue
-    return { payload: text, method: headers[this.#options.method_attribute] ?? '', headers }
+    return { payload: text, method: headers[options.method_attribute] ?? '', headers }
   }
 
   /** @param {string} QueueUrl @param {SqsMessage[]} messages */
-  async #finish(QueueUrl, messages) {
+  async function remove(QueueUrl, messages) {
     if (messages.length === 0) return
     const Entries = messages.map(({ ReceiptHandle }, i) => ({ Id: String(i), ReceiptHandle }))
-    const { Failed = [] } = await this.#client.send(new DeleteMessageBatchCommand({ QueueUrl, Entries }))
+    const { Failed = [] } = await client.send(new DeleteMessageBatchCommand({ QueueUrl, Entries }))
     if (Failed.length === 0) return
     throw new Error(
-      `${Failed.length} finished messages were not deleted, and will come again: ${Failed[0].Message}`,
+      `${Failed.length} processed messages were not deleted and will be redelivered: ${Failed[0].Message}`,
     )
   }
-}
 
-/** @param {ConsumerContext} context @returns {Consumer} */
-export const create = context => new SqsConsumer(context)
+  return {
+    async start() {
+      const abortSignal = AbortSignal.timeout(START_TIMEOUT_MS)
+      for (const QueueUrl of options.queues) {
+        const look = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['QueueArn'] })
+        try {
+          await client.send(look, { abortSignal })
+        } catch (error) {
+          // Consumers need no permission for attributes: the service is reachable.
+          if (/^AccessDenied/.test(error.name)) continue
+          client.destroy()
+          throw new Error(`queue ${QueueUrl}: ${error.message}`, { cause: error })
+        }
+      }
+      running = Promise.all(options.queues.map(run))
+    },
+    async stop() {
+      stopping.abort()
+      await running
+      client.destroy()
+    },
+  }
+}

@@ -1,32 +1,33 @@
 import { errors } from '../../../base/errors.js'
+import { NOT_SUBSCRIBED } from '../contract.js'
 import { LocalControl } from './control.js'
-import { At, Frame, FrameReader, FrameWriter } from './frames.js'
-import { readPublication, writePublication } from './publication.js'
+import { DirectDelivery } from './direct-delivery.js'
+import { At, Frame, FrameReader, FrameWriter, readPublication, writePublication } from './frames.js'
+import { LocalMaps } from './maps-client.js'
+import { LocalPolls } from './polls-client.js'
 import { HistoryRead, Reads, Recovery } from './reads.js'
 import { readRepublication, WorkerRepublishing } from './republishing.js'
-import { SoleDelivery } from './sole.js'
 
-/**
- * @typedef {import('../contract.js').Publication} Publication
- * @typedef {import('../contract.js').PubSub} PubSub
- * @typedef {import('../contract.js').Presence} Presence
- * @typedef {import('./records.js').FrameCursor} FrameCursor
- * @typedef {(error: Error | null, cursor: FrameCursor | null) => void} Done reads its answer from the cursor at once
- */
+/** @import { Socket } from 'node:net' */
+/** @import { Log } from '../../../base/log.js' */
+/** @import { BrokerEvents, HistoryFilter, Presence, PubSub } from '../contract.js' */
+/** @import { FrameCursor } from './records.js' */
+
+/** @typedef {(error: Error | null, cursor: FrameCursor | null) => void} Done reads the cursor synchronously */
 
 const errorsByCode = new Map(Object.values(errors).map(error => [error.code, error]))
 
-/** A worker's side of the bus to the primary: sends frames, and matches answers with requests. */
+/** A worker's end of the bus to the primary: sends frames, and matches responses to requests. */
 export class Bus {
   /** @type {(Done | null)[]} request number -> its callback */
   #waiting = []
   /** @type {number[]} free numbers of #waiting */
   #free = []
   open = true
-  /** One bit for each republisher whose queue is full. */
+  /** One bit per republisher with a full queue. */
   republishersFull = 0
 
-  /** @param {import('node:net').Socket} socket @param {import('../../../base/log.js').Log} log */
+  /** @param {Socket} socket @param {Log} log */
   constructor(socket, log) {
     this.writer = new FrameWriter(socket)
     socket.on('error', error => log.debug({ err: error }, 'bus failed'))
@@ -39,12 +40,11 @@ export class Bus {
     this.#free = []
   }
 
-  /** Whether no request is without its answer. */
   get idle() {
     return this.open && this.#free.length === this.#waiting.length
   }
 
-  /** @param {Done} done @returns {number} number of the request that `done` answers */
+  /** @param {Done} done @returns {number} number of the request of `done` */
   number(done) {
     if (!this.open) queueMicrotask(() => done(errors.internal, null))
     const number = this.#free.pop() ?? this.#waiting.length
@@ -82,20 +82,20 @@ export class Bus {
   }
 }
 
-/** @type {import('../contract.js').HistoryFilter} */
+/** @type {HistoryFilter} */
 const POSITION = Object.freeze({ limit: 0 })
 
 /** @implements {PubSub} */
 class LocalPubSub {
   #bus
   #reads
-  #sole
+  #direct
 
-  /** @param {Bus} bus @param {Reads} reads @param {SoleDelivery} sole */
-  constructor(bus, reads, sole) {
+  /** @param {Bus} bus @param {Reads} reads @param {DirectDelivery} direct */
+  constructor(bus, reads, direct) {
     this.#bus = bus
     this.#reads = reads
-    this.#sole = sole
+    this.#direct = direct
   }
 
   start() {}
@@ -106,7 +106,7 @@ class LocalPubSub {
     const { republish } = options
     if (republish && republish.block & this.#bus.republishersFull)
       return queueMicrotask(() => done(errors.internal, 0, ''))
-    if (this.#sole.takes(options)) return this.#sole.publish(channel, data, options, done)
+    if (this.#direct.takes(options)) return this.#direct.publish(channel, data, options, done)
     const writer = this.#bus.request(Frame.PUBLISH, (error, cursor) => {
       if (error || !cursor) done(error, 0, '')
       else if (cursor.at === cursor.end) done(null, 0, '')
@@ -121,11 +121,8 @@ class LocalPubSub {
     const { recover } = wants
     if (recover) return new Recovery(this.#bus, this.#reads, channel, wants, recover, done).start()
     const writer = this.#bus.request(Frame.SUBSCRIBE, (error, cursor) => {
-      const answer = { offset: 0, epoch: '', recovered: false, publications: [] }
-      if (error || !cursor) return done(error ?? errors.internal, answer)
-      answer.offset = cursor.f64()
-      answer.epoch = cursor.epoch()
-      done(null, answer)
+      if (error || !cursor) return done(error ?? errors.internal, NOT_SUBSCRIBED)
+      done(null, { offset: cursor.f64(), epoch: cursor.epoch(), recovered: false, publications: [] })
     })
     writer.string(channel).string(JSON.stringify(wants)).end()
   }
@@ -156,10 +153,8 @@ class LocalPubSub {
       if (error || !cursor) done(error, 0, '')
       else done(null, cursor.f64(), cursor.epoch())
     })
-    writer
-      .string(channel)
-      .string(JSON.stringify({ filter: POSITION, metaTtl }))
-      .end()
+    const request = JSON.stringify({ filter: POSITION, metaTtl })
+    writer.string(channel).string(request).end()
   }
 
   /** @type {PubSub['removeHistory']} */
@@ -199,15 +194,9 @@ class LocalPresence {
       for (let count = cursor.u32(); count > 0; count--) presence.set(cursor.string(), cursor.string())
       return presence
     }
-    return new Promise((resolve, reject) =>
-      // A list may be large: few at a time, as with history.
-      this.#reads.enter(() =>
-        this.#bus
-          .ask(Frame.PRESENCE, [channel], read)
-          .then(resolve, reject)
-          .finally(() => this.#reads.leave()),
-      ),
-    )
+    const ask = () => this.#bus.ask(Frame.PRESENCE, [channel], read).finally(() => this.#reads.leave())
+    // Lists may be large: few at a time, as with history.
+    return new Promise((resolve, reject) => this.#reads.enter(() => ask().then(resolve, reject)))
   }
 
   /** @type {Presence['stats']} */
@@ -222,30 +211,52 @@ export class LocalBroker {
   #bus
   #events
   #log
-  #onGone
   #reader
-  #sole
+  /** Frames other than publications. @type {Record<number, (cursor: FrameCursor) => void>} */
+  #frames
 
   /**
-   * @param {import('node:net').Socket} socket to the primary; its owner passes the bytes it reads to `receive`
-   * @param {import('../contract.js').BrokerEvents} events @param {string} node @param {import('../../../base/log.js').Log} log
-   * @param {(worker: number) => void} onGone called with the number of a worker that has ended
+   * @param {Socket} socket to the primary; its owner passes received bytes to `receive`
+   * @param {BrokerEvents} events @param {string} node @param {Log} log
+   * @param {(worker: number) => void} onGone called with the number of an exited worker
    */
   constructor(socket, events, node, log, onGone) {
-    this.#bus = new Bus(socket, log)
+    const bus = new Bus(socket, log)
+    const reads = new Reads()
+    const direct = new DirectDelivery(bus, events, log)
+    this.#bus = bus
     this.#events = events
     this.#log = log
-    this.#onGone = onGone
-    const reads = new Reads()
-    this.#sole = new SoleDelivery(this.#bus, events, log)
-    this.pubsub = new LocalPubSub(this.#bus, reads, this.#sole)
-    this.presence = new LocalPresence(this.#bus, reads)
-    this.control = new LocalControl(this.#bus, events, node, log)
-    this.republishing = new WorkerRepublishing(this.#bus)
+    this.pubsub = new LocalPubSub(bus, reads, direct)
+    this.presence = new LocalPresence(bus, reads)
+    this.maps = new LocalMaps(bus, reads)
+    this.polls = new LocalPolls(bus, events)
+    this.control = new LocalControl(bus, events, node, log)
+    this.republishing = new WorkerRepublishing(bus)
     this.#reader = new FrameReader(
       (type, cursor) => this.#handle(type, cursor),
-      error => log.error({ err: error }, 'frame from the primary failed'),
+      error => log.error({ err: error }, 'handling a frame from the primary failed'),
     )
+    this.#frames = {
+      [Frame.FAILED]: cursor =>
+        bus.answered(cursor.u32(), errorsByCode.get(cursor.u32()) ?? errors.internal, null),
+      [Frame.EVENT]: cursor => {
+        const joined = cursor.u8() === 1
+        events.presence(cursor.string(), cursor.string(), joined)
+      },
+      [Frame.CLEARED]: cursor => events.interrupted?.(cursor.string()),
+      [Frame.SURVEY_QUESTION]: cursor => this.control.question(cursor),
+      [Frame.CALLED]: cursor => this.control.called(cursor),
+      [Frame.REPUBLISH]: cursor => events.republish?.(readRepublication(cursor)),
+      [Frame.REPUBLISH_FULL]: cursor => {
+        bus.republishersFull = cursor.u32()
+      },
+      [Frame.POLL_REFRESH]: cursor => this.polls.refresh(cursor),
+      [Frame.POLL_UPDATE]: cursor => this.polls.update(cursor),
+      [Frame.POLL_EPOCH]: cursor => this.polls.epoch(cursor),
+      [Frame.ONLY]: cursor => direct.set(cursor.u8() === 1),
+      [Frame.GONE]: cursor => onGone(this.control.gone(cursor)),
+    }
   }
 
   /** @param {Buffer} chunk valid during the call */
@@ -259,38 +270,16 @@ export class LocalBroker {
 
   /** @param {number} type @param {FrameCursor} cursor */
   #handle(type, cursor) {
-    switch (type) {
-      case Frame.PUBLICATION: {
-        const flags = (cursor.at = cursor.start + At.FLAGS) && cursor.u8()
-        const offset = cursor.f64()
-        const epoch = cursor.epoch()
-        const channel = cursor.string()
-        return this.#events.publication(channel, readPublication(cursor, flags, offset, epoch, false))
-      }
-      case Frame.PUBLISHED:
-      case Frame.ANSWER:
-        return this.#bus.answered(cursor.u32(), null, cursor)
-      case Frame.FAILED:
-        return this.#bus.answered(cursor.u32(), errorsByCode.get(cursor.u32()) ?? errors.internal, null)
-      case Frame.EVENT: {
-        const joined = cursor.u8() === 1
-        return this.#events.presence(cursor.string(), cursor.string(), joined)
-      }
-      case Frame.SURVEY_QUESTION:
-        return this.control.asked(cursor)
-      case Frame.CALLED:
-        return this.control.called(cursor)
-      case Frame.REPUBLISH:
-        return this.#events.republish?.(readRepublication(cursor))
-      case Frame.REPUBLISH_FULL:
-        this.#bus.republishersFull = cursor.u32()
-        return
-      case Frame.SOLE:
-        return this.#sole.set(cursor.u8() === 1)
-      case Frame.GONE:
-        return this.#onGone(this.control.gone(cursor))
-      default:
-        this.#log.error({ type }, 'unknown frame from the primary')
-    }
+    if (type === Frame.PUBLICATION) {
+      const flags = (cursor.at = cursor.start + At.FLAGS) && cursor.u16()
+      const offset = cursor.f64()
+      const epoch = cursor.epoch()
+      const channel = cursor.string()
+      this.#events.publication(channel, readPublication(cursor, flags, offset, epoch, false))
+    } else if (type === Frame.PUBLISHED || type === Frame.ANSWER) {
+      this.#bus.answered(cursor.u32(), null, cursor)
+    } else if (this.#frames[type] === undefined) {
+      this.#log.error({ type }, 'unknown frame from the primary')
+    } else this.#frames[type](cursor)
   }
 }

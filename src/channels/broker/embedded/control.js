@@ -1,30 +1,27 @@
-// Control between the workers of a node: calls and users in the primary, LocalControl in each worker. Why the Redis
-// engine has calls and users of its own: see the heads of redis/calls.js and redis/users.js.
+// Control between the workers of a node. For calls and users in the Redis engine see redis/calls.js and redis/users.js.
 
 import { errors } from '../../../base/errors.js'
 import { surveyAnswer } from '../surveys.js'
 import { Frame } from './frames.js'
 
+/** @import { Log } from '../../../base/log.js' */
+/** @import { BrokerEvents, Control } from '../contract.js' */
+/** @import { Bus } from './client.js' */
+/** @import { FrameWriter } from './frames.js' */
+/** @import { FrameCursor } from './records.js' */
+
 /**
- * @typedef {import('../contract.js').Control} Control
- * @typedef {import('./frames.js').FrameWriter} FrameWriter
- * @typedef {import('./records.js').FrameCursor} FrameCursor
- *
- * @typedef {object} CallLink a worker, for the calls of the primary
- * @property {FrameWriter} writer
- * @property {number} worker number of the worker, -1: cannot be called
- * @property {number} number unique among all links ever made
- * @property {number} calls how many calls it has made
+ * A worker. `worker`: its number, -1: not callable; `number`: unique among all links; `calls`: made so far.
+ * @typedef {{writer: FrameWriter, worker: number, number: number, calls: number}} CallLink
  */
 
 const NOTHING = Buffer.alloc(0)
-/** In place of a request number: no answer is wanted. */
-const NO_REQUEST = 0xffffffff
+/** Request number if no response is expected. */
+export const NO_REQUEST = 0xffffffff
 
 /**
- * The calls between workers, in the primary: it forwards frames and stores none. When a worker goes, every other
- * worker is sent the number of its own calls forwarded so far, and so knows which of its calls went to the lost worker
- * and which will reach the replacement.
+ * Calls between workers, in the primary, which forwards frames and stores none. When a worker exits, every other one
+ * receives the number of its calls forwarded so far, which shows which are lost.
  *
  *   caller -- CALL --> host -- CALLED --> worker
  *   caller <- ANSWER - host <- RETURN --- worker
@@ -33,9 +30,9 @@ const NO_REQUEST = 0xffffffff
  * @template {CallLink} L
  */
 export class Calls {
-  /** @type {Map<number, L>} number of a worker -> the link to it */
+  /** @type {Map<number, L>} worker number -> link */
   #workers = new Map()
-  /** @type {Map<number, L>} number of a link -> link */
+  /** @type {Map<number, L>} link number -> link */
   #links = new Map()
   #sent
 
@@ -48,7 +45,7 @@ export class Calls {
   addLink(link) {
     this.#links.set(link.number, link)
     if (link.worker < 0) return
-    // The previous link may be dead without its socket having closed yet.
+    // The previous link may be dead before its socket closes.
     if (this.#workers.has(link.worker)) this.#announceGone(link.worker)
     this.#workers.set(link.worker, link)
   }
@@ -87,17 +84,14 @@ export class Calls {
   /** @param {L} link @param {FrameCursor} cursor @param {number} type of the frame to the caller: ANSWER or FAILED */
   answer(link, cursor, type) {
     const caller = this.#links.get(cursor.u32())
-    // The calls of a replaced link have failed already, and their numbers may be in use again.
+    // Calls of a replaced link have already failed, and their numbers may be reused.
     if (caller === undefined || this.#workers.get(link.worker) !== link) return
     caller.writer.begin(type).raw(cursor.buffer, cursor.at, cursor.end)
     this.#sent(caller)
   }
 }
 
-/**
- * Connections of each user over all workers, in the primary. Used only if client.user_connection_limit is set.
- * @template L
- */
+/** Connections of each user over all workers; used only with client.user_connection_limit. @template L */
 export class Users {
   /** @type {Map<string, number>} */
   #total = new Map()
@@ -139,9 +133,7 @@ export class Users {
 
 /** Control in a worker of a single node. @implements {Control} */
 export class LocalControl {
-  /**
-   * @type {Map<number, {worker: number, request: number}>} serial number of a call -> its callee and request number
-   */
+  /** @type {Map<number, {worker: number, request: number}>} serial number of a call -> callee and request number */
   #pending = new Map()
   #made = 0
   #bus
@@ -149,10 +141,7 @@ export class LocalControl {
   #node
   #log
 
-  /**
-   * @param {import('./client.js').Bus} bus @param {import('../contract.js').BrokerEvents} events @param {string} node
-   * @param {import('../../../base/log.js').Log} log
-   */
+  /** @param {Bus} bus @param {BrokerEvents} events @param {string} node @param {Log} log */
   constructor(bus, events, node, log) {
     this.#bus = bus
     this.#events = events
@@ -221,7 +210,7 @@ export class LocalControl {
   called(cursor) {
     const caller = cursor.u32()
     const request = cursor.u32()
-    // The caller may reuse its number after the first answer.
+    // The caller may reuse its number after the first response.
     let open = request !== NO_REQUEST
     try {
       this.#events.called(cursor.buffer.subarray(cursor.at, cursor.end), bytes => {
@@ -236,10 +225,10 @@ export class LocalControl {
     }
   }
 
-  /** Answers a survey. @param {FrameCursor} cursor */
-  asked(cursor) {
+  /** Handles a survey. @param {FrameCursor} cursor */
+  question(cursor) {
     const survey = cursor.u32()
-    // Computed before the frame begins, because the operation may write frames of its own.
+    // Before the frame begins: the operation may write frames.
     const answer = surveyAnswer(this.#events, this.#log, cursor.string(), JSON.parse(cursor.string()))
     this.#bus.writer.begin(Frame.SURVEY_ANSWER).u32(survey).string(answer).end()
   }

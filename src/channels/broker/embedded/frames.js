@@ -1,18 +1,21 @@
-// The local bus between workers and primary: length-prefixed binary frames over a stream socket. The frames of one
-// event-loop turn share a write.
+// The bus between workers and primary: length-prefixed binary frames over a stream socket.
 //
 //   u32 length of the rest | u8 type | body
 //
-// A publication has the same bytes on its way in and out, so the primary copies it and patches four fields:
+// Incoming and outgoing publications have the same layout; the primary copies them and patches four fields:
 //
-//   u32 length | u8 PUBLISH or PUBLICATION | u32 request | u8 flags | f64 offset | 8 x ASCII epoch
-//   | u32 channel length, channel | u32 data length, data | [u32, info] | [u32, tags] | [u64 version] || [options]
+//   u32 length | u8 PUBLISH or PUBLICATION | u32 request | u16 flags | f64 offset | 8 x ASCII epoch
+//   | u32 channel length, channel | u32 data length, data | [u32, info] | [u32, tags] | [u64 version]
+//   | [u8 kind, f64 time, u32 key length, key] || [options]
 //
-// A publication for republishers has options, and after them:
+// Publications for republishers have options, followed by:
 //
-//   u32 republishers | u8 source | u32 ms to wait for confirms | f64 time | u32 meta length, meta
+//   u32 republishers | u8 source | u32 confirm timeout, ms | f64 time | u32 meta length, meta
 
 import { FrameCursor, RecordWriter } from './records.js'
+
+/** @import { Socket } from 'node:net' */
+/** @import { Keyed, Publication, PublishOptions } from '../contract.js' */
 
 export const Frame = Object.freeze({
   // worker -> primary
@@ -42,7 +45,8 @@ export const Frame = Object.freeze({
   EVENT: 24,
   CALLED: 25,
   GONE: 26,
-  SOLE: 27,
+  ONLY: 27,
+  CLEARED: 28,
   // both ways, with the survey's number
   SURVEY_QUESTION: 30,
   SURVEY_ANSWER: 31,
@@ -50,9 +54,23 @@ export const Frame = Object.freeze({
   REPUBLISH: 32,
   // from it, through the primary to all workers
   REPUBLISH_FULL: 33,
+  // worker -> primary
+  MAP_WRITE: 40,
+  MAP_STATE: 41,
+  MAP_STATS: 42,
+  MAP_CLEAR: 43,
+  POLL_OPEN: 50,
+  POLL_CLOSE: 51,
+  POLL_TRACK: 52,
+  POLL_UNTRACK: 53,
+  POLL_PUBLISHED: 54,
+  POLL_REFRESHED: 55,
+  // primary -> worker
+  POLL_REFRESH: 60,
+  POLL_UPDATE: 61,
+  POLL_EPOCH: 62,
 })
 
-/** Flags of a publication. */
 export const Flag = Object.freeze({
   INFO: 1,
   TAGS: 2,
@@ -62,22 +80,28 @@ export const Flag = Object.freeze({
   IDEMPOTENT: 32,
   DELTA: 64,
   REPUBLISH: 128,
+  KEYED: 256,
 })
 
+/** Flags of the change of a key. */
+export const Kind = Object.freeze({ REMOVED: 1, APPEND: 2 })
+
+/** Flags of publications with options. */
+const WITH_OPTIONS = Flag.HISTORY | Flag.IDEMPOTENT | Flag.REPUBLISH | Flag.KEYED
+
 /** Positions of a publication's fixed fields, from the first byte of the frame. */
-export const At = Object.freeze({ TYPE: 4, REQUEST: 5, FLAGS: 9, OFFSET: 10, EPOCH: 18, CHANNEL: 26 })
+export const At = Object.freeze({ TYPE: 4, REQUEST: 5, FLAGS: 9, OFFSET: 11, EPOCH: 19, CHANNEL: 27 })
 
 const FIRST_SIZE = 64 * 1024
-/** While frames keep coming, a flush waits for at most this many turns or bytes. */
+/** Maximum turns and bytes by which new frames can delay a flush. */
 const MAX_TURNS = 8
 const FULL_SIZE = 32 * 1024
 /** A write buffer larger than this is released after its flush. */
 const KEEP_SIZE = 4 * 1024 * 1024
 
 /**
- * Collects frames and writes them to a socket when a turn of the event loop has brought no new ones, or enough are
- * there. Waiting for the quiet turn costs an idle loop one empty poll (some microseconds); it saves a busy one most of
- * its writes, and the other side most of its wake-ups.
+ * Writes frames after an event-loop turn without new ones, or when there are enough. This costs an idle loop one empty
+ * poll (some microseconds), and saves a busy one most writes and the other side most wake-ups.
  */
 export class FrameWriter extends RecordWriter {
   #socket
@@ -93,19 +117,18 @@ export class FrameWriter extends RecordWriter {
     }
   }
 
-  /** @param {import('node:net').Socket} socket */
+  /** @param {Socket} socket */
   constructor(socket) {
     super(FIRST_SIZE)
     this.#socket = socket
   }
 
-  /** Bytes not yet written to the kernel. */
   get backlog() {
     return this.at + this.#socket.writableLength
   }
 
   end() {
-    // As super.end(), which would add a call to each frame (5 % of its cost).
+    // Inlined super.end(): the call would add 5 % to a frame's cost.
     this.buffer.writeUInt32LE(this.at - this.start - 4, this.start)
     this.#fresh = true
     if (this.#turns > 0) return
@@ -175,26 +198,24 @@ export class FrameWriter extends RecordWriter {
     this.at = 0
     if (end === 0 || this.#socket.destroyed) return
     this.#socket.write(this.buffer.subarray(0, end))
-    // The kernel mostly accepts it at once; otherwise the socket owns the bytes until it does.
+    // The kernel mostly accepts it immediately; if not, the socket owns the bytes until then.
     if (this.#socket.writableLength > 0 || this.buffer.length > KEEP_SIZE) {
       this.buffer = Buffer.allocUnsafeSlow(FIRST_SIZE)
     }
   }
 }
 
-/** Cuts a byte stream into frames. */
 export class FrameReader {
-  /** @type {Buffer[]} the beginning of a frame, joined when its last piece arrives */
+  /** @type {Buffer[]} start of a frame, joined when its last piece arrives */
   #pieces = []
-  /** Missing bytes of that frame, as far as known. */
   #missing = 0
   #cursor = new FrameCursor()
   #handle
   #failed
 
   /**
-   * @param {(type: number, cursor: FrameCursor) => void} handle the cursor stands after the type; valid during the call
-   * @param {(error: Error) => void} failed receives errors of `handle`; the frames that follow are handled all the same
+   * @param {(type: number, cursor: FrameCursor) => void} handle the cursor is after the type; valid during the call
+   * @param {(error: Error) => void} failed receives errors of `handle`; later frames are still handled
    */
   constructor(handle, failed) {
     this.#handle = handle
@@ -230,5 +251,76 @@ export class FrameReader {
     const rest = buffer.length - at
     this.#pieces = rest > 0 ? [Buffer.from(buffer.subarray(at))] : []
     this.#missing = rest === 0 ? 0 : (rest < 4 ? 4 : 4 + buffer.readUInt32LE(at)) - rest
+  }
+}
+
+/**
+ * @param {FrameCursor} cursor @param {number} flags @param {number} offset @param {string} epoch
+ * @param {boolean} copy copy the payload, to outlive the frame @returns {Publication}
+ */
+export function readPublication(cursor, flags, offset, epoch, copy) {
+  const view = cursor.view()
+  return {
+    data: copy ? Buffer.from(view) : view,
+    offset,
+    epoch,
+    info: flags & Flag.INFO ? cursor.string() : '',
+    tags: flags & Flag.TAGS ? JSON.parse(cursor.string()) : null,
+    version: flags & Flag.VERSION ? cursor.u64() : 0n,
+    json: (flags & Flag.NOT_JSON) === 0,
+    delta: (flags & Flag.DELTA) !== 0,
+    keyed: flags & Flag.KEYED ? readKeyed(cursor) : null,
+  }
+}
+
+/** @param {FrameCursor} cursor @returns {Keyed} */
+function readKeyed(cursor) {
+  const kind = cursor.u8()
+  const time = cursor.f64()
+  const [removed, append] = [(kind & Kind.REMOVED) !== 0, (kind & Kind.APPEND) !== 0]
+  return { key: cursor.string(), removed, append, time }
+}
+
+/** @param {FrameCursor} cursor @param {string} epoch @returns {Publication[]} with copied payloads */
+export function readPublications(cursor, epoch) {
+  const publications = []
+  for (let count = cursor.u32(); count > 0; count--) {
+    const flags = cursor.u16()
+    publications.push(readPublication(cursor, flags, cursor.f64(), epoch, true))
+  }
+  return publications
+}
+
+/**
+ * @param {FrameWriter} writer @param {number} offset @param {string} epoch
+ * @param {string} channel @param {string | Buffer} data @param {PublishOptions} options
+ */
+export function writePublication(writer, offset, epoch, channel, data, options) {
+  const { historySize, info, tags, idempotencyKey, version, json, delta, republish, keyed } = options
+  let flags = 0
+  if (historySize > 0) flags |= Flag.HISTORY
+  if (info) flags |= Flag.INFO
+  if (tags) flags |= Flag.TAGS
+  if (version) flags |= Flag.VERSION
+  if (json === false) flags |= Flag.NOT_JSON
+  if (idempotencyKey) flags |= Flag.IDEMPOTENT
+  if (delta) flags |= Flag.DELTA
+  if (republish) flags |= Flag.REPUBLISH
+  if (keyed) flags |= Flag.KEYED
+  writer.u16(flags).f64(offset).epoch(epoch).string(channel).payload(data)
+  if (info) writer.string(info)
+  if (tags) writer.string(JSON.stringify(tags))
+  if (version) writer.u64(version)
+  if (keyed) {
+    const kind = (keyed.removed ? Kind.REMOVED : 0) | (keyed.append ? Kind.APPEND : 0)
+    writer.u8(kind).f64(keyed.time).string(keyed.key)
+  }
+  if (flags & WITH_OPTIONS) {
+    writer.u32(historySize).f64(options.historyTtl).f64(options.metaTtl)
+    writer.string(options.versionEpoch ?? '').string(idempotencyKey ?? '')
+  }
+  if (republish) {
+    writer.u32(republish.to).u8(republish.source).u32(republish.wait).f64(Date.now())
+    writer.string(republish.withMeta ? (options.meta ?? '') : '')
   }
 }

@@ -2,24 +2,75 @@ import { errors } from '../../../base/errors.js'
 import { LimitedLog } from '../../../base/log.js'
 import { Surveys } from '../surveys.js'
 import { Calls, Users } from './control.js'
-import { At, Flag, Frame, FrameReader } from './frames.js'
-import { LimitLog } from './limit-log.js'
-import { Link } from './link.js'
+import { OnlyWorker } from './direct-delivery.js'
+import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
+import { readMapWrite, writeMapResult } from './map-frames.js'
 import { NOT_RECOVERED, recoveryPage, writeEntries } from './pages.js'
+import { HostPolls, readPollResult } from './polls.js'
 import { beginPublished, HostRepublishing, waitOf } from './republishing.js'
 import { Snapshot } from './snapshot.js'
-import { SoleWorker } from './sole.js'
 import { Store } from './store.js'
+
+/** @import { Socket } from 'node:net' */
+/** @import { Logger } from 'pino' */
+/** @import { FrameCursor } from './records.js' */
 
 export { connectWithin } from './loop.js'
 
-/** Time for the removal of dead workers in one turn of the event loop, ms; the rest follows in the next turns. */
 const SLICE_MS = 3
+/** Unread bytes of a worker above which senders to it wait. */
+const BEHIND_BYTES = 16 * 1024 * 1024
+/** Ticks (seconds) without a read until a worker with waiting senders is stuck. */
+const STUCK_TICKS = 5
+const WARN_MS = 60_000
 
-/**
- * The embedded broker's half in the primary. It handles the frames of all workers one after another, which gives every
- * channel its order.
- */
+export class Link {
+  /** Workers whose frames wait until this one reads its backlog. @type {Set<Link>} */
+  senders = new Set()
+  #pauses = 0
+  idleTicks = 0
+  unwritten = 0
+  calls = 0
+
+  /**
+   * @param {Socket} socket @param {string} name for the log @param {number} worker its number
+   * @param {number} number unique among all links @param {boolean} surveyed it responds to surveys
+   */
+  constructor(socket, name, worker, number, surveyed) {
+    this.socket = socket
+    this.name = name
+    this.worker = worker
+    this.number = number
+    this.surveyed = surveyed
+    this.writer = new FrameWriter(socket)
+  }
+
+  /** Pauses reading until `resume` has been called as often. */
+  pause() {
+    if (++this.#pauses === 1) this.socket.pause()
+  }
+
+  resume() {
+    if (--this.#pauses === 0) this.socket.resume()
+  }
+
+  get behind() {
+    return this.writer.backlog > BEHIND_BYTES
+  }
+
+  /** Call once a second while it is behind. @returns {boolean} whether it is stuck */
+  check() {
+    // `writableLength` falls only after a whole write, possibly megabytes. The handle's queue has no public API;
+    // Node.js uses it for socket timeouts (net.Socket, _onTimeout). Without it, liveness.js detects blocked workers.
+    const { writeQueueSize } = /** @type {any} */ (this.socket)._handle ?? {}
+    if (typeof writeQueueSize !== 'number') return false
+    this.idleTicks = this.unwritten === writeQueueSize ? this.idleTicks + 1 : 0
+    this.unwritten = writeQueueSize
+    return this.idleTicks >= STUCK_TICKS
+  }
+}
+
+/** The broker in the primary. It handles all frames sequentially, which determines the order of each channel. */
 export class BrokerHost {
   /** @type {Set<Link>} */
   #links = new Set()
@@ -31,31 +82,30 @@ export class BrokerHost {
   #users = new Users()
   /** @type {Calls<Link>} */
   #calls = new Calls(link => this.#sent(link))
-  #sole = new SoleWorker(link => this.#sent(link))
+  #onlyWorker = new OnlyWorker(link => this.#sent(link))
   republishing = new HostRepublishing(this.#links)
+  polls = new HostPolls(link => this.#sent(link))
   #lastLink = 0
   #log
-  /** For errors of requests, which clients may repeat. */
   #limited
-  /** The worker whose frame is being handled. @type {Link | null} */
+  /** The sender of the current frame. @type {Link | null} */
   #sender = null
-  #limit
   #maxBytes
   #clock
+  #warnedAt = [0, 0]
   #snapshot
   #ending = false
   #onDetached = () => {}
 
   /**
    * @param {object} options @param {number} options.maxBytes limit of the stored bytes
-   * @param {import('pino').Logger} options.log @param {() => number} [options.clock] ms
-   * @param {string} [options.snapshotFile] keeps the store from `end` to the next `restore`; '': none
+   * @param {Logger} options.log @param {() => number} [options.clock] ms
+   * @param {string} [options.snapshotFile] stores the data from `end` to `restore`; '': none
    */
   constructor({ maxBytes, log, clock = Date.now, snapshotFile = '' }) {
     this.#log = log
     this.#limited = new LimitedLog(log)
     this.#maxBytes = maxBytes
-    this.#limit = new LimitLog(maxBytes, log, clock)
     this.#clock = clock
     this.#snapshot = snapshotFile === '' ? null : new Snapshot(snapshotFile, maxBytes, log)
     this.#store = this.#newStore()
@@ -66,27 +116,51 @@ export class BrokerHost {
     return new Store({
       maxBytes: this.#maxBytes,
       clock: this.#clock,
-      onFull: (bytes, live) => this.#limit.reached(bytes, live),
+      onFull: (bytes, live) => this.#warnFull(bytes, live),
       onLeave: ({ name }, info) => this.#announce(name, info, false),
+      onChange: ({ name, links }, flags, body, { offset, epoch }) => {
+        for (const link of links) {
+          const writer = link.writer.begin(Frame.PUBLICATION).u32(0).u16(flags)
+          writer.f64(offset).epoch(epoch).string(name).byteString(body)
+          this.#sent(link)
+        }
+      },
+      onMapsFull: () =>
+        this.#limited.warn(
+          { max_bytes: this.#maxBytes },
+          'engine.memory.max_bytes reached: rejecting new map keys and larger values',
+        ),
+      mayExpire: ({ links }) => !links.some(link => link.behind),
     })
   }
 
+  /** @param {number} bytes @param {boolean} live history of subscribed channels is dropped */
+  #warnFull(bytes, live) {
+    const now = this.#clock()
+    if (now - this.#warnedAt[Number(live)] < WARN_MS) return
+    this.#warnedAt[Number(live)] = now
+    const dropped = live ? 'the history of channels with subscribers' : 'unused channels and idempotency keys'
+    const fields = { bytes, max_bytes: this.#maxBytes }
+    this.#log.warn(fields, `engine.memory.max_bytes reached: dropping ${dropped}`)
+  }
+
   /**
-   * Takes the snapshot of the last run over, before any worker is attached.
+   * Restores the snapshot of the last run, before any worker is attached.
    * @throws {Error} if the file can neither be replaced nor removed
    */
   async restore() {
     this.#store = (await this.#snapshot?.take(() => this.#newStore())) ?? this.#store
   }
 
-  /** Writes the snapshot, after all workers have ended and all their frames were handled. */
+  /** Stops the polls, and writes the snapshot once all workers have exited and all their frames are handled. */
   async end() {
+    this.polls.end()
     if (this.#snapshot === null) return
     this.#ending = true
-    // Unlike a worker, the embedding program does not end.
+    // Unlike workers, the embedding program keeps running.
     for (const { socket, surveyed } of this.#links) if (!surveyed) socket.destroy()
     while (this.#links.size > 0) {
-      // A paused socket would never report its end.
+      // A paused socket never reports its end.
       for (const link of this.#links) link.socket.resume()
       await new Promise(resolve => {
         this.#onDetached = () => resolve(undefined)
@@ -96,24 +170,29 @@ export class BrokerHost {
     await this.#snapshot.write(this.#store)
   }
 
-  /** Channels with subscribers in any worker. */
   get subscribed() {
     return this.#store.subscribed
   }
 
+  /** Keys of maps and polls, and counts since the last call. */
+  drain() {
+    const { keys, counter } = this.#store.maps
+    return { maps: { keys, counts: counter.drain() }, polls: this.polls.drain() }
+  }
+
   /**
    * Serves a worker until its socket closes.
-   * @param {import('node:net').Socket} socket @param {string} name for the log
-   * @param {number} worker number by which other workers call it; -1: cannot be called
-   * @param {{surveyed?: boolean, republishes?: boolean}} [options] `surveyed`: whether it subscribes and answers
-   *   surveys; `republishes`: whether it has the republishers
+   * @param {Socket} socket @param {string} name for the log
+   * @param {number} worker number for calls from other workers; -1: not callable
+   * @param {{surveyed?: boolean, republishes?: boolean}} [options] `surveyed`: it subscribes and responds to surveys;
+   *   `republishes`: it has the republishers
    */
   attach(socket, name, worker, { surveyed = true, republishes = false } = {}) {
     this.#lastLink = (this.#lastLink + 1) >>> 0
     const link = new Link(socket, name, worker, this.#lastLink, surveyed)
     const reader = new FrameReader(
       (type, cursor) => this.#handle(link, type, cursor),
-      error => this.#limited.error({ err: error, worker: name }, 'frame from a worker failed'),
+      error => this.#limited.error({ err: error, worker: name }, 'handling a frame from a worker failed'),
     )
     this.#links.add(link)
     this.#calls.addLink(link)
@@ -124,9 +203,9 @@ export class BrokerHost {
       this.#sender = null
     })
     socket.on('drain', () => this.#release(link))
-    socket.on('error', error => this.#log.debug({ err: error }, `bus to ${name} failed`))
+    socket.on('error', error => this.#log.debug({ err: error, worker: name }, 'bus failed'))
     socket.on('close', () => this.#detach(link))
-    if (surveyed) this.#sole.addLink(link)
+    if (surveyed) this.#onlyWorker.addLink(link)
   }
 
   /** @param {Link} link */
@@ -135,150 +214,192 @@ export class BrokerHost {
     this.#store.removeLink(link)
     this.#removeLinks()
     this.#surveys.removeWorker(link)
-    for (const part of [this.#users, this.#calls, this.#sole, this.republishing]) part.removeLink(link)
+    for (const part of [this.#users, this.#calls, this.#onlyWorker, this.republishing, this.polls])
+      part.removeLink(link)
     for (const other of this.#links) other.senders.delete(link)
     this.#release(link)
     this.#onDetached()
   }
 
-  /** What a worker leaves behind may be 100,000 channels and clients: their removal shares the event loop. */
+  /** Removes channels and clients of exited workers, up to 100,000, in slices. */
   #removeLinks() {
     if (this.#store.removeSome(SLICE_MS)) setImmediate(() => this.#removeLinks())
   }
 
-  /** Called once a second: expiry, slow surveys, stuck workers. @returns {string[]} names of stuck workers */
+  /** Call once a second: expiry, slow surveys, stuck workers. @returns {string[]} names of stuck workers */
   tick() {
     this.#store.sweep()
     this.#surveys.tick()
     this.republishing.tick()
+    this.polls.tick()
     const stuck = []
     for (const link of this.#links) {
-      if (!link.behind) link.silent = 0
+      if (!link.behind) link.idleTicks = 0
       else if (link.check()) stuck.push(link.name)
     }
     return stuck
   }
 
-  /** Ends a frame to a worker. If that one is far behind, the worker that caused the frame waits. @param {Link} link */
+  /** Ends a frame to a worker. If it is far behind, pauses the current sender. @param {Link} link */
   #sent(link) {
     link.writer.end()
     if (link.behind) this.#await(link)
   }
 
-  /** Stops reading from the sender of the current frame until a worker has read its backlog. @param {Link} link */
+  /** Pauses the current sender until a worker has read its backlog. @param {Link} link */
   #await(link) {
     const sender = this.#sender
-    // One that has ended reads nothing, but its channels are removed later.
+    // An exited worker reads nothing, but its channels are removed later.
     if (sender === null || this.#ending || link.senders.has(sender) || !this.#links.has(link)) return
     link.senders.add(sender)
     sender.pause()
   }
 
-  /** @param {Link} link that has read its backlog, or has ended */
+  /** @param {Link} link its backlog is read, or it exited */
   #release(link) {
     for (const sender of link.senders) sender.resume()
     link.senders.clear()
   }
 
-  /** @param {Link} link @param {number} type @param {import('./records.js').FrameCursor} cursor */
-  #handle(link, type, cursor) {
-    switch (type) {
-      case Frame.PUBLISH:
-        return this.#publish(link, cursor)
-      case Frame.UNSUBSCRIBE:
-        return this.#store.unsubscribe(cursor.string(), link)
-      case Frame.ANNOUNCE: {
-        const joined = cursor.u8() === 1
-        return this.#announce(cursor.string(), cursor.bytes(), joined)
-      }
-      case Frame.REMOVE_PRESENCE:
-        return this.#store.removePresence(cursor.string(), cursor.string())
-      case Frame.UPDATE_PRESENCE:
-        return this.#store.channels.get(cursor.string())?.presence?.update(cursor.string(), cursor.bytes())
-      case Frame.RELEASE_USER:
-        return this.#users.release(cursor.string(), link)
-      case Frame.CALL:
-        return this.#calls.call(link, cursor)
-      case Frame.RETURN:
-        return this.#calls.answer(link, cursor, Frame.ANSWER)
-      case Frame.REFUSE:
-        return this.#calls.answer(link, cursor, Frame.FAILED)
-      case Frame.REPUBLISH:
-        return this.republishing.take(link, cursor)
-      case Frame.CONFIRM:
-        return this.republishing.confirmed(link, cursor.u32(), cursor.u8() === 1)
-      case Frame.REPUBLISH_FULL:
-        return this.republishing.report(link, cursor.u32())
-      case Frame.SHARED:
-        return this.#sole.shared(link)
-      case Frame.SURVEY_ANSWER:
-        return this.#surveys.answered(cursor.u32(), link, cursor.string())
-      default:
-        return this.#request(link, type, cursor.u32(), cursor)
-    }
+  /** Frames without response. @type {Record<number, (link: Link, cursor: FrameCursor) => void>} */
+  #commands = {
+    [Frame.UNSUBSCRIBE]: (link, cursor) => this.#store.unsubscribe(cursor.string(), link),
+    [Frame.ANNOUNCE]: (_link, cursor) => {
+      const joined = cursor.u8() === 1
+      this.#announce(cursor.string(), cursor.bytes(), joined)
+    },
+    [Frame.REMOVE_PRESENCE]: (_link, cursor) => this.#store.removePresence(cursor.string(), cursor.string()),
+    [Frame.UPDATE_PRESENCE]: (_link, cursor) =>
+      this.#store.channels.get(cursor.string())?.presence?.update(cursor.string(), cursor.bytes()),
+    [Frame.RELEASE_USER]: (link, cursor) => this.#users.release(cursor.string(), link),
+    [Frame.CALL]: (link, cursor) => this.#calls.call(link, cursor),
+    [Frame.RETURN]: (link, cursor) => this.#calls.answer(link, cursor, Frame.ANSWER),
+    [Frame.REFUSE]: (link, cursor) => this.#calls.answer(link, cursor, Frame.FAILED),
+    [Frame.REPUBLISH]: (link, cursor) => this.republishing.take(link, cursor),
+    [Frame.CONFIRM]: (link, cursor) => this.republishing.confirmed(link, cursor.u32(), cursor.u8() === 1),
+    [Frame.REPUBLISH_FULL]: (link, cursor) => this.republishing.report(link, cursor.u32()),
+    [Frame.SHARED]: link => this.#onlyWorker.shared(link),
+    [Frame.POLL_CLOSE]: (link, cursor) => this.polls.close(link, cursor.string()),
+    [Frame.POLL_UNTRACK]: (link, cursor) => this.polls.untrack(link, cursor),
+    [Frame.POLL_PUBLISHED]: (_link, cursor) =>
+      this.polls.published(cursor.string(), cursor.string(), cursor.u64(), cursor.string()),
+    [Frame.POLL_REFRESHED]: (link, cursor) =>
+      this.polls.refreshed(link, cursor.u32(), readPollResult(cursor)),
+    [Frame.SURVEY_ANSWER]: (link, cursor) => this.#surveys.answered(cursor.u32(), link, cursor.string()),
   }
 
   /**
-   * Handles the requests that get an ANSWER, or FAILED with an error's code.
-   * @param {Link} link @param {number} type @param {number} request @param {import('./records.js').FrameCursor} cursor
+   * Requests with an ANSWER or FAILED (error code) response. Each reads its fields, then writes its response.
+   * @type {Record<number, (link: Link, request: number, cursor: FrameCursor) => void>}
    */
-  #request(link, type, request, cursor) {
-    try {
-      switch (type) {
-        case Frame.SUBSCRIBE:
-          return this.#subscribe(link, request, cursor)
-        case Frame.HISTORY:
-          return this.#history(link, request, cursor)
-        case Frame.REMOVE_HISTORY:
-          this.#store.removeHistory(cursor.string())
-          begin(link, request)
-          return this.#sent(link)
-        case Frame.PRESENCE: {
-          const clients = this.#store.presence(cursor.string())?.clients
-          begin(link, request).u32(clients?.size ?? 0)
-          for (const [client, present] of clients ?? []) link.writer.string(client).bytes(present.info)
-          return this.#sent(link)
-        }
-        case Frame.PRESENCE_STATS: {
-          const presence = this.#store.presence(cursor.string())
-          begin(link, request)
-            .u32(presence?.clients.size ?? 0)
-            .u32(presence?.users ?? 0)
-          return this.#sent(link)
-        }
-        case Frame.CLAIM_USER: {
-          const admitted = this.#users.claim(cursor.string(), cursor.u32(), link)
-          begin(link, request).u8(admitted ? 1 : 0)
-          return this.#sent(link)
-        }
-        case Frame.SURVEY: {
-          const [op, params] = [cursor.string(), cursor.string()]
-          const links = [...this.#links].filter(({ surveyed }) => surveyed)
-          const survey = this.#surveys.start(links, null, answers =>
-            this.#answerSurvey(link, request, answers),
-          )
-          for (const asked of links) {
-            asked.writer.begin(Frame.SURVEY_QUESTION).u32(survey).string(op).string(params)
-            this.#sent(asked)
-          }
-          return
-        }
-        default:
-          throw new Error(`unknown frame type ${type}`)
+  #requests = {
+    [Frame.SUBSCRIBE]: (link, request, cursor) => this.#subscribe(link, request, cursor),
+    [Frame.HISTORY]: (link, request, cursor) => this.#history(link, request, cursor),
+    [Frame.REMOVE_HISTORY]: (link, request, cursor) => {
+      this.#store.removeHistory(cursor.string())
+      begin(link, request)
+      this.#sent(link)
+    },
+    [Frame.PRESENCE]: (link, request, cursor) => {
+      const clients = this.#store.presence(cursor.string())?.clients
+      begin(link, request).u32(clients?.size ?? 0)
+      for (const [client, present] of clients ?? []) link.writer.string(client).bytes(present.info)
+      this.#sent(link)
+    },
+    [Frame.PRESENCE_STATS]: (link, request, cursor) => {
+      const presence = this.#store.presence(cursor.string())
+      const clients = presence?.clients.size ?? 0
+      begin(link, request)
+        .u32(clients)
+        .u32(presence?.users ?? 0)
+      this.#sent(link)
+    },
+    [Frame.MAP_WRITE]: (link, request, cursor) => {
+      const write = readMapWrite(cursor, this.#clock())
+      const { name, idempotencyKey } = write
+      const known = idempotencyKey === '' ? undefined : this.#store.result(name, idempotencyKey)
+      const written = known
+        ? { ...known, suppressed: /** @type {const} */ ('idempotency'), current: null }
+        : this.#store.maps.write(write, link)
+      if (idempotencyKey !== '' && written.suppressed === '')
+        this.#store.keepResult(name, idempotencyKey, written.offset, written.epoch)
+      writeMapResult(begin(link, request), written, written.current)
+      this.#sent(link)
+    },
+    [Frame.MAP_STATE]: (link, request, cursor) => {
+      const name = cursor.string()
+      const { query, rules } = JSON.parse(cursor.string())
+      const bytes = { cursor: toByteString(query.cursor), key: toByteString(query.key) }
+      const page = this.#store.maps.page(name, { ...query, ...bytes }, rules)
+      begin(link, request).f64(page.offset).epoch(page.epoch).bytes(page.cursor)
+      writeEntries(link.writer, page.entries)
+      this.#sent(link)
+    },
+    [Frame.MAP_STATS]: (link, request, cursor) => {
+      begin(link, request).u32(this.#store.maps.size(cursor.string()))
+      this.#sent(link)
+    },
+    [Frame.MAP_CLEAR]: (link, request, cursor) => {
+      const name = cursor.string()
+      const links = [...(this.#store.channels.get(name)?.links ?? [])]
+      this.#store.clear(name)
+      for (const subscribed of links) {
+        subscribed.writer.begin(Frame.CLEARED).string(name)
+        this.#sent(subscribed)
       }
+      begin(link, request)
+      this.#sent(link)
+    },
+    [Frame.POLL_OPEN]: (link, request, cursor) => {
+      const epoch = this.polls.open(link, cursor.string(), JSON.parse(cursor.string()))
+      begin(link, request).string(epoch)
+      this.#sent(link)
+    },
+    [Frame.POLL_TRACK]: (link, request, cursor) => {
+      this.polls.track(link, cursor)
+      begin(link, request)
+      this.#sent(link)
+    },
+    [Frame.CLAIM_USER]: (link, request, cursor) => {
+      const admitted = this.#users.claim(cursor.string(), cursor.u32(), link)
+      begin(link, request).u8(admitted ? 1 : 0)
+      this.#sent(link)
+    },
+    [Frame.SURVEY]: (link, request, cursor) => {
+      const [op, params] = [cursor.string(), cursor.string()]
+      const links = [...this.#links].filter(({ surveyed }) => surveyed)
+      const answer = (/** @type {string[] | null} */ answers) => this.#answerSurvey(link, request, answers)
+      const survey = this.#surveys.start(links, null, answer)
+      for (const target of links) {
+        target.writer.begin(Frame.SURVEY_QUESTION).u32(survey).string(op).string(params)
+        this.#sent(target)
+      }
+    },
+  }
+
+  /** @param {Link} link @param {number} type @param {FrameCursor} cursor */
+  #handle(link, type, cursor) {
+    if (type === Frame.PUBLISH) return this.#publish(link, cursor)
+    const command = this.#commands[type]
+    if (command !== undefined) return command(link, cursor)
+    const request = cursor.u32()
+    try {
+      if (this.#requests[type] === undefined) throw new Error(`unknown frame type ${type}`)
+      this.#requests[type](link, request, cursor)
     } catch (error) {
       const code = error.code ?? errors.internal.code
-      if (code === errors.internal.code)
+      // errors.internal itself: a full memory, logged where it is found.
+      if (code === errors.internal.code && error !== errors.internal)
         this.#limited.error({ err: error, worker: link.name }, 'broker request failed')
       link.writer.begin(Frame.FAILED).u32(request).u32(code)
       this.#sent(link)
     }
   }
 
-  /** @param {Link} link @param {import('./records.js').FrameCursor} cursor */
+  /** @param {Link} link @param {FrameCursor} cursor */
   #publish(link, cursor) {
     const request = cursor.u32()
-    const flags = cursor.u8()
+    const flags = cursor.u16()
     cursor.at = cursor.start + At.CHANNEL
     const name = cursor.string()
     const bodyStart = cursor.at
@@ -286,7 +407,7 @@ export class BrokerHost {
     let offset = 0
     let epoch = ''
     let result = null // of a publication with an idempotency key
-    let wait = -1 // ms that the answer waits for republishers; -1: there are none
+    let wait = -1 // timeout of republishers' confirms, ms; -1: no republishers
     if (flags & (Flag.HISTORY | Flag.IDEMPOTENT | Flag.REPUBLISH)) {
       cursor.skip()
       if (flags & Flag.INFO) cursor.skip()
@@ -302,12 +423,13 @@ export class BrokerHost {
       const known = flags & Flag.IDEMPOTENT ? this.#store.result(name, key) : undefined
       if (known?.confirmed || (known && wait <= 0))
         return this.#published(link, request, known.offset, known.epoch)
-      // Its queue has not confirmed it: only that is tried again.
+      // Not confirmed: retries only republishing.
       if (known) return this.republishing.forward(link, request, cursor, known, wait, known)
       if (flags & Flag.HISTORY) {
         const body = cursor.buffer.toString('latin1', bodyStart, frameEnd)
+        const kept = flags & ~Flag.REPUBLISH
         const appended = this.#store.append(name, {
-          flags: flags & ~Flag.REPUBLISH,
+          flags: kept,
           body,
           size,
           ttl,
@@ -342,7 +464,7 @@ export class BrokerHost {
     this.#sent(link)
   }
 
-  /** @param {Link} link @param {number} request @param {import('./records.js').FrameCursor} cursor */
+  /** @param {Link} link @param {number} request @param {FrameCursor} cursor */
   #subscribe(link, request, cursor) {
     const name = cursor.string()
     const wants = JSON.parse(cursor.string())
@@ -355,16 +477,17 @@ export class BrokerHost {
     const stream = wants.position ? this.#store.stream(name, wants.metaTtl) : null
     const recovers = stream !== null && wants.recover !== null
     const answer = recovers ? recoveryPage(stream, wants.recover, wants.latest, wants.room) : NOT_RECOVERED
-    begin(link, request)
+    const writer = begin(link, request)
+    writer
       .f64(stream?.top ?? 0)
       .epoch(stream?.epoch ?? '')
       .u8(answer.page)
       .f64(answer.since)
-    writeEntries(link.writer, answer.entries)
+    writeEntries(writer, answer.entries)
     this.#sent(link)
   }
 
-  /** @param {Link} link @param {number} request @param {import('./records.js').FrameCursor} cursor */
+  /** @param {Link} link @param {number} request @param {FrameCursor} cursor */
   #history(link, request, cursor) {
     const name = cursor.string()
     const { filter, metaTtl, continued, room } = JSON.parse(cursor.string())
@@ -377,16 +500,13 @@ export class BrokerHost {
   /** @param {string} name of a channel @param {string} info byte string @param {boolean} joined */
   #announce(name, info, joined) {
     for (const link of this.#store.channels.get(name)?.links ?? []) {
-      link.writer
-        .begin(Frame.EVENT)
-        .u8(joined ? 1 : 0)
-        .string(name)
-        .bytes(info)
+      const writer = link.writer.begin(Frame.EVENT).u8(joined ? 1 : 0)
+      writer.string(name).bytes(info)
       this.#sent(link)
     }
   }
 
-  /** @param {Link} link @param {number} request @param {string[] | null} answers null: the survey has failed */
+  /** @param {Link} link @param {number} request @param {string[] | null} answers null: the survey failed */
   #answerSurvey(link, request, answers) {
     if (!this.#links.has(link)) return
     if (answers === null) link.writer.begin(Frame.FAILED).u32(request).u32(errors.internal.code)
@@ -395,5 +515,8 @@ export class BrokerHost {
   }
 }
 
-/** Begins the answer to a request. @param {Link} link @param {number} request */
+/** @param {string} text @returns {string} its UTF-8 bytes */
+const toByteString = text => Buffer.from(text).toString('latin1')
+
+/** Begins a response. @param {Link} link @param {number} request */
 const begin = (link, request) => link.writer.begin(Frame.ANSWER).u32(request)

@@ -1,4 +1,4 @@
-// The bus within the primary: a broker for the embedding program, without a process or a socket between.
+// Bus within the primary: a broker for the embedding program.
 
 import { EventEmitter } from 'node:events'
 import { LocalBroker } from './client.js'
@@ -6,17 +6,16 @@ import { LocalBroker } from './client.js'
 /** @import { Log } from '../../../base/log.js' */
 /** @import { BrokerHost } from './host.js' */
 
-/** One end of a connection within the process: what the bus uses of a socket. */
+/** One end of an in-process connection: the subset of a socket used by the bus. */
 class LoopEnd extends EventEmitter {
   /** @type {LoopEnd | null} */
   peer = null
   destroyed = false
   #paused = false
-  /** @type {Buffer[]} arrived while paused */
+  /** @type {Buffer[]} received while paused */
   #waiting = []
   #drained = () => this.emit('drain')
 
-  /** Bytes that the peer has not read. */
   get writableLength() {
     return this.peer === null ? 0 : this.peer.#waiting.reduce((sum, { length }) => sum + length, 0)
   }
@@ -25,7 +24,7 @@ class LoopEnd extends EventEmitter {
   write(chunk) {
     if (this.destroyed || this.peer === null) return
     this.peer.#receive(Buffer.from(chunk))
-    // After this write: whoever waits for it may write at once.
+    // After this write: listeners may write immediately.
     if (this.writableLength === 0) queueMicrotask(this.#drained)
   }
 
@@ -55,9 +54,9 @@ class LoopEnd extends EventEmitter {
 }
 
 /**
- * A broker for the program in the process of the host. It answers no surveys, takes no calls and subscribes to nothing.
+ * A broker for the program in the host's process, without surveys, calls and subscriptions.
  * @param {BrokerHost} host @param {string} node @param {Log} log
- * @returns {LocalBroker & {close: () => void}} `close`: requests under way fail
+ * @returns {LocalBroker & {close: () => void}} `close`: pending requests fail
  */
 export function connectWithin(host, node, log) {
   const near = new LoopEnd()

@@ -1,38 +1,30 @@
-// Recovery and history travel in pages, so that the backlog of a worker stays small and live publications of all
-// channels pass between them. A worker asks for the next page when it has got the last one; the primary keeps nothing
-// in between. Publications may be trimmed meanwhile: then the recovery fails, as for a client that comes too late.
+// Workers request recovery and history in pages, so that live publications are sent in between. The primary keeps no
+// state between pages: if publications are trimmed meanwhile, the recovery fails.
 
 import { errors } from '../../../base/errors.js'
 import { wireSize } from './stream.js'
 
+/** @import { HistoryFilter, Recover } from '../contract.js' */
+/** @import { FrameWriter } from './frames.js' */
+/** @import { Entry, Stream } from './stream.js' */
+
 /**
- * @typedef {import('../contract.js').HistoryFilter} HistoryFilter
- * @typedef {import('../contract.js').Recover} Recover
- * @typedef {import('./stream.js').Entry} Entry
- * @typedef {import('./stream.js').Stream} Stream
- *
- * @typedef {object} Room capacity of a page
- * @property {number} bytes
- * @property {number} least publications in the page whatever their bytes: 1, or 0 if an empty page is fine
- * @property {number} [most] bytes of a single publication that exceeds `bytes`; default: no limit
+ * Capacity of a page. `least`: minimum publications regardless of `bytes`, 1, or 0 if it may be empty; `most`: limit of
+ * a single publication that exceeds `bytes`, default: none.
+ * @typedef {{bytes: number, least: number, most?: number}} Room
  */
 
 /** @type {Room} */
 export const UNBOUNDED = Object.freeze({ bytes: Infinity, least: 0 })
 
-/** What a page says about the answer. */
-export const Page = Object.freeze({
-  /** There is no answer: not recovered. */
-  NONE: 0,
-  LAST: 1,
-  MORE: 2,
-})
+/** Kinds of pages. NONE: not recovered. */
+export const Page = Object.freeze({ NONE: 0, LAST: 1, MORE: 2 })
 
 /** @type {{page: number, since: number, entries: Entry[]}} */
 export const NOT_RECOVERED = Object.freeze({ page: Page.NONE, since: 0, entries: [] })
 
 /**
- * A page of a recovery. The last page is an answer in stream order: it reaches to the top.
+ * A page of a recovery. The last page is in stream order and reaches the top.
  * @param {Stream} stream @param {Recover} recover @param {boolean} latest @param {Room} room
  * @returns {{page: number, since: number, entries: Entry[]}} `since`: the position before the page
  */
@@ -55,28 +47,23 @@ export function recoveryPage(stream, { offset, epoch, limit, maxBytes = 0 }, lat
 }
 
 /**
- * A page of history.
  * @param {Stream} stream @param {HistoryFilter} filter @param {boolean} continued whether it follows another page
  * @param {Room} room
  * @returns {{page: number, entries: Entry[]}} @throws {Error} errors.unrecoverablePosition
  */
-export function historyPage(
-  stream,
-  { limit, sinceOffset, sinceEpoch = '', reverse = false },
-  continued,
-  room,
-) {
+export function historyPage(stream, filter, continued, room) {
+  const { limit, sinceOffset, sinceEpoch = '', reverse = false } = filter
   if (sinceEpoch !== '' && sinceEpoch !== stream.epoch) throw errors.unrecoverablePosition
   const { from, count } = stream.range(sinceOffset, limit, reverse)
-  // In reverse, what is trimmed meanwhile is only the end of the list.
+  // In reverse, trimming affects only the end of the list.
   if (continued && !reverse && from !== (sinceOffset ?? 0) + 1) throw errors.unrecoverablePosition
   const entries = stream.read(sinceOffset, limit, reverse, room.bytes, room.least)
   if (entries.length === 1 && wireSize(entries[0]) > (room.most ?? Infinity)) entries.pop()
   return { page: entries.length < count ? Page.MORE : Page.LAST, entries }
 }
 
-/** @param {import('./frames.js').FrameWriter} writer @param {import('./stream.js').Entry[]} entries */
+/** @param {FrameWriter} writer @param {Entry[]} entries */
 export function writeEntries(writer, entries) {
   writer.u32(entries.length)
-  for (const { offset, flags, body } of entries) writer.u8(flags).f64(offset).byteString(body)
+  for (const { offset, flags, body } of entries) writer.u16(flags).f64(offset).byteString(body)
 }

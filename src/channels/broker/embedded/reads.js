@@ -1,53 +1,39 @@
 import { errors } from '../../../base/errors.js'
 import { NOT_SUBSCRIBED } from '../contract.js'
 import { OVERHEAD } from '../size.js'
-import { Frame } from './frames.js'
+import { Frame, readPublications } from './frames.js'
 import { Page } from './pages.js'
-import { readPublications } from './publication.js'
 
-/**
- * @typedef {import('../contract.js').HistoryAnswer} HistoryAnswer
- * @typedef {import('../contract.js').HistoryFilter} HistoryFilter
- * @typedef {import('../contract.js').Publication} Publication
- * @typedef {import('../contract.js').Recover} Recover
- * @typedef {import('../contract.js').SubscribeAnswer} SubscribeAnswer
- * @typedef {import('../contract.js').SubscribeDone} SubscribeDone
- * @typedef {import('../contract.js').SubscribeWants} SubscribeWants
- * @typedef {import('./client.js').Bus} Bus
- * @typedef {import('./records.js').FrameCursor} FrameCursor
- * @typedef {import('./pages.js').Room} Room
- */
+/** @import { HistoryAnswer, HistoryFilter, Publication, Recover, SubscribeDone, SubscribeWants } from '../contract.js' */
+/** @import { Bus } from './client.js' */
+/** @import { Room } from './pages.js' */
+/** @import { FrameCursor } from './records.js' */
 
-/** Bytes of a page. Live publications wait behind at most MAX_READS pages. */
+/** Bytes of a page. Up to MAX_READS pages delay live publications. */
 const PAGE_BYTES = 256 * 1024
-/** Reads with pages under way; the others wait, so that few incomplete histories are in memory. */
+/** Maximum concurrent reads beyond their first page, to limit incomplete histories in memory. */
 const MAX_READS = 4
-/** Bytes of a first page, which needs no place: most histories end with it. */
+/** Bytes of a first page: most histories fit. */
 const FIRST_BYTES = 32 * 1024
-/** With more first pages under way, a further one has only LITTLE_BYTES. */
+/** With more pending first pages, a new one has only LITTLE_BYTES. */
 const MAX_FIRST = 128
 const LITTLE_BYTES = 2 * 1024
-
-/** Times that the newest publications are read again because newer ones have replaced them meanwhile. */
+/** Retries of a cache recovery if its publications were replaced. */
 const MAX_RESTARTS = 8
 
 /**
- * The reads of a worker from streams in the primary. A read gets the next page when it has got the last one, and few
- * reads have pages under way. So the primary never sends more than the worker takes, keeps nothing between pages, and
- * live publications find a nearly empty bus.
+ * A worker's reads of streams in the primary. Limits pending pages, so that they do not delay live publications.
  *
- *   first page -+-> that was all: done
+ *   first page -+-> complete: done
  *               +-> wait for a place (MAX_READS) -> page -> page ... last page -> done
  */
 export class Reads {
-  /** First pages under way. */
   #first = 0
-  /** Taken places. */
   #taken = 0
-  /** @type {(() => void)[]} reads that wait for a place; each belongs to a command of a client, or to a request */
+  /** @type {(() => void)[]} reads waiting for a place; each belongs to a client's command or a request */
   #waiting = []
 
-  /** @param {() => void} work called when there is a place; MUST lead to one call of `leave` */
+  /** @param {() => void} work called when a place is free; MUST call `leave` once */
   enter(work) {
     if (this.#taken === MAX_READS) {
       this.#waiting.push(work)
@@ -73,11 +59,9 @@ export class Reads {
   }
 }
 
-/** One read, page by page. A subclass makes the requests and reads the answers. */
 class Read {
   /** @type {Publication[]} */
   publications = []
-  /** Bytes of the publications. */
   bytes = 0
   #placed = false
   #bus
@@ -124,7 +108,7 @@ class Read {
     return {}
   }
 
-  /** @param {FrameCursor} _cursor @returns {boolean} whether to ask for more */
+  /** @param {FrameCursor} _cursor @returns {boolean} whether to request more */
   page(_cursor) {
     return false
   }
@@ -141,10 +125,7 @@ class Read {
   }
 }
 
-/**
- * A subscription with recovery. The worker is subscribed from the first request on. What is published meanwhile is in
- * the pages too, and the last one is the answer, in stream order.
- */
+/** The first request subscribes the worker; pages contain all later publications; the last page is the result. */
 export class Recovery extends Read {
   #wants
   /** @type {Recover} */
@@ -172,16 +153,8 @@ export class Recovery extends Read {
   /** @param {Room} room */
   request(room) {
     if (this.#first) return { ...this.#wants, room }
-    const { metaTtl } = this.#wants
-    return {
-      first: false,
-      position: true,
-      recover: this.#recover,
-      latest: this.#latest,
-      metaTtl,
-      client: '',
-      room,
-    }
+    const wants = { metaTtl: this.#wants.metaTtl, latest: this.#latest, recover: this.#recover }
+    return { first: false, position: true, client: '', ...wants, room }
   }
 
   /** @param {FrameCursor} cursor */
@@ -198,12 +171,12 @@ export class Recovery extends Read {
       this.#answer = { offset, epoch, recovered, publications: recovered ? this.publications : [] }
       return false
     }
-    // None of the newest has fitted: other ones may be the newest for the next page.
+    // No publication fitted: the next page may have newer ones.
     if (this.#latest && this.publications.length === 0) return true
     this.#recover = {
       offset: this.publications.at(-1)?.offset ?? since,
       epoch,
-      // It was checked against what was missed at first.
+      // Checked by the first request.
       limit: 0,
       maxBytes: this.#maxBytes && Math.max(1, this.#maxBytes - this.bytes),
     }
@@ -211,10 +184,7 @@ export class Recovery extends Read {
     return true
   }
 
-  /**
-   * A cache recovery does not fail because of publications that come while it is read: it begins again with the newest.
-   * @returns {boolean} false: it is none, or has begun too often
-   */
+  /** A cache recovery restarts when newer publications arrive. @returns {boolean} whether it may */
   #mayRestart() {
     const { latest, recover } = this.#wants
     if (!latest || recover === null || this.#restarts === MAX_RESTARTS) return false
@@ -232,7 +202,6 @@ export class Recovery extends Read {
   }
 }
 
-/** A read of history. */
 export class HistoryRead extends Read {
   #filter
   #metaTtl
@@ -252,7 +221,6 @@ export class HistoryRead extends Read {
     this.#done = done
   }
 
-  /** Bytes that may still be read. */
   get #left() {
     return (this.#filter.maxBytes || Infinity) - this.bytes
   }

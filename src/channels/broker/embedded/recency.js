@@ -1,4 +1,4 @@
-/** Base class of the entries of a RecencyList. It costs four fields, and no entry of a Map or Set. */
+/** Base class of the entries of a RecencyList: four fields instead of a Map or Set entry. */
 export class Aged {
   // Written by the list only.
   /** @type {RecencyList<any> | null} */
@@ -12,8 +12,7 @@ export class Aged {
 }
 
 /**
- * A doubly linked list from the least to the most recently used object. All steps take constant time; the first entry
- * of a Set whose oldest entries go all the time does not.
+ * Doubly linked, from least to most recently used: a Set finds its first entry slowly after many removals.
  * @template {Aged} T
  */
 export class RecencyList {
@@ -22,7 +21,7 @@ export class RecencyList {
   /** @type {T | null} */
   newest = null
 
-  /** Moves an object to the end; it leaves its earlier list. @param {T} aged @param {number} usedAt unix s */
+  /** Moves an object here, to the end, from any list. @param {T} aged @param {number} usedAt unix s */
   add(aged, usedAt) {
     aged.list?.remove(aged)
     aged.list = this

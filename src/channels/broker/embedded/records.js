@@ -1,10 +1,10 @@
-// Records of bytes, for the bus (frames.js) and for snapshot files (snapshot-format.js):
+// Binary records for the bus (frames.js) and snapshot files (snapshot-format.js):
 //
 //   u32 length of the rest | u8 type | fields
 //
-// Numbers are little-endian, a text is its UTF-8 after its length in bytes (u32).
+// Numbers are little-endian; texts are UTF-8, preceded by their byte length (u32).
 
-/** Characters up to which a loop writes an ASCII text faster than a call into the runtime, four times at ten. */
+/** Up to this length, a loop writes ASCII faster than a runtime call: four times at ten characters. */
 const SHORT_TEXT = 32
 
 /**
@@ -20,21 +20,20 @@ function writeAscii(buffer, from, text) {
   return text.length
 }
 
-/** Collects records in a buffer that grows. */
 export class RecordWriter {
   /** @protected @type {Buffer} */
   buffer
-  /** End of what is written. @protected */
+  /** End of written data. @protected */
   at = 0
   /** Start of the current record. @protected */
   start = 0
 
-  /** @param {number} size bytes of the buffer at first */
+  /** @param {number} size initial buffer size, bytes */
   constructor(size) {
     this.buffer = Buffer.allocUnsafeSlow(size)
   }
 
-  /** @protected @param {number} bytes that must fit after the end */
+  /** @protected @param {number} bytes to reserve after the end */
   reserve(bytes) {
     const needed = this.at + bytes
     if (needed <= this.buffer.length) return
@@ -60,6 +59,15 @@ export class RecordWriter {
   u8(value) {
     this.reserve(1)
     this.buffer[this.at++] = value
+    return this
+  }
+
+  /** @param {number} value */
+  u16(value) {
+    this.reserve(2)
+    this.buffer[this.at] = value
+    this.buffer[this.at + 1] = value >>> 8
+    this.at += 2
     return this
   }
 
@@ -101,7 +109,7 @@ export class RecordWriter {
     return this
   }
 
-  /** @param {string} text written as UTF-8 after its length in bytes */
+  /** @param {string} text written as UTF-8 after its byte length */
   string(text) {
     this.reserve(4 + text.length * 3)
     const from = this.at + 4
@@ -112,7 +120,7 @@ export class RecordWriter {
     return this
   }
 
-  /** @param {string} bytes a byte string: one char for each byte */
+  /** @param {string} bytes a byte string: one char per byte */
   byteString(bytes) {
     this.reserve(bytes.length)
     this.at += this.buffer.write(bytes, this.at, 'latin1')
@@ -125,7 +133,6 @@ export class RecordWriter {
   }
 }
 
-/** Reads the fields of one record in their order. */
 export class FrameCursor {
   /** @type {Buffer} */
   buffer = Buffer.alloc(0)
@@ -135,6 +142,12 @@ export class FrameCursor {
 
   u8() {
     return this.buffer[this.at++]
+  }
+
+  u16() {
+    const { buffer, at } = this
+    this.at = at + 2
+    return buffer[at] | (buffer[at + 1] << 8)
   }
 
   u32() {
@@ -162,7 +175,6 @@ export class FrameCursor {
     return text
   }
 
-  /** @returns {string} a byte string */
   bytes() {
     const length = this.u32()
     const text = this.buffer.toString('latin1', this.at, this.at + length)
@@ -170,14 +182,13 @@ export class FrameCursor {
     return text
   }
 
-  /** @returns {string} a byte string: the rest of the frame */
   rest() {
     const { at } = this
     this.at = this.end
     return this.buffer.toString('latin1', at, this.end)
   }
 
-  /** @returns {Buffer} a view, valid as long as the frame */
+  /** @returns {Buffer} a view, valid while the frame is */
   view() {
     const length = this.u32()
     const view = this.buffer.subarray(this.at, this.at + length)

@@ -1,37 +1,32 @@
-// Republishing on the bus. Accepted publications reach the process with the republishers through the primary, which
-// gives the channels of the embedded engine their order and so keeps it.
+// The primary forwards accepted publications in order to the republishers' process.
 //
-//   worker -- PUBLISH, or REPUBLISH after the answer of Redis --> host -- REPUBLISH --> process with the republishers
+//   worker -- PUBLISH, or REPUBLISH after the reply of Redis ---> host -- REPUBLISH --> process with the republishers
 //   worker <- PUBLISHED, ANSWER or FAILED, if it waits --------- host <- CONFIRM ------ of a required one
 //   workers <------------------ REPUBLISH_FULL ----------------- host <- REPUBLISH_FULL
 
 import { errors } from '../../../base/errors.js'
-import { At, Flag, Frame } from './frames.js'
-import { readPublication, writePublication } from './publication.js'
+import { NO_REQUEST } from './control.js'
+import { At, Flag, Frame, readPublication, writePublication } from './frames.js'
+
+/** @import { RepublishCounts } from '../../../metrics/queue-totals.js' */
+/** @import { Republication, Republishing } from '../contract.js' */
+/** @import { Bus } from './client.js' */
+/** @import { Link } from './host.js' */
+/** @import { FrameCursor } from './records.js' */
+/** @import { Result } from './results.js' */
 
 /**
- * @typedef {import('../contract.js').Republication} Republication
- * @typedef {import('../contract.js').Republishing} Republishing
- * @typedef {import('../../../metrics/queue-totals.js').RepublishCounts} RepublishCounts
- * @typedef {import('./link.js').Link} Link
- * @typedef {import('./results.js').Result} Result
- * @typedef {import('./records.js').FrameCursor} FrameCursor
- *
- * @typedef {object} Answer to a worker, when the required republishers have confirmed
- * @property {Link} link @property {number} request
- * @property {number} offset @property {string} epoch
- * @property {Result | null} result of a publication with an idempotency key
+ * Response to a worker, sent after the required republishers' confirms.
+ * @typedef {{link: Link, request: number, offset: number, epoch: string, result: Result | null}} Answer
  */
 
-/** Memory for publications while there is no process to take them: it is being replaced. */
+/** Bytes of publications queued while the republishers' process is being replaced. */
 const MAX_WAITING = 16 * 1024 * 1024
 const ALL = 0xffffffff
-/** Republishers, source and time to wait, in a frame. */
+/** Republishers, source and timeout in a frame. */
 const ROUTE_BYTES = 9
-/** In place of a request number: no answer is wanted. */
-const NO_REQUEST = 0xffffffff
 
-/** @param {FrameCursor} cursor before the fields of republishing @returns {number} ms to wait for confirms */
+/** @param {FrameCursor} cursor before the republishing fields @returns {number} timeout of confirms, ms */
 export function waitOf(cursor) {
   cursor.at += 5
   return cursor.u32()
@@ -47,7 +42,7 @@ function skipOptions(cursor) {
 /** @param {FrameCursor} cursor of a REPUBLISH frame @returns {Republication} */
 export function readRepublication(cursor) {
   const number = cursor.u32()
-  const flags = cursor.u8()
+  const flags = cursor.u16()
   const offset = cursor.f64()
   const epoch = cursor.epoch()
   const channel = cursor.string()
@@ -59,11 +54,11 @@ export function readRepublication(cursor) {
   return { number, to, source, time: cursor.f64(), channel, meta: cursor.string(), publication }
 }
 
-/** In a worker, and in the process with the republishers. @implements {Republishing} */
+/** In workers and in the republishers' process. @implements {Republishing} */
 export class WorkerRepublishing {
   #bus
 
-  /** @param {import('./client.js').Bus} bus */
+  /** @param {Bus} bus */
   constructor(bus) {
     this.#bus = bus
   }
@@ -82,11 +77,8 @@ export class WorkerRepublishing {
 
   /** @type {Republishing['confirm']} */
   confirm(number, confirmed) {
-    this.#bus.writer
-      .begin(Frame.CONFIRM)
-      .u32(number)
-      .u8(confirmed ? 1 : 0)
-      .end()
+    const writer = this.#bus.writer.begin(Frame.CONFIRM).u32(number)
+    writer.u8(confirmed ? 1 : 0).end()
   }
 
   /** @type {Republishing['report']} */
@@ -95,10 +87,7 @@ export class WorkerRepublishing {
   }
 }
 
-/**
- * Begins the answer to a publish.
- * @param {Link} link @param {number} request @param {number} offset @param {string} epoch
- */
+/** Begins a response. @param {Link} link @param {number} request @param {number} offset @param {string} epoch */
 export function beginPublished(link, request, offset, epoch) {
   const writer = link.writer.begin(Frame.PUBLISHED).u32(request)
   if (offset > 0) writer.f64(offset).epoch(epoch)
@@ -112,7 +101,7 @@ function countEach(counts, to) {
   }
 }
 
-/** In the primary. A process that reads nothing delays no worker: what it does not take is dropped and counted. */
+/** In the primary. A blocked process delays no worker: excess publications are dropped and counted. */
 export class HostRepublishing {
   /** @type {RepublishCounts} */
   counts = { unreached: [], handedBefore: [] }
@@ -121,15 +110,13 @@ export class HostRepublishing {
   #links
   /** @type {Link | null} to the process */
   #link = null
-  /** While there is none. @type {{frame: Buffer, to: number}[]} */
+  /** Without a process. @type {{frame: Buffer, to: number}[]} */
   #waiting = []
   #waitingBytes = 0
-  /** @type {Map<number, {answer: Answer, until: number}>} number of a confirm -> who waits for it */
+  /** @type {Map<number, {answer: Answer, until: number}>} confirm number -> pending response */
   #pending = new Map()
   #last = 0
-  /** What the process has reported. */
   #reported = 0
-  /** What the workers know. */
   #full = 0
 
   /** @param {Set<Link>} links of all workers */
@@ -160,7 +147,7 @@ export class HostRepublishing {
     this.#link = null
     this.counts.handedBefore = [...this.#handed]
     this.#reported = 0
-    // What the process had in memory is lost.
+    // The process has lost its publications.
     for (const [number, { answer }] of this.#pending) {
       this.#pending.delete(number)
       this.#fail(answer)
@@ -170,10 +157,10 @@ export class HostRepublishing {
 
   /**
    * @param {Link} sender @param {number} request
-   * @param {FrameCursor} cursor of the frame of the publication, after `waitOf`
+   * @param {FrameCursor} cursor of the publication's frame, after `waitOf`
    * @param {{offset: number, epoch: string}} position
-   * @param {number} wait ms; 0: the request is answered by others
-   * @param {Result | null} result of a publication with an idempotency key, which a confirm confirms
+   * @param {number} wait ms; 0: the caller sends the response
+   * @param {Result | null} result of a publication with an idempotency key, confirmed with it
    */
   forward(sender, request, cursor, { offset, epoch }, wait, result) {
     const link = this.#link
@@ -221,10 +208,10 @@ export class HostRepublishing {
     this.#waitingBytes += frame.length
   }
 
-  /** A publication that another engine has accepted. @param {Link} link @param {FrameCursor} cursor */
+  /** Takes a publication accepted by another engine. @param {Link} link @param {FrameCursor} cursor */
   take(link, cursor) {
     const request = cursor.u32()
-    cursor.u8()
+    cursor.u16()
     const offset = cursor.f64()
     const epoch = cursor.epoch()
     const wait = this.#waitIn(cursor)
@@ -233,12 +220,16 @@ export class HostRepublishing {
 
   /** @param {FrameCursor} cursor before the channel @returns {number} ms */
   #waitIn(cursor) {
-    const flags = cursor.buffer[cursor.start + At.FLAGS]
+    const flags = cursor.buffer.readUInt16LE(cursor.start + At.FLAGS)
     cursor.skip()
     cursor.skip()
     if (flags & Flag.INFO) cursor.skip()
     if (flags & Flag.TAGS) cursor.skip()
     if (flags & Flag.VERSION) cursor.at += 8
+    if (flags & Flag.KEYED) {
+      cursor.at += 9
+      cursor.skip()
+    }
     skipOptions(cursor)
     return waitOf(cursor)
   }
@@ -256,7 +247,6 @@ export class HostRepublishing {
     answer.link.writer.end()
   }
 
-  /** Called once a second. */
   tick() {
     const now = performance.now()
     for (const [number, { answer, until }] of this.#pending) {

@@ -1,42 +1,59 @@
-// The content of a snapshot file, see snapshot.js:
+// Snapshot file format, see snapshot.js:
 //
-//   'halley snapshot 1 <token>\n' | records | 32 bytes of SHA-256 over all before
+//   'halley snapshot 1 <token>\n' | records | 32 bytes of SHA-256 of the above
 //   record: u32 length of the rest | u8 kind | fields, see records.js
 //
 // Kinds, in this order:
 //
 //   BASE     text base epoch
 //   STREAM   text name, text epoch, f64 top, u64 version, text version epoch, f64 expiry, f64 expiry of the
-//            publications, f64 last use, u32 number of publications, which follow
+//            publications, f64 last use, u32 number of publications to follow
 //   ENTRY    u8 flags, the rest: a publication as in the store
+//   CHANGE   the same of a map, with u16 flags
+//   MAP      text name, f64 key TTL, u32 stream size, f64 stream TTL, f64 meta TTL, u32 number of keys to follow; before
+//            the stream
+//   KEY      bytes key, f64 offset, f64 expiry, u64 version, text version epoch, u16 flags, the rest: as in the store
 //   UNUSED   text name, text epoch
 //   RESULT   text channel and idempotency key, f64 offset, text epoch, f64 time
 //   END      u32 streams, f64 publications, u32 results
 //
-// Offsets of publications follow from `top`. Expiries are unix ms, other times unix s. STREAM, UNUSED and RESULT come
-// from the least to the most recently used.
+// Offsets follow from `top`. Expiries are unix ms, other times unix s. Least recently used records come first.
 
-import { FrameCursor, RecordWriter } from './records.js'
+import { FrameReader } from './frames.js'
+import { RecordWriter } from './records.js'
 
 /** @import { FileHandle } from 'node:fs/promises' */
+/** @import { MapRules } from '../contract.js' */
 /** @import { Channel, StoredStream } from './channel.js' */
+/** @import { StoredMap } from './map-entries.js' */
+/** @import { FrameCursor } from './records.js' */
 /** @import { Result } from './results.js' */
 /** @import { Store } from './store.js' */
 
 /** @typedef {{streams: number, publications: number, results: number}} Counts */
 
-/** Increased with each change of the format. */
+/** Incremented on format changes. */
 export const FORMAT = 1
 
-/** Bytes written or read at once. */
 const CHUNK = 256 * 1024
 
-const Kind = Object.freeze({ BASE: 1, STREAM: 2, ENTRY: 3, UNUSED: 4, RESULT: 5, END: 6 })
+const Kind = Object.freeze({
+  BASE: 1,
+  STREAM: 2,
+  ENTRY: 3,
+  UNUSED: 4,
+  RESULT: 5,
+  END: 6,
+  CHANGE: 7,
+  MAP: 8,
+  KEY: 9,
+})
+/** Flags of a CHANGE do not fit in a byte. */
+const MAX_ENTRY_FLAGS = 255
 
-/** A fault of the file's content; the message completes `the file ...`. */
+/** Invalid file content; the message completes `the file ...`. */
 export class SnapshotFault extends Error {}
 
-/** Collects records until a chunk is full. */
 class Encoder extends RecordWriter {
   constructor() {
     super(CHUNK * 2)
@@ -55,39 +72,44 @@ class Encoder extends RecordWriter {
 }
 
 /**
- * The records of a store without subscribers, as of this call.
- * @param {Store<any>} store @param {Counts} counts is filled in
+ * @param {Store<any>} store @param {Counts} counts filled in
  * @returns {Generator<Buffer>} chunks, each valid until the next one is requested
  */
 export function encode(store, counts) {
-  // The lists are copied, because what expires between two chunks leaves them: a stream without which the base epoch
-  // is renewed belongs to the base epoch that was written.
+  // Copies: entries expiring between two chunks leave the lists, and may renew the base epoch already written.
   const streams = Array.from(store.unsubscribed, ({ stream }) => /** @type {StoredStream<any>} */ (stream))
-  return chunks(store.base, streams, [...store.unused], [...store.results], counts)
+  const maps = Array.from(store.maps.all())
+  return chunks(store.base, maps, streams, [...store.unused], [...store.results], counts)
 }
 
 /**
- * @param {string} base @param {StoredStream<any>[]} streams @param {Channel<any>[]} unused @param {Result[]} results
- * @param {Counts} counts
- * @returns {Generator<Buffer>}
+ * @param {string} base @param {StoredMap<any>[]} maps @param {StoredStream<any>[]} streams @param {Channel<any>[]} unused
+ * @param {Result[]} results @param {Counts} counts @returns {Generator<Buffer>}
  */
-function* chunks(base, streams, unused, results, counts) {
+function* chunks(base, maps, streams, unused, results, counts) {
   const encoder = new Encoder()
   encoder.begin(Kind.BASE).string(base).end()
-  for (const stream of streams) {
-    const { name, usedAt } = stream.channel
-    const entries = stream.newest(-1)
-    encoder.begin(Kind.STREAM).string(name).string(stream.epoch).f64(stream.top).u64(stream.version)
-    encoder.string(stream.versionEpoch).f64(stream.expireAt).f64(stream.entriesExpireAt).f64(usedAt)
+  for (const map of maps) {
+    // A copy: keys may expire between two chunks.
+    const entries = [...map.after('')]
+    const { keyTtl, streamSize, streamTtl, metaTtl } = map.rules
+    encoder.begin(Kind.MAP).string(map.channel.name).f64(keyTtl).u32(streamSize).f64(streamTtl).f64(metaTtl)
     encoder.u32(entries.length).end()
-    counts.streams++
-    for (const { flags, body } of entries) {
-      encoder.begin(Kind.ENTRY).u8(flags).byteString(body).end()
-      counts.publications++
+    for (const { key, offset, expireAt, version, versionEpoch, flags, body } of entries) {
+      encoder
+        .begin(Kind.KEY)
+        .bytes(key)
+        .f64(offset)
+        .f64(expireAt)
+        .u64(version)
+        .string(versionEpoch)
+        .u16(flags)
+      encoder.byteString(body).end()
       if (encoder.full) yield encoder.take()
     }
-    if (encoder.full) yield encoder.take()
+    if (map.channel.stream !== null) yield* streamChunks(map.channel.stream, encoder, counts)
   }
+  for (const stream of streams) yield* streamChunks(stream, encoder, counts)
   for (const { name, epoch } of unused) {
     encoder.begin(Kind.UNUSED).string(name).string(epoch).end()
     if (encoder.full) yield encoder.take()
@@ -101,53 +123,63 @@ function* chunks(base, streams, unused, results, counts) {
   yield encoder.take()
 }
 
+/** @param {StoredStream<any>} stream @param {Encoder} encoder @param {Counts} counts @returns {Generator<Buffer>} */
+function* streamChunks(stream, encoder, counts) {
+  const { name, usedAt } = stream.channel
+  const entries = stream.newest(-1)
+  encoder.begin(Kind.STREAM).string(name).string(stream.epoch).f64(stream.top).u64(stream.version)
+  encoder.string(stream.versionEpoch).f64(stream.expireAt).f64(stream.entriesExpireAt).f64(usedAt)
+  encoder.u32(entries.length).end()
+  counts.streams++
+  for (const { flags, body } of entries) {
+    if (flags > MAX_ENTRY_FLAGS) encoder.begin(Kind.CHANGE).u16(flags)
+    else encoder.begin(Kind.ENTRY).u8(flags)
+    encoder.byteString(body).end()
+    counts.publications++
+    if (encoder.full) yield encoder.take()
+  }
+  if (encoder.full) yield encoder.take()
+}
+
 /**
- * Reads the records of a file whose checksum is right.
  * @param {FileHandle} file @param {number} from @param {number} to positions in the file
  * @param {Store<any>} store empty
- * @returns {Promise<Counts>} of the file; less may be in the store: what has expired, and what is beyond its limit
+ * @returns {Promise<Counts>} of the file; the store omits expired entries and those above its limit
  * @throws {SnapshotFault}
  */
 export async function decode(file, from, to, store) {
   const decoder = new Decoder(store)
-  const cursor = new FrameCursor()
-  let buffer = Buffer.allocUnsafeSlow(CHUNK)
-  let [start, end] = [0, 0]
-  while (from < to || start < end) {
-    let needed = 4
-    if (end - start >= 4) {
-      needed += buffer.readUInt32LE(start)
-      if (needed > end - start + to - from) throw new SnapshotFault('has a record that is too long')
-    }
-    if (needed > 4 && needed <= end - start) {
-      cursor.buffer = buffer
-      cursor.at = cursor.start = start + 4
-      cursor.end = start += needed
-      decoder.record(cursor)
-      if (cursor.at !== cursor.end) throw new SnapshotFault('has a record of another length than its fields')
-      continue
-    }
-    if (needed === 4 && end - start >= 4) throw new SnapshotFault('has an empty record')
-    const rest = buffer.subarray(start, end)
-    if (needed > buffer.length) buffer = Buffer.allocUnsafeSlow(needed)
-    end = rest.copy(buffer)
-    start = 0
-    const { bytesRead } = await file.read(buffer, end, Math.min(buffer.length - end, to - from), from)
-    if (bytesRead === 0) throw new SnapshotFault('is truncated')
+  /** @type {Error | null} */
+  let fault = null
+  const reader = new FrameReader(
+    (kind, cursor) => {
+      if (fault === null) decoder.record(kind, cursor)
+      if (cursor.at !== cursor.end) throw new SnapshotFault('contains a record of the wrong length')
+    },
+    error => {
+      fault ??=
+        error instanceof SnapshotFault ? error : new SnapshotFault(`contains an incomplete record: ${error}`)
+    },
+  )
+  const chunk = Buffer.allocUnsafeSlow(CHUNK)
+  while (from < to && fault === null) {
+    const { bytesRead } = await file.read(chunk, 0, Math.min(CHUNK, to - from), from)
+    if (bytesRead === 0) break
+    reader.push(chunk.subarray(0, bytesRead))
     from += bytesRead
-    end += bytesRead
   }
+  if (fault !== null) throw fault
   return decoder.done()
 }
 
-/** Puts records into a store. */
 class Decoder {
   #store
   #counts = { streams: 0, publications: 0, results: 0 }
   /** @type {StoredStream<any> | null} the stream whose publications are being read */
   #stream = null
-  /** Publications of it that follow. */
   #left = 0
+  /** The map whose keys are being read. @type {{name: string, rules: MapRules, left: number} | null} */
+  #map = null
   #complete = false
 
   /** @param {Store<any>} store */
@@ -155,12 +187,12 @@ class Decoder {
     this.#store = store
   }
 
-  /** @param {FrameCursor} cursor @throws {SnapshotFault} */
-  record(cursor) {
+  /** @param {number} kind @param {FrameCursor} cursor @throws {SnapshotFault} */
+  record(kind, cursor) {
     const store = this.#store
-    const kind = cursor.u8()
-    if (this.#complete || (kind === Kind.ENTRY) !== this.#left > 0)
-      throw new SnapshotFault('has records in disorder')
+    const isEntry = kind === Kind.ENTRY || kind === Kind.CHANGE
+    if (this.#complete || isEntry !== this.#left > 0 || (kind === Kind.KEY) !== (this.#map !== null))
+      throw new SnapshotFault('contains records in the wrong order')
     switch (kind) {
       case Kind.BASE:
         store.base = cursor.string()
@@ -175,8 +207,26 @@ class Decoder {
         this.#counts.streams++
         break
       }
+      case Kind.MAP: {
+        const name = cursor.string()
+        const [keyTtl, streamSize, streamTtl] = [cursor.f64(), cursor.u32(), cursor.f64()]
+        const rules = { keyTtl, streamSize, streamTtl, metaTtl: cursor.f64() }
+        const left = cursor.u32()
+        this.#map = left > 0 ? { name, rules, left } : null
+        return
+      }
+      case Kind.KEY: {
+        const map = /** @type {{name: string, rules: MapRules, left: number}} */ (this.#map)
+        const [key, offset, expireAt] = [cursor.bytes(), cursor.f64(), cursor.f64()]
+        const [version, versionEpoch, flags] = [cursor.u64(), cursor.string(), cursor.u16()]
+        const content = { key, offset, expireAt, version, versionEpoch, flags, body: cursor.rest() }
+        store.maps.restore(map.name, map.rules, content)
+        if (--map.left === 0) this.#map = null
+        return
+      }
+      case Kind.CHANGE:
       case Kind.ENTRY: {
-        const flags = cursor.u8()
+        const flags = kind === Kind.CHANGE ? cursor.u16() : cursor.u8()
         store.restoreEntry(/** @type {any} */ (this.#stream), flags, cursor.rest())
         this.#counts.publications++
         this.#left--
@@ -192,16 +242,15 @@ class Decoder {
       case Kind.END: {
         const { streams, publications, results } = this.#counts
         this.#complete = cursor.u32() === streams && cursor.f64() === publications && cursor.u32() === results
-        if (!this.#complete) throw new SnapshotFault('has not as many records as it says')
+        if (!this.#complete) throw new SnapshotFault('contains the wrong number of records')
         return
       }
       default:
-        throw new SnapshotFault(`has a record of unknown kind ${kind}`)
+        throw new SnapshotFault(`contains a record of unknown kind ${kind}`)
     }
     if (this.#left === 0) store.checkStream(/** @type {any} */ (this.#stream))
   }
 
-  /** @returns {Counts} @throws {SnapshotFault} */
   done() {
     if (!this.#complete) throw new SnapshotFault('is truncated')
     return this.#counts

@@ -1,52 +1,51 @@
 import { TimerWheel } from '../../../base/timers.js'
 import { newEpoch } from '../epoch.js'
 import { Channel, StoredStream } from './channel.js'
+import { MapStore } from './map-store.js'
 import { historyPage, UNBOUNDED } from './pages.js'
 import { RecencyList } from './recency.js'
 import { Results } from './results.js'
 import { Stream } from './stream.js'
 
-/** @import { Presence, Present } from './presence.js' */
+/** @import { HistoryFilter } from '../contract.js' */
+/** @import { Presence, Present } from './channel.js' */
+/** @import { Position } from './map-store.js' */
+/** @import { Room } from './pages.js' */
 
-/** Precision of the removal of expired data, ms. Readers never get expired data. */
+/** Removal interval of expired data, ms. Readers never get expired data. */
 const TICK_MS = 1000
 
-/** Time that the epoch of a channel without publications outlives its last subscriber, s. */
+/** Lifetime of the epoch of a channel without publications and subscribers, s. */
 const KEEP_EPOCH_S = 60
 
-/** Steps of a removal (channels or clients) between two readings of the clock. */
 const STEPS_PER_READING = 32
 
 /**
- * All channels of the embedded broker: subscribers, history, presence. It knows no sockets; a link identifies a
- * worker.
+ * All channels of the embedded broker: subscribers, history, presence, maps. A link identifies a worker.
  *
- * A channel that was never published to has no stream: its position is offset 0 of the base epoch, which all such
- * channels share, so forgetting it loses nothing. A stream begins with the epoch of its channel. When a stream of the
- * base epoch is dropped, the base epoch is renewed: offset 0 of the dropped stream must not look like a position of
- * its successor. Channels in use keep the epoch that their readers know.
+ * Channels without publications have no stream: their position is offset 0 of the shared base epoch, so dropping them
+ * loses nothing. Dropping a stream of the base epoch renews the base epoch, because offset 0 of that stream must not
+ * be a position of its successor. Channels in use keep the epoch known to their readers.
  *
- * `maxBytes` limits the memory of history, positions and idempotency keys. At the limit go, in this order: epochs of
- * channels without publications and subscribers; of channels without subscribers the stream, and idempotency keys,
- * the least recently used first; the history of channels with subscribers, whose offset and epoch stay. Whatever goes,
- * recovery fails correctly. What subscriptions and presence take is limited by connections and `client.channel_limit`.
+ * `maxBytes` limits history, positions, idempotency keys and maps. Dropped at the limit, in this order: epochs of
+ * unused channels; streams of unsubscribed channels and idempotency keys, least recently used first; history of
+ * subscribed channels and of maps, which keep offset and epoch so that recovery fails correctly. Entries of maps are
+ * never dropped.
  * @template L
  */
 export class Store {
   /** @type {Map<string, Channel<L>>} */
   channels = new Map()
-  /** Channels with subscribers. */
   subscribed = 0
-  /** Epoch of channels without publications. */
   base = newEpoch()
   /** @type {RecencyList<Channel<L>>} channels without publications and subscribers, with an epoch before the base */
   unused = new RecencyList()
   /** @type {RecencyList<Channel<L>>} channels with a stream and without subscribers */
   unsubscribed = new RecencyList()
-  /** @type {RecencyList<Channel<L>>} channels with history and subscribers */
+  /** @type {RecencyList<Channel<L>>} channels with history, and subscribers or map entries */
   #live = new RecencyList()
   results = new Results()
-  /** @type {Map<L, Generator<undefined>>} removed workers -> the removal of their entries */
+  /** @type {Map<L, Generator<undefined>>} removed workers -> removal of their entries */
   #removals = new Map()
   #streamBytes = 0
   #maxBytes
@@ -57,30 +56,49 @@ export class Store {
 
   /**
    * @param {object} options @param {number} options.maxBytes @param {() => number} options.clock unix ms
-   * @param {(bytes: number, live: boolean) => void} options.onFull called when data is dropped before its time; `live`:
-   *   history of channels with subscribers
-   * @param {(channel: Channel<L>, info: string) => void} options.onLeave called for each client of a removed worker
-   *   whose leave must be announced
+   * @param {(bytes: number, live: boolean) => void} options.onFull unexpired data is dropped; `live`: history of
+   *   subscribed channels
+   * @param {(channel: Channel<L>, info: string) => void} options.onLeave a client of a removed worker leaves
+   * @param {(channel: Channel<L>, flags: number, body: string, position: Position) => void} [options.onChange] a key of
+   *   a map has changed
+   * @param {() => void} [options.onMapsFull] a larger map is rejected
+   * @param {(channel: Channel<L>) => boolean} [options.mayExpire] whether keys may be removed now
    */
-  constructor({ maxBytes, clock, onFull, onLeave }) {
+  constructor({
+    maxBytes,
+    clock,
+    onFull,
+    onLeave,
+    onChange = () => {},
+    onMapsFull = () => {},
+    mayExpire = () => true,
+  }) {
     this.#maxBytes = maxBytes
     this.#clock = clock
     this.#onFull = onFull
     this.#onLeave = onLeave
     this.#timers = new TimerWheel(TICK_MS, clock)
+    /** @type {MapStore<L>} */
+    this.maps = new MapStore({
+      store: this,
+      timers: this.#timers,
+      clock,
+      onChange,
+      onFull: onMapsFull,
+      mayExpire,
+    })
   }
 
-  /** Bytes of history, positions and idempotency keys, as measured. */
   get bytes() {
-    return this.#streamBytes + this.results.bytes
+    return this.#streamBytes + this.results.bytes + this.maps.bytes
   }
 
   #seconds() {
     return Math.floor(this.#clock() / 1000)
   }
 
-  /** @param {string} name @returns {Channel<L>} */
-  #open(name) {
+  /** Returns a channel, which `settle` removes if it has no content. @param {string} name @returns {Channel<L>} */
+  open(name) {
     let channel = this.channels.get(name)
     if (!channel) this.channels.set(name, (channel = new Channel(name)))
     else if (channel.list === this.unused) this.#leaveUnused(channel)
@@ -107,19 +125,24 @@ export class Store {
     this.#streamBytes -= channel.emptyBytes
   }
 
-  /** Puts a channel that was used now into the list it belongs to. @param {Channel<L>} channel */
+  /** Moves a channel just used into its list. @param {Channel<L>} channel */
   #use(channel) {
     const { stream, links } = channel
-    if (stream !== null && links.length === 0) this.unsubscribed.add(channel, this.#seconds())
+    if (stream !== null && links.length === 0 && channel.map === null)
+      this.unsubscribed.add(channel, this.#seconds())
     else if (stream !== null && stream.length > 0) this.#live.add(channel, this.#seconds())
     else channel.list?.remove(channel)
   }
 
-  // Subscribers
+  /** Its content has changed. @param {Channel<L>} channel */
+  settle(channel) {
+    this.#use(channel)
+    this.#release(channel)
+  }
 
   /** @param {string} name @param {L} link */
   subscribe(name, link) {
-    const channel = this.#open(name)
+    const channel = this.open(name)
     if (!channel.addLink(link) || channel.links.length > 1) return
     this.subscribed++
     this.#use(channel)
@@ -135,24 +158,24 @@ export class Store {
   #unsubscribe(channel, link) {
     if (!channel.removeLink(link) || channel.links.length > 0) return
     this.subscribed--
-    this.#use(channel)
-    this.#release(channel)
+    this.settle(channel)
   }
 
-  /** Removes a worker: presence is correct at once, `removeSome` does the work. @param {L} link */
+  /** Removes a worker: presence is correct now, `removeSome` does the work. @param {L} link */
   removeLink(link) {
     this.#removals.set(link, this.#removal(link))
   }
 
-  /** @param {L} link @returns {Generator<undefined>} a step at a time */
+  /** @param {L} link @returns {Generator<undefined>} removal in steps */
   *#removal(link) {
+    yield* this.maps.removal(link)
     for (const channel of this.channels.values()) {
       this.#unsubscribe(channel, link)
       for (const [client, present] of channel.presence?.clients ?? []) {
         if (present.link === link) this.#removeClient(channel, client, present)
         yield
       }
-      // Meanwhile another channel may have its name.
+      // A new channel may have its name.
       if (channel.empty && this.channels.get(channel.name) === channel) this.#release(channel)
       yield
     }
@@ -164,7 +187,7 @@ export class Store {
     if (present.leave) this.#onLeave(channel, present.info)
   }
 
-  /** Removes entries of dead workers, for about `ms`. @param {number} ms @returns {boolean} whether more is left */
+  /** Removes entries of dead workers, for about `ms`. @param {number} ms @returns {boolean} whether some remain */
   removeSome(ms) {
     const end = performance.now() + ms
     let steps = 0
@@ -177,13 +200,12 @@ export class Store {
     return false
   }
 
-  // History
-
-  /** The stream of a channel without its expired parts. @param {Channel<L>} channel @param {number} now ms */
+  /** A channel's stream without expired parts. @param {Channel<L>} channel @param {number} now ms */
   #current(channel, now) {
     const { stream } = channel
     if (!stream) return null
-    if (stream.expireAt <= now) {
+    // A map keeps its position as long as it has entries.
+    if (stream.expireAt <= now && channel.map === null) {
       this.#dropStream(channel)
       return null
     }
@@ -220,15 +242,15 @@ export class Store {
     this.#release(channel)
   }
 
-  /** Removes what has expired, and schedules the next check. @param {StoredStream<L>} stream */
+  /** Removes expired data, and schedules the next check. @param {StoredStream<L>} stream */
   checkStream(stream) {
     if (!this.#current(stream.channel, this.#clock())) return
     const { entriesExpireAt, expireAt } = stream
-    this.#timers.schedule(stream, entriesExpireAt > 0 ? Math.min(entriesExpireAt, expireAt) : expireAt)
+    const next = entriesExpireAt > 0 ? Math.min(entriesExpireAt, expireAt) : expireAt
+    if (next > this.#clock()) this.#timers.schedule(stream, next)
   }
 
   /**
-   * Stores a publication.
    * @param {string} name
    * @param {{flags: number, body: string, size: number, ttl: number, metaTtl: number, version: bigint,
    *   versionEpoch: string}} publication times in ms
@@ -236,7 +258,7 @@ export class Store {
    */
   append(name, { flags, body, size, ttl, metaTtl, version, versionEpoch }) {
     const now = this.#clock()
-    const channel = this.#open(name)
+    const channel = this.open(name)
     let stream = this.#current(channel, now)
     if (!stream) {
       // #current may have removed the channel with its stream.
@@ -257,13 +279,27 @@ export class Store {
     return { offset, epoch: stream.epoch, added: true }
   }
 
-  /** @param {Channel<L> | null} spared the channel in use: it keeps its position */
-  #makeRoom(spared) {
-    if (this.bytes <= this.#maxBytes) return
+  /**
+   * Makes room for more map entries.
+   * @param {Channel<L>} channel keeps its position @param {number} growth bytes @returns {boolean} false: no room
+   */
+  reserve(channel, growth) {
+    if (growth <= 0 || this.bytes + growth <= this.#maxBytes) return true
+    if (this.maps.bytes + growth > this.#maxBytes) return false
+    // As the oldest channel it would keep those after it.
+    this.#use(channel)
+    this.#makeRoom(channel, growth)
+    return this.bytes + growth <= this.#maxBytes
+  }
+
+  /** @param {Channel<L> | null} spared channel in use, keeps its position @param {number} [growth] bytes to add */
+  #makeRoom(spared, growth = 0) {
+    const most = this.#maxBytes - growth
+    if (this.bytes <= most) return
     const { unused, unsubscribed, results } = this
     const full = this.bytes
-    while (this.bytes > this.#maxBytes && unused.oldest !== null) this.#forgetEpoch(unused.oldest)
-    while (this.bytes > this.#maxBytes) {
+    while (this.bytes > most && unused.oldest !== null) this.#forgetEpoch(unused.oldest)
+    while (this.bytes > most) {
       const { oldest } = unsubscribed
       const channel = oldest === spared && !oldest?.stream?.length ? null : oldest
       const result = results.oldest
@@ -273,8 +309,7 @@ export class Store {
       else this.#dropStream(channel)
     }
     let live = false
-    for (; this.bytes > this.#maxBytes && this.#live.oldest !== null; live = true)
-      this.#clear(this.#live.oldest)
+    for (; this.bytes > most && this.#live.oldest !== null; live = true) this.#clear(this.#live.oldest)
     this.#onFull(full, live)
   }
 
@@ -285,8 +320,7 @@ export class Store {
   }
 
   /**
-   * The stream of a reader; the life of offset and epoch is extended. For a channel without publications it is an
-   * empty one that is not stored.
+   * A stream for a reader, its lifetime extended; without publications, an empty one that is not stored.
    * @param {string} name @param {number} metaTtl ms @returns {Stream}
    */
   stream(name, metaTtl) {
@@ -302,8 +336,8 @@ export class Store {
   }
 
   /**
-   * @param {string} name @param {import('../contract.js').HistoryFilter} filter @param {number} metaTtl ms
-   * @param {boolean} [continued] @param {import('./pages.js').Room} [room] as for `historyPage`
+   * @param {string} name @param {HistoryFilter} filter @param {number} metaTtl ms
+   * @param {boolean} [continued] @param {Room} [room] as for `historyPage`
    */
   history(name, filter, metaTtl, continued = false, room = UNBOUNDED) {
     const stream = this.stream(name, metaTtl)
@@ -316,7 +350,14 @@ export class Store {
     if (channel?.stream) this.#clear(channel)
   }
 
-  // Idempotency
+  /** Removes a map: entries, stream and idempotency results. The next epoch is new. @param {string} name */
+  clear(name) {
+    this.results.clear(name, this.#seconds())
+    const channel = this.channels.get(name)
+    if (!channel) return
+    this.maps.clear(channel)
+    if (channel.stream) this.#dropStream(channel)
+  }
 
   /** @param {string} name @param {string} key */
   result(name, key) {
@@ -330,11 +371,9 @@ export class Store {
     return result
   }
 
-  // Presence
-
   /** @param {string} name @param {string} client @param {Present<L>} present */
   addPresence(name, client, present) {
-    this.#open(name).addPresent(client, present)
+    this.open(name).addPresent(client, present)
   }
 
   /** @param {string} name @param {string} client */
@@ -345,7 +384,7 @@ export class Store {
     this.#release(channel)
   }
 
-  /** @param {string} name @returns {Presence<L> | null} without the clients of removed workers; null: nobody */
+  /** @param {string} name @returns {Presence<L> | null} without the clients of removed workers; null: none */
   presence(name) {
     const channel = this.channels.get(name)
     if (!channel?.presence || this.#removals.size === 0) return channel?.presence ?? null
@@ -354,20 +393,18 @@ export class Store {
     return channel.presence
   }
 
-  // Snapshots
-
   /**
    * @param {string} name
    * @param {{epoch: string, top: number, version: bigint, versionEpoch: string, expireAt: number,
-   *   entriesExpireAt: number}} position before the entries that are added next
+   *   entriesExpireAt: number}} position before the entries added next
    * @param {number} usedAt unix s
    */
   restoreStream(name, { epoch, top, version, versionEpoch, expireAt, entriesExpireAt }, usedAt) {
-    const channel = this.#open(name)
+    const channel = this.open(name)
     channel.epoch = epoch
     const stream = this.#begin(channel)
     Object.assign(stream, { top, version, versionEpoch, expireAt, entriesExpireAt })
-    this.unsubscribed.add(channel, usedAt)
+    if (channel.map === null) this.unsubscribed.add(channel, usedAt)
     this.#makeRoom(channel)
     return stream
   }
@@ -377,24 +414,21 @@ export class Store {
     const before = stream.bytes
     stream.add(flags, body, Infinity)
     this.#streamBytes += stream.bytes - before
+    if (stream.channel.map !== null) this.#use(stream.channel)
     this.#makeRoom(stream.channel)
   }
 
   /** @param {string} name without a stream @param {string} epoch */
   restoreEpoch(name, epoch) {
-    this.#release(Object.assign(this.#open(name), { epoch }))
+    this.#release(Object.assign(this.open(name), { epoch }))
   }
 
-  /** Removes expired data. Called about once a second. */
   sweep() {
     this.#timers.tick()
     const now = this.#seconds()
     this.results.sweep(now)
-    for (
-      let { oldest } = this.unused;
-      oldest !== null && oldest.usedAt + KEEP_EPOCH_S <= now;
-      oldest = this.unused.oldest
-    )
-      this.#forgetEpoch(oldest)
+    const { unused } = this
+    while (unused.oldest !== null && unused.oldest.usedAt + KEEP_EPOCH_S <= now)
+      this.#forgetEpoch(unused.oldest)
   }
 }

@@ -1,37 +1,31 @@
 import { Timer } from '../../../base/timers.js'
 import { OVERHEAD } from '../size.js'
 
-/** Cost of an entry besides its bytes: the object, the string's header, the place in the list. */
+/** Bytes of an entry, excluding its body: object, string header, list element. */
 const ENTRY_OVERHEAD = 96
 
 /**
- * @typedef {object} Entry a stored publication
- * @property {number} offset
- * @property {number} flags
- * @property {string} body the publication's frame after the channel name, as a byte string: it saves the 200-odd bytes
- *   that a small Buffer costs on top
+ * A stored publication. `body`: the frame after the channel name, as a byte string (a Buffer costs 200 bytes more).
+ * @typedef {{offset: number, flags: number, body: string}} Entry
  */
 
 /** @param {Entry} entry @returns {number} its approximate bytes in a reply to a client */
 export const wireSize = ({ body }) => body.length + OVERHEAD
 
 /**
- * The history of one channel: a list trimmed at its head, and a position that only grows.
+ * History of a channel: a list trimmed at its head, and a position that only increases.
  *
  *        first            top
  *   ......[n-2][n-1][n]            entries are contiguous: offset(i) = first + i
- *
- * Its timer belongs to the store, which removes what has expired.
  */
 export class Stream extends Timer {
-  /** Offset of the newest publication ever; 0 = none. */
+  /** Offset of the last publication ever; 0 = none. */
   top = 0
   version = 0n
   versionEpoch = ''
-  /** @type {(Entry | undefined)[]} the live ones begin at #head */
+  /** @type {(Entry | undefined)[]} live entries begin at #head */
   #entries = []
   #head = 0
-  /** Bytes of the entries. */
   bytes = 0
   /** Expiry of the entries, and of offset and epoch, in ms; 0 = never set. */
   entriesExpireAt = 0
@@ -66,7 +60,7 @@ export class Stream extends Timer {
     }
   }
 
-  /** Removes the publications; offset and epoch stay. */
+  /** Removes the publications; keeps offset and epoch. */
   clear() {
     this.#entries = []
     this.#head = 0
@@ -81,10 +75,8 @@ export class Stream extends Timer {
   }
 
   /**
-   * @param {number} offset of the last publication of a subscriber
-   * @param {string} epoch '' = not checked
-   * @param {number} limit 0 = no limit
-   * @returns {number} publications that it has missed; -1: not all of them are available, or more than the limit
+   * @param {number} offset @param {string} epoch '' = not checked @param {number} limit 0 = no limit
+   * @returns {number} missed publications; -1: some are unavailable, or above the limit
    */
   missed(offset, epoch, limit) {
     if (epoch !== '' && epoch !== this.epoch) return -1
@@ -98,11 +90,8 @@ export class Stream extends Timer {
   }
 
   /**
-   * @param {number | undefined} since exclusive
-   * @param {number} limit -1 = all
-   * @param {boolean} reverse newest first
-   * @returns {{from: number, count: number}} offset of the first publication to read, and their number: 0 if the first
-   *   one would be beyond the top, or, in reverse, is trimmed
+   * @param {number | undefined} since exclusive @param {number} limit -1 = all @param {boolean} reverse
+   * @returns {{from: number, count: number}} offset of the first publication to read; count 0: not kept
    */
   range(since, limit, reverse) {
     const first = this.top - this.length + 1
@@ -113,11 +102,9 @@ export class Stream extends Timer {
   }
 
   /**
-   * Reads the publications of `range`.
    * @param {number | undefined} since @param {number} limit @param {boolean} reverse
    * @param {number} [maxBytes] the first publication beyond it (`wireSize`) ends the list
-   * @param {number} [least] publications that are read whatever their bytes
-   * @returns {Entry[]}
+   * @param {number} [least] publications to read regardless of `maxBytes`
    */
   read(since, limit, reverse, maxBytes = Infinity, least = 1) {
     const { from, count } = this.range(since, limit, reverse)
@@ -133,10 +120,7 @@ export class Stream extends Timer {
     return entries
   }
 
-  /**
-   * @param {bigint} version 0n = none: resets the known one
-   * @param {string} epoch @returns {boolean} false: outdated, drop it
-   */
+  /** @param {bigint} version 0n: none, resets @param {string} epoch @returns {boolean} false: outdated */
   advanceVersion(version, epoch) {
     if (version > 0n && version <= this.version && (epoch === '' || epoch === this.versionEpoch)) return false
     this.version = version

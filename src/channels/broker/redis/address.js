@@ -1,9 +1,5 @@
-// From an address to a connection: what the configuration says of each deployment of Redis, how a client of ioredis finds
-// its server there, and what the nodes of a cluster say of it. The engine, its check at the start and the consumers of
-// streams share it.
-//
-// `Connector` is a public option of ioredis. It opens the socket, so it also gives access to it: to cork, pause and
-// destroy it.
+// Configured Redis deployments, connectors that locate their servers for ioredis, and the views of cluster nodes.
+// `Connector` is a public option of ioredis: it opens the socket and can cork, pause and destroy it.
 
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,52 +8,43 @@ import { AbstractConnector, Redis } from 'ioredis'
 import { tlsOptions } from '../../../config/pem.js'
 import { redisShards } from '../../../config/redis-shards.js'
 
-/** @import { RedisConnection, RedisShard } from '../../../config/redis-shards.js' */
+/** @import { Socket } from 'node:net' */
+/** @import { RedisOptions } from 'ioredis' */
+/** @import { HostPort, RedisConnection, RedisShard } from '../../../config/redis-shards.js' */
+/** @import { Done } from './connection.js' */
 
 /**
- * @typedef {import('../../../config/redis-address.js').HostPort} HostPort
- * @typedef {import('./connection.js').Done} Done
- * @typedef {import('node:net').Socket} Socket
  * @typedef {(event: string, error: Error) => void} Emit emits on the client
  *
- * @typedef {object} Target one deployment of Redis, and how ioredis connects to it
- * @property {'single' | 'sentinel' | 'cluster'} kind
- * @property {string} key of the configuration
- * @property {string} name for logs, without any password
- * @property {import('ioredis').RedisOptions} options of a connection; those of a cluster name no server
- * @property {HostPort[]} [nodes] seed servers of a cluster
+ * A Redis deployment. `key`: configuration key; `name`: without passwords; `nodes`: seeds of a cluster.
+ * @typedef {{kind: 'single' | 'sentinel' | 'cluster', key: string, name: string, options: RedisOptions,
+ *   nodes?: HostPort[]}} Target
  */
 
 /**
  * @typedef {{id: string, host: string, port: number}} ClusterServer
  * @typedef {{first: number, last: number, master: ClusterServer}} SlotRange slots of one master
  *
- * @typedef {object} ClusterView one server's view of its cluster
- * @property {boolean} ok it accepts commands: it sees most of the masters, and all slots are served
- * @property {boolean} sharded it supports sharded pub/sub
- * @property {SlotRange[]} ranges
- * @property {HostPort[]} servers all known ones, replicas included
+ * A server's view of its cluster. `ok`: it sees most masters, and all slots are served; `servers`: with replicas.
+ * @typedef {{ok: boolean, sharded: boolean, ranges: SlotRange[], servers: HostPort[]}} ClusterView
  */
 
 const BLOCK = 'engine.redis'
-/** Sentinels publish `<master name> <old host> <old port> <new host> <new port>` here, each when it learns of a failover. */
+/** Topic of failovers, published by each sentinel: `<master name> <old host> <old port> <new host> <new port>`. */
 const NEWS = '+switch-master'
 const MAX_WATCHED = 10
-/** Delay before a lost connection for news is retried, ms. */
 const RETRY_MS = 1000
-/** A connection for news is idle for months: time until TCP checks that the sentinel is still there, ms. */
+/** TCP keep-alive delay of connections to sentinels, ms: subscriptions are idle for months. */
 const KEEP_ALIVE_MS = 15_000
-/** Delays between two rounds of questions, ms. */
 const FIRST_ROUND_DELAY = 50
 const MAX_ROUND_DELAY = 1000
-/** Time limit (ms) of a cluster node that accepts connections. */
+/** Timeout (ms) of a view query to a connected node. */
 const VIEW_TIMEOUT = 2000
 
 const closed = () => new Error('Connection is closed.')
 
-/** Connects to `path`, or to `host` and `port`, of the options. */
 export class ServerConnector extends AbstractConnector {
-  /** @param {any} options all those of the client */
+  /** @param {any} options of the client */
   constructor(options) {
     super(options.disconnectTimeout)
     this.options = options
@@ -84,10 +71,7 @@ export class ServerConnector extends AbstractConnector {
   }
 }
 
-/**
- * @param {typeof ServerConnector} Connector @param {(socket: Socket) => void} opened called with each new socket
- * @returns {typeof ServerConnector}
- */
+/** @param {typeof ServerConnector} Connector @param {(socket: Socket) => void} opened called with each new socket */
 export const observed = (Connector, opened) =>
   class extends Connector {
     /** @type {ServerConnector['connect']} */
@@ -98,11 +82,10 @@ export const observed = (Connector, opened) =>
     }
   }
 
-/** Asks servers in turn where the master is, until one of them knows. */
+/** Queries servers in turn until one returns the master. */
 class LookupConnector extends ServerConnector {
-  /** Asked in this order. @type {HostPort[]} */
+  /** In lookup order. @type {HostPort[]} */
   servers = []
-  /** Subject of the error message when no server knows. */
   label = ''
 
   /** @param {HostPort} _server @returns {Promise<HostPort>} @throws {Error} */
@@ -117,7 +100,6 @@ class LookupConnector extends ServerConnector {
       for (const server of [...this.servers]) {
         try {
           const master = await this.ask(server)
-          // The server that has answered is the first one to ask again.
           this.servers = [server, ...this.servers.filter(other => other !== server)]
           return master
         } catch (error) {
@@ -134,20 +116,15 @@ class LookupConnector extends ServerConnector {
 }
 
 /**
- * The master that sentinels name.
- *
- * A master that is cut off from the sentinels may accept writes that will be lost, so its connection ends when a sentinel
- * announces another master. The detector of ioredis does not look at the names and addresses in this news: it would end
- * healthy connections when another master of these sentinels fails over, and when the last sentinel announces a master
- * that is in use already.
+ * Connects to the sentinels' master. A partitioned old master may accept writes that will be lost, so its connection
+ * closes when a sentinel announces another one. The detector of ioredis ignores names and addresses: it would close
+ * healthy connections at failovers of other masters, and when the last sentinel announces the current master.
  */
-export class SentinelConnector extends LookupConnector {
+class SentinelConnector extends LookupConnector {
   label = 'All sentinels'
-  /** Host and port of the master, as sentinels write them. */
   #master = ''
-  /** Announced failovers of this master. */
   #failovers = 0
-  /** @type {Map<string, Redis>} connections for news, by address of the sentinel */
+  /** @type {Map<string, Redis>} subscriptions, by address of the sentinel */
   #watched = new Map()
 
   /** @param {any} options */
@@ -157,7 +134,7 @@ export class SentinelConnector extends LookupConnector {
     this.servers = options.sentinels
   }
 
-  /** Refuses a server that is no master any more: another sentinel is asked next. @param {{role?: string}} info */
+  /** Refuses a server that is no longer a master; the next lookup uses another sentinel. @param {{role?: string}} info */
   check({ role }) {
     if (!role || role === 'master') return true
     this.servers = [...this.servers.slice(1), this.servers[0]]
@@ -177,7 +154,7 @@ export class SentinelConnector extends LookupConnector {
     this.#watched.clear()
   }
 
-  /** @param {HostPort} server @param {import('ioredis').RedisOptions} more */
+  /** @param {HostPort} server @param {RedisOptions} more */
   #connectTo({ host, port }, more) {
     const { options } = this
     return new Redis({
@@ -206,9 +183,9 @@ export class SentinelConnector extends LookupConnector {
         const failovers = this.#failovers
         const reply = await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.options.name)
         await this.#learn(client)
-        // Otherwise it may have answered before it knew of a failover.
+        // The reply may predate a failover.
         if (failovers !== this.#failovers) continue
-        if (!Array.isArray(reply)) throw new Error(`it knows no master ${JSON.stringify(this.options.name)}`)
+        if (!Array.isArray(reply)) throw new Error(`unknown master ${JSON.stringify(this.options.name)}`)
         this.#master = `${reply[0]} ${reply[1]}`
         return { host: reply[0], port: Number(reply[1]) }
       }
@@ -242,26 +219,23 @@ export class SentinelConnector extends LookupConnector {
         keepAlive: KEEP_ALIVE_MS,
       })
       client.on('error', () => {})
-      // Lost with the connection, or late: then the next connection tries again.
+      // On failure, the next connection retries.
       client.on('ready', () => client.subscribe(NEWS).catch(() => client.disconnect(true)))
-      client.on('message', (/** @type {string} */ _topic, /** @type {string} */ text) => this.#onNews(text))
+      client.on('message', (/** @type {string} */ _topic, /** @type {string} */ text) => {
+        const [name, , , host, port] = text.split(' ')
+        if (name !== this.options.name) return
+        this.#failovers++
+        if (`${host} ${port}` !== this.#master)
+          this.stream?.destroy(new Error(`the sentinels announced a new master: ${host}:${port}`))
+      })
       this.#watched.set(address, client)
     }
-  }
-
-  /** @param {string} text */
-  #onNews(text) {
-    const [name, , , host, port] = text.split(' ')
-    if (name !== this.options.name) return
-    this.#failovers++
-    if (`${host} ${port}` !== this.#master)
-      this.stream?.destroy(new Error(`the sentinels have replaced the master by ${host}:${port}`))
   }
 }
 
 /**
  * @param {HostPort[]} nodes some nodes of a cluster @param {number} slot
- * @param {import('ioredis').RedisOptions} options of connections to the nodes
+ * @param {RedisOptions} options of connections to the nodes
  * @returns {typeof ServerConnector} connects to the master that serves the slot
  */
 export const clusterConnector = (nodes, slot, options) =>
@@ -286,29 +260,33 @@ export const clusterConnector = (nodes, slot, options) =>
     }
   }
 
+export const ONCE = Object.freeze({
+  lazyConnect: true,
+  enableReadyCheck: false,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  disableClientInfo: true,
+  retryStrategy: null,
+})
+
 /**
- * Asks a server for its view of the cluster, over a separate connection.
- * @param {HostPort} server @param {import('ioredis').RedisOptions} options
+ * Queries a server's view of the cluster over a separate connection.
+ * @param {HostPort} server @param {RedisOptions} options
  * @param {(error: Error | null, view: ClusterView | null) => void} done
- * @returns {() => void} gives up without calling `done`
+ * @returns {() => void} aborts without calling `done`
  */
 export function queryServer({ host, port }, options, done) {
   const redis = new Redis({
     ...options,
     host,
     port,
-    lazyConnect: true,
-    enableReadyCheck: false,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    disableClientInfo: true,
-    retryStrategy: null,
+    ...ONCE,
     connectTimeout: Math.min(options.connectTimeout ?? VIEW_TIMEOUT, VIEW_TIMEOUT),
   })
-  /** @type {Error | null} why there is no connection */
+  /** @type {Error | null} connection error */
   let reason = null
   let ended = false
-  const timer = setTimeout(() => end(new Error('it does not answer'), null), VIEW_TIMEOUT)
+  const timer = setTimeout(() => end(new Error('no response'), null), VIEW_TIMEOUT)
   const stop = () => {
     ended = true
     clearTimeout(timer)
@@ -351,9 +329,8 @@ export function slotOf(key) {
 }
 
 /**
- * Asks a server of a cluster for its view.
  * @param {(name: string, args: string[], done: Done) => void} send
- * @param {string} host its reachable address, which a server may not know itself
+ * @param {string} host its reachable address, possibly unknown to the server
  * @param {(error: Error | null, view: ClusterView) => void} done
  */
 export function askView(send, host, done) {
@@ -376,15 +353,23 @@ export function askView(send, host, done) {
 
 /**
  * @param {any} reply of CLUSTER SLOTS: first, last, master, replicas; each server as host, port, id, more names
- * @param {string} host that was asked
- * @param {ClusterView} view receives the ranges and servers
+ * @param {string} queried host @param {ClusterView} view receives the ranges and servers
  */
-function readSlots(reply, host, view) {
+function readSlots(reply, queried, view) {
   /** @type {Map<string, ClusterServer>} */
   const servers = new Map()
   for (const [first, last, ...serving] of reply) {
-    for (const [i, entry] of serving.entries()) {
-      const server = readServer(entry, host)
+    for (const [i, [endpoint, port, id, names]] of serving.entries()) {
+      let host = String(endpoint ?? '')
+      if (host === '?') {
+        // `?`: the host name to announce is not set. The address is among the other names.
+        const isIp = (/** @type {any} */ name, /** @type {number} */ at) =>
+          at % 2 === 0 && String(name) === 'ip'
+        const at = Array.isArray(names) ? names.findIndex(isIp) : -1
+        host = at < 0 ? '' : String(names[at + 1])
+      }
+      host ||= queried
+      const server = { id: String(id ?? `${host}:${port}`), host, port: Number(port) }
       if (server.port > 0) servers.set(server.id, server)
       if (i === 0) view.ranges.push({ first: Number(first), last: Number(last), master: server })
     }
@@ -392,22 +377,7 @@ function readSlots(reply, host, view) {
   view.servers = [...servers.values()]
 }
 
-/** @param {any[]} entry @param {string} asked @returns {ClusterServer} */
-function readServer([endpoint, port, id, names], asked) {
-  let host = String(endpoint ?? '')
-  if (host === '?') {
-    // The server announces a host name that it lacks: its address is among the other names.
-    const at = Array.isArray(names) ? names.findIndex((name, i) => i % 2 === 0 && String(name) === 'ip') : -1
-    host = at < 0 ? '' : String(names[at + 1])
-  }
-  host ||= asked
-  return { id: String(id ?? `${host}:${port}`), host, port: Number(port) }
-}
-
-/**
- * @param {RedisConnection} redis `engine.redis` @param {'tls' | 'sentinel_tls'} tls
- * @param {string} block
- */
+/** @param {RedisConnection} redis `engine.redis` @param {'tls' | 'sentinel_tls'} tls @param {string} block */
 function secure(redis, tls, block) {
   try {
     return tlsOptions(redis[tls])
@@ -416,39 +386,11 @@ function secure(redis, tls, block) {
   }
 }
 
-/**
- * @param {RedisConnection} redis `engine.redis`
- * @param {RedisShard} shard @param {string} block @returns {import('ioredis').RedisOptions}
- */
-function sentinelOptions(redis, shard, block) {
-  return {
-    sentinels: shard.hosts,
-    name: shard.sentinel_master_name,
-    role: 'master',
-    Connector: SentinelConnector,
-    enableTLSForSentinelMode: shard.tls,
-    sentinelTLS: shard.sentinel_tls ? secure(redis, 'sentinel_tls', block) : undefined,
-    sentinelUsername: shard.sentinel_user || undefined,
-    sentinelPassword: shard.sentinel_password || undefined,
-    sentinelCommandTimeout: shard.io_timeout,
-  }
-}
-
-/** @param {RedisShard} shard @returns {import('ioredis').RedisOptions} */
-function serverOptions({ path, hosts }) {
-  if (path !== '') return { path }
-  const [{ host, port }] = hosts
-  return { host, port }
-}
-
-/**
- * @param {RedisConnection} redis `engine.redis` @param {RedisShard} shard @param {string} block
- * @returns {Target}
- */
+/** @param {RedisConnection} redis `engine.redis` @param {RedisShard} shard @param {string} block @returns {Target} */
 function targetOf(redis, shard, block) {
-  const { kind, key, name } = shard
-  /** @type {import('ioredis').RedisOptions} */
-  const common = {
+  const { kind, key, name, path, hosts } = shard
+  /** @type {RedisOptions} */
+  const options = {
     protocol: 3,
     username: shard.user || undefined,
     password: shard.password || undefined,
@@ -458,21 +400,27 @@ function targetOf(redis, shard, block) {
     socketTimeout: shard.io_timeout,
     tls: shard.tls ? secure(redis, 'tls', block) : undefined,
   }
-  switch (kind) {
-    case 'sentinel':
-      return { kind, key, name, options: { ...common, ...sentinelOptions(redis, shard, block) } }
-    case 'cluster':
-      return { kind, key, name, options: common, nodes: shard.hosts }
-    default:
-      return { kind, key, name, options: { ...common, ...serverOptions(shard) } }
-  }
+  if (kind === 'cluster') return { kind, key, name, options, nodes: hosts }
+  if (kind === 'sentinel')
+    Object.assign(options, {
+      sentinels: hosts,
+      name: shard.sentinel_master_name,
+      role: 'master',
+      Connector: SentinelConnector,
+      enableTLSForSentinelMode: shard.tls,
+      sentinelTLS: shard.sentinel_tls ? secure(redis, 'sentinel_tls', block) : undefined,
+      sentinelUsername: shard.sentinel_user || undefined,
+      sentinelPassword: shard.sentinel_password || undefined,
+      sentinelCommandTimeout: shard.io_timeout,
+    })
+  else Object.assign(options, path === '' ? { host: hosts[0].host, port: hosts[0].port } : { path })
+  return { kind, key, name, options }
 }
 
 /**
- * @param {RedisConnection} redis `engine.redis` of the configuration, or a block with its keys
- * @param {string} [block] path of `redis`
- * @returns {Target[]} one for each shard, in the order of the configuration
- * @throws {Error} one line that names the key, without passwords
+ * @param {RedisConnection} redis `engine.redis`, or a block with its keys @param {string} [block] its path
+ * @returns {Target[]} one per shard, in configuration order
+ * @throws {Error} one-line message with the key, without passwords
  */
 export function parseTargets(redis, block = BLOCK) {
   const shards = redisShards(

@@ -1,56 +1,42 @@
-// Calls over messages that may be lost. The embedded engine shares no part of it (embedded/control.js): its bus loses
-// nothing, so a count of forwarded calls tells which ones a lost worker took, and answers use the request numbers of
-// the bus; here the caller asks which of its calls have arrived.
-
 import { errors } from '../../../base/errors.js'
 import { encode, Kind } from './inboxes.js'
 
-/** @typedef {import('../contract.js').CallDone} Done */
+/** @import { CallDone } from '../contract.js' */
+/** @import { ControlParts } from './control.js' */
 
 const NOTHING = Buffer.alloc(0)
-/** In place of a call number: no answer is wanted. */
+/** Call number if no response is expected. */
 const NO_NUMBER = 0
 
 /**
- * Calls between workers of different nodes.
+ * Calls between workers of different nodes, over messages that may be lost.
  *
  *   caller -- CALL --> worker.<callee>
  *   worker.<caller> <-- ANSWER -- callee
  *
- * When a worker is back after a lost connection, its callers ask which of their calls it knows: calls in transit were
- * lost, received ones will still be answered.
+ * After a worker reconnects, its callers query which of their calls it knows: calls in transit were lost, received ones
+ * will still complete.
  */
 export class RedisCalls {
-  /** @type {Map<number, {uid: string, done: Done}>} call number -> callee */
+  /** @type {Map<number, {uid: string, done: CallDone}>} call number -> callee */
   #pending = new Map()
   #last = NO_NUMBER
-  /** @type {Map<string, Set<number>>} caller -> numbers of its calls that this worker has not answered */
+  /** @type {Map<string, Set<number>>} caller -> numbers of its calls pending in this worker */
   #unanswered = new Map()
-  #inboxes
-  #uid
-  #events
-  #log
+  #parts
 
-  /**
-   * @param {object} parts @param {import('./inboxes.js').Inboxes} parts.inboxes @param {string} parts.uid
-   * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
-   */
-  constructor({ inboxes, uid, events, log }) {
-    this.#inboxes = inboxes
-    this.#uid = uid
-    this.#events = events
-    this.#log = log
+  /** @param {Pick<ControlParts, 'inboxes' | 'uid' | 'events' | 'log'>} parts */
+  constructor(parts) {
+    this.#parts = parts
   }
 
-  /** @param {string} uid @param {string | Buffer} request @param {Done | null} done */
-  call(uid, request, done) {
-    if (done === null) {
-      return this.#inboxes.send(uid, encode(Kind.CALL, [this.#uid, NO_NUMBER], request), () => {})
-    }
-    const number = ++this.#last
-    this.#pending.set(number, { uid, done })
-    this.#inboxes.send(uid, encode(Kind.CALL, [this.#uid, number], request), (error, receivers) => {
-      // No receiver: the callee is reconnecting, or has just ended.
+  /** @param {string} callee @param {string | Buffer} request @param {CallDone | null} done */
+  call(callee, request, done) {
+    const { inboxes, uid } = this.#parts
+    const number = done === null ? NO_NUMBER : ++this.#last
+    if (done !== null) this.#pending.set(number, { uid: callee, done })
+    inboxes.send(callee, encode(Kind.CALL, [uid, number], request), (error, receivers) => {
+      // No receiver: the callee is reconnecting, or just exited.
       if (error || receivers === 0) this.failed(number)
     })
   }
@@ -66,32 +52,30 @@ export class RedisCalls {
     this.#finish(number, null, answer)
   }
 
-  /** Fails a call that will not be answered. @param {number} number */
+  /** Fails a call without response. @param {number} number */
   failed(number) {
     this.#finish(number, errors.internal, NOTHING)
   }
 
-  /** Called when this worker was out of reach itself. */
+  /** Call after this worker was unreachable. */
   failAll() {
     for (const number of [...this.#pending.keys()]) this.failed(number)
   }
 
   /** @param {string} uid @returns {number[]} numbers of this worker's calls to that worker */
   #pendingTo(uid) {
-    const numbers = []
-    for (const [number, pending] of this.#pending) if (pending.uid === uid) numbers.push(number)
-    return numbers
+    return [...this.#pending].filter(([, call]) => call.uid === uid).map(([number]) => number)
   }
 
-  /** Called when a worker can be reached (again). @param {string} uid */
+  /** Call when a worker is reachable (again). @param {string} uid */
   workerUp(uid) {
     const numbers = this.#pendingTo(uid)
     if (numbers.length === 0) return
-    const probe = encode(Kind.CALL_PROBE, [this.#uid], JSON.stringify(numbers))
-    this.#inboxes.reply(uid, probe, probe)
+    const probe = encode(Kind.CALL_PROBE, [this.#parts.uid], JSON.stringify(numbers))
+    this.#parts.inboxes.reply(uid, probe, probe)
   }
 
-  /** Called when a worker has ended. @param {string} uid */
+  /** Call when a worker has exited. @param {string} uid */
   removeWorker(uid) {
     this.#unanswered.delete(uid)
     for (const number of this.#pendingTo(uid)) this.#finish(number, errors.notFound, NOTHING)
@@ -99,20 +83,25 @@ export class RedisCalls {
 
   /** Receives a call of another worker. @param {string} caller @param {number} number @param {Buffer} request */
   called(caller, number, request) {
+    const { inboxes, events, log } = this.#parts
     if (number !== NO_NUMBER) {
       const unanswered = this.#unanswered.get(caller)
       if (unanswered) unanswered.add(number)
       else this.#unanswered.set(caller, new Set([number]))
     }
     try {
-      this.#events.called(request, bytes => this.#answer(caller, number, bytes))
+      events.called(request, bytes => {
+        if (!this.#forget(caller, number)) return
+        const failed = encode(Kind.CALL_FAILED, [number])
+        inboxes.reply(caller, encode(Kind.CALL_ANSWER, [number], bytes), failed)
+      })
     } catch (error) {
-      this.#log.error({ err: error }, 'call failed')
+      log.error({ err: error }, 'call failed')
       this.#refuse(caller, number)
     }
   }
 
-  /** @param {string} caller @param {number} number @returns {boolean} whether an answer is still wanted */
+  /** @param {string} caller @param {number} number @returns {boolean} whether a response is still expected */
   #forget(caller, number) {
     const unanswered = this.#unanswered.get(caller)
     if (!unanswered?.delete(number)) return false
@@ -120,17 +109,11 @@ export class RedisCalls {
     return true
   }
 
-  /** @param {string} caller @param {number} number @param {string | Buffer} bytes */
-  #answer(caller, number, bytes) {
-    if (!this.#forget(caller, number)) return
-    this.#inboxes.reply(caller, encode(Kind.CALL_ANSWER, [number], bytes), encode(Kind.CALL_FAILED, [number]))
-  }
-
   /** @param {string} caller @param {number} number */
   #refuse(caller, number) {
     this.#forget(caller, number)
     const failed = encode(Kind.CALL_FAILED, [number])
-    if (number !== NO_NUMBER) this.#inboxes.reply(caller, failed, failed)
+    if (number !== NO_NUMBER) this.#parts.inboxes.reply(caller, failed, failed)
   }
 
   /** Refuses the calls of a caller that were lost. @param {string} caller @param {number[]} numbers */

@@ -1,73 +1,67 @@
-// The channels that a worker listens to, each with the position that it has delivered. The embedded engine shares no
-// part of this table: its workers keep none, because the bus loses no frame, and Channel in embedded/ is what Redis
-// holds here (stream, presence, workers with subscribers), in the primary.
+// The channels of a worker with their delivered positions: unlike the embedded bus, Redis may lose messages.
 
 import { errors } from '../../../base/errors.js'
 import { decode, Head } from './envelope.js'
 
+/** @import { BrokerEvents } from '../contract.js' */
+/** @import { Partition } from './partition.js' */
+/** @import { PendingBatches } from './publishes.js' */
+/** @import { PartitionQueue } from './queue.js' */
+/** @import { Answer } from './reads.js' */
+
 /**
- * States of a channel.
- *
- *             first subscriber                 answer: position N
+ *             first subscriber                 reply: position N
  *   (none) ----------------------> JOINING -------------------------> LIVE <---------+
  *                                        connection lost, or a gap     |             | missed publications are
  *                                                                      |             | delivered, or lost
  *                                                                      +--> CATCHING +
  */
 export const State = Object.freeze({
-  /** No subscriber yet: publications are older than the position that the first one will get. */
+  /** No subscriber yet: publications precede the position that the first one will get. */
   JOINING: 0,
   LIVE: 1,
-  /** Subscribers are behind: the history being read contains the live publications. */
+  /** Subscribers are behind: the history read will contain the live publications. */
   CATCHING: 2,
 })
 
-/** A channel that this worker is subscribed to. There may be a million of them. */
+/** A subscribed channel of this worker, one of up to a million. */
 export class Channel {
   /** @type {number} */
   state = State.JOINING
-  /** Whether the subscription was sent to Redis. */
   subscribed = false
-  /** Whether a subscription has succeeded; then a failing first subscription does not remove the channel. */
+  /** Whether a subscription has succeeded; if so, a failing first subscription keeps the channel. */
   confirmed = false
   /** Position of the last delivered publication; epoch '' = not known. */
   offset = 0
   epoch = ''
-  /** Batch of the last publication: distinguishes it from another one with the same offset. */
+  /** Batch of the last publication: distinguishes publications with the same offset. */
   batchId = ''
   metaTtl = 0
   /** @type {((error: Error | null) => void)[] | null} called when the channel is live */
   waiting = null
 
-  /** @param {string} name @param {import('./partition.js').Partition} partition */
+  /** @param {string} name @param {Partition} partition */
   constructor(name, partition) {
     this.name = name
     this.partition = partition
   }
 }
 
-/**
- * @typedef {import('./partition.js').Partition} Partition
- * @typedef {import('./queue.js').PartitionQueue} PartitionQueue
- * @typedef {import('./reads.js').Answer} Answer
- */
-
-/** Channels resubscribed at once after a reconnect. */
 const RESUME_CHUNK = 512
-/** Bytes of missed publications that are read and delivered at once. */
+/** Bytes of missed publications per read. */
 const CATCH_UP_BYTES = 1024 * 1024
 const JOIN = 0x6a // j
 const LEAVE = 0x6c // l
+const CLEARED = 0x63 // c
 
 /**
- * The channels of this worker and their positions. After a reconnect each channel is resubscribed, its position is
- * compared with the stream's, and missed publications are delivered in order before newer ones. If history does not
- * reach back, `lost` is called.
+ * After a reconnect, resubscribes each channel, compares its position with the stream's, and delivers missed
+ * publications before newer ones or calls `lost`.
  */
 export class Channels {
   /** @type {Map<string, Channel>} */
   #channels = new Map()
-  /** @type {Set<Channel>} channels whose read has failed although the connection is up */
+  /** @type {Set<Channel>} channels with a failed read despite a working connection */
   #failed = new Set()
   #head = new Head()
   #events
@@ -75,8 +69,8 @@ export class Channels {
   #batches
 
   /**
-   * @param {import('../contract.js').BrokerEvents} events @param {(partition: Partition) => PartitionQueue} queueOf
-   * @param {import('./publishes.js').PendingBatches} batches
+   * @param {BrokerEvents} events @param {(partition: Partition) => PartitionQueue} queueOf
+   * @param {PendingBatches} batches
    */
   constructor(events, queueOf, batches) {
     this.#events = events
@@ -117,7 +111,7 @@ export class Channels {
   }
 
   /**
-   * Sets the stream's position: messages before the reply of Redis are up to it, later ones follow it.
+   * Sets the stream's position, which separates messages before the reply from later ones.
    * @param {Channel} channel @param {Answer} answer
    */
   setPosition(channel, { offset, epoch, batchId }) {
@@ -136,11 +130,7 @@ export class Channels {
     )
   }
 
-  /**
-   * Calls `then` when the channel is live, at once if it is.
-   * @param {Channel} channel
-   * @param {(error: Error | null) => void} then called with an error when the connection is lost
-   */
+  /** @param {Channel} channel @param {(error: Error | null) => void} then gets an error if the connection is lost */
   whenLive(channel, then) {
     if (channel.state !== State.CATCHING) return then(null)
     if (!channel.partition.up) return queueMicrotask(() => then(errors.internal))
@@ -163,7 +153,7 @@ export class Channels {
       const [kind] = message
       if (channel && channel.state !== State.JOINING && (kind === JOIN || kind === LEAVE)) {
         this.#events.presence(name, message.toString('utf8', 1, message.length), kind === JOIN)
-      }
+      } else if (channel && kind === CLEARED) this.#events.interrupted?.(name)
       return
     }
     const { batchId, index } = head
@@ -185,32 +175,32 @@ export class Channels {
     this.#events.publication(channel.name, decode(message, end, offset, epoch, previous))
   }
 
-  /** Reads missed publications. @param {Channel} channel @param {() => void} [then] called even after an error */
+  /** Reads missed publications. @param {Channel} channel @param {() => void} [then] also called on error */
   catchUp(channel, then) {
     const { offset, epoch, batchId } = channel
     channel.state = State.CATCHING
-    this.#queueOf(channel.partition).read(
-      channel.name,
-      channel.metaTtl,
-      ['c', String(offset), epoch, batchId],
-      CATCH_UP_BYTES,
-      (error, answer) => {
-        // Another read may have advanced it.
-        const behind =
-          channel.state === State.CATCHING && channel.offset === offset && channel.epoch === epoch
-        const follows = this.has(channel) && behind
-        if (follows && !error && !answer.complete) {
-          this.#deliver(channel, answer)
-          return this.catchUp(channel, then)
-        }
-        then?.()
-        if (!follows) return
-        if (!error) return this.#caughtUp(channel, answer)
-        // Without a connection, `up` tries again.
-        if (channel.partition.up) this.#failed.add(channel)
-        this.#release(channel, error)
-      },
-    )
+    const op = ['c', String(offset), epoch, batchId]
+    const queue = this.#queueOf(channel.partition)
+    queue.reads.add(channel.name, channel.metaTtl, op, CATCH_UP_BYTES, (error, answer) => {
+      // Another read may have advanced.
+      const behind = channel.state === State.CATCHING && channel.offset === offset && channel.epoch === epoch
+      const follows = this.has(channel) && behind
+      if (follows && !error && !answer.complete) {
+        this.#deliver(channel, answer)
+        return this.catchUp(channel, then)
+      }
+      then?.()
+      if (!follows) return
+      if (!error) {
+        this.#deliver(channel, answer)
+        channel.state = State.LIVE
+        if (!answer.found) this.#events.lost(channel.name, answer.offset, answer.epoch)
+      } else if (channel.partition.up) {
+        // Without a connection, `up` retries.
+        this.#failed.add(channel)
+      }
+      this.#release(channel, error)
+    })
   }
 
   /** @param {Channel} channel @param {Answer} answer */
@@ -221,33 +211,22 @@ export class Channels {
     channel.batchId = answer.batchId
   }
 
-  /** @param {Channel} channel @param {Answer} answer */
-  #caughtUp(channel, answer) {
-    this.#deliver(channel, answer)
-    channel.state = State.LIVE
-    if (!answer.found) this.#events.lost(channel.name, answer.offset, answer.epoch)
-    this.#release(channel, null)
-  }
-
   /** Handles the reply to a subscription. @param {Channel} channel @param {Error | null} error */
   onSubscribed(channel, error) {
     if (!this.has(channel)) return
     if (error) channel.subscribed = false
-    // The first subscriber wants no position: nothing to wait for.
+    // The first subscriber needs no position: do not wait.
     else if (channel.state === State.JOINING && channel.waiting !== null) channel.state = State.LIVE
     if (channel.state !== State.CATCHING) this.#release(channel, error)
     if (error && channel.partition.up && channel.state !== State.JOINING) this.#failed.add(channel)
   }
 
-  /**
-   * Calls `then` when Redis sends publications, or the channel is live; for a subscriber without a position.
-   * @param {Channel} channel @param {(error: Error | null) => void} then
-   */
+  /** For a subscriber without a position. @param {Channel} channel @param {(error: Error | null) => void} then */
   whenSubscribed(channel, then) {
     ;(channel.waiting ??= []).push(then)
   }
 
-  /** @param {Partition} partition whose connection has lost its subscriptions */
+  /** @param {Partition} partition its connection lost its subscriptions */
   down(partition) {
     for (const channel of [...this.#queueOf(partition).channels]) {
       channel.subscribed = false
@@ -256,7 +235,7 @@ export class Channels {
     }
   }
 
-  /** @param {Partition} partition that can be used (again) */
+  /** @param {Partition} partition usable (again) */
   up(partition) {
     const channels = [...this.#queueOf(partition).channels].filter(({ subscribed }) => !subscribed)
     this.#resume(partition, channels, 0)
@@ -268,13 +247,15 @@ export class Channels {
     const queue = this.#queueOf(partition)
     const connection = partition.connection
     const end = Math.min(channels.length, from + RESUME_CHUNK)
-    // One chunk after another limits what either side holds at once.
+    const chunk = channels.slice(from, end)
+    const interrupted = chunk.filter(({ state }) => state === State.CATCHING)
     let left = 1
     const then = () => {
-      if (--left === 0 && partition.connection === connection) this.#resume(partition, channels, end)
+      if (--left > 0 || partition.connection !== connection) return
+      for (const channel of interrupted) if (this.has(channel)) this.#events.interrupted?.(channel.name)
+      this.#resume(partition, channels, end)
     }
-    for (let i = from; i < end; i++) {
-      const channel = channels[i]
+    for (const channel of chunk) {
       if (!this.has(channel) || channel.subscribed) continue
       queue.open(channel)
       if (channel.epoch !== '') {
@@ -285,7 +266,7 @@ export class Channels {
     queue.after(then)
   }
 
-  /** Called once a second: retries refused subscriptions and failed reads. */
+  /** Call once a second: retries refused subscriptions and failed reads. */
   tick() {
     for (const channel of this.#failed) {
       this.#failed.delete(channel)

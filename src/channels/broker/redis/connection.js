@@ -3,9 +3,14 @@ import { errors } from '../../../base/errors.js'
 import { observed, ServerConnector } from './address.js'
 import { EncodedCommand, SCRIPTS } from './scripts.js'
 
+/** @import { Socket } from 'node:net' */
+/** @import { RedisOptions } from 'ioredis' */
+/** @import { Logger } from 'pino' */
+/** @import { Script } from './scripts.js' */
+
 /**
- * @typedef {(error: Error | null, reply: any) => void} Done callback of a command: `reply` as from Redis, texts as
- *   Buffers. The error is always errors.internal; the error of Redis is logged
+ * @typedef {(error: Error | null, reply: any) => void} Done callback of a command: `reply` as from Redis, strings as
+ *   Buffers. The error is always errors.internal; Redis errors are logged
  *
  * @typedef {object} ConnectionEvents
  * @property {(connection: Connection) => void} up commands can be sent; there are no subscriptions yet
@@ -14,13 +19,11 @@ import { EncodedCommand, SCRIPTS } from './scripts.js'
  * @property {(connection: Connection, reason: string) => void} misplaced another server owns the slot
  */
 
-/** Limit of bytes queued for a server that does not read. */
+/** Maximum bytes queued for a slow server. */
 const MAX_BACKLOG = 32 * 1024 * 1024
-/** Limit of pending commands. */
 const MAX_COMMANDS = 20_000
-/** Turns of the event loop that a write may wait for more. */
 const MAX_TURNS = 8
-/** Errors of one kind are logged once in this interval (ms). */
+/** Minimum log interval for errors of one kind (ms). */
 const LOG_EVERY = 10_000
 /** Further reasons for a lost connection are logged after this time (ms), at most MAX_REASONS of them. */
 const LOG_AGAIN_AFTER = 1000
@@ -29,13 +32,11 @@ const FIRST_RETRY = 25
 const MAX_RETRY = 500
 
 /**
- * One connection to one Redis server, for commands and subscriptions alike (RESP3). So replies and publications arrive
- * in the order in which Redis produced them, and `done` and `message` are called in that order: the position in a
- * reply covers exactly the publications received before it.
+ * A connection to a Redis server for commands and subscriptions (RESP3). `done` and `message` are called in the order
+ * of Redis's replies and publications: the position in a reply covers the publications received before it.
  *
- * Commands of one turn of the event loop leave in one write. A server that does not answer within `io_timeout` counts
- * as lost. Nothing is sent twice: commands pending when the connection is lost fail, though Redis may have executed
- * them.
+ * Commands of one event-loop turn are sent in one write. If a server does not reply within `io_timeout`, its connection
+ * is lost. Commands are never resent: those pending then fail, although Redis may have executed them.
  */
 export class Connection {
   #redis
@@ -43,10 +44,9 @@ export class Connection {
   #log
   #up = false
   #closed = false
-  /** @type {import('node:net').Socket | null} of the last connection */
+  /** @type {Socket | null} of the last connection */
   #socket = null
   #corked = false
-  /** Commands without a reply. */
   #pending = 0
   /** @type {Set<() => void>} */
   #flushers = new Set()
@@ -67,15 +67,14 @@ export class Connection {
   /** @type {Set<string>} reasons already logged for this outage */
   #logReasons = new Set()
   #guards = 0
-  /** Whether replies no longer match their commands. */
+  /** Replies no longer match commands. */
   #outOfStep = false
   /** @type {Map<string, number>} logged topic -> time */
   #logged = new Map()
 
   /**
-   * @param {string} name for the log
-   * @param {import('ioredis').RedisOptions} options where and how to connect
-   * @param {ConnectionEvents} events @param {import('pino').Logger} log
+   * @param {string} name for the log @param {RedisOptions} options
+   * @param {ConnectionEvents} events @param {Logger} log
    */
   constructor(name, options, events, log) {
     this.name = name
@@ -89,7 +88,7 @@ export class Connection {
       }),
       lazyConnect: true,
       enableOfflineQueue: false,
-      // A repeated command might be executed twice.
+      // A resent command might execute twice.
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
       autoResubscribe: false,
@@ -101,18 +100,15 @@ export class Connection {
     this.#redis.on('close', () => this.#lost())
     this.#redis.on('error', error => this.#failed(error))
     this.#redis.on('moved', () => this.#events.misplaced(this, 'a subscription has moved'))
-    const message = (/** @type {Buffer} */ topic, /** @type {Buffer} */ bytes) => this.#message(topic, bytes)
+    const message = (/** @type {Buffer} */ topic, /** @type {Buffer} */ bytes) => {
+      try {
+        this.#events.message(topic, bytes)
+      } catch (err) {
+        this.#log.error({ err, redis: this.name }, 'handling a redis message failed')
+      }
+    }
     this.#redis.on('messageBuffer', message)
     this.#redis.on('smessageBuffer', message)
-  }
-
-  /** @param {Buffer} topic @param {Buffer} bytes */
-  #message(topic, bytes) {
-    try {
-      this.#events.message(topic, bytes)
-    } catch (err) {
-      this.#log.error({ err, redis: this.name }, 'a message from redis could not be handled')
-    }
   }
 
   get up() {
@@ -123,15 +119,13 @@ export class Connection {
     this.#redis.connect().catch(() => {})
   }
 
-  /** Ends the connection for good; `down` follows. */
   close() {
     this.#closed = true
     this.#redis.disconnect()
-    // Pending commands fail now, not when the server has closed its side.
+    // Fails pending commands without waiting for the server to close.
     this.#socket?.destroy()
   }
 
-  /** Reads nothing until `resume`, or a new connection. */
   pause() {
     this.#socket?.pause()
   }
@@ -155,8 +149,8 @@ export class Connection {
       if (--missing > 0) return
       this.#up = true
       this.#attempts = 0
-      if (this.#downSince > 0)
-        this.#log.info({ redis: this.name, away_ms: Date.now() - this.#downSince }, 'redis is back')
+      const outage_ms = Date.now() - this.#downSince
+      if (this.#downSince > 0) this.#log.info({ redis: this.name, outage_ms }, 'redis is reachable again')
       this.#downSince = 0
       this.#lastError = null
       this.#events.up(this)
@@ -177,21 +171,21 @@ export class Connection {
     const reason = this.#lastError?.message ?? 'connection closed'
     if (wasUp || this.#attempts === 0) {
       this.#downSince ||= Date.now()
-      this.#log.warn({ redis: this.name, reason }, 'redis is out of reach')
+      this.#log.warn({ redis: this.name, reason }, 'redis is unreachable')
       this.#logReasons = new Set([reason])
     } else this.#logFurther(reason)
     this.#attempts++
     if (wasUp) this.#events.down(this)
   }
 
-  /** Logs each further reason once: the server may be back but refuse logins. @param {string} reason */
+  /** Logs each new reason once: a restarted server may refuse logins. @param {string} reason */
   #logFurther(reason) {
-    // Errors of Redis or TLS are logged, not those of the network.
+    // Logs errors of Redis or TLS, not of the network.
     const unreachable = this.#lastError === null || /** @type {any} */ (this.#lastError).syscall !== undefined
     if (unreachable || Date.now() - this.#downSince < LOG_AGAIN_AFTER) return
     if (this.#logReasons.has(reason) || this.#logReasons.size === MAX_REASONS) return
     this.#logReasons.add(reason)
-    this.#log.warn({ redis: this.name, reason }, 'redis is still out of reach')
+    this.#log.warn({ redis: this.name, reason }, 'redis is still unreachable')
   }
 
   /** @param {Error} error */
@@ -201,10 +195,8 @@ export class Connection {
   }
 
   /**
-   * Calls `flush` after a turn of the event loop that scheduled nothing more, or after MAX_TURNS: this saves a busy
-   * loop most of its writes and Redis most of its wake-ups, for one empty poll of an idle loop. Its commands leave in
-   * one write.
-   * @param {() => void} flush may be scheduled repeatedly
+   * Calls `flush` after an event-loop turn without new flushes, or after MAX_TURNS: fewer writes.
+   * @param {() => void} flush its commands are sent in one write; may be scheduled repeatedly
    */
   schedule(flush) {
     this.#flushers.add(flush)
@@ -230,10 +222,7 @@ export class Connection {
     if (this.#flushers.size > 0) this.#beginTurn()
   }
 
-  /**
-   * @param {string} name command, lower case
-   * @param {(string | Buffer | number)[]} args @param {Done} done never called before this returns
-   */
+  /** @param {string} name lower case @param {(string | Buffer | number)[]} args @param {Done} done called later */
   send(name, args, done) {
     if (!this.up || this.#full()) return queueMicrotask(() => done(errors.internal, null))
     this.#issue(name, args, done)
@@ -241,22 +230,21 @@ export class Connection {
   }
 
   /**
-   * When a slot moves, a cluster ends its subscriptions, and ioredis mistakes that for the reply to a pending
-   * SUNSUBSCRIBE. From then on every reply goes to the next command. A numbered PING after each SUNSUBSCRIBE detects
-   * this.
+   * When a slot moves, ioredis mistakes the end of its subscriptions for the reply to a pending SUNSUBSCRIBE, which
+   * shifts all later replies by one command. A numbered PING after each SUNSUBSCRIBE detects this.
    */
   #guard() {
     const sign = String(++this.#guards)
     this.#issue('ping', [sign], (error, reply) => {
       if (this.#redis.status !== 'ready' || (!error && String(reply) === sign)) return
       this.#outOfStep = true
-      this.reset('replies came out of step')
+      this.reset('replies do not match commands')
     })
   }
 
   /**
-   * @param {import('./scripts.js').Script} script @param {string[]} keys @param {(string | Buffer | number)[]} args
-   * @param {Done} done never called before this returns
+   * @param {Script} script @param {string[]} keys @param {(string | Buffer | number)[]} args
+   * @param {Done} done not called before this returns
    */
   run(script, keys, args, done) {
     if (!this.up || this.#full()) return queueMicrotask(() => done(errors.internal, null))
@@ -264,7 +252,7 @@ export class Connection {
   }
 
   /**
-   * @param {import('./scripts.js').Script} script @param {any[]} args @param {Done} done
+   * @param {Script} script @param {any[]} args @param {Done} done
    * @param {boolean} again reload the script and retry if Redis has lost it
    */
   #run(script, args, done, again) {
@@ -288,10 +276,10 @@ export class Connection {
       this.#corked = true
       this.#beginTurn()
     }
-    // ioredis reads the arguments of subscriptions itself.
+    // ioredis parses the arguments of subscriptions.
     const command = name === 'evalsha' ? new EncodedCommand(name, args) : new Redis.Command(name, args)
     this.#pending++
-    // A command's promise, as that of a pipeline, would settle only after all other replies of the same read.
+    // Promises of commands and pipelines would settle only after all other replies of the same read.
     command.resolve = reply => {
       this.#pending--
       if (this.#outOfStep) this.#call(done, errors.internal, null)
@@ -299,31 +287,26 @@ export class Connection {
     }
     command.reject = error => {
       this.#pending--
-      this.#refused(name, error, done)
+      if (error.message.startsWith('NOSCRIPT ')) return this.#call(done, error, null)
+      // Redis errors begin with an uppercase word; all others mean a lost connection.
+      if (/^[A-Z]+ /.test(error.message)) this.fault(error.message, name)
+      this.#call(done, errors.internal, null)
     }
     this.#redis.sendCommand(command)
   }
 
-  /** @param {string} name @param {Error} error @param {Done} done */
-  #refused(name, error, done) {
-    if (error.message.startsWith('NOSCRIPT ')) return this.#call(done, error, null)
-    // Errors of Redis begin with a word in capitals; all others mean a lost connection.
-    if (/^[A-Z]+ /.test(error.message)) this.fault(error.message, name)
-    this.#call(done, errors.internal, null)
-  }
-
-  /** Handles an error of Redis, maybe a foreign slot. @param {string} message @param {string} name command */
+  /** Handles a Redis error, including foreign slots. @param {string} message @param {string} name command */
   fault(message, name) {
     const kind = message.match(/\b(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|MASTERDOWN|LOADING)\b/)?.[1] ?? ''
     if (kind === 'READONLY' || kind === 'MASTERDOWN' || kind === 'LOADING') return this.reset(message)
-    // A script without keys that publishes in a foreign slot gets no MOVED.
+    // Scripts without keys get no MOVED when publishing in a foreign slot.
     if (kind !== '' || message.includes('non local key')) return this.#events.misplaced(this, message)
     const now = Date.now()
     const topic = `${name} ${message.slice(0, 20)}`
     if (now - (this.#logged.get(topic) ?? 0) < LOG_EVERY) return
     if (this.#logged.size > 100) this.#logged.clear()
     this.#logged.set(topic, now)
-    this.#log.error({ redis: this.name, command: name, error: message }, 'redis refused a command')
+    this.#log.error({ redis: this.name, command: name, error: message }, 'redis rejected a command')
   }
 
   /** @param {Done} done @param {Error | null} error @param {any} reply */
@@ -331,7 +314,7 @@ export class Connection {
     try {
       done(error, reply)
     } catch (err) {
-      this.#log.error({ err, redis: this.name }, 'callback of a redis reply failed')
+      this.#log.error({ err, redis: this.name }, 'redis reply callback failed')
     }
   }
 }

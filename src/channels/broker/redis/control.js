@@ -5,17 +5,25 @@ import { RedisOrders } from './orders.js'
 import { Registry } from './registry.js'
 import { RedisSurveys } from './surveys.js'
 
-/** A worker without a heartbeat for this long counts as dead, ms. */
+/** @import { Control } from '../contract.js' */
+/** @import { RedisParts } from './engine.js' */
+/** @import { KEEP } from './orders.js' */
+/** @import { Partition } from './partition.js' */
+/** @import { RedisUsers } from './users.js' */
+
+/** Time without a heartbeat until a worker counts as dead, ms. */
 const LEASE_MS = 7000
 const TICK_MS = 1000
 
 const NOTHING = Buffer.alloc(0)
 
-/** @typedef {import('../contract.js').Control} Control */
+/**
+ * @typedef {Pick<RedisParts, 'uid' | 'node' | 'worker' | 'events' | 'log'> & {partition: Partition, inboxes: Inboxes}}
+ *   ControlParts shared by the parts of control
+ */
 
 /**
- * Control between the workers of all nodes: registry, surveys, calls, users. One partition carries all of it, which
- * gives it one order.
+ * Control between the workers of all nodes. All messages use one partition, so they have one order.
  * @implements {Control}
  */
 export class RedisControl {
@@ -25,52 +33,31 @@ export class RedisControl {
   #surveys
   #orders
   #calls
-  #uid
-  #node
-  #local
-  #users
+  #parts
   #onJoined
   /** @type {NodeJS.Timeout | undefined} */
   #timer
-  /** Whether the registry is being read. */
   #joining = false
-  /** @type {(() => void)[]} surveys and calls that wait for the registry: one reply of Redis */
+  /** @type {(() => void)[]} surveys and calls waiting for the registry: one Redis reply */
   #waiting = []
 
   /**
-   * @param {object} parts @param {import('./placement.js').Placement} parts.placement
-   * @param {string} parts.uid of this worker's life: letters and digits
-   * @param {string} parts.node id of this node @param {number} parts.worker number of this worker
-   * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
-   * @param {Control} parts.local control of this node's own workers
-   * @param {import('./users.js').RedisUsers | null} parts.users
-   * @param {() => void} [parts.onJoined] called whenever this worker has joined the registry
-   * @param {() => void} [parts.onCurrent] called whenever `current` has become true
-   * @param {() => void} [parts.onStale] called when this worker may have missed orders: see `current`
-   * @param {number} [parts.lease] ms
-   * @param {typeof import('./orders.js').KEEP} [parts.keep] of orders
+   * @param {Pick<RedisParts, 'placement' | 'uid' | 'node' | 'worker' | 'events' | 'local' | 'log'> & {
+   *   users: RedisUsers | null, onJoined?: () => void, onCurrent?: () => void, onStale?: () => void,
+   *   onWorkerGone?: (uid: string) => void, lease?: number, keep?: typeof KEEP}} parts `onJoined`: this worker joined the registry; `onCurrent`: `current` is true;
+   *   `onStale`: this worker may have missed orders; `lease`: ms; `keep`: of orders
    */
-  constructor({ lease = LEASE_MS, onJoined = () => {}, onCurrent = () => {}, onStale = () => {}, ...given }) {
+  constructor(parts) {
+    const { lease = LEASE_MS, ...given } = parts
+    const { onJoined = () => {}, onCurrent = () => {}, onStale = () => {}, onWorkerGone = () => {} } = given
     this.#partition = given.placement.control
-    this.#uid = given.uid
-    this.#node = given.node
-    this.#local = given.local
-    this.#users = given.users
+    this.#parts = given
     this.#onJoined = onJoined
-    // After a lease a worker counts as dead: nobody waits for its replies.
+    // After its lease a worker counts as dead: no worker waits for its replies.
     this.#inboxes = new Inboxes(this.#partition, 2 * lease)
-    const parts = { ...given, partition: this.#partition, inboxes: this.#inboxes }
-    const events = {
-      workerUp: (/** @type {string} */ uid) => this.#workerUp(uid),
-      workerGone: (/** @type {string} */ uid) => this.#workerGone(uid),
-      removed: () => this.#failAll(),
-      joined: () => this.#registryRead(),
-      beaten: (/** @type {string} */ head, /** @type {number} */ now, /** @type {number} */ sent) =>
-        this.#orders.beaten(head, now, sent),
-    }
+    const shared = { ...given, partition: this.#partition, inboxes: this.#inboxes, lease }
     this.#orders = new RedisOrders({
-      ...parts,
-      lease,
+      ...shared,
       answer: (to, survey, answer) => this.#surveys.reply(to, survey, answer),
       onCurrent: () => {
         onCurrent()
@@ -81,27 +68,40 @@ export class RedisControl {
         this.#registry.beat()
       },
     })
-    this.#registry = new Registry({ ...parts, ttl: lease, orders: this.#orders, events })
-    this.#surveys = new RedisSurveys({ ...parts, registry: this.#registry })
-    this.#calls = new RedisCalls(parts)
+    this.#registry = new Registry(
+      { ...shared, orders: this.#orders },
+      {
+        workerUp: uid => {
+          this.#surveys.workerUp(uid)
+          this.#calls.workerUp(uid)
+        },
+        workerGone: uid => {
+          this.#surveys.removeWorker(uid)
+          this.#calls.removeWorker(uid)
+          onWorkerGone(uid)
+        },
+        removed: () => this.#failAll(),
+        joined: () => this.#registryRead(),
+        beaten: (head, now, sent) => this.#orders.beaten(head, now, sent),
+      },
+    )
+    this.#surveys = new RedisSurveys({ ...shared, registry: this.#registry })
+    this.#calls = new RedisCalls(shared)
   }
 
   start() {
     this.#timer = setInterval(() => this.tick(), TICK_MS)
   }
 
-  /** @returns {Promise<void>} resolves when this worker has left the registry, or Redis is out of reach */
   close() {
     clearInterval(this.#timer)
     return this.#registry.leave()
   }
 
-  /** Whether this worker and the others know each other. */
   get joined() {
     return this.#registry.ready && this.current
   }
 
-  /** Whether this worker has executed all acknowledged orders. */
   get current() {
     return this.#orders.current
   }
@@ -110,19 +110,6 @@ export class RedisControl {
     return this.#registry.nodes()
   }
 
-  /** @param {string} uid */
-  #workerUp(uid) {
-    this.#surveys.workerUp(uid)
-    this.#calls.workerUp(uid)
-  }
-
-  /** @param {string} uid */
-  #workerGone(uid) {
-    this.#surveys.removeWorker(uid)
-    this.#calls.removeWorker(uid)
-  }
-
-  /** The registry was read, or cannot be read for now. */
   #registryRead() {
     this.#joining = false
     for (const then of this.#waiting.splice(0)) then()
@@ -134,20 +121,20 @@ export class RedisControl {
     this.#calls.failAll()
   }
 
-  /** @param {import('./partition.js').Partition} partition */
+  /** @param {Partition} partition */
   up(partition) {
-    this.#users?.up(partition)
+    this.#parts.users?.up(partition)
     if (partition !== this.#partition) return
     this.#joining = true
-    partition.subscribe([this.#inboxes.all, this.#inboxes.topicOf(this.#uid)], error => {
+    partition.subscribe([this.#inboxes.all, this.#inboxes.topicOf(this.#parts.uid)], error => {
       if (error) return this.#registryRead()
-      // Before the others learn that this worker is back and ask for those answers.
+      // Before other workers request them again.
       this.#inboxes.flush()
       this.#registry.up()
     })
   }
 
-  /** @param {import('./partition.js').Partition} partition */
+  /** @param {Partition} partition */
   down(partition) {
     if (partition !== this.#partition) return
     this.#registry.down()
@@ -156,103 +143,89 @@ export class RedisControl {
     this.#registryRead()
   }
 
-  /** Called once a second. */
   tick() {
-    this.#orders.tick()
-    this.#users?.tick()
-    this.#inboxes.tick()
-    this.#registry.tick()
-    this.#surveys.tick()
+    for (const part of [this.#orders, this.#parts.users, this.#inboxes, this.#registry, this.#surveys])
+      part?.tick()
+  }
+
+  /** An empty message is a probe. @type {Record<string, (fields: string[], body: Buffer, topic: string) => void>} */
+  #handlers = {
+    [Kind.WORKER_UP]: ([uid, worker], body) => this.#registry.workerUp(uid, Number(worker), body.toString()),
+    [Kind.WORKER_GONE]: ([uid]) => this.#registry.workerGone(uid),
+    [Kind.SURVEY]: ([uid, number], body, topic) => {
+      if (topic !== ALL || this.#registry.announced) this.#surveys.question(uid, Number(number), body)
+    },
+    [Kind.SURVEY_ANSWER]: ([number, uid], body) =>
+      this.#surveys.answered(Number(number), uid, body.toString()),
+    [Kind.SURVEY_LARGE]: ([number, uid, size]) =>
+      this.#surveys.answeredLarge(Number(number), uid, Number(size)),
+    [Kind.SURVEY_FAILED]: ([number, uid]) => this.#surveys.answered(Number(number), uid, ''),
+    [Kind.ORDER]: (fields, body) => this.#orders.message(fields, body),
+    [Kind.CALL]: ([uid, number], body) => this.#calls.called(uid, Number(number), body),
+    [Kind.CALL_ANSWER]: ([number], body) => this.#calls.answered(Number(number), body),
+    [Kind.CALL_FAILED]: ([number]) => this.#calls.failed(Number(number)),
+    [Kind.CALL_PROBE]: ([uid], body) => this.#calls.probed(uid, JSON.parse(body.toString())),
   }
 
   /** Handles a message on one of the topics of this worker. @param {string} topic @param {Buffer} bytes */
   message(topic, bytes) {
     const { kind, fields, body } = decode(bytes)
-    const [one, two, three] = fields
-    switch (kind) {
-      case Kind.WORKER_UP:
-        return this.#registry.workerUp(one, Number(two), body.toString())
-      case Kind.WORKER_GONE:
-        return this.#registry.workerGone(one)
-      case Kind.SURVEY:
-        if (topic === ALL && !this.#registry.announced) return
-        return this.#surveys.asked(one, Number(two), body)
-      case Kind.SURVEY_ANSWER:
-        return this.#surveys.answered(Number(one), two, body.toString())
-      case Kind.SURVEY_LARGE:
-        return this.#surveys.answeredLarge(Number(one), two, Number(three))
-      case Kind.SURVEY_FAILED:
-        return this.#surveys.answered(Number(one), two, '')
-      case Kind.ORDER:
-        return this.#orders.message(fields, body)
-      case Kind.CALL:
-        return this.#calls.called(one, Number(two), body)
-      case Kind.CALL_ANSWER:
-        return this.#calls.answered(Number(one), body)
-      case Kind.CALL_FAILED:
-        return this.#calls.failed(Number(one))
-      case Kind.CALL_PROBE:
-        return this.#calls.probed(one, JSON.parse(body.toString()))
-    }
-    // An empty message asks whether anybody listens; unknown kinds are of a newer version.
+    if (Object.hasOwn(this.#handlers, kind)) this.#handlers[kind](fields, body, topic)
+  }
+
+  /** @template T @param {() => Promise<T>} make called after reading the registry @returns {Promise<T>} */
+  #whenJoined(make) {
+    if (!this.#joining) return make()
+    return new Promise(resolve => this.#waiting.push(() => resolve(make())))
   }
 
   /** @type {Control['survey']} */
   survey(op, params) {
-    if (!this.#joining) return this.#surveys.ask(op, params)
-    return new Promise(resolve => this.#waiting.push(() => resolve(this.#surveys.ask(op, params))))
+    return this.#whenJoined(() => this.#surveys.ask(op, params))
   }
 
   /** @type {Control['order']} */
   order(op, params, claim) {
     const body = JSON.stringify({ op, params })
-    const give = () =>
-      claim === undefined
-        ? this.#surveys.order((number, sent) => this.#orders.append(number, body, 0, sent))
-        : this.#claim(body, claim.at)
-    if (!this.#joining) return give()
-    return new Promise(resolve => this.#waiting.push(() => resolve(give())))
-  }
-
-  /** @param {string} body @param {number} at @returns {Promise<any[]>} */
-  #claim(body, at) {
-    if (!this.joined) return Promise.reject(errors.internal)
-    return new Promise((resolve, reject) =>
-      this.#orders.append(0, body, at, error => (error ? reject(error) : resolve([]))),
-    )
+    return this.#whenJoined(() => {
+      if (claim === undefined)
+        return this.#surveys.order((number, sent) => this.#orders.append(number, body, 0, sent))
+      if (!this.joined) return Promise.reject(errors.internal)
+      return new Promise((resolve, reject) =>
+        this.#orders.append(0, body, claim.at, error => (error ? reject(error) : resolve([]))),
+      )
+    })
   }
 
   /** @type {Control['call']} */
   call(node, worker, request, done) {
-    if (node === '' || node === this.#node) this.#local.call('', worker, request, done)
+    const { node: own, local } = this.#parts
+    if (node === '' || node === own) local.call('', worker, request, done)
     else this.callNode(node, worker, request, done)
   }
 
   /** Calls a worker through Redis. @type {Control['call']} */
   callNode(node, worker, request, done) {
-    if (!this.#joining) return this.#call(node, worker, request, done)
-    const copy = typeof request === 'string' ? request : Buffer.from(request)
-    this.#waiting.push(() => this.#call(node, worker, copy, done))
-  }
-
-  /** @type {Control['claimUser']} */
-  claimUser(user, limit, done) {
-    this.#users?.claim(user, limit, done)
-  }
-
-  /** @type {Control['releaseUser']} */
-  releaseUser(user) {
-    this.#users?.release(user)
-  }
-
-  /** @type {Control['call']} */
-  #call(node, worker, request, done) {
+    if (this.#joining) {
+      const copy = typeof request === 'string' ? request : Buffer.from(request)
+      return void this.#waiting.push(() => this.callNode(node, worker, copy, done))
+    }
     const uid = this.#registry.find(node, worker)
     if (this.joined && uid !== undefined) return this.#calls.call(uid, request, done)
     if (done !== null) queueMicrotask(() => done(this.joined ? errors.notFound : errors.internal, NOTHING))
   }
 
-  /** Called when a worker of this node has ended. @param {number} worker its number */
+  /** @type {Control['claimUser']} */
+  claimUser(user, limit, done) {
+    this.#parts.users?.claim(user, limit, done)
+  }
+
+  /** @type {Control['releaseUser']} */
+  releaseUser(user) {
+    this.#parts.users?.release(user)
+  }
+
+  /** Call when a worker of this node has exited. @param {number} worker its number */
   workerGone(worker) {
     this.#registry.workerEnded(worker)
   }

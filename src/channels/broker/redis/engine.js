@@ -1,29 +1,37 @@
-// The Redis engine: all three parts of a broker over one or more Redis servers, sentinel sets or clusters. One in each
-// worker. Calls between workers of one node use the node's own bus, which works without Redis.
+// Redis engine of a worker, for Redis servers, sentinel sets or clusters. Calls within a node use the node's bus.
 //
 //   placement.js                      channel -> Partition -> Connection: which server, which hash slot
 //   pubsub.js, channels.js, queue.js  subscriptions, publications and reads, batched; recovery after an outage
+//   maps.js                           keyed state, each write in one script
 //   presence.js, users.js             entries in Redis under the lease of this worker
 //   control.js, orders.js             registry, surveys, orders and calls, as messages to the inboxes of workers
-//   holds.js                          keeps partitions away from clients until missed orders are executed
-//   probe.js                          the check of all servers before any worker starts
+//   holds.js                          blocks partitions until missed orders are executed
+//   probe.js                          checks all servers before workers start
 
 import { newEpoch } from '../epoch.js'
 import { parseTargets } from './address.js'
 import { RedisControl } from './control.js'
 import { Holds } from './holds.js'
+import { RedisMaps } from './maps.js'
 import { Placement } from './placement.js'
 import { RedisPresence } from './presence.js'
 import { RedisPubSub } from './pubsub.js'
 import { RedisUsers } from './users.js'
 
-/** Shortest time that the position of a channel without publications outlives its last use, ms. */
+/** @import { Engine, EngineParts } from '../contract.js' */
+
+/**
+ * @typedef {Pick<EngineParts, 'events' | 'node' | 'worker' | 'local' | 'republishing' | 'log'> & {placement: Placement,
+ *   uid: string}} RedisParts shared by the engine's parts; `uid` of this worker's lifetime: letters and digits
+ */
+
+/** Minimum lifetime of an unused position of a channel without publications, ms. */
 const MIN_EMPTY_TTL = 5 * 60 * 1000
 
-/** ms until another attempt to connect succeeds. */
+/** Maximum time of another connection attempt, ms. */
 const MAX_RETRY = 2000
 
-/** @param {import('../contract.js').EngineParts} parts @returns {import('../contract.js').Engine} */
+/** @param {EngineParts} parts @returns {Engine} */
 export function createRedisEngine({ config, onReady, ...given }) {
   const { redis } = config.engine
   const ready = () => placement.up && control.joined
@@ -47,9 +55,11 @@ export function createRedisEngine({ config, onReady, ...given }) {
   )
   const parts = { ...given, placement, uid: newEpoch() }
   const presence = new RedisPresence({ ...parts, ttl: redis.presence_ttl })
-  // Each position check of a subscriber keeps the position of a channel without publications alive.
+  // Subscribers' position checks keep the positions of channels without publications alive.
   const emptyTtl = Math.max(MIN_EMPTY_TTL, 3 * config.client.channel_position_check_delay)
   const pubsub = new RedisPubSub({ ...parts, presence, emptyTtl })
+  const { batches, isSubscribed } = pubsub
+  const maps = new RedisMaps({ ...parts, batches, isSubscribed, emptyTtl })
   const users = new RedisUsers(parts)
   const holds = new Holds({
     placement,
@@ -67,6 +77,7 @@ export function createRedisEngine({ config, onReady, ...given }) {
     onJoined: () => ready() && onReady(),
     onCurrent: () => holds.end(),
     onStale: () => holds.begin(),
+    onWorkerGone: uid => maps.workerGone(uid),
   })
-  return { pubsub, presence, control, ready, workerGone: index => control.workerGone(index) }
+  return { pubsub, presence, maps, control, ready, workerGone: index => control.workerGone(index) }
 }

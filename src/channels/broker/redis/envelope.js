@@ -1,19 +1,33 @@
-// A publication in a stream and on a topic: flags, the fields they announce, payload. All numbers are little-endian.
+// Publication format in streams and on topics: flags, optional fields, payload. All numbers are little-endian.
 //
-//   [flags u8] [INFO: length u32, bytes] [TAGS: length u32, JSON] [VERSION: u64] [payload ...]
+//   [flags u8] [INFO: length u32, bytes] [TAGS: length u32, JSON] [VERSION: u64]
+//   [KEYED: kind u8, time f64, length u32, key] [payload ...]
 
-/** @import { Publication } from '../contract.js' */
+/** @import { Keyed, Publication, PublishOptions } from '../contract.js' */
 
-const Flag = { INFO: 1, TAGS: 2, VERSION: 4, NOT_JSON: 8, DELTA: 16 }
+const Flag = { INFO: 1, TAGS: 2, VERSION: 4, NOT_JSON: 8, DELTA: 16, KEYED: 32 }
 
-/** @param {string | Buffer} data @param {import('../contract.js').PublishOptions} options @returns {Buffer} */
-export function encode(data, { info = '', tags = null, version = 0n, json = true, delta = false }) {
+/** Kind of a map's change, as bits. */
+const Kind = { REMOVED: 1, APPEND: 2 }
+
+/**
+ * @param {string | Buffer} data
+ * @param {Partial<Pick<PublishOptions, 'info' | 'tags' | 'version' | 'json' | 'delta'>>} options
+ * @param {Keyed | null} [keyed] @returns {Buffer}
+ */
+export function encode(
+  data,
+  { info = '', tags = null, version = 0n, json = true, delta = false },
+  keyed = null,
+) {
   const tagsText = tags === null ? '' : JSON.stringify(tags)
   const infoSize = info === '' ? 0 : 4 + Buffer.byteLength(info)
   const tagsSize = tags === null ? 0 : 4 + Buffer.byteLength(tagsText)
   const versioned = version > 0n
   const dataSize = typeof data === 'string' ? Buffer.byteLength(data) : data.length
-  const bytes = Buffer.allocUnsafe(1 + infoSize + tagsSize + (versioned ? 8 : 0) + dataSize)
+  const keySize = keyed === null ? 0 : Buffer.byteLength(keyed.key)
+  const keyedSize = keyed === null ? 0 : 13 + keySize
+  const bytes = Buffer.allocUnsafe(1 + infoSize + tagsSize + (versioned ? 8 : 0) + keyedSize + dataSize)
   let flags = 0
   let at = 1
   if (infoSize > 0) {
@@ -27,6 +41,12 @@ export function encode(data, { info = '', tags = null, version = 0n, json = true
   if (versioned) {
     flags |= Flag.VERSION
     at = bytes.writeBigUInt64LE(version, at)
+  }
+  if (keyed !== null) {
+    flags |= Flag.KEYED
+    at = bytes.writeUInt8((keyed.removed ? Kind.REMOVED : 0) | (keyed.append ? Kind.APPEND : 0), at)
+    at = bytes.writeDoubleLE(keyed.time, at)
+    at = writeText(bytes, at, keyed.key, keySize)
   }
   if (!json) flags |= Flag.NOT_JSON
   if (delta) flags |= Flag.DELTA
@@ -45,7 +65,7 @@ function writeText(bytes, at, text, size) {
 
 /**
  * @param {Buffer} bytes @param {number} at position of the flags
- * @param {number} offset @param {string} epoch @param {number} previous offset of the publication before it
+ * @param {number} offset @param {string} epoch @param {number} previous offset of the previous publication
  * @returns {Publication} its payload is a view of `bytes`
  */
 export function decode(bytes, at, offset, epoch, previous) {
@@ -67,6 +87,14 @@ export function decode(bytes, at, offset, epoch, previous) {
     version = bytes.readBigUInt64LE(at)
     at += 8
   }
+  let keyed = null
+  if (flags & Flag.KEYED) {
+    const size = bytes.readUInt32LE(at + 9)
+    const key = bytes.toString('utf8', at + 13, at + 13 + size)
+    const removed = (bytes[at] & Kind.REMOVED) !== 0
+    keyed = { key, removed, append: (bytes[at] & Kind.APPEND) !== 0, time: bytes.readDoubleLE(at + 1) }
+    at += 13 + size
+  }
   const data = bytes.subarray(at)
   return {
     data,
@@ -78,6 +106,7 @@ export function decode(bytes, at, offset, epoch, previous) {
     version,
     json: (flags & Flag.NOT_JSON) === 0,
     delta: (flags & Flag.DELTA) !== 0,
+    keyed,
   }
 }
 
@@ -92,23 +121,18 @@ function readNumber(bytes, at, end) {
   return number
 }
 
-/**
- * The head of a publication on a topic: `p<offset> <epoch> <batch id> <index>[ <previous>]\n`. One object is reused for
- * all of them: tens of thousands of publications arrive each second.
- */
+/** The head of a publication on a topic: `p<offset> <epoch> <batch id> <index>[ <previous>]\n`. One object is reused. */
 export class Head {
   offset = 0
   epoch = ''
   /** Begins with the uid of the publishing worker. */
   batchId = ''
-  /** Position in the batch. */
   index = 0
-  /** Offset of the publication before it. */
   previous = 0
   /** Start of the body. */
   end = 0
 
-  /** @param {Buffer} message @returns {boolean} whether it is a publication: anybody may write to a topic */
+  /** @param {Buffer} message @returns {boolean} whether it is a publication: any client can write to topics */
   read(message) {
     if (message[0] !== PUBLICATION) return false
     const end = message.indexOf(LINE_FEED)
@@ -130,8 +154,16 @@ export class Head {
   }
 }
 
+/** @param {Buffer} value `<offset>[ <owner>]\n<body>` @param {string} epoch @returns {Publication} an entry of a map */
+export function decodeEntry(value, epoch) {
+  const end = value.indexOf(LINE_FEED)
+  const space = value.lastIndexOf(SPACE, end)
+  const offset = readNumber(value, 0, space < 0 ? end : space)
+  return decode(value, end + 1, offset, epoch, offset - 1)
+}
+
 /**
- * @param {Buffer[]} reply head of an answer of `read`, then id and value of each entry
+ * @param {Buffer[]} reply head of a `read` reply, then id and value of each entry
  * @param {string} epoch @returns {Publication[]} in the order of the reply
  */
 export function decodeEntries(reply, epoch) {

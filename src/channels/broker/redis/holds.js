@@ -1,50 +1,41 @@
-/** @typedef {import('./partition.js').Partition} Partition */
+/** @import { Partition } from './partition.js' */
+/** @import { Placement } from './placement.js' */
 
 /**
- * Keeps clients from partitions while this worker may have missed orders about them: requests fail as if Redis were
- * out of reach, and nothing is delivered.
- *
- * Orders are on the control partition. If it stays out of reach, the others are opened after a time: one shard that is
- * down must not take the others with it.
+ * Holds partitions while this worker may have missed orders: requests fail, and nothing is delivered. If the control
+ * partition, which has the orders, stays unreachable, the others open after `maxHold`.
  */
 export class Holds {
-  #placement
-  #isCurrent
-  #maxHold
-  #open
+  #parts
   /** @type {Map<Partition, {isNew: boolean, timer: NodeJS.Timeout | undefined}>} */
   #held = new Map()
 
   /**
-   * @param {object} parts @param {import('./placement.js').Placement} parts.placement
+   * @param {object} parts @param {Placement} parts.placement
    * @param {() => boolean} parts.isCurrent whether all orders are executed
-   * @param {number} parts.maxHold ms for which a partition other than control waits
-   * @param {(partition: Partition, isNew: boolean) => void} parts.open the partition can be used (again); `isNew`: its
-   *   connection is new
+   * @param {number} parts.maxHold of partitions other than control, ms
+   * @param {(partition: Partition, isNew: boolean) => void} parts.open `isNew`: its connection is new
    */
-  constructor({ placement, isCurrent, maxHold, open }) {
-    this.#placement = placement
-    this.#isCurrent = isCurrent
-    this.#maxHold = maxHold
-    this.#open = open
+  constructor(parts) {
+    this.#parts = parts
   }
 
   /** A partition has a new connection. @param {Partition} partition */
   up(partition) {
-    if (this.#isCurrent()) this.#open(partition, true)
+    if (this.#parts.isCurrent()) this.#parts.open(partition, true)
     else this.#hold(partition, true)
   }
 
-  /** @param {Partition} partition whose connection is lost */
+  /** @param {Partition} partition its connection is lost */
   down(partition) {
     clearTimeout(this.#held.get(partition)?.timer)
     this.#held.delete(partition)
     partition.held = false
   }
 
-  /** This worker stood still: nothing that has come meanwhile is read before the orders. */
+  /** Call after this worker was blocked: orders precede all data received meanwhile. */
   begin() {
-    const { control, partitions } = this.#placement
+    const { control, partitions } = this.#parts.placement
     for (const partition of partitions) {
       if (!partition.up) continue
       if (partition.connection !== control.connection) partition.connection?.pause()
@@ -52,15 +43,14 @@ export class Holds {
     }
   }
 
-  /** All orders are executed. */
   end() {
     for (const partition of [...this.#held.keys()]) this.#release(partition)
   }
 
   /** @param {Partition} partition @param {boolean} isNew */
   #hold(partition, isNew) {
-    const isControl = partition === this.#placement.control
-    const timer = isControl ? undefined : setTimeout(() => this.#release(partition), this.#maxHold)
+    const isControl = partition === this.#parts.placement.control
+    const timer = isControl ? undefined : setTimeout(() => this.#release(partition), this.#parts.maxHold)
     partition.held = true
     this.#held.set(partition, { isNew, timer })
   }
@@ -73,6 +63,6 @@ export class Holds {
     this.#held.delete(partition)
     partition.held = false
     partition.connection?.resume()
-    this.#open(partition, hold.isNew)
+    this.#parts.open(partition, hold.isNew)
   }
 }

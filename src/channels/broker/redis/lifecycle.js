@@ -1,32 +1,26 @@
-// What the lifecycle log keeps in Redis, for the primary of a node: the stream, the journals of nodes, their leases.
-// All its keys are in one partition, so commands are executed in the order in which they were sent.
+// Lifecycle log in Redis: the stream, the journals and leases of nodes. One partition keeps commands in order.
 
 import { parseTargets } from './address.js'
 import { replyTo } from './partition.js'
 import { Placement } from './placement.js'
-import { lifecycleAppend, lifecycleBeat, lifecycleChange, lifecycleLeave, lifecycleTake } from './scripts.js'
+import * as scripts from './scripts.js'
 
 /** @import { RedisOptions } from '../../../config/options.js' */
 /** @import { Logger } from 'pino' */
 /** @import { Partition } from './partition.js' */
 /** @import { Script } from './scripts.js' */
 
-/** Time for which the number of a node's last batch is kept, ms. */
+/** Expiry of the number of a node's last batch, ms. */
 const BATCH_TTL_MS = 24 * 3600 * 1000
-/** An idle connection is checked so often, ms. */
 const PROBE_MS = 1000
 
-/** @typedef {Map<string, string>} JournalChange client -> what is known of it as JSON, '' if it has gone */
+/** @typedef {Map<string, string>} JournalChange client -> its data as JSON, '' if disconnected */
 
 /**
- * @typedef {object} StoreParts
- * @property {RedisOptions} redis of the form of `engine.redis`
- * @property {string} node id
- * @property {(up: boolean) => void} onChange whether Redis is within reach
- * @property {Logger} log
+ * @typedef {{redis: RedisOptions, node: string, onChange: (up: boolean) => void, log: Logger}} StoreParts
  */
 
-/** All methods reject if Redis is away or refuses the command. */
+/** All methods reject if Redis is unreachable or refuses the command. */
 export class LifecycleStore {
   /** @type {Placement} */
   #placement
@@ -61,43 +55,31 @@ export class LifecycleStore {
     return this.#partition.up
   }
 
-  /** Key of the stream. */
   get stream() {
     return this.#partition.key('lifecycle', 'stream')
   }
 
-  /**
-   * @param {Script} script @param {string[]} names of keys @param {(string | number)[]} args @returns {Promise<any>}
-   */
+  /** @param {Script} script @param {string[]} names of keys @param {(string | number)[]} args @returns {Promise<any>} */
   #run(script, names, args) {
     const keys = names.map(name => this.#partition.key('lifecycle', name))
     return replyTo(done => this.#partition.run(script, keys, args, done))
   }
 
-  /**
-   * Appends a batch to the stream, once however often it is sent.
-   * @param {number} batch number of the batch, from 1 @param {string[]} records @param {number} maxLength 0: none
-   */
+  /** Idempotent. @param {number} batch from 1 @param {string[]} records @param {number} maxLength 0: none */
   append(batch, records, maxLength) {
-    return this.#run(
-      lifecycleAppend,
-      ['stream', `batch.${this.#node}`],
-      [batch, BATCH_TTL_MS, maxLength, ...records],
-    )
+    const args = [batch, BATCH_TTL_MS, maxLength, ...records]
+    return this.#run(scripts.lifecycleAppend, ['stream', `batch.${this.#node}`], args)
   }
 
   /** @param {JournalChange} changes some hundreds */
   change(changes) {
-    return this.#run(lifecycleChange, [`journal.${this.#node}`], [...changes].flat())
+    return this.#run(scripts.lifecycleChange, [`journal.${this.#node}`], [...changes].flat())
   }
 
   /** Removes clients from the journal of a dead node. @param {string} dead @param {string[]} clients */
   forget(dead, clients) {
-    return this.#run(
-      lifecycleChange,
-      [`journal.${dead}`],
-      clients.flatMap(client => [client, '']),
-    )
+    const gone = clients.flatMap(client => [client, ''])
+    return this.#run(scripts.lifecycleChange, [`journal.${dead}`], gone)
   }
 
   /**
@@ -105,19 +87,21 @@ export class LifecycleStore {
    * @returns {Promise<{alive: boolean, dead: string[]}>} `alive`: the lease had not expired; `dead`: ids of nodes
    */
   async beat(lease) {
-    const [alive, ...dead] = (await this.#run(lifecycleBeat, ['nodes'], [this.#node, lease])).map(String)
+    const [alive, ...dead] = (await this.#run(scripts.lifecycleBeat, ['nodes'], [this.#node, lease])).map(
+      String,
+    )
     return { alive: alive === '1', dead }
   }
 
   /**
-   * @param {string} dead id of a node @param {number} time for which this node takes, ms @param {number} count
-   * @param {string} cursor of the last call, '0' at first
+   * @param {string} dead id of a node @param {number} time lease of the takeover, ms @param {number} count
+   * @param {string} cursor of the last call, initially '0'
    * @returns {Promise<{clients: [client: string, known: string][], cursor: string} | null>} about `count` clients of its
-   *   journal; none: no more; null: it lives, or another node takes it over
+   *   journal; none: end; null: it is alive, or another node takes it over
    */
   async take(dead, time, count, cursor) {
     const names = ['nodes', `journal.${dead}`, `taker.${dead}`]
-    const reply = await this.#run(lifecycleTake, names, [dead, this.#node, time, count, cursor])
+    const reply = await this.#run(scripts.lifecycleTake, names, [dead, this.#node, time, count, cursor])
     if (reply === null) return null
     const [next, ...pairs] = reply.map(String)
     /** @type {[string, string][]} */
@@ -126,9 +110,8 @@ export class LifecycleStore {
     return { clients, cursor: next }
   }
 
-  /** This node has ended and left no client. */
   leave() {
-    return this.#run(lifecycleLeave, ['nodes', `journal.${this.#node}`], [this.#node])
+    return this.#run(scripts.lifecycleLeave, ['nodes', `journal.${this.#node}`], [this.#node])
   }
 
   close() {

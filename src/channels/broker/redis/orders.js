@@ -1,33 +1,29 @@
-// Orders: server API calls on connections (disconnect, unsubscribe, refresh, subscribe), which a worker that is out of
-// reach for a while must not miss. They are kept in a log in Redis, and published. The embedded engine needs no log:
-// its bus loses nothing.
+// Orders: server API calls on connections, which no worker may miss in an outage. They are logged in Redis.
 //
 //   orderAppend -> log, topic of all workers -> live: executed in order, if it follows the position
-//   registryJoin -> head of the log          -> not the position: orderRead, from the position on
+//   registryJoin -> head of the log          -> if not the position: orderRead from the position
 //
-// An order is acknowledged when all registered workers have executed it. So a worker misses an acknowledged one only
-// if its lease has ended before. From then on, or when its connection is lost, until it is at the head of the log, it
-// is not `current`, and the engine lets none of its clients use Redis.
+// An order is acknowledged when all registered workers have executed it. From the end of its lease or connection until
+// it reaches the head of the log, a worker is not `current`: it may lack orders, so its clients cannot use Redis.
 
 import { errors } from '../../../base/errors.js'
 import { newEpoch } from '../epoch.js'
 import { surveyAnswer } from '../surveys.js'
 import { orderAppend, orderRead } from './scripts.js'
 
-/** How long, how many and how large (bytes) orders are kept; ms. A worker that was away for longer loses its clients. */
+/** @import { ControlParts } from './control.js' */
+
+/** Lifetime (ms), number and bytes of kept orders. A worker missing more loses its clients. */
 export const KEEP = Object.freeze({ life: 10 * 60_000, entries: 100_000, bytes: 32 * 1024 * 1024 })
-/** Orders read at once. */
 const PAGE = 500
 /** Before the first order of a log. */
 const NONE = '0-0'
 
 /**
- * @typedef {object} Order
- * @property {string} epoch @property {string} previous id of the order before it @property {string} id
- * @property {number} time connections made before are concerned, ms by the clock of Redis
- * @property {boolean} late `time` is earlier than the order
- * @property {string} from uid of the worker that gave it @property {number} survey its number there; 0: no answer
- * @property {Buffer} body JSON: operation, parameters
+ * `previous`: id of the previous order; `time`: applies to connections made before, ms on the Redis clock; `late`:
+ * `time` is earlier than the order; `from`: uid of its worker; `survey`: 0 = no response; `body`: JSON.
+ * @typedef {{epoch: string, previous: string, id: string, time: number, late: boolean, from: string, survey: number,
+ *   body: Buffer}} Order
  */
 
 /** @param {string} id @returns {[number, number]} */
@@ -41,108 +37,73 @@ function isBefore(one, other) {
 }
 
 /** @param {(Buffer | string)[]} fields of a message or an entry @param {Buffer} body @returns {Order} */
-function orderOf([epoch, previous, id, time, late, from, survey], body) {
+function orderOf(fields, body) {
+  const [epoch, previous, id, time, late, from, survey] = fields.slice(0, 7).map(String)
   return {
-    epoch: String(epoch),
-    previous: String(previous),
-    id: String(id),
-    time: Number(time),
-    late: String(late) === '1',
-    from: String(from),
-    survey: Number(survey),
-    body,
+    ...{ epoch, previous, id, time: Number(time), late: late === '1' },
+    ...{ from, survey: Number(survey), body },
   }
 }
 
 export class RedisOrders {
-  /** Whether this worker has executed all orders that were acknowledged. */
+  /** Whether this worker has executed all acknowledged orders. */
   current = false
-  #partition
-  #topic
-  #uid
-  #lease
+  #parts
   #keep
-  #events
-  #log
-  #answer
-  #onCurrent
-  #onStale
-  /** Position: life of the log, and id of the last executed order. '': not joined yet. */
+  /** Position: epoch of the log, and id of the last executed order. '': not joined yet. */
   #epoch = ''
   #id = NONE
-  /** Whether the position is an order; otherwise a time. */
+  /** The position is an order, not a time. */
   #exact = false
   #reading = false
   #listening = false
   #began = performance.now()
   /** When the last successful heartbeat was sent, ms. */
   #beatAt = performance.now()
-  /** Whether the lease may have ended since this worker was current. */
+  /** Whether the lease may have expired since this worker was current. */
   #wasAway = false
-  /** The clock of Redis, and the own time after it was read; ms. */
+  /** Redis clock, and local time after reading it; ms. */
   #clock = { redis: 0, after: 0 }
 
   /**
-   * @param {object} parts @param {import('./partition.js').Partition} parts.partition
-   * @param {import('./inboxes.js').Inboxes} parts.inboxes @param {string} parts.uid
-   * @param {number} parts.lease ms until a silent worker counts as dead
-   * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
-   * @param {typeof KEEP} [parts.keep]
-   * @param {(to: string, survey: number, answer: string) => void} parts.answer JSON text, '' if the order has failed
-   * @param {() => void} parts.onCurrent @param {() => void} parts.onStale called whenever `current` has changed
+   * @param {ControlParts & {lease: number, keep?: typeof KEEP,
+   *   answer: (to: string, survey: number, answer: string) => void, onCurrent: () => void, onStale: () => void}} parts
+   *   `lease`: ms; `answer`: JSON text, '' if the order failed; `onCurrent`, `onStale`: `current` changed
    */
-  constructor({ partition, inboxes, uid, lease, events, log, keep = KEEP, answer, onCurrent, onStale }) {
-    this.#partition = partition
-    this.#topic = inboxes.all
-    this.#uid = uid
-    this.#lease = lease
+  constructor({ keep = KEEP, ...parts }) {
+    this.#parts = parts
     this.#keep = keep
-    this.#events = events
-    this.#log = log
-    this.#answer = answer
-    this.#onCurrent = onCurrent
-    this.#onStale = onStale
   }
 
   #keys() {
-    return [this.#partition.key('orders', 'head'), this.#partition.key('orders', 'log')]
+    const { partition } = this.#parts
+    return [partition.key('orders', 'head'), partition.key('orders', 'log')]
   }
 
-  /** Key of the head, for a heartbeat, which reads it; and what it is without orders, and for how long. */
+  /** Key of the head, which heartbeats read; its initial value and lifetime. */
   get head() {
     return { key: this.#keys()[0], fresh: `${newEpoch()} ${NONE}`, life: this.#keep.life }
   }
 
   /**
-   * Gives an order to all workers.
-   * @param {number} survey number under which they answer; 0: no answer is wanted
+   * @param {number} survey number of the survey; 0: no response expected
    * @param {string} body JSON: operation, parameters
-   * @param {number} at connections made before are concerned, ms of performance.now(); 0: all that there are
-   * @param {(error: Error | null) => void} done with an error Redis has not taken it, or its answer was lost
+   * @param {number} at applies to connections made before, ms of performance.now(); 0: to all
+   * @param {(error: Error | null) => void} done error: Redis did not accept it, or the reply was lost
    */
   append(survey, body, at, done) {
     const { life, entries, bytes } = this.#keep
     const time = at === 0 ? '' : Math.round(at - this.#clock.after + this.#clock.redis)
-    const { publishCommand } = this.#partition
-    const args = [
-      newEpoch(),
-      this.#uid,
-      survey,
-      body,
-      time,
-      life,
-      entries,
-      bytes,
-      this.#topic,
-      publishCommand,
-    ]
-    this.#partition.run(orderAppend, this.#keys(), args, error => done(error && errors.internal))
+    const { partition, inboxes, uid } = this.#parts
+    const head = [newEpoch(), uid, survey, body, time, life, entries, bytes]
+    const args = [...head, inboxes.all, partition.publishCommand]
+    partition.run(orderAppend, this.#keys(), args, error => done(error && errors.internal))
   }
 
   /** Receives a published order. @param {string[]} fields @param {Buffer} body */
   message(fields, body) {
     const order = orderOf(fields, body)
-    // What comes while the log is read is in it.
+    // Orders published during a read are in the log.
     if (this.#epoch === '' || this.#reading) return
     if (order.epoch !== this.#epoch) return this.#renewed(order.epoch)
     if (!isBefore(this.#id, order.id)) return
@@ -151,9 +112,8 @@ export class RedisOrders {
   }
 
   /**
-   * Handles the reply to a heartbeat: all orders up to the head have been published to this worker, if it was
-   * connected.
-   * @param {string} head @param {number} now clock of Redis, ms @param {number} sent when the heartbeat was, ms
+   * Handles a heartbeat reply: a connected worker has received all orders up to the head.
+   * @param {string} head @param {number} now Redis clock, ms @param {number} sent time of the heartbeat, ms
    */
   beaten(head, now, sent) {
     const after = performance.now()
@@ -164,7 +124,7 @@ export class RedisOrders {
     if (this.#reading) return
     const [epoch, id] = head.split(' ')
     if (this.#epoch === '') {
-      // Orders since the start of this worker concern its connections.
+      // Orders since this worker's start apply to its connections.
       this.#epoch = epoch
       this.#id = `${Math.floor(now - (after - this.#began))}-0`
       this.#exact = false
@@ -174,12 +134,12 @@ export class RedisOrders {
     else this.#read()
   }
 
-  /** Time after a heartbeat in which this worker is registered for sure, ms. */
+  /** Time after a heartbeat in which this worker is surely registered, ms. */
   get #validFor() {
-    return (6 / 7) * this.#lease
+    return (6 / 7) * this.#parts.lease
   }
 
-  /** Redis has lost its data: the log is another one. @param {string} epoch */
+  /** Redis lost its data: the log is a new one. @param {string} epoch */
   #renewed(epoch) {
     if (!this.#wasAway) {
       this.#epoch = epoch
@@ -189,12 +149,10 @@ export class RedisOrders {
     this.#read()
   }
 
-  /** Executes the orders of the log after the position, page by page. */
   #read() {
     this.#reading = true
-    this.#partition.run(orderRead, this.#keys(), [this.#id, PAGE], (error, reply) => {
+    this.#parts.partition.run(orderRead, this.#keys(), [this.#id, PAGE], (error, reply) => {
       this.#reading = false
-      // The next heartbeat tries again.
       if (error || !this.#listening) return
       const [head, ...entries] = reply
       const [epoch, id = NONE] = String(head).split(' ')
@@ -206,41 +164,38 @@ export class RedisOrders {
     })
   }
 
-  /**
-   * @param {string} previous id of the order before the first one that was read
-   * @returns {boolean} whether there was no other order after the position
-   */
+  /** @param {string} previous id of the order before the first read @returns {boolean} whether none was missed */
   #follows(previous) {
     if (previous === this.#id) return true
-    // Later: the log was trimmed. Earlier: a failover has lost the newest orders; this worker has executed them, but
-    // maybe not all, if it was away.
+    // Later: the log was trimmed. Earlier: a failover lost orders; this worker executed them if it was connected.
     return isBefore(previous, this.#id) && !(this.#exact && this.#wasAway)
   }
 
   /** @param {string} epoch @param {string} id newest order */
   #lost(epoch, id) {
-    const away = Math.round(performance.now() - this.#beatAt)
-    this.#log.warn({ away_ms: away }, 'orders to connections are lost: all clients reconnect')
+    const outage_ms = Math.round(performance.now() - this.#beatAt)
+    this.#parts.log.warn({ outage_ms }, 'missed orders are lost: disconnecting all clients')
     this.#epoch = epoch
-    this.#events.ordersLost?.()
+    this.#parts.events.ordersLost?.()
     this.#caughtUp(id)
   }
 
-  /** @param {Order} order @param {number} before connections made before are concerned, ms of performance.now() */
+  /** @param {Order} order @param {number} before applies to older connections, ms of performance.now() */
   #execute({ id, from, survey, body }, before) {
     this.#id = id
     this.#exact = true
+    const { events, log, answer } = this.#parts
     const { op, params } = JSON.parse(body.toString())
-    const answer = surveyAnswer(this.#events, this.#log, op, params, before)
-    if (survey !== 0) this.#answer(from, survey, answer)
+    const text = surveyAnswer(events, log, op, params, before)
+    if (survey !== 0) answer(from, survey, text)
   }
 
-  /** @param {number} time by the clock of Redis, ms @returns {number} the latest own time that it can be */
+  /** @param {number} time of the Redis clock, ms @returns {number} latest possible local time */
   #ownTime(time) {
     return time - this.#clock.redis + this.#clock.after
   }
 
-  /** All orders are executed, but parts may still be under way, in slices. @param {string} id the newest */
+  /** All orders are executed, but slices may still be pending. @param {string} id the newest */
   #caughtUp(id) {
     this.#id = id
     this.#exact = true
@@ -252,20 +207,20 @@ export class RedisOrders {
       if (!this.#listening || this.#reading || this.current) return
       this.#wasAway = false
       this.current = true
-      this.#onCurrent()
+      this.#parts.onCurrent()
     }
-    if (this.#events.executed) this.#events.executed(then)
+    const { events } = this.#parts
+    if (events.executed) events.executed(then)
     else then()
   }
 
-  /** Called once a second: after a standstill other workers may count this one as dead. */
+  /** Call once a second: other workers may consider a blocked worker dead. */
   tick() {
     if (!this.current || performance.now() - this.#beatAt < this.#validFor) return
     this.current = false
-    this.#onStale()
+    this.#parts.onStale()
   }
 
-  /** The connection is lost. */
   down() {
     this.#listening = false
     this.current = false

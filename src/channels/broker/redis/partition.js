@@ -1,25 +1,21 @@
 import { errors } from '../../../base/errors.js'
 import { branch } from './scripts.js'
 
-/**
- * @typedef {import('./connection.js').Connection} Connection
- * @typedef {import('./connection.js').Done} Done
- * @typedef {import('./scripts.js').Script} Script
- */
+/** @import { Connection, Done } from './connection.js' */
+/** @import { ShardEvents } from './placement.js' */
+/** @import { Script } from './scripts.js' */
 
 /**
- * Channels in one place: all channels of a Redis server, or those of one hash slot of a Redis Cluster. One command may
- * carry requests for several channels of a partition.
- *
- * Its keys are `<prefix>.<kind>.<name>`, in a cluster `<prefix>.{<partition>}.<kind>.<name>`, which puts them in one
- * slot. Its pub/sub topics are `<the same>.channel.<name>`.
+ * All channels of a Redis server, or of one hash slot of a cluster: one command may include several of them. Keys are
+ * `<prefix>.<kind>.<name>`, in a cluster `<prefix>.{<partition>}.<kind>.<name>`, which puts them in one slot. Pub/sub
+ * topics are `<the same>.channel.<name>`.
  */
 export class Partition {
-  /** @type {Connection | null} to the server in charge; null: unknown */
+  /** @type {Connection | null} to the owning server; null: unknown */
   connection = null
-  /** @type {string | null} current branch of its streams, see streams.lua; null: unknown, or the connection is down */
+  /** @type {string | null} current branch of its streams, see streams.lua; null: unknown or disconnected */
   branch = null
-  /** Whether it must not be used yet: this worker may have missed orders. */
+  /** Not usable yet: this worker may have missed orders. */
   held = false
 
   /** @param {string} prefix with its final dot @param {boolean} sharded uses sharded pub/sub */
@@ -32,15 +28,12 @@ export class Partition {
     return !this.held && this.connected
   }
 
-  /** Whether commands reach Redis, be it held or not. */
+  /** Whether commands reach Redis, even if held. */
   get connected() {
     return this.branch !== null && this.connection?.up === true
   }
 
-  /**
-   * Reads the branch: first of all on a new connection, and again from time to time.
-   * @param {(error: Error | null, changed: boolean) => void} done not called if the connection changes meanwhile
-   */
+  /** @param {(error: Error | null, changed: boolean) => void} done not called if the connection changes */
   join(done) {
     const { connection } = this
     connection?.run(branch, [this.key('branch', 'current')], [], (error, reply) => {
@@ -56,10 +49,7 @@ export class Partition {
     return `${this.prefix}${kind}.${name}`
   }
 
-  /**
-   * @param {string} name command
-   * @param {(string | Buffer | number)[]} args @param {Done} done never called before this returns
-   */
+  /** @param {string} name @param {(string | Buffer | number)[]} args @param {Done} done not before this returns */
   send(name, args, done) {
     if (this.connection === null || this.branch === null)
       return queueMicrotask(() => done(errors.internal, null))
@@ -68,7 +58,7 @@ export class Partition {
 
   /**
    * @param {Script} script @param {string[]} keys @param {(string | Buffer | number)[]} args
-   * @param {Done} done never called before this returns
+   * @param {Done} done not called before this returns
    */
   run(script, keys, args, done) {
     if (this.connection === null || this.branch === null)
@@ -105,9 +95,9 @@ export function replyTo(send) {
 const CHANNEL = 0x63 // c
 
 /**
- * Routes a message: topics of channels are `<prefix>channel.<name>`, all others begin with another letter.
+ * Routes a message: channel topics are `<prefix>channel.<name>`, others begin with another letter.
  * @param {Buffer} topic @param {Buffer} message @param {number} prefixLength bytes of the partition's prefix
- * @param {import('./placement.js').ShardEvents} events
+ * @param {ShardEvents} events
  */
 export function dispatch(topic, message, prefixLength, events) {
   if (topic[prefixLength] === CHANNEL) {

@@ -1,35 +1,32 @@
-// Where the data of a channel is: Placement selects the shard and the partition, a shard the connection.
+// Location of a channel's data: Placement selects the shard and the partition, a shard the connection.
 
 import { askView, queryServer, slotOf } from './address.js'
 import { Connection } from './connection.js'
 import { dispatch, Partition } from './partition.js'
 
+/** @import { RedisOptions } from 'ioredis' */
+/** @import { Logger } from 'pino' */
+/** @import { HostPort } from '../../../config/redis-shards.js' */
+/** @import { ClusterServer, ClusterView, Target } from './address.js' */
+
 /**
- * @typedef {import('./address.js').ClusterServer} ClusterServer
- * @typedef {import('./address.js').ClusterView} ClusterView
- *
  * @typedef {object} ShardEvents
- * @property {(partition: Partition) => void} up its connection, maybe a new one, can be used and has no subscriptions
+ * @property {(partition: Partition) => void} up its (new or same) connection is usable and has no subscriptions
  * @property {(partition: Partition) => void} down pending commands have failed, subscriptions have ended
  * @property {(channel: string, message: Buffer) => void} channelMessage valid only during the call
  * @property {(topic: string, message: Buffer) => void} controlMessage message on another topic, without the prefix
  *
- * @typedef {object} Shard one deployment of Redis: a server, a sentinel set or a cluster
- * @property {string} name for the log
- * @property {Partition[]} partitions
- * @property {boolean} up whether all of it is within reach
- * @property {() => void} connect
- * @property {() => void} close
+ * @typedef {{name: string, partitions: Partition[], up: boolean, connect: () => void, close: () => void}} Shard one
+ *   Redis deployment: a server, a sentinel set or a cluster; `up`: all of it is reachable
  */
 
-/** Interval (ms) of asking each master for its slots when nothing has changed. */
+/** Interval (ms) of slot queries to each master in a stable cluster. */
 const PERIOD = 5000
 /** Interval (ms) while a partition has no server. */
 const FIRST_WAIT = 50
 const MAX_WAIT = 1000
-/** Servers asked at once when no master answers. */
 const MAX_QUERIES = 3
-/** A master without slots that no server has named for this long (ms) is disconnected. */
+/** A master without slots is disconnected if no view has listed it for this time (ms). */
 const FORGET = 10_000
 /** Shorter outages (ms), as when a slot moves, are not logged. */
 const REPORT_AFTER = 500
@@ -40,10 +37,7 @@ export class SingleShard {
   #connection
   #reported = false
 
-  /**
-   * @param {import('./address.js').Target} target @param {string} prefix @param {ShardEvents} events
-   * @param {import('pino').Logger} log
-   */
+  /** @param {Target} target @param {string} prefix @param {ShardEvents} events @param {Logger} log */
   constructor({ name, options }, prefix, events, log) {
     this.name = name
     const partition = new Partition(`${prefix}.`, false)
@@ -52,7 +46,11 @@ export class SingleShard {
       name,
       options,
       {
-        up: () => this.#join(partition, events),
+        up: () =>
+          partition.join(error => {
+            if (!error) events.up(partition)
+            else if (this.#connection.up) this.#connection.reset('cannot read the replication id')
+          }),
         down: () => {
           const wasUp = partition.branch !== null
           partition.branch = null
@@ -62,24 +60,14 @@ export class SingleShard {
         misplaced: (_line, reason) => {
           if (this.#reported) return
           this.#reported = true
-          log.error(
-            { redis: name, reason },
-            'this redis is a node of a cluster: use the address redis+cluster://',
-          )
+          const text = 'redis is a cluster node: use the address redis+cluster://'
+          log.error({ redis: name, reason }, text)
         },
       },
       log,
     )
     partition.connection = this.#connection
     this.partitions = [partition]
-  }
-
-  /** @param {Partition} partition @param {ShardEvents} events */
-  #join(partition, events) {
-    partition.join(error => {
-      if (!error) events.up(partition)
-      else if (this.#connection.up) this.#connection.reset('cannot read the replication id')
-    })
   }
 
   get up() {
@@ -95,48 +83,40 @@ export class SingleShard {
   }
 }
 
-/**
- * @typedef {object} ClusterNodeEvents
- * @property {(node: ClusterNode) => void} lost
- * @property {(node: ClusterNode) => void} clusterDown it accepts no commands now
- * @property {(node: ClusterNode, slot: number) => void} refused it does not own the slot; -1: unknown slot
- * @property {(node: ClusterNode, view: ClusterView) => void} answered its view of the cluster
- * @property {(node: ClusterNode, topic: Buffer, message: Buffer) => void} message
- */
-
 /** A master of a cluster that owns, or may own, a partition. */
 export class ClusterNode {
-  /** When a server last named it as the owner of a partition (ms). */
+  /** When a view last listed it as owner of a partition (ms). */
   lastSeenAt = 0
-  /** @type {Set<Partition>} not owned any more, but it may still send messages of them */
+  /** @type {Set<Partition>} no longer owned, but may still deliver messages */
   unsubscribing = new Set()
   /** @type {Set<Partition>} waiting for its last replies */
   leaving = new Set()
-  /** Whether it reports the cluster as up. */
   ok = false
   /** Whether it has refused an owned slot since its last view. */
   refusedSlot = false
-  #events
+  #shard
   #asking = false
   #again = false
 
-  /**
-   * @param {ClusterServer} server @param {import('ioredis').RedisOptions} options @param {ClusterNodeEvents} events
-   * @param {import('pino').Logger} log
-   */
-  constructor({ id, host, port }, options, events, log) {
+  /** @param {ClusterServer} server @param {RedisOptions} options @param {ClusterShard} shard @param {Logger} log */
+  constructor({ id, host, port }, options, shard, log) {
     this.id = id
     this.host = host
     this.port = port
-    this.#events = events
+    this.#shard = shard
     this.connection = new Connection(
       `${host}:${port}`,
       { ...options, host, port },
       {
         up: () => this.ask(),
         down: () => this.#lost(),
-        message: (topic, message) => events.message(this, topic, message),
-        misplaced: (_line, reason) => this.#misplaced(reason),
+        message: (topic, message) => shard.message(this, topic, message),
+        misplaced: (_line, reason) => {
+          // The slot is moving: wait.
+          if (/^(ASK|TRYAGAIN) /.test(reason)) return
+          if (reason.startsWith('CLUSTERDOWN ')) return shard.askSoon()
+          shard.refused(this, Number(reason.match(/^MOVED (\d+) /)?.[1] ?? -1))
+        },
       },
       log,
     )
@@ -147,47 +127,35 @@ export class ClusterNode {
     this.ok = false
     this.refusedSlot = false
     this.unsubscribing.clear()
-    this.#events.lost(this)
+    this.#shard.lost(this)
   }
 
-  /** @param {string} reason */
-  #misplaced(reason) {
-    // The slot is moving: wait.
-    if (/^(ASK|TRYAGAIN) /.test(reason)) return
-    if (reason.startsWith('CLUSTERDOWN ')) return this.#events.clusterDown(this)
-    this.#events.refused(this, Number(reason.match(/^MOVED (\d+) /)?.[1] ?? -1))
-  }
-
-  /** Asks for its view: only its own view decides which slots it owns. */
+  /** Requests its view: only its own view determines its slots. */
   ask() {
     this.#again = this.#asking
     if (this.#asking || !this.connection.up) return
     this.#asking = true
     const { connection } = this
-    askView(
-      (name, args, done) => connection.send(name, args, done),
-      this.host,
-      (error, view) => {
-        this.#asking = false
-        if (!error && connection.up) {
-          this.ok = view.ok
-          this.#events.answered(this, view)
-        }
-        if (this.#again) this.ask()
-      },
-    )
+    const send = connection.send.bind(connection)
+    askView(send, this.host, (error, view) => {
+      this.#asking = false
+      if (!error && connection.up) {
+        this.ok = view.ok
+        this.#shard.answered(this, view)
+      }
+      if (this.#again) this.ask()
+    })
   }
 }
 
 /**
- * A Redis Cluster. Its partitions are hash slots, each served over the connection to its master: one connection for
- * each master. A partition belongs to the master that claims the slot itself; the views of other servers only select
- * the masters to ask. So a server with an old view, or cut off from the others, does no harm.
+ * A Redis Cluster. Its partitions are hash slots. A partition belongs to the master that claims the slot; views of
+ * other servers only select the masters to query, so outdated views are harmless.
  *
- *            a master says: mine                  it says: not mine; or: the cluster is down, and another one: mine
- *   (nobody) --------------------> up at its connection ------------------------------------------------------> leaving
- *      ^                                 | its connection is lost                                                  |
- *      +---------------------------------+--------------------------- the pending commands are answered -----------+
+ *          a master claims it            it no longer does, or the cluster is down and another master claims it
+ *   (none) -----------------> connected ---------------------------------------------------------> leaving
+ *      ^                          | connection lost                                                   |
+ *      +--------------------------+----------------------------------- pending commands completed ----+
  * @implements {Shard}
  */
 export class ClusterShard {
@@ -203,13 +171,13 @@ export class ClusterShard {
   /** @type {Map<string, ClusterNode>} */
   #nodes = new Map()
   #seeds
-  /** @type {{host: string, port: number}[]} known servers of the cluster */
+  /** @type {HostPort[]} known servers of the cluster */
   #servers
   #nextServer = 0
   /** @type {Set<() => void>} */
   #queries = new Set()
   #queryError = ''
-  /** Whether a query has ended: before that the reason of an outage is unknown. */
+  /** Whether a query has completed; before, the reason of an outage is unknown. */
   #queried = false
   /** @type {NodeJS.Timeout | undefined} */
   #timer
@@ -219,7 +187,7 @@ export class ClusterShard {
   /** Start (ms) of the current outage of a partition, 0 = none. */
   #lostAt = 0
   #reported = false
-  /** The master whose connection was lost last in this outage. @type {ClusterNode | null} */
+  /** Master of the last connection lost in this outage. @type {ClusterNode | null} */
   #lostNode = null
   #closed = false
   #prefixLength
@@ -227,8 +195,8 @@ export class ClusterShard {
   #digits
 
   /**
-   * @param {import('./address.js').Target} target @param {string} prefix @param {number} partitionCount
-   * @param {ShardEvents} events @param {import('pino').Logger} log
+   * @param {Target} target @param {string} prefix @param {number} partitionCount
+   * @param {ShardEvents} events @param {Logger} log
    */
   constructor({ name, options, nodes = [] }, prefix, partitionCount, events, log) {
     this.name = name
@@ -262,7 +230,6 @@ export class ClusterShard {
     for (const { connection } of this.#nodes.values()) connection.close()
   }
 
-  /** Asks all connected masters, or some servers if there are none. */
   #ask() {
     this.#askedAt = Date.now()
     this.#report()
@@ -280,8 +247,7 @@ export class ClusterShard {
     this.#timer = setTimeout(() => this.#ask(), wait)
   }
 
-  /** Asks soon, because something has changed. */
-  #askSoon() {
+  askSoon() {
     if (this.#closed) return
     this.#waits = 0
     const wait = Math.max(0, this.#askedAt + FIRST_WAIT - Date.now())
@@ -319,24 +285,12 @@ export class ClusterShard {
       node = undefined
     }
     if (!node) {
-      node = new ClusterNode(
-        server,
-        this.#options,
-        {
-          lost: node => this.#lost(node),
-          clusterDown: () => this.#askSoon(),
-          refused: (node, slot) => this.#refused(node, slot),
-          answered: (node, view) => this.#answered(node, view),
-          message: (node, topic, message) => this.#message(node, topic, message),
-        },
-        this.#log,
-      )
+      node = new ClusterNode(server, this.#options, this, this.#log)
       this.#nodes.set(server.id, node)
     }
     node.lastSeenAt = Date.now()
   }
 
-  /** Disconnects masters without slots. */
   #forget() {
     for (const node of this.#nodes.values())
       if (Date.now() - node.lastSeenAt > FORGET && !this.#owners.includes(node)) this.#drop(node)
@@ -344,22 +298,22 @@ export class ClusterShard {
 
   /** @param {ClusterNode} node */
   #drop(node) {
-    this.#lost(node)
+    this.lost(node)
     this.#nodes.delete(node.id)
     this.#owners = this.#owners.map(owner => (owner === node ? null : owner))
     node.connection.close()
   }
 
-  /** @param {ClusterNode} node @param {number} slot -1 = unknown */
-  #refused(node, slot) {
+  /** A node does not own the slot. @param {ClusterNode} node @param {number} slot -1 = unknown */
+  refused(node, slot) {
     const concerns = this.#owners.some((owner, i) => owner === node && (slot === this.#slots[i] || slot < 0))
-    // While a partition leaves the node, pending commands are refused.
+    // A leaving partition's pending commands are refused.
     if (concerns && (slot >= 0 || node.leaving.size === 0)) node.refusedSlot = true
-    this.#askSoon()
+    this.askSoon()
   }
 
-  /** @param {ClusterNode} node @param {ClusterView} view */
-  #answered(node, view) {
+  /** @param {ClusterNode} node @param {ClusterView} view of the node */
+  answered(node, view) {
     if (this.#closed) return
     this.#applyView(view)
     let left = false
@@ -373,8 +327,8 @@ export class ClusterShard {
         this.#leave(i, node)
       }
     }
-    // The node has refused a slot that it claims again: the state of its subscriptions is unknown.
-    if (node.refusedSlot && !left) node.connection.reset('it has refused what it is in charge of')
+    // The node refused a slot it now claims again: the state of its subscriptions is unknown.
+    if (node.refusedSlot && !left) node.connection.reset('the node rejected a slot that it owns')
     node.refusedSlot = false
     this.#report()
   }
@@ -383,7 +337,7 @@ export class ClusterShard {
   #claim(i, node, sharded) {
     const partition = this.partitions[i]
     const owner = this.#owners[i]
-    // A master cut off from the others may not know yet that it has been replaced.
+    // A partitioned master may not know yet that it was replaced.
     if (partition.connection !== null && owner !== null && owner !== node && !owner.ok) this.#leave(i, owner)
     if (partition.connection !== null || this.#leaving.has(partition) || node.unsubscribing.has(partition))
       return
@@ -398,14 +352,14 @@ export class ClusterShard {
     })
   }
 
-  /** Its connection is lost, or refuses it. @param {Partition} partition */
+  /** Its connection is lost or refuses it. @param {Partition} partition */
   #release(partition) {
     const wasUp = partition.branch !== null
     partition.connection = null
     partition.branch = null
     this.#lostAt ||= Date.now()
     if (wasUp) this.#events.down(partition)
-    this.#askSoon()
+    this.askSoon()
   }
 
   /** @param {number} i @param {ClusterNode} node former master */
@@ -425,13 +379,12 @@ export class ClusterShard {
       node.leaving.delete(partition)
       if (this.#closed) return
       if (wasUp) this.#events.down(partition)
-      this.#askSoon()
+      this.askSoon()
     })
   }
 
   /**
-   * Ends the subscriptions of a partition. Redis ends sharded ones itself when a slot moves, but plain ones stay, and
-   * a cluster sends publications to all its servers.
+   * When a slot moves, Redis ends only sharded subscriptions; plain ones still get publications on all servers.
    * @param {Partition} partition @param {ClusterNode} node
    */
   #clean(partition, node) {
@@ -439,56 +392,53 @@ export class ClusterShard {
     node.unsubscribing.add(partition)
     const cleaned = () => {
       node.unsubscribing.delete(partition)
-      this.#askSoon()
+      this.askSoon()
     }
     const { sharded } = partition
     const pattern = `${partition.prefix.replace(/[*?[\]\\]/g, '\\$&')}*`
-    // The topics of other subscribers among them are harmless.
+    // May include other subscribers' topics: harmless.
     connection.send('pubsub', [sharded ? 'shardchannels' : 'channels', pattern], (error, topics) => {
       if (error || topics.length === 0) return cleaned()
       connection.send(sharded ? 'sunsubscribe' : 'unsubscribe', topics, cleaned)
     })
   }
 
-  /** @param {ClusterNode} node */
-  #lost(node) {
+  /** The connection of a node is lost. @param {ClusterNode} node */
+  lost(node) {
     for (const [i, partition] of this.partitions.entries()) {
       if (this.#owners[i] !== node || partition.connection === null) continue
       this.#lostNode = node
       this.#release(partition)
     }
-    this.#askSoon()
+    this.askSoon()
   }
 
   /** @param {ClusterNode} node @param {Buffer} topic @param {Buffer} message */
-  #message(node, topic, message) {
+  message(node, topic, message) {
     let i = 0
     for (let at = this.#digitsAt; at < this.#digitsAt + this.#digits; at++) i = 10 * i + topic[at] - ZERO
-    // Messages of a former master are dropped.
     if (this.partitions[i]?.connection === node.connection)
       dispatch(topic, message, this.#prefixLength, this.#events)
   }
 
-  /** Logs once that a partition is out of reach, and once that all are back. */
   #report() {
     if (this.#lostAt === 0) return
-    const away = Date.now() - this.#lostAt
+    const outage_ms = Date.now() - this.#lostAt
     if (this.up) {
-      // Of a shorter outage the log may have only that the connection of a replaced master is lost.
+      // After a shorter outage, the log may contain only the lost connection of a replaced master.
       const replaced = this.#lostNode !== null && !this.#lostNode.connection.up
       if (this.#reported || replaced)
-        this.#log.info({ redis: this.name, away_ms: away }, 'the whole redis cluster is within reach')
+        this.#log.info({ redis: this.name, outage_ms }, 'the redis cluster is fully reachable again')
       this.#lostAt = 0
       this.#reported = false
       this.#lostNode = null
-    } else if (!this.#reported && this.#queried && away >= REPORT_AFTER) {
+    } else if (!this.#reported && this.#queried && outage_ms >= REPORT_AFTER) {
       this.#reported = true
+      const { length } = this.partitions
       const missing = this.partitions.filter(({ up }) => !up).length
-      const what = { redis: this.name, partitions: `${missing} of ${this.partitions.length}` }
-      this.#log.warn(
-        missing === this.partitions.length ? { ...what, reason: this.#queryError } : what,
-        'a part of the redis cluster is out of reach',
-      )
+      const fields = { redis: this.name, partitions: `${missing} of ${length}` }
+      const reason = missing === length ? { reason: this.#queryError } : {}
+      this.#log.warn({ ...fields, ...reason }, 'the redis cluster is partly unreachable')
     }
   }
 }
@@ -525,15 +475,14 @@ export function shardOf(h, count) {
   return best
 }
 
-/** Place of each channel. Equal on all nodes with the same list of addresses in the same order. */
+/** Maps channels to partitions. Equal on all nodes with the same addresses in the same order. */
 export class Placement {
   /** @type {Shard[]} */
   #shards
 
   /**
-   * @param {import('./address.js').Target[]} targets
-   * @param {{prefix: string, partitions: number}} options `partitions` of each cluster
-   * @param {ShardEvents} events @param {import('pino').Logger} log
+   * @param {Target[]} targets @param {{prefix: string, partitions: number}} options `partitions` of each cluster
+   * @param {ShardEvents} events @param {Logger} log
    */
   constructor(targets, { prefix, partitions }, events, log) {
     this.#shards = targets.map(target =>
@@ -543,12 +492,11 @@ export class Placement {
     )
   }
 
-  /** @returns {Partition} for data of no channel */
+  /** @returns {Partition} for other data */
   get control() {
     return this.#shards[0].partitions[0]
   }
 
-  /** @returns {Partition[]} */
   get partitions() {
     return this.#shards.flatMap(({ partitions }) => partitions)
   }
@@ -566,16 +514,13 @@ export class Placement {
     return this.#shards.every(({ up }) => up)
   }
 
-  /**
-   * Called about once a second: detects that an idle server is gone, and that a server has a new replication id although
-   * its connection stays.
-   */
+  /** Call about once a second: detects lost idle servers and new replication ids on the same connection. */
   probe() {
-    const asked = new Set()
+    const probed = new Set()
     for (const partition of this.partitions) {
       const { connection } = partition
-      if (!partition.up || asked.has(connection)) continue
-      asked.add(connection)
+      if (!partition.up || probed.has(connection)) continue
+      probed.add(connection)
       partition.join((_error, changed) => {
         if (!changed) return
         for (const other of this.partitions)

@@ -1,19 +1,262 @@
+import { errors } from '../../../base/errors.js'
 import { replyTo } from './partition.js'
-import { keysOf, PartitionPresence } from './partition-presence.js'
-import { presenceAlive, presenceStats } from './scripts.js'
+import { nextItems, Rotation } from './rotation.js'
+import * as scripts from './scripts.js'
 
-/**
- * @typedef {import('../contract.js').Presence} Presence
- * @typedef {import('./partition.js').Partition} Partition
- */
+/** @import { Presence } from '../contract.js' */
+/** @import { RedisParts } from './engine.js' */
+/** @import { Partition } from './partition.js' */
+
+/** @typedef {(error: Error | null) => void} Done */
 
 const TICK_MS = 1000
 const CLIENT = 0x63 // c
 
+const BATCH = 100
+/** Maximum clients per write, to limit the delay of other commands. */
+const MAX_WRITTEN = 1000
+/** Redis holds no client of this worker in the channel. */
+const NOTHING = 0
+/** The state in Redis is unknown; never a revision there. */
+const UNKNOWN = -1
+
+/** @param {Partition} partition @param {string} channel @returns {string[]} keys, see presence.lua */
+function keysOf(partition, channel) {
+  return [partition.key('presence', channel), partition.key('presence-workers', channel)]
+}
+
+class ChannelEntry {
+  /** @type {Map<string, string>} client id -> value, as in presence.lua */
+  clients = new Map()
+  /** Revision in Redis after the pending changes. */
+  revision = NOTHING
+  pending = 0
+  /** @type {Done[] | null} callbacks of a pending repair; null: none */
+  waiting = null
+
+  /** @param {string} channel */
+  constructor(channel) {
+    this.channel = channel
+  }
+}
+
 /**
- * Presence over all workers of all nodes. For each channel Redis holds the clients, each with its worker, and the
- * workers with their leases. A client counts while its worker renews the lease: one small command for each channel of
- * a worker, not for each client.
+ * This worker's presence in the channels of one partition. Redis stores a revision with the entries and applies a
+ * change only to the previous revision: comparing it shows whether the entries are correct after a lost connection, a
+ * flush or a failover; if not, they are repaired.
+ */
+class PartitionPresence {
+  #partition
+  #uid
+  #ttl
+  /** @type {Map<string, ChannelEntry>} channels with clients, or with entries to remove from Redis */
+  #channels = new Map()
+  #revision = NOTHING
+  /** Ticks to extend the leases of all channels. */
+  #ticks
+  #rest
+  /** @type {Rotation<ChannelEntry>} */
+  #rotation
+  swept = 0
+
+  /** @param {Partition} partition @param {string} uid @param {number} ttl of dead workers, ms */
+  constructor(partition, uid, ttl) {
+    this.#partition = partition
+    this.#uid = uid
+    this.#ttl = ttl
+    this.#ticks = Math.max(1, Math.floor(ttl / 3000))
+    // Spread the partitions over the seconds.
+    this.#rest = 1 + Math.floor(Math.random() * this.#ticks)
+    this.#rotation = new Rotation(this.#channels, { ticks: this.#ticks, batch: BATCH })
+  }
+
+  /** @param {string} channel @param {string} client @param {string} value @param {Done} done not before this returns */
+  add(channel, client, value, done) {
+    if (!this.#partition.up) return queueMicrotask(() => done(errors.internal))
+    const entry = this.#open(channel)
+    const former = entry.clients.get(client)
+    entry.clients.set(client, value)
+    this.#change(entry, [], [client, value], error => {
+      if (error && entry.clients.get(client) === value) {
+        if (former === undefined) entry.clients.delete(client)
+        else entry.clients.set(client, former)
+      }
+      done(error)
+    })
+  }
+
+  /** After an error, repaired later. @param {string} channel @param {string} client @param {string} value */
+  update(channel, client, value) {
+    const entry = this.#open(channel)
+    entry.clients.set(client, value)
+    this.#change(entry, [], [client, value], () => {})
+  }
+
+  /** @param {string} channel @param {string} client @returns {string | undefined} its value; undefined: not present */
+  get(channel, client) {
+    return this.#channels.get(channel)?.clients.get(client)
+  }
+
+  /** @param {string} channel @param {string} client */
+  remove(channel, client) {
+    const entry = this.#channels.get(channel)
+    if (entry?.clients.delete(client)) this.#change(entry, [client], [], () => {})
+  }
+
+  /** @param {string} channel @returns {ChannelEntry} */
+  #open(channel) {
+    let entry = this.#channels.get(channel)
+    if (!entry) this.#channels.set(channel, (entry = new ChannelEntry(channel)))
+    return entry
+  }
+
+  /** @param {ChannelEntry} entry removed if no client is present here or in Redis */
+  #forget(entry) {
+    if (entry.clients.size > 0 || entry.revision !== NOTHING || entry.pending > 0 || entry.waiting) return
+    this.#channels.delete(entry.channel)
+  }
+
+  /**
+   * Sends a change already applied to `entry.clients`.
+   * @param {ChannelEntry} entry @param {string[]} removed clients
+   * @param {string[]} present client, value ... @param {Done} done
+   */
+  #change(entry, removed, present, done) {
+    if (entry.waiting) entry.waiting.push(done)
+    else if (entry.revision === UNKNOWN) this.#repair(entry, done)
+    else {
+      const lease = entry.revision === NOTHING ? this.#ttl : 0
+      this.#write(entry, removed, present, lease, (error, applied) => {
+        if (error || applied) done(error)
+        else this.#repair(entry, done)
+      })
+    }
+  }
+
+  /**
+   * @param {ChannelEntry} entry @param {string[]} removed @param {string[]} present
+   * @param {number} lease ms, 0: unchanged
+   * @param {(error: Error | null, applied: boolean) => void} done not applied: Redis has another revision
+   */
+  #write(entry, removed, present, lease, done) {
+    const before = entry.revision
+    entry.revision = entry.clients.size === 0 ? NOTHING : ++this.#revision
+    entry.pending++
+    const keys = keysOf(this.#partition, entry.channel)
+    const args = [this.#uid, lease, before, entry.revision, removed.length, ...removed, ...present]
+    this.#partition.run(scripts.presenceChange, keys, args, (error, reply) => {
+      entry.pending--
+      if (error) entry.revision = UNKNOWN
+      done(error, reply === 1)
+      this.#forget(entry)
+    })
+  }
+
+  /** Compares Redis with `clients` and repairs it. @param {ChannelEntry} entry @param {Done} done */
+  #repair(entry, done) {
+    if (entry.waiting) return entry.waiting.push(done)
+    entry.waiting = [done]
+    const [key] = keysOf(this.#partition, entry.channel)
+    this.#partition.run(scripts.presenceOwn, [key], [this.#uid], (error, reply) => {
+      if (!error) return this.#reconcile(entry, reply)
+      const waiting = entry.waiting ?? []
+      entry.waiting = null
+      entry.revision = UNKNOWN
+      callAll(waiting, error)
+    })
+  }
+
+  /** @param {ChannelEntry} entry @param {Buffer[]} reply of Redis: revision, then client, value ... */
+  #reconcile(entry, [revision, ...entries]) {
+    const removed = []
+    const known = new Set()
+    for (let i = 0; i < entries.length; i += 2) {
+      const client = String(entries[i])
+      const value = entry.clients.get(client)
+      if (value === undefined) removed.push(client)
+      else if (value === String(entries[i + 1])) known.add(client)
+    }
+    const present = []
+    for (const [client, value] of entry.clients) if (!known.has(client)) present.push(client, value)
+    // Later changes follow the revision written now.
+    const waiting = entry.waiting ?? []
+    entry.waiting = null
+    entry.revision = Number(revision)
+    let from = 0
+    do {
+      const until = from + 2 * MAX_WRITTEN
+      const last = until >= present.length
+      const gone = from === 0 ? removed : []
+      this.#write(entry, gone, present.slice(from, until), this.#ttl, (error, applied) => {
+        if (!applied) entry.revision = UNKNOWN
+        if (last) callAll(waiting, applied ? null : (error ?? errors.internal))
+      })
+      from = until
+    } while (from < present.length)
+  }
+
+  /** Call once a second: extends the leases of a share of all channels. */
+  tick() {
+    if (!this.#partition.up) return
+    if (--this.#rest <= 0 && !this.#rotation.running) {
+      this.#rest = this.#ticks
+      this.#rotation.start()
+    }
+    if (this.#rotation.running) this.#rotation.tick(BATCH, batch => this.#beat(batch, () => {}))
+  }
+
+  up() {
+    this.#check(this.#channels.values())
+  }
+
+  /** Checks in batches, writing missing entries. @param {Iterator<ChannelEntry>} rest */
+  #check(rest) {
+    const batch = nextItems(rest, BATCH)
+    if (batch.length > 0) this.#beat(batch, error => error ?? this.#check(rest))
+  }
+
+  /** @param {ChannelEntry[]} batch @param {Done} done */
+  #beat(batch, done) {
+    if (batch.length === 0) return
+    const keys = batch.flatMap(({ channel }) => keysOf(this.#partition, channel))
+    const args = [this.#uid, this.#ttl, ...batch.map(({ revision }) => revision)]
+    this.#partition.run(scripts.presenceBeat, keys, args, (error, reply) => {
+      if (!error) {
+        const [lost, other, late] = reply
+        for (const i of lost) this.#rewrite(batch[i])
+        for (const i of other) this.#repair(batch[i], () => {})
+        for (const i of late) this.#sweep(batch[i].channel)
+        for (const entry of batch) this.#forget(entry)
+      }
+      done(error)
+    })
+  }
+
+  /** Writes all entries: Redis has none of this worker in the channel. @param {ChannelEntry} entry */
+  #rewrite(entry) {
+    if (entry.waiting) return
+    entry.waiting = []
+    this.#reconcile(entry, [Buffer.from('0')])
+  }
+
+  /** @param {string} channel with entries of dead workers */
+  #sweep(channel) {
+    const partition = this.#partition
+    const keys = [...keysOf(partition, channel), partition.key('channel', channel)]
+    partition.run(scripts.presenceSweep, keys, [partition.publishCommand], (error, clients) => {
+      if (!error) this.swept += clients
+    })
+  }
+}
+
+/** @param {Done[]} waiting @param {Error | null} error */
+function callAll(waiting, error) {
+  for (const done of waiting) done(error)
+}
+
+/**
+ * Presence over all workers of all nodes. For each channel Redis stores the clients with their workers, and the
+ * workers with their leases. A worker renews one lease per channel, not per client.
  * @implements {Presence}
  */
 export class RedisPresence {
@@ -26,11 +269,7 @@ export class RedisPresence {
   /** @type {NodeJS.Timeout | undefined} */
   #timer
 
-  /**
-   * @param {object} options @param {import('./placement.js').Placement} options.placement @param {string} options.uid
-   * @param {number} options.ttl ms until the clients of a dead worker vanish
-   * @param {import('pino').Logger} options.log
-   */
+  /** @param {Pick<RedisParts, 'placement' | 'uid' | 'log'> & {ttl: number}} parts ttl: of dead workers' clients, ms */
   constructor({ placement, uid, ttl, log }) {
     this.#placement = placement
     this.#uid = uid
@@ -51,7 +290,7 @@ export class RedisPresence {
     const partition = this.#placement.of(channel)
     let own = this.#byPartition.get(partition)
     if (!own) {
-      own = new PartitionPresence(partition, { uid: this.#uid, ttl: this.#ttl })
+      own = new PartitionPresence(partition, this.#uid, this.#ttl)
       this.#byPartition.set(partition, own)
     }
     return own
@@ -60,8 +299,7 @@ export class RedisPresence {
   /**
    * @param {string} channel @param {string} client @param {string} info ClientInfo as JSON text
    * @param {boolean} leave announce a leave if this worker dies
-   * @param {(error: Error | null) => void} done never called before this returns. After an error the presence of the
-   *   client is unchanged
+   * @param {Done} done not called before this returns; after an error the presence of the client is unchanged
    */
   add(channel, client, info, leave, done) {
     this.#presenceOf(channel).add(channel, client, this.#value(info, leave), done)
@@ -75,31 +313,31 @@ export class RedisPresence {
 
   /** @type {Presence['update']} */
   update(channel, client, info) {
-    const own = this.#byPartition.get(this.#placement.of(channel))
-    const former = own?.get(channel, client)
+    const own = this.#presenceOf(channel)
+    const former = own.get(channel, client)
     if (former === undefined) return
     const leave = former.startsWith('1', this.#uid.length + 1)
-    own?.update(channel, client, this.#value(info, leave))
+    own.update(channel, client, this.#value(info, leave))
   }
 
-  /** @param {string} channel @param {string} client @returns {boolean} whether it is present through this worker */
+  /** @param {string} channel @param {string} client @returns {boolean} whether this worker added it */
   has(channel, client) {
-    return this.#byPartition.get(this.#placement.of(channel))?.get(channel, client) !== undefined
+    return this.#presenceOf(channel).get(channel, client) !== undefined
   }
 
   /** @param {string} channel @param {string} client */
   remove(channel, client) {
-    this.#byPartition.get(this.#placement.of(channel))?.remove(channel, client)
+    this.#presenceOf(channel).remove(channel, client)
   }
 
   /** @type {Presence['list']} */
   async list(channel) {
     const partition = this.#placement.of(channel)
     const [presence, present] = keysOf(partition, channel)
-    // A script around the long list would triple its cost in Redis.
+    // Returning the long list from a script would triple its cost.
     const [entries, workers] = await Promise.all([
       replyTo(done => partition.send('hgetall', [presence], done)),
-      replyTo(done => partition.run(presenceAlive, [present], [], done)),
+      replyTo(done => partition.run(scripts.presenceAlive, [present], [], done)),
     ])
     const alive = new Set(workers.map(String))
     /** @type {Map<string, string>} */
@@ -122,11 +360,10 @@ export class RedisPresence {
   async stats(channel) {
     const partition = this.#placement.of(channel)
     const keys = keysOf(partition, channel)
-    const [clients, users] = await replyTo(done => partition.run(presenceStats, keys, [], done))
+    const [clients, users] = await replyTo(done => partition.run(scripts.presenceStats, keys, [], done))
     return { clients, users }
   }
 
-  /** Called once a second. */
   tick() {
     let swept = 0
     for (const own of this.#byPartition.values()) {
@@ -134,10 +371,10 @@ export class RedisPresence {
       swept += own.swept
       own.swept = 0
     }
-    if (swept > 0) this.#log.info({ clients: swept }, 'presence of ended workers removed')
+    if (swept > 0) this.#log.info({ clients: swept }, 'removed the presence of exited workers')
   }
 
-  /** The connection of a partition has come up. @param {Partition} partition */
+  /** Call when the partition is connected. @param {Partition} partition */
   up(partition) {
     this.#byPartition.get(partition)?.up()
   }

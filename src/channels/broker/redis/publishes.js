@@ -3,35 +3,30 @@ import { IDEMPOTENCY_TTL } from '../contract.js'
 import { newEpoch } from '../epoch.js'
 import { publish } from './scripts.js'
 
+/** @import { Logger } from 'pino' */
+/** @import { PublishOptions } from '../contract.js' */
+/** @import { Partition } from './partition.js' */
+
 /**
- * @typedef {import('../contract.js').PublishOptions} PublishOptions
- * @typedef {import('./partition.js').Partition} Partition
- *
- * @typedef {object} Item one message on its way to Redis
- * @property {string} flags of the script `publish` in streams.lua
- * @property {string} channel
- * @property {Buffer | string} body a publication from `encode`, or a whole event
- * @property {PublishOptions | null} options null: an event
- * @property {((error: Error | null, offset: number, epoch: string) => void) | null} done
- * @property {boolean} awaitsEcho whether `done` still waits for this worker's own copy of the publication
- * @property {boolean} answered whether Redis has replied
- * @property {number} offset from the reply
- * @property {string} epoch from the reply
+ * A message to Redis. `flags`: of the script `publish` (streams.lua); `body`: from `encode`, or a whole event;
+ * `options`: null for events; `awaitsEcho`: `done` waits for the echo; `offset` and `epoch`: from the reply.
+ * @typedef {{flags: string, channel: string, body: Buffer | string, options: PublishOptions | null,
+ *   done: ((error: Error | null, offset: number, epoch: string) => void) | null, awaitsEcho: boolean,
+ *   answered: boolean, offset: number, epoch: string}} Item
  */
 
-/** Limits of a batch: Redis blocks while it runs one. */
+/** Limits of a batch, which blocks Redis. */
 const MAX_ITEMS = 64
 const MAX_BYTES = 512 * 1024
-/** Ticks, one a second, until an echo is no longer awaited. */
+/** Timeout of an echo, s. */
 const MAX_TICKS = 5
-/** The first character of a line of the reply, see streams.lua. */
+/** First character of a reply line, see streams.lua. */
 const FAILED = '!'
 const DUPLICATE = '='
 
 /**
- * Batches with awaited echoes. A publication to a channel of this worker comes back as an echo, before or after the
- * reply (depending on the version of Redis); `done` waits for both. Batch ids begin with the worker's `uid`, so that
- * each worker recognizes its own.
+ * A publication to a subscribed channel is also received as an echo, before or after the reply, depending on the Redis
+ * version; `done` waits for both. Batch ids begin with the `uid` of their worker.
  */
 export class PendingBatches {
   #uid
@@ -44,7 +39,6 @@ export class PendingBatches {
     this.#uid = uid
   }
 
-  /** @returns {string} */
   nextId() {
     this.#last++
     return this.#uid + this.#last.toString(36)
@@ -60,7 +54,7 @@ export class PendingBatches {
     this.#open.delete(batchId)
   }
 
-  /** A publication of any worker was delivered in this one. @param {string} batchId @param {number} index */
+  /** Call when this worker has delivered a publication. @param {string} batchId @param {number} index */
   echo(batchId, index) {
     if (!batchId.startsWith(this.#uid)) return
     const batch = this.#open.get(batchId)
@@ -72,20 +66,17 @@ export class PendingBatches {
     item.done?.(null, item.offset, item.epoch)
   }
 
-  /** Called once a second. Redis may have refused the subscription, and then an echo never comes. */
+  /** Call once a second: times out echoes, which are missing if Redis refused the subscription. */
   tick() {
     this.#stopWaiting(batch => ++batch.ticks > MAX_TICKS && batch.items.every(({ answered }) => answered))
   }
 
-  /** No echo comes over a lost connection. @param {Partition} partition */
+  /** A lost connection delivers no echo. @param {Partition} partition */
   down(partition) {
     this.#stopWaiting(batch => batch.partition === partition)
   }
 
-  /**
-   * Publications with a reply count as published, with or without their echo.
-   * @param {(batch: {items: Item[], partition: Partition, ticks: number}) => boolean} matches
-   */
+  /** @param {(batch: {items: Item[], partition: Partition, ticks: number}) => boolean} matches */
   #stopWaiting(matches) {
     for (const [batchId, batch] of this.#open) {
       if (!matches(batch)) continue
@@ -100,30 +91,29 @@ export class PendingBatches {
   }
 }
 
-/** Publications and events of one turn to one partition, in few script calls. Each item is atomic by itself. */
-/**
- * Whether a repeat goes to its republishers again: the confirm of the first one is unknown here.
- * @param {PublishOptions} options
- */
+/** Whether a repeat is republished: its confirm is unknown here. @param {PublishOptions} options */
 const isUnconfirmed = ({ republish, idempotencyKey, version }) =>
   Boolean(republish?.wait && idempotencyKey && !version)
 
+/** Sends one turn's publications and events to a partition in few script calls. Each item is atomic. */
 export class Publishes {
   #partition
   #batches
   #isSubscribed
   #onAccepted
   #log
+  #schedule
   /** @type {Item[]} */
   #items = []
 
   /**
    * @param {Partition} partition @param {PendingBatches} batches
-   * @param {(channel: string) => boolean} isSubscribed whether a publication sent now comes back
-   * @param {(item: Item) => void} onAccepted called for a publication with a route of republishers, before its `done`
-   * @param {import('pino').Logger} log
+   * @param {(channel: string) => boolean} isSubscribed whether a publication sent now is echoed
+   * @param {(item: Item) => void} onAccepted called for a publication with a republisher route, before its `done`
+   * @param {Logger} log @param {() => void} schedule schedules `flush`
    */
-  constructor(partition, batches, isSubscribed, onAccepted, log) {
+  constructor(partition, batches, isSubscribed, onAccepted, log, schedule) {
+    this.#schedule = schedule
     this.#partition = partition
     this.#batches = batches
     this.#isSubscribed = isSubscribed
@@ -167,6 +157,7 @@ export class Publishes {
       epoch: '',
     }
     this.#items.push(item)
+    this.#schedule()
   }
 
   flush() {
@@ -205,7 +196,8 @@ export class Publishes {
   }
 
   /**
-   * @param {string} channel @param {PublishOptions} options @param {string[]} keys @param {(string | Buffer)[]} args
+   * @param {string} channel @param {PublishOptions} options
+   * @param {string[]} keys @param {(string | Buffer)[]} args
    */
   #addOptions(channel, options, keys, args) {
     const { historySize, historyTtl, metaTtl, version, versionEpoch, idempotencyKey } = options
@@ -213,7 +205,7 @@ export class Publishes {
     if (historySize > 0) {
       keys.push(partition.key('meta', channel), partition.key('stream', channel))
       args.push(String(historySize), String(historyTtl), String(Math.max(metaTtl, historyTtl)))
-      // Redis compares versions as text: with equal lengths that is the order of numbers.
+      // Redis compares versions as strings: equal lengths give numeric order.
       if (version) args.push(String(version).padStart(20, '0'), versionEpoch ?? '')
     }
     if (idempotencyKey) {
@@ -250,7 +242,6 @@ export class Publishes {
         item.offset = Number(line.slice(duplicate ? 1 : 0, space))
         item.epoch = line.slice(space + 1)
       }
-      // It was not published again, so there is no echo.
       if (duplicate) item.awaitsEcho = false
       item.answered = true
       if (item.options?.republish && (!duplicate || isUnconfirmed(item.options))) this.#onAccepted(item)
@@ -260,17 +251,13 @@ export class Publishes {
     if (!waiting) this.#batches.close(batchId)
   }
 
-  /**
-   * Calls back; an exception must not stop the other callbacks of the batch.
-   * @param {Item} item
-   * @param {Error | null} error
-   */
+  /** Isolates exceptions of the callback. @param {Item} item @param {Error | null} error */
   #done(item, error) {
     try {
       if (error) item.done?.(error, 0, '')
       else item.done?.(null, item.offset, item.epoch)
     } catch (err) {
-      this.#log.error({ err }, 'callback of a publication failed')
+      this.#log.error({ err }, 'publication callback failed')
     }
   }
 }

@@ -7,35 +7,28 @@ import { PendingBatches } from './publishes.js'
 import { PartitionQueue } from './queue.js'
 import { NO_ANSWER } from './reads.js'
 
-/**
- * @typedef {import('../contract.js').PubSub} PubSub
- * @typedef {import('../contract.js').PublishOptions} PublishOptions
- * @typedef {import('../contract.js').SubscribeWants} SubscribeWants
- * @typedef {import('../contract.js').SubscribeAnswer} SubscribeAnswer
- * @typedef {import('./channels.js').Channel} Channel
- * @typedef {import('./partition.js').Partition} Partition
- * @typedef {import('./publishes.js').Item} Item
- * @typedef {import('./reads.js').Answer} Answer
- */
+/** @import { PublishOptions, PubSub, SubscribeAnswer, SubscribeWants } from '../contract.js' */
+/** @import { Channel } from './channels.js' */
+/** @import { RedisParts } from './engine.js' */
+/** @import { Partition } from './partition.js' */
+/** @import { RedisPresence } from './presence.js' */
+/** @import { Item } from './publishes.js' */
+/** @import { Answer } from './reads.js' */
 
 const TICK_MS = 1000
-/** A position that keeps disagreeing with the delivered one is accepted after this many reads. */
+/** Reads until a position that differs from the delivered one is accepted. */
 const MAX_ATTEMPTS = 3
 
 /**
- * Publish/subscribe and history in Redis.
- *
  *   subscribe, publish, history -> PartitionQueue -> Connection -> Redis
  *   Redis -> Connection -> Channels -> BrokerEvents
  * @implements {PubSub}
  */
 export class RedisPubSub {
+  #parts
   #placement
   #presence
-  #log
-  #emptyTtl
-  #republishing
-  #batches
+  batches
   /** @type {Channels} */
   #channels
   /** @type {Map<Partition, PartitionQueue>} */
@@ -44,29 +37,25 @@ export class RedisPubSub {
   #timer
 
   /**
-   * @param {object} parts @param {import('./placement.js').Placement} parts.placement
-   * @param {import('./presence.js').RedisPresence} parts.presence @param {string} parts.uid
-   * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
-   * @param {import('../contract.js').Republishing} parts.republishing
-   * @param {number} parts.emptyTtl ms that the position of a channel without publications outlives its last use
+   * @param {Pick<RedisParts, 'placement' | 'uid' | 'events' | 'republishing' | 'log'> & {presence: RedisPresence,
+   *   emptyTtl: number}} parts `emptyTtl`: lifetime of the position of an unpublished channel after its last use, ms
    */
-  constructor({ placement, presence, uid, events, log, republishing, emptyTtl }) {
-    this.#placement = placement
-    this.#presence = presence
-    this.#log = log
-    this.#emptyTtl = emptyTtl
-    this.#republishing = republishing
-    this.#batches = new PendingBatches(uid)
-    this.#channels = new Channels(events, partition => this.#queue(partition), this.#batches)
+  constructor(parts) {
+    this.#parts = parts
+    this.#placement = parts.placement
+    this.#presence = parts.presence
+    this.batches = new PendingBatches(parts.uid)
+    this.#channels = new Channels(parts.events, partition => this.#queue(partition), this.batches)
   }
 
-  /** Connects to Redis, for all parts. */
+  /** Whether a publication sent now is echoed. @param {string} name */
+  isSubscribed = name => this.#channels.get(name)?.subscribed === true
+
   start() {
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
     this.#placement.connect()
   }
 
-  /** Ends all connections. */
   close() {
     clearInterval(this.#timer)
     this.#placement.close()
@@ -74,18 +63,18 @@ export class RedisPubSub {
 
   #tick() {
     this.#channels.tick()
-    this.#batches.tick()
+    this.batches.tick()
     this.#placement.probe()
   }
 
-  /** @param {Partition} partition that can be used (again) */
+  /** @param {Partition} partition usable (again) */
   up(partition) {
     this.#channels.up(partition)
   }
 
-  /** @param {Partition} partition whose connection is lost */
+  /** @param {Partition} partition its connection is lost */
   down(partition) {
-    this.#batches.down(partition)
+    this.batches.down(partition)
     this.#channels.down(partition)
   }
 
@@ -98,15 +87,9 @@ export class RedisPubSub {
   #queue(partition) {
     let queue = this.#queues.get(partition)
     if (!queue) {
+      const { emptyTtl, log } = this.#parts
       const onAccepted = (/** @type {Item} */ item) => this.#republish(item)
-      queue = new PartitionQueue(
-        partition,
-        this.#channels,
-        this.#batches,
-        this.#emptyTtl,
-        onAccepted,
-        this.#log,
-      )
+      queue = new PartitionQueue(partition, this.#channels, this.batches, emptyTtl, onAccepted, log)
       this.#queues.set(partition, queue)
     }
     return queue
@@ -118,7 +101,7 @@ export class RedisPubSub {
     if (!partition.up) return queueMicrotask(() => done(errors.internal, NOT_SUBSCRIBED))
     const channel = (!wants.first && this.#channels.get(name)) || this.#channels.open(name, partition)
     const listed = wants.client !== ''
-    // A client that subscribes again stays present when that fails.
+    // A client that resubscribes stays present if that fails.
     const present = listed && this.#presence.has(name, wants.client)
     /** @type {Error | null} */
     let failed = null
@@ -133,7 +116,7 @@ export class RedisPubSub {
       done(failed, failed ? NOT_SUBSCRIBED : answer)
     }
     let listing = listed
-    /** Whether the position came before the presence, and so is outdated. */
+    /** Whether the position arrived before the presence and is outdated. */
     let early = false
     const read = () =>
       this.#read(channel, wants, wants.metaTtl, 1, (error, { offset, epoch, found, publications }) => {
@@ -152,14 +135,12 @@ export class RedisPubSub {
         else if (early) read()
       })
     }
-    if (wants.position) {
-      read()
-    } else if (channel.state === State.JOINING) this.#channels.whenSubscribed(channel, finish)
+    if (wants.position) read()
+    else if (channel.state === State.JOINING) this.#channels.whenSubscribed(channel, finish)
     else queueMicrotask(() => finish(null))
   }
 
   /**
-   * Reads the stream position of a subscribed channel, in stream order.
    * @param {Channel} channel @param {SubscribeWants | null} wants @param {number} metaTtl @param {number} attempt
    * @param {(error: Error | null, answer: Answer) => void} done
    */
@@ -168,20 +149,27 @@ export class RedisPubSub {
     this.#channels.whenLive(channel, error => {
       if (error) return done(error, NO_ANSWER)
       const maxBytes = wants?.recover?.maxBytes ?? 0
-      this.#queue(channel.partition).read(channel.name, metaTtl, opOf(wants), maxBytes, (error, answer) => {
-        if (error) return done(error, answer)
-        // The first subscription has failed: no publications will come.
-        const follows = this.#channels.has(channel) && (channel.subscribed || channel.state !== State.JOINING)
-        if (!follows) return done(wants && errors.internal, answer)
-        const known = channel.state !== State.JOINING
-        if (known && attempt < MAX_ATTEMPTS && !this.#channels.isAt(channel, answer)) {
-          if (channel.state === State.LIVE) this.#channels.catchUp(channel)
-          return this.#read(channel, wants, metaTtl, attempt + 1, done)
-        }
-        this.#channels.setPosition(channel, answer)
-        if (wants?.latest) answer.publications.reverse()
-        done(null, answer)
-      })
+      this.#queue(channel.partition).reads.add(
+        channel.name,
+        metaTtl,
+        opOf(wants),
+        maxBytes,
+        (error, answer) => {
+          if (error) return done(error, answer)
+          // The first subscription failed: no publications will arrive.
+          const follows =
+            this.#channels.has(channel) && (channel.subscribed || channel.state !== State.JOINING)
+          if (!follows) return done(wants && errors.internal, answer)
+          const known = channel.state !== State.JOINING
+          if (known && attempt < MAX_ATTEMPTS && !this.#channels.isAt(channel, answer)) {
+            if (channel.state === State.LIVE) this.#channels.catchUp(channel)
+            return this.#read(channel, wants, metaTtl, attempt + 1, done)
+          }
+          this.#channels.setPosition(channel, answer)
+          if (wants?.latest) answer.publications.reverse()
+          done(null, answer)
+        },
+      )
     })
   }
 
@@ -194,22 +182,25 @@ export class RedisPubSub {
   publish(name, data, options, done) {
     const partition = this.#placement.of(name)
     const { republish } = options
-    const full = republish ? republish.block & this.#republishing.full : 0
+    const full = republish ? republish.block & this.#parts.republishing.full : 0
     if (!partition.up || full !== 0) return queueMicrotask(() => done(errors.internal, 0, ''))
-    this.#queue(partition).publication(name, encode(data, options), options, done)
+    this.#queue(partition).publishes.publication(
+      name,
+      encode(data, options, options.keyed ?? null),
+      options,
+      done,
+    )
   }
 
-  /**
-   * In the order of the replies of Redis: that of the publications of this worker in a channel.
-   * @param {Item} item
-   */
+  /** Called in reply order: that of this worker's publications in a channel. @param {Item} item */
   #republish(item) {
     const options = /** @type {PublishOptions} */ (item.options)
     const { done, channel, offset, epoch } = item
+    const { republishing } = this.#parts
     const { data } = decode(/** @type {Buffer} */ (item.body), 0, offset, epoch, offset - 1)
     if (!options.republish?.wait || done === null)
-      return this.#republishing.hand(channel, data, options, offset, epoch, null)
-    // The answer waits for both, the echo and the confirm.
+      return republishing.hand(channel, data, options, offset, epoch, null)
+    // `done` waits for the echo and the confirm.
     let open = 2
     /** @type {Error | null} */
     let failed = null
@@ -220,12 +211,12 @@ export class RedisPubSub {
       else done(null, offset, epoch)
     }
     item.done = finish
-    this.#republishing.hand(channel, data, options, offset, epoch, finish)
+    republishing.hand(channel, data, options, offset, epoch, finish)
   }
 
   /** @type {PubSub['announce']} */
   announce(name, info, joined) {
-    this.#queue(this.#placement.of(name)).event(name, `${joined ? 'j' : 'l'}${info}`)
+    this.#queue(this.#placement.of(name)).publishes.event(name, `${joined ? 'j' : 'l'}${info}`)
   }
 
   /** @type {PubSub['history']} */
@@ -236,11 +227,17 @@ export class RedisPubSub {
     if (partition.held) return Promise.reject(errors.internal)
     const queue = this.#queue(partition)
     return new Promise((resolve, reject) =>
-      queue.read(name, metaTtl, op, maxBytes, (error, { found, publications, offset, epoch, complete }) => {
-        if (error) reject(error)
-        else if (found) resolve({ publications, offset, epoch, complete })
-        else reject(errors.unrecoverablePosition)
-      }),
+      queue.reads.add(
+        name,
+        metaTtl,
+        op,
+        maxBytes,
+        (error, { found, publications, offset, epoch, complete }) => {
+          if (error) reject(error)
+          else if (found) resolve({ publications, offset, epoch, complete })
+          else reject(errors.unrecoverablePosition)
+        },
+      ),
     )
   }
 
@@ -252,7 +249,7 @@ export class RedisPubSub {
     const then = (/** @type {Error | null} */ error, /** @type {Answer} */ { offset, epoch }) =>
       done(error, offset, epoch)
     if (channel) this.#read(channel, null, metaTtl, 1, then)
-    else this.#queue(partition).read(name, metaTtl, ['p'], 0, then)
+    else this.#queue(partition).reads.add(name, metaTtl, ['p'], 0, then)
   }
 
   /** @type {PubSub['removeHistory']} */

@@ -1,20 +1,20 @@
 import { Publishes } from './publishes.js'
 import { Reads } from './reads.js'
 
-/**
- * @typedef {import('./channels.js').Channel} Channel
- * @typedef {import('./channels.js').Channels} Channels
- */
+/** @import { Logger } from 'pino' */
+/** @import { Channel, Channels } from './channels.js' */
+/** @import { Partition } from './partition.js' */
+/** @import { Item, PendingBatches } from './publishes.js' */
 
-/** Channels in one command, which blocks Redis. */
+/** Maximum channels per command: it blocks Redis. */
 const MAX_TOPICS = 512
 
 /**
- * The requests to a partition, collected until Connection.schedule flushes them in few commands. Subscriptions leave
- * first: publications then follow exactly the position that is read.
+ * Requests to a partition, flushed in few commands. Subscriptions are sent first: publications then follow exactly the
+ * position read.
  */
 export class PartitionQueue {
-  /** @type {Set<Channel>} channels of the partition, used when its connection comes or goes */
+  /** @type {Set<Channel>} channels of the partition, for connection changes */
   channels = new Set()
   #partition
   #channels
@@ -22,38 +22,34 @@ export class PartitionQueue {
   #opened = []
   /** @type {string[]} to unsubscribe from */
   #closed = []
-  #reads
-  #publishes
   /** @type {(() => void)[]} */
   #after = []
   #scheduled = false
   #flush = () => this.flush()
+  #schedule = () => {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    this.#partition.schedule(this.#flush)
+  }
 
   /**
-   * @param {import('./partition.js').Partition} partition @param {Channels} channels
-   * @param {import('./publishes.js').PendingBatches} batches @param {number} emptyTtl ms, see Reads
-   * @param {(item: import('./publishes.js').Item) => void} onAccepted see Publishes @param {import('pino').Logger} log
+   * @param {Partition} partition @param {Channels} channels @param {PendingBatches} batches
+   * @param {number} emptyTtl ms, see Reads @param {(item: Item) => void} onAccepted see Publishes @param {Logger} log
    */
   constructor(partition, channels, batches, emptyTtl, onAccepted, log) {
     this.#partition = partition
     this.#channels = channels
-    this.#reads = new Reads(partition, emptyTtl, log)
+    this.reads = new Reads(partition, emptyTtl, log, this.#schedule)
     const isSubscribed = (/** @type {string} */ name) => channels.get(name)?.subscribed === true
-    this.#publishes = new Publishes(partition, batches, isSubscribed, onAccepted, log)
-  }
-
-  #schedule() {
-    if (this.#scheduled) return
-    this.#scheduled = true
-    this.#partition.schedule(this.#flush)
+    this.publishes = new Publishes(partition, batches, isSubscribed, onAccepted, log, this.#schedule)
   }
 
   flush() {
     this.#scheduled = false
     if (this.#closed.length > 0) this.#unsubscribe()
     if (this.#opened.length > 0) this.#subscribe()
-    this.#reads.flush()
-    this.#publishes.flush()
+    this.reads.flush()
+    this.publishes.flush()
     if (this.#after.length > 0) {
       const after = this.#after
       this.#after = []
@@ -73,7 +69,6 @@ export class PartitionQueue {
   }
 
   #subscribe() {
-    // Some may have been closed in the same turn.
     const opened = this.#opened.filter(channel => this.#channels.has(channel) && !channel.subscribed)
     this.#opened = []
     for (let i = 0; i < opened.length; i += MAX_TOPICS) {
@@ -92,31 +87,13 @@ export class PartitionQueue {
     this.#schedule()
   }
 
-  /** @param {string} name of a channel whose subscription was sent */
+  /** @param {string} name of a subscribed channel */
   close(name) {
     this.#closed.push(name)
     this.#schedule()
   }
 
-  /** @type {Reads['add']} */
-  read(channel, metaTtl, op, maxBytes, done) {
-    this.#reads.add(channel, metaTtl, op, maxBytes, done)
-    this.#schedule()
-  }
-
-  /** @type {Publishes['publication']} */
-  publication(channel, body, options, done) {
-    this.#publishes.publication(channel, body, options, done)
-    this.#schedule()
-  }
-
-  /** @type {Publishes['event']} */
-  event(channel, message) {
-    this.#publishes.event(channel, message)
-    this.#schedule()
-  }
-
-  /** Calls `then` when all earlier requests have been answered, except delayed histories. @param {() => void} then */
+  /** Calls `then` when all earlier requests have completed, except delayed histories. @param {() => void} then */
   after(then) {
     this.#after.push(then)
     this.#schedule()

@@ -3,23 +3,17 @@ import { newEpoch } from '../epoch.js'
 import { decodeEntries } from './envelope.js'
 import { read } from './scripts.js'
 
+/** @import { Logger } from 'pino' */
+/** @import { Publication } from '../contract.js' */
+/** @import { Partition } from './partition.js' */
+
 /**
- * @typedef {import('../contract.js').Publication} Publication
- *
- * @typedef {object} Answer
- * @property {boolean} found whether all requested publications are there; false also for another epoch
- * @property {boolean} complete false: the limit of bytes has ended the list; `c`: offset and batch id are then those of
- *   its last publication
- * @property {number} offset top of the stream
- * @property {string} epoch
- * @property {string} batchId of the last publication
- * @property {Publication[]} publications
+ * `found`: all requested publications exist; `complete`: false if the byte limit cut the list (of `c`: offset and
+ * batch id are those of its last publication); `offset`: top of the stream.
+ * @typedef {{found: boolean, complete: boolean, offset: number, epoch: string, batchId: string,
+ *   publications: Publication[]}} Answer
  * @typedef {(error: Error | null, answer: Answer) => void} Done
- * @typedef {object} Item
- * @property {string} channel
- * @property {string[]} args of the item in the script
- * @property {number} maxBytes limit of the answer, 0: none
- * @property {Done} done
+ * @typedef {{channel: string, args: string[], maxBytes: number, done: Done}} Item maxBytes: 0: no limit
  */
 
 /** @type {Answer} */
@@ -33,61 +27,57 @@ export const NO_ANSWER = Object.freeze({
 })
 
 const MAX_POSITIONS = 128
-/** Histories may be large, and Redis drops slow subscribers (client-output-buffer-limit pubsub). */
+/** Histories may be large: Redis disconnects slow subscribers (client-output-buffer-limit pubsub). */
 const MAX_HISTORIES = 16
-/** Bytes of the histories of one call; a larger one is read alone. */
+/** Maximum bytes of histories per call; larger ones are read alone. */
 const CALL_BYTES = 1024 * 1024
-/** Bytes of simultaneous histories that are read alone, by their limits; one is always read. */
+/** Maximum total limit of simultaneous histories read alone, bytes; one is always read. */
 const LARGE_BYTES = 8 * 1024 * 1024
-/** Simultaneous calls for histories. */
 const MAX_CALLS = 4
 const ZERO = 0x30
 const CUT = 0x32
 const ALONE = 0x3e // >
 
-/** Reads of one turn from the streams of a partition, in few script calls. */
 export class Reads {
   #partition
   #emptyTtl
+  #schedule
   /** @type {Item[]} */
   #positions = []
   /** @type {Item[]} reads with publications */
   #histories = []
   #pending = 0
-  /** @type {Item[]} histories that are read alone */
+  /** @type {Item[]} histories to read alone */
   #large = []
-  /** Bytes of those under way. */
+  /** Bytes of pending ones. */
   #largeBytes = 0
-  /** Histories in one call. */
   #batchSize = MAX_HISTORIES
-  /** Whether a connection was lost with pending histories. */
   #failed = false
-  /** Such losses in a row: too many simultaneous histories may be the cause, so fewer are read then. */
+  /** Consecutive losses, possibly caused by too many simultaneous histories: fewer are read then. */
   #losses = 0
   #log
 
   /**
-   * @param {import('./partition.js').Partition} partition
-   * @param {number} emptyTtl ms that the position of a channel without publications outlives its last use
-   * @param {import('pino').Logger} log
+   * @param {Partition} partition @param {number} emptyTtl ms, see RedisPubSub @param {Logger} log
+   * @param {() => void} schedule schedules `flush`
    */
-  constructor(partition, emptyTtl, log) {
+  constructor(partition, emptyTtl, log, schedule) {
     this.#partition = partition
+    this.#schedule = schedule
     this.#emptyTtl = String(emptyTtl)
     this.#log = log
   }
 
   /**
-   * @param {string} channel @param {number} metaTtl ms
-   * @param {string[]} op of `read` in streams.lua, with its arguments but the last
-   * @param {number} maxBytes the last argument
-   * @param {Done} done called in stream order
+   * @param {string} channel @param {number} metaTtl ms @param {string[]} op of `read` in streams.lua, without its limit
+   * @param {number} maxBytes its limit @param {Done} done called in stream order
    */
   add(channel, metaTtl, [op, ...more], maxBytes, done) {
     const args = op === 'p' ? [op, String(metaTtl)] : [op, String(metaTtl), ...more, String(maxBytes)]
     const item = { channel, args, maxBytes, done }
     if (op === 'p') this.#positions.push(item)
     else this.#histories.push(item)
+    this.#schedule()
   }
 
   flush() {
@@ -101,20 +91,17 @@ export class Reads {
   }
 
   #sendHistories() {
-    const most = this.#batchSize === 1 ? 1 : MAX_CALLS * this.#batchSize
-    while (this.#histories.length > 0 && this.#pending < most)
+    const max = this.#batchSize === 1 ? 1 : MAX_CALLS * this.#batchSize
+    while (this.#histories.length > 0 && this.#pending < max)
       this.#sendCall(this.#histories.splice(0, this.#batchSize), CALL_BYTES, 0)
-    while (this.#large.length > 0 && this.#pending < most) {
+    while (this.#large.length > 0 && this.#pending < max) {
       const bytes = this.#large[0].maxBytes || LARGE_BYTES
       if (this.#largeBytes > 0 && this.#largeBytes + bytes > LARGE_BYTES) return
       this.#sendCall(this.#large.splice(0, 1), 0, bytes)
     }
   }
 
-  /**
-   * @param {Item[]} items @param {number} limit of all answers, bytes; 0: none
-   * @param {number} large bytes read alone
-   */
+  /** @param {Item[]} items @param {number} limit of all replies, bytes @param {number} large bytes read alone */
   #sendCall(items, limit, large) {
     const { up } = this.#partition
     this.#pending += items.length
@@ -154,7 +141,7 @@ export class Reads {
         try {
           this.#answer(items[i], error, error ? null : replies[i])
         } catch (err) {
-          this.#log.error({ err }, 'callback of a read failed')
+          this.#log.error({ err }, 'read callback failed')
         }
       }
       then?.(error)

@@ -1,83 +1,63 @@
 import { encode, Kind } from './inboxes.js'
 import { registryJoin, registryRemove } from './scripts.js'
 
-/** Ticks between two heartbeats. */
+/** @import { Done } from './connection.js' */
+/** @import { ControlParts } from './control.js' */
+
 const BEAT_TICKS = 2
-/** Ticks in which the removal of an ended worker is retried; then its lease expires. */
+/** Ticks to retry the removal of an exited worker, until its lease expires. */
 const REMOVE_TICKS = 3
 
 /**
- * @typedef {{uid: string, missedAt: number}} Member `missedAt`: ms, when first missing in the registry; 0: present
+ * @typedef {{uid: string, missedAt: number}} Member `missedAt`: when first missing in the registry, ms; 0: present
  *
  * @typedef {object} RegistryEvents
- * @property {(uid: string) => void} workerUp a new worker, or one that was out of reach, can be reached from now on
- * @property {(uid: string) => void} workerGone a worker has ended, or was silent for a lease
- * @property {() => void} joined this worker has been announced, or could not be
- * @property {(head: string, now: number, sent: number) => void} beaten the reply to a heartbeat: head of the orders,
- *   clock of Redis, own time when it was sent; ms
- * @property {() => void} removed this worker counted as ended, but lives
+ * @property {(uid: string) => void} workerUp a new or previously unreachable worker is reachable
+ * @property {(uid: string) => void} workerGone a worker exited, or its lease expired
+ * @property {() => void} joined this worker was announced, or that failed
+ * @property {(head: string, now: number, sent: number) => void} beaten heartbeat reply: head of the orders, Redis
+ *   clock, local send time; ms
+ * @property {() => void} removed this running worker was removed
  */
 
 /** @param {string} node @param {number} worker */
 const placeOf = (node, worker) => `${worker} ${node}`
 
 /**
- * The registry of all workers of all nodes. Each worker has a place (node and number) with a lease; a later worker in
- * the same place replaces the earlier one. Every change is announced in the same atomic step, so all workers see the
- * same changes in one order.
- *
- * When Redis comes back with lost data, missing workers count as out of reach for one lease, not as gone: they
- * reconnect like this one. For the same reason none is removed from the registry before that.
+ * The registry of all workers. Each worker has a place (node and number) with a lease; a later one in the same place
+ * replaces it. Changes are announced in the same atomic step: all workers see them in one order.
+ * If Redis returns without data, missing workers count as unreachable for one lease, in which they can reconnect.
  */
 export class Registry {
-  /** Whether this worker is in the registry and has read it. */
   ready = false
-  /** Whether this worker was announced since it is subscribed: earlier questions are sent again. */
+  /** Whether this worker was announced since it subscribed: earlier surveys are sent again. */
   announced = false
-  /** @type {Map<string, Member>} place -> its worker */
+  /** @type {Map<string, Member>} place -> worker */
   #members = new Map()
-  #partition
-  #inboxes
-  #uid
-  #node
+  #parts
   #place
   #announcement
-  #orders
-  #ttl
   #events
-  #log
-  /** Whether this worker receives announcements. */
   #listening = false
   #since = 0
   #ticks = 0
   #first = true
   #left = false
   #superseded = false
-  /** Whether the registry lacks some of #members. */
   #differs = false
-  /**
-   * @type {Map<string, {place: string, ticks: number}>} workers of this node that have ended, according to the primary
-   */
+  /** @type {Map<string, {place: string, ticks: number}>} exited workers of this node, reported by the primary */
   #ended = new Map()
 
   /**
-   * @param {object} parts @param {import('./partition.js').Partition} parts.partition
-   * @param {import('./inboxes.js').Inboxes} parts.inboxes @param {string} parts.uid
-   * @param {string} parts.node @param {number} parts.worker @param {number} parts.ttl of a lease, ms
-   * @param {{head: {key: string, fresh: string, life: number}}} parts.orders
-   * @param {RegistryEvents} parts.events @param {import('pino').Logger} parts.log
+   * @param {ControlParts & {lease: number, orders: {head: {key: string, fresh: string, life: number}}}} parts lease: ms
+   * @param {RegistryEvents} events
    */
-  constructor({ partition, inboxes, uid, node, worker, ttl, orders, events, log }) {
-    this.#orders = orders
-    this.#partition = partition
-    this.#inboxes = inboxes
-    this.#uid = uid
-    this.#node = node
+  constructor(parts, events) {
+    const { uid, node, worker } = parts
+    this.#parts = parts
     this.#place = placeOf(node, worker)
     this.#announcement = encode(Kind.WORKER_UP, [uid, worker], node)
-    this.#ttl = ttl
     this.#events = events
-    this.#log = log
   }
 
   /** @param {string} node @param {number} worker @returns {string | undefined} uid of the worker in that place */
@@ -85,19 +65,17 @@ export class Registry {
     return this.#members.get(placeOf(node, worker))?.uid
   }
 
-  /** @returns {string[]} all workers, this one included */
   uids() {
     return Array.from(this.#members.values(), ({ uid }) => uid)
   }
 
-  /** @returns {number} nodes with workers, this one included; 0: not known yet */
+  /** @returns {number} nodes with workers, including this one; 0: unknown */
   nodes() {
     const nodes = new Set()
     for (const place of this.#members.keys()) nodes.add(place.slice(place.indexOf(' ') + 1))
     return nodes.size
   }
 
-  /** Called when this worker is subscribed to the announcements. */
   up() {
     this.#listening = true
     this.#since = performance.now()
@@ -112,7 +90,6 @@ export class Registry {
     this.announced = false
   }
 
-  /** Called once a second. */
   tick() {
     if (!this.#listening) return
     if (++this.#ticks % BEAT_TICKS === 0) this.beat()
@@ -121,31 +98,22 @@ export class Registry {
   }
 
   #keys() {
-    return [this.#partition.key('registry', 'places'), this.#partition.key('registry', 'leases')]
+    const { partition } = this.#parts
+    return [partition.key('registry', 'places'), partition.key('registry', 'leases')]
   }
 
-  /** Renews the lease. */
   beat() {
     if (this.#left || !this.#listening) return
     let flags = this.#first ? 'f' : ''
     if (!this.ready) flags += 'a'
     if (!this.ready || this.#differs) flags += 'l'
-    if (performance.now() - this.#since >= this.#ttl) flags += 'p'
-    const { publishCommand } = this.#partition
-    const { key, fresh, life } = this.#orders.head
-    const args = [
-      this.#place,
-      this.#uid,
-      this.#ttl,
-      flags,
-      this.#announcement,
-      this.#inboxes.all,
-      publishCommand,
-      fresh,
-      life,
-    ]
+    const { partition, inboxes, uid, lease, orders } = this.#parts
+    if (performance.now() - this.#since >= lease) flags += 'p'
+    const { key, fresh, life } = orders.head
+    const own = [this.#place, uid, lease, flags, this.#announcement]
+    const args = [...own, inboxes.all, partition.publishCommand, fresh, life]
     const sent = performance.now()
-    this.#partition.run(registryJoin, [...this.#keys(), key], args, (error, reply) => {
+    partition.run(registryJoin, [...this.#keys(), key], args, (error, reply) => {
       const joins = !this.ready
       if (!error) {
         const [head, now, members] = reply
@@ -162,7 +130,7 @@ export class Registry {
     if (reply === 0) {
       this.ready = false
       if (!this.#superseded)
-        this.#log.error({ worker: this.#place }, 'another worker has the same node id and number')
+        this.#parts.log.error({ worker: this.#place }, 'another worker has the same node id and number')
       this.#superseded = true
       return
     }
@@ -185,7 +153,7 @@ export class Registry {
     for (const [place, member] of this.#members) {
       if (listed.has(place)) continue
       if (member.missedAt === 0) member.missedAt = now
-      else if (now - member.missedAt >= this.#ttl) this.workerGone(member.uid)
+      else if (now - member.missedAt >= this.#parts.lease) this.workerGone(member.uid)
     }
     this.#differs = this.#members.size !== listed.size
   }
@@ -209,42 +177,42 @@ export class Registry {
     for (const [place, member] of this.#members) if (member.uid === uid) this.#members.delete(place)
     this.#ended.delete(uid)
     this.#events.workerGone(uid)
-    if (uid !== this.#uid || this.#left) return
-    // This worker was blocked for longer than its lease, or another one has its place now.
+    if (uid !== this.#parts.uid || this.#left) return
+    // This worker was blocked longer than its lease, or another one has its place.
     this.ready = false
     this.#events.removed()
     if (this.#listening) this.beat()
   }
 
-  /** A worker of this node has ended. @param {number} worker */
+  /** A worker of this node exited. @param {number} worker */
   workerEnded(worker) {
-    const place = placeOf(this.#node, worker)
+    const place = placeOf(this.#parts.node, worker)
     const uid = this.#members.get(place)?.uid
-    if (uid === undefined || uid === this.#uid) return
+    if (uid === undefined || uid === this.#parts.uid) return
     this.#ended.set(uid, { place, ticks: 0 })
     this.#removeEnded()
   }
 
-  /** Spares workers that still listen: only its uid tells a worker from another one in its place. */
+  /** Removes exited workers unless still subscribed. */
   #removeEnded() {
     if (!this.#listening) return
     for (const [uid, { place }] of this.#ended) {
-      this.#remove(place, uid, this.#inboxes.topicOf(uid), (error, removed) => {
+      this.#remove(place, uid, this.#parts.inboxes.topicOf(uid), (error, removed) => {
         if (!error && removed === 1) this.#ended.delete(uid)
       })
     }
   }
 
-  /** @param {string} place @param {string} uid @param {string} topic @param {import('./connection.js').Done} done */
+  /** @param {string} place @param {string} uid @param {string} topic @param {Done} done */
   #remove(place, uid, topic, done) {
-    const { publishCommand } = this.#partition
-    const args = [place, uid, topic, this.#inboxes.all, publishCommand]
-    this.#partition.run(registryRemove, this.#keys(), args, done)
+    const { partition, inboxes } = this.#parts
+    const args = [place, uid, topic, inboxes.all, partition.publishCommand]
+    partition.run(registryRemove, this.#keys(), args, done)
   }
 
-  /** @returns {Promise<void>} resolves when this worker has left the registry, or Redis is out of reach */
+  /** @returns {Promise<void>} resolves when this worker has left the registry, or Redis is unreachable */
   leave() {
     this.#left = true
-    return new Promise(resolve => this.#remove(this.#place, this.#uid, '', () => resolve()))
+    return new Promise(resolve => this.#remove(this.#place, this.#parts.uid, '', () => resolve()))
   }
 }

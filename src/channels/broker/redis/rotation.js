@@ -1,6 +1,6 @@
 /**
  * @template T
- * @param {Iterator<T>} iterator @param {number} count @returns {T[]} the next `count` items: fewer at the end
+ * @param {Iterator<T>} iterator @param {number} count @returns {T[]} next `count` items, fewer at the end
  */
 export function nextItems(iterator, count) {
   const items = []
@@ -13,8 +13,7 @@ export function nextItems(iterator, count) {
 }
 
 /**
- * Visits all values of a map within a number of ticks, a share in each tick: so the leases and entries of a worker are
- * renewed without a burst of commands.
+ * Visits all values of a map over a number of ticks, to avoid bursts of commands for renewals.
  * @template T
  */
 export class Rotation {
@@ -25,7 +24,7 @@ export class Rotation {
   #ticks
   #batch
 
-  /** @param {Map<string, T>} values @param {{ticks: number, batch: number}} options `batch`: values visited at once */
+  /** @param {Map<string, T>} values @param {{ticks: number, batch: number}} options `batch`: values per visit */
   constructor(values, { ticks, batch }) {
     this.#values = values
     this.#ticks = ticks
@@ -36,15 +35,14 @@ export class Rotation {
     return this.#round !== null
   }
 
-  /** Begins a round. */
   start() {
     this.#round = this.#values.values()
     this.#share = 0
   }
 
-  /** Visits the share of one tick. @param {number} least values @param {(batch: T[]) => void} visit */
-  tick(least, visit) {
-    this.#share = Math.max(this.#share, least, Math.ceil(this.#values.size / this.#ticks))
+  /** Visits one tick's share. @param {number} min share @param {(batch: T[]) => void} visit */
+  tick(min, visit) {
+    this.#share = Math.max(this.#share, min, Math.ceil(this.#values.size / this.#ticks))
     for (let left = this.#share; left > 0 && this.#round; left -= this.#batch) {
       const count = Math.min(left, this.#batch)
       const batch = nextItems(this.#round, count)

@@ -2,71 +2,52 @@ import { errors } from '../../../base/errors.js'
 import { Surveys, surveyAnswer } from '../surveys.js'
 import { encode, Kind, LargeMessages } from './inboxes.js'
 
-/** Largest answer (bytes) sent as a message. Hundreds of workers may answer at once. */
+/** @import { ControlParts } from './control.js' */
+/** @import { Registry } from './registry.js' */
+
+/** Maximum response sent as a message, bytes. Hundreds of workers may respond. */
 const MAX_MESSAGE = 64 * 1024
-/** In place of a question: workers read it in the log of orders. */
+/** Question that workers read in the log of orders. */
 const IN_LOG = ''
-/** Stands among the missing workers until the question has been sent. */
+/** In the set of missing workers until the question has been sent. */
 const SENDING = ''
 
+/** @typedef {(number: number, sent: (error: Error | null) => void) => void} Send sends the question of a survey */
+
 /**
- * Surveys over all workers of all nodes, and this worker's answers to those of others. A worker that is out of reach
- * for a moment receives the question when it is back. Workers are identified by uid.
+ * Surveys over all workers of all nodes. A temporarily unreachable worker gets the question when it reconnects.
  * @extends {Surveys<string>}
  */
 export class RedisSurveys extends Surveys {
-  #partition
-  #inboxes
-  #registry
+  #parts
   #large
-  #uid
-  #events
-  #log
 
-  /**
-   * @param {object} parts @param {import('./partition.js').Partition} parts.partition
-   * @param {import('./inboxes.js').Inboxes} parts.inboxes @param {import('./registry.js').Registry} parts.registry
-   * @param {string} parts.uid
-   * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
-   */
-  constructor({ partition, inboxes, registry, uid, events, log }) {
+  /** @param {ControlParts & {registry: Registry}} parts */
+  constructor(parts) {
     super()
-    this.#partition = partition
-    this.#inboxes = inboxes
-    this.#registry = registry
-    this.#large = new LargeMessages(partition)
-    this.#uid = uid
-    this.#events = events
-    this.#log = log
+    this.#parts = parts
+    this.#large = new LargeMessages(parts.partition)
   }
 
   /** @param {string} op @param {any} params @returns {Promise<any[]>} */
   ask(op, params) {
     const question = JSON.stringify({ op, params })
-    return this.#ask(question, (number, sent) =>
-      this.#inboxes.broadcast(this.#question(number, question), sent),
-    )
+    const send = (/** @type {Parameters<Send>} */ ...[number, sent]) =>
+      this.#parts.inboxes.broadcast(this.#question(number, question), sent)
+    return this.#ask(question, send)
   }
 
-  /**
-   * Asks by an order, which a worker that is away reads when it is back.
-   * @param {(number: number, sent: (error: Error | null) => void) => void} append gives the order
-   * @returns {Promise<any[]>}
-   */
+  /** Surveys by an order, which disconnected workers read later. @param {Send} append @returns {Promise<any[]>} */
   order(append) {
     return this.#ask(IN_LOG, append)
   }
 
-  /**
-   * @param {string} question for workers that come back
-   * @param {(number: number, sent: (error: Error | null) => void) => void} send
-   * @returns {Promise<any[]>}
-   */
+  /** @param {string} question for workers that reconnect @param {Send} send @returns {Promise<any[]>} */
   #ask(question, send) {
-    if (!this.#registry.ready) return Promise.reject(errors.internal)
+    const { registry, uid } = this.#parts
+    if (!registry.ready) return Promise.reject(errors.internal)
     return new Promise((resolve, reject) => {
-      const asked = [...this.#registry.uids(), this.#uid, SENDING]
-      const number = this.start(asked, question, answers => {
+      const number = this.start([...registry.uids(), uid, SENDING], question, answers => {
         if (answers === null) reject(errors.internal)
         else resolve(answers.map(answer => JSON.parse(answer)))
       })
@@ -79,52 +60,52 @@ export class RedisSurveys extends Surveys {
 
   /** @param {number} number @param {string} question JSON */
   #question(number, question) {
-    return encode(Kind.SURVEY, [this.#uid, number], question)
+    return encode(Kind.SURVEY, [this.#parts.uid, number], question)
   }
 
-  /** A worker can be reached. @param {string} uid */
+  /** A worker is reachable. @param {string} uid */
   workerUp(uid) {
     for (const [number, { missing, question }] of this.open) {
-      // It was announced before the question, so it receives the question together with all others.
+      // It was announced before the question and gets it with all others.
       if (missing.has(SENDING)) missing.add(uid)
       else if (missing.has(uid) && question !== IN_LOG)
-        this.#inboxes.send(uid, this.#question(number, question), () => {})
+        this.#parts.inboxes.send(uid, this.#question(number, question), () => {})
     }
   }
 
-  /** Answers a survey. @param {string} from uid of the asker @param {number} number @param {Buffer} question */
-  asked(from, number, question) {
+  /** Handles a survey. @param {string} from uid of the requester @param {number} number @param {Buffer} question */
+  question(from, number, question) {
+    const { events, log } = this.#parts
     const { op, params } = JSON.parse(question.toString())
-    this.reply(from, number, surveyAnswer(this.#events, this.#log, op, params))
+    this.reply(from, number, surveyAnswer(events, log, op, params))
   }
 
-  /** @param {string} from uid of the asker @param {number} number @param {string} answer JSON, '' if it has failed */
+  /** @param {string} from uid of the requester @param {number} number @param {string} answer JSON, '' if it failed */
   reply(from, number, answer) {
-    if (from === this.#uid) return this.answered(number, this.#uid, answer)
-    const failed = encode(Kind.SURVEY_FAILED, [number, this.#uid])
-    if (answer === '') return this.#inboxes.reply(from, failed, failed)
-    if (answer.length <= MAX_MESSAGE) {
-      return this.#inboxes.reply(from, encode(Kind.SURVEY_ANSWER, [number, this.#uid], answer), failed)
-    }
+    const { inboxes, uid } = this.#parts
+    if (from === uid) return this.answered(number, uid, answer)
+    const failed = encode(Kind.SURVEY_FAILED, [number, uid])
+    if (answer === '') return inboxes.reply(from, failed, failed)
+    if (answer.length <= MAX_MESSAGE)
+      return inboxes.reply(from, encode(Kind.SURVEY_ANSWER, [number, uid], answer), failed)
     const bytes = Buffer.from(answer)
-    this.#large.put(this.#keyOf(from, number, this.#uid), bytes, error => {
-      // Without Redis the question is sent again.
-      if (error) return
-      this.#inboxes.reply(from, encode(Kind.SURVEY_LARGE, [number, this.#uid, bytes.length]), failed)
-    })
+    const stored = encode(Kind.SURVEY_LARGE, [number, uid, bytes.length])
+    // Without Redis the question is sent again.
+    const reply = () => inboxes.reply(from, stored, failed)
+    this.#large.put(this.#keyOf(from, number, uid), bytes).then(reply, () => {})
   }
 
-  /** @param {string} from @param {number} number @param {string} uid of the answering worker */
+  /** @param {string} from @param {number} number @param {string} uid of the responding worker */
   #keyOf(from, number, uid) {
-    return this.#partition.key('answer', `${from}.${number}.${uid}`)
+    return this.#parts.partition.key('answer', `${from}.${number}.${uid}`)
   }
 
-  /** Fetches an answer stored in Redis. @param {number} number @param {string} uid @param {number} size bytes */
+  /** Fetches a response stored in Redis. @param {number} number @param {string} uid @param {number} size bytes */
   answeredLarge(number, uid, size) {
     const wanted = () => this.open.get(number)?.missing.has(uid) === true
-    this.#large.fetch(this.#keyOf(this.#uid, number, uid), size, wanted, (error, bytes) => {
-      if (error) this.fail(number)
-      else this.answered(number, uid, bytes.toString())
-    })
+    this.#large.fetch(this.#keyOf(this.#parts.uid, number, uid), size, wanted).then(
+      bytes => bytes && this.answered(number, uid, bytes.toString()),
+      () => wanted() && this.fail(number),
+    )
   }
 }

@@ -1,27 +1,23 @@
-// Connections of users, counted in Redis. The embedded engine shares no part of it: its counts (Users in
-// embedded/control.js) are in one process, which sees the end of every worker. Here a worker may vanish unseen and
-// Redis may lose data, so each worker has a lease and writes its counts again.
+// Connections per user, counted in Redis. Each worker has a lease and rewrites its counts: Redis may lose data.
 
 import { errors } from '../../../base/errors.js'
 import { nextItems, Rotation } from './rotation.js'
 import { userClaim, userWrite } from './scripts.js'
 
-/** @typedef {import('./partition.js').Partition} Partition */
+/** @import { ClaimDone } from '../contract.js' */
+/** @import { RedisParts } from './engine.js' */
+/** @import { Partition } from './partition.js' */
 
-/** ms after the last heartbeat of a worker until its connections no longer count. */
+/** Time after a worker's last heartbeat until its connections no longer count, ms. */
 const LEASE = 10_000
-/** ms until a user that no worker writes again expires in Redis. */
+/** Expiry of a user not rewritten by any worker, ms. */
 const USER_TTL = 15 * 60_000
-/** Ticks in which every user is written once again. */
+/** Ticks to rewrite all users. */
 const ROUND = 300
-/** Users written at once. */
 const BATCH = 200
 
-/** The connections of one user to this worker. */
 class UserEntry {
-  /** Connections, pending claims included. */
   count = 0
-  /** Commands sent about the user. */
   sent = 0
 
   /** @param {string} user */
@@ -30,19 +26,15 @@ class UserEntry {
   }
 }
 
-/**
- * Connections of each user over all workers of all nodes. Redis holds a count for each worker of a user, and the
- * worker's lease: when it has expired, the counts of a dead worker are void.
- */
+/** Connections per user over all nodes. Redis has a count per worker, valid for its lease. */
 export class RedisUsers {
-  #placement
+  #partition
   #uid
   #lease
   #log
-  /** Keys of the workers and of this one's connection. */
   #keys
   #connection = 0
-  /** @type {Map<string, UserEntry>} users with connections, or with counts that Redis may still have */
+  /** @type {Map<string, UserEntry>} users with connections, or possibly with counts in Redis */
   #users = new Map()
   /** @type {Rotation<UserEntry>} */
   #rotation = new Rotation(this.#users, { ticks: ROUND, batch: BATCH })
@@ -50,22 +42,13 @@ export class RedisUsers {
   #rest = this.#users.values()
   #rewriting = false
 
-  /**
-   * @param {object} options @param {import('./placement.js').Placement} options.placement @param {string} options.uid
-   * @param {number} [options.lease] ms until the connections of a dead worker no longer count
-   * @param {import('pino').Logger} options.log
-   */
-  constructor({ placement, uid, lease = LEASE, log }) {
-    this.#placement = placement
+  /** @param {Pick<RedisParts, 'placement' | 'uid' | 'log'> & {lease?: number}} parts lease: ms */
+  constructor({ placement: { control }, uid, lease = LEASE, log }) {
+    this.#partition = control
     this.#uid = uid
     this.#lease = lease
     this.#log = log
-    const { control } = placement
     this.#keys = [control.key('users', 'workers'), control.key('users-line', uid)]
-  }
-
-  get #partition() {
-    return this.#placement.control
   }
 
   /** @param {string} user */
@@ -75,8 +58,7 @@ export class RedisUsers {
 
   /**
    * Counts a connection of a user, unless the limit is reached.
-   * @param {string} user @param {number} limit
-   * @param {import('../contract.js').ClaimDone} done never called before this returns
+   * @param {string} user @param {number} limit @param {ClaimDone} done never called before this returns
    */
   claim(user, limit, done) {
     if (!this.#partition.up) return queueMicrotask(() => done(errors.internal, false))
@@ -84,24 +66,20 @@ export class RedisUsers {
     if (!entry) this.#users.set(user, (entry = new UserEntry(user)))
     const held = entry.count++
     const sent = ++entry.sent
-    this.#partition.run(
-      userClaim,
-      [this.#key(user), ...this.#keys],
-      [this.#uid, this.#connection, held, limit, USER_TTL],
-      (error, reply) => {
-        const admitted = reply === 1
-        if (!admitted) {
-          entry.count--
-          // Later commands counted it as admitted.
-          if (entry.sent !== sent) this.#write([entry], () => {})
-          else if (!error) this.#forget(entry, sent)
-        }
-        done(error, admitted)
-      },
-    )
+    const args = [this.#uid, this.#connection, held, limit, USER_TTL]
+    this.#partition.run(userClaim, [this.#key(user), ...this.#keys], args, (error, reply) => {
+      const admitted = reply === 1
+      if (!admitted) {
+        entry.count--
+        // Later commands counted it as admitted.
+        if (entry.sent !== sent) this.#write([entry], () => {})
+        else if (!error) this.#forget(entry, sent)
+      }
+      done(error, admitted)
+    })
   }
 
-  /** A claimed connection has ended. @param {string} user */
+  /** A claimed connection closed. @param {string} user */
   release(user) {
     const entry = this.#users.get(user)
     if (!entry || entry.count === 0) return
@@ -109,40 +87,28 @@ export class RedisUsers {
     this.#write([entry], () => {})
   }
 
-  /**
-   * Removes a user without connections if no later command is pending.
-   * @param {UserEntry} entry
-   * @param {number} sent
-   */
+  /** Removes a user without connections and newer commands. @param {UserEntry} entry @param {number} sent */
   #forget(entry, sent) {
     if (entry.count === 0 && entry.sent === sent) this.#users.delete(entry.user)
   }
 
   /** Extends the lease and writes counts. @param {UserEntry[]} batch @param {(error: Error | null) => void} done */
   #write(batch, done) {
-    const keys = batch.map(({ user }) => this.#key(user))
-    const counts = batch.map(({ count }) => count)
+    const keys = [...this.#keys, ...batch.map(({ user }) => this.#key(user))]
+    const args = [this.#uid, this.#connection, this.#lease, USER_TTL, ...batch.map(({ count }) => count)]
     const sent = batch.map(entry => ++entry.sent)
-    this.#partition.run(
-      userWrite,
-      [...this.#keys, ...keys],
-      [this.#uid, this.#connection, this.#lease, USER_TTL, ...counts],
-      (error, reply) => {
-        if (!error) for (const [i, entry] of batch.entries()) this.#forget(entry, sent[i])
-        if (reply === 1) this.#lost()
-        done(error)
-      },
-    )
+    this.#partition.run(userWrite, keys, args, (error, reply) => {
+      if (!error) for (const [i, entry] of batch.entries()) this.#forget(entry, sent[i])
+      if (reply === 1) {
+        // The lease expired or was lost, possibly with the counts.
+        const { size } = this.#users
+        if (size > 0) this.#log.info({ users: size }, 'user connection counts restored')
+        this.#rewrite()
+      }
+      done(error)
+    })
   }
 
-  /** The lease had expired, or Redis has lost it: the counts may be lost as well. */
-  #lost() {
-    if (this.#users.size > 0)
-      this.#log.info({ users: this.#users.size }, 'connections of users are counted again')
-    this.#rewrite()
-  }
-
-  /** Writes all users, batch by batch; starts over if a rewrite is running. */
   #rewrite() {
     this.#rest = this.#users.values()
     if (!this.#rewriting) this.#writeNext()
@@ -158,14 +124,14 @@ export class RedisUsers {
     })
   }
 
-  /** Called once a second: extends the lease, and writes its share of all users again. */
+  /** Call once a second: extends the lease, and rewrites a share of all users. */
   tick() {
     if (!this.#partition.up) return
     if (!this.#rotation.running) this.#rotation.start()
     this.#rotation.tick(1, batch => this.#write(batch, () => {}))
   }
 
-  /** The connection of a partition has come up, maybe to a server with other counts. @param {Partition} partition */
+  /** A partition is connected, possibly to a server with other counts. @param {Partition} partition */
   up(partition) {
     if (partition !== this.#partition) return
     this.#connection++

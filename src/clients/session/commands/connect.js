@@ -1,12 +1,16 @@
-import { Disconnect, disconnects, errors, ReplyError, reasonOf } from '../../../base/errors.js'
+import { Disconnect, disconnects, errors, ReplyError, reasonOf, unsubscribes } from '../../../base/errors.js'
 import { bytesOf } from '../../../channels/broker/size.js'
 import { identify } from '../../auth/tokens.js'
 import { CallFailed } from '../../hooks/contract.js'
 import { ConnectEvent } from '../../hooks/events.js'
 import { payloadOf, rawOf } from '../../protocol/payload.js'
+import { APPEND_FLAG } from '../../protocol/requests.js'
 import { ask } from '../ask.js'
+import { CatchUp } from '../catch-up.js'
 import { expireConnection, isPast } from '../expiry.js'
+import { readStates } from '../one-way-maps.js'
 import { grantOf } from '../plan.js'
+import { IN_REDIS } from '../rate-limits.js'
 import { maxReplyBytes } from '../replies.js'
 import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
@@ -19,23 +23,14 @@ import { State, Trait } from '../state.js'
 /** @import { Grant, Plan } from '../plan.js' */
 /** @import { Session } from '../session.js' */
 
-/**
- * @typedef {object} Ready a server-side subscription with the broker's answer
- * @property {Plan} plan
- * @property {Channel} channel
- * @property {SubscribeResult} result
- * @property {PublicationBuffer | null} liveBuffer messages since the answer; null: not buffered
- */
-
-/**
- * Without a token the handler decides first; with a good one it may add to it. Then the other ways to authenticate.
- * @param {Session} session @param {number} id @param {any} request
- */
+/** @typedef {{plan: Plan, channel: Channel, result: SubscribeResult, liveBuffer: PublicationBuffer | null}} Ready */
+/** @param {Session} session @param {number} id @param {any} request */
 export function connect(session, id, request) {
   const { context } = session
   const { handlers } = context
   session.state = State.CONNECTING
-  // Handlers get it before the client does.
+  if (request.flag & APPEND_FLAG) session.traits |= Trait.JOINS_PARTS
+  // Handlers need the id.
   session.id = context.newClientId()
   if (context.observed) session.needExtra().emulatedHeaders = request.headers ?? null
   guarded(session, id, () => {
@@ -44,10 +39,7 @@ export function connect(session, id, request) {
   })
 }
 
-/**
- * Identifies the client without a handler, or before it.
- * @param {Session} session @param {number} id @param {any} request
- */
+/** @param {Session} session @param {number} id @param {any} request */
 function identifyClient(session, id, request) {
   const { config, tokens, handlers } = session.context
   const next = (/** @type {Identity} */ identity) => {
@@ -56,7 +48,7 @@ function identifyClient(session, id, request) {
     session.needExtra().meta = identity.meta ?? ''
     askHandler(session, id, request, identity)
   }
-  // Until now `user` holds the id of the trusted header.
+  // `user` is still the trusted header's.
   const identity = identify({ client: config.client, tokens }, request.token, session.user)
   if (!(identity instanceof Promise)) return next(identity)
   session.hold()
@@ -66,10 +58,7 @@ function identifyClient(session, id, request) {
   )
 }
 
-/**
- * @param {Session} session @param {number} id @param {any} request
- * @param {Identity | null} identity of a good token, null without one
- */
+/** @param {Session} session @param {number} id @param {any} request @param {Identity | null} identity from a token */
 function askHandler(session, id, request, identity) {
   const handler = /** @type {NonNullable<Handlers['connect']>} */ (session.context.handlers.connect)
   const event = new ConnectEvent(session, payloadOf(request.data), request, identity)
@@ -82,11 +71,7 @@ function askHandler(session, id, request, identity) {
   ask(session, id, handler, event, next, error => refuse(session, id, error))
 }
 
-/**
- * @param {ConnectAnswer} answer @param {Identity | null} token @param {Session} session
- * @returns {Identity & {data?: string | Buffer, answered: true}}
- * @throws {Error}
- */
+/** @param {ConnectAnswer} answer @param {Identity | null} token @param {Session} session */
 function identityOf(answer, token, { context, codec }) {
   if (isPast(answer.expireAt, context)) throw errors.expired
   const data = answer.data && rawOf(answer.data)
@@ -106,6 +91,7 @@ function identityOf(answer, token, { context, codec }) {
     meta: answer.meta ?? token?.meta,
     subs,
     data,
+    caps: answer.caps === undefined ? token?.caps : answer.caps,
     answered: true,
   }
 }
@@ -131,7 +117,7 @@ function refuse(session, id, error) {
     let cause = error
     if (!known) {
       session.context.log.error({ err: error }, 'connect of a one-way client failed')
-      // Internal details must not reach the client.
+      // Hides internal details from the client.
       cause = errors.internal
     }
     session.close(disconnectFor(cause, client.connect_code_to_unidirectional_disconnect), cause)
@@ -143,13 +129,31 @@ function refuse(session, id, error) {
 
 /** @param {Session} session @param {number} id @param {any} request @param {Identity} identity */
 function admit(session, id, request, identity) {
-  const { config, broker } = session.context
-  const { client } = config
+  const { client } = session.context.config
   session.user = identity.user
   session.info = identity.info ?? ''
   const anonymousToken = identity.user === '' && request.token && !identity.answered
   if (anonymousToken && client.disallow_anonymous_connection_tokens) throw disconnects.permissionDenied
+  const { rateLimits } = session.context
+  if (rateLimits === null) return claimConnection(session, id, request, identity)
+  const proceed = (/** @type {Error | null} */ refusal) => {
+    if (refusal !== null) throw refusal
+    claimConnection(session, id, request, identity)
+  }
+  const refusal = rateLimits.check(session, 'connect', request)
+  if (refusal !== IN_REDIS) return proceed(refusal)
+  session.hold()
+  rateLimits.checkInRedis(session, 'connect', request, error =>
+    session.resume(id, () => guarded(session, id, () => proceed(error))),
+  )
+}
+
+/** @param {Session} session @param {number} id @param {any} request @param {Identity} identity */
+function claimConnection(session, id, request, identity) {
+  const { config, broker } = session.context
+  const { client } = config
   if (session.context.observed) session.needExtra().meta = identity.meta ?? ''
+  if (identity.caps) session.needExtra().caps = identity.caps
   const plans = planServerSide(session, request, identity)
   const limit = client.user_connection_limit
   if (limit === 0 || identity.user === '') return subscribeAll(session, id, plans, identity)
@@ -172,26 +176,53 @@ function admit(session, id, request, identity) {
 
 /** @param {Session} session @param {number} id @param {Plan[]} plans @param {Identity} identity */
 function subscribeAll(session, id, plans, identity) {
-  if (plans.length === 0) return complete(session, id, null, identity)
+  if (plans.length === 0) return complete(session, id, null, [], identity)
+  const maps = plans.filter(plan => plan instanceof CatchUp)
+  if (maps.length === 0) return prepareAll(session, id, plans, [], 0, identity)
+  session.hold()
+  readStates(session, maps).then(
+    bytes => {
+      const refused = maps.filter(({ state }) => state === null)
+      const others = plans.filter(plan => !(plan instanceof CatchUp && plan.state === null))
+      session.resume(id, () =>
+        guarded(session, id, () => prepareAll(session, id, others, refused, bytes, identity)),
+      )
+    },
+    error => session.resume(id, () => refuse(session, id, error)),
+  )
+}
+
+/**
+ * @param {Session} session @param {number} id @param {Plan[]} plans @param {CatchUp[]} refused maps
+ * @param {number} bytes of the maps' states @param {Identity} identity
+ */
+function prepareAll(session, id, plans, refused, bytes, identity) {
+  if (plans.length === 0) return complete(session, id, null, refused, identity)
   const { hub } = session.context
   /** @type {Ready[]} */
   const ready = []
   /** @type {Error | null} */
   let failure = null
   let missing = plans.length
-  /** Bytes of recovered publications: all subscriptions share the reply. */
-  let recovered = 0
+  /** Bytes: all subscriptions share one reply. */
+  let recovered = bytes
   session.hold()
   for (const plan of plans) {
-    hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
+    const map = plan instanceof CatchUp ? plan : null
+    hub.prepare(plan.channel, map ? map.transition() : plan.wants(), (error, channel, answer) => {
       missing--
       if (error) failure = error
       else {
-        // The connect reply comes first and needs all answers: buffer later messages.
+        // Messages wait for the connect reply, which needs all results.
         const room = recovered === 0 ? Infinity : maxReplyBytes(session) - recovered
-        const result = plan.result(answer, room)
-        recovered += bytesOf(result.publications)
-        ready.push({ plan, channel, result, liveBuffer: missing > 0 ? plan.buffer(channel) : null })
+        const result = map ? map.oneWay(answer) : plan.result(answer, room)
+        if (result === null) {
+          plan.abandon(channel)
+          failure = disconnects.insufficientState
+        } else {
+          recovered += bytesOf(result.publications)
+          ready.push({ plan, channel, result, liveBuffer: missing > 0 ? plan.buffer(channel) : null })
+        }
       }
       if (missing > 0) return
       for (const { channel, liveBuffer } of ready) if (liveBuffer) hub.unbuffer(channel, liveBuffer)
@@ -201,35 +232,30 @@ function subscribeAll(session, id, plans, identity) {
         if (refusal) session.resume(id, () => refuse(session, id, refusal))
         return
       }
-      session.resume(id, () => complete(session, id, ready, identity))
+      session.resume(id, () => complete(session, id, ready, refused, identity))
     })
   }
 }
 
-/**
- * @param {Session} session @param {Ready[]} ready
- * @returns {Disconnect | null} why the client cannot receive the results and messages
- */
+/** @param {Session} session @param {Ready[]} ready */
 function faultOf(session, ready) {
-  for (const { result, liveBuffer } of ready) {
+  for (const { plan, channel, result, liveBuffer } of ready) {
     if (liveBuffer?.fault) return liveBuffer.fault
-    if (!session.canReceive(result.publications)) return disconnects.inappropriateProtocol
+    if (!plan.mayFilter(channel)) return errors.limitExceeded
+    if (!session.canReceive(result.publications) || !session.canReceive(result.state))
+      return disconnects.inappropriateProtocol
   }
   return null
 }
 
-/** @param {Ready[]} ready */
-function resultsOf(ready) {
-  const results = new Map()
-  for (const { plan, result } of ready) results.set(plan.channel, result)
-  return results
-}
-
-/** @param {Session} session @param {number} id @param {Ready[] | null} ready @param {Identity} identity */
-function complete(session, id, ready, { expireAt, data }) {
+/**
+ * @param {Session} session @param {number} id @param {Ready[] | null} ready @param {CatchUp[]} refused maps
+ * @param {Identity} identity
+ */
+function complete(session, id, ready, refused, { expireAt, data }) {
   const { context, codec } = session
   const { config, sessions, handlers } = context
-  // A handler prolongs the connection unseen by the client.
+  // A handler extends connections without client requests.
   const expires = expireAt > 0 && handlers.refresh === null
   const { client } = config
   const framePings = (session.traits & Trait.FRAME_PINGS) !== 0
@@ -247,7 +273,7 @@ function complete(session, id, ready, { expireAt, data }) {
       expires,
       ttl: expires ? context.ttl(expireAt) : 0,
       data,
-      subs: ready && resultsOf(ready),
+      subs: ready && new Map(ready.map(({ plan, result }) => [plan.channel, result])),
       ping: pings ? Math.max(1, Math.round(client.ping_interval / 1000)) : 0,
       pong: pings && client.pong_timeout > 0 && !codec.unidirectional,
       session: session.sessionId,
@@ -257,14 +283,16 @@ function complete(session, id, ready, { expireAt, data }) {
   )
   for (const { plan, channel, liveBuffer } of ready ?? []) {
     for (const message of liveBuffer?.messages ?? []) session.send(message)
+    session.extra?.catchUps?.end(plan.channel)
     plan.join(channel)
   }
+  for (const { channel } of refused) session.refuseCatchUp(channel, unsubscribes.tooLarge)
   session.transport.connected?.(session)
   const personal = client.subscribe_to_user_personal_channel
   if (personal.enabled && personal.single_connection && session.user !== '') context.singles.claim(session)
 }
 
-/** The session is connected: keeps what later events need, and no more. @param {Session} session */
+/** @param {Session} session */
 function observe(session) {
   const { handlers, lifecycle, clock } = session.context
   const extra = session.needExtra()
@@ -282,11 +310,8 @@ const DISCONNECTS = new Map([
 ])
 
 /**
- * How a failed connect closes the connection of a one-way client.
  * @param {Error & {code?: number}} error
  * @param {Config['client']['connect_code_to_unidirectional_disconnect']} overrides
- *   client.connect_code_to_unidirectional_disconnect
- * @returns {Disconnect}
  */
 function disconnectFor(error, { enabled, transforms }) {
   if (error instanceof Disconnect) return error

@@ -1,8 +1,11 @@
 import { disconnects, errors } from '../../../base/errors.js'
 import { Source } from '../../../config/republish.js'
+import { Operation } from '../../hooks/capabilities.js'
 import { PublishEvent, RpcEvent } from '../../hooks/events.js'
 import { fitsFormat, payloadOf, rawOf } from '../../protocol/payload.js'
 import { ask } from '../ask.js'
+import { isGranted } from '../rights.js'
+import { writeMap } from './map-writes.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
 /** @import { PublishAnswer } from '../../hooks/contract.js' */
@@ -13,19 +16,21 @@ import { ask } from '../ask.js'
 const UNCHANGED = Object.freeze({})
 
 /** @param {Session} session @param {number} id @param {any} request */
-export function publish(session, id, { channel, data }) {
+export function publish(session, id, request) {
+  const { channel, data } = request
   const { rules } = session.context
   const namespace = rules.resolve(channel)
   if (!namespace) throw errors.unknownChannel
   if (!rules.checkName(channel, namespace)) throw errors.badRequest
+  if (request.type || namespace.kind !== 'stream') return writeMap(session, id, request, namespace)
   const payload = payloadOf(data)
   if (!fitsFormat(payload, namespace.dataFormat)) throw errors.badRequest
   const allowed = rules.mayPublish(namespace, session.user, session.subscription(channel) !== undefined)
   const handler = namespace.handlers.publish
-  if (handler === null) {
-    if (!allowed) throw errors.permissionDenied
+  // Before the handler.
+  if ((handler === null && allowed) || isGranted(session, channel, Operation.PUBLISH))
     return send(session, id, channel, namespace, payload, UNCHANGED)
-  }
+  if (handler === null) throw errors.permissionDenied
   ask(session, id, handler, new PublishEvent(session, channel, allowed, payload), answer => {
     if (answer === null && !allowed) throw errors.permissionDenied
     send(session, id, channel, namespace, answer?.data ?? payload, answer ?? UNCHANGED)
@@ -34,7 +39,7 @@ export function publish(session, id, { channel, data }) {
 
 /**
  * @param {Session} session @param {number} id @param {string} channel @param {Namespace} namespace
- * @param {Payload} payload @param {PublishAnswer} answer of a handler
+ * @param {Payload} payload @param {PublishAnswer} answer from a handler
  */
 function send(session, id, channel, { options, metaTtl, historyOn, republish }, payload, answer) {
   const { broker, traffic } = session.context
@@ -82,7 +87,7 @@ export function rpc(session, id, { method = '', data }) {
   })
 }
 
-/** Asynchronous messages to the server have no receiver. */
+/** Asynchronous client messages are not supported. */
 export function message() {
   throw disconnects.notAvailable
 }

@@ -1,15 +1,17 @@
 import { disconnects, errors } from '../../../base/errors.js'
+import { Operation } from '../../hooks/capabilities.js'
 import { resumeAfter } from '../ask.js'
 import { maxReplyBytes, whenRead } from '../replies.js'
+import { isGranted, serverFilterOf } from '../rights.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
 /** @import { Session } from '../session.js' */
 
+const OPERATIONS = Object.freeze({ mayReadHistory: Operation.HISTORY, mayReadPresence: Operation.PRESENCE })
+
 /**
- * Checks that the session may read the channel.
  * @param {Session} session @param {string} channel @param {(namespace: Namespace) => boolean} available
  * @param {'mayReadHistory' | 'mayReadPresence'} rule
- * @returns {Namespace}
  */
 function readable(session, channel, available, rule) {
   const { rules } = session.context
@@ -18,7 +20,9 @@ function readable(session, channel, available, rule) {
   if (!rules.checkName(channel, namespace)) throw errors.badRequest
   if (!available(namespace)) throw errors.notAvailable
   const subscribed = session.subscription(channel) !== undefined
-  if (!rules[rule](namespace, session.user, subscribed)) throw errors.permissionDenied
+  const allowed =
+    rules[rule](namespace, session.user, subscribed) || isGranted(session, channel, OPERATIONS[rule])
+  if (!allowed) throw errors.permissionDenied
   return namespace
 }
 
@@ -32,7 +36,10 @@ export function history(session, id, { channel, limit = 0, since, reverse = fals
   const sinceOffset = since ? (since.offset ?? 0) : undefined
   if (reverse && sinceOffset === 0) throw errors.badRequest
   const cap = config.client.history_max_publication_limit
-  const filter = {
+  // The backend's, not the client's.
+  const server = serverFilterOf(session, channel)
+  if (server === null && namespace.options.require_server_tags_filter) throw errors.permissionDenied
+  const query = {
     limit: cap > 0 && (limit < 0 || limit > cap) ? cap : limit,
     sinceOffset,
     sinceEpoch: since?.epoch ?? '',
@@ -40,9 +47,11 @@ export function history(session, id, { channel, limit = 0, since, reverse = fals
     maxBytes: maxReplyBytes(session),
   }
   whenRead(session, id, () =>
-    resumeAfter(session, id, broker.pubsub.history(channel, filter, namespace.metaTtl), result => {
-      if (!session.canReceive(result.publications)) throw disconnects.inappropriateProtocol
-      session.send(session.codec.history(id, result))
+    resumeAfter(session, id, broker.pubsub.history(channel, query, namespace.metaTtl), result => {
+      const { publications: all } = result
+      const publications = server === null ? all : all.filter(({ tags }) => server.matches(tags))
+      if (!session.canReceive(publications)) throw disconnects.inappropriateProtocol
+      session.send(session.codec.history(id, { ...result, publications }))
     }),
   )
 }

@@ -1,6 +1,7 @@
 import { disconnects, errors } from '../../../base/errors.js'
 import { resumeAfter } from '../ask.js'
 import { expireConnection, renewInfo } from '../expiry.js'
+import { replaceCapabilities } from '../rights.js'
 import { Trait } from '../state.js'
 import { Kind, list } from '../subscription.js'
 
@@ -10,28 +11,19 @@ import { Kind, list } from '../subscription.js'
 /** @param {Session} session @param {number} id @param {any} request */
 export function refresh(session, id, { token }) {
   const { tokens, handlers } = session.context
-  // A refresh handler extends connections without their clients, except those that were told their expiry before a
-  // reload added the handler.
-  const unasked = handlers.refresh !== null && !(session.traits & Trait.REFRESHED_BY_CLIENT)
-  if (!token || unasked) throw disconnects.badRequest
+  // Clients connected before a reload added the handler still refresh.
+  const handled = handlers.refresh !== null && !(session.traits & Trait.REFRESHED_BY_CLIENT)
+  if (!token || handled) throw disconnects.badRequest
   withClaims(
     session,
     id,
     () => tokens.connect(token),
-    refusal,
+    error => (error === errors.tokenExpired ? disconnects.connectionExpired : error),
     claims => extend(session, id, claims),
   )
 }
 
-/** @param {Error} error */
-function refusal(error) {
-  return error === errors.tokenExpired ? disconnects.connectionExpired : error
-}
-
-/**
- * @param {Session} session @param {Map<string, any>} subs channels of the new token
- * @returns {boolean} whether the connection lacks one of them, or has a channel of its former token that they lack
- */
+/** @param {Session} session @param {Map<string, any>} subs channels of the new token */
 function channelsChanged(session, subs) {
   for (const channel of subs.keys()) if (!session.subscription(channel)) return true
   return list(session.subscriptions).some(
@@ -44,7 +36,7 @@ function extend(session, id, claims) {
   const { context, codec } = session
   for (const channel of claims.subs.keys()) if (!context.rules.resolve(channel)) throw errors.unknownChannel
   if (claims.user !== session.user) throw disconnects.invalidToken
-  // The client reconnects and gets the channels of its new token.
+  // The client reconnects with its new token's channels.
   if (channelsChanged(session, claims.subs)) throw disconnects.insufficientState
   renewInfo(session, claims.info)
   if (session.extra !== null && claims.meta !== undefined) session.extra.meta = claims.meta
@@ -52,16 +44,14 @@ function extend(session, id, claims) {
   expireConnection(session, expireAt)
   const expires = expireAt > 0
   session.send(codec.refreshed(id, 'refresh', { expires, ttl: expires ? context.ttl(expireAt) : 0 }))
+  replaceCapabilities(session, claims.caps)
 }
 
 /**
- * Continues with the claims of a token: at once, or after its keys were fetched.
+ * Continues immediately, or after fetching the token's keys.
  * @template T
- * @param {Session} session
- * @param {number} id
- * @param {() => T | Promise<T>} verify
- * @param {(error: Error) => Error} refusal the command's error for a refused token
- * @param {(claims: T) => void} work
+ * @param {Session} session @param {number} id @param {() => T | Promise<T>} verify
+ * @param {(error: Error) => Error} refusal error for a rejected token @param {(claims: T) => void} work
  */
 export function withClaims(session, id, verify, refusal, work) {
   /** @type {T | Promise<T>} */

@@ -10,15 +10,24 @@ import { payloadOf } from '../../protocol/payload.js'
 import { ask } from '../ask.js'
 import { extendSubscription, isPast } from '../expiry.js'
 import { grantOf, NO_GRANT, Plan } from '../plan.js'
+import { PollPlan } from '../polls.js'
 import { whenRead } from '../replies.js'
+import {
+  CAPABILITY_GRANT,
+  checkServerFilter,
+  maySubscribeByCapability,
+  replaceServerFilter,
+} from '../rights.js'
 import { Kind, subscribeBegins, subscribeEnds, waitsForSubscribe } from '../subscription.js'
+import { beginCatchUp, checkType, continueCatchUp } from './catch-up.js'
 import { withClaims } from './refresh.js'
+import { SubRefresh, track, untrack } from './track.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
 /** @import { SubscribeClaims } from '../../auth/tokens.js' */
 /** @import { SubscribeAnswer } from '../../../channels/broker/contract.js' */
-/** @import { Disconnect } from '../../../base/errors.js' */
 /** @import { Channel } from '../../../channels/hub/channel.js' */
+/** @import { SubscribeResult } from '../../protocol/contract.js' */
 /** @import { Grant } from '../plan.js' */
 /** @import { Session } from '../session.js' */
 
@@ -34,7 +43,7 @@ function subscribeInTurn(session, id, request) {
   const namespace = rules.resolve(channel)
   if (!namespace) throw errors.unknownChannel
   if (request.delta && request.delta !== 'fossil') throw disconnects.badRequest
-  // A UTF-16 code unit takes at most 3 bytes of UTF-8: most names need no count of bytes.
+  // A UTF-16 code unit is at most 3 bytes of UTF-8: skips counting for most names.
   if (
     channel.length * 3 > config.channel.max_length &&
     Buffer.byteLength(channel) > config.channel.max_length
@@ -42,11 +51,14 @@ function subscribeInTurn(session, id, request) {
     throw errors.badRequest
   }
   if (!rules.checkName(channel, namespace)) throw errors.badRequest
+  if (request.type || namespace.kind !== 'stream') {
+    checkType(request, namespace)
+    if (continueCatchUp(session, id, request, namespace)) return
+  }
   if (session.subscription(channel)) throw errors.alreadySubscribed
-  if (session.subscriptionCount >= config.client.channel_limit) throw errors.limitExceeded
-  // Only streams, type 0, are supported.
-  if (request.type) throw errors.permissionDenied
-  if (request.tf && !namespace.options.allow_tags_filter) throw errors.badRequest
+  if (session.channelCount >= config.client.channel_limit) throw errors.limitExceeded
+  const filtered = namespace.options.allow_tags_filter && namespace.kind !== 'shared_poll'
+  if (request.tf && !filtered) throw errors.badRequest
 
   subscribeBegins(session, id, channel)
   if (!token) return subscribeWithoutToken(session, id, request, namespace)
@@ -59,10 +71,7 @@ function subscribeInTurn(session, id, request) {
   )
 }
 
-/**
- * The subscribe handler decides. Without one, or if it returns null, the channel's options decide.
- * @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace
- */
+/** @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace */
 function subscribeWithoutToken(session, id, request, namespace) {
   const { context } = session
   const { channel } = request
@@ -72,6 +81,9 @@ function subscribeWithoutToken(session, id, request, namespace) {
     if (grant === null && !allowed) throw errors.permissionDenied
     begin(session, id, request, namespace, grant ?? NO_GRANT)
   }
+  // Before the handler. The options need no capability if they allow it and there is no handler.
+  if ((handler !== null || !allowed) && maySubscribeByCapability(session, channel))
+    return start(CAPABILITY_GRANT)
   if (handler === null) return start(null)
   ask(
     session,
@@ -88,33 +100,42 @@ function subscribeWithoutToken(session, id, request, namespace) {
   )
 }
 
-/**
- * @param {Session} session @param {string} channel @param {SubscribeClaims} claims of a subscription token
- * @returns {Grant}
- * @throws {Disconnect} if the token is for another user, channel or client
- */
+/** @param {Session} session @param {string} channel @param {SubscribeClaims} claims */
 function grantOfToken(session, channel, claims) {
   const foreign = claims.user !== session.user || claims.channel !== channel
   if (foreign || (claims.client && claims.client !== session.id)) throw disconnects.invalidToken
-  const { info, data, override, expireAt } = claims
-  return { info, data, override, expireAt, token: true }
+  const { info, data, override, expireAt, allow, filter } = claims
+  return { info, data, override, expireAt, allow, filter, token: true }
 }
 
-/**
- * Plans the subscription. A recovery waits until the client has read earlier large replies.
- * @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace @param {Grant} grant
- */
+/** @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace @param {Grant} grant */
 function begin(session, id, request, namespace, grant) {
+  checkServerFilter(namespace, grant.filter)
+  if (namespace.mapRules !== null) return beginCatchUp(session, id, request, namespace, grant)
+  if (namespace.kind === 'shared_poll') return beginPoll(session, id, request, namespace, grant)
   const plan = new Plan(session, request.channel, namespace, request, grant, false)
   if (plan.recovering) whenRead(session, id, () => prepare(session, id, plan))
   else prepare(session, id, plan)
 }
 
-/** Gets from the broker what the plan needs. @param {Session} session @param {number} id @param {Plan} plan */
+/** @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace @param {Grant} grant */
+function beginPoll(session, id, request, namespace, grant) {
+  const plan = new PollPlan(session, request.channel, namespace, request, grant)
+  session.hold()
+  plan.open(error =>
+    session.resume(id, () => {
+      if (error) throw error
+      prepare(session, id, plan)
+    }),
+  )
+}
+
+/** @param {Session} session @param {number} id @param {Plan} plan */
 function prepare(session, id, plan) {
   session.hold()
   session.context.hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
     if (session.closed && !error) plan.abandon(channel)
+    if (error) plan.drop()
     session.resume(id, () => {
       if (error) throw error
       finish(session, id, plan, channel, answer)
@@ -123,42 +144,45 @@ function prepare(session, id, plan) {
 }
 
 /**
- * Sends the reply and makes the subscription live.
+ * Undoes `prepare` before throwing.
  * @param {Session} session @param {number} id @param {Plan} plan @param {Channel} channel
- * @param {SubscribeAnswer} answer of the broker
- * @throws {Error | Disconnect} after it has undone `prepare`
+ * @param {SubscribeAnswer} answer
  */
 function finish(session, id, plan, channel, answer) {
-  // The server API, or another command, may have subscribed the session meanwhile.
+  // The server API or another command may have subscribed the session.
   if (session.subscription(plan.channel)) {
     // `abandon` would also remove the presence of that subscription.
     session.context.hub.release(channel)
+    plan.drop()
     throw errors.alreadySubscribed
   }
-  if (session.subscriptionCount >= session.context.config.client.channel_limit) {
+  if (session.channelCount >= session.context.config.client.channel_limit) {
     plan.abandon(channel)
     throw errors.limitExceeded
   }
   const result = plan.result(answer)
-  if (plan.rejectUnrecovered && !result.recovered) {
+  const refusal = refusalOf(session, plan, channel, result)
+  if (refusal !== null) {
     plan.abandon(channel)
-    throw errors.unrecoverablePosition
-  }
-  if (!session.canReceive(result.publications)) {
-    plan.abandon(channel)
-    throw disconnects.inappropriateProtocol
-  }
-  // Checked right before the join: filters of subscriptions that joined meanwhile count too.
-  if (!plan.mayFilter(channel)) {
-    plan.abandon(channel)
-    throw errors.limitExceeded
+    throw refusal
   }
   session.send(session.codec.subscribe(id, result))
   plan.join(channel)
   subscribeEnds(session, id)
 }
 
-/** Also succeeds if there is no subscription. @param {Session} session @param {number} id @param {any} request */
+/** @param {Session} session @param {Plan} plan @param {Channel} channel @param {SubscribeResult} result */
+function refusalOf(session, plan, channel, result) {
+  // A refresh may have ended the capabilities meanwhile.
+  if (plan.grant.capability && !maySubscribeByCapability(session, plan.channel))
+    return errors.permissionDenied
+  if (plan.rejectUnrecovered && !result.recovered) return errors.unrecoverablePosition
+  if (!session.canReceive(result.publications)) return disconnects.inappropriateProtocol
+  // Immediately before the join, to count filters of concurrent joins.
+  return plan.mayFilter(channel) ? null : errors.limitExceeded
+}
+
+/** @param {Session} session @param {number} id @param {any} request */
 export function unsubscribe(session, id, request) {
   if (!waitsForSubscribe(session, id, request, unsubscribeInTurn, false))
     unsubscribeInTurn(session, id, request)
@@ -166,6 +190,7 @@ export function unsubscribe(session, id, request) {
 
 /** @param {Session} session @param {number} id @param {any} request */
 function unsubscribeInTurn(session, id, request) {
+  session.extra?.catchUps?.end(request.channel)
   const subscription = session.subscription(request.channel)
   if (subscription) {
     session.removeSubscription(subscription)
@@ -175,12 +200,15 @@ function unsubscribeInTurn(session, id, request) {
 }
 
 /** @param {Session} session @param {number} id @param {any} request */
-export function subRefresh(session, id, { channel, token }) {
+export function subRefresh(session, id, request) {
+  const { channel, token, type = SubRefresh.TOKEN } = request
+  if (type === SubRefresh.TRACK) return track(session, id, request)
+  if (type === SubRefresh.UNTRACK) return untrack(session, id, request)
+  if (type !== SubRefresh.TOKEN) throw errors.badRequest
   const { tokens, rules } = session.context
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
-  // A sub_refresh handler extends subscriptions without their clients, except those whose clients were told the expiry
-  // before a reload added the handler.
+  // Clients connected before a reload added the handler still refresh.
   const handled = Boolean(rules.resolve(channel)?.handlers.subRefresh)
   if (handled && !subscription.is(Kind.REFRESHED_BY_CLIENT)) throw disconnects.badRequest
   if (!token) throw errors.badRequest
@@ -188,15 +216,10 @@ export function subRefresh(session, id, { channel, token }) {
     session,
     id,
     () => tokens.subscribe(token),
-    refusal,
+    // The client is subscribed: an invalid token is not a missing permission.
+    error => (error === errors.permissionDenied ? disconnects.invalidToken : error),
     claims => extend(session, id, channel, claims),
   )
-}
-
-/** @param {Error} error of the token @returns {Error} */
-function refusal(error) {
-  // The client already has the subscription, so a bad token is not a missing permission.
-  return error === errors.permissionDenied ? disconnects.invalidToken : error
 }
 
 /** @param {Session} session @param {number} id @param {string} channel @param {SubscribeClaims} claims */
@@ -204,12 +227,15 @@ function extend(session, id, channel, claims) {
   const { context, codec } = session
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
-  const { info, expireAt = 0 } = grantOfToken(session, channel, claims)
+  const { info, expireAt = 0, allow = 0, filter } = grantOfToken(session, channel, claims)
+  const finish = filter && replaceServerFilter(session, subscription, filter)
   extendSubscription(session, subscription, info, expireAt)
+  subscription.renewed(allow)
   session.send(
     codec.refreshed(id, 'sub_refresh', {
       expires: expireAt > 0,
       ttl: expireAt > 0 ? context.ttl(expireAt) : 0,
     }),
   )
+  finish?.()
 }

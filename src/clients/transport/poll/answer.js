@@ -2,12 +2,12 @@
 /** @import { Exchange } from '../../server/contract.js' */
 
 /**
- * @typedef {object} Answer to a POST
+ * @typedef {object} Answer response to a POST
  * @property {number} status
  * @property {Encoded} body messages, or an error line
- * @property {number} seq number of the last message in the body; -1: the body contains no messages of the session
+ * @property {number} seq number of the last message in the body; -1: no session messages
  * @property {boolean} binary whether the messages are Protobuf
- * @property {{code: number, reason: string} | null} closeNotice the session has ended after these messages
+ * @property {{code: number, reason: string} | null} closeNotice the session ended after these messages
  */
 
 /** @param {number} status @param {string} line @returns {Readonly<Answer>} */
@@ -24,7 +24,7 @@ export const answers = Object.freeze({
   empty: refusal(400, 'the body contains no commands'),
   tooLong: refusal(413, 'the body is too long'),
   full: refusal(503, 'too many connections'),
-  noBroker: refusal(503, 'the worker of the session cannot be reached'),
+  noBroker: refusal(503, 'the worker of the session is unreachable'),
 })
 
 /** @param {string} line */
@@ -33,12 +33,11 @@ export const badRequest = line => refusal(400, line)
 const HEAD = 2 + 1 + 8 + 2 + 1
 
 /**
- * Encodes an answer for the worker that holds the client's request.
+ * For the worker with the client's request:
  *
  *   u16 status | u8 binary | f64 seq | u16 close code, 0 = none | u8 length of the reason | reason | body
  *
  * @param {Answer} answer
- * @returns {Buffer}
  */
 function encodeAnswer({ status, body, seq, binary, closeNotice }) {
   const reason = Buffer.from(closeNotice?.reason ?? '').subarray(0, 255)
@@ -60,14 +59,14 @@ export function decodeAnswer(bytes) {
     binary: bytes[2] === 1,
     seq: bytes.readDoubleLE(3),
     closeNotice: code === 0 ? null : { code, reason: bytes.toString('utf8', HEAD, bodyStart) },
-    // Copied: the socket server may write it after this call.
+    // Copied: the socket server may write it later.
     body: Buffer.from(bytes.subarray(bodyStart)),
   }
 }
 
 /**
- * @typedef {object} WaitingPoll a POST without an answer yet
- * @property {(answer: Answer) => void} answer MUST be called once at most
+ * @typedef {object} WaitingPoll a pending POST
+ * @property {(answer: Answer) => void} answer MUST be called at most once
  * @property {() => string} remoteAddress of the client, '' if unknown
  * @property {(worker: number, poll: number) => boolean} is whether this is poll number `poll` of worker `worker`
  */
@@ -75,43 +74,31 @@ export function decodeAnswer(bytes) {
 const BINARY = 'application/octet-stream'
 const TEXT = 'text/plain; charset=utf-8'
 
-/** @param {string} reason any text; a header allows visible ASCII only @returns {string} for `decodeURIComponent` */
+/** @param {string} reason any text; headers allow only visible ASCII @returns {string} for `decodeURIComponent` */
 const headerText = reason =>
   Buffer.from(reason)
     .toString()
     .replace(/[^ -$&-~]/gu, encodeURIComponent)
 
-/**
- * A request from a client of this worker.
- * @template T
- * @implements {WaitingPoll}
- */
+/** @template T @implements {WaitingPoll} */
 export class HttpPoll {
   #exchange
   #head
   #name
-  #subject
   #abandoned
 
   /**
-   * @param {Exchange} exchange
-   * @param {Readonly<Record<string, string>>} head
-   * @param {string} name of the session that the request opens; '' for later requests
-   * @param {T} subject passed to `abandoned`
-   * @param {(subject: T, waitingPoll: HttpPoll<T>) => void} abandoned called when the client leaves without an answer;
-   *   one function for all polls
+   * @param {Exchange} exchange @param {Readonly<Record<string, string>>} head
+   * @param {string} name of the session opened by the request; '' for later requests @param {T} subject
+   * @param {(waitingPoll: HttpPoll<T>) => void} abandoned shared by all polls
    */
   constructor(exchange, head, name, subject, abandoned) {
     this.#exchange = exchange
     this.#head = head
     this.#name = name
-    this.#subject = subject
+    this.subject = subject
     this.#abandoned = abandoned
     exchange.waiter = this
-  }
-
-  get subject() {
-    return this.#subject
   }
 
   is() {
@@ -123,7 +110,7 @@ export class HttpPoll {
   }
 
   abandoned() {
-    this.#abandoned(this.#subject, this)
+    this.#abandoned(this)
   }
 
   /** @type {WaitingPoll['answer']} */
@@ -140,7 +127,7 @@ export class HttpPoll {
   }
 }
 
-/** A request that another worker passed on. @implements {WaitingPoll} */
+/** A request from another worker. @implements {WaitingPoll} */
 export class RemotePoll {
   #answer
   #worker
@@ -158,7 +145,6 @@ export class RemotePoll {
     return worker === this.#worker && poll === this.#poll
   }
 
-  /** The other worker knows it. */
   remoteAddress() {
     return ''
   }

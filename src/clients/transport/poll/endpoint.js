@@ -15,68 +15,50 @@ import { PollTransport } from './transport.js'
 /** @import { PollQueue } from './queue.js' */
 /** @import { PollRequest } from './request.js' */
 
-/**
- * @typedef {Readonly<Record<string, string>>} Head
- * @typedef {{request: PollRequest, owner: number, poll: number}} Elsewhere a poll passed to another worker
- */
+/** @typedef {Readonly<Record<string, string>>} Head */
+/** @typedef {HttpPoll<{request: PollRequest, owner: number, poll: number}>} ForwardedPoll to another worker */
 
 const PROTOBUF = 'application/octet-stream'
 const EXPOSED = 'Halley-Session, Halley-Seq, Halley-Close'
 
-/**
- * The endpoint of two-way long-poll (docs/long-poll.md). Any worker accepts any POST and passes it to the worker of the
- * session.
- */
+/** Endpoint of two-way long-poll (docs/long-poll.md). Any worker forwards a POST to the session's worker. */
 export class PollEndpoint {
   #context
-  #server
-  #cors
-  #admission
-  #calls
+  #parts
   #transport
   #lastPoll = 0
-  /** @type {Set<HttpPoll<Elsewhere>>} polls of sessions of other workers */
+  /** @type {Set<ForwardedPoll>} */
   #forwarded = new Set()
-  /** The worker ends: polls of other workers' sessions do not wait here. */
+  /** The worker shuts down: forwarded polls do not wait. */
   #draining = false
-  #left = (/** @type {PollQueue} */ queue) => this.#transport.leave(queue)
-  #abandoned = (/** @type {PollQueue} */ queue, /** @type {HttpPoll<PollQueue>} */ waitingPoll) =>
-    this.#transport.abandon(queue, waitingPoll)
-  #abandonedElsewhere = (
-    /** @type {Elsewhere} */ { request, owner, poll },
-    /** @type {HttpPoll<Elsewhere>} */ waitingPoll,
-  ) => {
+  #left = (/** @type {HttpPoll<PollQueue>} */ { subject }) => this.#transport.leave(subject)
+  #abandoned = (/** @type {HttpPoll<PollQueue>} */ waitingPoll) =>
+    this.#transport.abandon(waitingPoll.subject, waitingPoll)
+  #abandonedForwarded = (/** @type {ForwardedPoll} */ waitingPoll) => {
+    const { request, owner, poll } = waitingPoll.subject
+    const { broker, worker } = this.#context
     this.#forwarded.delete(waitingPoll)
-    this.#context.broker.control.call(
-      request.node,
-      owner,
-      encodeCall(request, this.#context.worker, poll, null),
-      null,
-    )
+    broker.control.call(request.node, owner, encodeCall(request, worker, poll, null), null)
   }
 
   /** @param {TransportParts} parts */
-  constructor({ context, server, fanout, cors, admission, calls }) {
-    this.#context = context
-    this.#server = server
-    this.#cors = cors
-    this.#admission = admission
-    this.#calls = calls
-    this.#transport = new PollTransport(context, fanout)
+  constructor(parts) {
+    this.#context = parts.context
+    this.#parts = parts
+    this.#transport = new PollTransport(parts.context, parts.fanout)
   }
 
   mount() {
-    this.#cors.post(this.#server, this.#context.config.poll.handler_prefix, exchange =>
-      this.#request(exchange),
-    )
-    this.#calls.on(Call.POLL, (call, answer) => this.#onCall(call, answer))
+    const { server, cors, calls } = this.#parts
+    cors.post(server, this.#context.config.poll.handler_prefix, exchange => this.#request(exchange))
+    calls.on(Call.POLL, (call, answer) => this.#onCall(call, answer))
   }
 
   backlog() {
     return this.#transport.backlog()
   }
 
-  /** Polls of other workers' sessions wait no longer. @returns {import('../index.js').Clients} those that wait now */
+  /** @returns {import('../index.js').Clients} */
   drain() {
     this.#draining = true
     return {
@@ -86,7 +68,7 @@ export class PollEndpoint {
     }
   }
 
-  /** Answers a poll without messages: its client polls another worker. @param {HttpPoll<Elsewhere>} waitingPoll */
+  /** Sends an empty response: the client polls another worker. @param {ForwardedPoll} waitingPoll */
   #release(waitingPoll) {
     if (!this.#forwarded.has(waitingPoll)) return
     waitingPoll.abandoned()
@@ -112,7 +94,7 @@ export class PollEndpoint {
 
   /** @param {Exchange} exchange @returns {Head} */
   #head(exchange) {
-    const head = this.#cors.headers(exchange, NO_CACHE)
+    const head = this.#parts.cors.headers(exchange, NO_CACHE)
     return head === NO_CACHE ? head : { ...head, 'Access-Control-Expose-Headers': EXPOSED }
   }
 
@@ -126,12 +108,12 @@ export class PollEndpoint {
    * @param {{user: string, headers: readonly string[] | null}} client @param {Buffer} body
    */
   #open(exchange, head, { timeout }, binary, client, body) {
-    if (!this.#admission.admits(exchange))
+    if (!this.#parts.admission.admits(exchange))
       return this.#refuse(exchange, { ...head, ...retryAfter() }, answers.full)
     const { codecs, node } = this.#context
     const queue = this.#transport.open(binary ? codecs.protobuf : codecs.json, client)
     const name = sessionName(queue.session.sessionId, node)
-    // A client that leaves before the answer never learns the session id.
+    // A client that disconnects before the response has no session id.
     const waitingPoll = new HttpPoll(exchange, head, name, queue, this.#left)
     this.#transport.opening = waitingPoll
     if (body.length > 0) queue.session.receive(body)
@@ -151,7 +133,7 @@ export class PollEndpoint {
     }
     const poll = (this.#lastPoll = (this.#lastPoll + 1) >>> 0)
     if (this.#draining) request.timeout = 0
-    const waitingPoll = new HttpPoll(exchange, head, '', { request, owner, poll }, this.#abandonedElsewhere)
+    const waitingPoll = new HttpPoll(exchange, head, '', { request, owner, poll }, this.#abandonedForwarded)
     if (request.ack >= 0) this.#forwarded.add(waitingPoll)
     broker.control.call(request.node, owner, encodeCall(request, worker, poll, body), (error, answer) => {
       if (request.ack >= 0 && !this.#forwarded.delete(waitingPoll)) return
@@ -176,10 +158,7 @@ export class PollEndpoint {
     else this.#transport.poll(queue, waitingPoll, timeout)
   }
 
-  /**
-   * @param {PollQueue} queue @param {PollRequest} request @param {Buffer} body
-   * @returns {Answer | null} null: the request is valid
-   */
+  /** @param {PollQueue} queue @param {PollRequest} request @param {Buffer} body @returns {Answer | null} */
   #refusal({ acked, sent, received, closeNotice, full }, { ack, send, close }, body) {
     if (ack > sent) return answers.tooHigh
     // Messages before the close may have been dropped.
@@ -203,7 +182,7 @@ export class PollEndpoint {
     if (!queue?.waitingPoll?.is(worker, poll)) return
     const { waitingPoll } = queue
     this.#transport.abandon(queue, waitingPoll)
-    // Nobody reads the answer, but until it comes the call takes memory in the other worker.
+    // Frees the call in the other worker.
     waitingPoll.answer(answers.accepted)
   }
 }

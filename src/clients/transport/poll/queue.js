@@ -5,10 +5,10 @@ import { Timer } from '../../../base/timers.js'
 /** @import { WaitingPoll } from './answer.js' */
 /** @import { PollTransport } from './transport.js' */
 
-/** Bytes after which no message is added to an answer; the next poll gets the rest. */
+/** Response size limit, bytes; checked before each message. The next poll gets the rest. */
 export const CUT = 1024 * 1024
 
-/** Maximum bytes resent without an acknowledgement: a client that does not read would fill the memory. */
+/** Maximum bytes resent without an acknowledgement. */
 const MAX_REPEATED = 16 * CUT
 
 /** @param {Encoded} message */
@@ -24,20 +24,18 @@ function join(messages) {
 }
 
 /**
- * Limits of the queues of a worker, and what its clients have requested so far: replies, and answers that are sent
- * again. Publications do not count, because all queues share their bytes. Above the limit, the queue whose client has
- * acknowledged nothing for longest makes room.
+ * Limits of a worker's queues, and the bytes requested by clients: replies and resent responses. Publications do not
+ * count: queues share their bytes. Above the limit, the queue with the oldest acknowledgement is dropped.
  */
 export class QueueLimits {
-  /** Requested bytes in all queues. */
   bytes = 0
-  /** @type {Set<PollQueue>} queues with such bytes, by their last acknowledgement */
+  /** @type {Set<PollQueue>} queues with requested bytes, by last acknowledgement */
   #holders = new Set()
   #dropped
 
   /**
-   * @param {number} pending bytes of one queue that are not sent yet @param {number} requested bytes of all queues
-   * @param {(queue: PollQueue) => void} dropped the messages of a queue were dropped: its session must end
+   * @param {number} pending unsent bytes of one queue @param {number} requested bytes of all queues
+   * @param {(queue: PollQueue) => void} dropped must end the queue's session
    */
   constructor(pending, requested, dropped) {
     this.pending = pending
@@ -45,7 +43,7 @@ export class QueueLimits {
     this.#dropped = dropped
   }
 
-  /** @param {PollQueue} queue @param {number} more bytes @returns {boolean} whether it may have them */
+  /** @param {PollQueue} queue @param {number} more bytes @returns {boolean} false: too many */
   makeRoom(queue, more) {
     if (more > this.requested) return false
     for (const oldest of this.#holders) {
@@ -57,52 +55,47 @@ export class QueueLimits {
     return true
   }
 
-  /** The requested bytes of a queue change. @param {PollQueue} queue @param {number} from @param {number} to */
+  /** Updates the requested bytes of a queue. @param {PollQueue} queue @param {number} from @param {number} to */
   change(queue, from, to) {
     this.bytes += to - from
-    // Fewer bytes: something was acknowledged.
+    // Acknowledgements reduce the bytes.
     if (to <= from) this.#holders.delete(queue)
     if (to > 0) this.#holders.add(queue)
   }
 }
 
 /**
- * The outgoing queue of a long-poll session. Messages are numbered from 1 and stay until the client acknowledges them,
- * so a lost answer can be sent again.
+ * The outgoing queue of a long-poll session. Messages are numbered from 1 and kept until the client acknowledges them.
  *
  *   1 2 3 | 4 5 6 | 7 8 9
  *         ^ acked ^ sent  ^ last
  *    gone |  held | pending
  *
- * At most `limits.pending` bytes are pending, or one message of at most CUT more; as many are held. Its timer is the
- * timeout of its poll or, without a poll, of its session.
+ * At most `limits.pending` bytes are pending, or one message of at most CUT more; the same limit applies to held
+ * bytes. The timer is the timeout of the poll or, without a poll, of the session.
  */
 export class PollQueue extends Timer {
-  /** Last message acknowledged by the client. */
   acked = 0
-  /** Last message that was part of an answer. */
   sent = 0
-  /** Bytes sent and not acknowledged. */
+  /** Bytes sent but not acknowledged, and unsent bytes. */
   held = 0
-  /** Bytes not sent yet. */
   pending = 0
   /** Bytes resent since the last acknowledgement. */
   #repeated = 0
-  /** Its part of `limits.bytes`: replies among the messages and resent bytes, or more. */
+  /** Share of `limits.bytes`. */
   #requested = 0
-  /** Number of the last POST of commands that was accepted. */
+  /** Number of the last accepted command POST. */
   received = 0
-  /** A message did not fit: no more are added, and the session is closed. */
+  /** A message did not fit: the session is closed. */
   full = false
-  /** @type {{code: number, reason: string} | null} how the session has ended */
+  /** @type {{code: number, reason: string} | null} set once the session has ended */
   closeNotice = null
-  /** @type {WaitingPoll | null} the poll that waits for an answer */
+  /** @type {WaitingPoll | null} */
   waitingPoll = null
-  /** Whether it is on the transport's list of queues to process. */
   scheduled = false
-  /** Whether it is on the transport's list of queues with messages. */
+  /** Whether the transport lists it as having messages. */
   listed = false
-  /** @type {Encoded[]} those behind `acked` */
+  /** @type {Encoded[]} after `acked` */
   #messages = []
 
   /** @param {Session} session @param {QueueLimits} limits shared by all queues */
@@ -114,27 +107,21 @@ export class PollQueue extends Timer {
 
   onTimer() {
     const transport = /** @type {PollTransport} */ (this.session.transport)
-    transport.timedOut(this)
+    transport.schedule(this)
   }
 
   get hasMessages() {
     return this.#messages.length > 0
   }
 
-  /**
-   * A message longer than the limit may fit when it is alone; otherwise the client could never receive it.
-   * @param {Encoded} message
-   */
+  /** A single message may be longer than the limit. @param {Encoded} message */
   fits(message) {
     const size = sizeOf(message)
     const { pending } = this.limits
     return this.pending === 0 ? this.held + size <= pending + CUT : this.pending + size <= pending
   }
 
-  /**
-   * @param {Encoded} message framed; must not be changed afterwards
-   * @param {boolean} shared whether other queues have the same message
-   */
+  /** @param {Encoded} message not changed afterwards @param {boolean} shared by several queues */
   add(message, shared) {
     if (this.full) return
     const size = sizeOf(message)
@@ -171,7 +158,6 @@ export class PollQueue extends Timer {
     this.#messages.push(message)
   }
 
-  /** Makes room for other queues. */
   drop() {
     this.clear()
     this.full = true
@@ -185,7 +171,7 @@ export class PollQueue extends Timer {
     this.#setRequested(0)
   }
 
-  /** @param {number} number last message that the client has, `acked` to `sent` */
+  /** @param {number} number last received message, `acked` to `sent` */
   acknowledge(number) {
     const count = number - this.acked
     if (count > 0) this.#repeated = 0
@@ -199,7 +185,6 @@ export class PollQueue extends Timer {
     if (count > 0) this.#setRequested(Math.min(this.#requested, this.held + this.pending))
   }
 
-  /** What is held is sent again. Earlier answers may still be in the memory of connections that do not read. */
   #repeat() {
     this.#repeated += this.held
     const tooMuch = this.#repeated > MAX_REPEATED
@@ -214,10 +199,7 @@ export class PollQueue extends Timer {
     }
   }
 
-  /**
-   * @returns {{body: Encoded, seq: number, whole: boolean}} the next answer; seq: number of its last message; whole: no
-   *   message is left for a later answer
-   */
+  /** The next response. seq: its last message; whole: it has all messages. */
   next() {
     if (this.held > 0) this.#repeat()
     const messages = this.#messages
@@ -246,10 +228,10 @@ export class PollQueue extends Timer {
 
 const MAX_COUNT = 10_000
 const MAX_BYTES = 8 * 1024 * 1024
-/** Estimated size of an ended session without its messages, bytes. */
+/** Estimated bytes of an ended session, excluding messages. */
 const EACH = 256
 
-/** Ended sessions whose clients may not have received the close yet. The oldest are dropped above the limits. */
+/** Ended sessions until clients receive the close. Above the limits, the oldest are dropped. */
 export class EndedSessions {
   /** @type {Map<string, {queue: PollQueue, bytes: number}>} by session id */
   #ended = new Map()
@@ -266,7 +248,7 @@ export class EndedSessions {
     return this.#ended.get(sessionId)?.queue
   }
 
-  /** @param {PollQueue} queue contains its close message */
+  /** @param {PollQueue} queue with its close message */
   add(queue) {
     const bytes = EACH + queue.held + queue.pending
     this.#ended.set(queue.session.sessionId, { queue, bytes })

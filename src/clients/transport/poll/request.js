@@ -2,10 +2,10 @@ import { Call } from '../calls.js'
 
 /**
  * @typedef {object} PollRequest query of a POST to the endpoint
- * @property {string} session session id; '' opens one
- * @property {string} node of the session; '' = this one
- * @property {number} ack number of the last message that the client has; -1: not a poll
- * @property {number} send number of this POST among those that carry commands; 0 = not counted
+ * @property {string} session session id; '' opens a session
+ * @property {string} node of the session; '' = this node
+ * @property {number} ack number of the last received message; -1: not a poll
+ * @property {number} send number of this POST among command POSTs; 0 = not counted
  * @property {boolean} close whether the client closes the session
  * @property {number} timeout ms
  */
@@ -24,10 +24,7 @@ function seconds(text, longest) {
   return /^\d{1,6}(?:\.\d{1,6})?$/.test(text) ? Math.min(longest, Math.ceil(Number(text) * 1000)) : Number.NaN
 }
 
-/**
- * @param {string} query raw @param {number} longest maximum waiting time, ms
- * @returns {PollRequest | string} or an error line
- */
+/** @param {string} query raw @param {number} longest ms @returns {PollRequest | string} or an error line */
 export function readRequest(query, longest) {
   const given = new URLSearchParams(query)
   const id = given.get('session')
@@ -47,7 +44,7 @@ export function readRequest(query, longest) {
   if (id === '') return 'session is empty'
   if (ack < 0 && send === 0 && !request.close) return 'ack, send or close is required'
   request.session = id.slice(0, SESSION_ID_SIZE)
-  // A session id contains the worker. The name that clients use appends the node.
+  // A session id contains the worker; the session's name for clients appends the node.
   request.node = id.slice(SESSION_ID_SIZE + 1)
   return request
 }
@@ -55,20 +52,16 @@ export function readRequest(query, longest) {
 /** @param {string} sessionId @param {string} node @returns {string} the session's name for clients */
 export const sessionName = (sessionId, node) => `${sessionId}.${node}`
 
-/** Kinds of calls between workers. */
 const Op = Object.freeze({ POST: 0, ABANDON: 1 })
 const CALL_HEAD = 1 + SESSION_ID_SIZE + 1 + 8 + 8 + 1 + 4 + 4 + 4
 
 /**
- * Encodes a request for the worker that holds the session. The sending worker and a number identify a poll, so that the
- * sender can cancel it when its client leaves.
+ * For the session's worker. The sending worker and a number identify a poll, so that the sender can cancel it.
  *
  *   kind | 36 x ASCII session | u8 op | f64 ack | f64 send | u8 close | u32 timeout | u32 worker | u32 poll | body
  *
- * @param {PollRequest} request
- * @param {number} worker
- * @param {number} poll
- * @param {Buffer | null} body null: the client of this poll has left
+ * @param {PollRequest} request @param {number} worker @param {number} poll
+ * @param {Buffer | null} body null: the poll's client disconnected
  */
 export function encodeCall({ session, ack, send, close, timeout }, worker, poll, body) {
   const head = Buffer.alloc(CALL_HEAD)
@@ -84,11 +77,7 @@ export function encodeCall({ session, ack, send, close, timeout }, worker, poll,
   return body === null || body.length === 0 ? head : Buffer.concat([head, body])
 }
 
-/**
- * @param {Buffer} call without its kind
- * @returns {{request: PollRequest, worker: number, poll: number, body: Buffer | null}} the body is valid as long as
- *   `call`
- */
+/** @param {Buffer} call without its kind */
 export function decodeCall(call) {
   const session = call.toString('latin1', 0, SESSION_ID_SIZE)
   const at = SESSION_ID_SIZE

@@ -1,28 +1,28 @@
 import { disconnects } from '../../../base/errors.js'
 import { sizeOf } from '../../../metrics/traffic.js'
 import { Session } from '../../session/session.js'
-import { lines } from '../stream/framing.js'
+import { lines } from '../stream/stream-transport.js'
 import { EndedSessions, PollQueue, QueueLimits } from './queue.js'
 
 /** @import { Codec, Encoded } from '../../protocol/contract.js' */
 /** @import { WorkerContext } from '../../session/context.js' */
 /** @import { Fanout } from '../fanout.js' */
-/** @import { Transport } from '../../session/transport.js' */
+/** @import { Transport } from '../../session/session.js' */
 /** @import { Carrier } from '../index.js' */
 /** @import { WaitingPoll } from './answer.js' */
 
-/** Replies of at least this length (characters) are kept as bytes outside of the JavaScript heap. */
+/** Minimum characters of replies kept outside the JavaScript heap. */
 const LARGE = 4096
 
-/** Queues processed in one turn of the event loop, a few ms of work. */
+/** Queues processed per turn of the event loop: a few ms. */
 const MAX_PER_TURN = 128
 
-/** What a client gets instead of a silent disconnect: that of a WebSocket whose connection is lost. */
+/** Close notice of a silent disconnect, as for a lost WebSocket connection. */
 const LOST = Object.freeze({ code: 1006, reason: '' })
 
 /**
- * The long-poll sessions of this worker. Queues with messages are processed in slices, so that ten thousand polls that
- * end together do not block the event loop.
+ * Long-poll sessions of this worker. Queues are processed in slices: ten thousand polls that end together do not
+ * block the event loop.
  * @implements {Transport}
  * @implements {Carrier}
  */
@@ -33,15 +33,16 @@ export class PollTransport {
   context
   traffic
   #fanout
-  #sessionTimeout
   #limits
-  #timers
-  /** Request whose session opens now. @type {WaitingPoll | null} */
+  /** Request of the session being opened. @type {WaitingPoll | null} */
   opening = null
-  #ended = new EndedSessions(queue => this.#forget(queue))
+  #ended = new EndedSessions(queue => {
+    // With a poll, it is cleared after the response.
+    if (queue.waitingPoll === null) this.#discard(queue)
+  })
   /** @type {PollQueue[]} */
   #scheduled = []
-  /** @type {PollQueue[]} queues that got messages; `backlog` removes the empty ones */
+  /** @type {PollQueue[]} queues with messages; `backlog` removes empty ones */
   #filled = []
   #slice = () => this.#runSlice()
 
@@ -50,17 +51,10 @@ export class PollTransport {
     this.context = context
     this.traffic = context.traffic.of(this.name)
     this.#fanout = fanout
-    this.#sessionTimeout = context.config.poll.session_timeout
     const { client, poll } = context.config
     this.#limits = new QueueLimits(client.queue_max_size, poll.replies_max_size, queue =>
-      this.#schedule(queue),
+      this.schedule(queue),
     )
-    this.#timers = context.timers
-  }
-
-  /** @param {PollQueue} queue its poll, or its session without a poll */
-  timedOut(queue) {
-    this.#schedule(queue)
   }
 
   /** @returns {{bytes: number, largest: number}} unacknowledged bytes */
@@ -77,12 +71,7 @@ export class PollTransport {
     return { bytes, largest }
   }
 
-  // Clients
-
-  /**
-   * @param {Codec} codec @param {{user: string, headers: readonly string[] | null}} client
-   * @returns {PollQueue} of a new session
-   */
+  /** @param {Codec} codec @param {{user: string, headers: readonly string[] | null}} client */
   open(codec, { user, headers }) {
     const session = new Session(this, null, codec, 0)
     const queue = new PollQueue(session, this.#limits)
@@ -102,56 +91,43 @@ export class PollTransport {
     return session.transport === this ? session.connection : undefined
   }
 
-  /**
-   * Answers a poll at once if there are messages, else later.
-   * @param {PollQueue} queue
-   * @param {WaitingPoll} waitingPoll
-   * @param {number} timeout ms
-   */
+  /** @param {PollQueue} queue @param {WaitingPoll} waitingPoll @param {number} timeout ms */
   poll(queue, waitingPoll, timeout) {
     const before = queue.waitingPoll
     queue.waitingPoll = waitingPoll
-    // The client has abandoned its previous poll: an empty answer changes nothing.
+    // The client has abandoned its previous poll.
     before?.answer(this.#emptyAnswer(queue))
     if (queue.hasMessages || queue.closeNotice || timeout === 0) this.#answer(queue)
-    else this.#timers.schedule(queue, this.context.clock() + timeout)
+    else this.context.timers.schedule(queue, this.context.clock() + timeout)
   }
 
-  /** The client of a poll left without an answer. @param {PollQueue} queue @param {WaitingPoll} waitingPoll */
+  /** @param {PollQueue} queue @param {WaitingPoll} waitingPoll of a disconnected client */
   abandon(queue, waitingPoll) {
     if (queue.waitingPoll !== waitingPoll) return
     queue.waitingPoll = null
     this.#waitForPoll(queue)
   }
 
-  /** The client closes the session, or never received its id. @param {PollQueue} queue */
+  /** The client closed the session, or did not receive its id. @param {PollQueue} queue */
   leave(queue) {
     queue.session.ended()
     this.#discard(queue)
   }
 
-  /** Starts the session timeout. @param {PollQueue} queue */
+  /** @param {PollQueue} queue */
   #waitForPoll(queue) {
-    this.#timers.schedule(queue, this.context.clock() + this.#sessionTimeout)
+    this.context.timers.schedule(queue, this.context.clock() + this.context.config.poll.session_timeout)
   }
 
   /** @param {PollQueue} queue */
   #discard(queue) {
     this.#ended.remove(queue)
-    this.#timers.cancel(queue)
+    this.context.timers.cancel(queue)
     const { waitingPoll } = queue
     queue.waitingPoll = null
     waitingPoll?.answer(this.#emptyAnswer(queue))
     queue.clear()
   }
-
-  /** Too many sessions have ended. @param {PollQueue} queue of one of them */
-  #forget(queue) {
-    // One with a poll is cleared after its answer.
-    if (queue.waitingPoll === null) this.#discard(queue)
-  }
-
-  // Answers
 
   /** @param {PollQueue} queue */
   #emptyAnswer({ acked, session }) {
@@ -164,7 +140,7 @@ export class PollTransport {
     const waitingPoll = /** @type {WaitingPoll} */ (queue.waitingPoll)
     queue.waitingPoll = null
     this.#waitForPoll(queue)
-    if (queue.full && !queue.closeNotice) this.#schedule(queue)
+    if (queue.full && !queue.closeNotice) this.schedule(queue)
     waitingPoll.answer({
       status: 200,
       body,
@@ -175,7 +151,7 @@ export class PollTransport {
   }
 
   /** @param {PollQueue} queue with messages, or timed out */
-  #schedule(queue) {
+  schedule(queue) {
     if (queue.scheduled) return
     queue.scheduled = true
     if (this.#scheduled.push(queue) === 1) setImmediate(this.#slice)
@@ -204,23 +180,21 @@ export class PollTransport {
     }
   }
 
-  // Sessions
-
   /** @param {PollQueue} queue @param {Encoded} message framed @param {boolean} shared with other queues */
   #enqueue(queue, message, shared) {
-    // An ended session follows its topics until it is released.
+    // Ended sessions follow topics until released.
     if (queue.session.closed) return
-    // The limit does not apply while a poll waits: its answer empties the queue.
+    // The limit does not apply while a poll waits: its response empties the queue.
     if (queue.waitingPoll && !queue.fits(message)) this.#answer(queue)
     queue.add(message, shared)
     if (!queue.listed) {
       queue.listed = true
       this.#filled.push(queue)
     }
-    if (queue.waitingPoll || queue.full) this.#schedule(queue)
+    if (queue.waitingPoll || queue.full) this.schedule(queue)
   }
 
-  /** @param {Encoded} message valid during the call @param {Codec} codec @returns {Encoded} as in a body; lives on */
+  /** @param {Encoded} message valid during the call @param {Codec} codec @returns {Encoded} kept by the queue */
   #frame(message, codec) {
     if (!codec.binary) return lines(message)
     return typeof message === 'string' ? message : Buffer.from(message)
@@ -277,7 +251,7 @@ export class PollTransport {
       queue.end(this.#frame(push, codec), { code, reason })
     }
     this.#ended.add(queue)
-    if (queue.waitingPoll) this.#schedule(queue)
+    if (queue.waitingPoll) this.schedule(queue)
     else this.#waitForPoll(queue)
   }
 }

@@ -1,7 +1,6 @@
 import { retryAfter } from '../../server/contract.js'
 import { Session } from '../../session/session.js'
-import { asciiLines, lines } from './framing.js'
-import { StreamTransport, streamHead, TEXT_HEAD } from './stream-transport.js'
+import { asciiLines, lines, StreamTransport, streamHead, TEXT_HEAD } from './stream-transport.js'
 import { UniStreamTransport } from './uni-stream.js'
 
 /** @import { Codec, Encoded } from '../../protocol/contract.js' */
@@ -10,10 +9,7 @@ import { UniStreamTransport } from './uni-stream.js'
 const PROTOBUF = 'application/octet-stream'
 const PROTOBUF_HEAD = streamHead(PROTOBUF)
 
-/**
- * Two-way HTTP streaming (client protocol): commands come with the request and through the emulation
- * endpoint, replies and pushes go down the response.
- */
+/** Two-way HTTP streaming (client protocol). The request contains the first commands; later ones use emulation. */
 export class HttpStreamTransport extends StreamTransport {
   name = 'http_stream'
   emulated = true
@@ -32,7 +28,7 @@ export class HttpStreamTransport extends StreamTransport {
     const { codecs, config } = this.context
     exchange.body(config.http_stream.max_request_body_size, body => {
       if (body === null) return exchange.reply(413, head, '')
-      // Checked after the body has arrived: other connections may have come meanwhile.
+      // After the body: other connections may have opened.
       if (!this.admission.admits(exchange)) return exchange.reply(503, { ...head, ...retryAfter() }, '')
       const stream = exchange.stream(200, head, this.route)
       if (stream === null) return
@@ -45,12 +41,12 @@ export class HttpStreamTransport extends StreamTransport {
   /** @param {Encoded} message @param {Codec} codec */
   frame(message, { binary }) {
     if (!binary) return asciiLines(message)
-    // Fan-out messages are in the codec's scratch memory: copy.
+    // Copies fan-out messages from the codec's scratch memory.
     return typeof message === 'string' ? message : Buffer.from(message)
   }
 }
 
-/** One-way HTTP streaming: one push a line. */
+/** One-way HTTP streaming: one push per line. */
 export class UniHttpStreamTransport extends UniStreamTransport {
   name = 'uni_http_stream'
   head = TEXT_HEAD

@@ -3,8 +3,7 @@ import { retryAfter } from '../../server/contract.js'
 import { Session } from '../../session/session.js'
 import { Kind } from '../../session/subscription.js'
 import { queryValue } from '../http-request.js'
-import { events, eventsOf } from './framing.js'
-import { StreamTransport, streamHead } from './stream-transport.js'
+import { events, eventsOf, StreamTransport, streamHead } from './stream-transport.js'
 import { UniStreamTransport } from './uni-stream.js'
 
 /** @import { Channel } from '../../../channels/hub/channel.js' */
@@ -15,22 +14,17 @@ import { UniStreamTransport } from './uni-stream.js'
 /** @import { StreamClient } from './stream-transport.js' */
 
 const HEAD = streamHead('text/event-stream; charset=utf-8')
-const PREAMBLE = '\r\n'
 
 /**
- * Writes the first bytes of a body, so that a proxy that waits for them forwards the head. They are a chunk of their
- * own: npm `eventsource` 2 drops an event that comes in the same chunk.
+ * For proxies that wait for first bytes. A separate chunk: npm `eventsource` 2 drops an event in the same chunk.
  * @param {SocketServer} server @param {Stream} stream
  */
 function writePreamble(server, stream) {
-  server.write(stream, PREAMBLE)
+  server.write(stream, '\r\n')
   server.flush(stream)
 }
 
-/**
- * Two-way server-sent events (client protocol): the first commands come with the request, later ones
- * through the emulation endpoint.
- */
+/** Two-way server-sent events (client protocol). The request contains the first commands; later ones use emulation. */
 export class SseTransport extends StreamTransport {
   name = 'sse'
   emulated = true
@@ -78,15 +72,15 @@ export class SseTransport extends StreamTransport {
 }
 
 /**
- * Event ids of one-way SSE: the positions of all recoverable channels of a connection. A browser that reconnects sends
- * the last id (`Last-Event-ID`) and recovers from there.
+ * Event ids of one-way SSE: positions of all recoverable channels of a connection. A reconnecting browser sends the
+ * last id (`Last-Event-ID`) and recovers from there.
  *
  *   id   = entry *("," entry)
  *   entry = channel ":" offset ":" epoch        channel: 8 base64url characters of a hash of its name
  */
 
 const HASH_BYTES = 6
-/** Browsers return the id in a header; servers and proxies limit headers to some thousands of bytes. */
+/** Servers and proxies limit headers to a few thousand bytes. */
 const MAX_LENGTH = 2000
 
 /** @type {WeakMap<object, string>} the hub's channel -> hash of its name */
@@ -103,10 +97,7 @@ function hashOf(channel) {
   return hash
 }
 
-/**
- * @param {Subscription[]} subscriptions positioned, at least one
- * @returns {string} with an empty id if there are too many for one: the client must forget its last id, which is stale
- */
+/** Writes an empty id, which clears the last one, if too long. @param {Subscription[]} subscriptions at least one */
 function idLine(subscriptions) {
   const id = subscriptions
     .map(({ channel, cohort }) => `${hashOf(channel)}:${channel.sentTo(cohort)}:${channel.epoch}`)
@@ -114,10 +105,7 @@ function idLine(subscriptions) {
   return `id: ${id.length > MAX_LENGTH ? '' : id}\n`
 }
 
-/**
- * @param {string} id untrusted
- * @returns {(channel: string) => {offset: number, epoch: string, recoverable: boolean} | undefined} position by channel
- */
+/** @param {string} id untrusted */
 function readEventId(id) {
   /** @type {Map<string, {offset: number, epoch: string, recoverable: boolean}>} */
   const positions = new Map()
@@ -127,15 +115,16 @@ function readEventId(id) {
       if (match) positions.set(match[1], { offset: Number(match[2]), epoch: match[3], recoverable: true })
     }
   }
-  return channel => (positions.size === 0 ? undefined : positions.get(hashName(channel)))
+  return (/** @type {string} */ channel) =>
+    positions.size === 0 ? undefined : positions.get(hashName(channel))
 }
 
-/** One-way server-sent events, for a plain EventSource. Events of recoverable channels carry an id. */
+/** One-way server-sent events, for a plain EventSource. Events of recoverable channels have an id. */
 export class UniSseTransport extends UniStreamTransport {
   name = 'uni_sse'
   joins = false
   head = HEAD
-  /** Id line of the event that is framed next. */
+  /** Id line of the next event. */
   #id = ''
 
   get responses() {
@@ -167,7 +156,7 @@ export class UniSseTransport extends UniStreamTransport {
   frame(message) {
     const event = events(message)
     if (this.#id === '') return event
-    // The id line belongs to the last event: insert it before the line feed that ends the event.
+    // In the last event, before its final line feed.
     const end = `${this.#id}\n`
     this.#id = ''
     return typeof event === 'string'
@@ -175,24 +164,20 @@ export class UniSseTransport extends UniStreamTransport {
       : Buffer.concat([event.subarray(0, -1), Buffer.from(end)])
   }
 
-  /**
-   * The positions are known only when the session has joined its channels. The id covers the recovered publications in
-   * the connect push, so push and id are one event: a client whose connection ends has both or neither.
-   * @param {Session} session
-   */
+  /** Positions are known after the joins; the connect push and id are one event. @param {Session} session */
   connected(session) {
     const subscriptions = recoverable(session)
     if (subscriptions.length === 0) return
     this.#id = idLine(subscriptions)
     this.context.replies.flush()
     if (this.#id === '') return
-    // The connect push has left already.
+    // The connect push is already sent.
     const id = this.#id
     this.#id = ''
     if (!session.closed) this.server.write(session.connection, `${id}\n`)
   }
 
-  /** @type {StreamDelivery} @typedef {Carrier['deliver']} StreamDelivery */
+  /** @type {Carrier['deliver']} */
   deliver(members, message, publication) {
     const clients = this.traffic.fannedOut(members.size, message.length)
     const event = events(message)
@@ -200,7 +185,7 @@ export class UniSseTransport extends UniStreamTransport {
       for (const { connection } of members) this.server.write(connection, event)
       return clients
     }
-    // Most connections have this channel only: they share one event.
+    // Connections with only this channel share one event.
     let shared = null
     let sharedBy = null
     for (const session of members) {
@@ -226,7 +211,7 @@ const one = []
 /** @type {Subscription[]} */
 const NONE = []
 
-/** @param {Session} session @returns {Subscription[]} those with recovery; valid until the next call */
+/** @param {Session} session @returns {Subscription[]} with recovery; valid until the next call */
 function recoverable({ subscriptions }) {
   if (subscriptions === null) return NONE
   if (!(subscriptions instanceof Map)) {

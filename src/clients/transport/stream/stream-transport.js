@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer'
 import { disconnects } from '../../../base/errors.js'
 import { sizeOf } from '../../../metrics/traffic.js'
 import { requestHeaders, trustedUser } from '../http-request.js'
@@ -6,44 +7,59 @@ import { NO_CACHE } from '../origin.js'
 /** @import { Codec, Encoded } from '../../protocol/contract.js' */
 /** @import { Exchange, StreamRoute } from '../../server/contract.js' */
 /** @import { TransportTraffic } from '../../../metrics/traffic.js' */
-/** @import { Transport } from '../../session/transport.js' */
+/** @import { Transport } from '../../session/session.js' */
 /** @import { Carrier, TransportParts } from '../index.js' */
 
-/**
- * @typedef {object} StreamClient of a request
- * @property {string} user of the trusted header
- * @property {readonly string[] | null} headers that hooks and proxies need
- * @property {Record<string, string>} head of the answer
- */
+const LINE_FEED = Buffer.from('\n')
+const DATA = Buffer.from('data: ')
+const EVENT_END = Buffer.from('\n\n')
 
-/**
- * Head of a stream: proxies must neither cache nor buffer it.
- * @param {string} contentType
- * @returns {Readonly<Record<string, string>>}
- */
+/** @param {string} json */
+const toAscii = json =>
+  json.replace(/[^\x00-\x7f]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+/** ASCII, for clients that decode chunk by chunk (the JavaScript SDK before 5.8). @param {Encoded} message */
+export function asciiLines(message) {
+  if (typeof message === 'string') return `${toAscii(message)}\n`
+  return isAscii(message) ? lines(message) : `${toAscii(Buffer.from(message).toString())}\n`
+}
+
+/** @param {Encoded} message JSON objects joined by line feeds @returns {Encoded} with a final line feed */
+export function lines(message) {
+  return typeof message === 'string' ? `${message}\n` : Buffer.concat([message, LINE_FEED])
+}
+
+/** @param {Encoded} message JSON objects joined by line feeds @returns {Encoded} one event per object */
+export function events(message) {
+  if (typeof message === 'string') {
+    return message.includes('\n')
+      ? `data: ${message.replaceAll('\n', '\n\ndata: ')}\n\n`
+      : `data: ${message}\n\n`
+  }
+  return Buffer.concat([DATA, message, EVENT_END])
+}
+
+/** @param {Uint8Array} message JSON objects joined by line feeds @returns {Encoded} one event per object */
+export function eventsOf(message) {
+  return message.includes(LINE_FEED[0]) ? events(Buffer.from(message).toString()) : events(message)
+}
+
+/** @typedef {Readonly<Record<string, string>>} Head of a response */
+/** @typedef {{user: string, headers: readonly string[] | null, head: Head}} StreamClient user of the trusted header */
+
+/** Proxies must neither cache nor buffer a stream. @param {string} contentType @returns {Head} */
 export const streamHead = contentType =>
   Object.freeze({ ...NO_CACHE, 'X-Accel-Buffering': 'no', 'Content-Type': contentType })
 
 export const TEXT_HEAD = streamHead('text/plain; charset=utf-8')
 
-/**
- * A transport whose sessions each hold an HTTP response. A subclass frames messages and turns requests into sessions.
- * @implements {Transport}
- * @implements {Carrier}
- */
+/** @implements {Transport} @implements {Carrier} */
 export class StreamTransport {
   name = ''
   emulated = false
   joins = true
-  context
   /** @type {TransportTraffic | null} */
   #traffic = null
-  server
-  fanout
-  cors
-  admission
-  /** @type {StreamRoute} */
-  route
 
   /** @param {TransportParts} parts */
   constructor({ context, server, fanout, cors, admission }) {
@@ -52,6 +68,7 @@ export class StreamTransport {
     this.fanout = fanout
     this.cors = cors
     this.admission = admission
+    /** @type {StreamRoute} */
     this.route = {
       maxBuffered: context.config.client.queue_max_size,
       overflow: stream => stream.session.close(disconnects.slow),
@@ -60,25 +77,20 @@ export class StreamTransport {
   }
 
   get traffic() {
-    // `name` is set by the subclass, after this constructor.
+    // The subclass sets `name` after this constructor.
     return (this.#traffic ??= this.context.traffic.of(this.name))
   }
 
   /**
    * @param {Encoded} message valid during the call; may be several, joined by the codec @param {Codec} _codec
-   * @param {number} [_pushes] in a message that is bytes
-   * @returns {Encoded} as in the stream; lives on
+   * @param {number} [_pushes] in a binary message
+   * @returns {Encoded} kept by the stream
    */
   frame(message, _codec, _pushes) {
     return message
   }
 
-  /**
-   * Reads the headers, which are valid only until the handler returns.
-   * @param {Exchange} exchange
-   * @param {Readonly<Record<string, string>>} head of the answer
-   * @returns {StreamClient}
-   */
+  /** @param {Exchange} exchange before its handler returns @param {Head} head @returns {StreamClient} */
   clientOf(exchange, head) {
     return {
       user: trustedUser(exchange, this.context.config),
@@ -87,10 +99,7 @@ export class StreamTransport {
     }
   }
 
-  /**
-   * @param {any} session with its connection set @param {any} connection a stream, or what becomes one
-   * @param {StreamClient} client
-   */
+  /** @param {any} session @param {any} connection a stream, or a PendingStream @param {StreamClient} client */
   opened(session, connection, { user, headers }) {
     session.user = user
     if (headers !== null) session.needExtra().headers = headers

@@ -11,19 +11,16 @@ import { StreamTransport, TEXT_HEAD } from './stream-transport.js'
 /** @import { Disconnect } from '../../../base/errors.js' */
 /** @import { Encoded } from '../../protocol/contract.js' */
 /** @import { Exchange, Stream } from '../../server/contract.js' */
-
-/** @typedef {Session} SessionType */
-
-/** @import { StreamClient } from './stream-transport.js' */
+/** @import { Head, StreamClient } from './stream-transport.js' */
 
 /** @typedef {StreamClient & {token: string, lastEventId: string}} Client of a request */
 
-/** The connection of a session until the result of its connect decides the HTTP status; then a stream replaces it. */
+/** A session's connection until the connect result determines the HTTP status. */
 class PendingStream {
   /** @type {any} */
   session = null
 
-  /** @param {Exchange} exchange @param {Record<string, string>} head */
+  /** @param {Exchange} exchange @param {Head} head */
   constructor(exchange, head) {
     this.exchange = exchange
     this.head = head
@@ -34,15 +31,14 @@ class PendingStream {
     return this.exchange.remoteAddress()
   }
 
-  /** The client has left. */
   abandoned() {
     this.session?.ended()
   }
 }
 
-/** HTTP responses for clients that only receive (client protocol). */
+/** HTTP streams for receive-only clients (client protocol). */
 export class UniStreamTransport extends StreamTransport {
-  /** @type {Readonly<Record<string, string>>} of the answer */
+  /** @type {Head} */
   head = TEXT_HEAD
 
   /** @returns {Config['uni_sse']['connect_code_to_http_response']} */
@@ -50,13 +46,13 @@ export class UniStreamTransport extends StreamTransport {
     return { enabled: false, transforms: [] }
   }
 
-  /** @param {Exchange} exchange whose handler has not returned yet @returns {Client} */
+  /** @param {Exchange} exchange before its handler returns @returns {Client} */
   client(exchange) {
     const token = queryValue(exchange.query, 'token') ?? ''
     return { ...this.clientOf(exchange, this.head), token, lastEventId: exchange.header('last-event-id') }
   }
 
-  /** Begins a session with the connect request in the body. @param {Exchange} exchange @param {number} limit bytes */
+  /** @param {Exchange} exchange @param {number} limit bytes */
   post(exchange, limit) {
     const client = this.client(exchange)
     exchange.body(limit, body => {
@@ -65,7 +61,7 @@ export class UniStreamTransport extends StreamTransport {
     })
   }
 
-  /** Begins a session. @param {Exchange} exchange @param {string} text connect request @param {Client} client */
+  /** @param {Exchange} exchange @param {string} text connect request @param {Client} client */
   begin(exchange, text, client) {
     let request
     try {
@@ -73,7 +69,7 @@ export class UniStreamTransport extends StreamTransport {
     } catch {
       return exchange.reply(400, client.head, 'invalid connect request')
     }
-    // Checked after the body has arrived: other connections may have come meanwhile.
+    // After the body: other connections may have opened.
     if (!this.admission.admits(exchange)) return exchange.reply(503, { ...client.head, ...retryAfter() }, '')
     request.token ||= client.token || undefined
     this.extendRequest(request, client)
@@ -89,18 +85,18 @@ export class UniStreamTransport extends StreamTransport {
     connectUnidirectional(session, request)
   }
 
-  /** Extends the connect request of a subclass. @param {any} _request @param {{lastEventId: string}} _client */
+  /** @param {any} _request connect request @param {{lastEventId: string}} _client */
   extendRequest(_request, _client) {}
 
-  /** Writes the first bytes of a subclass's stream. @param {Stream} _stream */
+  /** @param {Stream} _stream */
   preamble(_stream) {}
 
-  /** @param {SessionType} session @param {Encoded} message */
+  /** @param {Session} session @param {Encoded} message */
   send(session, message) {
     const { connection } = session
     if (connection instanceof PendingStream) {
       const stream = connection.exchange.stream(200, connection.head, this.route)
-      // The client has left: end the session, so that no fan-out reaches it.
+      // The client disconnected.
       if (stream === null) return session.ended()
       connection.exchange.waiter = null
       stream.session = session
@@ -110,13 +106,13 @@ export class UniStreamTransport extends StreamTransport {
     super.send(session, message)
   }
 
-  /** @param {SessionType} session */
+  /** @param {Session} session */
   remoteAddress(session) {
     const { connection } = session
     return connection instanceof PendingStream ? connection.remoteAddress() : super.remoteAddress(session)
   }
 
-  /** @param {SessionType} session @param {Disconnect} disconnect @param {Error & {code?: number}} cause */
+  /** @param {Session} session @param {Disconnect} disconnect @param {Error & {code?: number}} cause */
   close(session, disconnect, cause) {
     const { connection } = session
     if (!(connection instanceof PendingStream)) return super.close(session, disconnect, cause)

@@ -7,16 +7,16 @@ import { createSecretCheck } from '../../auth/secret.js'
 
 const VERSION = 1
 const MAC_SIZE = 16
-/** Limit of each cache: many polls arrive with the same cursor and get the same next one. */
+/** Size of each cache: many polls share a cursor and the next one. */
 const REMEMBERED = 256
 
 /**
- * Cursors: the client's position in each of its channels. The signature lets any worker of any node continue from a
- * cursor, and prevents clients from inventing positions. In base64url:
+ * A client's position in each channel. The signature prevents forged positions; any worker of any node accepts the
+ * cursor. In base64url:
  *
  *   u8 version | for each channel: size, name, offset, size, epoch | 16 bytes of HMAC-SHA256
  *
- * Sizes and offsets are varints: 7 bits a byte, lowest first; the top bit is set if another byte follows.
+ * Sizes and offsets are varints: 7 bits per byte, lowest first; the top bit is set if another byte follows.
  */
 export class Cursors {
   #key
@@ -46,7 +46,8 @@ export class Cursors {
     for (const { name, offset, epoch } of positions) content += `${name}\0${offset}\0${epoch}\0`
     let cursor = this.#written.get(content)
     if (cursor === undefined) {
-      cursor = this.#sign(encode(positions))
+      const bytes = encode(positions)
+      cursor = Buffer.concat([bytes, this.#mac(bytes)]).toString('base64url')
       remember(this.#written, content, cursor)
     }
     return cursor
@@ -54,13 +55,13 @@ export class Cursors {
 
   /** @param {string} cursor from a client @returns {Map<string, Position> | null} by channel; null: invalid cursor */
   read(cursor) {
-    // No timing leak of a signature: the Map compares hashes first.
+    // Its timing does not reveal signatures: the Map compares hashes first.
     const known = this.#read.get(cursor)
     if (known !== undefined) return known
     if (cursor.length > this.#maxLength) return null
     const bytes = Buffer.from(cursor, 'base64url')
     const size = bytes.length - MAC_SIZE
-    // Refuse other base64url spellings of the same bytes.
+    // Rejects other base64url spellings of the same bytes.
     if (size < 1 || bytes.toString('base64url') !== cursor) return null
     const content = bytes.subarray(0, size)
     if (!createSecretCheck(this.#mac(content))(bytes.subarray(size)) || content[0] !== VERSION) return null
@@ -72,11 +73,6 @@ export class Cursors {
   /** @param {Buffer} content */
   #mac(content) {
     return createHmac('sha256', this.#key).update(content).digest().subarray(0, MAC_SIZE)
-  }
-
-  /** @param {Buffer} content */
-  #sign(content) {
-    return Buffer.concat([content, this.#mac(content)]).toString('base64url')
   }
 }
 
@@ -101,7 +97,7 @@ function encode(positions) {
 /** @param {number[]} bytes @param {number} number */
 function writeNumber(bytes, number) {
   let rest = number
-  // Not with bit operations: offsets may exceed 32 bits.
+  // No bit operations: offsets may exceed 32 bits.
   for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128)
   bytes.push(rest)
 }
@@ -136,15 +132,12 @@ function decode(content) {
   return positions
 }
 
-const PURPOSE = 'halley uni_poll cursor'
-
 /**
- * Derives the key that signs cursors. Nodes with the same configuration get the same key.
- * @param {Config} config of `loadConfig()`
- * @param {string} random used if no secret is configured
+ * Nodes with the same configuration get the same key.
+ * @param {Config} config @param {string} random used without a configured secret
  * @returns {string} base64 of 32 bytes
  */
 export function deriveCursorKey({ uni_poll, client, http_api }, random) {
   const secret = uni_poll.cursor_secret_key || client.token.hmac_secret_key || http_api.key || random
-  return Buffer.from(hkdfSync('sha256', secret, '', PURPOSE, 32)).toString('base64')
+  return Buffer.from(hkdfSync('sha256', secret, '', 'halley uni_poll cursor', 32)).toString('base64')
 }

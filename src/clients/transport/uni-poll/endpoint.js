@@ -1,96 +1,84 @@
+import { errors } from '../../../base/errors.js'
 import { identify } from '../../auth/tokens.js'
+import { Operation } from '../../hooks/capabilities.js'
 import { PollJsonCodec } from '../../protocol/uni-json.js'
 import { retryAfter } from '../../server/contract.js'
+import { checkServerFilter } from '../../session/rights.js'
 import { bearerToken, trustedUser } from '../http-request.js'
-import { NO_CACHE } from '../origin.js'
+import { NO_CACHE, notAllowed } from '../origin.js'
 import { Cursors } from './cursor.js'
-import { StartOffset } from './poll.js'
+import { StartOffset } from './feed.js'
 import { Polls } from './polls.js'
-import {
-  badName,
-  forbidden,
-  foreignOrigin,
-  RETRY,
-  Refusal,
-  refusalFor,
-  refusals,
-  unknownNamespace,
-} from './refusal.js'
+import { badName, forbidden, Refusal, refusalFor, refusals, unknownNamespace } from './refusal.js'
 import { readRequest } from './request.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
 /** @import { Identity } from '../../auth/tokens.js' */
+/** @import { Filter } from '../../protocol/filter.js' */
 /** @import { Exchange } from '../../server/contract.js' */
 /** @import { TransportParts } from '../index.js' */
-/** @import { Position } from './cursor.js' */
 /** @import { PollRequest } from './request.js' */
 
 /** @typedef {Readonly<Record<string, string>>} Head */
 
 const METHODS = 'GET, POST, OPTIONS'
-/** Shared head of most answers. @type {Head} */
+/** Shared head of most responses. @type {Head} */
 const HEAD = Object.freeze({ ...NO_CACHE, 'Content-Type': 'application/json' })
-/** Limit of cached heads with CORS headers. */
+/** Maximum cached heads with CORS headers. */
 const MAX_HEADS = 100
 
-/** The endpoint of one-way long-poll (docs/uni-poll.md): each request carries its position; there are no sessions. */
+/** Endpoint of one-way long-poll (docs/uni-poll.md). No sessions: each request contains its position. */
 export class UniPollEndpoint {
   #context
-  #server
-  #cors
-  #admission
+  #parts
   #cursors
   #polls
   /** @type {Map<string, Head>} */
   #heads = new Map()
 
   /** @param {TransportParts} parts */
-  constructor({ context, server, fanout, cors, admission }) {
+  constructor(parts) {
+    const { context, fanout } = parts
     const { max_request_body_size } = context.config.uni_poll
     this.#context = context
-    this.#server = server
-    this.#cors = cors
-    this.#admission = admission
+    this.#parts = parts
     this.#cursors = new Cursors(Buffer.from(context.cursorKey, 'base64'), max_request_body_size)
     this.#polls = new Polls(context, fanout, this.#cursors, new PollJsonCodec())
   }
 
   mount() {
     const { handler_prefix } = this.#context.config.uni_poll
-    this.#server.route('GET', handler_prefix, exchange => this.#get(exchange))
-    this.#server.route('POST', handler_prefix, exchange => this.#post(exchange))
-    this.#server.route('OPTIONS', handler_prefix, exchange =>
-      exchange.reply(204, this.#cors.preflight(exchange, METHODS), ''),
+    const { server, cors } = this.#parts
+    for (const method of ['GET', 'POST'])
+      server.route(method, handler_prefix, exchange => this.#request(exchange, method === 'POST'))
+    server.route('OPTIONS', handler_prefix, exchange =>
+      exchange.reply(204, cors.preflight(exchange, METHODS), ''),
     )
-    this.#server.route('*', handler_prefix, exchange =>
+    server.route('*', handler_prefix, exchange =>
       this.#refuse(exchange, { ...this.#head(exchange), Allow: METHODS }, refusals.method),
     )
   }
 
-  /** Uses the new configuration of the context. */
   reload() {
     this.#cursors.setKey(Buffer.from(this.#context.cursorKey, 'base64'))
   }
 
-  /** From now on no poll waits. @returns {import('../index.js').Clients} the waiting ones */
+  /** @returns {import('../index.js').Clients} */
   drain() {
     return { clients: this.#polls.close(), end: poll => this.#polls.release(poll) }
   }
 
-  /** @param {Exchange} exchange */
-  #get(exchange) {
+  /** @param {Exchange} exchange headers and query are valid until this returns @param {boolean} posted */
+  #request(exchange, posted) {
+    const { cors, admission } = this.#parts
     const head = this.#head(exchange)
-    if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, foreignOrigin(exchange))
-    if (!this.#admission.admits(exchange, true)) return this.#refuse(exchange, head, refusals.tooMany)
-    this.#begin(exchange, head, this.#clientOf(exchange), null, false)
-  }
-
-  /** @param {Exchange} exchange */
-  #post(exchange) {
-    const head = this.#head(exchange)
-    if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, foreignOrigin(exchange))
-    if (!this.#admission.admits(exchange, true)) return this.#refuse(exchange, head, refusals.tooMany)
-    const client = this.#clientOf(exchange)
+    if (!cors.admits(exchange))
+      return this.#refuse(exchange, head, new Refusal(403, errors.permissionDenied, notAllowed(exchange)))
+    if (!admission.admits(exchange, true))
+      return this.#refuse(exchange, { ...head, ...retryAfter() }, refusals.tooMany)
+    const user = trustedUser(exchange, this.#context.config)
+    const client = { bearer: bearerToken(exchange), user, query: exchange.query }
+    if (!posted) return this.#begin(exchange, head, client, null, false)
     const json = /\bjson\b/i.test(exchange.header('content-type'))
     exchange.body(this.#context.config.uni_poll.max_request_body_size, body => {
       if (body === null) this.#refuse(exchange, head, refusals.tooLong)
@@ -100,21 +88,15 @@ export class UniPollEndpoint {
 
   /** @param {Exchange} exchange @returns {Head} */
   #head(exchange) {
-    const head = this.#cors.headers(exchange, HEAD)
+    const head = this.#parts.cors.headers(exchange, HEAD)
     if (head === HEAD) return HEAD
-    // Waiting polls keep their head in memory: share equal ones.
+    // Waiting polls share equal heads to save memory.
     const key = Object.values(head).join('\n')
     const known = this.#heads.get(key)
     if (known !== undefined) return known
     if (this.#heads.size === MAX_HEADS) this.#heads.clear()
     this.#heads.set(key, head)
     return head
-  }
-
-  /** Reads headers and query, which are valid only until the handler returns. @param {Exchange} exchange */
-  #clientOf(exchange) {
-    const user = trustedUser(exchange, this.#context.config)
-    return { bearer: bearerToken(exchange), user, query: exchange.query }
   }
 
   /**
@@ -126,10 +108,10 @@ export class UniPollEndpoint {
     try {
       const request = readRequest(client.query, body, json, config.uni_poll)
       traffic.of('uni_poll').received(1, client.query.length + (body?.length ?? 0))
-      // A client with a cursor is no new one.
-      if (request.cursor === '' && this.#admission.overloaded) {
+      // Clients with a cursor are not new.
+      if (request.cursor === '' && this.#parts.admission.overloaded) {
         this.#context.refusals.add('overload', exchange)
-        throw refusals.tooMany
+        return this.#refuse(exchange, { ...head, ...retryAfter() }, refusals.tooMany)
       }
       const token = client.bearer || request.token
       const identity = identify({ client: config.client, tokens }, token, client.user)
@@ -145,24 +127,15 @@ export class UniPollEndpoint {
   /** @param {Exchange} exchange @param {Head} head @param {Error} error */
   #failed(exchange, head, error) {
     const refusal = refusalFor(error)
-    if (refusal === null) this.#context.log.error({ err: error }, 'a poll failed')
+    if (refusal === null) this.#context.log.error({ err: error }, 'poll failed')
     else if (refusal.status === 401 || refusal.status === 403)
       this.#context.refusals.add(refusal.reason, exchange)
     this.#refuse(exchange, head, refusal ?? refusals.internal)
   }
 
   /** @param {Exchange} exchange @param {Head} head @param {Refusal} refusal */
-  #refuse(exchange, head, refusal) {
-    const { status, body } = refusal
-    const more =
-      refusal === refusals.tooMany
-        ? retryAfter()
-        : status === 503
-          ? RETRY
-          : status === 401
-            ? { 'WWW-Authenticate': 'Bearer' }
-            : null
-    exchange.reply(status, more ? { ...head, ...more } : head, body)
+  #refuse(exchange, head, { status, head: more, body }) {
+    exchange.reply(status, { ...head, ...more }, body)
   }
 
   /**
@@ -178,8 +151,9 @@ export class UniPollEndpoint {
     if (request.cursor !== '' && positions === null) throw refusals.badCursor
     const channels = request.channels.map(name => {
       const namespace = this.#admit(name, identity)
-      const { offset, epoch } = positions?.get(name) ?? this.#start(name, namespace, identity.user, request)
-      return { name, namespace, offset, epoch }
+      const filter = this.#filter(name, namespace, identity)
+      const { offset, epoch } = positions?.get(name) ?? this.#start(name, namespace, identity, request)
+      return { name, namespace, filter, offset, epoch }
     })
     this.#polls.begin(exchange, head, channels, this.#timeout(request.timeout, identity))
   }
@@ -190,39 +164,47 @@ export class UniPollEndpoint {
     return Math.max(0, Math.min(timeout, expireAt * 1000 - this.#context.clock()))
   }
 
-  /**
-   * Applies the rules for channels that a connect request names.
-   * @param {string} channel @param {Identity} identity
-   * @returns {Namespace}
-   */
-  #admit(channel, { user, subs }) {
+  /** Like `subs` in a connect request. @param {string} channel @param {Identity} identity @returns {Namespace} */
+  #admit(channel, { user, subs, caps }) {
     const { config, rules } = this.#context
     const namespace = rules.resolve(channel)
     if (!namespace) throw unknownNamespace(channel)
+    if (namespace.kind !== 'stream') throw forbidden(channel, 'not a stream: use another transport')
     const personal = config.client.subscribe_to_user_personal_channel.enabled && user !== ''
     if (subs.has(channel) || (personal && channel === rules.personalChannel(user))) return namespace
     const { max_length } = config.channel
     if (Buffer.byteLength(channel) > max_length || !rules.checkName(channel, namespace))
       throw badName(channel)
-    if (!rules.maySubscribeUnasked(channel, namespace, user)) throw forbidden(channel, 'permission denied')
+    const allowed =
+      rules.maySubscribeUnasked(channel, namespace, user) ||
+      (caps && caps.of(channel) & Operation.SUBSCRIBE && !rules.isPrivate(channel))
+    if (!allowed) throw forbidden(channel, 'permission denied')
     return namespace
   }
 
-  /**
-   * Start position in a channel that the cursor does not contain.
-   * @param {string} channel @param {Namespace} namespace @param {string} user @param {PollRequest} request
-   * @returns {Position}
-   */
-  #start(channel, namespace, user, { since }) {
+  /** @param {string} channel @param {Namespace} namespace @param {Identity} identity @returns {Filter | null} */
+  #filter(channel, namespace, { subs }) {
+    const filter = subs.get(channel)?.filter
+    try {
+      checkServerFilter(namespace, filter)
+    } catch (error) {
+      throw forbidden(channel, error.message)
+    }
+    return filter ?? null
+  }
+
+  /** @param {string} channel @param {Namespace} namespace @param {Identity} identity @param {PollRequest} request */
+  #start(channel, namespace, { user, caps }, { since }) {
     if (since === null || !namespace.historyOn) return { offset: StartOffset.NOW, epoch: '' }
-    // Earlier publications require permission to recover or to read history.
+    // Earlier publications require recovery or history permission.
     const { options } = namespace
     const { config, rules } = this.#context
     const may =
       options.force_recovery ||
       options.allow_recovery ||
       config.client.insecure ||
-      rules.mayReadHistory(namespace, user, true)
+      rules.mayReadHistory(namespace, user, true) ||
+      (caps && channel.length <= config.channel.max_length && caps.of(channel) & Operation.HISTORY)
     if (!may) throw forbidden(channel, 'since requires access to history')
     return { offset: since === 'earliest' ? StartOffset.EARLIEST : since, epoch: '' }
   }

@@ -1,64 +1,63 @@
 import { errors } from '../../../base/errors.js'
 import { Timer } from '../../../base/timers.js'
 import { WANTS_NOTHING } from '../../session/plan.js'
-import { StartOffset } from './poll.js'
 
 /** @import { Publication, SubscribeAnswer } from '../../../channels/broker/contract.js' */
 /** @import { Channel, Cohort } from '../../../channels/hub/channel.js' */
 /** @import { Subscriber } from '../../../channels/hub/hub.js' */
-/** @import { PollPosition } from './poll.js' */
-/** @import { Polls } from './polls.js' */
+/** @import { PollPosition, Polls } from './polls.js' */
 
-/** @typedef {{text: string, offset: number}} Entry an encoded publication: byte string; offset 0 = not in history */
+/**
+ * An encoded publication: byte string; offset 0 = not in history.
+ * @typedef {{text: string, offset: number, tags: Record<string, string> | null}} Entry
+ */
+
+/** Offsets of clients without a position. */
+export const StartOffset = Object.freeze({ NOW: -1, EARLIEST: -2 })
 
 const State = Object.freeze({ NEW: 0, OPENING: 1, LIVE: 2, CLOSED: 3 })
 
-/** Limits of the entries that a feed keeps for its polls. */
 const MAX_KEPT = 256
-/** Without history, nobody else has them: the most items of a batch. */
+/** The maximum items of a batch: without history there is no other source. */
 const MAX_KEPT_WITHOUT_HISTORY = 10_000
 const MAX_KEPT_BYTES = 1024 * 1024
-/** Bytes of the publications in one read from history. */
+/** Maximum bytes of publications per history read. */
 const MAX_READ = 1024 * 1024
 
-/** @param {Publication} publication @returns {number} position before it */
+/** @param {Publication} publication @returns {number} preceding position */
 const before = ({ offset, previous = offset - 1 }) => previous
 
 /**
- * A channel of this worker for one-way polls: one hub subscriber for all of its polls.
+ * A channel of this worker for one-way polls: one hub subscriber for all polls.
  *
  *            first         seq
- *      ......[n-2][n-1][n]       entries, by the feed's own count, which includes publications without history
+ *      ......[n-2][n-1][n]       entries, in the feed's numbering, which includes publications without history
  *                  ^ a poll at this position gets [n-1] and [n]
  *
- * The feed stays subscribed for a while without polls and follows the stream position, so a client that has missed
- * nothing polls again without a broker call. Missed publications are read from history. Entries are kept only until the
- * waiting polls are answered.
+ * The feed stays subscribed for a while without polls: up-to-date clients poll again without a broker call. Missed
+ * publications are read from history. Entries are kept until the waiting polls are answered.
  * @implements {Subscriber}
  */
 export class Feed extends Timer {
-  /** Stream position, as this worker knows it. */
   offset = 0
   epoch = ''
   /** @type {Entry[]} */
   entries = []
-  /** Number of the first entry. */
   first = 1
   #bytes = 0
   /** @type {Set<PollPosition>} positions of waiting polls, ordered by `seq` */
   waiting = new Set()
   /** Positions of unanswered polls. */
   count = 0
-  /** Whether it is on the list of feeds with new entries. */
   scheduled = false
   #state = /** @type {number} */ (State.NEW)
   /** @type {Channel | null} */
   #channel = null
   /** @type {Cohort | null} */
   #cohort = null
-  /** @type {PollPosition[]} positions that wait until the feed is live */
+  /** @type {PollPosition[]} positions waiting for a live feed */
   #opening = []
-  /** @type {Map<string, PollPosition[]> | null} position -> positions that share a running history read */
+  /** @type {Map<string, PollPosition[]> | null} position -> positions that share a pending history read */
   #reads = null
   #polls
 
@@ -74,12 +73,9 @@ export class Feed extends Timer {
     this.metaTtl = metaTtl
   }
 
-  /** Number of the last entry. */
   get seq() {
     return this.first + this.entries.length - 1
   }
-
-  // Polls
 
   addPoll() {
     if (++this.count > 1) this.#addClients(1)
@@ -93,12 +89,12 @@ export class Feed extends Timer {
     this.#polls.idle(this)
   }
 
-  /** @param {number} change of the number of clients in the hub's cohort */
+  /** @param {number} change in the client count of the hub's cohort */
   #addClients(change) {
     if (this.#channel && this.#cohort) this.#polls.hub.addClients(this.#channel, this.#cohort, change)
   }
 
-  /** Locates a position in the stream, now or later. @param {PollPosition} position */
+  /** Locates a position, now or later. @param {PollPosition} position */
   locate(position) {
     if (this.#state !== State.LIVE) {
       this.#opening.push(position)
@@ -114,25 +110,19 @@ export class Feed extends Timer {
     this.#read(position)
   }
 
-  /**
-   * @param {number} seq
-   * @returns {Entry[]} the kept entries after `seq`; none if the channel has history and some of them are gone
-   */
+  /** @param {number} seq @returns {Entry[]} all entries after `seq`; none if some were dropped */
   entriesAfter(seq) {
     const from = seq + 1 - this.first
     if (!this.hasAllAfter(seq)) return []
     return from <= 0 ? this.entries : this.entries.slice(from)
   }
 
-  /**
-   * @param {number} seq
-   * @returns {boolean} whether all entries after `seq` are kept; always true without history, which has no other source
-   */
+  /** @param {number} seq @returns {boolean} whether it has all entries after `seq`; true without history */
   hasAllAfter(seq) {
     return !this.positioned || seq + 1 >= this.first
   }
 
-  /** @param {PollPosition} position of a waiting poll whose next entries are no longer kept */
+  /** @param {PollPosition} position whose next entries were dropped */
   relocate(position) {
     this.waiting.delete(position)
     position.seq = -1
@@ -140,12 +130,9 @@ export class Feed extends Timer {
     this.locate(position)
   }
 
-  /** No poll has come for a while. */
   onTimer() {
     this.#polls.closeFeed(this)
   }
-
-  // The stream
 
   /** Subscribes. @param {number} offset to recover from, or a StartOffset @param {string} epoch */
   #open(offset, epoch) {
@@ -163,7 +150,7 @@ export class Feed extends Timer {
       }
       if (error) return this.#fail()
       this.#joined(channel, answer)
-      // The answer contains the missed publications of polls at this position.
+      // Contains the missed publications of polls at this position.
       const { publications } = answer
       const whole = recover && answer.recovered && publications.length > 0
       const entries = whole ? this.#encode(publications) : []
@@ -176,7 +163,7 @@ export class Feed extends Timer {
     })
   }
 
-  /** The feed needs its position to be that of the channel: what a batch holds is sent. */
+  /** Sends the channel's batch, which gives the feed its position. */
   #flush() {
     if (this.#channel !== null) this.#polls.hub.batches.flush(this.#channel, 'subscribe')
   }
@@ -205,10 +192,11 @@ export class Feed extends Timer {
     return publications.map(publication => ({
       text: codec.text(this.name, publication),
       offset: publication.offset,
+      tags: publication.tags ?? null,
     }))
   }
 
-  /** Reads history after a position. Equal positions share one read. @param {PollPosition} position */
+  /** Reads history after a position; equal positions share a read. @param {PollPosition} position */
   #read(position) {
     const { offset, epoch } = position
     const key = `${offset} ${epoch}`
@@ -236,18 +224,16 @@ export class Feed extends Timer {
       error => {
         for (const position of finish()) {
           if (error !== errors.unrecoverablePosition) this.#polls.fail(position.poll)
-          else this.#restart(position)
+          else {
+            // Continues with all publications of the new epoch.
+            position.lost = true
+            position.offset = StartOffset.EARLIEST
+            position.epoch = ''
+            this.locate(position)
+          }
         }
       },
     )
-  }
-
-  /** Its stream is gone: continue with all publications of the new one. @param {PollPosition} position */
-  #restart(position) {
-    position.lost = true
-    position.offset = StartOffset.EARLIEST
-    position.epoch = ''
-    this.locate(position)
   }
 
   /**
@@ -264,7 +250,7 @@ export class Feed extends Timer {
       for (const position of positions) position.recovered(entries, start, epoch)
       return
     }
-    // History is read in stream order: an offset above ours means that this worker has missed publications.
+    // Higher offset: this worker missed publications.
     if (this.#state === State.LIVE && (epoch !== this.epoch || top > this.offset)) this.positionLost()
     for (const position of positions) {
       position.offset = top
@@ -274,7 +260,7 @@ export class Feed extends Timer {
   }
 
   /** @param {Publication} publication @param {string} text encoded */
-  add({ offset, epoch }, text) {
+  add({ offset, epoch, tags = null }, text) {
     if (offset > 0) {
       this.offset = offset
       this.epoch = epoch
@@ -283,11 +269,11 @@ export class Feed extends Timer {
       this.first++
       return
     }
-    this.entries.push({ text, offset })
+    this.entries.push({ text, offset, tags })
     this.#bytes += text.length
-    const most = this.positioned ? MAX_KEPT : MAX_KEPT_WITHOUT_HISTORY
+    const max = this.positioned ? MAX_KEPT : MAX_KEPT_WITHOUT_HISTORY
     // Keep at least one entry of any length.
-    while (this.entries.length > most || (this.#bytes > MAX_KEPT_BYTES && this.entries.length > 1)) {
+    while (this.entries.length > max || (this.#bytes > MAX_KEPT_BYTES && this.entries.length > 1)) {
       this.#bytes -= /** @type {Entry} */ (this.entries.shift()).text.length
       this.first++
     }
@@ -295,7 +281,7 @@ export class Feed extends Timer {
 
   /** All waiting polls with new entries have been answered. */
   answered() {
-    // Positions that are still being located need the entries.
+    // Positions not located yet need the entries.
     if (this.count === this.waiting.size) this.#dropEntries()
   }
 
@@ -304,8 +290,6 @@ export class Feed extends Timer {
     this.entries = []
     this.#bytes = 0
   }
-
-  // Subscriber, for the hub
 
   get codec() {
     return this.#polls.codec
@@ -321,7 +305,7 @@ export class Feed extends Timer {
     this.#polls.fanout.unfollow(this.#polls, this, topic)
   }
 
-  /** This worker has missed publications: every position is located again. */
+  /** This worker missed publications: locates all positions again. */
   positionLost() {
     const { offset, epoch } = this
     this.#leaveHub()

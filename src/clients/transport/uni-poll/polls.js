@@ -1,8 +1,9 @@
+import { Timer } from '../../../base/timers.js'
 import { Feed } from './feed.js'
-import { Poll, PollPosition } from './poll.js'
-import { RETRY, refusals } from './refusal.js'
+import { refusals } from './refusal.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
+/** @import { Filter } from '../../protocol/filter.js' */
 /** @import { Publication } from '../../../channels/broker/contract.js' */
 /** @import { PollJsonCodec } from '../../protocol/uni-json.js' */
 /** @import { Exchange } from '../../server/contract.js' */
@@ -12,44 +13,114 @@ import { RETRY, refusals } from './refusal.js'
 /** @import { Cursors } from './cursor.js' */
 /** @import { Entry } from './feed.js' */
 
-/**
- * @typedef {object} ChannelRequest one channel of a poll
- * @property {string} name
- * @property {Namespace} namespace
- * @property {number} offset last offset that the client has, or a StartOffset
- * @property {string} epoch
- */
-
-/** Polls answered in one turn of the event loop, about 2 ms of work. */
+/** Polls answered per turn of the event loop: about 2 ms. */
 const MAX_PER_TURN = 128
-/** How long a channel without polls stays subscribed, ms. */
+/** Subscription lifetime of a channel without polls, ms. */
 const IDLE_MS = 3000
 const MAX_IDLE = 10_000
-/** Bytes after which no publication is added to an answer; the next poll gets the rest. */
+/** Response size limit, bytes; checked before each publication. The next poll gets the rest. */
 const MAX_ANSWER_BYTES = 1024 * 1024
-/** Publications in one answer if the configuration sets no limit. */
+/** Maximum publications per response without a configured limit. */
 const MAX_PUBLICATIONS = 1000
 
+/** @type {Entry[]} */
+const NO_ENTRIES = []
+
+export class PollPosition {
+  /** The poll's last entry, in the feed's numbering; -1: not located yet. */
+  seq = -1
+  /** @type {Entry[]} from history, before the feed's entries */
+  entries = NO_ENTRIES
+  /** History no longer has all publications after the cursor. */
+  lost = false
+
+  /**
+   * @param {Poll} poll @param {Feed} feed @param {number} offset the client's last offset; 0 without history
+   * @param {string} epoch '' = any @param {Filter | null} filter the backend's
+   * @param {PollPosition | null} next in the same poll
+   */
+  constructor(poll, feed, offset, epoch, filter, next) {
+    this.poll = poll
+    this.feed = feed
+    this.offset = offset
+    this.epoch = epoch
+    this.filter = filter
+    this.next = next
+  }
+
+  get hasPending() {
+    return this.lost || this.entries.length > 0 || (this.seq >= 0 && this.seq < this.feed.seq)
+  }
+
+  /** @returns {readonly Entry[]} entries to send, read on response: waiting polls keep none */
+  get pending() {
+    if (this.entries.length > 0) return this.entries
+    return this.seq < 0 || this.seq === this.feed.seq ? NO_ENTRIES : this.feed.entriesAfter(this.seq)
+  }
+
+  /** @param {number} seq @param {number} offset @param {string} epoch */
+  located(seq, offset, epoch) {
+    this.seq = seq
+    this.offset = offset
+    this.epoch = epoch
+    this.poll.positionLocated()
+  }
+
+  /** Located, with entries to send. @param {Entry[]} entries @param {number} offset preceding @param {string} epoch */
+  recovered(entries, offset, epoch) {
+    this.entries = entries
+    this.offset = offset
+    this.epoch = epoch
+    this.poll.positionLocated()
+  }
+}
+
+/** A waiting request. Keeps only positions: many polls wait concurrently. */
+class Poll extends Timer {
+  /** @type {PollPosition | null} linked list of its channels */
+  first = null
+  unlocated = 0
+  /** Timed out: responds once all positions are located. */
+  due = false
+
+  /** @param {Polls} polls @param {Exchange} exchange @param {Readonly<Record<string, string>>} head response headers */
+  constructor(polls, exchange, head) {
+    super()
+    this.polls = polls
+    /** @type {Exchange | null} null: answered, or client disconnected */
+    this.exchange = exchange
+    this.head = head
+  }
+
+  get hasPending() {
+    for (let position = this.first; position !== null; position = position.next)
+      if (position.hasPending) return true
+    return false
+  }
+
+  positionLocated() {
+    if (--this.unlocated === 0) this.polls.settle(this, false)
+  }
+
+  onTimer() {
+    this.polls.timedOut(this)
+  }
+
+  abandoned() {
+    this.polls.remove(this)
+  }
+}
+
+/** @typedef {{body: Buffer, publications: number}} Composed */
 /**
- * The last answer: polls at the same position share its body.
- *
- * @typedef {object} Answer
- * @property {Feed} feed
- * @property {readonly Entry[]} entries
- * @property {number} offset
- * @property {string} epoch
- * @property {number} seq
- * @property {number} end `feed.seq` at that time
- * @property {boolean} lost
- * @property {Composed} composed
- *
- * @typedef {{body: Buffer, publications: number}} Composed
+ * The last response: polls at the same position share its body.
+ * @typedef {Pick<PollPosition, 'feed' | 'entries' | 'offset' | 'epoch' | 'seq' | 'lost' | 'filter'> &
+ *   {end: number, composed: Composed}} Answer `end`: its `feed.seq`
  */
 
 /**
- * The one-way polls of this worker and their channels. Polls with new entries are answered in slices, so that ten
- * thousand polls that end together do not block the event loop. One answer carries all publications of an event-loop
- * turn.
+ * One-way polls of this worker and their channels. Responses are sent in slices: ten thousand polls that end together
+ * do not block the event loop. A response has all publications of one turn of the event loop.
  * @implements {Carrier}
  */
 export class Polls {
@@ -64,7 +135,7 @@ export class Polls {
   #clock
   /** @type {Map<string, Feed>} */
   #feeds = new Map()
-  /** @type {Set<Feed>} feeds without polls, the longest idle first */
+  /** @type {Set<Feed>} feeds without polls, longest idle first */
   #idle = new Set()
   /** @type {Feed[]} feeds with new entries */
   #updated = []
@@ -73,7 +144,7 @@ export class Polls {
   #scheduled = false
   #timers
   #slice = () => this.#runSlice()
-  /** The worker ends: polls do not wait. */
+  /** The worker shuts down: polls do not wait. */
   #closing = false
   /** @type {Answer | null} */
   #last = null
@@ -92,32 +163,28 @@ export class Polls {
     this.#timers = timers
   }
 
-  /** Publications per history read. */
   get pageSize() {
     return this.#context.config.client.history_max_publication_limit || MAX_PUBLICATIONS
   }
 
-  // Polls
-
   /**
-   * Answers a poll when there are publications, or when it times out.
-   * @param {Exchange} exchange
-   * @param {Readonly<Record<string, string>>} head
-   * @param {ChannelRequest[]} channels
+   * Responds to a poll on publications or timeout.
+   * @param {Exchange} exchange @param {Readonly<Record<string, string>>} head
+   * @param {{name: string, namespace: Namespace, filter: Filter | null, offset: number, epoch: string}[]} channels
    * @param {number} timeout ms
    */
   begin(exchange, head, channels, timeout) {
     const poll = new Poll(this, exchange, head)
-    // Counted as a connection, not as a connect, because the client polls again at once.
+    // Counted as a connection, not a connect: the client polls again immediately.
     this.#traffic.json++
     poll.due = timeout === 0
-    // Reversed, so that the linked list has the order of the request.
-    for (const { name, namespace, offset, epoch } of channels.toReversed()) {
+    // Reversed: the linked list is in request order.
+    for (const { name, namespace, filter, offset, epoch } of channels.toReversed()) {
       const feed = this.#feed(name, namespace)
       feed.addPoll()
-      poll.first = new PollPosition(poll, feed, offset, epoch, poll.first)
+      poll.first = new PollPosition(poll, feed, offset, epoch, filter, poll.first)
     }
-    // + 1: the poll is not settled before `locate` was called for every position.
+    // + 1: not settled until `locate` is called for all positions.
     poll.unlocated = channels.length + 1
     for (let position = poll.first; position !== null; position = position.next)
       position.feed.locate(position)
@@ -129,7 +196,7 @@ export class Polls {
   /** @param {string} name @param {Namespace} namespace @returns {Feed} */
   #feed(name, { historyOn, metaTtl }) {
     let feed = this.#feeds.get(name)
-    // A configuration reload may switch the history of the channel on or off.
+    // A reload may switch history on or off.
     if (feed === undefined || feed.positioned !== historyOn) {
       this.#feeds.set(name, (feed = new Feed(this, name, historyOn, metaTtl)))
     } else {
@@ -142,7 +209,7 @@ export class Polls {
     return feed
   }
 
-  /** @param {Poll} poll all of its positions are located @param {boolean} now answer at once instead of in a slice */
+  /** @param {Poll} poll with located positions @param {boolean} now immediately instead of in a slice */
   settle(poll, now) {
     if (poll.exchange === null) return
     if (!poll.due && !this.#closing && !poll.hasPending) {
@@ -158,7 +225,7 @@ export class Polls {
     this.#schedule()
   }
 
-  /** @param {Poll} poll answered, or its client has left */
+  /** @param {Poll} poll answered, or client disconnected */
   remove(poll) {
     poll.exchange = null
     this.#traffic.json--
@@ -172,7 +239,8 @@ export class Polls {
     const { exchange, head } = poll
     if (exchange === null) return
     this.remove(poll)
-    exchange.reply(refusals.unavailable.status, { ...head, ...RETRY }, refusals.unavailable.body)
+    const { status, head: more, body } = refusals.unavailable
+    exchange.reply(status, { ...head, ...more }, body)
   }
 
   /** @param {Feed} feed without polls */
@@ -197,10 +265,7 @@ export class Polls {
     if (poll.unlocated === 0) this.#answerSoon(poll)
   }
 
-  /**
-   * From now on polls are answered without waiting: their clients poll another worker.
-   * @returns {Poll[]} those that wait, for `release`
-   */
+  /** @returns {Poll[]} waiting polls, for `release` */
   close() {
     this.#closing = true
     this.hub.batches.flushAll()
@@ -209,12 +274,10 @@ export class Polls {
     return [...polls]
   }
 
-  /** @param {Poll} poll its client polls another worker */
+  /** @param {Poll} poll of a client that polls another worker */
   release(poll) {
     if (poll.exchange !== null) this.#answerSoon(poll)
   }
-
-  // Answers
 
   /** @type {Carrier['deliver']} */
   deliver(members, message, publication) {
@@ -256,12 +319,9 @@ export class Polls {
     else this.#last = null
   }
 
-  /**
-   * @param {Feed} feed with new entries @param {number} most polls to answer
-   * @returns {number} rest of `most`; 0: more polls may be waiting
-   */
-  #answerWaiting(feed, most) {
-    let left = most
+  /** @param {Feed} feed with new entries @param {number} max @returns {number} rest of `max`; 0: polls may remain */
+  #answerWaiting(feed, max) {
+    let left = max
     for (const position of feed.waiting) {
       if (left === 0 || position.seq === feed.seq) break
       left--
@@ -271,7 +331,7 @@ export class Polls {
     return left
   }
 
-  /** @param {Poll} poll all of its positions are located */
+  /** @param {Poll} poll with located positions */
   #answer(poll) {
     const { exchange, head } = poll
     if (exchange === null) return
@@ -285,7 +345,7 @@ export class Polls {
   /** @param {PollPosition} position first of a poll @returns {Composed} */
   #body(position) {
     if (position.next !== null) return this.#compose(position)
-    const { feed, entries, offset, epoch, seq, lost } = position
+    const { feed, entries, offset, epoch, seq, lost, filter } = position
     const end = feed.seq
     const last = this.#last
     const same =
@@ -296,10 +356,11 @@ export class Polls {
       last.epoch === epoch &&
       last.seq === seq &&
       last.end === end &&
-      last.lost === lost
+      last.lost === lost &&
+      last.filter?.key === filter?.key
     if (same) return last.composed
     const composed = this.#compose(position)
-    this.#last = { feed, entries, offset, epoch, seq, end, lost, composed }
+    this.#last = { feed, entries, offset, epoch, seq, end, lost, filter, composed }
     return composed
   }
 
@@ -314,13 +375,15 @@ export class Polls {
       position !== null;
       position = position.next
     ) {
-      const { feed, epoch } = position
+      const { feed, epoch, filter } = position
       let { offset } = position
       if (position.lost) lost.push(feed.name)
       if (list.length < MAX_ANSWER_BYTES) {
         for (const entry of position.pending) {
-          list += list === '' ? entry.text : `,${entry.text}`
-          publications++
+          if (filter === null || filter.matches(entry.tags)) {
+            list += list === '' ? entry.text : `,${entry.text}`
+            publications++
+          }
           if (entry.offset > 0) offset = entry.offset
           if (list.length >= MAX_ANSWER_BYTES) break
         }

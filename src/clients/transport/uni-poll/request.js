@@ -1,29 +1,20 @@
 import { badRequest, refusals } from './refusal.js'
 
-/** @import { Refusal } from './refusal.js' */
-
 /**
  * @typedef {object} PollRequest
- * @property {string[]} channels each once, at least one
+ * @property {string[]} channels unique, at least one
  * @property {string} cursor '' = none
  * @property {number} timeout ms
- * @property {'earliest' | number | null} since without a cursor, the poll starts after this offset; null: now
+ * @property {'earliest' | number | null} since start offset, exclusive, without a cursor; null: now
  * @property {string} token '' = none
- *
- * @typedef {Record<'channels' | 'cursor' | 'timeout' | 'since' | 'token', any>} Given unchecked parameters, undefined
- *   if absent
  */
+/** @typedef {Record<'channels' | 'cursor' | 'timeout' | 'since' | 'token', any>} Given unchecked */
 
 /** @param {URLSearchParams} form @returns {Given} */
 function fromForm(form) {
   const channels = form.getAll('channel')
-  return {
-    channels: channels.length > 0 ? channels : undefined,
-    cursor: form.get('cursor') ?? undefined,
-    timeout: form.get('timeout') ?? undefined,
-    since: form.get('since') ?? undefined,
-    token: form.get('token') ?? undefined,
-  }
+  const [cursor, timeout, since, token] = ['cursor', 'timeout', 'since', 'token'].map(name => form.get(name))
+  return { channels: channels.length > 0 ? channels : undefined, cursor, timeout, since, token }
 }
 
 /** @param {string} text starts like a JSON object @returns {Given} */
@@ -36,14 +27,8 @@ function fromJson(text) {
   }
   const { channels, channel, cursor, timeout, since, token } = value
   // One name or a list of names under either key.
-  const names = [channels ?? [], channel ?? []].flat()
-  return {
-    channels: (channels ?? channel ?? undefined) === undefined ? undefined : names,
-    cursor: cursor ?? undefined,
-    timeout: timeout ?? undefined,
-    since: since ?? undefined,
-    token: token ?? undefined,
-  }
+  const names = (channels ?? channel) == null ? undefined : [channels ?? [], channel ?? []].flat()
+  return { channels: names, cursor, timeout, since, token }
 }
 
 /** @param {Buffer} body of a POST @param {boolean} json whether the content type is JSON @returns {Given} */
@@ -57,7 +42,7 @@ function fromBody(body, json) {
 
 /** @param {string} name @param {any} value @returns {string} */
 function readText(name, value) {
-  if (value === undefined) return ''
+  if (value == null) return ''
   if (typeof value !== 'string') throw badRequest(`${name} is not a string`)
   return value
 }
@@ -75,7 +60,7 @@ function readChannels(value) {
 
 /** @param {any} value seconds @param {{timeout: number, max_timeout: number}} limits ms @returns {number} ms */
 function readTimeout(value, { timeout, max_timeout }) {
-  if (value === undefined) return timeout
+  if (value == null) return timeout
   const number = typeof value === 'string' && /^(?:\d+\.?|\d*\.\d+)$/.test(value) ? Number(value) : value
   if (typeof number !== 'number' || !(number >= 0)) throw badRequest('timeout is not a number of seconds')
   return Math.min(max_timeout, Math.ceil(number * 1000))
@@ -83,7 +68,7 @@ function readTimeout(value, { timeout, max_timeout }) {
 
 /** @param {any} value @returns {'earliest' | number | null} */
 function readSince(value) {
-  if (value === undefined) return null
+  if (value == null) return null
   if (value === 'earliest') return value
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
   if (!Number.isSafeInteger(number) || number < 0) throw badRequest('since must be "earliest" or an offset')
@@ -91,17 +76,15 @@ function readSince(value) {
 }
 
 /**
- * Reads a request. A parameter in the body overrides the one in the query.
+ * Reads a request. Parameters in the body override the query.
  * @param {string} query query string @param {Buffer | null} body of a POST
  * @param {boolean} json whether the content type is JSON @param {{timeout: number, max_timeout: number}} limits ms
- * @returns {PollRequest}
- * @throws {Refusal}
  */
 export function readRequest(query, body, json, limits) {
   const given = fromForm(new URLSearchParams(query))
   if (body !== null && body.length > 0) {
     for (const [name, value] of Object.entries(fromBody(body, json))) {
-      if (value !== undefined) given[/** @type {keyof Given} */ (name)] = value
+      if (value != null) given[/** @type {keyof Given} */ (name)] = value
     }
   }
   return {

@@ -1,80 +1,51 @@
-// Connects the parts of the page: session, stats stream, views.
+// Connects the parts of the page: login, stats stream, one view per tab.
 
-import { byId, inputById } from '../../web/dom.js'
-import { Channels } from './channels.js'
-import { ChartsPanel } from './charts-panel.js'
-import { Events } from './events.js'
-import { History } from './history.js'
-import { listenForLogin } from './login.js'
-import { Nodes } from './nodes.js'
-import { Publish } from './publish.js'
-import { Queues } from './queues.js'
+import { buttonById, byId, inputById, onSubmit } from '../../web/dom.js'
+import { channelsView } from './channels.js'
+import { liveView } from './live.js'
 import { Session } from './session.js'
 import { StatsStream } from './stats-stream.js'
-import { listenForTabs } from './tabs.js'
-import { Users } from './users.js'
-import { Vitals } from './vitals.js'
-import { Workers } from './workers.js'
+import { nodesView, usersView } from './users.js'
 
-/** @import { Snapshot, StatsMessage } from '../../../metrics/schema.js' */
+/** @typedef {'live' | 'channels' | 'users' | 'nodes'} View */
 
 const session = new Session()
 const stream = new StatsStream(session)
-const vitals = new Vitals()
-const charts = new ChartsPanel()
-const workers = new Workers(session)
-const queues = new Queues()
-const events = new Events()
-const channels = new Channels(session)
-const publish = new Publish(session)
-const history = new History(session)
-const users = new Users(session)
-const nodes = new Nodes(session)
-
-/** @param {Snapshot} snapshot */
-function showSnapshot(snapshot) {
-  vitals.show(snapshot)
-  workers.show(snapshot.workers)
-  queues.show(snapshot)
+const live = liveView(session)
+/** Called when a tab is shown. @type {Readonly<Record<View, () => void>>} */
+const views = {
+  live: live.draw,
+  channels: channelsView(session),
+  users: usersView(session),
+  nodes: nodesView(session),
 }
+const NAMES = /** @type {View[]} */ (Object.keys(views))
 
-/** @param {StatsMessage} message */
-stream.onMessage = message => {
-  if (message.type === 'hello') {
-    charts.reset(message.history)
-    events.reset(message.events)
-    const last = message.history.at(-1)
-    if (last) showSnapshot(last)
-  } else if (message.type === 'snapshot') {
-    const { snapshot } = message
-    showSnapshot(snapshot)
-    charts.add(snapshot)
-    events.add(snapshot.events)
+/** Shows the view named in the URL. */
+function showView() {
+  const view = NAMES.find(name => location.hash === `#${name}`) ?? 'live'
+  for (const name of NAMES) byId(`view-${name}`).hidden = name !== view
+  for (const link of byId('tabs').querySelectorAll('a')) {
+    if (link.hash === `#${view}`) link.setAttribute('aria-current', 'page')
+    else link.removeAttribute('aria-current')
   }
+  if (session.loggedIn) views[view]()
 }
+addEventListener('hashchange', showView)
 
+stream.onMessage = live.onMessage
 const STATES = { connecting: 'connecting', live: 'connected', lost: 'disconnected' }
 const WORDS = { connecting: 'connecting', live: 'live', lost: 'connection lost' }
-/** @param {'connecting' | 'live' | 'lost'} state @param {string} detail */
+/** @param {keyof typeof STATES} state @param {string} detail */
 stream.onState = (state, detail) => {
   byId('link').dataset.state = STATES[state]
   byId('signed-in').dataset.state = state
-  const said = byId('link-state')
-  if (said.textContent !== WORDS[state]) said.textContent = WORDS[state]
+  const shown = byId('link-state')
+  if (shown.textContent !== WORDS[state]) shown.textContent = WORDS[state]
   const notice = byId('notice')
   notice.hidden = state !== 'lost'
   if (detail) notice.textContent = `Connection lost: ${detail}. The values shown are the last received.`
 }
-
-channels.onPublish = (/** @type {string} */ channel) => publish.choose(channel)
-channels.onHistory = (/** @type {string} */ channel) => history.choose(channel)
-const showView = listenForTabs(view => {
-  if (!session.loggedIn) return
-  if (view === 'live') charts.draw()
-  if (view === 'channels') channels.refresh()
-  if (view === 'users') users.refresh()
-  if (view === 'nodes') nodes.refresh()
-})
 
 /** @param {boolean} loggedIn */
 function show(loggedIn) {
@@ -90,6 +61,15 @@ function show(loggedIn) {
   }
 }
 
+onSubmit('login-form', async () => {
+  const key = inputById('login-key')
+  const send = buttonById('login-send')
+  send.disabled = true
+  const good = await session.show('login-fault', 'Login failed', () => session.logIn(key.value))
+  if (good) key.value = ''
+  else key.select()
+  send.disabled = false
+})
+byId('logout').addEventListener('click', () => session.logOut())
 session.onChange = show
-listenForLogin(session)
 show(session.loggedIn)

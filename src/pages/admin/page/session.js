@@ -1,9 +1,11 @@
-// The login of this tab, until it is closed, the token expires or the user logs out.
+// The login of this tab, until the tab closes, the token expires or the user logs out.
+
+import { byId } from '../../web/dom.js'
 
 const KEY = 'halley-admin-token'
 const prefix = document.documentElement.dataset.prefix ?? ''
 
-/** A refusal by an endpoint. */
+/** Error response of an endpoint. */
 export class Refusal extends Error {
   /** @param {number} status HTTP @param {string} message */
   constructor(status, message) {
@@ -12,11 +14,8 @@ export class Refusal extends Error {
   }
 }
 
-/** @param {Response} answer */
-async function refusalOf(answer) {
-  const said = await answer.json().catch(() => null)
-  return new Refusal(answer.status, said?.error ?? `the gateway answered with HTTP ${answer.status}`)
-}
+/** @param {any} error of a call */
+export const reason = error => (error instanceof Refusal ? error.message : 'the gateway is unreachable')
 
 /** Calls the admin endpoints. */
 export class Session {
@@ -36,7 +35,8 @@ export class Session {
     if (answer.ok) return answer
     // Unless a new login has succeeded meanwhile.
     if (answer.status === 401 && token !== '' && token === this.#token) this.logOut()
-    throw await refusalOf(answer)
+    const body = await answer.json().catch(() => null)
+    throw new Refusal(answer.status, body?.error ?? `the gateway responded with HTTP ${answer.status}`)
   }
 
   /** @param {string} password */
@@ -56,8 +56,9 @@ export class Session {
   }
 
   /**
-   * @param {string} method @param {object | string} [params] an object, or JSON text
-   * @param {(text: string) => any} [parse] of the answer
+   * @param {string} method
+   * @param {object | string} [params] an object, or JSON text
+   * @param {(text: string) => any} [parse] of the body
    * @returns {Promise<any>} the result
    * @throws {Refusal | TypeError}
    */
@@ -68,7 +69,8 @@ export class Session {
   }
 
   /**
-   * @param {object} command of the stats stream @returns {Promise<string>} what it has done, '' if it does not say
+   * @param {object} command of the stats stream
+   * @returns {Promise<string>} its outcome or ''
    * @throws {Refusal | TypeError}
    */
   async command(command) {
@@ -83,7 +85,47 @@ export class Session {
     const { body } = await this.#fetch('stream', { signal })
     return /** @type {ReadableStream<Uint8Array>} */ (body)
   }
+
+  /**
+   * Runs calls and shows a failure.
+   * @param {string} id of the element for the error @param {string} what failed @param {() => Promise<void>} run
+   * @returns {Promise<boolean>} whether they succeeded
+   */
+  async show(id, what, run) {
+    byId(id).textContent = ''
+    try {
+      await run()
+      return true
+    } catch (error) {
+      byId(id).textContent = `${what}: ${reason(error)}.`
+      return false
+    }
+  }
 }
 
-/** @param {any} error of a call */
-export const reason = error => (error instanceof Refusal ? error.message : 'the gateway cannot be reached')
+/**
+ * Confirms an irreversible action.
+ * @param {{title: string, text: string, yes: string}} question
+ * @returns {Promise<boolean>}
+ */
+export function confirm({ title, text, yes }) {
+  const dialog = /** @type {HTMLDialogElement} */ (byId('confirm'))
+  byId('confirm-title').textContent = title
+  byId('confirm-text').textContent = text
+  byId('confirm-yes').textContent = yes
+  dialog.showModal()
+  // Listens to the button, as `close` fires later: the next question may be open by then.
+  return new Promise(resolve => {
+    const answered = new AbortController()
+    const { signal } = answered
+    const answer = (/** @type {boolean} */ sure) => {
+      answered.abort()
+      resolve(sure)
+    }
+    const submit = (/** @type {SubmitEvent} */ { submitter }) =>
+      answer(/** @type {HTMLButtonElement | null} */ (submitter)?.value === 'yes')
+    dialog.addEventListener('submit', submit, { signal })
+    // Closed by Escape. The event may belong to the previous question: then the dialog is open.
+    dialog.addEventListener('close', () => dialog.open || answer(false), { signal })
+  })
+}

@@ -3,7 +3,7 @@ import { Refusal, reason } from './session.js'
 /** @import { StatsMessage } from '../../../metrics/schema.js' */
 /** @import { Session } from './session.js' */
 
-/** ms without a message after which the connection counts as lost; there is one every second. */
+/** Timeout without messages (one a second) for a lost connection, ms. */
 const SILENCE_TIMEOUT = 8000
 const FIRST_WAIT = 500
 const LONGEST_WAIT = 15_000
@@ -22,7 +22,7 @@ async function* linesOf(body) {
   }
 }
 
-/** The stats stream; it reconnects with a growing delay. */
+/** The stats stream; reconnects with backoff. */
 export class StatsStream {
   #session
   #abort = new AbortController()
@@ -37,7 +37,7 @@ export class StatsStream {
   /** @param {Session} session */
   constructor(session) {
     this.#session = session
-    // A laptop that wakes up does not wait for its turn.
+    // Reconnect immediately after sleep.
     addEventListener('online', () => this.#reconnectNow())
     document.addEventListener('visibilitychange', () => {
       if (!document.hidden) this.#reconnectNow()
@@ -68,7 +68,7 @@ export class StatsStream {
     this.#abort = abort
     this.#timer = undefined
     if (this.#failures === 0) this.onState('connecting', '')
-    let why = 'the gateway has ended the stream'
+    let why = 'the gateway ended the stream'
     const cut = () => abort.abort(new Error('silence'))
     let watchdog = setTimeout(cut, SILENCE_TIMEOUT)
     try {
@@ -92,9 +92,9 @@ export class StatsStream {
   /** @param {string} why */
   #wait(why) {
     const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** this.#failures++)
-    // A random delay, so that pages do not reconnect all at once.
+    // A random delay, so that pages do not reconnect together.
     const wait = longest * (0.5 + Math.random() / 2)
-    this.onState('lost', `${why}; trying again in ${Math.ceil(wait / 1000)} s`)
+    this.onState('lost', `${why}; retrying in ${Math.ceil(wait / 1000)} s`)
     this.#timer = setTimeout(() => this.#run(), wait)
   }
 }

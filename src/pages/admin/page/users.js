@@ -1,13 +1,19 @@
-import { plural } from '../../../base/format.js'
-import { byId, inputById, make, smallButton } from '../../web/dom.js'
-import { Table } from '../../web/table.js'
-import { confirm } from './confirm.js'
-import { reason } from './session.js'
+// The views `Users`, with actions to disconnect, and `Nodes`.
+
+import { duration, plural, short, whole } from '../../../base/format.js'
+import { buttonById, byId, inputById, make, onSubmit, showResult, smallButton } from '../../web/dom.js'
+import { figure, Table, words } from '../../web/table.js'
+import { confirm, reason } from './session.js'
 
 /** @import { Connection } from '../../../backends/api/operations.js' */
 /** @import { Session } from './session.js' */
 
-/** @typedef {Connection & {node: {uid: string, name: string}, worker: number}} ConnectionRow */
+/**
+ * @typedef {Connection & {node: {uid: string, name: string}, worker: number}} ConnectionRow
+ * @typedef {{uid: string, name: string, version: string, uptime: number, num_clients: number, num_users: number,
+ *   num_channels: number, num_subs: number, metrics?: {interval: number, items: Record<string, number>}}} NodeRow
+ *   a node in `info` of the server API; uptime: s
+ */
 
 /** @param {ConnectionRow} row */
 function channelsOf({ channels, subscriptions }) {
@@ -15,122 +21,117 @@ function channelsOf({ channels, subscriptions }) {
   return more > 0 ? `${channels.join(', ')} and ${more} more` : channels.join(', ')
 }
 
-/** The connections of a user, or of everybody, on all nodes, and buttons that end them. */
-export class Users {
-  #session
-  #table
-  #all = /** @type {HTMLButtonElement} */ (byId('users-all'))
-  #user = ''
-  #total = 0
-
-  /** @param {Session} session */
-  constructor(session) {
-    this.#session = session
-    this.#table = new Table(
-      byId('users'),
-      'Connections',
-      [
-        {
-          label: 'User',
-          words: true,
-          value: (/** @type {ConnectionRow} */ { user }) => user,
-          node: row => this.#name(row),
-          sorted: true,
-        },
-        { label: 'Client', words: true, value: ({ client }) => client, tone: () => 'id' },
-        { label: 'Transport', words: true, value: ({ transport, codec }) => `${transport}, ${codec}` },
-        { label: 'Node, worker', words: true, value: ({ node, worker }) => `${node.name}, ${worker}` },
-        { label: 'Channels', value: ({ subscriptions }) => subscriptions },
-        { label: 'Names', words: true, value: channelsOf, tone: () => 'name' },
-        { label: 'Actions', value: () => 0, node: row => this.#button(row) },
-      ],
-      { key: ({ client }) => client, empty: 'Nobody is connected.' },
-    )
-    byId('users-form').addEventListener('submit', event => {
-      event.preventDefault()
-      this.#choose(inputById('users-user').value.trim())
-    })
-    this.#all.addEventListener('click', () => this.#endAll())
-  }
-
-  /** @param {string} user '' = everybody */
-  #choose(user) {
-    this.#user = user
+/** @param {Session} session @returns {() => Promise<unknown>} reads the connections again */
+export function usersView(session) {
+  const input = inputById('users-user')
+  const all = buttonById('users-all')
+  /** '' = all users */
+  let chosen = ''
+  let connected = 0
+  const choose = (/** @type {string} */ user) => {
+    chosen = user
     byId('users-result').textContent = ''
-    this.refresh()
+    refresh()
   }
-
-  /** A user's name, which leads to all connections of the user. @param {ConnectionRow} row */
-  #name({ user }) {
+  /** @param {object} target @param {{title: string, text: string, yes: string}} question @param {string} done */
+  const disconnect = async (target, question, done) => {
+    const text = `${question.text} closed with code 3503: SDKs do not reconnect.`
+    if (!(await confirm({ ...question, text }))) return
+    try {
+      await session.call('disconnect', target)
+      showResult('users-result', done)
+    } catch (error) {
+      showResult('users-result', `Disconnect failed: ${reason(error)}`, false)
+    }
+    await refresh()
+  }
+  /** A link to all connections of the user. @param {ConnectionRow} row */
+  const name = ({ user }) => {
     if (user === '') return make('span', 'soft', 'anonymous')
-    return smallButton(
-      user,
-      `Connections of ${user}`,
-      () => {
-        inputById('users-user').value = user
-        this.#choose(user)
+    const show = () => {
+      input.value = user
+      choose(user)
+    }
+    return smallButton(user, `Connections of ${user}`, show, 'sort user')
+  }
+  const table = new Table(
+    byId('users'),
+    'Connections',
+    [
+      words('User', (/** @type {ConnectionRow} */ { user }) => user, { node: name, sorted: true }),
+      words('Client', ({ client }) => client, { tone: () => 'id' }),
+      words('Transport', ({ transport, codec }) => `${transport}, ${codec}`),
+      words('Node, worker', ({ node, worker }) => `${node.name}, ${worker}`),
+      figure('Channels', ({ subscriptions }) => subscriptions),
+      words('Names', channelsOf, { tone: () => 'name' }),
+      {
+        label: 'Actions',
+        value: () => 0,
+        node: ({ user, client }) => {
+          const question = { title: 'Disconnect this connection?', text: `${client} is`, yes: 'Disconnect' }
+          const end = () => disconnect({ user, client }, question, `${client} was disconnected.`)
+          return smallButton('Disconnect', `Disconnect ${client}`, end, 'quiet small danger')
+        },
       },
-      'sort user',
-    )
-  }
-
-  /** @param {ConnectionRow} row */
-  #button({ user, client }) {
-    const end = () => this.#end(user, client)
-    return smallButton('Disconnect', `Disconnect ${client}`, end, 'quiet small danger')
-  }
-
-  async refresh() {
-    const user = this.#user
-    const fault = byId('users-fault')
-    fault.textContent = ''
-    try {
+    ],
+    { key: ({ client }) => client, empty: 'No connections.' },
+  )
+  const refresh = () => {
+    const user = chosen
+    return session.show('users-fault', 'Cannot load the connections', async () => {
       const params = user === '' ? { all: true } : { user }
-      const { total, connections } = await this.#session.call('connections', params)
-      if (user !== this.#user) return
-      this.#total = total
-      this.#table.show(connections)
-      const shown = connections.length < total ? `, ${connections.length} shown` : ''
+      const { total, connections } = await session.call('connections', params)
+      if (user !== chosen) return
+      connected = total
+      table.show(connections)
+      const shown = connections.length < total ? `, showing ${connections.length}` : ''
       byId('users-count').textContent = `${plural(total, 'connection')}${shown}`
-      // Of one user only: a slip must not end everybody's connections.
-      this.#all.disabled = user === '' || total === 0
-    } catch (error) {
-      fault.textContent = `Not read: ${reason(error)}`
-    }
-  }
-
-  /** @param {string} user @param {string} client */
-  async #end(user, client) {
-    const sure = await confirm({
-      title: 'Disconnect this connection?',
-      text: `${client} is closed with code 3503: SDKs do not reconnect.`,
-      yes: 'Disconnect',
+      // One user only: a slip must not disconnect all users.
+      all.disabled = user === '' || total === 0
     })
-    if (sure) this.#disconnect({ user, client }, `${client} was disconnected.`)
   }
+  onSubmit('users-form', () => choose(input.value.trim()))
+  all.addEventListener('click', () => {
+    const [user, count] = [chosen, plural(connected, 'connection')]
+    const text = `All ${count} of this user, on every node, are`
+    const question = { title: `Disconnect ${user}?`, text, yes: 'Disconnect all' }
+    disconnect({ user }, question, `${count} of ${user} disconnected.`)
+  })
+  return refresh
+}
 
-  async #endAll() {
-    const user = this.#user
-    const count = plural(this.#total, 'connection')
-    const sure = await confirm({
-      title: `Disconnect ${user}?`,
-      text: `All ${count} of this user, on every node, are closed with code 3503: SDKs do not reconnect.`,
-      yes: 'Disconnect all',
+/** @param {NodeRow} row */
+const delivered = ({ metrics }) =>
+  metrics ? (metrics.items.publications_delivered ?? 0) / metrics.interval : 0
+
+/** @param {Session} session @returns {() => Promise<unknown>} reads the nodes again */
+export function nodesView(session) {
+  const table = new Table(
+    byId('nodes'),
+    'Nodes',
+    [
+      words('Node', (/** @type {NodeRow} */ { name }) => name),
+      words('Version', ({ version }) => version),
+      figure(
+        'Up',
+        ({ uptime }) => uptime,
+        uptime => duration(uptime * 1000),
+      ),
+      figure('Clients', row => row.num_clients, whole),
+      figure('Users', row => row.num_users, whole),
+      figure('Channels', row => row.num_channels, whole),
+      figure('Subscriptions', row => row.num_subs, whole),
+      figure('Delivered /s', delivered, short, { hint: 'to subscribers, over the last whole window' }),
+      words('Id', ({ uid }) => uid, { tone: () => 'id' }),
+    ],
+    { key: ({ uid }) => uid },
+  )
+  const refresh = () =>
+    session.show('nodes-fault', 'Cannot load the nodes', async () => {
+      const { nodes } = await session.call('info')
+      table.show(nodes)
+      byId('nodes-count').textContent = plural(nodes.length, 'node')
     })
-    if (sure) this.#disconnect({ user }, `${count} of ${user} disconnected.`)
-  }
-
-  /** @param {object} target @param {string} done */
-  async #disconnect(target, done) {
-    const result = byId('users-result')
-    try {
-      await this.#session.call('disconnect', target)
-      result.textContent = done
-      result.className = 'result'
-    } catch (error) {
-      result.textContent = `Not disconnected: ${reason(error)}`
-      result.className = 'result bad'
-    }
-    await this.refresh()
-  }
+  byId('nodes-refresh').addEventListener('click', refresh)
+  return refresh
 }

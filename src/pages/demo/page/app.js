@@ -1,4 +1,4 @@
-// Composes the page: one connection, three channels.
+// Composes the page: one connection, two streams and a map.
 
 import { showCommands } from './commands.js'
 import { Connection } from './connection.js'
@@ -11,10 +11,10 @@ import { VitalsPanel } from './vitals.js'
 const connection = new Connection()
 const self = new Self()
 const recovery = new Recovery()
-const cursors = new Cursors(connection, self)
 
 showCommands()
 showStatus(connection, recovery)
 new VitalsPanel(connection, recovery)
-new Room(connection, recovery, self, left => cursors.remove(left))
+new Cursors(connection, self)
+new Room(connection, recovery, self)
 offerTransports(connection, recovery)

@@ -1,7 +1,7 @@
-// Ways to use the gateway without this page: code and commands with its addresses, and a plain EventSource.
+// Using the gateway without this page: code and commands with its addresses, and a plain EventSource.
 
 import { plural } from '../../../base/format.js'
-import { byId, make } from '../../web/dom.js'
+import { byId, make, smallButton } from '../../web/dom.js'
 
 const CHANNEL = 'demo:room'
 const COPIED_MS = 1600
@@ -14,7 +14,7 @@ const {
 } = document.documentElement.dataset
 const { host, origin, protocol } = location
 
-/** Lines that fit beside each other. @param {string} show what happens to a message */
+/** Shared by both examples. @param {string} show code for a message */
 const subscriber = show => `const url = '${protocol === 'https:' ? 'wss' : 'ws'}://${host}${websocket}'
 const client = new Centrifuge(url)
 const room = client.newSubscription('${CHANNEL}')
@@ -44,26 +44,21 @@ ${subscriber('console.log(data.text)')}
 // any subscriber may publish to this channel
 await room.publish({ text: 'Hello from my page' })`
 
-/** The key stays a variable: every visitor could read a key in the page. */
+/** The key is a variable: every visitor could read a key in the page. */
 const PUBLISH = `curl ${origin}${api}/publish \\
   -H "X-API-Key: $API_KEY" \\
   -d '{"channel": "${CHANNEL}",
        "data": {"text": "Hello from a terminal"}}'`
 
 const REQUEST = `{"subs": {"${CHANNEL}": {}}}`
-/** Commands that listen, one per enabled one-way transport: name, path, options, last argument. */
+/** Listening commands, one per enabled one-way transport: name, path, options, last argument. */
 const LISTEN = [
   ['Server-sent events', uniSse, '-NG', `--data-urlencode 'cf_connect=${REQUEST}'`],
   ['HTTP streaming', uniHttpStream, '-N', `-d '${REQUEST}'`],
   ['Long-poll', uniPoll, '-G', `-d 'channel=${CHANNEL}&since=earliest'`],
 ].filter(([, path]) => path !== '')
 
-/**
- * A block of code with its name and a button that copies it.
- * @param {string} name
- * @param {string} text copied
- * @param {string} [before] not copied
- */
+/** Code with a copy button. @param {string} name @param {string} text @param {string} [before] not copied */
 function codeBlock(name, text, before = '') {
   // Strings and placeholders have their own colours.
   const parts = `${before}${text}`
@@ -72,10 +67,7 @@ function codeBlock(name, text, before = '') {
   const code = make('code', '', ...parts)
   const block = make('pre', '', code)
   block.tabIndex = 0
-  const button = make('button', 'quiet', 'Copy')
-  button.setAttribute('type', 'button')
-  button.setAttribute('aria-label', `Copy: ${name}`)
-  button.addEventListener('click', async () => {
+  const copy = async () => {
     try {
       await navigator.clipboard.writeText(text)
       button.textContent = 'Copied'
@@ -87,14 +79,15 @@ function codeBlock(name, text, before = '') {
     setTimeout(() => {
       button.textContent = 'Copy'
     }, COPIED_MS)
-  })
+  }
+  const button = smallButton('Copy', `Copy: ${name}`, copy, 'quiet')
   return make('li', '', make('div', 'command-head', make('span', '', name), button), block)
 }
 
-/** Opens and closes an EventSource without the SDK: over HTTP/1.1 a browser has six connections per host. */
+/** The user opens the EventSource: over HTTP/1.1 a browser has six connections per host. */
 function offerEventSource() {
   const button = byId('listen-toggle')
-  const subs = { 'demo:room': {}, 'demo:vitals': {} }
+  const subs = { [CHANNEL]: {}, 'demo:vitals': {} }
   const url = `${uniSse}?cf_connect=${encodeURIComponent(JSON.stringify({ subs }))}`
   /** @type {EventSource | undefined} */
   let source
@@ -122,7 +115,7 @@ function offerEventSource() {
       show('connected', `${plural(++events, 'event')}${last}`)
     }
     opened.onerror = () => {
-      if (opened.readyState === EventSource.CLOSED) close('The gateway refused it.')
+      if (opened.readyState === EventSource.CLOSED) close('The gateway refused the connection.')
       else show('connecting', 'Connection lost; the browser reconnects after the last event.')
     }
   })

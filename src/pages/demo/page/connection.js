@@ -1,5 +1,6 @@
-/** @import { Centrifuge, ClientEvents, Subscription, SubscriptionEvents, SubscriptionOptions } from 'centrifuge' */
+/** @import { Centrifuge, ClientEvents, MapSubscriptionEvents } from 'centrifuge' */
 /** @import { Traffic, Transport } from './transports.js' */
+/** @typedef {'newSubscription' | 'newMapSubscription'} Make */
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -14,63 +15,56 @@ function read(data) {
   }
 }
 
-/** A subscription that outlives its client: the next client, over another transport, continues at its position. */
+/** @param {any} context of an event, or an entry of a map @returns {any} with decoded data */
+const decoded = context => ({ ...context, data: read(context.data), entries: context.entries?.map(decoded) })
+
+/** A subscription that outlives its client: the next client, on another transport, continues at its position. */
 class Channel {
   #options
-  /** @type {Subscription | undefined} */
+  #make
+  /** @type {any} of a stream or a map */
   #subscription
   #binary = false
   /** @type {{offset: number, epoch: string} | undefined} of the last publication; undefined: unrecoverable */
   #position
-  /** @type {[keyof SubscriptionEvents, (context: any) => void][]} */
+  /** @type {[string, (context: any) => void][]} */
   #listeners = []
 
-  /** @param {string} name @param {SubscriptionOptions} options */
-  constructor(name, options) {
+  /** @param {string} name @param {{delta?: 'fossil'}} options @param {Make} make */
+  constructor(name, options, make) {
     this.name = name
     this.#options = options
+    this.#make = make
   }
 
   get state() {
     return this.#subscription?.state ?? 'unsubscribed'
   }
 
-  /**
-   * @template {keyof SubscriptionEvents} Event
-   * @param {Event} event
-   * @param {SubscriptionEvents[Event]} listener added to every future subscription
-   */
+  /** @template {keyof MapSubscriptionEvents} E @param {E} event @param {MapSubscriptionEvents[E]} listener */
   on(event, listener) {
     this.#listeners.push([event, listener])
   }
 
-  /**
-   * Call it after the previous client has disconnected, so that nothing arrives twice.
-   * @param {Centrifuge} client
-   * @param {boolean} binary whether payloads are bytes
-   */
+  /** After the previous client has disconnected. @param {Centrifuge} client @param {boolean} binary payloads */
   attach(client, binary) {
-    const since = this.#position
-    const subscription = client.newSubscription(this.name, { ...this.#options, ...(since && { since }) })
-    this.#subscription = subscription
+    this.#subscription = client[this.#make](this.name, { ...this.#options, since: this.#position })
     this.#binary = binary
-    subscription.on('subscribed', ({ recoverable, streamPosition }) => {
+    this.#subscription.on('subscribed', (/** @type {any} */ { recoverable, streamPosition }) => {
       this.#position = recoverable && streamPosition ? { ...streamPosition } : undefined
     })
-    subscription.on('publication', ({ offset }) => {
+    this.#subscription.on('publication', (/** @type {any} */ { offset }) => {
       if (this.#position && offset) this.#position.offset = offset
     })
     for (const [event, listener] of this.#listeners) {
-      subscription.on(event, (/** @type {any} */ context) =>
-        listener(event === 'publication' ? { ...context, data: read(context.data) } : context),
-      )
+      this.#subscription.on(event, (/** @type {any} */ context) => listener(decoded(context)))
     }
-    subscription.subscribe()
+    this.#subscription.subscribe()
   }
 
-  /** @param {unknown} data */
-  publish(data) {
-    return this.#now.publish(this.#binary ? encoder.encode(JSON.stringify(data)) : data)
+  /** @param {unknown} data @param {string[]} key of a map @returns {Promise<unknown>} */
+  publish(data, ...key) {
+    return this.#now.publish(...key, this.#binary ? encoder.encode(JSON.stringify(data)) : data)
   }
 
   presence() {
@@ -80,7 +74,7 @@ class Channel {
   /** @param {number} limit @returns {Promise<import('centrifuge').PublicationContext[]>} oldest first */
   async last(limit) {
     const { publications } = await this.#now.history({ limit, reverse: true })
-    return publications.reverse().map(publication => ({ ...publication, data: read(publication.data) }))
+    return publications.reverse().map(decoded)
   }
 
   get #now() {
@@ -89,7 +83,7 @@ class Channel {
   }
 }
 
-/** The page's connection: one SDK client after another, one per change of transport. Listeners and channels stay. */
+/** The page's connection: a new SDK client per transport change. Keeps listeners and channels. */
 export class Connection {
   /** @type {Centrifuge | undefined} */
   #client
@@ -99,29 +93,21 @@ export class Connection {
   #listeners = []
   #wanted = true
   #uses = 0
-  /** What the current client has received. @type {Traffic} */
+  /** Data received by the current client. @type {Traffic} */
   traffic = { count: 0, bytes: 0 }
 
   get state() {
     return this.#client?.state ?? 'disconnected'
   }
 
-  /**
-   * @template {keyof ClientEvents} Event
-   * @param {Event} event
-   * @param {ClientEvents[Event]} listener added to every future client
-   */
+  /** For all future clients. @template {keyof ClientEvents} E @param {E} event @param {ClientEvents[E]} listener */
   on(event, listener) {
     this.#listeners.push([event, listener])
   }
 
-  /**
-   * @param {string} name
-   * @param {SubscriptionOptions} [options]
-   * @returns {Channel} subscribed once there is a client; create it before the first
-   */
-  channel(name, options = {}) {
-    const channel = new Channel(name, options)
+  /** Before the first client. @param {string} name @param {{delta?: 'fossil'}} [options] @param {Make} [make] */
+  channel(name, options = {}, make = 'newSubscription') {
+    const channel = new Channel(name, options, make)
     this.#channels.push(channel)
     return channel
   }
@@ -137,7 +123,7 @@ export class Connection {
    * Switches the transport: now, or at the next connect if the user is offline.
    * @param {Transport} transport
    * @returns {Promise<boolean>} false: another one was chosen meanwhile
-   * @throws {Error} if its code cannot be loaded; nothing changes then
+   * @throws {Error} if its code cannot be loaded; nothing changes
    */
   async use(transport) {
     const use = ++this.#uses
@@ -147,7 +133,7 @@ export class Connection {
     })
     if (!makeClient || use !== this.#uses) return false
     const old = this.#client
-    // Ignore all further events of the old client, also its disconnect.
+    // Ignores further events of the old client, including its disconnect.
     this.#client = undefined
     old?.disconnect()
     this.traffic = { count: 0, bytes: 0 }

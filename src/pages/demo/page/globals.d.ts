@@ -1,2 +1,2 @@
-// The SDK's browser build puts its class on the window.
+// The SDK's browser build exports its class on window.
 declare var Centrifuge: typeof import('centrifuge').Centrifuge

@@ -11,7 +11,7 @@ export class Recovery {
   #announced = false
   /** Unix ms of the disconnect. 0: connected */
   #leftAt = 0
-  /** The new transport, until its channels are subscribed. */
+  /** New transport, until its channels are subscribed. */
   #newTransport = ''
 
   constructor() {
@@ -48,7 +48,7 @@ export class Recovery {
     this.#leftAt ||= Date.now()
   }
 
-  /** @param {string} transport the new one, if it was changed while connected */
+  /** @param {string} transport the new one, if changed while connected */
   switched(transport) {
     this.#newTransport = transport
   }
@@ -80,17 +80,17 @@ export class Recovery {
   #summary() {
     const messages = `${plural(this.#batch, 'missed message')} recovered, in order, each once.`
     if (this.#newTransport !== '')
-      return `Now over ${this.#newTransport}${this.#batch === 0 ? ', and nothing was missed on the way.' : `: ${messages}`}`
-    if (this.#batch === 0) return 'Back again. Nothing had been published meanwhile.'
+      return `Now over ${this.#newTransport}${this.#batch === 0 ? ', no messages missed.' : `: ${messages}`}`
+    if (this.#batch === 0) return 'Reconnected. Nothing was published meanwhile.'
     const seconds = Math.max(1, Math.round((Date.now() - this.#leftAt) / 1000))
-    return `Away for ${plural(seconds, 'second')}: ${messages}`
+    return `Offline for ${plural(seconds, 'second')}: ${messages}`
   }
 
   /** @param {string} channel */
   #lost(channel) {
     this.#cell('lost')
     this.#back(
-      `Away too long: the history of ${channel} no longer reaches back, and the gateway said so (recovered: false).`,
+      `Offline too long: the history of ${channel} no longer has the missed messages (recovered: false).`,
     )
   }
 }

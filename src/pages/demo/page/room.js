@@ -1,13 +1,13 @@
-import { byId, inputById, make } from '../../web/dom.js'
+import { byId, inputById, make, onSubmit } from '../../web/dom.js'
 
 const CHANNEL = 'demo:room'
-/** Messages shown at first. */
+/** Messages shown initially. */
 const HISTORY = 50
 /** Messages and notes on the page. */
 const MAX_LINES = 200
 /** Characters of a message: programs may publish longer ones. */
 const MAX_TEXT = 500
-/** Pixels from the end of the log within which it scrolls along. */
+/** Maximum distance from the end for auto-scroll, pixels. */
 const NEAR_END = 60
 const NAMES =
   'Encke Biela Faye Donati Tempel Borrelly Wild Holmes Hyakutake Lovejoy McNaught Kohoutek Bennett Ikeya Seki Olbers Tuttle Wirtanen Giacobini Brorsen Austin Levy Kowal Machholz'.split(
@@ -33,7 +33,7 @@ export function readPerson(data) {
   return { name: cleanName(data?.name) || 'somebody', hue }
 }
 
-/** The person at this tab, with the name and colour of a comet, kept in its session storage across reloads. */
+/** The user of this tab, with a comet's name and colour, kept in session storage. */
 export class Self {
   name = randomOf(NAMES)
   hue = randomOf(HUES)
@@ -68,17 +68,14 @@ export class Room {
   #ownClient = ''
   /** @type {Set<string>} client ids */
   #present = new Set()
-  #onLeave
 
   /**
    * @param {import('./connection.js').Connection} connection
    * @param {import('./recovery.js').Recovery} recovery
    * @param {Self} self
-   * @param {(client: string) => void} onLeave a client has left
    */
-  constructor(connection, recovery, self, onLeave) {
+  constructor(connection, recovery, self) {
     this.#self = self
-    this.#onLeave = onLeave
     const channel = connection.channel(CHANNEL)
     this.#channel = channel
     recovery.watch(channel, (_, recovered, publication) => this.#message(publication, recovered))
@@ -95,10 +92,7 @@ export class Room {
       self.rename(name.value)
       name.value = self.name
     })
-    byId('room-form').addEventListener('submit', event => {
-      event.preventDefault()
-      if (text.value.trim()) this.#say(text)
-    })
+    onSubmit('room-form', () => text.value.trim() && this.#say(text))
   }
 
   /** @param {HTMLInputElement} field cleared when sent */
@@ -126,9 +120,9 @@ export class Room {
       if (recovered) return
       this.#log.replaceChildren()
       for (const publication of publications) this.#message(publication, false)
-      if (publications.length === 0) this.#note('Nobody has said anything yet.', 'empty')
+      if (publications.length === 0) this.#note('No messages yet.', 'empty')
     } catch {
-      // The connection was lost in between; the next `subscribed` repeats this.
+      // The connection was lost meanwhile; the next `subscribed` retries.
     }
   }
 
@@ -146,7 +140,6 @@ export class Room {
 
   /** @param {string} client */
   #left(client) {
-    this.#onLeave(client)
     if (!this.#present.delete(client)) return
     this.#showCount()
     this.#note('A tab left')
@@ -172,7 +165,7 @@ export class Room {
   /** @param {HTMLElement} line */
   #append(line) {
     const log = this.#log
-    // Keeps the position of a reader who has scrolled up.
+    // Keep the position if the user has scrolled up.
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END
     if (log.firstElementChild?.className === 'empty') log.firstElementChild.remove()
     log.append(line)

@@ -5,7 +5,7 @@ import { readPerson } from './room.js'
 
 const CHANNEL = 'pointers:sky'
 const INTERVAL_MS = 50
-/** Of the arrow keys: width and height of the sky are 1. @type {Record<string, [number, number]>} */
+/** Arrow keys; width and height of the sky are 1. @type {Record<string, [number, number]>} */
 const STEPS = { ArrowLeft: [-0.025, 0], ArrowRight: [0.025, 0], ArrowUp: [0, -0.025], ArrowDown: [0, 0.025] }
 const TAIL_MS = 1100
 const FLARE_MS = 900
@@ -26,7 +26,7 @@ const clamp = value => Math.min(1, Math.max(0, value))
 /** @param {number} value */
 const rounded = value => Math.round(value * 1e4) / 1e4
 
-/** A constant number between 0 and 1 for each `n`: the stars of one sky. @param {number} n */
+/** Deterministic number from 0 to 1 for `n`, for the stars. @param {number} n */
 const fixed = n => {
   const x = Math.sin(n * 127.1) * 43758.5453
   return x - Math.floor(x)
@@ -36,7 +36,7 @@ const fixed = n => {
 class Sky {
   #canvas = /** @type {HTMLCanvasElement} */ (byId('sky-canvas'))
   #context = /** @type {CanvasRenderingContext2D} */ (this.#canvas.getContext('2d'))
-  /** @type {Map<string, Comet>} '' is one's own */
+  /** @type {Map<string, Comet>} '': this tab */
   #comets = new Map()
   #frame = 0
   #width = 0
@@ -63,7 +63,7 @@ class Sky {
     if (this.#comets.delete(id)) this.#wake()
   }
 
-  /** All but the own one. */
+  /** All but this tab's. */
   clear() {
     for (const id of [...this.#comets.keys()]) if (id !== '') this.remove(id)
   }
@@ -148,7 +148,7 @@ class Sky {
   }
 }
 
-/** All pointers on one sky. No history: only the newest position counts. */
+/** All pointers on one sky: a map with an entry per client, removed with the client. */
 export class Cursors {
   #sky = new Sky()
   #self
@@ -164,9 +164,14 @@ export class Cursors {
   constructor(connection, self) {
     this.#connection = connection
     this.#self = self
-    this.#channel = connection.channel(CHANNEL)
-    this.#channel.on('publication', ({ data, info }) => this.#receive(data, info?.client))
+    this.#channel = connection.channel(CHANNEL, {}, 'newMapSubscription')
     this.#channel.on('subscribing', () => this.#sky.clear())
+    this.#channel.on('sync', ({ entries }) => {
+      for (const entry of entries) this.#receive(entry)
+      // The new connection has no entry yet.
+      if (this.#sentAt > 0) this.#move(this.#place.x, this.#place.y)
+    })
+    this.#channel.on('update', change => this.#receive(change))
     connection.on('connected', ({ client: id }) => {
       this.#ownId = id
     })
@@ -187,17 +192,12 @@ export class Cursors {
     })
   }
 
-  /** @param {string} client */
-  remove(client) {
-    this.#sky.remove(client)
-  }
-
   /** @param {number} x 0-1 @param {number} y 0-1 @param {boolean} [flares] */
   #move(x, y, flares = false) {
     this.#place = { x: rounded(clamp(x)), y: rounded(clamp(y)) }
     this.#flares ||= flares
     this.#sky.move('', this.#self, this.#place.x, this.#place.y, flares)
-    // At most every INTERVAL_MS, the last place always.
+    // At most every INTERVAL_MS, always the last position.
     this.#timer ||= window.setTimeout(
       () => this.#send(),
       Math.max(0, this.#sentAt + INTERVAL_MS - performance.now()),
@@ -211,12 +211,14 @@ export class Cursors {
     const { name, hue } = this.#self
     const message = { ...this.#place, name, hue, ...(this.#flares && { flare: true }) }
     this.#flares = false
-    this.#channel.publish(message).catch(() => {})
+    // The gateway sets the key.
+    this.#channel.publish(message, '').catch(() => {})
   }
 
-  /** @param {any} data @param {string | undefined} from undefined: the server API */
-  #receive(data, from = 'server') {
-    if (from === this.#ownId || !Number.isFinite(data?.x) || !Number.isFinite(data.y)) return
-    this.#sky.move(from, readPerson(data), clamp(data.x), clamp(data.y), Boolean(data.flare))
+  /** @param {import('centrifuge').MapUpdateContext} change */
+  #receive({ key, data, removed }) {
+    if (removed) return this.#sky.remove(key)
+    if (key === this.#ownId || !Number.isFinite(data?.x) || !Number.isFinite(data.y)) return
+    this.#sky.move(key, readPerson(data), clamp(data.x), clamp(data.y), Boolean(data.flare))
   }
 }

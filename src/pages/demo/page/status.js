@@ -1,4 +1,4 @@
-// The state of the connection, its traffic, the choice of a transport, and the button that ends and renews it.
+// The state of the connection, its traffic, the transport selection, and the button to disconnect and reconnect.
 
 import { bytes, UNKNOWN, whole } from '../../../base/format.js'
 import { byId, inputById, make } from '../../web/dom.js'
@@ -21,7 +21,7 @@ function showState(state, detail) {
   byId('link').dataset.state = state
   byId('link-state').textContent = state
   byId('link-detail').textContent = detail
-  byId('offline').textContent = state === 'disconnected' ? 'Come back' : 'Go offline'
+  byId('offline').textContent = state === 'disconnected' ? 'Go online' : 'Go offline'
   byId('notice').hidden = true
 }
 
@@ -54,7 +54,7 @@ export function showStatus(connection, recovery) {
       )
     }
     showState('disconnected', 'by you')
-    byId('recovery-text').textContent = 'Offline. The charts stand still, the gateway goes on.'
+    byId('recovery-text').textContent = 'Offline. The charts pause, the gateway keeps running.'
     const since = Date.now()
     seconds = window.setInterval(() => {
       byId('link-detail').textContent = `by you, ${Math.round((Date.now() - since) / 1000)} s ago`
@@ -66,11 +66,7 @@ export function showStatus(connection, recovery) {
 /** @param {Transport} transport */
 const label = ({ name, codec }) => `${name} · ${codec}`
 
-/**
- * Lists the transports, and connects over the one of the page's address.
- * @param {Connection} connection with all its channels
- * @param {Recovery} recovery
- */
+/** Lists the transports and connects over one. @param {Connection} connection @param {Recovery} recovery */
 export function offerTransports(connection, recovery) {
   /** @type {Transport | undefined} the one in use */
   let current
@@ -86,7 +82,7 @@ export function offerTransports(connection, recovery) {
       if (!(await connection.use(transport))) return
     } catch (error) {
       if (current) check(current)
-      // A reload may request one that cannot be loaded now.
+      // A reload may request an unavailable transport.
       else if (transport !== transports[0]) await go(transports[0])
       return showNotice(`${label(transport)} is not available: ${error.message}.`)
     }
@@ -107,7 +103,7 @@ export function offerTransports(connection, recovery) {
   }
   const chosen = readTransport()
   if (chosen) {
-    // Pointers arrive by the dozen a second: too fast to read.
+    // Pointers arrive too fast to read.
     setInterval(() => {
       byId('traffic-count').textContent = whole(connection.traffic.count)
       byId('traffic-bytes').textContent = bytes(connection.traffic.bytes)
@@ -118,5 +114,5 @@ export function offerTransports(connection, recovery) {
   showState('disconnected', '')
   byId('link-transport').remove()
   byId('offline').setAttribute('disabled', '')
-  showNotice('The gateway has no transport open that this page can use: all of them are switched off.')
+  showNotice('All transports that this page can use are disabled in the gateway.')
 }

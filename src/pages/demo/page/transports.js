@@ -1,20 +1,11 @@
-// The transports of this page. The gateway writes the enabled ones into the page.
+// The transports of this page. The gateway lists the enabled ones in the page.
 
 import { make } from '../../web/dom.js'
 
 /** @typedef {{count: number, bytes: number}} Traffic received frames, events, chunks or responses */
-/** @typedef {(traffic: Traffic) => import('centrifuge').Centrifuge} MakeClient counts what its client receives */
+/** @typedef {(traffic: Traffic) => import('centrifuge').Centrifuge} MakeClient counts received data */
 
-/**
- * @typedef {object} Transport
- * @property {string} id in the address of the page
- * @property {string} name
- * @property {'JSON' | 'Protobuf'} codec
- * @property {string} how how it works, one line
- * @property {string} unit of received data, plural
- * @property {string} endpoint path; '' if disabled
- * @property {() => Promise<MakeClient>} load loads its code
- */
+/** @typedef {ReturnType<typeof row>} Transport */
 
 const { host, origin, protocol } = location
 const {
@@ -34,12 +25,7 @@ function add(traffic, data) {
   else if (data instanceof ArrayBuffer || data instanceof Uint8Array) traffic.bytes += data.byteLength
 }
 
-/**
- * @template {new (...args: any[]) => EventTarget} Source a WebSocket, an EventSource, or a class of that shape
- * @param {Source} Source
- * @param {Traffic} traffic
- * @returns {Source} counts its messages
- */
+/** @template {new (...args: any[]) => EventTarget} S @param {S} Source @param {Traffic} traffic @returns {S} */
 const counted = (Source, traffic) =>
   class extends Source {
     /** @param {any[]} args */
@@ -49,7 +35,7 @@ const counted = (Source, traffic) =>
     }
   }
 
-/** @param {Traffic} traffic @returns {typeof fetch} counts the chunks of its responses */
+/** @param {Traffic} traffic @returns {typeof fetch} counts response chunks */
 const countedFetch = traffic => async (url, options) => {
   const response = await fetch(url, options)
   const { body, status, headers } = response
@@ -83,22 +69,13 @@ async function loadProtobufSdk() {
   }
 }
 
-/**
- * @param {string} path
- * @param {typeof jsonSdk} Sdk
- * @param {any} [Socket]
- * @returns {MakeClient}
- */
+/** @param {string} path @param {typeof jsonSdk} Sdk @param {any} [Socket] @returns {MakeClient} */
 const overSocket =
   (path, Sdk, Socket = WebSocket) =>
   traffic =>
     new Sdk(socketOrigin + path, { websocket: counted(Socket, traffic) })
 
-/**
- * @param {'http_stream' | 'sse'} transport
- * @param {string} path
- * @returns {MakeClient} sends over the emulation endpoint
- */
+/** @param {'http_stream' | 'sse'} transport @param {string} path @returns {MakeClient} */
 const overHttp = (transport, path) => traffic =>
   new jsonSdk([{ transport, endpoint: origin + path }], {
     emulationEndpoint: origin + emulation,
@@ -106,67 +83,47 @@ const overHttp = (transport, path) => traffic =>
     eventsource: counted(EventSource, traffic),
   })
 
-/** @type {readonly Transport[]} */
-const all = [
-  {
-    id: 'websocket',
-    name: 'WebSocket',
-    codec: 'JSON',
-    how: 'One socket, both ways.',
-    unit: 'Frames',
-    endpoint: websocket,
-    load: async () => overSocket(websocket, jsonSdk),
-  },
-  {
-    id: 'protobuf',
-    name: 'WebSocket',
-    codec: 'Protobuf',
-    how: 'The same in binary frames.',
-    unit: 'Frames',
-    endpoint: websocket,
-    load: async () => overSocket(websocket, await loadProtobufSdk()),
-  },
-  {
-    id: 'http-stream',
-    name: 'HTTP streaming',
-    codec: 'JSON',
-    how: 'An endless response, and POSTs.',
-    unit: 'Chunks',
-    endpoint: httpStream,
-    load: async () => overHttp('http_stream', httpStream),
-  },
-  {
-    id: 'sse',
-    name: 'Server-sent events',
-    codec: 'JSON',
-    how: 'An EventSource, and POSTs.',
-    unit: 'Events',
-    endpoint: sse,
-    load: async () => overHttp('sse', sse),
-  },
-  {
-    id: 'poll',
-    name: 'Long-poll',
-    codec: 'JSON',
-    how: 'Plain requests, where nothing else gets through.',
-    unit: 'Answers',
-    endpoint: poll,
-    load: async () => overSocket(poll, jsonSdk, (await import('./long-poll-socket.js')).LongPollSocket),
-  },
-]
+/**
+ * @param {string} id in the page URL
+ * @param {string} name
+ * @param {string} how one line
+ * @param {string} unit of received data, plural
+ * @param {string} endpoint path; '' if disabled
+ * @param {() => Promise<MakeClient>} load
+ */
+const row = (id, name, how, unit, endpoint, load) => {
+  const codec = id === 'protobuf' ? 'Protobuf' : 'JSON'
+  return { id, name, codec, how, unit, endpoint, load }
+}
 
 /** Enabled transports. */
-export const transports = all.filter(({ endpoint }) => endpoint !== '')
+export const transports = [
+  row('websocket', 'WebSocket', 'One socket, both ways.', 'Frames', websocket, async () =>
+    overSocket(websocket, jsonSdk),
+  ),
+  row('protobuf', 'WebSocket', 'The same in binary frames.', 'Frames', websocket, async () =>
+    overSocket(websocket, await loadProtobufSdk()),
+  ),
+  row('http-stream', 'HTTP streaming', 'An endless response, and POSTs.', 'Chunks', httpStream, async () =>
+    overHttp('http_stream', httpStream),
+  ),
+  row('sse', 'Server-sent events', 'An EventSource, and POSTs.', 'Events', sse, async () =>
+    overHttp('sse', sse),
+  ),
+  row('poll', 'Long-poll', 'Plain requests, where everything else is blocked.', 'Answers', poll, async () =>
+    overSocket(poll, jsonSdk, (await import('./long-poll-socket.js')).LongPollSocket),
+  ),
+].filter(({ endpoint }) => endpoint !== '')
 
 const PARAMETER = 'transport'
 
-/** The one named in the page's address, or the first. @returns {Transport | undefined} */
+/** The one named in the page URL, or the first. @returns {Transport | undefined} */
 export function readTransport() {
   const named = new URLSearchParams(location.search).get(PARAMETER)
   return transports.find(({ id }) => id === named) ?? transports[0]
 }
 
-/** Writes the transport into the address, for a reload. @param {Transport} transport */
+/** Writes the transport into the URL, for a reload. @param {Transport} transport */
 export function keepTransport({ id }) {
   const url = new URL(location.href)
   if (id === transports[0].id) url.searchParams.delete(PARAMETER)

@@ -1,14 +1,14 @@
 import { bytes, count, milliseconds, plural, share, short, UNKNOWN, whole } from '../../../base/format.js'
 import { makeCharts } from '../../web/charts.js'
 import { byId, make } from '../../web/dom.js'
-import { Table } from '../../web/table.js'
+import { figure, Table } from '../../web/table.js'
 
 /** @import { ChartDefinition } from '../../web/definitions.js' */
 
 const CHANNEL = 'demo:vitals'
 const HISTORY = 50
 const WINDOW_MS = 60_000
-/** Samples further apart are not joined: some are missing between them. */
+/** Minimum gap between samples shown as missing data. */
 const GAP_MS = 2500
 
 /**
@@ -24,26 +24,17 @@ const GAP_MS = 2500
  *   delay: {mean: number, max: number}}} Worker messages: per second; memory: bytes; delay: ms
  */
 
-/**
- * Anybody may publish to this channel in the development profile, so publications are validated.
- * @param {any} data
- * @returns {data is Vitals}
- */
+/** @param {any} one @returns {one is Worker} */
+const isWorker = one =>
+  [one?.delay?.max, one?.delay?.mean].every(Number.isFinite) &&
+  ['worker', 'pid', 'connections', 'messages', 'memory'].every(name => Number.isFinite(one[name]))
+
+/** In the development profile anyone may publish to this channel. @param {any} data @returns {data is Vitals} */
 const isVitals = data =>
   [data?.time, data?.memory?.used, data?.memory?.total].every(Number.isFinite) &&
   Array.isArray(data.workers) &&
   data.workers.length > 0 &&
-  data.workers.every((/** @type {any} */ one) =>
-    [
-      one?.worker,
-      one?.pid,
-      one?.connections,
-      one?.messages,
-      one?.memory,
-      one?.delay?.max,
-      one?.delay?.mean,
-    ].every(Number.isFinite),
-  )
+  data.workers.every(isWorker)
 
 /** @param {Vitals} vitals @param {(worker: Worker) => number} value */
 const sumOf = ({ workers }, value) => workers.reduce((sum, worker) => sum + value(worker), 0)
@@ -59,7 +50,7 @@ const delivered = vitals => sumOf(vitals, ({ messages }) => messages)
  * @property {string} id of its chart, and its column
  * @property {string} title
  * @property {import('../../../base/format.js').Unit} unit
- * @property {number} [least] lowest upper end of the axis
+ * @property {number} [minTop] lowest upper end of the axis
  * @property {(vitals: Vitals) => number | null} value
  * @property {(vitals: Vitals) => string} text
  * @property {(vitals: Vitals) => string} note
@@ -71,7 +62,7 @@ const TILES = [
     id: 'cpu',
     title: 'CPU',
     unit: 'pct',
-    least: 98,
+    minTop: 98,
     value: ({ cpu }) => (cpu === null ? null : cpu * 100),
     text: ({ cpu }) => share(cpu),
     note: ({ cores, load }) => `${plural(cores, 'core')}${load ? ` · load ${count(load[0])}` : ''}`,
@@ -80,7 +71,7 @@ const TILES = [
     id: 'delay',
     title: 'Event-loop delay',
     unit: 'ms',
-    least: 4.5,
+    minTop: 4.5,
     value: longest,
     text: vitals => milliseconds(longest(vitals)),
     note: vitals => `longest · ${milliseconds(mean(vitals))} on average`,
@@ -89,14 +80,13 @@ const TILES = [
     id: 'messages',
     title: 'Messages',
     unit: 'count_s',
-    least: 9,
+    minTop: 9,
     value: delivered,
     text: vitals => `${short(delivered(vitals))}/s`,
-    note: vitals =>
-      `delivered to ${plural(
-        sumOf(vitals, ({ connections }) => connections),
-        'connection',
-      )}`,
+    note: vitals => {
+      const connections = sumOf(vitals, ({ connections }) => connections)
+      return `delivered to ${plural(connections, 'connection')}`
+    },
   },
   {
     id: 'memory',
@@ -111,20 +101,20 @@ const TILES = [
 
 /** @type {import('../../web/table.js').TableColumn<Worker>[]} */
 const COLUMNS = [
-  { label: 'Worker', value: ({ worker }) => worker },
-  { label: 'Process', value: ({ pid }) => pid },
-  { label: 'Connections', value: one => one.connections, text: one => whole(one.connections) },
-  { label: 'Messages/s', value: ({ messages }) => messages, text: ({ messages }) => short(messages) },
-  { label: 'Memory', value: ({ memory }) => memory, text: ({ memory }) => bytes(memory) },
-  { label: 'Longest delay', value: ({ delay }) => delay.max, text: ({ delay }) => milliseconds(delay.max) },
+  figure('Worker', ({ worker }) => worker),
+  figure('Process', ({ pid }) => pid),
+  figure('Connections', ({ connections }) => connections, whole),
+  figure('Messages/s', ({ messages }) => messages, short),
+  figure('Memory', ({ memory }) => memory, bytes),
+  figure('Longest delay', ({ delay }) => delay.max, milliseconds),
 ]
 
-/** Line, area of recovered samples over it, and the average of the delay. @param {Tile} tile @returns {ChartDefinition} */
-const chartOf = ({ id, title, unit, least }) => ({
+/** Line, area of recovered samples, and average delay. @param {Tile} tile @returns {ChartDefinition} */
+const chartOf = ({ id, title, unit, minTop }) => ({
   id,
   title,
   unit,
-  least,
+  minTop,
   note: '',
   plain: true,
   series: [
@@ -155,12 +145,12 @@ export class VitalsPanel {
 
   /** @param {import('./connection.js').Connection} connection @param {import('./recovery.js').Recovery} recovery */
   constructor(connection, recovery) {
-    // Samples are similar: a delta is a fraction of the size. Without deltas in the gateway, they arrive whole.
+    // Deltas are a fraction of the size. If disabled in the gateway, samples arrive complete.
     const channel = connection.channel(CHANNEL, { delta: 'fossil' })
     recovery.watch(channel, (data, recovered) => this.#receive([data], recovered))
     channel.on('subscribed', async ({ recovered }) => {
       if (recovered) return
-      // A new page shows the previous minute, too.
+      // A new page also shows the previous minute.
       const publications = await channel.last(HISTORY).catch(() => [])
       this.#receive(
         publications.map(({ data }) => data),
@@ -181,7 +171,7 @@ export class VitalsPanel {
     this.#draw(vitals)
     this.#workers.show(vitals.workers)
     const hint = make('code', '', `kill -9 ${vitals.workers[vitals.workers.length - 1].pid}`)
-    byId('kill-hint').replaceChildren('Try ', hint, ': it is replaced, and nothing is missed.')
+    byId('kill-hint').replaceChildren('Try ', hint, ': the worker is replaced, and no message is lost.')
   }
 
   /** @param {Vitals} newest */
@@ -192,10 +182,10 @@ export class VitalsPanel {
       value.textContent = tile.text(newest)
       note.textContent = tile.note(newest)
       chart.setAttribute('aria-label', `${tile.title}, last minute, now ${tile.text(newest)}`)
-      // The whole memory is the end of its axis.
+      // The axis ends at the total memory.
       /** @type {Record<string, {left: number, right: number}>} */
-      const most = tile.id === 'memory' ? { memory: { left: newest.memory.total * 0.98, right: 0 } } : {}
-      const options = { charts: [chartOf(tile)], live: true, span: WINDOW_MS / 1000, most }
+      const max = tile.id === 'memory' ? { memory: { left: newest.memory.total * 0.98, right: 0 } } : {}
+      const options = { charts: [chartOf(tile)], live: true, span: WINDOW_MS / 1000, max }
       if (this.#charts[at]) this.#charts[at].setData(columns)
       else this.#charts[at] = makeCharts(chart, columns, options)
     }
@@ -214,7 +204,7 @@ export class VitalsPanel {
       }
       columns.time.push(vitals.time)
       columns.mean.push(mean(vitals))
-      // A line needs two ends: the sample before the first recovered one belongs to its area.
+      // A line needs two points: the area includes the sample before the first recovered one.
       const marked = recovered || this.#samples[at + 1]?.recovered
       for (const { id, value } of TILES) {
         columns[id].push(value(vitals))

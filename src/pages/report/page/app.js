@@ -1,4 +1,4 @@
-// Draws the charts of a report from the data in the page, and readies them for paper.
+// Draws the charts of a report from the data in the page; adapts them for print.
 
 import { makeCharts, makeOverlay, rangesOf } from '../../web/charts.js'
 import { CHARTS, COMPARED } from '../../web/definitions.js'
@@ -22,14 +22,14 @@ function draw() {
   const all = []
   const overlay = byId('overlay')
   if (overlay !== null) all.push(makeOverlay(overlay, runs, { charts: COMPARED }))
-  // Runs beside each other have one measure.
+  // Runs side by side share a scale.
   const several = runs.map(({ columns }) => columns)
-  const most = runs.length > 1 ? rangesOf(several) : undefined
+  const max = runs.length > 1 ? rangesOf(several) : undefined
   const span = Math.max(...several.map(spanOf))
   for (const place of document.querySelectorAll('.run-charts')) {
     const element = /** @type {HTMLElement} */ (place)
     const { columns } = runs[Number(element.dataset.run)]
-    all.push(makeCharts(element, columns, { charts: CHARTS, most, span }))
+    all.push(makeCharts(element, columns, { charts: CHARTS, max, span }))
   }
   return all
 }
@@ -38,7 +38,7 @@ const charts = draw()
 
 /** @param {boolean} paper */
 function layOut(paper) {
-  // Charts are drawn before the paper's own layout is in force, so the page takes the width of the paper first.
+  // Charts are drawn before the print layout applies: set the paper width first.
   document.documentElement.classList.toggle('paper', paper)
   for (const one of charts) {
     one.setTheme(paper ? 'light' : 'auto')

@@ -1,14 +1,15 @@
-// A standard queue: moto loses the order of a group whose messages become visible again; aws_sqs.slow.js has groups.
+// Standard queues only: moto reorders a group whose messages become visible again. aws_sqs.slow.js tests groups.
 
-import { CreateQueueCommand, GetQueueAttributesCommand, SendMessageBatchCommand } from '@aws-sdk/client-sqs'
+import { CreateQueueCommand, SendMessageBatchCommand } from '@aws-sdk/client-sqs'
 import t from 'tap'
 import { CREDENTIALS, startSqs } from '../../../kit/servers/sqs.js'
 import { conformance } from './conformance.js'
+import { leftIn, sqsBlock } from './sqs-rig.js'
 
 t.setTimeout(300_000)
 Object.assign(process.env, CREDENTIALS)
 
-/** Messages of a request. */
+/** Messages per request. */
 const BATCH = 10
 
 t.test('aws_sqs', async t => {
@@ -19,7 +20,7 @@ t.test('aws_sqs', async t => {
   conformance(t, {
     type: 'aws_sqs',
     ordered: false,
-    // moto takes 0.25 s for a request while 500 messages wait.
+    // moto takes 0.25 s per request with 500 pending messages.
     backlog: 200,
     lot: 60,
     empty: false,
@@ -28,18 +29,11 @@ t.test('aws_sqs', async t => {
       const QueueUrl = /** @type {string} */ (made.QueueUrl)
       return {
         port: server.port,
-        consumer: port => ({
-          name: 'jobs',
-          enabled: true,
-          type: 'aws_sqs',
-          aws_sqs: {
+        consumer: port =>
+          sqsBlock(server, {
             queues: [QueueUrl.replace(/:\d+/, `:${port}`)],
-            region: server.region,
             localstack_endpoint: `http://127.0.0.1:${port}`,
-            wait_time_time: '1s',
-            visibility_timeout: '2s',
-          },
-        }),
+          }),
         async send(payloads) {
           for (let first = 0; first < payloads.length; first += BATCH) {
             const batch = payloads.slice(first, first + BATCH)
@@ -47,14 +41,7 @@ t.test('aws_sqs', async t => {
             await client.send(new SendMessageBatchCommand({ QueueUrl, Entries }))
           }
         },
-        async pending() {
-          const look = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] })
-          const { Attributes = {} } = await client.send(look)
-          return (
-            Number(Attributes.ApproximateNumberOfMessages) +
-            Number(Attributes.ApproximateNumberOfMessagesNotVisible)
-          )
-        },
+        pending: () => leftIn(client, QueueUrl),
         pause: () => server.pause(),
         resume: () => server.resume(),
       }

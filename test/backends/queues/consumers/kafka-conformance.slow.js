@@ -25,17 +25,12 @@ t.test('kafka', { skip: withoutKafka() }, async t => {
       return {
         port: proxy.port,
         proxy,
+        // A static member returns immediately; partitions of another one are free after its session of 30 s.
         consumer: (port, node = '') => ({
-          name: 'jobs',
-          enabled: true,
-          type: 'kafka',
-          // A static member comes back at once; the partitions of another one are free after its session of 30 s.
-          kafka: {
-            brokers: [`127.0.0.1:${port}`],
-            topics: [topic],
-            consumer_group: group,
-            instance_id: node,
-          },
+          brokers: [`127.0.0.1:${port}`],
+          topics: [topic],
+          consumer_group: group,
+          instance_id: node,
         }),
         async send(payloads) {
           sent += payloads.length

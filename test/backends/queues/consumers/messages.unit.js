@@ -1,21 +1,24 @@
 import t from 'tap'
 import { Publisher } from '../../../../src/backends/api/publish.js'
 import { MessageRunner } from '../../../../src/backends/queues/messages.js'
+import { backoffDelay } from '../../../../src/backends/queues/timing.js'
 import { errors } from '../../../../src/base/errors.js'
 import { consumerTypes } from '../../../../src/config/options/consumers.js'
+import { flatten } from '../../../../src/config/options/make.js'
 import { put } from '../../../../src/config/values.js'
 import { Traffic } from '../../../../src/metrics/traffic.js'
+import { pluck } from '../../lists.js'
 
 /** Channels: `bin:` binary, `obj:` objects, `unknown:` none; `down` has a broker that fails. */
 function rig() {
-  /** @type {any[]} */
   const published = []
   const traffic = new Traffic([])
   const rules = {
-    resolve: (/** @type {string} */ channel) =>
+    resolve: channel =>
       channel.startsWith('unknown:')
         ? undefined
         : {
+            kind: 'stream',
             options: { history_size: 1, history_ttl: 1000, delta_publish: false },
             historyOn: true,
             metaTtl: 1000,
@@ -27,17 +30,12 @@ function rig() {
           },
   }
   const pubsub = /** @type {any} */ ({
-    publish(
-      /** @type {string} */ channel,
-      /** @type {any} */ data,
-      /** @type {any} */ options,
-      /** @type {any} */ done,
-    ) {
+    publish(channel, data, options, done) {
       if (channel === 'down') return queueMicrotask(() => done(errors.internal, 0, ''))
       published.push({ channel, data: String(data), options })
       queueMicrotask(() => done(null, 1, 'e'))
     },
-    removeHistory: async (/** @type {string} */ channel) => {
+    removeHistory: async channel => {
       published.push({ removed: channel })
     },
   })
@@ -54,20 +52,19 @@ function rig() {
 
 /** @param {string} type @returns {any} defaults of its publication data mode, enabled */
 function dataModeOf(type) {
-  /** @type {any} */
+  /** @type {Record<string, any>} */
   const block = {}
-  for (const { path, default: value } of consumerTypes[type]) put(block, path, value)
+  for (const { path, default: value } of flatten(consumerTypes[type])) put(block, path, value)
   return { ...block.publication_data_mode, enabled: true }
 }
 
-/** @param {any} payload @param {any} [more] */
 const message = (payload, { method = '', headers = {} } = {}) => ({
   payload: typeof payload === 'string' || payload === null ? payload : Buffer.from(payload),
   method,
   headers: Object.assign(Object.create(null), headers),
 })
 
-t.test('commands', async t => {
+t.test('valid commands run', async t => {
   const { context, published, traffic } = rig()
   const runner = new MessageRunner(context, undefined)
   const good = [
@@ -97,74 +94,54 @@ t.test('commands', async t => {
   t.same(published.splice(0), [{ removed: 'a' }])
 })
 
-t.test('bad commands are skipped, with a reason', async t => {
+t.test('invalid commands are skipped with a reason', async t => {
   const { context, published } = rig()
   const runner = new MessageRunner(context, undefined)
+  /** @type {[method: string, reason: string, ...payloads: any[]][]} */
   const bad = [
-    [null, '', 'malformed'],
-    ['', '', 'malformed'],
-    ['not JSON', '', 'malformed'],
-    ['null', '', 'malformed'],
-    ['[]', '', 'malformed'],
-    ['{}', '', 'malformed'],
-    ['{"method":1,"payload":{}}', '', 'malformed'],
-    ['{"method":"publish"}', '', 'malformed'],
-    ['{"method":"publish","payload":[]}', '', 'malformed'],
-    ['{"method":"publish","payload":"x"}', '', 'malformed'],
-    ['"{}"', 'publish', 'malformed'],
-    ['{"method":"PUBLISH","payload":{}}', '', 'unknown_method'],
-    ['{}', 'batch', 'unknown_method'],
-    ['{}', 'info', 'unknown_method'],
-    ['{}', 'rpc', 'unknown_method'],
-    ['{}', 'map_publish', 'unknown_method'],
-    ['{"channel":1,"data":1}', 'publish', 'invalid_request'],
-    ['{"channel":"a","data":1,"version":-1}', 'publish', 'invalid_request'],
-    ['{"data":1}', 'publish', 'bad_request'],
-    ['{"user":"1","label_filter":{"key":"a","cmp":"ex"}}', 'disconnect', 'bad_request'],
-    ['{"user":"","all_users":true}', 'disconnect', 'bad_request'],
-    ['{"channel":"a","user":"1","server_tags_filter":{}}', 'subscribe', 'bad_request'],
-    ['{"channel":"a","data":1,"users":["1"]}', 'publish', 'not_available'],
-    ['{"channel":"a"}', 'publish', 'bad_request'],
-    ['{"channel":"unknown:a","data":1}', 'publish', 'unknown_channel'],
-    ['{"channel":"obj:a","data":1}', 'publish', 'bad_request'],
-    ['{"channels":["a","unknown:a"],"data":1}', 'broadcast', 'unknown_channel'],
-    [Buffer.alloc(16 * 1024 * 1024 + 1), '', 'too_large'],
+    ['', 'malformed', null, '', 'not JSON', 'null', '[]', '{}', '{"method":1,"payload":{}}'],
+    ['', 'malformed', ...['', ',"payload":[]', ',"payload":"x"'].map(rest => `{"method":"publish"${rest}}`)],
+    ['publish', 'malformed', '"{}"'],
+    ['', 'unknown_method', '{"method":"PUBLISH","payload":{}}'],
+    ...['batch', 'info', 'rpc', 'map_stats'].map(
+      method => /** @type {[string, string, string]} */ ([method, 'unknown_method', '{}']),
+    ),
+    ['publish', 'invalid_request', '{"channel":1,"data":1}', '{"channel":"a","data":1,"version":-1}'],
+    ['publish', 'bad_request', '{"data":1}', '{"channel":"a"}', '{"channel":"obj:a","data":1}'],
+    ['disconnect', 'bad_request', '{"user":"1","label_filter":{"key":"a","cmp":"ex"}}'],
+    ['disconnect', 'bad_request', '{"user":"","all_users":true}'],
+    ['subscribe', 'bad_request', '{"channel":"a","user":"1","server_tags_filter":{}}'],
+    ['publish', 'not_available', '{"channel":"a","data":1,"users":["1"]}'],
+    ['publish', 'unknown_channel', '{"channel":"unknown:a","data":1}'],
+    ['broadcast', 'unknown_channel', '{"channels":["a","unknown:a"],"data":1}'],
+    ['', 'too_large', Buffer.alloc(16 * 1024 * 1024 + 1)],
   ]
-  for (const [payload, method, reason] of /** @type {any[]} */ (bad)) {
-    const result = /** @type {any} */ (await runner.run(message(payload, { method })))
-    t.equal(result.outcome, 'skipped', `${method} ${String(payload).slice(0, 40)}`)
-    t.equal(result.reason, reason, `${method} ${String(payload).slice(0, 40)}: ${result.what}`)
-  }
-  t.same(
-    published.map(({ channel }) => channel),
-    ['a'],
-    'only the good item of the broadcast',
-  )
+  for (const [method, reason, ...payloads] of bad)
+    for (const payload of payloads) {
+      const result = /** @type {any} */ (await runner.run(message(payload, { method })))
+      const what = `${method} ${String(payload).slice(0, 40)}: ${result.what}`
+      t.match(result, { outcome: 'skipped', reason }, what)
+    }
+  t.same(pluck(published, 'channel'), ['a'], 'only the good item of the broadcast')
 })
 
-t.test('an internal error is tried again, in a broadcast too', async t => {
+t.test('an internal error is retried, also in a broadcast', async t => {
   const runner = new MessageRunner(rig().context, undefined)
-  const run = (/** @type {string} */ method, /** @type {object} */ request) =>
-    runner.run(message(JSON.stringify(request), { method }))
+  const run = (method, request) => runner.run(message(JSON.stringify(request), { method }))
   t.same(await run('publish', { channel: 'down', data: 1 }), { outcome: 'retry' })
   t.same(await run('broadcast', { channels: ['a', 'down', 'unknown:a'], data: 1 }), { outcome: 'retry' })
   const noBroker = rig().context
   noBroker.publisher.publish = () => {
     throw new Error('a programming error')
   }
-  t.same(
-    await new MessageRunner(noBroker, undefined).run(
-      message('{"channel":"a","data":1}', { method: 'publish' }),
-    ),
-    {
-      outcome: 'retry',
-    },
-  )
+  const failing = new MessageRunner(noBroker, undefined)
+  const publish = message('{"channel":"a","data":1}', { method: 'publish' })
+  t.same(await failing.run(publish), { outcome: 'retry' })
 })
 
-t.test('publication data mode', async t => {
-  for (const [type, rows] of Object.entries(consumerTypes)) {
-    if (!rows.some(({ path }) => path === 'publication_data_mode.enabled')) continue
+t.test('publication data mode reads the channel and options from headers', async t => {
+  for (const [type, block] of Object.entries(consumerTypes)) {
+    if (!('publication_data_mode' in block)) continue
     const { context, published } = rig()
     const runner = new MessageRunner(context, dataModeOf(type))
     const headers = {
@@ -177,11 +154,7 @@ t.test('publication data mode', async t => {
       other: 'x',
     }
     t.same(await runner.run(message(Buffer.from('{"x": 1}'), { headers })), { outcome: 'done' }, type)
-    t.same(
-      published.map(({ channel }) => channel),
-      ['a', ' b'],
-      'names of channels are not trimmed',
-    )
+    t.same(pluck(published, 'channel'), ['a', ' b'], 'names of channels are not trimmed')
     t.match(published[0].options, {
       idempotencyKey: 'k',
       delta: true,
@@ -192,7 +165,7 @@ t.test('publication data mode', async t => {
   }
 })
 
-t.test('publication data mode skips what is bad', async t => {
+t.test('publication data mode skips invalid messages', async t => {
   const { context, published } = rig()
   const runner = new MessageRunner(context, dataModeOf('redis_stream'))
   const channels = 'centrifugo-channels'
@@ -224,4 +197,15 @@ t.test('publication data mode skips what is bad', async t => {
   const headers = { [channels]: 'a', 'centrifugo-delta': 'yes', 'centrifugo-tag-x': '1' }
   t.same(await off.run(message('1', { headers })), { outcome: 'done' }, 'an empty name switches off')
   t.equal(published.pop()?.options.tags ?? null, null)
+})
+
+t.test('delays double up to 5 s, with jitter', async t => {
+  t.same(
+    [1, 2, 3, 4, 8, 9, 10, 1e6].map(tries => backoffDelay(tries, () => 0)),
+    [20, 40, 80, 160, 2560, 5000, 5000, 5000],
+  )
+  t.same(
+    [1, 2, 3].map(tries => backoffDelay(tries, () => 0.999)),
+    [38, 76, 152],
+  )
 })

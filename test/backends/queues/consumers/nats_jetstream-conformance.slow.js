@@ -5,7 +5,7 @@ import { conformance } from './conformance.js'
 
 t.setTimeout(300_000)
 
-/** Shorter than the 30 s that the gateway gives: what a killed node had comes to another one. */
+/** Shorter than the 30 s of the gateway: messages of a killed node are redelivered to another one. */
 const ACK_WAIT_NS = 2_000_000_000
 
 const skip = withoutNats()
@@ -31,15 +31,10 @@ else
       return {
         port: server.port,
         consumer: port => ({
-          name: 'jobs',
-          enabled: true,
-          type: 'nats_jetstream',
-          nats_jetstream: {
-            url: server.url(port),
-            stream_name: 'JOBS',
-            durable_consumer_name: 'group',
-            use_existing_consumer: true,
-          },
+          url: server.url(port),
+          stream_name: 'JOBS',
+          durable_consumer_name: 'group',
+          use_existing_consumer: true,
         }),
         async send(payloads) {
           await Promise.all(payloads.map(payload => js.publish('jobs', payload)))

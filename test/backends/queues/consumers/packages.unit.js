@@ -1,19 +1,19 @@
-// A type whose package is not installed is told in one line, with the command that installs it.
+// A missing package is reported in one line, with the command that installs it.
 
 import Module from 'node:module'
 import t from 'tap'
 import { Consumers } from '../../../../src/backends/queues/consumers.js'
 
-t.test('postgresql without pg', async t => {
+t.test('the start fails with the install command if pg is missing', async t => {
   const loader = /** @type {any} */ (Module)
   const load = loader._load
   t.teardown(() => {
     loader._load = load
   })
   let hidden = 0
-  loader._load = (/** @type {string} */ request, /** @type {any[]} */ ...rest) => {
+  loader._load = (request, /** @type {any[]} */ ...rest) => {
     if (request === 'pg') hidden++
-    // The same error as that of a missing one: its message names what was asked for.
+    // The error for a missing package; its message names the package.
     if (request === 'pg')
       throw Object.assign(new Error("Cannot find module 'pg'"), { code: 'MODULE_NOT_FOUND' })
     return load.call(loader, request, ...rest)
@@ -24,7 +24,7 @@ t.test('postgresql without pg', async t => {
   const parts = { config: { consumers: [consumer] }, api: {}, node: 'n', log, clock: Date.now }
   const consumers = new Consumers(/** @type {any} */ (parts))
   await t.rejects(/** @type {any} */ (consumers).start(), {
-    message: 'consumer "orders": type postgresql needs the package pg: npm install pg@8',
+    message: 'consumer "orders": type postgresql requires the package pg: npm install pg@8',
   })
   t.equal(hidden, 1)
 })

@@ -19,14 +19,9 @@ t.test('postgresql', { skip: withoutPostgres() }, async t => {
       return {
         port: server.port,
         consumer: port => ({
-          name: 'jobs',
-          enabled: true,
-          type: 'postgresql',
-          postgresql: {
-            dsn: server.dsn(port),
-            outbox_table_name: table,
-            partition_poll_interval: '100ms',
-          },
+          dsn: server.dsn(port),
+          outbox_table_name: table,
+          partition_poll_interval: '100ms',
         }),
         async send(payloads) {
           await server.query(

@@ -25,12 +25,7 @@ t.test('rabbitmq', { skip: withoutRabbit() }, async t => {
       })
       return {
         port: server.port,
-        consumer: port => ({
-          name: 'jobs',
-          enabled: true,
-          type: 'rabbitmq',
-          rabbitmq: { urls: [server.url(port)], queues: [queue], on_malformed: 'reject' },
-        }),
+        consumer: port => ({ urls: [server.url(port)], queues: [queue], on_malformed: 'reject' }),
         send: payloads => server.send(queue, payloads),
         // Those that are delivered and not acknowledged are not among them, while the connection is there.
         pending: () => server.ready(queue),

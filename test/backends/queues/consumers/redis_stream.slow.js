@@ -19,16 +19,11 @@ conformance(t, {
     return {
       port: server.port,
       consumer: port => ({
-        name: 'jobs',
-        enabled: true,
-        type: 'redis_stream',
-        redis_stream: {
-          address: `127.0.0.1:${port}`,
-          streams: ['jobs'],
-          consumer_group: 'group',
-          visibility_timeout: '2s',
-          io_timeout: '2s',
-        },
+        address: `127.0.0.1:${port}`,
+        streams: ['jobs'],
+        consumer_group: 'group',
+        visibility_timeout: '2s',
+        io_timeout: '2s',
       }),
       async send(payloads) {
         const pipeline = redis.pipeline()
@@ -37,7 +32,7 @@ conformance(t, {
       },
       async pending() {
         const [group] = /** @type {any[][]} */ (await redis.call('XINFO', 'GROUPS', 'jobs'))
-        const at = (/** @type {string} */ name) => Number(group[group.indexOf(name) + 1])
+        const at = name => Number(group[group.indexOf(name) + 1])
         return at('lag') + at('pending')
       },
       pause: () => server.stop(),

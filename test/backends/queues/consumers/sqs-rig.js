@@ -1,8 +1,6 @@
 // Consumers and queues for the tests of SQS.
 
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs'
-import { create } from '../../../../src/backends/queues/sqs/consumer.js'
-import { makeConsumer } from './rig.js'
 
 const COUNTS = /** @type {const} */ (['ApproximateNumberOfMessages', 'ApproximateNumberOfMessagesNotVisible'])
 
@@ -16,26 +14,11 @@ export async function leftIn(client, QueueUrl) {
   return COUNTS.reduce((sum, name) => sum + Number(Attributes?.[name]), 0)
 }
 
-/**
- * @param {any} t @param {import('../../../kit/servers/sqs.js').SqsServer} server @param {object} options
- * @param {(message: any) => any} [handle]
- */
-export const sqsConsumer = (t, server, options, handle) =>
-  makeConsumer(
-    t,
-    create,
-    {
-      region: server.region,
-      localstack_endpoint: server.endpoint,
-      credentials_profile: '',
-      assume_role_arn: '',
-      sns_envelope: false,
-      max_number_of_messages: 10,
-      wait_time_time: 1000,
-      visibility_timeout: 2000,
-      max_concurrency: 1,
-      method_attribute: 'centrifugo-method',
-      ...options,
-    },
-    handle,
-  )
+/** @param {import('../../../kit/servers/sqs.js').SqsServer} server @param {object} block @returns {object} */
+export const sqsBlock = (server, block) => ({
+  region: server.region,
+  localstack_endpoint: server.endpoint,
+  wait_time_time: '1s',
+  visibility_timeout: '2s',
+  ...block,
+})

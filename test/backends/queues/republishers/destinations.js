@@ -1,10 +1,11 @@
-// Real servers of each type of republisher, and what they have got.
+// Real servers of each type of republisher, and the messages they received.
 
 import { loadKafka } from '../../../../src/backends/queues/kafka/client.js'
 import { startKafka, withoutKafka } from '../../../kit/servers/kafka.js'
 import { startNats, withoutNats } from '../../../kit/servers/nats.js'
 import { startRabbit, withoutRabbit } from '../../../kit/servers/rabbitmq.js'
 import { startRedis } from '../../../kit/servers/redis.js'
+import { bind } from './exchanges.js'
 
 /**
  * @typedef {object} Stored a message in the server
@@ -36,13 +37,11 @@ const redis_stream = {
       pid: () => server.pid,
       count: () => server.call('XLEN', PLACE),
       async read() {
-        /** @type {Stored[]} */
-        const all = []
+        const all = /** @type {Stored[]} */ ([])
         for (let from = '-'; ; ) {
           const entries = await server.call('XRANGE', PLACE, from, '+', 'COUNT', BATCH)
           for (const [, fields] of entries) {
-            /** @type {Record<string, string>} */
-            const values = {}
+            const values = /** @type {Record<string, string>} */ ({})
             for (let i = 0; i < fields.length; i += 2) values[fields[i]] = fields[i + 1]
             const { payload, id, ...headers } = values
             all.push({ id, headers, body: Buffer.from(payload) })
@@ -73,12 +72,8 @@ const rabbitmq = {
   without: withoutRabbit,
   async open(t) {
     const server = await startRabbit(t)
-    await server.with(async channel => {
-      await channel.assertExchange(PLACE, 'fanout', { durable: true })
-      await channel.assertQueue(PLACE, { durable: true })
-      await channel.bindQueue(PLACE, PLACE, '')
-    })
-    const count = () => server.ready(PLACE)
+    const queue = await bind(server, PLACE)
+    const count = () => server.ready(queue)
     return {
       ...controls(server),
       block: { urls: [server.url()], exchange: PLACE },
@@ -86,12 +81,11 @@ const rabbitmq = {
       async read() {
         const total = await count()
         return server.with(async channel => {
-          /** @type {Stored[]} */
-          const all = []
-          // Unacknowledged, they go back in their order.
+          const all = /** @type {Stored[]} */ ([])
+          // Unacknowledged messages return in order.
           await new Promise(resolve => {
             if (total === 0) return void resolve(undefined)
-            channel.consume(PLACE, message => {
+            channel.consume(queue, message => {
               if (message === null) return
               const { messageId, headers = {} } = message.properties
               all.push({ id: messageId, headers, body: message.content })
@@ -118,8 +112,7 @@ const nats_jetstream = {
       read: () =>
         server.with(async ({ manager }) => {
           const { state } = await manager.streams.info(PLACE)
-          /** @type {Stored[]} */
-          const all = []
+          const all = /** @type {Stored[]} */ ([])
           for (let seq = 1; seq <= state.last_seq; seq++) {
             const { header, data } = await manager.streams.getMessage(PLACE, { seq })
             const headers = Object.fromEntries([...header].map(([name, values]) => [name, values[0]]))
@@ -153,8 +146,7 @@ const kafka = {
         const { Consumer } = await loadKafka()
         const groupId = `reader-${Math.random()}`
         const consumer = new Consumer({ clientId: 'test', groupId, bootstrapBrokers: [server.broker] })
-        /** @type {Stored[]} */
-        const all = []
+        const all = /** @type {Stored[]} */ ([])
         try {
           if (total === 0) return all
           const stream = await consumer.consume({ topics: [PLACE], mode: 'earliest', autocommit: false })

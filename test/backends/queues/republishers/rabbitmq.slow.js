@@ -1,11 +1,12 @@
 // The conformance suite of republishing for RabbitMQ, and what only RabbitMQ has.
 
-import { connect } from 'amqplib'
 import t from 'tap'
 import { startRabbit, withoutRabbit } from '../../../kit/servers/rabbitmq.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
 import { until } from '../../../kit/wait.js'
+import { numbers } from '../../lists.js'
 import { conformance } from './conformance.js'
+import { bind, listen } from './exchanges.js'
 import { republication, startRepublishers } from './rig.js'
 
 conformance(t, 'rabbitmq')
@@ -13,66 +14,35 @@ conformance(t, 'rabbitmq')
 /** @param {any} t @param {...any} options entries of `republish` */
 const start = (t, ...options) => startRepublishers(t, options, 'run1-')
 
-/**
- * A fanout exchange with a queue of its own.
- * @param {any} t @param {any} server @param {string} exchange @param {object} [args] of the queue
- */
-async function listen(t, server, exchange, args) {
-  /** @type {import('amqplib').ConsumeMessage[]} */
-  const messages = []
-  const queue = `of ${exchange}`
-  const open = async () => {
-    const connection = await connect(server.url())
-    connection.on('error', () => {})
-    const channel = await connection.createChannel()
-    await channel.assertExchange(exchange, 'fanout', { durable: true })
-    await channel.assertQueue(queue, { durable: true, arguments: args })
-    await channel.bindQueue(queue, exchange, '')
-    const receive = (/** @type {import('amqplib').ConsumeMessage | null} */ message) => {
-      if (message === null) return
-      messages.push(message)
-      channel.ack(message)
-    }
-    if (!args) await channel.consume(queue, receive)
-    t.teardown(() => connection.close().catch(() => {}))
-  }
-  await open()
-  const data = () => messages.map(({ content }) => JSON.parse(content.toString()).data)
-  return { messages, data }
-}
-
 t.test('RabbitMQ', { skip: withoutRabbit(), timeout: 300_000 }, async t => {
   const server = await startRabbit(t)
   const rabbitmq = { urls: [server.url()] }
 
-  t.test(
-    'Carotene layout: a fanout exchange named like the channel, messages with all properties',
-    async t => {
-      const queue = await listen(t, server, 'chat:1')
-      const { all, figures } = await start(t, { rabbitmq, format: 'carotene' })
-      for (let n = 0; n < 3; n++) all.take(republication('chat:1', { n }))
-      await until(() => queue.messages.length === 3 && figures().confirmed === 3)
-      const [{ content, properties, fields }] = queue.messages
-      t.same(JSON.parse(content.toString()), {
-        type: 'message',
-        message: { n: 0 },
-        channel: 'chat:1',
-        user_id: '7',
-        user_data: null,
-      })
-      t.equal(fields.routingKey, '')
-      t.match(properties, {
-        contentType: 'application/json',
-        deliveryMode: 2,
-        appId: 'halley',
-        messageId: 'run1-1',
-      })
-      t.same(properties.headers, { 'centrifugo-channels': 'chat:1', 'halley-origin': 'here' })
-      t.match(figures(), { sent: 3, confirmed: 3, queued: 0, queued_bytes: 0, up: true })
-    },
-  )
+  t.test('Carotene layout: each channel has a fanout exchange, messages have all properties', async t => {
+    const queue = await listen(t, server, 'chat:1')
+    const { all, figures } = await start(t, { rabbitmq, format: 'carotene' })
+    for (let n = 0; n < 3; n++) all.take(republication('chat:1', { n }))
+    await until(() => queue.messages.length === 3 && figures().confirmed === 3)
+    const [{ content, properties, fields }] = queue.messages
+    t.same(JSON.parse(content.toString()), {
+      type: 'message',
+      message: { n: 0 },
+      channel: 'chat:1',
+      user_id: '7',
+      user_data: null,
+    })
+    t.equal(fields.routingKey, '')
+    t.match(properties, {
+      contentType: 'application/json',
+      deliveryMode: 2,
+      appId: 'halley',
+      messageId: 'run1-1',
+    })
+    t.same(properties.headers, { 'centrifugo-channels': 'chat:1', 'halley-origin': 'here' })
+    t.match(figures(), { sent: 3, confirmed: 3, queued: 0, queued_bytes: 0, up: true })
+  })
 
-  t.test('a missing exchange harms no other message, and is found when it is there', async t => {
+  t.test('a missing exchange affects no other message, and is used once it exists', async t => {
     const queue = await listen(t, server, 'there')
     const { all, figures } = await start(t, { rabbitmq })
     for (let n = 0; n < 100; n++) {
@@ -82,14 +52,11 @@ t.test('RabbitMQ', { skip: withoutRabbit(), timeout: 300_000 }, async t => {
     }
     await until(() => figures().queued === 0)
     await until(() => queue.messages.length === 100)
-    t.same(
-      queue.data(),
-      Array.from({ length: 100 }, (_, n) => n),
-    )
+    t.same(queue.data, numbers(100))
     t.match(figures(), { confirmed: 100, refused: 101, up: true })
   })
 
-  t.test('an exchange that is deleted meanwhile', async t => {
+  t.test('deleting an exchange in use affects only its own messages', async t => {
     const [stays, goes] = [await listen(t, server, 'stays'), await listen(t, server, 'goes')]
     const { all, figures } = await start(t, { rabbitmq })
     all.take(republication('goes', 0))
@@ -101,18 +68,14 @@ t.test('RabbitMQ', { skip: withoutRabbit(), timeout: 300_000 }, async t => {
       all.take(republication('stays', n))
     }
     await until(() => figures().queued === 0)
-    await until(() => stays.data().at(-1) === 20)
-    t.same(
-      [...new Set(stays.data())],
-      Array.from({ length: 21 }, (_, n) => n),
-      'all arrive, in order, some maybe twice',
-    )
+    await until(() => stays.data.at(-1) === 20)
+    t.same([...new Set(stays.data)], numbers(21), 'all arrive, in order, some maybe twice')
     t.equal(figures().refused, 20)
   })
 
-  t.test('returned and refused', async t => {
+  t.test('returned and refused messages are counted', async t => {
     await server.with(channel => channel.assertExchange('nobody', 'fanout'))
-    await listen(t, server, 'small', { 'x-max-length': 1, 'x-overflow': 'reject-publish' })
+    await bind(server, 'small', { 'x-max-length': 1, 'x-overflow': 'reject-publish' })
     const { all, figures, confirms } = await start(t, {
       rabbitmq: { ...rabbitmq, mandatory: true },
       required: true,
@@ -130,15 +93,12 @@ t.test('RabbitMQ', { skip: withoutRabbit(), timeout: 300_000 }, async t => {
     t.equal(figures().confirmed + figures().refused, 3)
   })
 
-  t.test('without confirms', async t => {
+  t.test('without confirms, all messages are sent', async t => {
     const queue = await listen(t, server, 'fire')
     const { all, figures } = await start(t, { rabbitmq: { ...rabbitmq, confirm: false } })
     for (let n = 0; n < 2000; n++) all.take(republication('fire', n))
     await until(() => figures().queued === 0 && queue.messages.length === 2000)
-    t.same(
-      queue.data(),
-      Array.from({ length: 2000 }, (_, n) => n),
-    )
+    t.same(queue.data, numbers(2000))
   })
 
   t.test('a missing exchange with a long name is checked once, and reported', async t => {
@@ -152,7 +112,7 @@ t.test('RabbitMQ', { skip: withoutRabbit(), timeout: 300_000 }, async t => {
     t.match(reports, [{ fields: { exchange: name, reason: /NOT_FOUND/ } }])
   })
 
-  t.test('the reason of a refusal is that of the server', async t => {
+  t.test('the reason of a refusal is the one of the server', async t => {
     await server.with(channel => channel.assertExchange('direct', 'direct'))
     const { all, figures, log } = await start(t, { rabbitmq: { ...rabbitmq, declare: true } })
     all.take(republication('direct', 1))
@@ -166,7 +126,7 @@ t.test('RabbitMQ', { skip: withoutRabbit(), timeout: 300_000 }, async t => {
     ])
   })
 
-  t.test('without confirms, mandatory has no effect: nothing is returned', async t => {
+  t.test('without confirms, mandatory has no effect', async t => {
     await server.with(channel => channel.assertExchange('unbound', 'fanout'))
     const proxy = await TcpProxy.start(t, server.port)
     let received = 0

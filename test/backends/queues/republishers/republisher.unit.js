@@ -5,9 +5,7 @@ import { entry, FakeDestination, quietLog, republication } from './rig.js'
 
 /** @param {any} [of] options */
 function start(of) {
-  /** @type {FakeDestination | undefined} */
   let destination
-  /** @type {[number, boolean][]} */
   const confirms = []
   const republisher = new Republisher(entry(of), {
     create: context => (destination = new FakeDestination(context)),
@@ -19,7 +17,6 @@ function start(of) {
   })
   republisher.start()
   let made = 0
-  /** @param {number} count @param {any} [fields] */
   const add = (count, fields) => {
     for (let i = 0; i < count; i++) {
       made++
@@ -29,7 +26,7 @@ function start(of) {
   return { republisher, confirms, add, destination: /** @type {FakeDestination} */ (destination) }
 }
 
-t.test('what was published before the connection is sent in its order', async t => {
+t.test('publications made before the connection are sent in order', async t => {
   const { republisher, add, destination } = start()
   add(3)
   await turn()
@@ -43,7 +40,7 @@ t.test('what was published before the connection is sent in its order', async t 
   t.match(republisher.figures, { sent: 3, confirmed: 3, dropped: 0 })
 })
 
-t.test('without more confirms no more than max_in_flight are under way', async t => {
+t.test('at most max_in_flight messages are unconfirmed', async t => {
   const { add, destination } = start({ rabbitmq: { max_in_flight: 2 } })
   destination.context.up()
   add(5)
@@ -54,8 +51,7 @@ t.test('without more confirms no more than max_in_flight are under way', async t
   t.same(destination.data, [2, 3])
 })
 
-t.test('what comes soon after a batch leaves as one batch', async t => {
-  /** @type {number[]} */
+t.test('publications made soon after a batch are sent as one batch', async t => {
   const batches = []
   const destination = new FakeDestination(/** @type {any} */ (null))
   const republisher = new Republisher(entry(), {
@@ -80,7 +76,7 @@ t.test('what comes soon after a batch leaves as one batch', async t => {
   t.ok(batches.length <= 4, `${batches.length} batches`)
 })
 
-t.test('after a lost connection what has no outcome is sent again, first, with the same ids', async t => {
+t.test('after a lost connection, unsettled messages are resent first, with the same ids', async t => {
   const { republisher, add, destination } = start({ rabbitmq: { max_in_flight: 3 } })
   destination.context.up()
   add(5)
@@ -111,7 +107,7 @@ t.test('drop_oldest: a full queue keeps the newest', async t => {
   t.same(destination.data, [3, 4, 5])
   add(1)
   await turn()
-  t.equal(republisher.size, 3, 'those under way count')
+  t.equal(republisher.size, 3, 'messages in flight count')
   t.same(destination.data, [3, 4, 5, 6])
   destination.settle(4)
   t.equal(republisher.size, 0)
@@ -128,7 +124,7 @@ t.test('drop_new: a full queue keeps the oldest', async t => {
   t.same(destination.data, [1, 2, 3])
 })
 
-t.test('block: a full queue says so, takes what is under way, and is bounded all the same', async t => {
+t.test('block: a full queue is reported, accepts publications in progress, and is still bounded', async t => {
   const { republisher, add, destination } = start({ queue_max_size: 3, overflow: 'block' })
   add(2)
   t.notOk(republisher.full)
@@ -143,7 +139,7 @@ t.test('block: a full queue says so, takes what is under way, and is bounded all
   t.notOk(republisher.full)
 })
 
-t.test('bytes are bounded too', async t => {
+t.test('the queue is also bounded in bytes', async t => {
   const { republisher, add } = start({ queue_max_bytes: 65_536 })
   add(1000)
   t.ok(republisher.bytes <= 65_536)
@@ -153,7 +149,7 @@ t.test('bytes are bounded too', async t => {
   t.equal(other.size, 0, 'a message beyond the whole queue is dropped')
 })
 
-t.test('required: the publisher hears of each outcome', async t => {
+t.test('required: the publisher gets each result', async t => {
   const { add, confirms, destination } = start({ required: true, queue_max_size: 4, overflow: 'drop_new' })
   destination.context.up()
   for (let number = 1; number <= 5; number++) add(1, { number })
@@ -169,7 +165,7 @@ t.test('required: the publisher hears of each outcome', async t => {
   ])
 })
 
-t.test('a message that cannot be sent is refused, and others pass', async t => {
+t.test('a message that cannot be sent is refused; others are sent', async t => {
   const { republisher, add, destination } = start()
   const send = destination.send.bind(destination)
   destination.send = message => {
@@ -183,7 +179,7 @@ t.test('a message that cannot be sent is refused, and others pass', async t => {
   t.equal(republisher.figures.refused, 1)
 })
 
-t.test('the end waits for what is left', async t => {
+t.test('stop waits for unsettled messages, up to a timeout', async t => {
   const { republisher, add, destination } = start()
   destination.context.up()
   add(2)

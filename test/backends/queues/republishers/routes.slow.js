@@ -1,11 +1,14 @@
-// Which publications whole gateways republish: by source, without a loop, once in a cluster, and when processes die.
+// Publications that gateways republish: by source, without loops, once per cluster, and after processes are killed.
 
 import t from 'tap'
 import { startGateway } from '../../../kit/gateway.js'
 import { startRabbit, withoutRabbit } from '../../../kit/servers/rabbitmq.js'
 import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { until } from '../../../kit/wait.js'
-import { childOf, join, metricsOf, openConfig } from './clients.js'
+import { numbers, pluck } from '../../lists.js'
+import { item } from '../consumers/rig.js'
+import { childOf, join, metricsOf, openConfig } from '../gateways.js'
+import { bind } from './exchanges.js'
 
 needsRedis(t)
 
@@ -25,21 +28,12 @@ const toStream = (name, redis, more) => ({
   ...more,
 })
 
-const numbers = (/** @type {number} */ count) => Array.from({ length: count }, (_, n) => n)
-
-t.test('a route takes only its sources', async t => {
+t.test('a republisher sends only publications from its sources', async t => {
   const redis = await startRedis(t)
   const gateway = await startGateway(t, {
     ...openConfig,
     workers: 1,
-    consumers: [
-      {
-        name: 'jobs',
-        enabled: true,
-        type: 'redis_stream',
-        redis_stream: { address: redis.address, streams: ['jobs'], consumer_group: 'group' },
-      },
-    ],
+    consumers: [item('redis_stream', { address: redis.address, streams: ['jobs'], consumer_group: 'group' })],
     republish: [
       ...['client', 'api', 'consumer'].map(source => toStream(source, redis, { sources: [source] })),
       toStream('two', redis, { sources: ['api', 'consumer'] }),
@@ -53,7 +47,7 @@ t.test('a route takes only its sources', async t => {
   await redis.call('XADD', 'jobs', '*', 'payload', JSON.stringify(command))
   await until(async () => (await redis.call('XLEN', 'two')) === 4)
   t.same(await gateway.stop(), { code: 0, signal: null })
-  const seen = async (/** @type {string} */ stream) =>
+  const seen = async stream =>
     (await bodiesOf(redis, stream)).map(({ channel, data, source }) => `${channel} ${data} ${source}`)
   t.same(await seen('client'), ['a by client client'])
   t.same(await seen('api'), ['a by api api', 'b by api api', 'c by api api'])
@@ -61,25 +55,21 @@ t.test('a route takes only its sources', async t => {
   t.same((await seen('two')).toSorted(), [...(await seen('api')), ...(await seen('consumer'))].toSorted())
 })
 
-t.test('republished into the queue that a consumer reads', { skip: withoutRabbit() }, async t => {
+t.test('the gateway may consume the queue to which it republishes', { skip: withoutRabbit() }, async t => {
   const server = await startRabbit(t)
-  /** @param {any} t @param {string} queue @param {string[]} sources @param {boolean} ownOrigin */
-  const start = async (t, queue, sources, ownOrigin) => {
-    await server.with(async channel => {
-      await channel.assertExchange(queue, 'fanout', { durable: true })
-      await channel.assertQueue(queue, { durable: true })
-      await channel.bindQueue(queue, queue, '')
-    })
+  const start = async (t, exchange, sources, ownOrigin) => {
+    const queue = await bind(server, exchange)
     const gateway = await startGateway(t, {
       ...openConfig,
       workers: 1,
       consumers: [
         {
-          name: 'back',
-          enabled: true,
-          type: 'rabbitmq',
+          ...item('rabbitmq', {
+            urls: [server.url()],
+            queues: [queue],
+            publication_data_mode: { enabled: true },
+          }),
           own_origin: ownOrigin,
-          rabbitmq: { urls: [server.url()], queues: [queue], publication_data_mode: { enabled: true } },
         },
       ],
       republish: [
@@ -90,7 +80,7 @@ t.test('republished into the queue that a consumer reads', { skip: withoutRabbit
           channels: ['*'],
           sources,
           format: 'data',
-          rabbitmq: { urls: [server.url()], exchange: queue },
+          rabbitmq: { urls: [server.url()], exchange },
         },
       ],
     })
@@ -100,25 +90,21 @@ t.test('republished into the queue that a consumer reads', { skip: withoutRabbit
     return { gateway, client }
   }
 
-  t.test('its own messages are skipped: each publication is delivered once, the queue is empty', async t => {
+  t.test('own messages are skipped: each publication is delivered once and the queue is empty', async t => {
     const { gateway, client } = await start(t, 'loop', ['client', 'consumer'], false)
-    /** @type {Map<string, number>} */
     let metrics = new Map()
-    const figure = (/** @type {RegExp} */ name) => [...metrics].find(([key]) => name.test(key))?.[1]
+    const figure = name => [...metrics].find(([key]) => name.test(key))?.[1]
     await until(async () => {
       metrics = await metricsOf(gateway)
       return figure(/skipped.*own_origin/) === 50
     })
-    t.same(
-      client.received.map(({ data }) => data),
-      numbers(50),
-    )
-    t.equal(figure(/^halley_republish_sent_total/), 50, 'and not sent again')
+    t.same(pluck(client.received, 'data'), numbers(50))
+    t.equal(figure(/^halley_republish_sent_total/), 50, 'and none is sent again')
     t.same(await gateway.stop(), { code: 0, signal: null })
-    t.equal(await server.ready('loop'), 0)
+    t.equal(await server.ready('of loop'), 0)
   })
 
-  t.test('with own_origin they come back', async t => {
+  t.test('with own_origin, they are delivered again', async t => {
     const { gateway, client } = await start(t, 'round', ['client'], true)
     await until(() => client.received.length === 100)
     t.same(
@@ -126,59 +112,56 @@ t.test('republished into the queue that a consumer reads', { skip: withoutRabbit
       [...numbers(50).flatMap(n => [n, n])],
     )
     t.same(await gateway.stop(), { code: 0, signal: null })
-    t.equal(await server.ready('round'), 0)
+    t.equal(await server.ready('of round'), 0)
   })
 })
 
 for (const count of [1, 2]) {
-  t.test(
-    `the Redis engine, ${count} of its nodes: each publication once, each client's in order`,
-    async t => {
-      const redis = await startRedis(t)
-      const gateways = await Promise.all(
-        numbers(count).map(() =>
-          startGateway(t, {
-            ...openConfig,
-            workers: 2,
-            engine: { type: 'redis', redis: { address: redis.address, connect_timeout: '10s' } },
-            channel: { without_namespace: { history_size: 10_000, history_ttl: '300s' } },
-            republish: [toStream('out', redis)],
-          }),
-        ),
-      )
-      const clients = await Promise.all(numbers(8).map(n => join(t, gateways[n % count])))
-      const rooms = ['a', 'b']
-      await Promise.all(
-        clients.map(async (client, from) => {
-          for (const n of numbers(50)) await Promise.all(rooms.map(room => client.publish(room, { from, n })))
+  t.test(`Redis engine, ${count} nodes: publications are republished once, in order per client`, async t => {
+    const redis = await startRedis(t)
+    const gateways = await Promise.all(
+      numbers(count).map(() =>
+        startGateway(t, {
+          ...openConfig,
+          workers: 2,
+          engine: { type: 'redis', redis: { address: redis.address, connect_timeout: '10s' } },
+          channel: { without_namespace: { history_size: 10_000, history_ttl: '300s' } },
+          republish: [toStream('out', redis)],
         }),
+      ),
+    )
+    const clients = await Promise.all(numbers(8).map(n => join(t, gateways[n % count])))
+    const rooms = ['a', 'b']
+    await Promise.all(
+      clients.map(async (client, from) => {
+        for (const n of numbers(50)) await Promise.all(rooms.map(room => client.publish(room, { from, n })))
+      }),
+    )
+    for (const gateway of gateways) t.same(await gateway.stop(), { code: 0, signal: null })
+    const bodies = await bodiesOf(redis, 'out')
+    t.equal(bodies.length, 800)
+    t.equal(new Set(bodies.map(({ id }) => id)).size, 800)
+    for (const room of rooms) {
+      const ofRoom = bodies.filter(({ channel }) => channel === room)
+      t.same(
+        ofRoom.map(({ offset }) => offset).toSorted((a, b) => a - b),
+        numbers(400).map(n => n + 1),
+        'each offset once',
       )
-      for (const gateway of gateways) t.same(await gateway.stop(), { code: 0, signal: null })
-      const bodies = await bodiesOf(redis, 'out')
-      t.equal(bodies.length, 800)
-      t.equal(new Set(bodies.map(({ id }) => id)).size, 800)
-      for (const room of rooms) {
-        const ofRoom = bodies.filter(({ channel }) => channel === room)
+      t.equal(new Set(ofRoom.map(({ epoch }) => epoch)).size, 1)
+      for (const from of numbers(8)) {
+        const own = ofRoom.filter(({ data }) => data.from === from)
         t.same(
-          ofRoom.map(({ offset }) => offset).toSorted((a, b) => a - b),
-          numbers(400).map(n => n + 1),
-          'each offset once',
+          own.map(({ data }) => data.n),
+          numbers(50),
         )
-        t.equal(new Set(ofRoom.map(({ epoch }) => epoch)).size, 1)
-        for (const from of numbers(8)) {
-          const own = ofRoom.filter(({ data }) => data.from === from)
-          t.same(
-            own.map(({ data }) => data.n),
-            numbers(50),
-          )
-        }
       }
-    },
-  )
+    }
+  })
 }
 
 t.test(
-  'a killed worker and a killed queue process: what was confirmed is there, the rest is counted',
+  'a worker and the queue process are killed: required publications are stored, lost ones are counted',
   async t => {
     const redis = await startRedis(t)
     const gateway = await startGateway(t, {
@@ -192,11 +175,11 @@ t.test(
         }),
       ],
     })
-    /** @type {Record<string, number[]>} numbers whose publisher has a reply without an error */
+    /** @type {Record<string, number[]>} numbers acknowledged without an error */
     const accepted = { must: [], loose: [] }
     let next = 0
     let stopped = false
-    const work = async (/** @type {string} */ channel) => {
+    const work = async channel => {
       for (let client = null; !stopped; ) {
         try {
           client ??= await join(t, gateway)
@@ -219,7 +202,7 @@ t.test(
     await gateway.line(({ msg }) => msg === 'worker died')
     await progress()
     const queues = childOf(gateway, 'queues/main.js')
-    // What it has in its memory is lost with it.
+    // Its queue in memory is lost.
     redis.stop()
     const standing = accepted.loose.length
     await until(() => accepted.loose.length > standing + 100)
@@ -229,9 +212,8 @@ t.test(
     await progress()
     stopped = true
     await Promise.all(working)
-    const figure = (/** @type {string} */ name, /** @type {string} */ labels) =>
+    const figure = (name, labels) =>
       metrics.get(`halley_republish_${name}{republisher_name="loose",${labels}}`) ?? 0
-    /** @type {Map<string, number>} */
     let metrics = new Map()
     let lost = 0
     await until(async () => {
@@ -242,19 +224,18 @@ t.test(
       return figure('outcomes_total', 'outcome="confirmed"') + lost >= accepted.loose.length
     })
     t.same(await gateway.stop(), { code: 0, signal: null })
-    const stored = async (/** @type {string} */ stream) =>
-      new Set((await bodiesOf(redis, stream)).map(({ data }) => data))
+    const stored = async stream => new Set((await bodiesOf(redis, stream)).map(({ data }) => data))
     const must = await stored('must')
     t.same(
       accepted.must.filter(n => !must.has(n)),
       [],
-      `all of ${accepted.must.length} that were confirmed are there`,
+      `all ${accepted.must.length} acknowledged publications are stored`,
     )
     const loose = await stored('loose')
     const missing = accepted.loose.filter(n => !loose.has(n)).length
     t.ok(
       missing > 0 && missing <= lost,
-      `${missing} of ${accepted.loose.length} are missing, ${lost} are counted`,
+      `${missing} of ${accepted.loose.length} are missing, ${lost} are counted as lost`,
     )
   },
 )

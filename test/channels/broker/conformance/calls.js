@@ -4,11 +4,11 @@ import { errors } from '../../../../src/base/errors.js'
 import { until } from '../../../kit/wait.js'
 import { failure, Peer, upTo } from './peer.js'
 
-/** Every byte there is, which is no UTF-8. */
+/** All byte values, which are not valid UTF-8. */
 const BYTES = Buffer.from(upTo(256, 0))
 
 export function calls(test) {
-  test('a call reaches the worker that it names, and its answer the caller', 3, async (t, _rig, a, b, c) => {
+  test('a call reaches its worker, and the result its caller', 3, async (t, _rig, a, b, c) => {
     for (const [i, peer] of [a, b, c].entries())
       peer.called = (request, answer) => answer(Buffer.concat([Buffer.from([i]), request]))
     for (const caller of [a, b, c]) {
@@ -21,15 +21,15 @@ export function calls(test) {
     c.called = (request, answer) => answer(`${request} да`)
     t.equal(String(await a.call(c, 'ü')), 'ü да', 'texts are UTF-8')
     c.called = (_request, answer) => answer('')
-    t.equal(String(await a.call(c, '')), '', 'nothing is an answer')
+    t.equal(String(await a.call(c, '')), '', 'a result may be empty')
   })
 
-  test('an empty node is this one', 2, async (t, _rig, a, b) => {
+  test('an empty node id means this node', 2, async (t, _rig, a, b) => {
     b.called = (request, answer) => answer(request)
     t.equal(String(await a.call({ place: { node: '', worker: b.place.worker } }, 'x')), 'x')
   })
 
-  test('answers come when they are given, in any order, each to its call', 2, async (t, _rig, a, b) => {
+  test('results may arrive in any order', 2, async (t, _rig, a, b) => {
     const open = []
     b.called = (request, answer) => open.push({ text: String(request), answer })
     const answers = upTo(100).map(n => a.call(b, `${n}`))
@@ -40,13 +40,14 @@ export function calls(test) {
       answer(`answer ${text}`)
       answer('a second answer is dropped')
     }
+    const texts = (await Promise.all(answers)).map(String)
     t.same(
-      (await Promise.all(answers)).map(String),
+      texts,
       upTo(100).map(n => `answer ${n}`),
     )
   })
 
-  test('calls arrive in the order in which they were made', 2, async (t, _rig, a, b) => {
+  test('calls arrive in order', 2, async (t, _rig, a, b) => {
     for (const target of [a, b]) {
       const got = []
       target.called = (request, answer) => {
@@ -63,20 +64,13 @@ export function calls(test) {
     }
   })
 
-  test('a call whose handler throws fails, and later ones are answered', 2, async (t, _rig, a, b) => {
+  test('a call fails if its handler throws', 2, async (t, _rig, a, b) => {
     b.called = () => {
       throw new Error('a fault of the handler')
     }
     t.equal(await failure(a.call(b, 'x')), errors.internal)
     a.broker.control.call(b.place.node, b.place.worker, 'nobody waits', null)
     b.called = (request, answer) => answer(request)
-    t.equal(String(await a.call(b, 'y')), 'y')
-  })
-
-  test('an answer that nobody wants goes nowhere', 2, async (t, _rig, a, b) => {
-    b.called = (_request, answer) => answer('unwanted')
-    a.broker.control.call(b.place.node, b.place.worker, 'x', null)
-    b.called = (request, answer) => answer(`${request}`)
     t.equal(String(await a.call(b, 'y')), 'y')
   })
 
@@ -99,7 +93,7 @@ export function calls(test) {
     }
   })
 
-  test('who is not there is not found', 1, async (t, _rig, a) => {
+  test('a call to an unknown node or worker fails with not found', 1, async (t, _rig, a) => {
     a.called = (_request, answer) => answer('here')
     const { node, worker } = a.place
     t.equal(await failure(a.call({ place: { node: 'nowhere', worker } }, 'x')), errors.notFound)
@@ -109,19 +103,20 @@ export function calls(test) {
     t.equal(String(await a.call(a, 'x')), 'here')
   })
 
-  test('who ends before it answered is not found; the next in its place is', 3, async (t, rig, a, b, c) => {
-    const asked = []
-    b.called = request => asked.push(String(request))
+  test('calls to an exiting worker fail; its replacement gets new calls', 3, async (t, rig, a, b, c) => {
+    const requests = []
+    b.called = request => requests.push(String(request))
     c.called = (request, answer) => setTimeout(() => answer(request), 20)
     const lost = upTo(10).map(n => failure(a.call(b, `${n}`)))
-    await until(() => asked.length >= 10)
+    await until(() => requests.length >= 10)
     const kept = upTo(10).map(n => a.call(c, `${n}`))
     rig.cut(b.broker)
+    const failures = await Promise.all(lost)
     t.same(
-      await Promise.all(lost),
+      failures,
       upTo(10).map(() => errors.notFound),
     )
-    t.same((await Promise.all(kept)).map(Number), upTo(10), 'calls to others are not touched')
+    t.same((await Promise.all(kept)).map(Number), upTo(10), 'calls to other workers are not affected')
     t.equal(await failure(a.call(b, 'late')), errors.notFound)
 
     const next = await Peer.join(rig, b.place.worker)
@@ -129,7 +124,7 @@ export function calls(test) {
     t.equal(String(await a.call(b, 'x')), 'next x')
   })
 
-  test('calls made while a worker is replaced get one answer each', 2, async (t, rig, a, b) => {
+  test('a call during a replacement gets one result', 2, async (t, rig, a, b) => {
     for (let round = 0, worker = b; round < 5; round++) {
       worker.called = (request, answer) => answer(`${round}:${request}`)
       const results = []
@@ -146,16 +141,16 @@ export function calls(test) {
       worker.called = (request, answer) => answer(`${round}:${request}`)
       await Promise.all(made)
       t.equal(results.length, 200)
-      t.same(wrong, [], 'an answer is that of the call')
+      t.same(wrong, [], 'the result belongs to the call')
     }
   })
 
-  test('a caller out of reach is told so', 2, async (t, rig, a, b) => {
-    const asked = new Promise(resolve => {
+  test('calls of a disconnected caller fail', 2, async (t, rig, a, b) => {
+    const requests = new Promise(resolve => {
       b.called = () => resolve(undefined)
     })
     const pending = failure(a.call(b, 'x'))
-    await asked
+    await requests
     rig.cut(a.broker)
     t.equal(await pending, errors.internal)
     t.equal(await failure(a.call(b, 'x')), errors.internal)

@@ -1,4 +1,4 @@
-// Recovery and history of more bytes than a broker carries at once.
+// Recovery and history of more bytes than a broker sends at once.
 
 import { errors } from '../../../../src/base/errors.js'
 import { HOUR, offsets, upTo } from './peer.js'
@@ -17,7 +17,7 @@ async function fill(peer, channel) {
 }
 
 export function pages(test) {
-  test('a large history is read whole and in order, from either end', 1, async (t, _rig, a) => {
+  test('a large history is read completely, from either end', 1, async (t, _rig, a) => {
     const epoch = await fill(a, 'large')
     const rows = [
       [{}, upTo(COUNT)],
@@ -39,7 +39,7 @@ export function pages(test) {
     }
   })
 
-  test('many large histories are read at once', 1, async (t, _rig, a) => {
+  test('large histories are read concurrently', 1, async (t, _rig, a) => {
     const epoch = await fill(a, 'large')
     const recover = { offset: 10, epoch, limit: 0 }
     const reads = upTo(30).map(n =>
@@ -50,9 +50,9 @@ export function pages(test) {
   })
 
   for (const first of [true, false]) {
-    const who = first ? 'first' : 'further'
+    const kind = first ? 'first' : 'further'
     test(
-      `what is published during a large recovery comes once: ${who} subscription`,
+      `publications during a large recovery are delivered once: ${kind} subscription`,
       2,
       async (t, _rig, a, b) => {
         const epoch = await fill(b, 'busy')
@@ -77,21 +77,21 @@ export function pages(test) {
             ),
           )
           t.ok(answer.recovered)
-          t.same(offsets(answer.publications), upTo(answer.offset - 5, 6), 'no hole, and none twice')
-          // With a broker that begins to deliver with the answer, nothing came before.
+          t.same(offsets(answer.publications), upTo(answer.offset - 5, 6), 'no gap and no duplicate')
+          // With a broker that starts delivery at the reply, nothing was delivered before.
           if (before > 0 || delivered !== undefined)
-            t.equal(delivered, answer.offset, 'delivered up to the answer')
+            t.equal(delivered, answer.offset, 'delivered up to the position of the reply')
         }
         going = false
         await publishing
         await a.position('busy')
-        const heard = offsets(a.events)
-        t.same(heard, upTo(published - heard[0] + 1, heard[0]))
+        const received = offsets(a.events)
+        t.same(received, upTo(published - received[0] + 1, received[0]))
       },
     )
   }
 
-  test('what is trimmed while it is read is not recovered, and never a hole', 1, async (t, _rig, a) => {
+  test('history trimmed during a read leaves no gap', 1, async (t, _rig, a) => {
     const epoch = await fill(a, 'trimmed')
     const recovery = a.subscribe('trimmed', { recover: { offset: 0, epoch, limit: 0 } })
     const reading = a.history('trimmed', {}).catch(error => error)
@@ -103,7 +103,7 @@ export function pages(test) {
     const answer = await recovery
     t.same(offsets(answer.publications), answer.recovered ? upTo(answer.offset) : [])
     const read = await reading
-    if (read === errors.unrecoverablePosition) t.pass('told')
+    if (read === errors.unrecoverablePosition) t.pass('refused')
     else t.same(offsets(read.publications), upTo(read.publications.length, read.publications[0].offset))
     const down = offsets((await reverse).publications)
     t.same(down, upTo(down.length, down.at(-1)).reverse())
@@ -113,25 +113,21 @@ export function pages(test) {
     [1, 1],
     [0, 10],
   ]) {
-    test(
-      `the newest publications are recovered while newer ones replace them: ${size}`,
-      1,
-      async (t, _rig, a) => {
-        const rules = { ...WHOLE, historySize: size }
-        const large = 'x'.repeat(100_000 / size + 4000)
-        const publishAll = () => Promise.all(upTo(size).map(() => a.publish('cache', large, rules)))
-        await publishAll()
-        const recover = { offset: 0, epoch: '', limit, maxBytes: 200_000 }
-        const recovery = a.subscribe('cache', { latest: true, recover })
-        await Promise.all([publishAll(), publishAll()])
-        const answer = await recovery
-        t.ok(answer.recovered)
-        t.same(offsets(answer.publications), upTo(size, answer.offset - size + 1))
-      },
-    )
+    test(`cache recovery succeeds while newer publications replace ${size}`, 1, async (t, _rig, a) => {
+      const rules = { ...WHOLE, historySize: size }
+      const large = 'x'.repeat(100_000 / size + 4000)
+      const publishAll = () => Promise.all(upTo(size).map(() => a.publish('cache', large, rules)))
+      await publishAll()
+      const recover = { offset: 0, epoch: '', limit, maxBytes: 200_000 }
+      const recovery = a.subscribe('cache', { latest: true, recover })
+      await Promise.all([publishAll(), publishAll()])
+      const answer = await recovery
+      t.ok(answer.recovered)
+      t.same(offsets(answer.publications), upTo(size, answer.offset - size + 1))
+    })
   }
 
-  test('a limit of bytes refuses a recovery and cuts a history', 1, async (t, _rig, a) => {
+  test('a byte limit refuses a recovery and shortens a history', 1, async (t, _rig, a) => {
     const epoch = await fill(a, 'large')
     const subscribe = (/** @type {object} */ recover, latest = false) =>
       a.subscribe('large', { first: false, latest, recover: { epoch, limit: 0, ...recover } })
@@ -144,7 +140,7 @@ export function pages(test) {
       publications: [],
     })
     const single = await subscribe({ offset: COUNT - 1, maxBytes: 1 })
-    t.ok(single.recovered, 'one publication is given whatever its size')
+    t.ok(single.recovered, 'at least one publication is returned')
     t.same(offsets(single.publications), [COUNT])
     const newest = await subscribe({ offset: 0, maxBytes }, true)
     t.ok(newest.recovered)
@@ -164,7 +160,7 @@ export function pages(test) {
     }
   })
 
-  test('presence is listed while histories are read', 1, async (t, _rig, a) => {
+  test('presence is listed while history is read', 1, async (t, _rig, a) => {
     const epoch = await fill(a, 'large')
     await a.subscribe('room', { client: 'c', info: '{"user":"u","client":"c"}' })
     const reads = upTo(10).map(() => a.history('large', { sinceEpoch: epoch }))

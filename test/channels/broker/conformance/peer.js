@@ -1,5 +1,5 @@
 import { until } from '../../../kit/wait.js'
-// What the tests of the broker contract share.
+// Shared by the tests of the broker contract.
 
 export const HOUR = 3600_000
 export const WANTS = {
@@ -15,7 +15,7 @@ export const WANTS = {
 export const KEPT = { historySize: 10, historyTtl: 60_000, metaTtl: HOUR }
 export const LIVE = { historySize: 0, historyTtl: 0, metaTtl: HOUR }
 
-/** What a promise is rejected with. */
+/** The rejection of a promise. */
 export const failure = promise =>
   promise.then(
     () => 'no failure',
@@ -25,10 +25,12 @@ export const texts = publications => publications.map(({ data }) => String(data)
 export const offsets = publications => publications.map(({ offset }) => offset)
 export const upTo = (count, from = 1) => Array.from({ length: count }, (_, i) => from + i)
 
-/** One worker, with all events of its broker, in order. */
+/** One worker, which records all events of its broker in order. */
 export class Peer {
   /** @type {any[]} */
   events = []
+  /** Channels with an event `interrupted`, in order. @type {string[]} */
+  interrupted = []
   /** @type {(op: string, params: any) => any} */
   survey = () => null
   /** @type {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} */
@@ -38,10 +40,7 @@ export class Peer {
   /** @type {import('../../../../src/channels/broker/contract.js').Broker} */
   broker = /** @type {any} */ (null)
 
-  /**
-   * @param {import('../conformance.js').Rig} rig
-   * @param {number} [worker] takes the place of one before
-   */
+  /** @param {import('../conformance.js').Rig} rig @param {number} [worker] takes the place of one before */
   static async join(rig, worker = undefined) {
     const peer = new Peer()
     const events = {
@@ -49,6 +48,7 @@ export class Peer {
         peer.#record({ type: 'publication', channel, ...rest, data: Buffer.from(data) }),
       presence: (channel, info, joined) =>
         peer.#record({ type: joined ? 'join' : 'leave', channel, info: JSON.parse(info) }),
+      interrupted: channel => peer.interrupted.push(channel),
       survey: (op, params) => peer.survey(op, params),
       called: (request, answer) => peer.called(request, answer),
     }
@@ -61,7 +61,7 @@ export class Peer {
     this.events.push(event)
   }
 
-  /** Waits until it has had so many events. */
+  /** Waits until it has received this number of events. */
   async waitForEvents(count) {
     await until(
       () => this.events.length >= count,
@@ -102,8 +102,7 @@ export class Peer {
   }
 
   /**
-   * @param {{place: {node: string, worker: number}}} peer
-   * @param {string | Buffer} request
+   * @param {{place: {node: string, worker: number}}} peer @param {string | Buffer} request
    * @returns {Promise<Buffer>} the answer
    */
   call({ place: { node, worker } }, request) {

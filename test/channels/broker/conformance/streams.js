@@ -4,10 +4,10 @@ import { errors } from '../../../../src/base/errors.js'
 import { failure, HOUR, LIVE, offsets, texts, upTo } from './peer.js'
 
 export function recovery(test) {
-  test('what was missed is given exactly, or it is said that it cannot be', 1, async (t, _rig, a) => {
+  test('recovery returns all missed publications or recovered: false', 1, async (t, _rig, a) => {
     const empty = await a.subscribe('s', { recover: { offset: 0, epoch: '', limit: 5 } })
-    t.match(empty, { offset: 0, recovered: true, publications: [] }, 'nothing was missed of an empty stream')
-    t.match(empty.epoch, /^\S+$/, 'which has an epoch now')
+    t.match(empty, { offset: 0, recovered: true, publications: [] }, 'an empty stream is recovered')
+    t.match(empty.epoch, /^\S+$/, 'the empty stream has an epoch')
     for (const n of upTo(14)) await a.publish('s', String(n))
     const { epoch } = empty
     const recover = (offset, wanted, limit) =>
@@ -32,27 +32,23 @@ export function recovery(test) {
     }
   })
 
-  test(
-    'for cache recovery the newest publications are given whatever the position was',
-    1,
-    async (t, _rig, a) => {
-      const latest = () =>
-        a.subscribe('c', { first: false, latest: true, recover: { offset: 99, epoch: 'XXXXXXXX', limit: 1 } })
-      t.same((await latest()).publications, [])
-      for (const n of upTo(3)) await a.publish('c', String(n), { historySize: 2 })
-      const { publications, offset } = await latest()
-      t.equal(offset, 3)
-      t.same(texts(publications), ['3'])
-      const all = await a.subscribe('c', {
-        first: false,
-        latest: true,
-        recover: { offset: 0, epoch: '', limit: 0 },
-      })
-      t.same(offsets(all.publications), [2, 3], 'no limit: all that are kept')
-    },
-  )
+  test('cache recovery returns the newest publications for any position', 1, async (t, _rig, a) => {
+    const latest = () =>
+      a.subscribe('c', { first: false, latest: true, recover: { offset: 99, epoch: 'XXXXXXXX', limit: 1 } })
+    t.same((await latest()).publications, [])
+    for (const n of upTo(3)) await a.publish('c', String(n), { historySize: 2 })
+    const { publications, offset } = await latest()
+    t.equal(offset, 3)
+    t.same(texts(publications), ['3'])
+    const all = await a.subscribe('c', {
+      first: false,
+      latest: true,
+      recover: { offset: 0, epoch: '', limit: 0 },
+    })
+    t.same(offsets(all.publications), [2, 3], 'no limit: all that are kept')
+  })
 
-  test('without a wish nothing is recovered, and without a position none is told', 1, async (t, _rig, a) => {
+  test('nothing is recovered and no position is returned unless requested', 1, async (t, _rig, a) => {
     await a.publish('p', '1')
     t.match(await a.subscribe('p'), { offset: 1, recovered: false, publications: [] })
     t.match(await a.subscribe('q', { position: false }), {
@@ -65,7 +61,7 @@ export function recovery(test) {
 }
 
 export function history(test) {
-  test('history gives what was asked for', 1, async (t, _rig, a) => {
+  test('history returns the requested range', 1, async (t, _rig, a) => {
     for (const n of upTo(14)) await a.publish('h', String(n))
     const { epoch } = await a.position('h')
     const rows = [
@@ -94,10 +90,8 @@ export function history(test) {
       t.match(result, { offset: 14, epoch })
       t.same(offsets(result.publications), expected, why ?? JSON.stringify(filter))
     }
-    t.equal(
-      await failure(a.history('h', { sinceOffset: 12, sinceEpoch: 'XXXXXXXX' })),
-      errors.unrecoverablePosition,
-    )
+    const failed = await failure(a.history('h', { sinceOffset: 12, sinceEpoch: 'XXXXXXXX' }))
+    t.equal(failed, errors.unrecoverablePosition)
   })
 
   test('reading an unknown channel begins its stream', 2, async (t, _rig, a, b) => {
@@ -107,7 +101,7 @@ export function history(test) {
     t.same(await b.publish('new', '1'), { offset: 1, epoch })
   })
 
-  test('removed history is gone, its position stays', 2, async (t, _rig, a, b) => {
+  test('removing history keeps the position', 2, async (t, _rig, a, b) => {
     for (const n of upTo(3)) await a.publish('r', String(n))
     const before = await a.position('r')
     await b.broker.pubsub.removeHistory('r')
@@ -120,7 +114,7 @@ export function history(test) {
     t.same(offsets((await a.history('r')).publications), [4])
   })
 
-  test('a channel keeps its size, also when that changes', 1, async (t, _rig, a) => {
+  test('history is limited to its size, even after a change of the size', 1, async (t, _rig, a) => {
     for (const n of upTo(100)) await a.publish('size', String(n), { historySize: 7 })
     t.same(offsets((await a.history('size')).publications), upTo(7, 94))
     await a.publish('size', '101', { historySize: 3 })
@@ -129,18 +123,15 @@ export function history(test) {
 }
 
 export function lifetimes(test) {
-  test('publications go when their time is over, offset and epoch stay', 1, async (t, rig, a) => {
-    // Where the clock is that of a server, real time goes by as well: a few seconds on a busy machine.
+  test('publications expire; offset and epoch stay', 1, async (t, rig, a) => {
+    // With the clock of a server, real time also passes: a few seconds on a busy machine.
     const options = { historyTtl: 200_000, metaTtl: HOUR }
     await a.publish('ttl', '1', options)
     await rig.pass(120_000)
     const second = await a.publish('ttl', '2', options)
     await rig.pass(120_000)
-    t.same(
-      offsets((await a.history('ttl')).publications),
-      [1, 2],
-      'each publication prolongs the life of all',
-    )
+    const kept = offsets((await a.history('ttl')).publications)
+    t.same(kept, [1, 2], 'each publication extends the lifetime of all')
     await rig.pass(250_000)
     t.match(await a.history('ttl'), { publications: [], ...second })
     t.match(await a.subscribe('ttl', { recover: { ...second, limit: 5 } }), {
@@ -154,12 +145,12 @@ export function lifetimes(test) {
     t.match(await a.publish('ttl', '3', options), { offset: 3, epoch: second.epoch })
   })
 
-  test('a stream that nobody used for its meta ttl begins a new life', 2, async (t, rig, a, b) => {
+  test('a stream that is unused for its meta ttl starts a new epoch', 2, async (t, rig, a, b) => {
     const metaTtl = 300_000
     const options = { historyTtl: 100_000, metaTtl }
     const first = await a.publish('meta', '1', options)
     await rig.pass(200_000)
-    t.match(await a.position('meta', metaTtl), first, 'looking at it is use')
+    t.match(await a.position('meta', metaTtl), first, 'a read counts as use')
     await rig.pass(200_000)
     t.match(await a.position('meta', metaTtl), first)
     await b.subscribe('meta', { metaTtl })
@@ -176,24 +167,20 @@ export function lifetimes(test) {
 }
 
 export function repetition(test) {
-  test(
-    'an idempotency key keeps the same publication from going out again for five minutes',
-    2,
-    async (t, rig, a, b) => {
-      await a.subscribe('once')
-      const options = { idempotencyKey: 'k', historyTtl: HOUR }
-      const first = await a.publish('once', '1', options)
-      t.same(await b.publish('once', '1', options), first, 'whichever worker takes it')
-      t.match(await b.publish('once', '2', { ...options, idempotencyKey: 'l' }), { offset: 2 })
-      t.match(await b.publish('other', '2', options), { offset: 1 }, 'a key belongs to a channel')
-      await rig.pass(301_000)
-      t.match(await b.publish('once', '3', options), { offset: 3 })
-      await a.position('once')
-      t.same(texts(a.events), ['1', '2', '3'])
-    },
-  )
+  test('an idempotency key suppresses repeats for five minutes', 2, async (t, rig, a, b) => {
+    await a.subscribe('once')
+    const options = { idempotencyKey: 'k', historyTtl: HOUR }
+    const first = await a.publish('once', '1', options)
+    t.same(await b.publish('once', '1', options), first, 'the key is valid on all workers')
+    t.match(await b.publish('once', '2', { ...options, idempotencyKey: 'l' }), { offset: 2 })
+    t.match(await b.publish('other', '2', options), { offset: 1 }, 'a key is valid per channel')
+    await rig.pass(301_000)
+    t.match(await b.publish('once', '3', options), { offset: 3 })
+    await a.position('once')
+    t.same(texts(a.events), ['1', '2', '3'])
+  })
 
-  test('so it does without history', 2, async (t, _rig, a, b) => {
+  test('an idempotency key suppresses repeats without history', 2, async (t, _rig, a, b) => {
     await a.subscribe('once', { position: false })
     for (const peer of [a, b, a])
       t.same(await peer.publish('once', '1', { ...LIVE, idempotencyKey: 'k' }), { offset: 0, epoch: '' })
@@ -201,16 +188,16 @@ export function repetition(test) {
     t.same(texts(a.events), ['1'])
   })
 
-  test('an older version is dropped, and its publisher told the top', 2, async (t, _rig, a, b) => {
+  test('an older version is dropped; the reply has the current position', 2, async (t, _rig, a, b) => {
     await a.subscribe('v')
     const publish = (peer, data, version, versionEpoch = '') =>
       peer.publish('v', data, { version, versionEpoch })
     const offset = async promise => (await promise).offset
     t.equal(await offset(publish(a, '5', 5n, 'e')), 1)
     t.equal(await offset(publish(b, '5 again', 5n, 'e')), 1)
-    t.equal(await offset(publish(b, '4', 4n)), 1, 'no epoch: any')
+    t.equal(await offset(publish(b, '4', 4n)), 1, 'without an epoch versions continue')
     t.equal(await offset(publish(a, '6', 6n, 'e')), 2)
-    t.equal(await offset(publish(a, '1 of f', 1n, 'f')), 3, 'another epoch begins again')
+    t.equal(await offset(publish(a, '1 of f', 1n, 'f')), 3, 'another epoch accepts any version')
     t.equal(await offset(publish(a, '2', 2n)), 4)
     t.equal(await offset(a.publish('v', 'none')), 5)
     t.equal(await offset(publish(a, '1', 1n)), 6, 'a publication without version resets it')
@@ -221,10 +208,7 @@ export function repetition(test) {
       t.same(await a.publish('v', '', { version, historySize: 0 }), { offset: 0, epoch: '' })
     }
     await a.waitForEvents(2)
-    t.same(
-      a.events.map(({ version }) => version),
-      [9n, 8n],
-      'without history there is none to compare with',
-    )
+    const versions = a.events.map(({ version }) => version)
+    t.same(versions, [9n, 8n], 'without history, versions are not compared')
   })
 }

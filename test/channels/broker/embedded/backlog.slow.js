@@ -1,4 +1,4 @@
-// The backlog of a worker that has ended.
+// The backlog of an exited worker.
 
 import { EventEmitter } from 'node:events'
 import t from 'tap'
@@ -9,7 +9,7 @@ import { startEmbedded } from './rig.js'
 
 const payload = `"${'x'.repeat(1_000_000)}"`
 
-/** A socket whose bytes the test passes on itself, all in one turn of the event loop. */
+/** A socket whose bytes are forwarded by the test, all in one turn of the event loop. */
 class Wire extends EventEmitter {
   destroyed = false
   writableLength = 0
@@ -31,7 +31,7 @@ class Wire extends EventEmitter {
   }
 }
 
-t.test('nobody waits for a worker that has ended, while what it leaves behind is being removed', async t => {
+t.test('removing the channels of an exited worker delays no other worker', async t => {
   const { host } = await startEmbedded(t)
   const [gone, sender] = [new Wire(), new Wire()]
   host.attach(/** @type {any} */ (gone), 'gone', 1)

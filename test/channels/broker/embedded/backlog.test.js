@@ -1,7 +1,7 @@
-// Workers that read slowly, or not at all, and what the others notice of it.
+// Workers that read slowly or not at all, and their effect on others.
 
 import t from 'tap'
-import { Link } from '../../../../src/channels/broker/embedded/link.js'
+import { Link } from '../../../../src/channels/broker/embedded/host.js'
 import { connectWithin } from '../../../../src/channels/broker/embedded/loop.js'
 import { turn, until } from '../../../kit/wait.js'
 import { LIVE, offsets, Peer, upTo } from '../conformance/peer.js'
@@ -10,7 +10,7 @@ import { startEmbedded } from './rig.js'
 const MB = 1_000_000
 const payload = `"${'x'.repeat(MB)}"`
 
-/** A worker whose socket the test pauses, and counts. */
+/** A worker whose socket is paused and counted by the test. */
 async function joinSlow(rig) {
   const peer = await Peer.join(rig)
   const socket = rig.sockets.get(peer.broker)
@@ -19,7 +19,7 @@ async function joinSlow(rig) {
   return {
     peer,
     socket,
-    /** Reads at least so many bytes, then stops. */
+    /** Reads at least this number of bytes, then stops. */
     async read(count) {
       const goal = bytes + count
       socket.resume()
@@ -29,7 +29,7 @@ async function joinSlow(rig) {
   }
 }
 
-/** Publishes of one worker, with the number of those that are answered. */
+/** Publishes of one worker, with the number of replies. */
 function flood(peer, channel, count) {
   const state = { answered: 0, all: Promise.resolve() }
   const publishes = upTo(count).map(() => peer.publish(channel, payload, LIVE).then(() => state.answered++))
@@ -37,7 +37,7 @@ function flood(peer, channel, count) {
   return state
 }
 
-t.test('a worker that recovers much and does not read holds nobody up', async t => {
+t.test('a worker that recovers much and reads nothing does not delay others', async t => {
   const rig = await startEmbedded(t)
   const a = await Peer.join(rig)
   const { peer: b, socket } = await joinSlow(rig)
@@ -50,8 +50,8 @@ t.test('a worker that recovers much and does not read holds nobody up', async t 
       : b.history('large', {}),
   )
   for (const n of upTo(20)) {
-    t.match(await a.publish('elsewhere', '1', kept), { offset: n }, 'answered')
-    t.same(rig.host.tick(), [], 'nothing is stuck: no one waits for this worker')
+    t.match(await a.publish('other', '1', kept), { offset: n }, 'answered')
+    t.same(rig.host.tick(), [], 'nobody is stuck')
   }
   t.match(await a.publish('large', '61', kept), { offset: 61 })
   socket.resume()
@@ -62,7 +62,7 @@ t.test('a worker that recovers much and does not read holds nobody up', async t 
   }
 })
 
-t.test('only those who publish to a worker that is far behind wait for it', async t => {
+t.test('only publishers to a worker that is far behind are delayed', async t => {
   const rig = await startEmbedded(t)
   const [a, c] = [await Peer.join(rig), await Peer.join(rig)]
   const { peer: b, socket } = await joinSlow(rig)
@@ -70,14 +70,14 @@ t.test('only those who publish to a worker that is far behind wait for it', asyn
   socket.pause()
   const flooding = flood(a, 'flood', 25)
   await until(() => flooding.answered >= 17)
-  for (const n of upTo(5)) t.match(await c.publish('elsewhere', '1'), { offset: n })
+  for (const n of upTo(5)) t.match(await c.publish('other', '1'), { offset: n })
   t.ok(flooding.answered < 25, `${flooding.answered} of 25 are answered`)
   socket.resume()
   await flooding.all
   await b.waitForEvents(25)
 })
 
-t.test('a worker that ends while it waits for another one leaves no trace', async t => {
+t.test('a worker that exits while it is behind is removed', async t => {
   const rig = await startEmbedded(t)
   const [a, c] = [await Peer.join(rig), await Peer.join(rig)]
   const { peer: b, socket } = await joinSlow(rig)
@@ -91,14 +91,14 @@ t.test('a worker that ends while it waits for another one leaves no trace', asyn
   rig.cut(a.broker)
   socket.resume()
   t.match(await c.waitForEvents(1), [{ type: 'leave', channel: 'room' }])
-  t.match(await c.publish('elsewhere', '1'), { offset: 1 })
+  t.match(await c.publish('other', '1'), { offset: 1 })
 })
 
-t.test('a worker that reads slowly is not stuck, one that reads nothing is', async t => {
+t.test('a worker that reads nothing is stuck, a slow one is not', async t => {
   const rig = await startEmbedded(t)
   const { peer: b, socket, read } = await joinSlow(rig)
   await b.subscribe('flood')
-  // A second worker waits until the first one has read that it is no longer alone.
+  // A second worker waits until the first one knows that it is no longer alone.
   const publishers = []
   for (const _ of upTo(5)) publishers.push(await Peer.join(rig))
   await publishers[0].position('flood')
@@ -116,7 +116,7 @@ t.test('a worker that reads slowly is not stuck, one that reads nothing is', asy
     await read(400_000)
     t.same(rig.host.tick(), [], `second ${second}: it has read`)
   }
-  t.ok(answered() < 40, 'others still wait for it')
+  t.ok(answered() < 40, 'other publishers still wait')
   let named = []
   let seconds = 0
   for (; named.length === 0 && seconds < 10; seconds++) {
@@ -124,17 +124,17 @@ t.test('a worker that reads slowly is not stuck, one that reads nothing is', asy
     named = rig.host.tick()
   }
   t.same(named, ['0'])
-  t.ok(seconds >= 5, 'not before five seconds')
+  t.ok(seconds >= 5, 'not stuck before five seconds')
 })
 
-t.test('without the length of the write queue nobody counts as stuck', async t => {
+t.test('no worker counts as stuck if the write queue size is unknown', async t => {
   for (const _handle of [{}, null]) {
     const link = new Link(/** @type {any} */ ({ _handle }), '0', 0, 0, /** @type {any} */ (undefined))
     t.notOk(upTo(20).some(() => link.check()))
   }
 })
 
-t.test('large answers to the embedding program stop neither it nor the worker that has made one', async t => {
+t.test('large results for the embedding program do not block others', async t => {
   const rig = await startEmbedded(t)
   const within = connectWithin(rig.host, 'node-under-test', /** @type {any} */ (rig.log))
   t.teardown(() => within.close())

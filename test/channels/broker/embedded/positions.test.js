@@ -1,4 +1,4 @@
-// `recovered: true` is never wrong, whatever was dropped between a position and its use.
+// `recovered: true` is always correct, whatever was dropped since the position was issued.
 
 import { join } from 'node:path'
 import t from 'tap'
@@ -11,7 +11,7 @@ const CHANNELS = 12
 const CLIENTS = 8
 const LINKS = ['a', 'b', 'c']
 
-/** A gateway over one life or many, its clients, and all that was ever published. */
+/** A gateway across one or many runs, its clients, and all publications so far. */
 class Model {
   now = 1_700_000_000_000
   /** @type {Store<string>} */
@@ -35,7 +35,7 @@ class Model {
     return new Store({ maxBytes: this.#maxBytes, clock: () => this.now, onFull() {}, onLeave() {} })
   }
 
-  /** Other names, so that memory runs out. */
+  /** Other channels, to exhaust the memory. */
   noise() {
     const name = `noise${this.#random(1e6)}`
     if (this.#random(2)) this.append(name)
@@ -93,7 +93,7 @@ class Model {
     }
   }
 
-  /** A client comes for a channel, with the position it has or without. */
+  /** A client subscribes to a channel, with or without its position. */
   resume(positions, channel) {
     const stream = this.store.stream(`ch${channel}`, 1000 * (1 + this.#random(60)))
     const { top, epoch } = stream
@@ -117,10 +117,10 @@ class Model {
   }
 }
 
-/** The high bits of a linear congruential generator: its low ones repeat soon. */
+/** The high bits of a linear congruential generator: the low ones have short periods. */
 const generator = seed => n => Math.floor(((seed = (seed * 1103515245 + 12345) % 2 ** 31) / 2 ** 31) * n)
 
-t.test('in one life: expiry, eviction, removal, churn of names', async t => {
+t.test('recovery is correct within one run, with expiry, eviction and removal', async t => {
   const total = { recovered: 0, missed: 0, refused: 0, renewed: 0 }
   for (let round = 1; round <= 20; round++) {
     const model = new Model(generator(round), [3000, 10_000, 1_000_000][round % 3])
@@ -131,7 +131,7 @@ t.test('in one life: expiry, eviction, removal, churn of names', async t => {
   for (const [key, count] of Object.entries(total)) t.ok(count > 500, `${count} ${key}`)
 })
 
-t.test('over clean ends and crashes, with a snapshot', async t => {
+t.test('recovery is correct across restarts and crashes with a snapshot', async t => {
   const folder = tempDir(t)
   const total = { recovered: 0, missed: 0, refused: 0, renewed: 0 }
   for (let round = 1; round <= 4; round++) {

@@ -6,7 +6,7 @@ const HOUR = 3600_000
 const NONE = { publication() {}, presence() {}, survey: () => null }
 const ROUTE = { to: 5, block: 0, wait: 0, source: 1, withMeta: true }
 
-/** A queue process that keeps what it gets. @param {any} rig */
+/** A queue process that records its publications. */
 async function joinQueues(rig) {
   /** @type {any[]} */
   const got = []
@@ -39,10 +39,10 @@ const publish = (broker, channel, data, options) =>
     ),
   )
 
-/** Waits until the host has handled what was sent. @param {any} broker */
+/** Waits until the host has handled all sent frames. */
 const handled = broker => broker.pubsub.history('none', { limit: 0 }, HOUR)
 
-t.test('a publication arrives with all that is known of it; one without a route does not', async t => {
+t.test('publications with a route are republished with all fields', async t => {
   const rig = await startEmbedded(t)
   const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
   await publish(worker, 'other', '0', { republish: null })
@@ -61,7 +61,7 @@ t.test('a publication arrives with all that is known of it; one without a route 
   t.match(second, { meta: '', publication: { data: '2', offset: 0, epoch: '' } })
 })
 
-t.test('publications of several workers arrive in the order of the channel, once each', async t => {
+t.test('publications of several workers are republished once, in order', async t => {
   const rig = await startEmbedded(t)
   const workers = [await rig.join(NONE), await rig.join(NONE), await rig.join(NONE)]
   const queues = await joinQueues(rig)
@@ -72,25 +72,24 @@ t.test('publications of several workers arrive in the order of the channel, once
   t.equal(got.length, 300)
   for (const room of ['room0', 'room1']) {
     const offsets = got.filter(({ channel }) => channel === room).map(({ publication }) => publication.offset)
+    const ascending = offsets
     t.same(
-      offsets,
+      ascending,
       [...offsets].sort((a, b) => a - b),
     )
     t.equal(new Set(offsets).size, 150)
   }
 })
 
-t.test('what the broker suppresses is not republished', async t => {
+t.test('suppressed publications are not republished', async t => {
   const rig = await startEmbedded(t)
   const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
   for (let i = 0; i < 3; i++) await publish(worker, 'room', '1', { idempotencyKey: 'k' })
   for (const version of [5n, 5n, 4n, 6n]) await publish(worker, 'versions', String(version), { version })
   const got = await queues.wait(3)
   await handled(queues.broker)
-  t.same(
-    got.map(({ publication }) => publication.data),
-    ['1', '5', '6'],
-  )
+  const republished = got.map(({ publication }) => publication.data)
+  t.same(republished, ['1', '5', '6'])
 })
 
 t.test('history is the same with and without a route', async t => {
@@ -101,7 +100,7 @@ t.test('history is the same with and without a route', async t => {
   t.match(publications, [{ offset: 1, tags: { a: 'b' }, version: 0n, json: true, delta: false }])
 })
 
-t.test('the answer to a required publication waits for its confirm', async t => {
+t.test('a required publication is answered after it is confirmed', async t => {
   const rig = await startEmbedded(t)
   const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
   const republish = { ...ROUTE, wait: 60_000 }
@@ -115,29 +114,26 @@ t.test('the answer to a required publication waits for its confirm', async t => 
   t.match(await sent[0], { offset: 1 })
 })
 
-t.test(
-  'a repeat with its idempotency key is tried again until it is confirmed, and published once',
-  async t => {
-    const rig = await startEmbedded(t)
-    const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
-    const options = { republish: { ...ROUTE, wait: 60_000 }, idempotencyKey: 'k' }
-    const refused = t.rejects(publish(worker, 'room', '1', options), { code: 100 })
-    queues.broker.republishing.confirm((await queues.wait(1))[0].number, false)
-    await refused
-    const repeat = publish(worker, 'room', '1', options)
-    const [first, second] = await queues.wait(2)
-    t.same(second.publication, first.publication, 'the same publication, at the same offset')
-    queues.broker.republishing.confirm(second.number, true)
-    t.match(await repeat, { offset: 1 })
-    t.match(await publish(worker, 'room', '1', options), { offset: 1 })
-    await handled(queues.broker)
-    t.equal(queues.got.length, 2, 'a confirmed one is not sent again')
-    const { publications } = await worker.pubsub.history('room', { limit: -1 }, HOUR)
-    t.equal(publications.length, 1)
-  },
-)
+t.test('repeating an unconfirmed publication republishes it', async t => {
+  const rig = await startEmbedded(t)
+  const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
+  const options = { republish: { ...ROUTE, wait: 60_000 }, idempotencyKey: 'k' }
+  const refused = t.rejects(publish(worker, 'room', '1', options), { code: 100 })
+  queues.broker.republishing.confirm((await queues.wait(1))[0].number, false)
+  await refused
+  const repeat = publish(worker, 'room', '1', options)
+  const [first, second] = await queues.wait(2)
+  t.same(second.publication, first.publication, 'the same publication, at the same offset')
+  queues.broker.republishing.confirm(second.number, true)
+  t.match(await repeat, { offset: 1 })
+  t.match(await publish(worker, 'room', '1', options), { offset: 1 })
+  await handled(queues.broker)
+  t.equal(queues.got.length, 2, 'a confirmed one is not sent again')
+  const { publications } = await worker.pubsub.history('room', { limit: -1 }, HOUR)
+  t.equal(publications.length, 1)
+})
 
-t.test('without a confirm it fails after its time, or when the process ends', async t => {
+t.test('an unconfirmed publication fails after its timeout or when the queue process exits', async t => {
   const rig = await startEmbedded(t)
   const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
   const late = publish(worker, 'room', '1', { republish: { ...ROUTE, wait: 1 } })
@@ -149,21 +145,19 @@ t.test('without a confirm it fails after its time, or when the process ends', as
   await lateFails
   rig.cut(queues.broker)
   await neverFails
-  t.match(await publish(worker, 'room', '3'), { offset: 3 }, 'others do not wait')
+  t.match(await publish(worker, 'room', '3'), { offset: 3 }, 'other publications do not wait')
 })
 
-t.test('a replaced process gets what was published meanwhile', async t => {
+t.test('a replaced queue process gets the publications made in between', async t => {
   const rig = await startEmbedded(t)
   const worker = await rig.join(NONE)
   for (let i = 0; i < 5; i++) await publish(worker, 'room', String(i))
   const queues = await joinQueues(rig)
-  t.same(
-    (await queues.wait(5)).map(({ publication }) => publication.offset),
-    [1, 2, 3, 4, 5],
-  )
+  const offsets = (await queues.wait(5)).map(({ publication }) => publication.offset)
+  t.same(offsets, [1, 2, 3, 4, 5])
 })
 
-t.test('what is published without any process is bounded; then republishers with block refuse', async t => {
+t.test('publications for a missing queue process are bounded', async t => {
   const rig = await startEmbedded(t)
   const worker = await rig.join(NONE)
   const data = JSON.stringify('x'.repeat(1024 * 1024))
@@ -172,16 +166,16 @@ t.test('what is published without any process is bounded; then republishers with
   rig.host.tick()
   await handled(worker)
   await t.rejects(publish(worker, 'room', data, { republish }), { code: 100 })
-  t.match(await publish(worker, 'room', data), { offset: 17 }, 'others do not')
+  t.match(await publish(worker, 'room', data), { offset: 17 }, 'other publications do not wait')
   const { unreached } = rig.host.republishing.counts
-  t.match(unreached, { 0: 2, 2: 2 }, 'what did not fit is counted, for each republisher of the route')
+  t.match(unreached, { 0: 2, 2: 2 }, 'dropped publications are counted per republisher')
   const queues = await joinQueues(rig)
-  t.equal((await queues.wait(15)).length, 15, 'what fitted into the memory')
+  t.equal((await queues.wait(15)).length, 15, 'the buffered publications')
   await handled(worker)
   t.match(await publish(worker, 'room', '1', { republish }), { offset: 18 })
 })
 
-t.test('a full queue refuses publications before they are sent', async t => {
+t.test('a full queue refuses publications before they are stored', async t => {
   const rig = await startEmbedded(t)
   const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
   queues.broker.republishing.report(0b100)
@@ -198,7 +192,7 @@ t.test('a full queue refuses publications before they are sent', async t => {
   t.match(await publish(worker, 'room', '1', { republish: { ...ROUTE, block: 0b100 } }), { offset: 2 })
 })
 
-t.test('publications that another engine has accepted take the same way', async t => {
+t.test('publications accepted by another engine are republished', async t => {
   const rig = await startEmbedded(t)
   const [worker, queues] = [await rig.join(NONE), await joinQueues(rig)]
   const options = { historySize: 0, historyTtl: 0, metaTtl: 0, republish: ROUTE }
@@ -219,5 +213,5 @@ t.test('publications that another engine has accepted take the same way', async 
   t.equal(await confirmed, null)
   rig.cut(queues.broker)
   await until(() => rig.host.republishing.counts.handedBefore.length > 0)
-  t.match(rig.host.republishing.counts.handedBefore, { 0: 2, 2: 2 }, 'what the process had is counted')
+  t.match(rig.host.republishing.counts.handedBefore, { 0: 2, 2: 2 }, 'they are counted')
 })

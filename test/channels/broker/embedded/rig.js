@@ -1,4 +1,4 @@
-// Workers and host of the embedded broker in one process, over real sockets, with a clock that the test moves.
+// Workers and host of the embedded broker in one process, over real sockets, with a clock set by the test.
 
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { createBroker } from '../../../../src/channels/broker/index.js'
 
 const NODE = 'node-under-test'
 
-/** A log that keeps its lines. */
+/** A log that records its lines. */
 export function createTestLog() {
   const lines = []
   const at = level => (details, message) =>
@@ -18,10 +18,7 @@ export function createTestLog() {
   return { lines, error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug') }
 }
 
-/**
- * @param {any} t
- * @param {{maxBytes?: number}} [options]
- */
+/** @param {any} t @param {{maxBytes?: number}} [options] */
 export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
   let now = 1_700_000_000_000
   const log = createTestLog()
@@ -44,7 +41,7 @@ export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
     log,
     sockets,
 
-    /** A socket that the host serves under this name. */
+    /** A socket served by the host under this name. */
     async socket(name, worker = -1, options = {}) {
       const [[accepted], socket] = await Promise.all([
         once(server, 'connection'),
@@ -74,7 +71,7 @@ export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
       sockets.get(broker).destroy()
     },
 
-    /** Second by second, as the primary does. */
+    /** Advances second by second, like the primary. */
     pass(ms) {
       for (const end = now + ms; now < end; ) {
         now = Math.min(end, now + 1000)

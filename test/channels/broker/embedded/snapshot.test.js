@@ -11,7 +11,7 @@ import { createTestLog } from './rig.js'
 const HOUR = 3600_000
 const KB = 1024
 
-/** A folder with a snapshot file, and any number of runs that use it. */
+/** A folder with a snapshot file, used by any number of runs. */
 async function start(t, { maxBytes = 2 ** 29 } = {}) {
   const folder = tempDir(t)
   const file = join(folder, 'state')
@@ -22,14 +22,14 @@ async function start(t, { maxBytes = 2 ** 29 } = {}) {
     file,
     create,
     jump: ms => (now += ms),
-    /** The start of a run. @returns its store, null if none was taken over, and what it has logged */
+    /** Starts a run. @returns its store, null if none was restored, and its log lines */
     async run(path = file) {
       const log = createTestLog()
       const snapshot = new Snapshot(path, maxBytes, /** @type {any} */ (log))
       const store = await snapshot.take(create)
       return { snapshot, store, lines: log.lines }
     },
-    /** The file of a run with this store. @returns {Promise<Buffer>} */
+    /** Writes this store in a run. @returns {Promise<Buffer>} */
     async saved(store) {
       await rm(file, { force: true })
       const { snapshot } = await this.run()
@@ -51,7 +51,33 @@ const append = (store, name, body, options = {}) =>
     ...options,
   })
 
-/** All that a client can learn. */
+/** Publishes to a map. @param {string} key @param {string} data */
+function put(store, name, key, data, rules, { version = 0n, versionEpoch = '' } = {}) {
+  const text = value => {
+    const length = Buffer.alloc(4)
+    length.writeUInt32LE(Buffer.byteLength(value))
+    return Buffer.concat([length, Buffer.from(value)])
+  }
+  // Payload, kind, time, key.
+  const body = Buffer.concat([text(data), Buffer.alloc(9), text(key)]).toString('latin1')
+  const dataEnd = 4 + Buffer.byteLength(data)
+  const bytes = Buffer.from(key).toString('latin1')
+  const change = { flags: 256, body, dataEnd, keyedAt: dataEnd, removed: false, append: false }
+  const checks = { keyMode: '', refresh: false, expected: null, version, versionEpoch, idempotencyKey: '' }
+  const value = { value: null, json: true, maxBytes: 0, owned: false }
+  return store.maps.write({ ...change, ...checks, ...value, name, key: bytes, rules }, 'link')
+}
+
+const state = (store, name, rules) => {
+  const query = { cursor: '', limit: 100, key: '', epoch: '', upTo: 0, maxBytes: 0 }
+  const page = store.maps.page(name, query, rules)
+  const entries = page.entries.map(({ key, body, offset, version, versionEpoch, expireAt }) => ({
+    ...{ key, body, offset, version, versionEpoch, expireAt },
+  }))
+  return { ...page, entries }
+}
+
+/** Everything that a client can observe. */
 const content = (store, names) =>
   names.map(name => {
     const stream = store.stream(name, HOUR)
@@ -80,11 +106,11 @@ function fill(store, large = bytes.repeat(4000)) {
   return store
 }
 
-t.test('what a snapshot holds comes back as it was, once', async t => {
+t.test('a snapshot is restored once, unchanged', async t => {
   const { run, create, file, jump } = await start(t)
   const first = await run()
   t.equal(first.store, null)
-  t.match(first.lines, [{ level: 'info', file, msg: 'no snapshot taken over: channels begin a new epoch' }])
+  t.match(first.lines, [{ level: 'info', file, msg: 'no snapshot restored: channels start a new epoch' }])
   const store = fill(create())
   const before = content(store, NAMES)
   await first.snapshot.write(store)
@@ -101,7 +127,7 @@ t.test('what a snapshot holds comes back as it was, once', async t => {
   jump(60_000)
   const second = await run()
   t.match(second.lines, [
-    { level: 'info', streams: 6, publications: 15, results: 2, msg: 'snapshot taken over' },
+    { level: 'info', streams: 6, publications: 15, results: 2, msg: 'snapshot restored' },
   ])
   const taken = second.store
   t.ok(taken)
@@ -115,11 +141,37 @@ t.test('what a snapshot holds comes back as it was, once', async t => {
 
   const third = await run()
   t.equal(third.store, null, 'a crash after that: its offsets would be too old')
-  t.match(third.lines, [{ level: 'warn', reason: /last run did not end cleanly/ }])
+  t.match(third.lines, [{ level: 'warn', reason: /last run did not exit cleanly/ }])
   t.match(third.lines[0].msg, /new epoch/)
 })
 
-t.test('time goes on meanwhile', async t => {
+t.test('maps keep their entries, positions and expiries', async t => {
+  const run = await start(t)
+  const store = run.create()
+  const rules = { keyTtl: HOUR, streamSize: 2, streamTtl: HOUR, metaTtl: 2 * HOUR }
+  put(store, 'map', 'a', 'one', rules)
+  put(store, 'map', 'ключ 🎈', '', rules)
+  run.jump(HOUR / 2)
+  put(store, 'map', 'c', 'three', rules, { version: 7n, versionEpoch: 'v' })
+  put(store, 'ephemeral', 'e', 'x', { ...rules, streamSize: 0, streamTtl: 0, metaTtl: 0 })
+  append(store, 'stream', 'entry')
+  const before = state(store, 'map', rules)
+  await run.saved(store)
+  const next = await run.run()
+  t.same(state(next.store, 'map', rules), before)
+  t.match(state(next.store, 'ephemeral', rules).entries, [{ key: 'e', offset: 0 }])
+  t.same(content(next.store, ['map', 'stream']), content(store, ['map', 'stream']))
+  t.equal(next.store.bytes, store.bytes)
+  run.jump(HOUR * 0.75)
+  next.store.sweep()
+  t.same(
+    state(next.store, 'map', rules).entries.map(({ key }) => key),
+    ['c'],
+  )
+  t.equal(next.store.stream('map', HOUR).top, 5, 'expiries are changes')
+})
+
+t.test('entries expire while the gateway is stopped', async t => {
   const { run, create, jump } = await start(t)
   const { snapshot } = await run()
   const store = create()
@@ -152,7 +204,7 @@ t.test('time goes on meanwhile', async t => {
   t.equal(taken.bytes, taken.results.bytes)
 })
 
-t.test('a store that is larger than the limit now loses the oldest', async t => {
+t.test('restoring a snapshot that exceeds the limit drops the oldest channels', async t => {
   const big = await start(t)
   const { snapshot } = await big.run()
   const store = big.create()
@@ -176,7 +228,7 @@ function recordsOf(snapshot) {
   return starts
 }
 
-t.test('a file that is cut off anywhere, or has any wrong bit, is no snapshot', async t => {
+t.test('a truncated or damaged file is refused', async t => {
   const rig = await start(t)
   const whole = await rig.saved(fill(rig.create(), ''))
   const all = recordsOf(whole)
@@ -216,7 +268,7 @@ t.test('a file that is cut off anywhere, or has any wrong bit, is no snapshot', 
   t.ok((await rig.run()).store, 'the whole one is')
 })
 
-t.test('records that make no sense are refused, even under the right checksum', async t => {
+t.test('invalid records with a valid checksum are refused', async t => {
   const rig = await start(t)
   const store = rig.create()
   append(store, 'a', 'one')
@@ -243,16 +295,16 @@ t.test('records that make no sense are refused, even under the right checksum', 
     [[base, stream, first, second, result, last], ''],
     [[base, stream, first, second, result], 'truncated'],
     [[], 'truncated'],
-    [[base, stream, first, result, last], 'disorder'],
-    [[base, first, stream, second, result, last], 'disorder'],
-    [[base, stream, first, second, second, result, last], 'disorder'],
-    [[base, stream, first, second, result, last, base], 'disorder'],
-    [[base, stream, first, second, last], 'as many'],
-    [[base, kind(stream, 9)], 'unknown kind'],
-    [[base, length(stream, 2 ** 32 - 1)], 'too long'],
-    [[base, length(stream, 0)], 'empty record'],
-    [[base, length(stream, 10)], 'fields'],
-    [[base, stream, first.subarray(0, 4)], 'too long'],
+    [[base, stream, first, result, last], 'wrong order'],
+    [[base, first, stream, second, result, last], 'wrong order'],
+    [[base, stream, first, second, second, result, last], 'wrong order'],
+    [[base, stream, first, second, result, last, base], 'wrong order'],
+    [[base, stream, first, second, last], 'wrong number'],
+    [[base, kind(stream, 99)], 'unknown kind'],
+    [[base, length(stream, 2 ** 32 - 1)], 'truncated'],
+    [[base, length(stream, 0)], 'incomplete record'],
+    [[base, length(stream, 10)], 'wrong length'],
+    [[base, stream, first.subarray(0, 4)], 'truncated'],
     [[base, Buffer.from([1, 0])], 'truncated'],
   ]
   for (const [records, reason] of rows) {
@@ -267,7 +319,7 @@ t.test('records that make no sense are refused, even under the right checksum', 
   }
 })
 
-t.test('what is no snapshot of this release is not taken over, and cannot be later', async t => {
+t.test('a file in another format is replaced', async t => {
   const rig = await start(t, { maxBytes: 100 * KB })
   const store = rig.create()
   append(store, 'a', 'x')
@@ -275,7 +327,7 @@ t.test('what is no snapshot of this release is not taken over, and cannot be lat
   const later = Buffer.from(whole.toString('latin1').replace('snapshot 1', 'snapshot 2'), 'latin1')
   /** @type {any[][]} */
   const rows = [
-    ['another format', () => writeFile(rig.file, later), /format 2, this release reads format 1/],
+    ['another format', () => writeFile(rig.file, later), /format 2; this version reads format 1/],
     ['another file', () => writeFile(rig.file, '{"some": "json"}'), /not a snapshot/],
     ['an empty file', () => writeFile(rig.file, ''), /not a snapshot/],
     [
@@ -285,7 +337,7 @@ t.test('what is no snapshot of this release is not taken over, and cannot be lat
     ],
     ['a pipe that nobody writes to', async () => execFileSync('mkfifo', [rig.file]), /not a regular file/],
     ['a link to a device', () => symlink('/dev/zero', rig.file), /not a regular file/],
-    ['a link to nothing', () => symlink('/nowhere/at/all', rig.file), /there is no file/],
+    ['a link to nothing', () => symlink('/nowhere/at/all', rig.file), /the file does not exist/],
   ]
   for (const [name, make, reason] of rows) {
     await rm(rig.file, { force: true })
@@ -294,28 +346,28 @@ t.test('what is no snapshot of this release is not taken over, and cannot be lat
     t.equal(store, null, name)
     t.equal(lines.length, 1)
     t.match(lines[0].reason, reason)
-    t.match((await rig.run()).lines[0].reason, /did not end cleanly/, 'and it was replaced')
+    t.match((await rig.run()).lines[0].reason, /did not exit cleanly/, 'and it was replaced')
     t.match(await readdir(rig.folder), ['state'])
   }
 })
 
-t.test('a file that cannot be replaced is an error at the start: it could be taken over later', async t => {
+t.test('a file that cannot be replaced is a startup error', async t => {
   const rig = await start(t)
   await mkdir(join(rig.file, 'x'), { recursive: true })
   await t.rejects(rig.run(), { message: /^engine\.memory\.snapshot_file: cannot replace or remove .*state/ })
 })
 
-t.test('a folder that is not there is a warning at the start, and an error line at the end', async t => {
+t.test('a missing folder is a warning at startup and an error at shutdown', async t => {
   const rig = await start(t)
   const { store, snapshot, lines } = await rig.run(join(rig.folder, 'none', 'state'))
   t.equal(store, null)
-  t.match(lines, [{ level: 'warn', msg: /cannot be written/ }, { level: 'info' }])
+  t.match(lines, [{ level: 'warn', msg: /is not writable/ }, { level: 'info' }])
   await snapshot.write(rig.create())
   t.match(lines.slice(2), [{ level: 'error', reason: /ENOENT/, msg: /^snapshot not written/ }])
   t.same(await readdir(rig.folder), [])
 })
 
-t.test('of two gateways with one file the second one has it', async t => {
+t.test('the file belongs to the gateway that was started last', async t => {
   const rig = await start(t)
   const first = await rig.run()
   const second = await rig.run()

@@ -3,7 +3,7 @@ import { Stream } from '../../../../src/channels/broker/embedded/stream.js'
 
 const offsets = entries => entries.map(({ offset }) => offset)
 
-/** The same in the most obvious way. */
+/** The same in the simplest way. */
 class Model {
   all = []
   kept = 0
@@ -26,7 +26,7 @@ class Model {
   }
 }
 
-t.test('a stream is what a plain list would be, whatever is added, trimmed, cleared and read', async t => {
+t.test('a stream behaves like an array', async t => {
   let seed = 42
   const random = n => (seed = (seed * 1103515245 + 12345) % 2 ** 31) % n
   for (let round = 0; round < 20; round++) {
@@ -54,7 +54,7 @@ t.test('a stream is what a plain list would be, whatever is added, trimmed, clea
   }
 })
 
-t.test('bytes follow what is kept', async t => {
+t.test('the byte count is that of the kept entries', async t => {
   const stream = new Stream('epoch')
   stream.add(0, 'x'.repeat(1000), 2)
   const one = stream.bytes
@@ -67,7 +67,7 @@ t.test('bytes follow what is kept', async t => {
   t.equal(stream.bytes, 0)
 })
 
-t.test('the newest ones, ascending', async t => {
+t.test('newest() is in ascending order', async t => {
   const stream = new Stream('epoch')
   t.same(stream.newest(-1), [])
   for (let i = 0; i < 5; i++) stream.add(0, '', 3)

@@ -1,10 +1,9 @@
-// What a FrameWriter gives to its socket.
+// The output of a FrameWriter to its socket.
 
 import { FrameReader, FrameWriter } from '../../../../src/channels/broker/embedded/frames.js'
 
 /**
- * @param {(writer: FrameWriter) => void} write
- * @returns {Promise<Buffer>} the bytes of the first write to the socket
+ * @param {(writer: FrameWriter) => void} write @returns {Promise<Buffer>} the bytes of the first write to the socket
  */
 export function written(write) {
   return new Promise(resolve => {
@@ -13,10 +12,7 @@ export function written(write) {
   })
 }
 
-/**
- * @param {(writer: FrameWriter) => void} write
- * @returns {Promise<any>} a cursor over the frame, at its first field
- */
+/** @param {(writer: FrameWriter) => void} write @returns {Promise<any>} a cursor over the frame, at its first field */
 export async function cursorOver(write) {
   let cursor
   const reader = new FrameReader(

@@ -1,4 +1,4 @@
-// What Halley makes of the addresses of Redis.
+// Parsing of Redis addresses.
 
 import { join } from 'node:path'
 import t from 'tap'
@@ -7,10 +7,7 @@ import { loadConfig } from '../../../../src/config/load.js'
 import { faultsOf } from '../../../config/support.js'
 import { makeAuthority } from './certificates.js'
 
-/**
- * @param {Record<string, unknown>} redis
- * @param {Record<string, string>} [env]
- */
+/** @param {Record<string, unknown>} redis @param {Record<string, string>} [env] */
 function targetsOf(redis, env) {
   const { config } = loadConfig({ base: { engine: { type: 'redis', redis } }, env })
   return parseTargets(config.engine.redis)
@@ -25,7 +22,7 @@ const target = address => {
 /** @param {Record<string, unknown>} redis */
 const faults = redis => faultsOf({ engine: { type: 'redis', redis } })
 
-t.test('without an address it is the Redis of this machine', async t => {
+t.test('the default address is Redis on this machine', async t => {
   const [only, ...others] = targetsOf({})
   t.same(others, [])
   t.match(only, {
@@ -37,7 +34,7 @@ t.test('without an address it is the Redis of this machine', async t => {
     t.equal(/** @type {any} */ (only.options)[option], undefined, option)
 })
 
-t.test('one server: host and port, URL, TLS, Unix socket, IPv6', async t => {
+t.test('accepts one server: host and port, URL, TLS, Unix socket, IPv6', async t => {
   for (const [address, name, options] of /** @type {[string, string, object][]} */ ([
     ['redis.example:7000', 'redis.example:7000', { host: 'redis.example', port: 7000 }],
     ['redis.example', 'redis.example:6379', { host: 'redis.example', port: 6379 }],
@@ -65,7 +62,7 @@ t.test('one server: host and port, URL, TLS, Unix socket, IPv6', async t => {
   }
 })
 
-t.test('sentinels: the address names some of them and the master', async t => {
+t.test('a sentinel address names some sentinels and the master', async t => {
   const { kind, name, options } = target(
     'redis+sentinel://app:secret@one:1?sentinel_master_name=main&addr=two:2&addr=three&sentinel_user=s&sentinel_password=hush',
   )
@@ -104,7 +101,7 @@ t.test('sentinels: the address names some of them and the master', async t => {
   )
 })
 
-t.test('clusters: the address names some nodes', async t => {
+t.test('a cluster address names some nodes', async t => {
   const { kind, name, nodes, options } = target('redis+cluster://:secret@one:1?addr=two:2&addr=[::1]')
   t.equal(kind, 'cluster')
   t.equal(name, 'one:1,two:2,[::1]:6379')
@@ -119,7 +116,7 @@ t.test('clusters: the address names some nodes', async t => {
   t.equal(target('redis://one:1?addr=two:2').kind, 'cluster', 'as Centrifugo takes it')
 })
 
-t.test('a list of addresses is a list of shards, and each one wins over the common options', async t => {
+t.test('each address of a list is a shard with its own options', async t => {
   const common = { user: 'u', password: 'p', db: 3, connect_timeout: '2s', client_name: 'gateway' }
   const targets = targetsOf({ ...common, address: ['a:1', 'redis://x:y@b:2/4?connect_timeout=1s'] })
   t.match(targets, [
@@ -134,13 +131,11 @@ t.test('a list of addresses is a list of shards, and each one wins over the comm
   ])
   for (const { options } of targets) t.equal(options.connectionName, 'gateway')
   const fromVariables = targetsOf({}, { HALLEY_ENGINE_REDIS_ADDRESS: 'redis://a:1  b:2' })
-  t.same(
-    fromVariables.map(({ name }) => name),
-    ['a:1', 'b:2'],
-  )
+  const names = fromVariables.map(({ name }) => name)
+  t.same(names, ['a:1', 'b:2'])
 })
 
-t.test('clusters and sentinels may have lists of their own, as in Centrifugo', async t => {
+t.test('accepts cluster_address and sentinel_address like Centrifugo', async t => {
   t.match(targetsOf({ cluster_address: ['a:1,b:2', 'c:3'] }), [
     { kind: 'cluster', name: 'a:1,b:2', key: 'engine.redis.cluster_address[0]' },
     { kind: 'cluster', name: 'c:3' },
@@ -148,37 +143,39 @@ t.test('clusters and sentinels may have lists of their own, as in Centrifugo', a
   t.match(targetsOf({ sentinel_address: ['a,b'], sentinel_master_name: 'm', sentinel_password: 'x' }), [
     { kind: 'sentinel', name: 'm@a:26379,b:26379', options: { sentinelPassword: 'x' } },
   ])
-  t.match(faults({ sentinel_address: ['a'] }), ['engine.redis.sentinel_address: names sentinels, but not'])
-  t.match(faults({ cluster_address: ['redis://a'] }), ['engine.redis.cluster_address: is not like host:port'])
+  t.match(faults({ sentinel_address: ['a'] }), ['engine.redis.sentinel_address: has sentinels but no master'])
+  t.match(faults({ cluster_address: ['redis://a'] }), [
+    'engine.redis.cluster_address: must have the form host:port',
+  ])
 })
 
-t.test('an address that cannot be used is one line that names the key', async t => {
+t.test('an invalid address is a one-line error that names the key', async t => {
   for (const [address, line] of /** @type {[any, string][]} */ ([
     ['', 'is empty'],
     [[], 'the list is empty'],
     [6379, 'is not text or a list'],
-    ['a:1,b:2', 'holds several addresses; write them as a list'],
+    ['a:1,b:2', 'contains several addresses; use a list'],
     ['a:1 b:2', 'is not an address like'],
     ['::1:6379', 'is an IPv6 address without brackets'],
     ['h:0', 'has a port that is not between 1 and 65535'],
     ['h:65536', 'has a port that is not between 1 and 65535'],
     ['h:port', 'is not an address like'],
-    ['http://h', 'has the unknown scheme http://; known ones are redis://'],
+    ['http://h', 'has the unknown scheme http://; known schemes: redis://'],
     ['redis://', 'is not an address like'],
     ['redis://h/x', 'not a database number'],
-    ['redis://h?foo=1', 'has an unknown option "foo"; known ones are addr'],
+    ['redis://h?foo=1', 'has an unknown option "foo"; known options: addr'],
     ['redis://h?io_timeout=5', 'option io_timeout: "5" has no unit'],
     ['redis://h?io_timeout=0s', 'option io_timeout: "0s" is too short'],
     ['redis://h?tls_enabled=yes', 'option tls_enabled: "yes" is not true or false'],
     ['redis://:%zz@h', 'has a % in user or password'],
     ['redis://h#1', 'is not an address like'],
-    ['unix://run/redis.sock', 'is not like unix:///path'],
-    ['unix:///run/redis.sock?tls_enabled=true', 'names a Unix socket, which cannot use TLS'],
-    ['redis+sentinel://h', 'names sentinels, but not the master'],
+    ['unix://run/redis.sock', 'must have the form unix:///path'],
+    ['unix:///run/redis.sock?tls_enabled=true', 'is a Unix socket, which cannot use TLS'],
+    ['redis+sentinel://h', 'has sentinels but no master'],
     ['redis+sentinel://h?sentinel_master_name=', 'option sentinel_master_name is empty'],
-    ['redis+cluster://h/1', 'which has only database 0'],
+    ['redis+cluster://h/1', 'a Redis Cluster has only database 0'],
     ['redis+cluster://h?addr=a:b', 'has an addr that is not host:port'],
-    ['redis+cluster://h:1?addr=h:1', 'names h:1, which is already in engine.redis.address'],
+    ['redis+cluster://h:1?addr=h:1', 'contains h:1, which is also in engine.redis.address'],
   ])) {
     const found = faults({ address })
     t.equal(found.length, 1, JSON.stringify(address))
@@ -188,7 +185,7 @@ t.test('an address that cannot be used is one line that names the key', async t 
   }
   t.same(faults({ address: ['a', ''] }), ['engine.redis.address[1]: is empty'])
   t.match(faults({ address: ['a:1', 'b:1', 'redis://a:1/2'] }), [
-    'engine.redis.address[2]: names a:1, which is already in engine.redis.address[0]',
+    'engine.redis.address[2]: contains a:1, which is also in engine.redis.address[0]',
   ])
   t.match(faults({ address: ['x y', 'b:1', 'ftp://z'] }), [
     /^engine.redis.address\[0\]: is not/,
@@ -196,7 +193,7 @@ t.test('an address that cannot be used is one line that names the key', async t 
   ])
 })
 
-t.test('no message shows a password', async t => {
+t.test('errors never show a password', async t => {
   for (const address of [
     'redis://:hush/x@h:1',
     'redis://:hush#x@h:1',
@@ -221,11 +218,11 @@ t.test('no message shows a password', async t => {
   }
 })
 
-t.test('addresses are checked only where Redis is used', async t => {
+t.test('addresses are checked only with the redis engine', async t => {
   t.same(faultsOf({ engine: { redis: { address: 'http://x', prefix: '' } } }), [])
 })
 
-t.test('Centrifugo options that Halley does not support yet are warnings', async t => {
+t.test('unsupported Centrifugo options are warnings', async t => {
   const base = {
     engine: { type: 'redis', redis: { address: 'redis://h?force_resp2=true', force_resp2: true } },
   }
@@ -235,7 +232,7 @@ t.test('Centrifugo options that Halley does not support yet are warnings', async
   ])
 })
 
-t.test('prefix, client_name and the numbers have bounds', async t => {
+t.test('checks prefix, client_name and numbers', async t => {
   t.same(faults({ prefix: 'my-app:live_1', client_name: 'a-b.c', presence_ttl: '1s' }), [])
   for (const [redis, line] of /** @type {[Record<string, any>, string][]} */ ([
     [{ prefix: '' }, 'engine.redis.prefix: is empty'],
@@ -252,7 +249,7 @@ t.test('prefix, client_name and the numbers have bounds', async t => {
   }
 })
 
-t.test('certificates and keys: PEM, base64 of it, or a file', async t => {
+t.test('certificates and keys may be PEM, base64 of PEM, or a file', async t => {
   const folder = t.testdir({ 'empty.pem': '' })
   const one = makeAuthority(folder, 'one')
   const two = makeAuthority(folder, 'two')
@@ -281,10 +278,10 @@ t.test('certificates and keys: PEM, base64 of it, or a file', async t => {
   for (const [tls, line] of /** @type {[Record<string, string>, string][]} */ ([
     [
       { server_ca_pem: '/nowhere/ca.pem' },
-      'server_ca_pem: is not PEM, not base64 of PEM, and not the path of a file',
+      'server_ca_pem: is neither PEM, base64 of PEM, nor the path of a file',
     ],
-    [{ server_ca_pem: folder }, 'server_ca_pem: is a file that is a directory'],
-    [{ server_ca_pem: join(folder, 'empty.pem') }, 'server_ca_pem: is a file without PEM'],
+    [{ server_ca_pem: folder }, 'server_ca_pem: is a directory'],
+    [{ server_ca_pem: join(folder, 'empty.pem') }, 'server_ca_pem: is a file that contains no PEM'],
     [{ server_ca_pem: key }, 'server_ca_pem: is not a certificate'],
     [{ cert_pem: cert }, 'cert_pem: needs key_pem too'],
     [{ key_pem: key }, 'key_pem: needs cert_pem too'],

@@ -5,30 +5,22 @@ import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { until } from '../../../kit/wait.js'
 import { calls } from '../conformance/calls.js'
 import { Peer, upTo } from '../conformance/peer.js'
+import { conform } from '../conformance.js'
 import { INTERNAL, NOT_FOUND, outcome, startControlRig } from './control-rig.js'
 
 needsRedis(t)
 
 const server = await startRedis(t)
 
-/** Those of the contract's tests that are about one node, or about a worker whose death is known at once. */
-const NOT_HERE = ['an empty node is this one', 'calls made while a worker is replaced get one answer each']
+conform(
+  t,
+  t => startControlRig(t, server),
+  [calls],
+  // These tests have one node, or a worker whose death is known immediately.
+  ['an empty node id means this node', 'a call during a replacement gets one result'],
+)
 
-calls((name, count, body) => {
-  if (NOT_HERE.includes(name)) return
-  t.test(name, async t => {
-    const rig = await startControlRig(t, server)
-    const peers = []
-    for (let i = 0; i < count; i++) peers.push(await Peer.join(rig))
-    await body(t, rig, ...peers)
-  })
-})
-
-/**
- * Two workers of two nodes.
- * @param {any} t
- * @param {object} [options] of the rig
- */
+/** Two workers of two nodes. @param {any} t @param {object} [options] of the rig */
 async function two(t, options) {
   const rig = await startControlRig(t, server, options)
   const [a, b] = [await Peer.join(rig), await Peer.join(rig)]
@@ -37,38 +29,38 @@ async function two(t, options) {
   return { rig, a, b, workers }
 }
 
-/** Answers each request with itself and keeps what it was asked. */
+/** Responds to each request with the request, and records it. */
 function echo(peer, prefix = '') {
-  const asked = []
+  const requests = []
   peer.called = (request, answer) => {
-    asked.push(String(request))
+    requests.push(String(request))
     answer(`${prefix}${request}`)
   }
-  return asked
+  return requests
 }
 
-/** Answers nothing before it is told to. */
+/** Delays its responses. */
 function hold(peer) {
   const held = []
   peer.called = (request, answer) => held.push({ text: String(request), answer })
   return held
 }
 
-t.test('a worker that dies without a word: what it was asked is not found within the lease', async t => {
+t.test('calls to a dead worker fail within its lease', async t => {
   const { a, b, workers } = await two(t)
   const held = hold(b)
   const pending = outcome(workers[0], b, 'x')
   await until(() => held.length === 1)
   workers[1].die()
   const late = await outcome(workers[0], b, 'y')
-  t.ok(late === INTERNAL || late === NOT_FOUND, 'as long as it may be alive, it is out of reach')
+  t.ok(late === INTERNAL || late === NOT_FOUND, 'it counts as unreachable while it may be alive')
   t.equal(await pending, NOT_FOUND)
   t.equal(await outcome(workers[0], b, 'z'), NOT_FOUND)
   echo(a)
   t.equal(await outcome(workers[0], a, 'still here'), 'still here')
 })
 
-t.test('a worker that says that it ends: its callers know at once', async t => {
+t.test('calls to a worker that leaves fail immediately', async t => {
   const { b, workers } = await two(t, { lease: 60_000 })
   const held = hold(b)
   const pending = outcome(workers[0], b, 'x')
@@ -78,23 +70,24 @@ t.test('a worker that says that it ends: its callers know at once', async t => {
   t.equal(await outcome(workers[0], b, 'y'), NOT_FOUND)
 })
 
-t.test('the next worker in a place gets the calls; those to the one before are not found', async t => {
+t.test('calls to a replaced worker fail; its replacement gets new ones', async t => {
   const { rig, b, workers } = await two(t, { lease: 60_000 })
   const held = hold(b)
   const pending = upTo(10).map(n => outcome(workers[0], b, `${n}`))
   await until(() => held.length === 10)
   workers[1].die()
-  t.equal(await outcome(workers[0], b, 'x'), INTERNAL, 'nobody knows of its death yet')
+  t.equal(await outcome(workers[0], b, 'x'), INTERNAL, 'its exit is not known yet')
   const next = await Peer.join(rig, b.place.worker)
+  const outcomes = await Promise.all(pending)
   t.same(
-    await Promise.all(pending),
+    outcomes,
     upTo(10).map(() => NOT_FOUND),
   )
   echo(next, 'next ')
   t.equal(await outcome(workers[0], b, 'x'), 'next x')
 })
 
-t.test('calls made while a worker is replaced get one outcome each: the right answer, or none', async t => {
+t.test('a call during a replacement gets the right result or an error', async t => {
   const rig = await startControlRig(t, server, { lease: 60_000 })
   /** @type {any} */
   const { broker } = await Peer.join(rig)
@@ -116,81 +109,68 @@ t.test('calls made while a worker is replaced get one outcome each: the right an
     await Promise.all(made)
     t.equal(results.length, 300)
     const outcomes = n => [NOT_FOUND, INTERNAL, ...upTo(round + 1, 0).map(made => `${made}:${n}`)]
-    t.same(
-      results.filter(([n, result]) => !outcomes(n).includes(result)),
-      [],
-    )
+    const wrong = results.filter(([n, result]) => !outcomes(n).includes(result))
+    t.same(wrong, [])
     await until(async () => (await outcome(broker, { place }, 'x')) === `${round}:x`)
   }
 })
 
-t.test('a worker whose connection is away for a moment is out of reach, and not gone', async t => {
+t.test('a disconnected worker is unreachable, but not removed', async t => {
   const { b, workers } = await two(t, { lease: 60_000 })
   echo(b)
-  workers[1].goAway()
-  await until(() => !workers[1].control.joined)
+  await workers[1].disconnect()
   t.equal(await outcome(workers[0], b, 'x'), INTERNAL)
-  workers[1].comeBack()
-  await workers[1].known()
+  await workers[1].reconnect()
   t.equal(await outcome(workers[0], b, 'y'), 'y')
 })
 
-t.test('an answer that is given while Redis is out of reach arrives when it is back', async t => {
+t.test('a result returned during an outage arrives after it', async t => {
   const { b, workers } = await two(t, { lease: 60_000 })
   const held = hold(b)
   const pending = upTo(5).map(n => outcome(workers[0], b, `${n}`))
   await until(() => held.length === 5)
-  workers[1].goAway()
-  await until(() => !workers[1].control.joined)
+  await workers[1].disconnect()
   for (const { text, answer } of held.slice(0, 3)) answer(`answer ${text}`)
-  workers[1].comeBack()
+  workers[1].restore()
   t.same(await Promise.all(pending.slice(0, 3)), ['answer 1', 'answer 2', 'answer 3'])
   for (const { text, answer } of held.slice(3)) answer(`answer ${text}`)
-  t.same(
-    await Promise.all(pending.slice(3)),
-    ['answer 4', 'answer 5'],
-    'what it had been asked is not forgotten',
-  )
+  const late = await Promise.all(pending.slice(3))
+  t.same(late, ['answer 4', 'answer 5'], 'earlier calls are still answered')
 })
 
-t.test('a call that was lost on its way to a worker fails when the worker is back', async t => {
+t.test('a call lost in transit fails when the worker reconnects', async t => {
   const { b, workers } = await two(t, { lease: 60_000 })
   const held = hold(b)
   const received = outcome(workers[0], b, 'received')
   await until(() => held.length === 1)
   workers[1].deaf = true
   const lost = upTo(3).map(n => outcome(workers[0], b, `lost ${n}`))
-  workers[1].goAway()
-  await until(() => !workers[1].control.joined)
+  await workers[1].disconnect()
   workers[1].deaf = false
-  workers[1].comeBack()
+  workers[1].restore()
   t.same(await Promise.all(lost), [INTERNAL, INTERNAL, INTERNAL])
   held[0].answer('answer')
   t.equal(await received, 'answer')
   t.equal(held.length, 1)
 })
 
-t.test(
-  'a caller that loses Redis is told so at once; answers to what it asked before go nowhere',
-  async t => {
-    const { b, workers } = await two(t, { lease: 60_000 })
-    const held = hold(b)
-    const pending = outcome(workers[0], b, 'before')
-    await until(() => held.length === 1)
-    workers[0].goAway()
-    t.equal(await pending, INTERNAL)
-    t.equal(await outcome(workers[0], b, 'away'), INTERNAL)
-    workers[0].comeBack()
-    await workers[0].known()
-    const again = outcome(workers[0], b, 'after')
-    await until(() => held.length === 2)
-    held[0].answer('to the first')
-    held[1].answer('to the second')
-    t.equal(await again, 'to the second')
-  },
-)
+t.test('calls fail when their caller loses its connection to Redis', async t => {
+  const { b, workers } = await two(t, { lease: 60_000 })
+  const held = hold(b)
+  const pending = outcome(workers[0], b, 'before')
+  await until(() => held.length === 1)
+  workers[0].cut()
+  t.equal(await pending, INTERNAL)
+  t.equal(await outcome(workers[0], b, 'away'), INTERNAL)
+  await workers[0].reconnect()
+  const again = outcome(workers[0], b, 'after')
+  await until(() => held.length === 2)
+  held[0].answer('to the first')
+  held[1].answer('to the second')
+  t.equal(await again, 'to the second')
+})
 
-t.test('no worker that lives is ever not found, while connections are cut and Redis begins anew', async t => {
+t.test('live workers are found through outages and restarts of Redis', async t => {
   const { a, b, workers } = await two(t, { lease: 6000 })
   echo(a)
   echo(b)
@@ -216,15 +196,4 @@ t.test('no worker that lives is ever not found, while connections are cut and Re
   ends = true
   await Promise.all(asking)
   t.same([...seen.keys()].sort(), ['answered', INTERNAL].sort())
-})
-
-t.test('a handler that fails is an error for the caller, and for nobody else', async t => {
-  const { rig, b, workers } = await two(t)
-  b.called = () => {
-    throw new Error('on purpose')
-  }
-  t.equal(await outcome(workers[0], b, 'x'), INTERNAL)
-  t.match(rig.log.lines, [{ level: 'error', msg: 'call failed' }])
-  echo(b)
-  t.equal(await outcome(workers[0], b, 'y'), 'y')
 })

@@ -1,13 +1,10 @@
-// Certificates for tests, made by openssl in a folder of the test's own.
+// Certificates for tests, made by openssl in a folder of the test.
 
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/**
- * @param {string} folder
- * @param {string[]} args of `openssl req`
- */
+/** @param {string} folder @param {string[]} args of `openssl req` */
 function request(folder, args) {
   try {
     execFileSync(
@@ -23,10 +20,7 @@ function request(folder, args) {
 
 /** A certificate with its key, in files and as text. */
 export class Certificate {
-  /**
-   * @param {string} folder
-   * @param {string} name of the files
-   */
+  /** @param {string} folder @param {string} name of the files */
   constructor(folder, name) {
     this.folder = folder
     this.name = name
@@ -44,8 +38,7 @@ export class Certificate {
 
   /**
    * As an authority, signs another one.
-   * @param {string} name of it
-   * @param {string} for_ whom it is for: `IP:127.0.0.1`, `DNS:redis.example`
+   * @param {string} name of it @param {string} for_ whom it is for: `IP:127.0.0.1`, `DNS:redis.example`
    * @returns {Certificate}
    */
   sign(name, for_) {
@@ -59,11 +52,7 @@ export class Certificate {
   }
 }
 
-/**
- * @param {string} folder
- * @param {string} name
- * @returns {Certificate} signed by itself
- */
+/** @param {string} folder @param {string} name @returns {Certificate} signed by itself */
 export function makeAuthority(folder, name) {
   const made = new Certificate(folder, name)
   request(folder, ['-days', '2', '-subj', `/CN=${name}`, '-out', made.file, '-keyout', made.keyFile])

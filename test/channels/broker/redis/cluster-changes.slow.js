@@ -1,4 +1,4 @@
-// A cluster that is changed while it is in use.
+// A cluster that is changed while in use.
 
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -17,7 +17,7 @@ needsRedis(t)
 const PATIENT = 15_000
 const PARTIAL = ['--cluster-require-full-coverage', 'no']
 
-/** @param {any} t @returns {Promise<import('../../../kit/servers/redis.js').RedisServer>} that belongs to no cluster yet */
+/** @returns {Promise<import('../../../kit/servers/redis.js').RedisServer>} not in a cluster yet */
 function startAlone(t) {
   return spawnRedis(t, async (port, dir) => [
     ...serverArgs({ port, dir }),
@@ -27,10 +27,10 @@ function startAlone(t) {
   ])
 }
 
-// Each test waits for a cluster of its own.
+// Each test has its own cluster.
 t.jobs = 2
 
-t.test('a server joins, gets slots, and becomes the only one', async t => {
+t.test('a new server takes all slots and becomes the only one', async t => {
   const cluster = await startCluster(t, { masters: 1, replicas: 0, timeout: PATIENT, args: PARTIAL })
   const [old] = cluster.servers
   const rig = new ShardRig(t, cluster, { partitions: 4 })
@@ -46,7 +46,7 @@ t.test('a server joins, gets slots, and becomes the only one', async t => {
   await cluster.healthy()
   for (const [i, partition] of partitions.entries()) {
     await moveSlot(cluster, await slotOf(cluster, partition), joined)
-    await rig.told('up', partition, 2)
+    await rig.reached('up', partition, 2)
     await subscribe(partition, 'news')
     await publish(partition, 'news', `text ${i}`)
     await rig.got(`text ${i}`)
@@ -56,23 +56,23 @@ t.test('a server joins, gets slots, and becomes the only one', async t => {
   const forgotten = await old.call('CLUSTER', 'MYID')
   await old.kill()
   await joined.call('CLUSTER', 'FORGET', forgotten)
-  // It is asked what it knows of the cluster, and so are others: there is nothing to be had at the address of the
+  // It is queried what it knows of the cluster, and so are others: there is nothing to be had at the address of the
   // configuration.
   await joined.restart()
   for (const partition of partitions) {
-    await rig.told('up', partition, 3)
+    await rig.reached('up', partition, 3)
     await send(partition, 'set', partition.key('a', 'b'), 'c')
   }
 })
 
-t.test('slots that nobody serves', async t => {
+t.test('slots lose their master', async t => {
   const cluster = await startCluster(t, { masters: 3, replicas: 0, timeout: PATIENT })
   const cover = (/** @type {string} */ value) =>
     Promise.all(
       cluster.servers.map(server => server.call('CONFIG', 'SET', 'cluster-require-full-coverage', value)),
     )
 
-  t.test('the others go on, if the cluster does', async t => {
+  t.test('other slots stay usable', async t => {
     await cover('no')
     const rig = new ShardRig(t, cluster, { partitions: 6 })
     await rig.whole()
@@ -82,7 +82,7 @@ t.test('slots that nobody serves', async t => {
     const master = await masterOf(cluster, lone)
     await master.call('CLUSTER', 'DELSLOTS', slot)
     await refusal(send(lone, 'get', lone.key('a', 'b')))
-    await rig.told('down', lone, 1)
+    await rig.reached('down', lone, 1)
     t.equal(lone.connection, null)
     t.equal(await refusal(send(lone, 'get', lone.key('a', 'b'))), errors.internal)
     t.notOk(rig.shard.up)
@@ -91,12 +91,12 @@ t.test('slots that nobody serves', async t => {
       await rig.got(`text ${i}`)
     }
     await master.call('CLUSTER', 'ADDSLOTS', slot)
-    await rig.told('up', lone, 2)
+    await rig.reached('up', lone, 2)
     await rig.whole()
     for (const partition of others) t.equal(rig.count('down', partition), 0)
   })
 
-  t.test('subscriptions stay while the whole cluster refuses commands', async t => {
+  t.test('subscriptions stay while the cluster is down', async t => {
     const rig = new ShardRig(t, cluster, { partitions: 6 })
     await rig.whole()
     const [lone, ...others] = rig.shard.partitions
@@ -107,8 +107,8 @@ t.test('slots that nobody serves', async t => {
     for (const server of cluster.servers) await server.call('CLUSTER', 'DELSLOTS', slot)
     await until(async () => (await refusal(send(others[0], 'get', others[0].key('a', 'b')))) !== null)
     await until(() => !rig.shard.up)
-    // That master has to be seen without its slot: one that has refused what it claims is asked for everything anew.
-    await rig.told('down', lone, 1)
+    // That master must be seen without its slot: after a refused command the cluster is queried again.
+    await rig.reached('down', lone, 1)
     await master.call('CLUSTER', 'ADDSLOTS', slot)
     await rig.whole()
     await cluster.healthy()
@@ -120,7 +120,7 @@ t.test('slots that nobody serves', async t => {
   })
 })
 
-t.test('a master that has forgotten its cluster is left', async t => {
+t.test('a master that was reset is no longer used', async t => {
   const cluster = await startCluster(t, { timeout: PATIENT })
   const rig = new ShardRig(t, cluster, { partitions: 6 })
   await rig.whole()
@@ -130,17 +130,17 @@ t.test('a master that has forgotten its cluster is left', async t => {
   await master.call('FLUSHALL')
   await master.call('CLUSTER', 'RESET', 'HARD')
   cluster.servers = cluster.servers.filter(server => server !== master)
-  await rig.told('down', first, 1)
+  await rig.reached('down', first, 1)
   t.equal(await refusal(send(first, 'get', first.key('a', 'b'))), errors.internal)
-  // The others do not choose another master by themselves as long as somebody answers.
+  // The others do not elect another master as long as one responds.
   await replica.call('CLUSTER', 'FAILOVER', 'TAKEOVER')
-  await rig.told('up', first, 2)
+  await rig.reached('up', first, 2)
   t.ok(first.connection?.name.endsWith(`:${replica.port}`))
   await until(() => send(first, 'set', first.key('a', 'b'), 'c').then(() => true))
   await rig.whole()
 })
 
-t.test('the log says that a short outage of a master is over', async t => {
+t.test('the end of a short outage is logged', async t => {
   const cluster = await startCluster(t, { timeout: PATIENT, args: PARTIAL })
   const rig = new ShardRig(t, cluster, { partitions: 6 })
   await rig.whole()
@@ -150,14 +150,14 @@ t.test('the log says that a short outage of a master is over', async t => {
   const begun = rig.lines.length
   await master.kill()
   await replica.call('CLUSTER', 'FAILOVER', 'TAKEOVER')
-  await rig.told('up', first, 2)
+  await rig.reached('up', first, 2)
   await rig.whole()
   const lines = () => rig.lines.slice(begun).map(({ redis, msg }) => `${redis}: ${msg}`)
-  t.ok(lines().includes(`127.0.0.1:${master.port}: redis is out of reach`))
-  await until(() => lines().includes('the cluster: the whole redis cluster is within reach'))
+  t.ok(lines().includes(`127.0.0.1:${master.port}: redis is unreachable`))
+  await until(() => lines().includes('the cluster: the redis cluster is fully reachable again'))
 })
 
-t.test('what is no cluster, or lets nobody in, is said once and tried again', async t => {
+t.test('an unusable cluster is logged once with its reason', async t => {
   const lone = await startRedis(t)
   const locked = await startCluster(t, { masters: 1, replicas: 0, timeout: PATIENT, password: 'secret' })
   /** @type {[any, string, RegExp][]} */
@@ -177,7 +177,7 @@ t.test('what is no cluster, or lets nobody in, is said once and tried again', as
   t.same(rig.lines, [])
 })
 
-t.test('a server that refuses late is not said to be away without a reason', async t => {
+t.test('an outage is logged with its reason', async t => {
   const server = createServer(socket => {
     socket.on('error', () => {})
     socket.once('data', () => setTimeout(() => socket.end('-NOAUTH Authentication required.\r\n'), 1000))

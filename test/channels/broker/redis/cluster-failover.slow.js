@@ -19,7 +19,7 @@ const at = (rig, { port }) =>
   rig.shard.partitions.filter(({ connection }) => connection?.name.endsWith(`:${port}`))
 
 /**
- * Everything works at the masters in charge, and only what has been away has been told to be.
+ * Every partition works at its current master, and only partitions that were away were reported as down.
  * @param {any} t
  * @param {import('../../../kit/servers/cluster.js').Cluster} cluster
  * @param {ShardRig} rig
@@ -32,11 +32,11 @@ async function works(t, cluster, rig, moved, text) {
     if (moved.includes(partition)) {
       // A new master may not know yet that the cluster is up.
       await until(() => subscribe(partition, 'news').then(() => true))
-    } else t.equal(rig.count('down', partition), 0, `partition ${i} has not been away`)
+    } else t.equal(rig.count('down', partition), 0, `partition ${i} had no outage`)
     await until(() => publish(partition, 'news', `${text} ${i}`).then(() => true))
     await rig.got(`${text} ${i}`)
     t.equal(rig.messages.filter(message => message.text === `${text} ${i}`).length, 1)
-    // Servers hear of a new master one after another.
+    // Servers learn of a new master one after another.
     await until(async () => at(rig, await masterOf(cluster, partition)).includes(partition))
   }
 }
@@ -49,14 +49,14 @@ async function subscribed(t, cluster, options = {}) {
   return rig
 }
 
-// Failovers are mostly waiting: that of one cluster goes on beside the other's.
+// Failovers mostly wait: both clusters run at the same time.
 t.jobs = 2
 
 for (const sharded of [true, false]) {
   const kind = sharded ? 'sharded pub/sub' : 'plain pub/sub'
-  t.test(`${kind}: masters that fail`, async t => {
+  t.test(`${kind}: masters fail`, async t => {
     const cluster = await startCluster(t, {
-      // On a busy machine a master that is slow must not count as gone.
+      // A master that is slow on a busy machine must not count as failed.
       timeout: 4000,
       args: [
         ...['--cluster-require-full-coverage', 'no'],
@@ -65,47 +65,47 @@ for (const sharded of [true, false]) {
     })
     const seeds = cluster.servers
 
-    t.test(`${kind}: a master steps down, and its replica takes over`, async t => {
+    t.test(`${kind}: a replica takes over when its master steps down`, async t => {
       const rig = await subscribed(t, cluster, { seeds })
       const [master] = await cluster.masters()
       const moved = at(rig, master)
       t.ok(moved.length > 0)
       await send(moved[0], 'set', moved[0].key('a', 'b'), 'kept')
       const replica = await cluster.failover(master)
-      for (const partition of moved) await rig.told('up', partition, 2)
+      for (const partition of moved) await rig.reached('up', partition, 2)
       t.same(at(rig, replica), moved)
       t.equal(await send(moved[0], 'get', moved[0].key('a', 'b')), 'kept')
       await works(t, cluster, rig, moved, 'after')
       await cluster.whole()
     })
 
-    t.test(`${kind}: a master is killed`, async t => {
+    t.test(`${kind}: a replica takes over when its master is killed`, async t => {
       const rig = await subscribed(t, cluster, { seeds })
       const [, master] = await cluster.masters()
       const moved = at(rig, master)
-      // The start of a process that stands still in it is an outage, too.
+      // An interrupted start also counts as an outage.
       const begun = rig.lines.length
       await master.kill()
-      for (const partition of moved) await rig.told('down', partition, 1)
+      for (const partition of moved) await rig.reached('down', partition, 1)
       t.equal(await refusal(send(moved[0], 'get', moved[0].key('a', 'b'))), errors.internal)
       await works(t, cluster, rig, moved, 'after')
-      const told = rig.lines.slice(begun).filter(({ redis }) => redis === 'the cluster')
+      const lines = rig.lines.slice(begun).filter(({ redis }) => redis === 'the cluster')
       t.same(
-        told.map(({ msg }) => msg),
-        ['a part of the redis cluster is out of reach', 'the whole redis cluster is within reach'],
+        lines.map(({ msg }) => msg),
+        ['the redis cluster is partly unreachable', 'the redis cluster is fully reachable again'],
       )
-      t.equal(told[0].partitions, `${moved.length} of 12`)
+      t.equal(lines[0].partitions, `${moved.length} of 12`)
       await master.start()
       await cluster.whole()
       await works(t, cluster, rig, moved, 'and later')
     })
 
-    t.test(`${kind}: a master that stands still is left, and comes back as a replica`, async t => {
+    t.test(`${kind}: a frozen master is replaced and returns as a replica`, async t => {
       const rig = await subscribed(t, cluster, { seeds, options: { socketTimeout: 3000 } })
       const [, , master] = await cluster.masters()
       const moved = at(rig, master)
       master.stop()
-      // Who asks it for anything finds out.
+      // A request to it detects the failure.
       send(moved[0], 'get', moved[0].key('a', 'b')).catch(() => {})
       await works(t, cluster, rig, moved, 'after')
       master.cont()

@@ -1,12 +1,14 @@
-// A shard of a cluster that keeps books, and what a test does to a cluster.
+// A shard of a cluster that records its events, and operations on clusters.
 
 import pino from 'pino'
 import { ClusterShard } from '../../../../src/channels/broker/redis/placement.js'
 import { until } from '../../../kit/wait.js'
 
-/** @typedef {import('../../../../src/channels/broker/redis/partition.js').Partition} Partition */
+/** @import { Partition } from '../../../../src/channels/broker/redis/partition.js' */
+/** @import { Cluster } from '../../../kit/servers/cluster.js' */
+/** @import { RedisServer } from '../../../kit/servers/redis.js' */
 
-/** Keeps what is logged. */
+/** Records log lines. */
 export function keepLog() {
   /** @type {any[]} */
   const lines = []
@@ -14,7 +16,7 @@ export function keepLog() {
   return { lines, log }
 }
 
-/** A ClusterShard, and what it has told. */
+/** A ClusterShard, and its events. */
 export class ShardRig {
   /** @type {{kind: 'up' | 'down', partition: Partition}[]} */
   events = []
@@ -24,10 +26,8 @@ export class ShardRig {
   control = []
 
   /**
-   * @param {any} t ends with this test
-   * @param {import('../../../kit/servers/cluster.js').Cluster} cluster
-   * @param {{partitions?: number, prefix?: string, options?: object, seeds?: import('../../../kit/servers/redis.js').RedisServer[]}}
-   *   [options]
+   * @param {any} t ends with this test @param {Cluster} cluster
+   * @param {{partitions?: number, prefix?: string, options?: object, seeds?: RedisServer[]}} [options]
    */
   constructor(
     t,
@@ -69,7 +69,7 @@ export class ShardRig {
   }
 
   /** @param {'up' | 'down'} kind @param {Partition} partition @param {number} times */
-  async told(kind, partition, times) {
+  async reached(kind, partition, times) {
     await until(() => this.count(kind, partition) >= times)
   }
 
@@ -80,9 +80,7 @@ export class ShardRig {
 }
 
 /**
- * @param {Partition} partition
- * @param {string} name
- * @param {...(string | number)} args
+ * @param {Partition} partition @param {string} name @param {...(string | number)} args
  * @returns {Promise<any>} the reply, its texts as strings
  */
 export function send(partition, name, ...args) {
@@ -114,26 +112,20 @@ export function publish(partition, channel, text) {
   return send(partition, partition.publishCommand, partition.key('channel', channel), text)
 }
 
-/**
- * Where a cluster of servers keeps a partition.
- * @param {import('../../../kit/servers/cluster.js').Cluster} cluster
- * @param {Partition} partition
- */
+/** Where a cluster of servers keeps a partition. @param {Cluster} cluster @param {Partition} partition */
 export async function slotOf(cluster, partition) {
   const server = cluster.servers.find(({ runs }) => runs)
   return Number(await server?.call('CLUSTER', 'KEYSLOT', partition.key('a', 'b')))
 }
 
-/** @param {import('../../../kit/servers/cluster.js').Cluster} cluster @param {Partition} partition */
+/** @param {Cluster} cluster @param {Partition} partition */
 export async function masterOf(cluster, partition) {
   return cluster.masterOf(await slotOf(cluster, partition))
 }
 
 /**
  * Moves a slot to another master, as redis-cli does it.
- * @param {import('../../../kit/servers/cluster.js').Cluster} cluster
- * @param {number} slot
- * @param {import('../../../kit/servers/redis.js').RedisServer} target
+ * @param {Cluster} cluster @param {number} slot @param {RedisServer} target
  * @param {() => Promise<void>} [halfway] called when its keys have moved, and before the slot has
  */
 export async function moveSlot(cluster, slot, target, halfway) {

@@ -9,9 +9,9 @@ import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe
 
 needsRedis(t)
 
-/** Nobody takes over from a server here: on a busy machine one that is slow must not count as gone, ms. */
+/** There are no replicas: a server that is slow on a busy machine must not count as failed, ms. */
 const PATIENT = 15_000
-/** A server that knows no sharded pub/sub, as those before version 7. */
+/** A server without sharded pub/sub, as before version 7. */
 const PLAIN = ['--rename-command', 'SPUBLISH', '']
 
 for (const sharded of [true, false]) {
@@ -19,7 +19,7 @@ for (const sharded of [true, false]) {
   t.test(kind, async t => {
     const cluster = await startCluster(t, { replicas: 0, args: sharded ? [] : PLAIN, timeout: PATIENT })
 
-    t.test(`${kind}: commands, subscriptions and publications reach the master in charge`, async t => {
+    t.test(`${kind}: commands, subscriptions and publications reach the right master`, async t => {
       const rig = new ShardRig(t, cluster)
       await rig.whole()
       const { partitions } = rig.shard
@@ -53,7 +53,7 @@ for (const sharded of [true, false]) {
       )
     })
 
-    t.test(`${kind}: a slot moves to another master, with its keys and without the other ones`, async t => {
+    t.test(`${kind}: data and subscriptions follow a slot to another master`, async t => {
       const rig = new ShardRig(t, cluster)
       await rig.whole()
       const { partitions } = rig.shard
@@ -65,20 +65,15 @@ for (const sharded of [true, false]) {
       const target = /** @type {any} */ (cluster.servers.find(server => server !== source))
       const before = moving.connection
       await moveSlot(cluster, slot, target, async () => {
-        t.equal(
-          await refusal(send(moving, 'get', moving.key('a', 'b'))),
-          errors.internal,
-          'its keys are elsewhere already',
-        )
+        const refused = await refusal(send(moving, 'get', moving.key('a', 'b')))
+        t.equal(refused, errors.internal, 'its keys have already moved')
         await publish(moving, 'news 0', 'halfway')
       })
-      await rig.told('up', moving, 2)
+      await rig.reached('up', moving, 2)
       t.equal(rig.count('down', moving), 1)
       t.not(moving.connection, before)
-      t.same(
-        rig.messages.map(({ text }) => text),
-        ['halfway'],
-      )
+      const texts = rig.messages.map(({ text }) => text)
+      t.same(texts, ['halfway'])
       t.equal(await send(moving, 'get', moving.key('a', 'b')), 'kept')
       await publish(moving, 'news 0', 'to nobody')
       await subscribe(moving, 'news 0')
@@ -92,9 +87,9 @@ for (const sharded of [true, false]) {
       t.notOk(rig.messages.some(({ text }) => text === 'to nobody'))
       t.equal(rig.messages.length, 2 + others.length)
 
-      // And back: what has been subscribed to there in its first life is of no account.
+      // And back: earlier subscriptions there have no effect.
       await moveSlot(cluster, slot, source)
-      await rig.told('up', moving, 3)
+      await rig.reached('up', moving, 3)
       t.equal(moving.connection, before)
       await publish(moving, 'news 0', 'to nobody')
       await subscribe(moving, 'news 0')
@@ -103,8 +98,8 @@ for (const sharded of [true, false]) {
       t.equal(rig.messages.length, 3 + others.length)
     })
 
-    t.test(`${kind}: a slot moves under traffic, and no other partition is disturbed`, async t => {
-      // On a busy machine an answer may take its time, which disturbs a partition, too.
+    t.test(`${kind}: no command is lost when a slot moves under traffic`, async t => {
+      // On a busy machine a late reply also disturbs a partition.
       const rig = new ShardRig(t, cluster, { partitions: 8, options: { socketTimeout: 20_000 } })
       await rig.whole()
       const [moving, ...others] = rig.shard.partitions
@@ -132,7 +127,7 @@ for (const sharded of [true, false]) {
         if ((await cluster.masterOf(slot)) === target) continue
         await moveSlot(cluster, slot, target)
         await until(async () => moving.up && (await masterOf(cluster, moving)) === target)
-        // A server that has not heard of the move yet may send the partition back once more.
+        // A server that does not know of the move yet may send the partition back once more.
         await until(async () => {
           await subscribe(moving, `at ${i}`)
           await publish(moving, `at ${i}`, `here ${i}`)
@@ -145,25 +140,25 @@ for (const sharded of [true, false]) {
       for (const partition of others) t.equal(rig.count('down', partition), 0)
     })
 
-    t.test(`${kind}: all servers away and back`, async t => {
+    t.test(`${kind}: subscriptions return after all servers restart`, async t => {
       const rig = new ShardRig(t, cluster, { partitions: 8 })
       await rig.whole()
       const { partitions } = rig.shard
       await subscribe(partitions[0], 'news')
-      // The start of a process that stands still in it is an outage, too.
+      // The start of a blocked process also counts as an outage.
       const begun = rig.lines.length
-      const told = () =>
+      const logged = () =>
         rig.lines
           .slice(begun)
           .filter(({ redis }) => redis === 'the cluster')
           .map(({ msg }) => msg)
       await Promise.all(cluster.servers.map(server => server.kill()))
       for (const partition of partitions) {
-        await rig.told('down', partition, 1)
+        await rig.reached('down', partition, 1)
         t.equal(await refusal(send(partition, 'get', partition.key('a', 'b'))), errors.internal)
       }
       t.notOk(rig.shard.up)
-      await until(() => told().includes('a part of the redis cluster is out of reach'))
+      await until(() => logged().includes('the redis cluster is partly unreachable'))
       await Promise.all(cluster.servers.map(server => server.start()))
       await rig.whole()
       for (const partition of partitions) {
@@ -176,15 +171,15 @@ for (const sharded of [true, false]) {
       await publish(partitions[0], 'news', 'again')
       await rig.got('again')
       t.equal(rig.messages.length, 1)
-      t.same(told(), [
-        'a part of the redis cluster is out of reach',
-        'the whole redis cluster is within reach',
+      t.same(logged(), [
+        'the redis cluster is partly unreachable',
+        'the redis cluster is fully reachable again',
       ])
     })
   })
 }
 
-t.test('a slot that moves while subscriptions in it end mixes up no replies', async t => {
+t.test('replies match their commands when a slot moves during an unsubscribe', async t => {
   const cluster = await startCluster(t, { masters: 2, replicas: 0, timeout: PATIENT })
   const rig = new ShardRig(t, cluster)
   await rig.whole()
@@ -197,14 +192,14 @@ t.test('a slot that moves while subscriptions in it end mixes up no replies', as
   }
   const slot = await slotOf(cluster, moving)
   const source = await cluster.masterOf(slot)
-  // A slot moves at once only without keys.
+  // Only an empty slot moves immediately.
   await send(moving, 'del', moving.key('branch', 'current'))
   const target = /** @type {any} */ (cluster.servers.find(server => server !== source))
   const id = await target.call('CLUSTER', 'MYID')
   const operator = new Redis({ host: source.host, port: source.port })
   t.teardown(() => operator.disconnect())
   await operator.ping()
-  // The slot moves after what keeps the server busy, and before it reads what we ask for meanwhile.
+  // The slot moves after the commands that block the server, and before it reads later ones.
   const busy = operator.call('EVAL', 'for i = 1, 2e7 do end return 1', 0)
   const moved = operator.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)
   await pause(50)

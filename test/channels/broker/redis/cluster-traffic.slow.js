@@ -5,7 +5,7 @@ import { failovers } from './failover.js'
 needsRedis(t)
 
 t.test('redis cluster', async t => {
-  // Whatever it has missed, a replica may take over. On a busy machine a master that is slow must not count as gone.
+  // A replica may always take over. A master that is slow on a busy machine must not count as failed.
   const cluster = await startCluster(t, {
     timeout: 4000,
     args: ['--cluster-replica-validity-factor', '0'],

@@ -1,4 +1,4 @@
-// Workers of several nodes in one process: what they have to do with each other over Redis, without channels.
+// Workers of several nodes in one process: control over Redis, without channels.
 
 import { errors } from '../../../../src/base/errors.js'
 import { RedisControl } from '../../../../src/channels/broker/redis/control.js'
@@ -8,26 +8,25 @@ import { until } from '../../../kit/wait.js'
 import { createTestLog } from '../embedded/rig.js'
 
 /**
- * ms; ticks are as much shorter than a second as this is shorter than a real lease. On a busy machine this process,
- * or Redis, may stand still for a second or two, and no worker is to count as dead for it.
+ * ms; ticks are shorter than a second by the same factor. On a busy machine this process, or Redis, may be blocked for
+ * a second or two, and no worker may count as dead for it.
  */
 const LEASE = 2500
 
-/** A worker with its own way to Redis. */
+/** A worker with its own connection to Redis. */
 export class Worker {
-  /** How often it may have missed orders while it was connected. */
+  /** Number of times that it may have missed orders while connected. */
   stale = 0
-  /** While true, nothing of what it is sent arrives. */
+  /** While true, it receives nothing. */
   deaf = false
-  /** @type {[string, Buffer][] | null} what it has not come to read, because it stands still */
+  /** @type {[string, Buffer][] | null} unread messages while it is blocked */
   #unread = null
   #proxy
   #shard
   #timer
 
   /**
-   * @param {TcpProxy} proxy
-   * @param {import('../../../../src/channels/broker/contract.js').BrokerEvents} events
+   * @param {TcpProxy} proxy @param {import('../../../../src/channels/broker/contract.js').BrokerEvents} events
    * @param {{uid: string, node: string, worker: number, lease: number, keep?: any, log: any}} options
    */
   constructor(proxy, events, { uid, node, worker, lease, keep, log }) {
@@ -51,22 +50,19 @@ export class Worker {
     const placement = /** @type {any} */ ({ control: this.#shard.partitions[0] })
     const onStale = () => this.stale++
     const parts = { placement, uid, node, worker, events, log, lease, keep, onJoined: () => {}, onStale }
-    // Calls between workers of one node go through Redis, too.
+    // Calls between workers of one node also go through Redis.
     const call = (_node, worker, request, done) => this.control.callNode(node, worker, request, done)
     this.control = new RedisControl({ ...parts, local: /** @type {any} */ ({ call }), users: null })
     this.#timer = setInterval(() => this.#unread || this.control.tick(), lease / 7)
   }
 
-  /**
-   * @param {string} topic
-   * @param {Buffer} message
-   */
+  /** @param {string} topic @param {Buffer} message */
   #message(topic, message) {
     if (this.#unread) this.#unread.push([topic, Buffer.from(message)])
     else if (!this.deaf) this.control.message(topic, message)
   }
 
-  /** It stands still, while its connection stays. */
+  /** It is blocked, but stays connected. */
   sleep() {
     this.#unread = []
   }
@@ -88,17 +84,27 @@ export class Worker {
     await until(() => this.control.joined, 'the worker to join')
   }
 
-  /** Its connection breaks, and it gets no other one before `comeBack`. */
-  goAway() {
+  /** Its connection is lost; it reconnects in `restore`. */
+  cut() {
     this.#proxy.refuses = true
     this.#proxy.cut()
   }
 
-  comeBack() {
+  async disconnect() {
+    this.cut()
+    await until(() => !this.control.joined)
+  }
+
+  restore() {
     this.#proxy.refuses = false
   }
 
-  /** It ends without a word. */
+  async reconnect() {
+    this.restore()
+    await this.known()
+  }
+
+  /** It exits without a message. */
   die() {
     clearInterval(this.#timer)
     this.#shard.close()
@@ -119,8 +125,7 @@ export class Worker {
 }
 
 /**
- * @param {any} t
- * @param {import('../../../kit/servers/redis.js').RedisServer} server
+ * @param {any} t @param {import('../../../kit/servers/redis.js').RedisServer} server
  * @param {{lease?: number, keep?: {life: number, entries: number, bytes: number}}} [options] ms; `keep`: of orders
  */
 export async function startControlRig(t, server, { lease = LEASE, keep = undefined } = {}) {
@@ -130,7 +135,7 @@ export async function startControlRig(t, server, { lease = LEASE, keep = undefin
   t.teardown(() => {
     for (const worker of workers) worker.die()
   })
-  // One server for a whole file: each test finds it empty.
+  // One server for a whole file: each test starts with an empty one.
   await server.call('FLUSHALL')
   let started = 0
 
@@ -138,8 +143,7 @@ export async function startControlRig(t, server, { lease = LEASE, keep = undefin
     log,
 
     /**
-     * @param {import('../../../../src/channels/broker/contract.js').BrokerEvents} events
-     * @param {string} node
+     * @param {import('../../../../src/channels/broker/contract.js').BrokerEvents} events @param {string} node
      * @param {number} worker
      */
     async start(events, node, worker) {
@@ -164,7 +168,7 @@ export async function startControlRig(t, server, { lease = LEASE, keep = undefin
      */
     async join(events, worker = started) {
       const made = await this.start(events, `node-${worker}`, worker)
-      // Whoever has answered knows who has asked.
+      // A worker that has responded knows this one.
       await made.survey('hello', {})
       return /** @type {any} */ (made)
     },
@@ -176,9 +180,7 @@ export async function startControlRig(t, server, { lease = LEASE, keep = undefin
 }
 
 /**
- * @param {Worker} from
- * @param {{place: {node: string, worker: number}}} to
- * @param {string | Buffer} request
+ * @param {Worker} from @param {{place: {node: string, worker: number}}} to @param {string | Buffer} request
  * @returns {Promise<string>} the answer, or the message of the error
  */
 export const outcome = (from, { place: { node, worker } }, request) =>

@@ -1,4 +1,4 @@
-// Who is there, and surveys over all nodes.
+// The registry of workers, and surveys of all nodes.
 
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
@@ -6,6 +6,7 @@ import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { until } from '../../../kit/wait.js'
 import { control } from '../conformance/control.js'
 import { failure, Peer, upTo } from '../conformance/peer.js'
+import { conform } from '../conformance.js'
 import { startControlRig } from './control-rig.js'
 
 needsRedis(t)
@@ -13,28 +14,20 @@ needsRedis(t)
 const LONG = 60_000
 const server = await startRedis(t)
 
-control((name, count, body) => {
-  // Counts are not kept by these parts.
-  if (name === 'the connections of a user are counted over all workers') return
-  t.test(name, async t => {
-    const rig = await startControlRig(t, server)
-    const peers = []
-    for (let i = 0; i < count; i++) peers.push(await Peer.join(rig))
-    await body(t, rig, ...peers)
-  })
-})
+// These parts keep no counts.
+const skip = ['the connections of a user are counted across all workers']
+conform(t, t => startControlRig(t, server), [control], skip)
 
 /**
- * Three workers, each of which answers a survey with its number and counts how often it is asked.
- * @param {any} t
- * @param {object} [options] of the rig
+ * Three workers, each of which answers a survey with its number and counts the surveys.
+ * @param {any} t @param {object} [options] of the rig
  */
 async function three(t, options) {
   const rig = await startControlRig(t, server, options)
-  const asked = [0, 0, 0]
+  const surveys = [0, 0, 0]
   const start = (/** @type {number} */ i, node = `node-${i}`, worker = 0) => {
     const survey = () => {
-      asked[i] = (asked[i] ?? 0) + 1
+      surveys[i] = (surveys[i] ?? 0) + 1
       return i
     }
     return rig.start(
@@ -45,15 +38,15 @@ async function three(t, options) {
   }
   const workers = [await start(0), await start(1), await start(2)]
   const ask = async (i = 0) => (await workers[i].survey('who', {})).sort((x, y) => x - y)
-  return { rig, workers, asked, start, ask }
+  return { rig, workers, surveys, start, ask }
 }
 
 const places = () => server.call('HKEYS', 'halley.registry.places')
-/** What outlives the registry. */
+/** Keys that outlive the registry. */
 const LASTING = ['halley.branch.current', 'halley.orders.head']
 const traces = async () => (await server.call('KEYS', '*')).filter(key => !LASTING.includes(key))
 
-t.test('everybody is asked from the moment on in which they have joined', async t => {
+t.test('surveys query all joined workers', async t => {
   const { start, ask } = await three(t)
   t.same(await ask(0), [0, 1, 2])
   await start(3)
@@ -62,7 +55,7 @@ t.test('everybody is asked from the moment on in which they have joined', async 
   t.same(await ask(2), [0, 1, 2, 3, 4])
 })
 
-t.test('a worker that says that it ends is not asked any more, and leaves no trace', async t => {
+t.test('a worker that leaves is removed from the registry', async t => {
   const { workers, ask } = await three(t, { lease: LONG })
   await workers[2].control.close()
   t.same(await ask(0), [0, 1])
@@ -71,22 +64,19 @@ t.test('a worker that says that it ends is not asked any more, and leaves no tra
   t.same(await traces(), [])
 })
 
-t.test(
-  'a worker that dies without a word: surveys fail or go without it, and work again within its lease',
-  async t => {
-    const { workers, asked, ask } = await three(t, { lease: 3000 })
-    workers[2].die()
-    const first = ask(0).catch(error => error)
-    const answers = await until(() => ask(1).catch(() => null))
-    t.same(answers, [0, 1])
-    t.same(await ask(0), [0, 1])
-    const result = await first
-    if (result !== errors.internal) t.same(result, [0, 1])
-    t.equal(asked[2], 0)
-  },
-)
+t.test('surveys work again within the lease of a dead worker', async t => {
+  const { workers, surveys, ask } = await three(t, { lease: 3000 })
+  workers[2].die()
+  const first = ask(0).catch(error => error)
+  const answers = await until(() => ask(1).catch(() => null))
+  t.same(answers, [0, 1])
+  t.same(await ask(0), [0, 1])
+  const result = await first
+  if (result !== errors.internal) t.same(result, [0, 1])
+  t.equal(surveys[2], 0)
+})
 
-t.test('a survey that is under way when a lease runs out goes on without that worker', async t => {
+t.test('a survey continues without a worker whose lease expires', async t => {
   const { workers, ask } = await three(t, { lease: 3000 })
   workers[2].die()
   const left = async () => {
@@ -98,14 +88,14 @@ t.test('a survey that is under way when a lease runs out goes on without that wo
   t.same(await ask(0), [0, 1])
 })
 
-t.test('when all workers have died, the registry goes with the last lease', async t => {
+t.test('the registry expires with the last lease', async t => {
   const { workers } = await three(t)
   t.equal((await places()).length, 3)
   for (const worker of workers) worker.die()
   await until(async () => (await traces()).length === 0)
 })
 
-t.test('a worker of the own node that has ended is known to have by its siblings', async t => {
+t.test('workers of the same node remove an exited one', async t => {
   const { workers, start, ask } = await three(t, { lease: LONG })
   const siblings = [await start(3, 'node-2', 1), await start(4, 'node-2', 2)]
   workers[2].die()
@@ -116,7 +106,7 @@ t.test('a worker of the own node that has ended is known to have by its siblings
   t.same(await ask(1), [0, 1, 3, 4])
 })
 
-t.test('who hears late that a worker has ended does not end the next one in its place', async t => {
+t.test('a late notice does not remove the replacement', async t => {
   const { rig, workers, start, ask } = await three(t, { lease: 3000 })
   const sibling = await start(3, 'node-2', 1)
   workers[2].die()
@@ -124,57 +114,52 @@ t.test('who hears late that a worker has ended does not end the next one in its 
   sibling.control.workerGone(0)
   await sibling.survey('who', {})
   t.same(await ask(0), [0, 1, 3, 4])
-  t.same(
-    rig.log.lines.filter(({ level }) => level === 'error'),
-    [],
-  )
+  const failures = rig.log.lines.filter(({ level }) => level === 'error')
+  t.same(failures, [])
 })
 
-t.test('the next worker in a place is asked instead of the one before', async t => {
+t.test('the replacement responds instead of the exited worker', async t => {
   const { rig, workers, start, ask } = await three(t, { lease: LONG })
   workers[2].deaf = true
   const surveyed = ask(0)
   await start(3, 'node-2')
   t.same(await surveyed, [0, 1])
   t.same(await ask(1), [0, 1, 3])
-  // The one before lives, and wants its place back.
+  // The previous worker is alive and registers again.
   workers[2].deaf = false
-  workers[2].goAway()
-  await until(() => !workers[2].control.joined)
-  workers[2].comeBack()
+  await workers[2].disconnect()
+  workers[2].restore()
   await until(() => rig.log.lines.some(({ msg }) => msg?.includes('has the same node id')))
   t.same(await ask(1), [0, 1, 3])
   t.equal(await failure(workers[2].survey('who', {})), errors.internal)
 })
 
-t.test('a worker whose connection is away for a moment is waited for, and asked once', async t => {
-  const { workers, asked, ask } = await three(t, { lease: LONG })
-  workers[1].goAway()
-  await until(() => !workers[1].control.joined)
+t.test('a survey waits for a disconnected worker and queries it once', async t => {
+  const { workers, surveys, ask } = await three(t, { lease: LONG })
+  await workers[1].disconnect()
   const surveyed = Promise.all([ask(0), ask(2), ask(0)])
-  t.equal(await failure(ask(1)), errors.internal, 'without Redis nobody can be asked')
-  workers[1].comeBack()
+  t.equal(await failure(ask(1)), errors.internal, 'without Redis no survey is possible')
+  workers[1].restore()
   t.same(await surveyed, [
     [0, 1, 2],
     [0, 1, 2],
     [0, 1, 2],
   ])
-  t.same(asked, [3, 3, 3])
+  t.same(surveys, [3, 3, 3])
 })
 
-t.test('who asks and loses Redis is told so at once', async t => {
+t.test('a survey fails immediately when its caller loses its connection to Redis', async t => {
   const { workers, ask } = await three(t, { lease: LONG })
   workers[2].deaf = true
   const surveyed = failure(ask(0))
-  workers[0].goAway()
+  workers[0].cut()
   t.equal(await surveyed, errors.internal)
   workers[2].deaf = false
-  workers[0].comeBack()
-  await workers[0].known()
+  await workers[0].reconnect()
   t.same(await ask(0), [0, 1, 2])
 })
 
-t.test('a worker that does not answer makes a survey fail after five ticks', async t => {
+t.test('a survey without a response fails after five ticks', async t => {
   const { workers, ask } = await three(t)
   workers[1].deaf = true
   t.equal(await failure(ask(0)), errors.internal)
@@ -182,7 +167,7 @@ t.test('a worker that does not answer makes a survey fail after five ticks', asy
   t.same(await ask(0), [0, 1, 2])
 })
 
-t.test('a worker that stood still for longer than its lease is there again', async t => {
+t.test('a worker blocked for longer than its lease joins again', async t => {
   const { workers, ask } = await three(t)
   workers[1].sleep()
   await until(async () => (await places()).length === 2)
@@ -194,38 +179,35 @@ t.test('a worker that stood still for longer than its lease is there again', asy
   t.same(await ask(1), [0, 1, 2])
 })
 
-t.test(
-  'no survey leaves out a worker that lives, while connections are cut and Redis begins anew',
-  async t => {
-    const { workers, ask } = await three(t, { lease: 6000 })
-    let ends = false
-    let complete = 0
-    const wrong = []
-    const surveying = upTo(3, 0).map(async i => {
-      while (!ends) {
-        const answers = await ask(i).catch(error => error)
-        if (answers === errors.internal) await new Promise(resolve => setTimeout(resolve, 5))
-        else {
-          if (answers.join() === '0,1,2') complete++
-          else wrong.push(answers)
-        }
+t.test('surveys are complete through outages and restarts of Redis', async t => {
+  const { workers, ask } = await three(t, { lease: 6000 })
+  let ends = false
+  let complete = 0
+  const wrong = []
+  const surveying = upTo(3, 0).map(async i => {
+    while (!ends) {
+      const answers = await ask(i).catch(error => error)
+      if (answers === errors.internal) await new Promise(resolve => setTimeout(resolve, 5))
+      else {
+        if (answers.join() === '0,1,2') complete++
+        else wrong.push(answers)
       }
-    })
-    const back = () => Promise.all(workers.map(worker => until(() => worker.control.joined)))
-    await server.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
-    await back()
-    await server.restart()
-    await back()
-    await server.call('FLUSHALL')
-    const before = complete
-    await until(() => complete > before + 10)
-    ends = true
-    await Promise.all(surveying)
-    t.same(wrong, [])
-  },
-)
+    }
+  })
+  const back = () => Promise.all(workers.map(worker => until(() => worker.control.joined)))
+  await server.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  await back()
+  await server.restart()
+  await back()
+  await server.call('FLUSHALL')
+  const before = complete
+  await until(() => complete > before + 10)
+  ends = true
+  await Promise.all(surveying)
+  t.same(wrong, [])
+})
 
-t.test('answers of many megabytes arrive, and do not stay in Redis', async t => {
+t.test('large results arrive and are then removed from Redis', async t => {
   const rig = await startControlRig(t, server, { lease: LONG })
   const peers = [await Peer.join(rig), await Peer.join(rig), await Peer.join(rig)]
   const text = 'ключ 🎈'.repeat(900_000)
@@ -234,9 +216,6 @@ t.test('answers of many megabytes arrive, and do not stay in Redis', async t => 
   t.same(answers.map(({ i }) => i).sort(), [0, 1, 2])
   t.ok(answers.every(answer => answer.text === text))
   await until(async () => (await server.call('KEYS', 'halley.answer.*')).length === 0)
-  t.same(
-    rig.log.lines.filter(({ level }) => level === 'warn'),
-    [],
-    'no connection is lost over it',
-  )
+  const warnings = rig.log.lines.filter(({ level }) => level === 'warn')
+  t.same(warnings, [], 'no connection is lost')
 })

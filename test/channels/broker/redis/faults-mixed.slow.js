@@ -1,4 +1,4 @@
-// All kinds of faults that lose no data, one after another and at once, in an order that the seed decides.
+// All kinds of faults that lose no data, in sequence and concurrently, in an order chosen by the seed.
 
 import t from 'tap'
 import { randomness } from '../../../guarantees/account.js'
@@ -14,7 +14,7 @@ const SEED = Number(process.env.SEED ?? 1)
 const FAULTS = 20
 const IO_TIMEOUT = 2500
 
-t.test('whatever dies, and whenever: everything that was acknowledged comes once and in order', async t => {
+t.test('acknowledged publications are delivered once and in order through random faults', async t => {
   const redis = await startRedis(t, { aof: 'always' })
   const proxy = await TcpProxy.start(t, redis.port)
   const options = { redis: { io_timeout: `${IO_TIMEOUT}ms` } }
@@ -24,7 +24,7 @@ t.test('whatever dies, and whenever: everything that was acknowledged comes once
   ])
   const kept = channels('kept', 8)
   const next = randomness(SEED)
-  // The lowest bits of its numbers come in turns.
+  // The lowest bits of its numbers have short periods.
   const random = (/** @type {number} */ below) => Math.floor((next(2 ** 31) / 2 ** 31) * below)
   const listeners = [a, b].flatMap(({ ws }) => [
     new Listener(() => ws, kept),
@@ -55,7 +55,7 @@ t.test('whatever dies, and whenever: everything that was acknowledged comes once
       await pause(random(300))
       await redis.restart()
     },
-    'Redis stands still': async () => {
+    'Redis is stopped': async () => {
       redis.stop()
       await pause(random(2 * IO_TIMEOUT))
       redis.cont()
@@ -89,6 +89,6 @@ t.test('whatever dies, and whenever: everything that was acknowledged comes once
   t.same(
     everybody.flatMap(({ tracks }) => [...tracks.values()].filter(({ unrecovered }) => unrecovered > 0)),
     [],
-    `nobody was told that something is missing, with seed ${SEED}: ${done.join(', ')}`,
+    `no client was notified of a loss, with seed ${SEED}: ${done.join(', ')}`,
   )
 })

@@ -1,17 +1,17 @@
-// What the Redis engine does when Redis, or the way to it, fails.
+// The Redis engine when Redis, or the connection to it, fails.
 
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
 import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
-import { until } from '../../../kit/wait.js'
+import { pause, until } from '../../../kit/wait.js'
 import { failure, LIVE, offsets, Peer, texts, upTo } from '../conformance/peer.js'
 import { startRedisRig } from './rig.js'
 
 needsRedis(t)
 
-/** A worker whose way to Redis can be cut, and which notes what it is told to be lost. */
+/** A worker behind a proxy, which records its lost channels. */
 async function joinBehind(rig, proxy) {
   const lost = []
   const join = (events, worker) =>
@@ -24,7 +24,7 @@ async function joinBehind(rig, proxy) {
   return { peer, lost }
 }
 
-/** Where Redis stands still, it counts as lost after so many ms; elsewhere it may be slow. */
+/** Time after which a stopped Redis counts as lost, ms; in other tests it may be slow. */
 const IO_TIMEOUT = 2500
 
 async function start(t, options = {}, ioTimeout = 20_000) {
@@ -42,39 +42,37 @@ async function start(t, options = {}, ioTimeout = 20_000) {
 
 const KEPT = { historySize: 100, historyTtl: 60_000, metaTtl: 600_000 }
 
-t.test(
-  'what was published while a worker was cut off is delivered in order before anything newer',
-  async t => {
-    const { proxy, peer, lost, other } = await start(t)
-    for (const channel of ['a', 'b', 'idle']) await peer.subscribe(channel)
-    await peer.subscribe('live', { position: false })
-    for (let round = 0; round < 5; round++) {
-      const publications = []
-      for (const n of upTo(20)) {
-        for (const channel of ['a', 'b']) publications.push(other.publish(channel, `${round}.${n}`, KEPT))
-        if (n === 5) proxy.cut()
-        if (n % 4 === 0) await new Promise(setImmediate)
-      }
-      await Promise.all(publications)
-      await until(() => peer.broker.ready())
-      await other.publish('a', `${round}.end`, KEPT)
+t.test('missed publications are delivered before newer ones', async t => {
+  const { proxy, peer, lost, other } = await start(t)
+  for (const channel of ['a', 'b', 'idle']) await peer.subscribe(channel)
+  await peer.subscribe('live', { position: false })
+  for (let round = 0; round < 5; round++) {
+    const publications = []
+    for (const n of upTo(20)) {
+      for (const channel of ['a', 'b']) publications.push(other.publish(channel, `${round}.${n}`, KEPT))
+      if (n === 5) proxy.cut()
+      if (n % 4 === 0) await new Promise(setImmediate)
     }
-    const of = channel => peer.events.filter(event => event.channel === channel)
-    // What was missed of each channel is read by itself.
-    await until(() => of('a').length === 105 && of('b').length === 100)
-    t.same(offsets(of('a')), upTo(105))
-    t.same(offsets(of('b')), upTo(100))
-    t.same(
-      texts(of('b')),
-      upTo(5, 0).flatMap(round => upTo(20).map(n => `${round}.${n}`)),
-    )
-    t.same(lost, [])
-    await other.publish('live', '"still subscribed"', LIVE)
-    await until(() => of('live').length === 1)
-  },
-)
+    await Promise.all(publications)
+    await until(() => peer.broker.ready())
+    await other.publish('a', `${round}.end`, KEPT)
+  }
+  const of = channel => peer.events.filter(event => event.channel === channel)
+  // Missed publications are read per channel.
+  await until(() => of('a').length === 105 && of('b').length === 100)
+  t.same(offsets(of('a')), upTo(105))
+  t.same(offsets(of('b')), upTo(100))
+  const missed = texts(of('b'))
+  t.same(
+    missed,
+    upTo(5, 0).flatMap(round => upTo(20).map(n => `${round}.${n}`)),
+  )
+  t.same(lost, [])
+  await other.publish('live', '"still subscribed"', LIVE)
+  await until(() => of('live').length === 1)
+})
 
-t.test('a channel whose history does not reach back is told to be lost, and goes on from there', async t => {
+t.test('a channel whose history does not cover the outage is lost', async t => {
   const { proxy, peer, lost, other } = await start(t)
   await peer.subscribe('short')
   await peer.subscribe('long')
@@ -99,10 +97,10 @@ t.test('a channel whose history does not reach back is told to be lost, and goes
   for (const n of upTo(5)) await other.publish('short', `${n}`, { ...KEPT, historySize: 5 })
   proxy.refuses = false
   await peer.waitForEvents(18)
-  t.equal(lost.length, 1, 'a gap as large as the history is none')
+  t.equal(lost.length, 1, 'a gap as large as the history is recovered')
 })
 
-t.test('what is asked of a Redis that is away fails at once, and works when it is back', async t => {
+t.test('requests fail immediately during an outage and work after it', async t => {
   const { server, peer, other } = await start(t, { aof: 'always' })
   await peer.subscribe('a')
   await other.publish('a', '1', KEPT)
@@ -131,19 +129,22 @@ t.test('what is asked of a Redis that is away fails at once, and works when it i
   await other.publish('a', '3', KEPT)
   await until(() => texts(peer.events).includes('3'))
   const got = texts(peer.events)
-  t.same(
-    got.filter(text => text !== '?'),
-    ['1', '3'],
-  )
-  // The offset after a restart leaps.
+  const certain = got.filter(text => text !== '?')
+  t.same(certain, ['1', '3'])
+  // The offset jumps after a restart.
   t.same(offsets(peer.events).slice(0, -1), upTo(got.length - 1))
   await other.subscribe('b')
 })
 
-t.test('a Redis that stands still fails what is under way within io_timeout', async t => {
+t.test('requests to a stopped Redis fail within io_timeout', async t => {
   const { server, peer, lost, other } = await start(t, {}, IO_TIMEOUT)
   await peer.subscribe('a')
   await other.publish('a', '1', KEPT)
+  server.stop()
+  const delayed = other.publish('a', '2', KEPT)
+  await pause(IO_TIMEOUT / 10)
+  server.cont()
+  await delayed
   server.stop()
   const results = await Promise.all(upTo(100).map(n => failure(other.publish('a', `${n}`, KEPT))))
   t.ok(results.every(result => result === errors.internal))
@@ -151,12 +152,12 @@ t.test('a Redis that stands still fails what is under way within io_timeout', as
   await until(() => other.broker.ready() && peer.broker.ready())
   const { offset } = await other.publish('a', 'last', KEPT)
   await until(() => texts(peer.events).at(-1) === 'last')
-  // Redis may have done what it had been sent: then it is delivered, and in order.
+  // Redis may have executed the commands: then they are delivered, in order.
   t.same(offsets(peer.events), upTo(offset))
   t.same(lost, [])
 })
 
-t.test('many commands for a Redis that stands still do not pile up without bound', async t => {
+t.test('the memory of commands to a stopped Redis is bounded', async t => {
   const { server, other } = await start(t, {}, IO_TIMEOUT)
   server.stop()
   const payload = 'x'.repeat(100_000)
@@ -171,7 +172,7 @@ t.test('many commands for a Redis that stands still do not pile up without bound
   await other.publish('c', '1', KEPT)
 })
 
-t.test('writes that a failover has lost are told, never mixed with what came after', async t => {
+t.test('publications lost in a failover are reported', async t => {
   for (const [name, after] of /** @type {any[][]} */ ([
     ['the stream is shorter than before', []],
     ['it is as long as before', ['4b', '5b']],
@@ -197,7 +198,7 @@ t.test('writes that a failover has lost are told, never mixed with what came aft
       await until(() => lost.length > 0)
       redis.disconnect()
       t.match(lost, [{ channel: 'a', offset: 3 + after.length }])
-      t.not(lost[0].epoch, epoch, 'a new epoch, so clients that come back later are told, too')
+      t.not(lost[0].epoch, epoch, 'a new epoch, so clients that return later are not recovered')
       const result = await other.publish('a', 'next', KEPT)
       t.equal(result.epoch, lost[0].epoch)
       await peer.waitForEvents(7)
@@ -211,11 +212,11 @@ t.test('writes that a failover has lost are told, never mixed with what came aft
   }
 })
 
-t.test('a stream that Redis has forgotten begins again, and that is told', async t => {
+t.test('a stream lost by Redis starts again', async t => {
   const { server, peer, lost, other } = await start(t)
   await peer.subscribe('a')
   const first = await other.publish('a', '1', KEPT)
-  // A killed server, and the proxy, may take with them what its publisher knows to be published.
+  // A killed server, and the proxy, may lose acknowledged publications.
   await peer.waitForEvents(1)
   await server.restart()
   await until(() => other.broker.ready() && peer.broker.ready() && lost.length === 1)
@@ -226,7 +227,7 @@ t.test('a stream that Redis has forgotten begins again, and that is told', async
   t.match(lost, [{ channel: 'a', offset: 0, epoch: second.epoch }])
 })
 
-t.test('looking at a channel whose subscribers want no position leaves its life as it is', async t => {
+t.test('subscribers without a position do not shorten the lifetime of a stream', async t => {
   const { server, proxy, peer, other } = await start(t)
   await peer.subscribe('a', { position: false })
   const { epoch } = await other.publish('a', '1', KEPT)
@@ -239,7 +240,7 @@ t.test('looking at a channel whose subscribers want no position leaves its life 
   await peer.waitForEvents(3)
 })
 
-t.test('scripts that Redis has forgotten are loaded again', async t => {
+t.test('lost scripts are loaded again', async t => {
   const { server, peer, other } = await start(t)
   await peer.subscribe('a')
   await server.call('SCRIPT', 'FLUSH')
@@ -250,15 +251,13 @@ t.test('scripts that Redis has forgotten are loaded again', async t => {
   t.same(texts(peer.events), upTo(200).map(String))
 })
 
-t.test('a publication that Redis refuses fails alone', async t => {
+t.test('a refused publication does not affect others', async t => {
   const { server, other } = await start(t)
   await server.call('SET', 'halley.stream.wrong', 'no stream')
   await server.call('SET', 'halley.meta.wrong', '7 abcdefgh x 10')
   const results = await Promise.all(
     ['right', 'wrong', 'right'].map(channel => failure(other.publish(channel, '1', KEPT))),
   )
-  t.same(
-    results.map(result => result === errors.internal),
-    [false, true, false],
-  )
+  const failed = results.map(result => result === errors.internal)
+  t.same(failed, [false, true, false])
 })

@@ -1,4 +1,4 @@
-// Publishers who keep books of what was acknowledged.
+// Publishers that record acknowledged publications.
 
 import http from 'node:http'
 import { within } from '../../../kit/wait.js'
@@ -6,18 +6,18 @@ import { within } from '../../../kit/wait.js'
 const AGAIN_AFTER = 20
 
 /**
- * Publishes all the time, over several connections to the API at once, and notes which publications were acknowledged.
- * Each has an id of its own, and is said once only, whatever the answer.
+ * Publishes continuously over several connections to the API, and records which publications were acknowledged. Each
+ * has a unique id and is sent only once, whatever the reply.
  */
 export class Load {
   /** @type {Map<string, Map<string, string>>} channel -> position (`<epoch>:<offset>`) -> id */
   acknowledged = new Map()
   acks = 0
-  /** @type {Map<number, number>} code -> answers with this error */
+  /** @type {Map<number, number>} code -> replies with this error */
   errors = new Map()
-  /** Publications whose answers never came, because the gateway went away. */
+  /** Publications without a reply, because the gateway went away. */
   unanswered = 0
-  /** ms that the slowest answer took. */
+  /** Longest response time, ms. */
   slowest = 0
   /** @type {string[]} */
   faults = []
@@ -32,10 +32,10 @@ export class Load {
   #waiting = new Set()
 
   /**
-   * @param {() => string[]} urls of the gateways to publish to, asked again whenever one is away
+   * @param {() => string[]} urls of the gateways to publish to, read before each request
    * @param {string[]} channels
    * @param {{rate?: number, batch?: number, connections?: number, padding?: number}} [options] `rate`: publications/s
-   *   altogether; `batch` of each request; `padding`: bytes that each publication is longer
+   *   in total; `batch`: per request; `padding`: extra bytes per publication
    */
   constructor(urls, channels, { rate = 500, batch = 5, connections = 8, padding = 0 } = {}) {
     this.#urls = urls
@@ -54,7 +54,7 @@ export class Load {
     let due = performance.now() + (i * this.#interval) / 8
     for (let k = 0; !this.#stopped; k++) {
       const wait = due - performance.now()
-      // What could not be said in time is not caught up with.
+      // Missed intervals are not made up for.
       due = Math.max(due, performance.now() - this.#interval) + this.#interval
       if (wait > 1) await new Promise(resolve => setTimeout(resolve, wait))
       const urls = this.#urls()
@@ -80,10 +80,7 @@ export class Load {
   }
 
   /**
-   * @param {string} url
-   * @param {http.Agent} agent
-   * @param {string} channel
-   * @param {string[]} ids
+   * @param {string} url @param {http.Agent} agent @param {string} channel @param {string[]} ids
    * @returns {Promise<any[]>}
    */
   #post(url, agent, channel, ids) {
@@ -107,11 +104,7 @@ export class Load {
     })
   }
 
-  /**
-   * @param {string} channel
-   * @param {string} id
-   * @param {any} reply
-   */
+  /** @param {string} channel @param {string} id @param {any} reply */
   #answered(channel, id, { error, publish }) {
     if (error) {
       this.errors.set(error.code, (this.errors.get(error.code) ?? 0) + 1)
@@ -129,10 +122,7 @@ export class Load {
     return this.errors.get(100) ?? 0
   }
 
-  /**
-   * @param {() => boolean} reached
-   * @param {string} what
-   */
+  /** @param {() => boolean} reached @param {string} what */
   #when(reached, what) {
     const there = new Promise(resolve => this.#waiting.add({ reached, resolve: () => resolve(undefined) }))
     return within(
@@ -142,19 +132,19 @@ export class Load {
     )
   }
 
-  /** @param {number} count resolves when so many more publications are acknowledged */
+  /** @param {number} count resolves when this many more publications are acknowledged */
   acked(count) {
     const goal = this.acks + count
     return this.#when(() => this.acks >= goal, `${goal} publications to be acknowledged`)
   }
 
-  /** @param {number} count resolves when so many more have failed, or will never be answered */
+  /** @param {number} count resolves when this many more have failed or have no reply */
   lost(count) {
     const goal = this.failed + this.unanswered + count
     return this.#when(() => this.failed + this.unanswered >= goal, `${goal} publications to fail`)
   }
 
-  /** Resolves when everything that was said is answered. */
+  /** Resolves when all requests have a reply. */
   async stop() {
     this.#stopped = true
     await within(this.#running, () => 'the answers to the last publications')

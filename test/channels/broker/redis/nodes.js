@@ -15,12 +15,10 @@ export const namespaces = [
 /**
  * Starts one gateway. A process that starts on a busy machine may need seconds to see that it is connected: without
  * Redis it would end.
- *
- * @param {any} t ends with this test
- * @param {string | string[]} address of Redis
- * @param {{redis?: Record<string, unknown>, workers?: number, config?: any,
- *   host?: {address: string, prefix: string[]}}} [options] `redis`: more of
- *   `engine.redis`; `config`: more of the configuration; `host`: as of startGateway
+ * @param {any} t ends with this test @param {string | string[]} address of Redis
+ * @param {{redis?: Record<string, unknown>, workers?: number, config?: any, host?: {address: string, prefix:
+ *   string[]}}} [options] `redis`: more of `engine.redis`; `config`: more of the configuration; `host`: as of
+ *   startGateway
  */
 export function startNode(t, address, { redis = {}, workers = 2, config = {}, host = undefined } = {}) {
   const whole = {
@@ -38,8 +36,5 @@ export function startNode(t, address, { redis = {}, workers = 2, config = {}, ho
   return startGateway(t, whole, { host })
 }
 
-/**
- * @param {string} namespace
- * @param {number} count
- */
+/** @param {string} namespace @param {number} count */
 export const channels = (namespace, count) => Array.from({ length: count }, (_, i) => `${namespace}:${i}`)

@@ -1,4 +1,4 @@
-// A backend gives orders about the clients of a node that is away, through another node.
+// A backend gives orders about the clients of an unreachable node, through another node.
 
 import { makeToken } from '../../../clients/auth/jwt.js'
 import { RawClient } from '../../../kit/raw-client.js'
@@ -23,11 +23,7 @@ export const config = {
   },
 }
 
-/**
- * @param {TestGateway} node
- * @param {string} user
- * @param {string[]} [channels]
- */
+/** @param {TestGateway} node @param {string} user @param {string[]} [channels] */
 export async function connect(node, user, channels = []) {
   const client = await RawClient.connected(node.ws, { token: makeToken({ sub: user }, SECRET) })
   for (const channel of channels) {
@@ -43,19 +39,13 @@ export const numbers = client =>
     .filter(({ push }) => push?.pub && push.channel === 'kept:1')
     .map(({ push }) => push.pub.data.n)
 
-/**
- * @param {TestGateway} node
- * @param {number} count
- * @returns {Promise<any>} it counts so many nodes
- */
+/** @param {TestGateway} node @param {number} count @returns {Promise<any>} it counts so many nodes */
 export const counts = (node, count) =>
   until(async () => (await node.api('info')).result?.nodes.length === count)
 
 /**
  * Gives orders of each kind through `a` while `b` is away.
- * @param {any} t
- * @param {TestGateway} a
- * @param {TestGateway} b
+ * @param {any} t @param {TestGateway} a @param {TestGateway} b
  * @param {() => () => void} begin takes `b` away, returns what brings it back
  */
 export async function missedOrders(t, a, b, begin) {
@@ -107,5 +97,5 @@ export async function missedOrders(t, a, b, begin) {
     reader.messages.some(({ push }) => push?.channel === 'live:banned'),
     'what a client sends after its ban is not published',
   )
-  t.notOk(b.lines.some(({ msg }) => /orders to connections are lost/.test(msg)))
+  t.notOk(b.lines.some(({ msg }) => /missed orders are lost/.test(msg)))
 }

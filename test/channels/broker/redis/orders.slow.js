@@ -1,4 +1,4 @@
-// As test/hosts/orders.hosts.js, on one host: a proxy cuts a node from Redis, or all its processes stand still.
+// As test/hosts/orders.hosts.js, on one host: a proxy cuts a node from Redis, or all its processes are stopped.
 
 import t from 'tap'
 import { freeze } from '../../../hosts/network.js'
@@ -10,14 +10,13 @@ import { config, missedOrders } from './orders.js'
 needsRedis(t)
 
 /**
- * @param {any} t
- * @param {string | string[]} one address of Redis for the first node
+ * @param {any} t @param {string | string[]} one address of Redis for the first node
  * @param {string | string[]} other for the second one
  */
 const startBoth = (t, one, other) =>
   Promise.all([one, other].map(address => startNode(t, address, { config })))
 
-t.test('a node has no connection to Redis, one or two shards of it, for longer than its lease', async t => {
+t.test('a node disconnected for longer than its lease executes missed orders', async t => {
   const servers = await Promise.all([startRedis(t), startRedis(t)])
   for (const shards of [servers.slice(0, 1), servers]) {
     await Promise.all(shards.map(server => server.call('FLUSHALL')))
@@ -49,7 +48,7 @@ const topologies = {
 }
 
 for (const [name, start] of Object.entries(topologies))
-  t.test(`a node over ${name} stands still for longer than its lease`, async t => {
+  t.test(`a node over ${name} stopped for longer than its lease`, async t => {
     const address = await start(t)
     const [a, b] = await startBoth(t, address, address)
     await missedOrders(t, a, b, () => freeze(b.process.pid))

@@ -6,7 +6,7 @@ import { until } from '../../../kit/wait.js'
 /** @param {RedisServer} server */
 const end = async server => Number((await server.info('replication')).master_repl_offset)
 
-/** A master with one replica, which take each other's place without Sentinel or Cluster. */
+/** A master with one replica, which switch roles without Sentinel or Cluster. */
 export class Pair {
   /** @param {RedisServer} master @param {RedisServer} replica */
   constructor(master, replica) {
@@ -14,7 +14,6 @@ export class Pair {
     this.replica = replica
   }
 
-  /** @param {any} t */
   static async start(t) {
     const pair = new Pair(await startRedis(t), await startRedis(t))
     await pair.attach()
@@ -34,13 +33,13 @@ export class Pair {
     await until(async () => (await end(this.replica)) >= written)
   }
 
-  /** The replica takes over what it has; the old master goes on. */
+  /** The replica takes over with its data; the old master continues. */
   async split() {
     await this.synced()
     await this.replica.call('REPLICAOF', 'NO', 'ONE')
   }
 
-  /** The old master becomes the replica of the new one, and drops what only it has. */
+  /** The old master becomes the replica of the new one, and drops its own writes. */
   async swap() {
     ;[this.master, this.replica] = [this.replica, this.master]
     await this.attach()

@@ -1,4 +1,4 @@
-// What one worker tells the others through Redis of its clients and users, without the rest of the broker.
+// Presence and user counts of one worker, without the rest of the broker.
 
 import { Placement } from '../../../../src/channels/broker/redis/placement.js'
 import { RedisPresence } from '../../../../src/channels/broker/redis/presence.js'
@@ -15,22 +15,21 @@ export const same = (a, b) => JSON.stringify(a) === JSON.stringify(b)
 /** ClientInfo as JSON text. */
 export const info = (user, client, more = {}) => JSON.stringify({ user, client, ...more })
 
-/** RedisPresence and RedisUsers of one worker, over a connection of its own. */
+/** RedisPresence and RedisUsers of one worker, over its own connection. */
 export class Worker {
   /** @type {[channel: string, message: string][]} */
   messages = []
-  /** How often its connection has come up. */
+  /** Number of times that it has connected. */
   ups = 0
   /** @type {NodeJS.Timeout | undefined} */
   #timer
 
   /**
    * @param {any} t ends with this test
-   * @param {import('../../../kit/servers/redis.js').RedisServer | import('../../../kit/servers/cluster.js').Cluster} server
-   * @param {object} [options]
-   * @param {number} [options.ttl] ms
-   * @param {number} [options.every] ms from tick to tick, 0: none
-   * @param {object} [options.redis] more for ioredis
+   * @param {import('../../../kit/servers/redis.js').RedisServer | import('../../../kit/servers/cluster.js').Cluster}
+   *   server
+   * @param {object} [options] @param {number} [options.ttl] ms
+   * @param {number} [options.every] ms from tick to tick, 0: none @param {object} [options.redis] more for ioredis
    */
   constructor(t, server, { ttl = 60_000, every = 0, redis = {} } = {}) {
     const nodes = 'servers' in server ? server.servers : [server]
@@ -61,7 +60,7 @@ export class Worker {
     t.teardown(() => this.die())
   }
 
-  /** @returns {Promise<Worker>} one that is in touch with Redis */
+  /** @returns {Promise<Worker>} connected to Redis */
   static async join(t, server, options = {}) {
     const worker = new Worker(t, server, options)
     await until(() => worker.up)
@@ -82,13 +81,13 @@ export class Worker {
     this.users.tick()
   }
 
-  /** It ends without taking anything back. */
+  /** It exits without cleaning up. */
   die() {
     clearInterval(this.#timer)
     this.placement.close()
   }
 
-  /** @returns {Promise<void>} when its connection has been lost and has come up once more */
+  /** @returns {Promise<void>} when its connection was lost and restored */
   async reconnected(cut) {
     const { ups } = this
     await cut()
@@ -140,7 +139,7 @@ export async function keptForEver(server) {
   return kept
 }
 
-/** @returns {Promise<Record<string, string>>} what Redis has of a user: worker -> connections */
+/** @returns {Promise<Record<string, string>>} a user in Redis: worker -> connections */
 export async function countsOf(server, user) {
   const found = await server.call('HGETALL', `test.user.${user}`)
   return Object.fromEntries(found.flatMap((uid, i) => (i % 2 === 0 ? [[uid, found[i + 1]]] : [])))
@@ -148,3 +147,17 @@ export async function countsOf(server, user) {
 
 /** Ends the connections of all workers. */
 export const cutAll = server => server.call('CLIENT', 'KILL', 'SKIPME', 'yes')
+
+/** As short as possible: on a busy machine a worker or Redis may be blocked for one or two seconds. ms */
+export const SHORT = { ttl: 2500, every: 100 }
+
+/** Tests that start with an empty server, and the start of their workers. */
+export const testsOn = (t, server) => ({
+  test: (name, body) =>
+    t.test(name, async t => {
+      await server.call('CONFIG', 'SET', 'maxmemory', '0')
+      await server.call('FLUSHALL')
+      await body(t)
+    }),
+  join: (t, options = {}) => Worker.join(t, server, options),
+})

@@ -1,22 +1,16 @@
-// Presence and the connections of users: many of them, in a cluster, and through all that may happen to Redis.
+// Presence and the connections of users: many of them, in a cluster, and through faults of Redis.
 
 import t from 'tap'
 import { needsRedis, startCluster, startRedis } from '../../../kit/servers/redis.js'
 import { until } from '../../../kit/wait.js'
-import { countsOf, cutAll, ids, info, keptForEver, same, Worker } from './presence-rig.js'
+import { countsOf, cutAll, ids, info, keptForEver, same, testsOn, Worker } from './presence-rig.js'
 
 needsRedis(t)
 
 const server = await startRedis(t)
-/** Each test begins with nothing. */
-const test = (name, body) =>
-  t.test(name, async t => {
-    await server.call('FLUSHALL')
-    await body(t)
-  })
-const join = (t, options = {}) => Worker.join(t, server, options)
+const { test, join } = testsOn(t, server)
 
-test('10,000 clients in one channel', async t => {
+test('lists 10,000 clients in one channel', async t => {
   const steady = { ttl: 8000, every: 100 }
   const [a, b] = [await join(t, steady), await join(t, steady)]
   await a.subscribe('big')
@@ -40,7 +34,7 @@ test('10,000 clients in one channel', async t => {
   t.same(a.messages.map(([, message]) => JSON.parse(message.slice(1)).client).sort(), all.slice(5000))
 })
 
-test('all of it in a cluster', async t => {
+test('presence works in a cluster', async t => {
   const short = { ttl: 5000, every: 100 }
   const cluster = await startCluster(t, { replicas: 0, timeout: 15_000 })
   const [a, b] = [await Worker.join(t, cluster, short), await Worker.join(t, cluster, short)]
@@ -55,14 +49,15 @@ test('all of it in a cluster', async t => {
   b.die()
   await until(() => a.messages.length === channels.length)
   const leave = `l${info('ben', '2')}`
+  const leaves = a.messages.sort()
   t.same(
-    a.messages.sort(),
+    leaves,
     channels.map(channel => [channel, leave]),
   )
   for (const channel of channels) t.same(await a.clients(channel), ['1'])
 })
 
-test('whatever happens to lines and data, Redis has in the end who is there', async t => {
+test('presence is correct after random faults', async t => {
   const workers = []
   for (let i = 0; i < 3; i++)
     workers.push(await join(t, { every: 50, ttl: 3000, redis: { socketTimeout: 400 } }))
@@ -97,7 +92,7 @@ test('whatever happens to lines and data, Redis has in the end who is there', as
   for (let round = 0; round < 12; round++) {
     const event = events[round % events.length]()
     for (let step = 0; step < 20; step++) {
-      // Clients of one worker act one after the other, as sessions do; workers at the same time.
+      // Clients of one worker act in sequence, like sessions; workers act concurrently.
       await Promise.all(workers.map((_, i) => act(i)))
       await new Promise(setImmediate)
     }
@@ -111,7 +106,7 @@ test('whatever happens to lines and data, Redis has in the end who is there', as
   t.same(await keptForEver(server), [])
 })
 
-test('whatever happens to lines and data, Redis has in the end the connections that there are', async t => {
+test('counts of users are correct after random faults', async t => {
   const workers = []
   for (let i = 0; i < 3; i++) workers.push(await join(t, { every: 50, ttl: 3000 }))
   const users = ['x', 'y', 'z']

@@ -3,53 +3,14 @@ import { errors } from '../../../../src/base/errors.js'
 import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { until } from '../../../kit/wait.js'
 import { failure } from '../conformance/peer.js'
-import { cutAll, ids, info, keptForEver, same, Worker } from './presence-rig.js'
+import { cutAll, ids, info, SHORT, same, testsOn, Worker } from './presence-rig.js'
 
 needsRedis(t)
 
 const server = await startRedis(t)
-/** Each test begins with nothing. */
-const test = (name, body) =>
-  t.test(name, async t => {
-    await server.call('CONFIG', 'SET', 'maxmemory', '0')
-    await server.call('FLUSHALL')
-    await body(t)
-  })
-const join = (t, options = {}) => Worker.join(t, server, options)
-/**
- * As short as can be: on a busy machine a worker, or Redis, may stand still for a second or two, and would count as
- * dead. ms
- */
-const SHORT = { ttl: 2500, every: 100 }
+const { test, join } = testsOn(t, server)
 
-test('whoever is in a channel is listed at every worker, with the information of the last subscription', async t => {
-  const [a, b] = [await join(t), await join(t)]
-  t.same(await a.presence.list('room'), new Map())
-  t.same(await a.presence.stats('room'), { clients: 0, users: 0 })
-  await Promise.all([
-    a.add('room', '1'),
-    a.add('room', '2', 'ben'),
-    b.add('room', '3'),
-    b.add('room', '4', ''),
-  ])
-  await a.add('other', '1')
-  await b.add('room', '5', '')
-  for (const { presence } of [a, b]) {
-    const list = await presence.list('room')
-    t.same([...list.keys()].sort(), ['1', '2', '3', '4', '5'])
-    t.equal(list.get('2'), info('ben', '2'))
-    t.same(await presence.stats('room'), { clients: 5, users: 3 }, 'without a name all are one user')
-  }
-  await a.add('room', '2', 'eve', { text: info('eve', '2', { chan_info: [1] }) })
-  t.equal((await b.presence.list('room')).get('2'), info('eve', '2', { chan_info: [1] }))
-  a.remove('room', '1')
-  a.remove('room', '3')
-  a.remove('nowhere', '2')
-  t.same(await a.clients('room'), ['2', '3', '4', '5'], 'a worker takes out its own clients only')
-  t.same(await keptForEver(server), [])
-})
-
-test('a new info that Redis has not got with a lost connection is written after it', async t => {
+test('updated info is written after a lost connection', async t => {
   const [a, b] = [await join(t), await join(t)]
   await a.add('room', '1', 'anna', { leave: true })
   await a.add('room', '2', 'ben')
@@ -62,13 +23,13 @@ test('a new info that Redis has not got with a lost connection is written after 
   })
   await until(async () => (await b.presence.list('room')).get('1') === newer)
   t.same(await b.clients('room'), ['1', '2'])
-  t.match(await server.call('HGET', 'test.presence.room', 'c1'), /^\w+ 1 /, 'its leave would be announced')
+  t.match(await server.call('HGET', 'test.presence.room', 'c1'), /^\w+ 1 /, 'its leave would be sent')
   t.match(await server.call('HGET', 'test.presence.room', 'c2'), /^\w+ 0 /)
   a.presence.update('room', '2', info('ben', '2', { conn_info: 1 }))
   await until(async () => (await b.presence.list('room')).get('2') === info('ben', '2', { conn_info: 1 }))
 })
 
-test('what is asked for in one turn is done in that order', async t => {
+test('requests of one turn are executed in order', async t => {
   const a = await join(t)
   const there = Promise.all([a.add('room', '1'), a.add('room', '2')])
   const list = a.clients('room')
@@ -116,7 +77,7 @@ test('channels, clients and users may have any names', async t => {
   await until(async () => (await server.call('KEYS', '*presence*')).length === 0)
 })
 
-test('the clients of a worker that dies vanish, and their leaves are told once', async t => {
+test('clients of a dead worker leave once', async t => {
   const [a, b, c] = [await join(t, SHORT), await join(t, SHORT), await join(t, SHORT)]
   await a.subscribe('room')
   await Promise.all([a.add('room', '1'), b.add('room', '2', 'ben', { leave: true }), b.add('room', '3')])
@@ -125,10 +86,10 @@ test('the clients of a worker that dies vanish, and their leaves are told once',
   b.die()
   await until(async () => same(await a.clients('room'), ['1', '4']))
   t.same(await a.presence.stats('room'), { clients: 2, users: 1 })
-  // Each channel has a lease of its own.
+  // Each channel has its own lease.
   await until(async () => (await c.clients('alone')).length === 0)
   await until(() => a.messages.length > 0)
-  // Both others go on looking: more than one time of life of a lease.
+  // Both others continue to check: for longer than a lease.
   const d = await join(t)
   const late = await join(t, { ttl: SHORT.ttl })
   await late.add('room', '6')
@@ -141,22 +102,7 @@ test('the clients of a worker that dies vanish, and their leaves are told once',
   await until(async () => (await server.call('KEYS', '*presence*')).length === 0)
 })
 
-test('the clients of a worker that lives stay', async t => {
-  const a = await join(t, SHORT)
-  await Promise.all([a.add('room', '1'), a.add('other', '2')])
-  const b = await join(t, { ttl: SHORT.ttl })
-  await b.add('room', 'late')
-  b.die()
-  const seen = []
-  await until(async () => seen.push(await a.clients('room')) && seen.at(-1)?.length === 1)
-  t.same(
-    seen.filter(clients => !clients.includes('1')),
-    [],
-  )
-  t.same(await a.clients('other'), ['2'])
-})
-
-test('a worker that was thought to be dead has its clients back', async t => {
+test('a worker with an expired lease restores its clients', async t => {
   const [a, b] = [await join(t, SHORT), await join(t, { ttl: SHORT.ttl })]
   await Promise.all([a.add('room', '1'), b.add('room', '2')])
   await until(async () => (await server.call('HEXISTS', 'test.presence.room', 'c2')) === 0)
@@ -167,7 +113,7 @@ test('a worker that was thought to be dead has its clients back', async t => {
   t.same(await b.clients('room'), ['1'])
 })
 
-test('after a flush all come back', async t => {
+test('presence is restored after a flush', async t => {
   const [a, b] = [await join(t), await join(t, { every: 50, ttl: 3000 })]
   await Promise.all([a.add('room', '1'), a.add('room', '2'), b.add('room', '3')])
   const names = ids(250)
@@ -175,7 +121,7 @@ test('after a flush all come back', async t => {
   await server.call('FLUSHALL')
   await Promise.all([a.add('room', '4'), a.add('room', '5')])
   for (const client of ['1', '2', '4', '5']) {
-    t.ok((await a.clients('room')).includes(client), 'the next subscription brings all of its worker back')
+    t.ok((await a.clients('room')).includes(client), 'the next subscribe restores all clients of its worker')
   }
   await until(async () => (await a.clients('room')).includes('3'))
   t.same(await b.clients('room'), ['1', '2', '3', '4', '5'])
@@ -188,7 +134,7 @@ test('after a flush all come back', async t => {
   await until(async () => same(await a.clients('room'), ['1', '3', '4', '5']))
 })
 
-test('after a restart with nothing left all come back, but not those that have gone meanwhile', async t => {
+test('presence is restored after an empty restart', async t => {
   const own = await startRedis(t)
   const [a, b] = [await Worker.join(t, own), await Worker.join(t, own)]
   const names = ids(450)
@@ -209,7 +155,7 @@ test('after a restart with nothing left all come back, but not those that have g
   t.same([...(await b.clients('new')), ...(await b.clients('left'))], [])
 })
 
-test('who goes while the connection is down is gone as soon as it is up', async t => {
+test('clients that leave during an outage are removed after it', async t => {
   const [a, b] = [await join(t), await join(t)]
   await Promise.all([a.add('room', '1'), a.add('room', '2'), a.add('left', '1'), b.add('left', '2')])
   await a.reconnected(async () => {
@@ -223,7 +169,7 @@ test('who goes while the connection is down is gone as soon as it is up', async 
   t.same(await a.clients('left'), ['2', '3'])
 })
 
-test('a subscription that failed is not present, though Redis may have got it', async t => {
+test('a failed subscription leaves no presence', async t => {
   const a = await join(t, { every: 50, ttl: 5000, redis: { socketTimeout: 2500 } })
   await a.add('room', '1')
   await a.reconnected(async () => {
@@ -240,7 +186,7 @@ test('a subscription that failed is not present, though Redis may have got it', 
   })
 })
 
-test('a server that is full refuses, and has everything right when there is room again', async t => {
+test('presence is correct after Redis was full', async t => {
   const a = await join(t, { every: 50, ttl: 3000 })
   await Promise.all([a.add('room', '1'), a.add('room', '2')])
   await server.call('CONFIG', 'SET', 'maxmemory', '1mb')

@@ -1,4 +1,4 @@
-// What happens seldom, each case in the order that makes it happen.
+// Rare events, each in the order that causes it.
 
 import { Redis } from 'ioredis'
 import t from 'tap'
@@ -18,7 +18,7 @@ async function start(t) {
   return { server, rig, peer: await Peer.join(rig), other: await Peer.join(rig) }
 }
 
-t.test('what others write to the topic of a channel does no harm', async t => {
+t.test('foreign messages on a topic are ignored', async t => {
   const { server, peer, other } = await start(t)
   await peer.subscribe('a')
   for (const message of ['ping', '', 'p', 'p1', 'p1 ', 'p1 e', 'p1 e m', 'p1 e m 0', 'hello', '\0'])
@@ -27,11 +27,11 @@ t.test('what others write to the topic of a channel does no harm', async t => {
   t.same(texts(await peer.waitForEvents(1)), ['1'])
 })
 
-t.test('who wants no position gets an answer while another subscriber waits for a history', async t => {
+t.test('a subscription without a position does not wait for a history', async t => {
   const { peer, other } = await start(t)
   const position = await other.publish('a', '1')
   const recover = { ...position, limit: 0 }
-  // Only so many histories are under way at once; the subscriptions are answered before.
+  // The number of concurrent history reads is limited; the subscriptions are answered before.
   const channels = upTo(100).map(n => `c${n}`)
   const second = await new Promise(resolve => {
     for (const channel of channels) {
@@ -43,7 +43,7 @@ t.test('who wants no position gets an answer while another subscriber waits for 
   t.same(second.publications, [])
 })
 
-t.test('nobody is told to be subscribed when the first subscription has failed', async t => {
+t.test('a concurrent second subscription fails with the first one', async t => {
   const { server, peer, other } = await start(t)
   await server.call('SET', 'halley.presence.a', 'no hash')
   const listed = { client: 'x', info: '{"user":"","client":"x"}' }
@@ -54,12 +54,12 @@ t.test('nobody is told to be subscribed when the first subscription has failed',
   await peer.waitForEvents(1)
 })
 
-t.test('a first subscription that fails late does not take the channel from those who have it', async t => {
+t.test('a late failure of the first subscription keeps the channel', async t => {
   const { server, peer, other } = await start(t)
   const listed = client => ({ client, info: `{"user":"","client":"${client}"}` })
   await peer.subscribe('a', listed('x'))
   peer.broker.pubsub.unsubscribe('a')
-  // Presence is compared first, and only then refused.
+  // Presence is compared before it is refused.
   await server.call('DEL', 'halley.presence.a')
   await server.call('SET', 'halley.presence-workers.a', 'no sorted set')
   const first = failure(peer.subscribe('a', listed('y')))
@@ -69,7 +69,7 @@ t.test('a first subscription that fails late does not take the channel from thos
   t.same(texts(await peer.waitForEvents(1)), ['1'])
 })
 
-t.test('the position of a subscriber is exact however long its presence takes', async t => {
+t.test('the position in a reply is exact while presence is written', async t => {
   const { server, peer } = await start(t)
   const listed = client => ({ client, info: `{"user":"","client":"${client}"}` })
   await peer.subscribe('a', listed('x'))
@@ -87,7 +87,7 @@ t.test('the position of a subscriber is exact however long its presence takes', 
   t.equal((await peer.broker.presence.list('a')).size, 2)
 })
 
-t.test('who is not subscribed because Redis refuses it is told', async t => {
+t.test('a subscription refused by Redis fails', async t => {
   const { server, peer, other } = await start(t)
   await server.call('ACL', 'SETUSER', 'default', 'resetchannels', '&halley.worker*')
   t.equal(await failure(peer.subscribe('a')), errors.internal)
@@ -98,11 +98,11 @@ t.test('who is not subscribed because Redis refuses it is told', async t => {
   await peer.waitForEvents(1)
 })
 
-t.test('each publication that is under way when the connection ends is told so', async t => {
+t.test('pending publications fail when the connection ends', async t => {
   const { peer } = await start(t)
   const failed = new Promise(resolve => {
     peer.broker.pubsub.publish('a', '1', { ...KEPT }, () => {
-      throw new Error('whoever wanted to know is gone')
+      throw new Error('the caller is gone')
     })
     peer.broker.pubsub.publish('a', '2', { ...KEPT }, resolve)
   })
@@ -111,7 +111,7 @@ t.test('each publication that is under way when the connection ends is told so',
   t.equal(await failed, errors.internal)
 })
 
-t.test('what was missed is delivered once when it is read twice', async t => {
+t.test('missed publications read twice are delivered once', async t => {
   const delivered = []
   const reads = []
   const partition = { up: true, connection: {} }
@@ -121,7 +121,7 @@ t.test('what was missed is delivered once when it is read twice', async t => {
       channel.subscribed = true
     },
     after: then => then(),
-    read: (_name, _metaTtl, _op, _maxBytes, done) => reads.push(done),
+    reads: { add: (_name, _metaTtl, _op, _maxBytes, done) => reads.push(done) },
   }
   const events = { publication: (_channel, { offset }) => delivered.push(offset), lost: () => t.fail('lost') }
   const channels = new Channels(
@@ -147,7 +147,7 @@ t.test('what was missed is delivered once when it is read twice', async t => {
   channels.tick()
   for (const done of reads) done(null, answer([2, 3]))
   t.same(delivered, [2, 3])
-  // One whose subscription is refused while its history is read.
+  // A subscription that is refused while its history is read.
   channels.down(/** @type {any} */ (partition))
   channels.up(/** @type {any} */ (partition))
   channels.onSubscribed(channel, errors.internal)
@@ -156,7 +156,7 @@ t.test('what was missed is delivered once when it is read twice', async t => {
   t.same(delivered, [2, 3, 4])
 })
 
-t.test('a history that cannot be read fails, and leaves nobody waiting', async t => {
+t.test('an unreadable history is an error', async t => {
   const { server, peer, other } = await start(t)
   const { epoch } = await other.publish('a', '1')
   await server.call('XADD', 'halley.stream.a', '2-0', 'd', 'x\n\x01')
@@ -166,7 +166,7 @@ t.test('a history that cannot be read fails, and leaves nobody waiting', async t
   t.match(await peer.subscribe('a'), { offset: 2, epoch })
 })
 
-t.test('a full Redis takes no publication, not even the first one of a channel', async t => {
+t.test('a full Redis refuses every publication', async t => {
   const { server, other } = await start(t)
   await other.publish('known', '1')
   await server.call('CONFIG', 'SET', 'maxmemory', '1mb', 'maxmemory-policy', 'noeviction')
@@ -179,7 +179,7 @@ t.test('a full Redis takes no publication, not even the first one of a channel',
   t.match(await other.publish('new1', '1'), { offset: 1 })
 })
 
-t.test('why Redis is still out of reach is told, once for each reason', async t => {
+t.test('each reason of an outage is logged once', async t => {
   const { server, peer, rig } = await start(t)
   const redis = new Redis({ port: server.port })
   t.teardown(() => redis.disconnect())
@@ -187,18 +187,18 @@ t.test('why Redis is still out of reach is told, once for each reason', async t 
   for (const id of String(await redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub')).matchAll(/^id=(\d+)/gm))
     await redis.client('KILL', 'ID', id[1])
   const reasons = () =>
-    rig.log.lines.filter(({ msg }) => msg === 'redis is still out of reach').map(({ reason }) => reason)
+    rig.log.lines.filter(({ msg }) => msg === 'redis is still unreachable').map(({ reason }) => reason)
   await until(() => reasons().length >= 2)
   t.match(reasons(), [/NOAUTH/, /NOAUTH/], 'by each worker')
   const tries = () => rig.log.lines.filter(({ msg }) => msg === 'redis connection failed').length
   const before = tries()
   await until(() => tries() >= before + 4)
-  t.equal(reasons().length, 2, 'the same again is not told')
+  t.equal(reasons().length, 2, 'a repeated reason is not logged')
   await redis.config('SET', 'requirepass', '')
   await until(() => peer.broker.ready())
 })
 
-t.test('what many channels have missed is read however little Redis holds for a reader', async t => {
+t.test('many channels recover with a small output buffer in Redis', async t => {
   const { server, rig, other } = await start(t)
   const proxy = await TcpProxy.start(t, server.port)
   const join = (events, worker) => rig.join(events, worker, `redis://127.0.0.1:${proxy.port}`)
@@ -218,24 +218,21 @@ t.test('what many channels have missed is read however little Redis holds for a 
   t.same(received, Object.fromEntries(channels.map(channel => [channel, upTo(5)])))
 })
 
-t.test(
-  'names that are only looked at leave Redis after minutes, and live subscriptions keep theirs',
-  async t => {
-    const { server, rig, peer, other } = await start(t)
-    for (const channel of ['empty', 'seen', 'used']) await peer.subscribe(channel)
-    const ttl = async channel => Number(await server.call('PTTL', `halley.meta.${channel}`))
-    t.ok((await ttl('empty')) <= 300_000 && (await ttl('empty')) > 200_000, `${await ttl('empty')}`)
-    const { epoch } = await other.publish('used', '1')
-    t.ok((await ttl('used')) > 300_000, 'a publication gives it its whole life')
-    await peer.position('used')
-    t.ok((await ttl('used')) > 300_000)
-    const seen = await peer.position('seen')
-    await rig.pass(200_000)
-    t.same(await peer.position('seen'), seen, 'a position check extends it')
-    await rig.pass(200_000)
-    t.equal(await ttl('empty'), -2, 'gone')
-    t.same(await peer.position('seen'), seen)
-    t.match(await other.publish('seen', '1'), { offset: 1, epoch: seen.epoch })
-    t.match(await peer.position('used'), { offset: 1, epoch })
-  },
-)
+t.test('channels that are only read expire after minutes', async t => {
+  const { server, rig, peer, other } = await start(t)
+  for (const channel of ['empty', 'seen', 'used']) await peer.subscribe(channel)
+  const ttl = async channel => Number(await server.call('PTTL', `halley.meta.${channel}`))
+  t.ok((await ttl('empty')) <= 300_000 && (await ttl('empty')) > 200_000, `${await ttl('empty')}`)
+  const { epoch } = await other.publish('used', '1')
+  t.ok((await ttl('used')) > 300_000, 'a publication restores the full lifetime')
+  await peer.position('used')
+  t.ok((await ttl('used')) > 300_000)
+  const seen = await peer.position('seen')
+  await rig.pass(200_000)
+  t.same(await peer.position('seen'), seen, 'a position check extends it')
+  await rig.pass(200_000)
+  t.equal(await ttl('empty'), -2, 'gone')
+  t.same(await peer.position('seen'), seen)
+  t.match(await other.publish('seen', '1'), { offset: 1, epoch: seen.epoch })
+  t.match(await peer.position('used'), { offset: 1, epoch })
+})

@@ -1,4 +1,4 @@
-// What a worker makes of the news of a failover.
+// A worker's reaction to the announcement of a failover.
 
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -12,16 +12,16 @@ needsRedis(t)
 /** @typedef {import('../../../kit/servers/redis.js').RedisServer} RedisServer */
 
 const NEWS = '+switch-master'
-/** After so many the news has been read, and a connection that it ends is lost. */
+/** Round trips after which an announcement was read, and the connection that it closes is lost. */
 const ROUND_TRIPS = 200
 
 /** @param {...string} texts */
 const list = (...texts) =>
   `${texts.length}\r\n${texts.map(text => `$${text.length}\r\n${text}\r\n`).join('')}`
 
-/** A sentinel that says what it is told to, and when. */
+/** A sentinel with scripted replies. */
 class FakeSentinel {
-  /** @type {Set<import('node:net').Socket>} connections that want to hear of failovers */
+  /** @type {Set<import('node:net').Socket>} subscribers of failovers */
   listeners = new Set()
   /** @type {(() => void)[] | null} answers that are held back; null: they are given at once */
   held = null
@@ -32,10 +32,7 @@ class FakeSentinel {
     this.master = master
   }
 
-  /**
-   * @param {any} t ends with this test
-   * @param {import('../../../kit/servers/redis.js').RedisServer} master
-   */
+  /** @param {any} t ends with this test @param {import('../../../kit/servers/redis.js').RedisServer} master */
   static async start(t, master) {
     const sentinel = new FakeSentinel(master)
     sentinel.#server.listen(0, '127.0.0.1')
@@ -62,10 +59,7 @@ class FakeSentinel {
     })
   }
 
-  /**
-   * @param {import('node:net').Socket} socket
-   * @param {string} command
-   */
+  /** @param {import('node:net').Socket} socket @param {string} command */
   #answer(socket, command) {
     if (command.startsWith('hello')) socket.write('%1\r\n+proto\r\n:3\r\n')
     else if (command.startsWith('subscribe')) {
@@ -90,7 +84,7 @@ class FakeSentinel {
     for (const socket of this.listeners) socket.write(`>${list('message', NEWS, news)}`)
   }
 
-  /** Gives the answers that it has held back. */
+  /** Sends the delayed replies. */
   release() {
     for (const answer of this.held ?? []) answer()
     this.held = null
@@ -106,7 +100,7 @@ async function start(t) {
   return { servers, sentinel, ...connection }
 }
 
-t.test('a master that lives is left when a sentinel names another one', async t => {
+t.test('the gateway leaves a live master when a sentinel announces another', async t => {
   const { servers, sentinel, events, ups, port } = await start(t)
   sentinel.announce(servers[1])
   await ups(2)
@@ -114,7 +108,7 @@ t.test('a master that lives is left when a sentinel names another one', async t 
   t.same(events, ['up', 'down', 'up'])
 })
 
-t.test('news of a failover that come while the master is looked for do not end the search', async t => {
+t.test('a failover announced during the lookup is followed', async t => {
   const { servers, sentinel, ups, port } = await start(t)
   sentinel.held = []
   await servers[0].kill()
@@ -129,7 +123,7 @@ t.test('news of a failover that come while the master is looked for do not end t
   t.equal(await port(), servers[0].port)
 })
 
-t.test('news of other masters, and of the connected one, end no connection', async t => {
+t.test('announcements of other masters end no connection', async t => {
   const { servers, sentinel, events, ups, port } = await start(t)
   sentinel.publish('another', servers[0], servers[1])
   for (let i = 0; i < ROUND_TRIPS; i++) await port()
@@ -137,7 +131,7 @@ t.test('news of other masters, and of the connected one, end no connection', asy
   sentinel.announce(servers[1])
   await ups(2)
   await until(() => sentinel.listeners.size > 0)
-  // Another sentinel learns of it.
+  // Another sentinel is notified.
   sentinel.publish('mymaster', servers[0], servers[1])
   for (let i = 0; i < ROUND_TRIPS; i++) await port()
   t.same(events, ['up', 'down', 'up'])

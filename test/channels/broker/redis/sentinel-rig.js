@@ -1,4 +1,4 @@
-// A worker's connection to the master that sentinels name.
+// A worker's connection to the master named by sentinels.
 
 import { parseTargets } from '../../../../src/channels/broker/redis/address.js'
 import { SingleShard } from '../../../../src/channels/broker/redis/placement.js'
@@ -6,10 +6,7 @@ import { until } from '../../../kit/wait.js'
 import { keepLog, send } from './cluster-rig.js'
 import { redisConfig } from './rig.js'
 
-/**
- * @param {any} t
- * @param {{address: string}} set
- */
+/** @param {any} t @param {{address: string}} set */
 export function joinSentinels(t, set) {
   const { lines, log } = keepLog()
   /** @type {string[]} */
@@ -42,3 +39,15 @@ export function joinSentinels(t, set) {
     })
   return { shard, partition, events, lines, ups, port }
 }
+
+/** The topology of a sentinel set, for failover.js. */
+export const topologyOf = set => ({
+  address: set.address,
+  masters: async () => [await set.master()],
+  replicaOf: async master => set.servers.find(server => server !== master),
+  stepDown: () => set.failover(),
+  // The old master accepts publications until the sentinels reconfigure it.
+  exact: false,
+  losesAtOnce: false,
+  whole: () => set.whole(),
+})

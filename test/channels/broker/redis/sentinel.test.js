@@ -1,20 +1,10 @@
-// A master that sentinels look after is killed. The `sentinel*.slow.js` do more of it.
+// The master of sentinels is killed. The `sentinel*.slow.js` files have more tests.
 
 import t from 'tap'
 import { needsRedis, startSentinels } from '../../../kit/servers/redis.js'
 import { failover } from './failover.js'
+import { topologyOf } from './sentinel-rig.js'
 
 needsRedis(t)
 
-t.test('sentinels', async t => {
-  const set = await startSentinels(t, { sentinels: 1 })
-  const { servers } = set
-  await failover(t, {
-    address: set.address,
-    masters: async () => [await set.master()],
-    replicaOf: async master => /** @type {any} */ (servers.find(server => server !== master)),
-    stepDown: () => set.failover(),
-    exact: false,
-    whole: () => set.whole(),
-  })
-})
+t.test('sentinels', async t => failover(t, topologyOf(await startSentinels(t, { sentinels: 1 }))))

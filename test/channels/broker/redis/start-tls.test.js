@@ -1,4 +1,4 @@
-// Redis behind TLS, and what a gateway says when it cannot be trusted.
+// Redis with TLS, and the errors of a gateway that cannot trust it.
 
 import { writeFile } from 'node:fs/promises'
 import { Redis } from 'ioredis'
@@ -22,13 +22,11 @@ const other = makeAuthority(folder, 'other')
 const ours = authority.sign('ours', 'IP:127.0.0.1')
 const named = authority.sign('named', 'DNS:redis.example')
 const client = authority.sign('client', 'DNS:gateway')
-const stranger = other.sign('stranger', 'DNS:gateway')
+const untrusted = other.sign('untrusted', 'DNS:gateway')
 
 /**
  * A server that speaks TLS besides, on another port.
- * @param {any} t
- * @param {import('./certificates.js').Certificate} certificate
- * @param {string[]} [args]
+ * @param {any} t @param {import('./certificates.js').Certificate} certificate @param {string[]} [args]
  * @returns {Promise<string>} host and port
  */
 async function startSecure(t, certificate, args = ['--tls-auth-clients', 'no']) {
@@ -40,21 +38,15 @@ async function startSecure(t, certificate, args = ['--tls-auth-clients', 'no']) 
   return `127.0.0.1:${port}`
 }
 
-/**
- * @param {string} address
- * @param {Record<string, unknown>} [tls]
- * @param {Record<string, unknown>} [more]
- */
+/** @param {string} address @param {Record<string, unknown>} [tls] @param {Record<string, unknown>} [more] */
 const engine = (address, tls = {}, more = {}) => {
-  // On a busy machine a handshake may take its time.
+  // On a busy machine a handshake may be slow.
   const redis = { address, tls, connect_timeout: '10s', io_timeout: '10s', ...more }
   return loadConfig({ base: { engine: { type: 'redis', redis } } }).config.engine.redis
 }
 
 /**
- * @param {string} address
- * @param {Record<string, unknown>} [tls]
- * @param {Record<string, unknown>} [more]
+ * @param {string} address @param {Record<string, unknown>} [tls] @param {Record<string, unknown>} [more]
  * @returns {Promise<string>} what is wrong, '' if nothing
  */
 async function faultOf(address, tls, more) {
@@ -68,11 +60,22 @@ async function faultOf(address, tls, more) {
 }
 
 /**
+ * Asserts the faults of addresses.
+ * @param {any} t @param {string} place in the rows as PLACE
+ * @param {[address: string, fault: string, tls?: object, more?: object][]} rows fault: '' = it is reached, else the
+ *   reason why not
+ */
+async function check(t, place, rows) {
+  for (const [address, fault, tls, more] of rows) {
+    const expected = fault && `cannot reach ${fault}`.replaceAll('PLACE', place)
+    t.equal(await faultOf(address.replace('PLACE', place), { ...tls }, { ...more }), expected, address)
+    if (fault === '') t.equal(await ping(t, address.replace('PLACE', place), { ...tls }, { ...more }), 'PONG')
+  }
+}
+
+/**
  * Connects as the broker does.
- * @param {any} t
- * @param {string} address
- * @param {Record<string, unknown>} [tls]
- * @param {Record<string, unknown>} [more]
+ * @param {any} t @param {string} address @param {Record<string, unknown>} [tls] @param {Record<string, unknown>} [more]
  */
 async function ping(t, address, tls, more) {
   const [{ options }] = parseTargets(engine(address, tls, more))
@@ -82,67 +85,48 @@ async function ping(t, address, tls, more) {
   return redis.ping()
 }
 
-t.test('a server whose certificate is from the authority that is named', async t => {
-  const place = await startSecure(t, ours)
-  const tls = { server_ca_pem: authority.file }
-  t.equal(await faultOf(`rediss://${place}`, tls), '')
-  t.equal(await faultOf(place, { enabled: true, ...tls }), '')
-  t.equal(await ping(t, `rediss://${place}`, tls), 'PONG')
-  t.equal(
-    await faultOf(`rediss://${place}`),
-    `cannot reach redis at ${place}: its certificate is not signed by a trusted authority (server_ca_pem)`,
-  )
-  t.equal(
-    await faultOf(`rediss://${place}`, { server_ca_pem: other.pem }),
-    `cannot reach redis at ${place}: its certificate is not signed by a trusted authority (server_ca_pem)`,
-  )
-  t.equal(await faultOf(`rediss://${place}`, { insecure_skip_verify: true }), '')
-  t.equal(await ping(t, `rediss://${place}`, { insecure_skip_verify: true }), 'PONG')
-  t.equal(
-    await faultOf(`redis://${place}`),
-    `cannot reach redis at ${place}: it closed the connection without an answer (does it require TLS: rediss://?)`,
-  )
+const CA = { server_ca_pem: authority.file }
+const UNTRUSTED = 'its certificate is not signed by a trusted authority (server_ca_pem)'
+const CLOSED = 'it closed the connection without a response (does it require TLS: rediss://?)'
+
+t.test('accepts only certificates of the configured authority', async t => {
+  await check(t, await startSecure(t, ours), [
+    ['rediss://PLACE', '', CA],
+    ['PLACE', '', { enabled: true, ...CA }],
+    ['rediss://PLACE', `redis at PLACE: ${UNTRUSTED}`],
+    ['rediss://PLACE', `redis at PLACE: ${UNTRUSTED}`, { server_ca_pem: other.pem }],
+    ['rediss://PLACE', '', { insecure_skip_verify: true }],
+    ['redis://PLACE', `redis at PLACE: ${CLOSED}`],
+  ])
 })
 
-t.test('a server whose certificate is for another host', async t => {
-  const place = await startSecure(t, named)
-  const tls = { server_ca_pem: authority.file }
-  t.equal(
-    await faultOf(`rediss://${place}`, tls),
-    `cannot reach redis at ${place}: its certificate is for another host (server_name)`,
-  )
-  t.equal(await faultOf(`rediss://${place}`, { ...tls, server_name: 'redis.example' }), '')
-  t.equal(await ping(t, `rediss://${place}`, { ...tls, server_name: 'redis.example' }), 'PONG')
+t.test('a certificate for another host needs server_name', async t => {
+  await check(t, await startSecure(t, named), [
+    ['rediss://PLACE', 'redis at PLACE: its certificate is for another host (server_name)', CA],
+    ['rediss://PLACE', '', { ...CA, server_name: 'redis.example' }],
+  ])
 })
 
 for (const protocol of ['TLSv1.2', 'TLSv1.3']) {
-  t.test(`${protocol}: a server that wants certificates`, async t => {
-    const place = await startSecure(t, ours, ['--tls-auth-clients', 'yes', '--tls-protocols', protocol])
-    const tls = { server_ca_pem: authority.file }
-    const shown = { cert_pem: client.file, key_pem: client.keyFile }
-    t.equal(await faultOf(`rediss://${place}`, { ...tls, ...shown }), '')
-    t.equal(await ping(t, `rediss://${place}`, { ...tls, ...shown }), 'PONG')
-    t.equal(
-      await faultOf(`rediss://${place}`, tls),
-      `cannot reach redis at ${place}: it requires a client certificate (cert_pem, key_pem)`,
-    )
-    t.equal(
-      await faultOf(`rediss://${place}`, { ...tls, cert_pem: stranger.file, key_pem: stranger.keyFile }),
-      `cannot reach redis at ${place}: it does not trust cert_pem`,
-    )
+  t.test(`${protocol}: a server may require a client certificate`, async t => {
+    const pair = (/** @type {import('./certificates.js').Certificate} */ { file, keyFile }) => ({
+      ...{ ...CA, cert_pem: file, key_pem: keyFile },
+    })
+    await check(t, await startSecure(t, ours, ['--tls-auth-clients', 'yes', '--tls-protocols', protocol]), [
+      ['rediss://PLACE', '', pair(client)],
+      ['rediss://PLACE', 'redis at PLACE: it requires a client certificate (cert_pem, key_pem)', CA],
+      ['rediss://PLACE', 'redis at PLACE: it does not trust cert_pem', pair(untrusted)],
+    ])
   })
 }
 
-t.test('TLS to a port that does not speak it', async t => {
-  const redis = await startRedis(t)
-  const place = `127.0.0.1:${redis.port}`
-  t.match(
-    await faultOf(`rediss://${place}?connect_timeout=500ms`),
-    `cannot reach redis at ${place}: it does not speak TLS`,
-  )
+t.test('TLS to a plain port is an error', async t => {
+  const { port } = await startRedis(t)
+  const fault = await faultOf(`rediss://127.0.0.1:${port}?connect_timeout=500ms`)
+  t.match(fault, `cannot reach redis at 127.0.0.1:${port}: it does not use TLS`)
 })
 
-t.test('sentinels and their master behind TLS', async t => {
+t.test('sentinels and their master may use TLS', async t => {
   const files = ['--tls-cert-file', ours.file, '--tls-key-file', ours.keyFile]
   const common = [...files, '--tls-ca-cert-file', authority.file, '--tls-auth-clients', 'no']
   const secure = (/** @type {number} */ port, /** @type {string} */ dir) =>
@@ -157,21 +141,20 @@ t.test('sentinels and their master behind TLS', async t => {
     return [file, '--sentinel']
   })
   const place = `127.0.0.1:${sentinel.port}`
-  const ca = { server_ca_pem: authority.file }
-  const query = `${place}?sentinel_master_name=mymaster`
-  t.equal(await faultOf(`rediss+sentinel://${query}`, ca, { sentinel_tls: ca }), '')
-  t.equal(await ping(t, `rediss+sentinel://${query}`, ca, { sentinel_tls: ca }), 'PONG')
-  t.equal(
-    await faultOf(`rediss+sentinel://${query}`, ca),
-    `cannot reach sentinel at ${place}: its certificate is not signed by a trusted authority (server_ca_pem)`,
-  )
-  t.equal(
-    await faultOf(`redis+sentinel://${query}`, ca, { sentinel_tls: { enabled: true, ...ca } }),
-    `cannot reach redis at 127.0.0.1:${master.port} (master of mymaster@${place}): it closed the connection without an answer (does it require TLS: rediss://?)`,
-  )
+  const query = 'PLACE?sentinel_master_name=mymaster'
+  await check(t, place, [
+    [`rediss+sentinel://${query}`, '', CA, { sentinel_tls: CA }],
+    [`rediss+sentinel://${query}`, `sentinel at PLACE: ${UNTRUSTED}`, CA],
+    [
+      `redis+sentinel://${query}`,
+      `redis at 127.0.0.1:${master.port} (master of mymaster@PLACE): ${CLOSED}`,
+      CA,
+      { sentinel_tls: { enabled: true, ...CA } },
+    ],
+  ])
 })
 
-t.test('a cluster behind TLS', async t => {
+t.test('a cluster may use TLS', async t => {
   const files = ['--tls-cert-file', ours.file, '--tls-key-file', ours.keyFile]
   const bus = await freePort()
   const node = await spawnRedis(t, (port, dir) =>
@@ -179,20 +162,20 @@ t.test('a cluster behind TLS', async t => {
       port: 0,
       dir,
       args: [
+        ...['--tls-port', `${port}`, ...files, '--tls-ca-cert-file', authority.file],
         ...[
-          '--tls-port',
-          `${port}`,
-          ...files,
-          '--tls-ca-cert-file',
-          authority.file,
           '--tls-auth-clients',
           'no',
+          '--cluster-enabled',
+          'yes',
+          '--cluster-port',
+          `${bus}`,
+          '--tls-cluster',
+          'yes',
         ],
-        ...['--cluster-enabled', 'yes', '--cluster-port', `${bus}`, '--tls-cluster', 'yes'],
       ],
     }),
   )
-  const tls = { server_ca_pem: authority.file }
   const redis = new Redis({
     host: '127.0.0.1',
     port: node.port,
@@ -204,5 +187,5 @@ t.test('a cluster behind TLS', async t => {
   await redis.connect()
   await redis.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
   await until(async () => String(await redis.call('CLUSTER', 'INFO')).includes('cluster_state:ok'))
-  t.equal(await faultOf(`rediss+cluster://127.0.0.1:${node.port}`, tls), '')
+  t.equal(await faultOf(`rediss+cluster://127.0.0.1:${node.port}`, CA), '')
 })

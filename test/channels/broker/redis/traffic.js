@@ -13,7 +13,7 @@ const LEAP = 1_000_000
 /** ms before a client connects or subscribes again. */
 const RETRY_DELAY = 20
 
-/** What one client has received in one channel. */
+/** Everything that one client has received in one channel. */
 export class Track {
   epoch = ''
   offset = 0
@@ -30,10 +30,7 @@ export class Track {
   /** @type {(() => void) | null} */
   #wake = null
 
-  /**
-   * @param {string} channel
-   * @param {string[]} faults of the client, shared by its tracks
-   */
+  /** @param {string} channel @param {string[]} faults of the client, shared by its tracks */
   constructor(channel, faults) {
     this.channel = channel
     this.faults = faults
@@ -53,10 +50,7 @@ export class Track {
     this.#wake?.()
   }
 
-  /**
-   * @param {number} offset
-   * @param {{id: string}} data
-   */
+  /** @param {number} offset @param {{id: string}} data */
   receive(offset, { id }) {
     if (offset !== this.offset + 1 && offset < this.offset + LEAP)
       this.faults.push(`${this.channel}: ${offset} (${id}) after ${this.offset} of ${this.epoch}`)
@@ -86,8 +80,7 @@ export class Track {
 
   /**
    * Compares the acknowledged publications with those received.
-   * @param {Map<string, string>} acknowledged position -> id
-   * @returns {string[]} faults
+   * @param {Map<string, string>} acknowledged position -> id @returns {string[]} faults
    */
   compare(acknowledged) {
     const faults = []
@@ -119,9 +112,8 @@ export class Track {
 }
 
 /**
- * A client over a raw WebSocket.
- *
- * It reconnects and resubscribes with its positions. With `stays` each disconnect and each unsubscribe is a fault.
+ * A client over a raw WebSocket. It reconnects and resubscribes with its positions. With `stays` each disconnect and
+ * each unsubscribe is a fault.
  */
 export class Listener {
   /** @type {string[]} */
@@ -147,8 +139,7 @@ export class Listener {
   #ready = () => {}
 
   /**
-   * @param {() => string} url of the endpoint to connect to
-   * @param {string[]} channels
+   * @param {() => string} url of the endpoint to connect to @param {string[]} channels
    * @param {{stays?: boolean}} [options]
    */
   constructor(url, channels, { stays = false } = {}) {
@@ -190,7 +181,6 @@ export class Listener {
     this.#socket?.send(JSON.stringify({ id, subscribe }))
   }
 
-  /** @param {any} message */
   #receive(message) {
     const { id, push, error } = message
     if (push?.pub) this.tracks.get(push.channel)?.receive(push.pub.offset, push.pub.data)
@@ -200,7 +190,6 @@ export class Listener {
     else if (!push) this.#socket?.send('{}')
   }
 
-  /** @param {any} reply */
   #connected({ connect }) {
     // A temporary error: connect again.
     if (!connect) return this.#socket?.close()
@@ -208,10 +197,7 @@ export class Listener {
     for (const track of this.tracks.values()) this.#subscribe(track)
   }
 
-  /**
-   * @param {string} channel
-   * @param {number} code
-   */
+  /** @param {string} channel @param {number} code */
   #unsubscribed(channel, code) {
     const track = this.tracks.get(channel)
     if (!track) return
@@ -221,11 +207,7 @@ export class Listener {
     this.#subscribe(track)
   }
 
-  /**
-   * @param {Track} track
-   * @param {any} error
-   * @param {any} result
-   */
+  /** @param {Track} track @param {any} error @param {any} result */
   #subscribed(track, error, result) {
     if (error) {
       if (!error.temporary && error.code !== 100) this.faults.push(`${track.channel}: error ${error.code}`)
@@ -259,13 +241,9 @@ export class SdkListener {
   returns = -1
   #client
 
-  /**
-   * @param {() => string} url
-   * @param {string[]} channels
-   * @param {{stays?: boolean}} [options]
-   */
+  /** @param {() => string} url @param {string[]} channels @param {{stays?: boolean}} [options] */
   constructor(url, channels, { stays = false } = {}) {
-    // Each reconnect asks `url` again: it may name another gateway.
+    // Each reconnect reads `url` again: it may name another gateway.
     class RoamingSocket extends WebSocket {
       constructor() {
         super(url(), { perMessageDeflate: false })
@@ -319,8 +297,7 @@ export class SdkListener {
 }
 
 /**
- * @param {any} t
- * @param {(Listener | SdkListener)[]} listeners stopped with the test
+ * @param {any} t @param {(Listener | SdkListener)[]} listeners stopped with the test
  * @returns {Promise<void>} resolves when all their channels are subscribed
  */
 export async function begin(t, listeners) {
@@ -338,8 +315,7 @@ export const unrecoveredCounts = listeners =>
   listeners.flatMap(({ tracks }) => [...tracks.values()].map(({ unrecovered }) => unrecovered))
 
 /**
- * @param {(Listener | SdkListener)[]} listeners
- * @param {string} channel
+ * @param {(Listener | SdkListener)[]} listeners @param {string} channel
  * @param {{epoch: string, offset: number}} position
  * @returns {Promise<unknown>} resolves when all subscribers of the channel have received everything up to it
  */
@@ -348,16 +324,13 @@ export const reachedBy = (listeners, channel, position) =>
 
 /**
  * Waits until all listeners have reached the ends of their channels, and compares their records with the publishers'.
- *
- * @param {any} t
- * @param {import('./load.js').Load} load that has stopped
- * @param {(Listener | SdkListener)[]} listeners
+ * @param {any} t @param {import('./load.js').Load} load that has stopped @param {(Listener | SdkListener)[]} listeners
  * @param {import('../../../kit/gateway.js').TestGateway} gateway that answers where the channels end
  */
 export async function audit(t, load, listeners, gateway) {
   const channels = new Set(listeners.flatMap(({ tracks }) => [...tracks.keys()]))
   for (const channel of channels) {
-    // A worker that has not used the channel may learn only now that its slot has moved.
+    // A worker that has not used the channel may detect only now that its slot has moved.
     const result = await until(async () => (await gateway.api('history', { channel, limit: 0 })).result)
     await reachedBy(listeners, channel, result)
   }
@@ -367,14 +340,8 @@ export async function audit(t, load, listeners, gateway) {
       track.compare(load.acknowledged.get(track.channel) ?? new Map()),
     ),
   ])
-  t.same(
-    [...load.faults, ...faults].slice(0, 10),
-    [],
-    'everything acknowledged was received once and in order',
-  )
-  t.same(
-    [...load.errors.keys()].filter(code => code !== 100),
-    [],
-    'publishes fail only with a temporary error',
-  )
+  const all = [...load.faults, ...faults].slice(0, 10)
+  t.same(all, [], 'everything acknowledged was received once and in order')
+  const codes = [...load.errors.keys()].filter(code => code !== 100)
+  t.same(codes, [], 'publishes fail only with a temporary error')
 }

@@ -3,24 +3,12 @@ import { errors } from '../../../../src/base/errors.js'
 import { needsRedis, startRedis } from '../../../kit/servers/redis.js'
 import { until } from '../../../kit/wait.js'
 import { failure } from '../conformance/peer.js'
-import { countsOf, cutAll, keptForEver, Worker } from './presence-rig.js'
+import { countsOf, cutAll, SHORT, testsOn, Worker } from './presence-rig.js'
 
 needsRedis(t)
 
 const server = await startRedis(t)
-/** Each test begins with nothing. */
-const test = (name, body) =>
-  t.test(name, async t => {
-    await server.call('CONFIG', 'SET', 'maxmemory', '0')
-    await server.call('FLUSHALL')
-    await body(t)
-  })
-const join = (t, options = {}) => Worker.join(t, server, options)
-/**
- * As short as can be: on a busy machine a worker, or Redis, may stand still for a second or two, and would count as
- * dead. ms
- */
-const SHORT = { ttl: 2500, every: 100 }
+const { test, join } = testsOn(t, server)
 const names = Array.from({ length: 500 }, (_, i) => `user ${i}`)
 
 /** @returns {Promise<boolean>} whether a connection would be admitted */
@@ -33,20 +21,7 @@ async function admits(worker, user, limit) {
 /** @param {string} user */
 const counts = user => countsOf(server, user)
 
-test('the connections of a user are counted over all workers', async t => {
-  const [a, b] = [await join(t), await join(t)]
-  t.same([await a.claim('u', 2), await b.claim('u', 2), await a.claim('u', 2)], [true, true, false])
-  t.equal(await b.claim('w', 1), true, 'each user has a count')
-  b.release('u')
-  b.release('u')
-  b.release('nobody')
-  t.same([await a.claim('u', 2), await b.claim('u', 2), await b.claim('u', 3)], [true, false, true])
-  t.same(await keptForEver(server), [])
-  for (const user of ['u', 'u', 'w']) for (const worker of [a, b]) worker.release(user)
-  await until(async () => (await server.call('KEYS', 'test.user.*')).length === 0)
-})
-
-test('claims and releases at the same time are counted one after the other', async t => {
+test('simultaneous claims and releases are counted one by one', async t => {
   const [a, b] = [await join(t), await join(t)]
   const claims = []
   for (let i = 0; i < 20; i++) claims.push(a.claim('u', 7), b.claim('u', 7))
@@ -65,7 +40,7 @@ test('claims and releases at the same time are counted one after the other', asy
   await until(async () => (await server.call('EXISTS', 'test.user.w')) === 0)
 })
 
-test('what was refused counts nowhere', async t => {
+test('a refused claim is not counted', async t => {
   const [a, b] = [await join(t), await join(t)]
   t.equal(await b.claim('u', 1), true)
   t.same(await Promise.all([a.claim('u', 1), a.claim('u', 1), a.claim('u', 1)]), [false, false, false])
@@ -83,16 +58,16 @@ test('users may have any names', async t => {
   }
 })
 
-test('the connections of a worker that dies count no more', async t => {
+test('connections of a dead worker no longer count', async t => {
   const [a, b] = [await join(t, SHORT), await join(t, SHORT)]
   t.same([await a.claim('u', 2), await b.claim('u', 2), await a.claim('u', 2)], [true, true, false])
   b.die()
   await until(() => a.claim('u', 2))
-  t.equal(await a.claim('u', 2), false, 'those of one that lives do')
+  t.equal(await a.claim('u', 2), false, 'connections of a live worker count')
   t.same(await counts('u'), { [a.uid]: '2' })
 })
 
-test('a worker that was thought to be dead counts again', async t => {
+test('connections of a worker with an expired lease count again', async t => {
   const [a, b] = [await join(t, SHORT), await join(t, { ttl: SHORT.ttl })]
   t.ok((await Promise.all(names.map(user => b.claim(user, 1)))).every(admitted => admitted))
   await until(() => admits(a, names[0], 1))
@@ -100,7 +75,7 @@ test('a worker that was thought to be dead counts again', async t => {
   await Promise.all(names.map(user => until(async () => !(await admits(a, user, 1)))))
 })
 
-test('after a flush everything is counted again', async t => {
+test('counts are restored after a flush', async t => {
   const [a, b] = [await join(t, SHORT), await join(t, SHORT)]
   await Promise.all(names.map(user => a.claim(user, 1)))
   await server.call('FLUSHALL')
@@ -108,7 +83,7 @@ test('after a flush everything is counted again', async t => {
   t.equal(await b.claim(names[0], 1), false)
 })
 
-test('after a restart with nothing left everything is counted again, but not what has ended meanwhile', async t => {
+test('counts are restored after an empty restart', async t => {
   const own = await startRedis(t)
   const [a, b] = [await Worker.join(t, own), await Worker.join(t, own)]
   await Promise.all(names.map(user => a.claim(user, 1)))
@@ -130,20 +105,7 @@ test('after a restart with nothing left everything is counted again, but not wha
   t.equal(await a.claim('new', 1), true)
 })
 
-test('what ends while the connection is down counts no more when it is up', async t => {
-  const [a, b] = [await join(t), await join(t)]
-  t.same([await a.claim('u', 1), await a.claim('w', 1)], [true, true])
-  await a.reconnected(async () => {
-    await cutAll(server)
-    await until(() => !a.up)
-    a.release('u')
-  })
-  await until(() => b.up)
-  t.ok(await until(() => b.claim('u', 1)))
-  t.equal(await b.claim('w', 1), false)
-})
-
-test('a claim that failed does not count, though Redis may have got it', async t => {
+test('a failed claim is not counted', async t => {
   const [a, b] = [await join(t, { redis: { socketTimeout: 300 } }), await join(t)]
   await a.reconnected(async () => {
     server.stop()
@@ -155,7 +117,7 @@ test('a claim that failed does not count, though Redis may have got it', async t
   await until(() => b.claim('u', 1))
 })
 
-test('what arrives late, from a connection that has been given up, does nothing', async t => {
+test('late commands of a lost connection have no effect', async t => {
   const [a, b] = [await join(t), await join(t)]
   const calls = []
   const partition = a.placement.control

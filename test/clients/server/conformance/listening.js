@@ -7,14 +7,9 @@ import { connect, pair, Recorder, serve } from './rig.js'
 
 const connects = async port => {
   const socket = net.connect(port, '127.0.0.1')
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
+  const connected = await once(socket, 'connect').catch(() => null)
+  socket.destroy()
+  return connected !== null
 }
 
 /** Conformance of a server as a whole: listening, shutdown and several routes. */
@@ -40,7 +35,7 @@ export function listeningConformance(t, driver) {
     const port = await freePort()
     await server.listen('', port)
     t.teardown(() => server.shutdown())
-    t.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), '127.0.0.1', 'IPv4 looks like IPv4')
+    t.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), '127.0.0.1', 'an IPv4 address')
   })
 
   t.test('stopListening refuses new connections and keeps open ones', async t => {
@@ -78,7 +73,7 @@ export function listeningConformance(t, driver) {
     next.close()
   })
 
-  t.test('routes share topics and keep limits of their own', async t => {
+  t.test('routes share topics but have their own limits', async t => {
     const one = new Recorder()
     const two = new Recorder({ maxMessage: 10 })
     const { server, port } = await serve(t, driver, server => {

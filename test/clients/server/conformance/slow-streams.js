@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { turn, until } from '../../../kit/wait.js'
-import { dechunk, fill, get, kernelBuffers, open, streams } from './streams-rig.js'
+import { dechunk, fill, get, kernelBuffers, open, streams, untilOverflow } from './rig.js'
 
 /** Conformance of streams whose clients read slowly: overflow, order, and the end of a stream with a backlog. */
 export function slowStreamConformance(t, driver) {
-  t.test('overflow comes for the client that does not read, and for no other', async t => {
+  t.test('overflow is called only for the client that reads nothing', async t => {
     let writing = false
     const rig = await streams(t, driver, {
       overflow: stream => {
-        t.notOk(writing, 'never from within write')
+        t.notOk(writing, 'never inside write')
         rig.recorder.put('overflow', stream)
       },
     })
@@ -17,17 +17,13 @@ export function slowStreamConformance(t, driver) {
     const reader = await open(t, rig)
     slow.client.socket.pause()
     const read = dechunk(reader.client)
-    let written = 0
-    const overflows = () => {
-      if (recorder.count('overflow') > 0) return true
+    const written = await untilOverflow(recorder, i => {
       writing = true
-      const message = `${written++} ${'x'.repeat(written % 2 ? 20_000 : 500)}\n`
+      const message = `${i} ${'x'.repeat(i % 2 ? 500 : 20_000)}\n`
       rig.server.write(slow.stream, message)
       rig.server.write(reader.stream, message)
       writing = false
-      return false
-    }
-    await until(overflows, 'overflow', { everyTurn: true })
+    })
     t.equal(await recorder.next('overflow'), slow.stream)
     // The unread bytes are complete, up to the message that caused the overflow.
     rig.server.end(slow.stream, 'slow\n')
@@ -40,8 +36,7 @@ export function slowStreamConformance(t, driver) {
       [unread, 'slow'],
     ])) {
       const lines = chunks.text.split('\n')
-      t.equal(lines.pop(), '')
-      t.equal(lines.pop(), last)
+      t.same(lines.splice(-2), [last, ''])
       t.equal(lines.length, written)
       t.ok(lines.every((line, i) => line.startsWith(`${i} x`)))
     }
@@ -49,29 +44,22 @@ export function slowStreamConformance(t, driver) {
     t.equal(recorder.count('overflow'), 1)
   })
 
-  t.test('overflow comes at maxBuffered unread bytes', async t => {
+  t.test('overflow is called at maxBuffered unread bytes', async t => {
     const maxBuffered = 3_000_000
     const rig = await streams(t, driver, { maxBuffered })
     const { client, stream } = await open(t, rig)
     const kernel = await kernelBuffers(t)
     client.socket.pause()
-    let written = 0
-    const overflows = () => {
-      if (rig.recorder.count('overflow') > 0) return true
-      rig.server.write(stream, 'x'.repeat(1000))
-      written += 1000
-      return false
-    }
-    await until(overflows, 'overflow', { everyTurn: true })
+    const written = 1000 * (await fill(rig.server, stream, rig.recorder, () => 'x'.repeat(1000)))
     t.ok(written > maxBuffered, `${written} bytes`)
-    // The size of the kernel's buffers varies: 500 KB of tolerance.
+    // The buffers of the kernel vary by 500 KB.
     t.ok(written < maxBuffered + kernel + 500_000, `${written} bytes, ${kernel} of them in the kernel`)
     rig.server.cut(stream)
     await rig.recorder.next('close')
     t.equal(rig.recorder.count('overflow'), 1)
   })
 
-  t.test('overflow also comes for the writes of a single turn', async t => {
+  t.test('overflow is also called for writes within one turn', async t => {
     const rig = await streams(t, driver)
     const { client, stream } = await open(t, rig)
     client.socket.pause()
@@ -82,13 +70,13 @@ export function slowStreamConformance(t, driver) {
     await rig.recorder.next('close')
   })
 
-  t.test('a slow reader gets every byte in order, in whole messages', async t => {
+  t.test('a slow reader gets every byte in order, in complete messages', async t => {
     const rig = await streams(t, driver, { maxBuffered: 30_000_000 })
     const { client, stream } = await open(t, rig)
     client.socket.pause()
     const messages = []
     let written = 0
-    // Sizes from a few bytes to more than any buffer of uWebSockets.js. Turns of the event loop write four messages.
+    // Sizes up to more than any buffer of uWebSockets.js, four messages in a turn of the event loop.
     for (let i = 0; written < 16_000_000; i++) {
       const size = i % 7 === 0 ? (i * 7919) % 90_000 : (i * 104_729) % 2000
       const message = `${i}:${'x'.repeat(size)}\n`
@@ -118,7 +106,7 @@ export function slowStreamConformance(t, driver) {
     t.equal(rig.recorder.count('overflow'), 0)
   })
 
-  t.test('end waits for a slow reader, then the connection serves another stream', async t => {
+  t.test('end waits for a slow reader, then the connection can have another stream', async t => {
     const rig = await streams(t, driver)
     const { client, stream } = await open(t, rig)
     client.socket.pause()
@@ -127,7 +115,7 @@ export function slowStreamConformance(t, driver) {
     rig.server.end(stream, 'the end')
     const other = await open(t, rig)
     rig.server.end(other.stream, 'of another')
-    t.equal(await rig.recorder.next('close'), other.stream, 'the slow one is not closed yet')
+    t.equal(await rig.recorder.next('close'), other.stream, 'the slow client is not closed yet')
     const chunks = dechunk(client)
     client.socket.resume()
     await until(() => chunks.ended)
@@ -139,7 +127,7 @@ export function slowStreamConformance(t, driver) {
     await once(client.socket, 'data')
   })
 
-  t.test('close comes once for a client that leaves with a backlog, also after end', async t => {
+  t.test('close is called once when a client leaves with a backlog, also after end', async t => {
     const rig = await streams(t, driver)
     for (const ending of [false, true]) {
       const { client, stream } = await open(t, rig)

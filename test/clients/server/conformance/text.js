@@ -1,34 +1,48 @@
 import net from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import { UpgradeRefusal } from '../../../../src/clients/server/contract.js'
 import { turn, until } from '../../../kit/wait.js'
-import { connect, Inbox, Log, pair, RawClient, Recorder, refusal, serve } from './rig.js'
-import { dechunk, get, open, StreamRecorder, streams } from './streams-rig.js'
+import {
+  connect,
+  dechunk,
+  get,
+  Inbox,
+  open,
+  pair,
+  RawClient,
+  Recorder,
+  refusal,
+  StreamRecorder,
+  serve,
+  slowPair,
+  sockets,
+  streams,
+} from './rig.js'
 
-/** By what could go wrong: one byte in Latin-1, two to four in UTF-8, half a pair, the end of a C string. */
+/** One byte in Latin-1, two to four in UTF-8, half a pair, the end of a C string. */
 const HALF = '\ud83d'
 const CHARACTERS = ['é', 'ÿ', '€', '漢', '😀', HALF, '\0']
-/** Alone, between others, and longer than what drivers and libraries encode in place. */
+/** Alone, between others, and longer than the text that is encoded in place. */
 const TEXTS = CHARACTERS.flatMap(one => [one, `a${one}b`, `${one}x`.repeat(3000)])
-/** @param {string} text @returns {string} as it arrives: half a pair has no UTF-8 */
+/** As it arrives: half a pair has no UTF-8. */
 const arrives = text => Buffer.from(text).toString()
-/** @param {string} text @returns {string} a character for each byte */
+/** With a character for each byte. */
 const inBytes = text => Buffer.from(text).toString('latin1')
 const show = text => JSON.stringify(text.slice(0, 5))
 
-/** A whole answer, as bytes. */
+/** A whole response, as bytes. */
 async function ask(t, port, request) {
   const socket = net.connect(port, '127.0.0.1')
   t.teardown(() => socket.destroy())
   socket.end(Buffer.from(request, 'latin1'))
-  const chunks = await socket.toArray()
-  const answer = Buffer.concat(chunks)
+  const answer = await buffer(socket)
   const end = answer.indexOf('\r\n\r\n')
   return { head: answer.toString('latin1', 0, end), body: answer.subarray(end + 4) }
 }
 
-/** The contract's sentences about text: every string that crosses the boundary to a library, in both directions. */
+/** Conformance of all text that is passed to a library or comes from it. */
 export function textConformance(t, driver) {
-  t.test('the text of an answer is sent as UTF-8', async t => {
+  t.test('the text of a response is sent as UTF-8', async t => {
     let text = ''
     const { url } = await serve(t, driver, server => {
       server.route('*', '/now', exchange => exchange.reply(200, null, text))
@@ -68,7 +82,7 @@ export function textConformance(t, driver) {
     for (const { text } of received) t.ok(text === `${expected}Ende, für €`)
   })
 
-  t.test('the text of messages is sent as UTF-8, on topics with any name', async t => {
+  t.test('the text of messages is sent as UTF-8, on topics of any name', async t => {
     for (const compression of [null, { level: 1, minSize: 1000 }]) {
       const { server, client, connection } = await pair(t, driver, { compression })
       for (const text of TEXTS) {
@@ -85,7 +99,7 @@ export function textConformance(t, driver) {
     }
   })
 
-  t.test('topics that differ are different, whatever their characters', async t => {
+  t.test('topics with similar encodings are different', async t => {
     const { server, client, connection } = await pair(t, driver)
     // The second has the lowest byte of the first, the third is the UTF-8 of the first read as Latin-1.
     const topics = ['é', '仩', 'Ã©', 'e', 'é'.repeat(200), 'é'.repeat(201)]
@@ -95,44 +109,31 @@ export function textConformance(t, driver) {
     t.same(await client.take('message', topics.length - 1), topics.slice(1))
   })
 
-  t.test(
-    'a connection that is closed with unread messages leaves its topics, whatever their names',
-    async t => {
-      const { server, client, connection } = await pair(t, driver, { maxBuffered: 100_000_000 })
-      for (const topic of CHARACTERS) server.subscribe(connection, topic)
-      client.socket.pause()
-      for (let i = 0; i < 50; i++) server.send(connection, Buffer.alloc(200_000), true)
-      await turn()
-      t.ok(server.buffered(connection) > 0)
-      server.close(connection, 3008, 'slow')
-      for (const topic of CHARACTERS) server.publish(topic, 'not for you', false)
-      client.socket.resume()
-      t.same(await client.next('close'), { code: 3008, reason: 'slow' })
-      t.equal(client.count('message'), 50)
-    },
-  )
+  t.test('closing a connection with unread messages leaves its topics, whatever their names', async t => {
+    const { server, client, connection } = await slowPair(t, driver)
+    for (const topic of CHARACTERS) server.subscribe(connection, topic)
+    server.close(connection, 3008, 'slow')
+    for (const topic of CHARACTERS) server.publish(topic, 'not for you', false)
+    client.socket.resume()
+    t.same(await client.next('close'), { code: 3008, reason: 'slow' })
+    t.equal(client.count('message'), 50)
+  })
 
-  t.test('the reason of a close is sent as UTF-8, at most 123 bytes, cut between characters', async t => {
-    const recorder = new Recorder()
-    const { server, port } = await serve(t, driver, server => server.websocket('/ws', recorder.route))
+  t.test('a close reason is sent as UTF-8, cut to 123 bytes between characters', async t => {
+    const { server, port, recorder } = await sockets(t, driver)
     for (const one of CHARACTERS) {
       for (const text of [one, `a${one}b`, one.repeat(200), `xx${one.repeat(200)}`]) {
         // Half a pair at the end is cut, too.
         if (one === HALF && text.length > 3) continue
         const client = await connect(t, port)
         server.close(await recorder.opened(), 4000, text)
-        const { code, reason } = await client.next('close')
-        t.equal(code, 4000)
         const most = Math.floor((123 - Buffer.byteLength(text.replaceAll(one, ''))) / Buffer.byteLength(one))
         const expected = text.length > 100 ? text.slice(0, text.indexOf(one)) + one.repeat(most) : text
-        t.equal(reason, arrives(expected), show(text))
+        t.same(await client.next('close'), { code: 4000, reason: arrives(expected) }, show(text))
         await recorder.next('close')
       }
     }
-    const slow = await pair(t, driver, { maxBuffered: 100_000_000 })
-    slow.client.socket.pause()
-    for (let i = 0; i < 50; i++) slow.server.send(slow.connection, Buffer.alloc(200_000), true)
-    await turn()
+    const slow = await slowPair(t, driver)
     slow.server.close(slow.connection, 4000, '€'.repeat(100))
     slow.client.socket.resume()
     t.same(await slow.client.next('close'), { code: 4000, reason: '€'.repeat(41) }, 'with unread messages')
@@ -155,28 +156,20 @@ export function textConformance(t, driver) {
     }
   })
 
-  t.test('a header that HTTP cannot carry makes the answer 500 and is logged', async t => {
+  t.test('an invalid response header gives 500 and is logged', async t => {
     let headers = {}
-    const logger = new Log()
-    const { port, url } = await serve(
-      t,
-      driver,
-      server => {
-        server.route('*', '/now', exchange => exchange.reply(200, headers, 'secret'))
-        server.route('POST', '/later', exchange => {
-          exchange.body(10, () => setImmediate(() => exchange.reply(200, headers, 'secret')))
-        })
-        server.route('GET', '/stream', exchange => {
-          const stream = exchange.stream(200, headers, new StreamRecorder().route)
-          if (stream !== null) server.end(stream, 'secret')
-        })
-        server.websocket(
-          '/ws',
-          new Recorder({ upgrade: () => new UpgradeRefusal(403, /** @type {any} */ (headers), 'no') }).route,
-        )
-      },
-      logger,
-    )
+    const upgrade = () => new UpgradeRefusal(403, /** @type {any} */ (headers), 'no')
+    const { port, url, logger } = await serve(t, driver, server => {
+      server.route('*', '/now', exchange => exchange.reply(200, headers, 'secret'))
+      server.route('POST', '/later', exchange => {
+        exchange.body(10, () => setImmediate(() => exchange.reply(200, headers, 'secret')))
+      })
+      server.route('GET', '/stream', exchange => {
+        const stream = exchange.stream(200, headers, new StreamRecorder().route)
+        if (stream !== null) server.end(stream, 'secret')
+      })
+      server.websocket('/ws', new Recorder({ upgrade }).route)
+    })
     for (headers of [
       { 'X-Text': 'a\r\nX-Other: b' },
       { 'X-Text': 'a\nb' },
@@ -208,7 +201,7 @@ export function textConformance(t, driver) {
     t.equal((await fetch(`${url}/now`)).headers.get('x-text'), 'well')
   })
 
-  t.test('values of request headers are a character for each byte', async t => {
+  t.test('values of request headers have one character per byte', async t => {
     const seen = new Inbox()
     const { port } = await serve(t, driver, server => {
       server.route('GET', '/', exchange => {
@@ -219,17 +212,15 @@ export function textConformance(t, driver) {
       })
     })
     const rows = CHARACTERS.filter(one => one !== '\0').map(one => inBytes(`a${one}b`))
-    for (const value of [...rows, 'a\xe9\xffb', 'a\x80b']) {
+    // uws drops bytes at both ends.
+    const ends = driver === 'uws' ? [] : [inBytes('José')]
+    for (const value of [...rows, 'a\xe9\xffb', 'a\x80b', ...ends]) {
       await ask(t, port, get('/', `X-Text: ${value}\r\nConnection: close\r\n`))
       t.same(await seen.next('header'), [value, value])
     }
     for (const second of rows) {
       await ask(t, port, get('/', `X-Text: first\r\nX-Text: ${second}\r\nConnection: close\r\n`))
       t.same((await seen.next('header')).slice(1), ['first', second], 'repeated')
-    }
-    if (driver !== 'uws') {
-      await ask(t, port, get('/', `X-Text: ${inBytes('José')}\r\nConnection: close\r\n`))
-      t.equal((await seen.next('header'))[0], inBytes('José'))
     }
     const client = await RawClient.connect(t, port)
     client.write(get('/', 'X-Text: a\0b\r\n'))
@@ -240,7 +231,7 @@ export function textConformance(t, driver) {
     t.equal(seen.count('header'), before + 1, 'NUL is refused')
   })
 
-  t.test('a request target beyond ASCII is refused, or read as UTF-8', async t => {
+  t.test('a request target with non-ASCII bytes is refused or read as UTF-8', async t => {
     const seen = new Inbox()
     const { port } = await serve(t, driver, server => {
       server.route('GET', '/dir/*', exchange => {
@@ -255,10 +246,10 @@ export function textConformance(t, driver) {
       else t.same(await seen.next('target'), [`/dir/${arrives(one)}`, `a=${arrives(one)}`])
     }
     await ask(t, port, get('/dir/%C3%A9?%E2%82%AC', 'Connection: close\r\n'))
-    t.same(await seen.next('target'), ['/dir/%C3%A9', '%E2%82%AC'], 'escapes stay')
+    t.same(await seen.next('target'), ['/dir/%C3%A9', '%E2%82%AC'], 'escapes are not decoded')
   })
 
-  t.test('bodies, messages and close reasons of clients are bytes, and text is UTF-8', async t => {
+  t.test('bodies, messages and close reasons of clients are bytes; text is UTF-8', async t => {
     const recorder = new Recorder()
     const { port, url } = await serve(t, driver, server => {
       server.websocket('/ws', recorder.route)

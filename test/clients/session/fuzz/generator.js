@@ -1,40 +1,16 @@
-// Frames that are right, nearly right, and wrong in every way that comes to a client's mind.
+// Frames: valid, nearly valid, and invalid.
 
-/** @typedef {import('./random.js').Random} Random */
+/** @import { Random } from './random.js' */
+
+const words = (/** @type {string} */ text) => text.split(' ')
 
 export const channels = [
-  'a',
-  'b',
-  'cc:x',
-  'shut:x',
-  'nope:x',
-  '$p',
-  'ä',
-  '',
-  'x'.repeat(300),
-  'a#u',
-  ':',
-  'quiet:x',
-  '__proto__',
-  'constructor',
-  '\u0000',
-  '\ud800',
-  'cc:"\\\n',
+  ...words('a b cc:x shut:x nope:x $p ä a#u : quiet:x __proto__ constructor'),
+  ...['', 'x'.repeat(300), '\u0000', '\ud800', 'cc:"\\\n'],
 ]
 export const texts = [
-  '',
-  'x',
-  '0',
-  'fossil',
-  'null',
-  '__proto__',
-  '\u2028',
-  'é',
-  '\ud83d\ude00',
-  '\ud800',
-  'a.b.c',
-  'eyJhbGciOiJub25lIn0.e30.',
-  'y'.repeat(2000),
+  ...words('x 0 fossil null __proto__ é a.b.c eyJhbGciOiJub25lIn0.e30.'),
+  ...['', '\u2028', '\ud83d\ude00', '\ud800', 'y'.repeat(2000)],
 ]
 const numbers = [0, 1, -1, 2, 5, 300, 301, 1.5, -0, 4294967295, 4294967296, 2 ** 53, 1e30, -1e30]
 
@@ -66,23 +42,7 @@ export function anything(random, depth = 0) {
 /** @param {Random} random @returns {any} */
 function filter(random, depth = 0) {
   if (depth > 3 || random.chance(0.6)) {
-    const cmp = random.pick([
-      'eq',
-      'neq',
-      'in',
-      'nin',
-      'ex',
-      'nex',
-      'sw',
-      'ew',
-      'ct',
-      'gt',
-      'gte',
-      'lt',
-      'lte',
-      '',
-      'like',
-    ])
+    const cmp = random.pick([...words('eq neq in nin ex nex sw ew ct gt gte lt lte like'), ''])
     return {
       key: random.pick(['k', '', '__proto__']),
       cmp,
@@ -123,31 +83,19 @@ const fields = {
 
 /** @type {Record<string, string[]>} */
 const methods = {
-  connect: ['token', 'data', 'subs', 'name', 'version', 'headers', 'flag'],
-  subscribe: [
-    'channel',
-    'token',
-    'recover',
-    'epoch',
-    'offset',
-    'data',
-    'positioned',
-    'recoverable',
-    'join_leave',
-    'delta',
-    'tf',
-    'flag',
-    'type',
-  ],
+  connect: words('token data subs name version headers flag'),
+  subscribe: words(
+    'channel token recover epoch offset data positioned recoverable join_leave delta tf flag type',
+  ),
   unsubscribe: ['channel'],
   publish: ['channel', 'data'],
   presence: ['channel'],
   presence_stats: ['channel'],
-  history: ['channel', 'limit', 'since', 'reverse'],
+  history: words('channel limit since reverse'),
   rpc: ['method', 'data'],
   send: ['data'],
   refresh: ['token'],
-  sub_refresh: ['channel', 'token', 'type'],
+  sub_refresh: words('channel token type'),
   ping: [],
   fly: ['channel'],
 }
@@ -158,16 +106,13 @@ const lasting = all.filter(method => !['connect', 'send', 'refresh', 'ping', 'fl
 /** Those that leave a connection open come more often. @param {Random} random */
 const anyMethod = random => random.pick(random.chance(0.04) ? all : lasting)
 
-/**
- * @param {Random} random
- * @param {string} method
- */
+/** @param {Random} random @param {string} method */
 function request(random, method) {
   if (random.chance(0.01)) return anything(random)
   /** @type {any} */
   const made = {}
   for (const field of methods[method]) {
-    // Without its channel a command is soon over.
+    // Without its channel, a command fails early.
     if (!random.chance(field === 'channel' ? 0.97 : 0.5)) continue
     made[field] = random.chance(0.02) ? anything(random) : fields[field](random)
     if (field === 'channel' && made.channel === '' && random.chance(0.8)) made.channel = 'a'
@@ -176,11 +121,7 @@ function request(random, method) {
   return made
 }
 
-/**
- * @param {Random} random
- * @param {number} id
- * @param {string} [method]
- */
+/** @param {Random} random @param {number} id @param {string} [method] */
 function command(random, id, method = anyMethod(random)) {
   /** @type {any} */
   const made = { id, [method]: request(random, method) }
@@ -193,49 +134,39 @@ function command(random, id, method = anyMethod(random)) {
   return made
 }
 
-/**
- * @param {Random} random
- * @param {Buffer} frame
- */
+const separators = ['\n', '\r\n', ...words('{ } " , : [ ] \\ {} null'), ' ', '\n\n']
+
+/** @param {Random} random @param {Buffer} frame */
 export function mutate(random, frame) {
   const at = random.below(frame.length + 1)
   const length = random.below(8)
+  const [start, end] = [frame.subarray(0, at), frame.subarray(at)]
+  const joined = (/** @type {(Buffer | number[] | string)[]} */ ...parts) =>
+    Buffer.concat(parts.map(part => Buffer.from(/** @type {any} */ (part))))
   switch (random.below(7)) {
     case 0:
-      return frame.subarray(0, at)
+      return start
     case 1:
-      return Buffer.concat([frame.subarray(0, at), frame.subarray(at + length)])
+      return joined(start, end.subarray(length))
     case 2:
-      return Buffer.concat([
-        frame.subarray(0, at),
-        Buffer.from(
-          random.pick(['\n', '\r\n', '{', '}', '"', ',', ':', '[', ']', '\\', ' ', '{}', 'null', '\n\n']),
-        ),
-        frame.subarray(at),
-      ])
-    case 3:
-      return Buffer.concat([
-        frame.subarray(0, at),
-        Buffer.from(Array.from({ length }, () => random.below(256))),
-        frame.subarray(at),
-      ])
+      return joined(start, random.pick(separators), end)
+    case 3: {
+      const bytes = Array.from({ length }, () => random.below(256))
+      return joined(start, bytes, end)
+    }
     case 4: {
       const copy = Buffer.from(frame)
       if (copy.length > 0) copy[at % copy.length] ^= 1 << random.below(8)
       return copy
     }
     case 5:
-      return Buffer.concat([frame, frame.subarray(at)])
+      return joined(frame, end)
     default:
-      return Buffer.concat([frame.subarray(at), frame.subarray(0, at)])
+      return joined(end, start)
   }
 }
 
-/**
- * @param {Random} random
- * @param {boolean} connected
- * @returns {Buffer} one frame
- */
+/** @param {Random} random @param {boolean} connected @returns {Buffer} one frame */
 export function generateFrame(random, connected) {
   const lines = Array.from({ length: 1 + (random.chance(0.3) ? random.below(30) : 0) }, (_, i) => {
     const method = !connected && i === 0 && random.chance(0.9) ? 'connect' : undefined

@@ -1,4 +1,4 @@
-// What the client protocol says about a frame: framing, connect and commands once more, written to be plain, not quick.
+// A second, simple implementation of the client protocol: framing, connect and commands.
 
 /** @param {any} value */
 const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -12,65 +12,40 @@ const types = {
   any: () => true,
   strings: value => Array.isArray(value) && value.every(types.string),
   texts: value => isObject(value) && Object.values(value).every(types.string),
-  position: value => fits(value, { offset: 'uint', epoch: 'string' }),
-  filter: value =>
-    fits(value, {
-      op: 'string',
-      key: 'string',
-      cmp: 'string',
-      val: 'string',
-      vals: 'strings',
-      nodes: 'filters',
-    }),
+  position: value => fits(value, shape('uint: offset, string: epoch')),
+  filter: value => fits(value, shape('string: op key cmp val, strings: vals, filters: nodes')),
   filters: value => Array.isArray(value) && value.every(types.filter),
   subs: value =>
     isObject(value) && Object.values(value).every(sub => sub === null || fits(sub, requests.subscribe)),
 }
 
-/** @type {Record<string, Record<string, string>>} in the order of preference */
+/** @param {string} text `type: field field, type: field` @returns {Record<string, string>} field -> type */
+function shape(text) {
+  const groups = text.split(', ').map(group => group.split(/:? /))
+  return Object.fromEntries(groups.flatMap(([type, ...fields]) => fields.map(field => [field, type])))
+}
+
+/** @type {Record<string, Record<string, string>>} fields of each method; of several methods, the first one counts */
 const requests = {
-  connect: {
-    token: 'string',
-    data: 'any',
-    subs: 'subs',
-    name: 'string',
-    version: 'string',
-    headers: 'texts',
-    flag: 'int',
-  },
-  subscribe: {
-    channel: 'string',
-    token: 'string',
-    recover: 'bool',
-    epoch: 'string',
-    offset: 'uint',
-    data: 'any',
-    positioned: 'bool',
-    recoverable: 'bool',
-    join_leave: 'bool',
-    delta: 'string',
-    tf: 'filter',
-    flag: 'int',
-    type: 'int',
-    phase: 'int',
-    cursor: 'string',
-    limit: 'int',
-    asc: 'bool',
-  },
-  unsubscribe: { channel: 'string' },
-  publish: { channel: 'string', data: 'any', type: 'int', key: 'string', removed: 'bool' },
-  presence: { channel: 'string' },
-  presence_stats: { channel: 'string' },
-  history: { channel: 'string', limit: 'int', since: 'position', reverse: 'bool' },
-  rpc: { data: 'any', method: 'string' },
-  send: { data: 'any' },
-  refresh: { token: 'string' },
-  sub_refresh: { channel: 'string', token: 'string', type: 'int' },
+  connect: shape('string: token name version, any: data, subs: subs, texts: headers, int: flag'),
+  subscribe: shape(
+    'string: channel token epoch delta cursor, bool: recover positioned recoverable join_leave asc, uint: offset, ' +
+      'any: data, filter: tf, int: flag type phase limit',
+  ),
+  unsubscribe: shape('string: channel'),
+  publish: shape('string: channel key, any: data, int: type, bool: removed'),
+  presence: shape('string: channel'),
+  presence_stats: shape('string: channel'),
+  history: shape('string: channel, int: limit, position: since, bool: reverse'),
+  rpc: shape('any: data, string: method'),
+  send: shape('any: data'),
+  refresh: shape('string: token'),
+  sub_refresh: shape('string: channel token, int: type'),
 }
 
 /** @type {Record<string, number[]>} the errors of each command, for a client whose tokens are never right */
 const errorsOf = {
-  subscribe: [102, 103, 105, 106, 107, 112],
+  subscribe: [102, 103, 105, 106, 107, 108, 112],
   unsubscribe: [],
   publish: [102, 103, 107],
   presence: [102, 103, 107, 108],
@@ -80,10 +55,7 @@ const errorsOf = {
   sub_refresh: [103, 107],
 }
 
-/**
- * @param {any} value
- * @param {Record<string, string>} shape
- */
+/** @param {any} value @param {Record<string, string>} shape */
 function fits(value, shape) {
   if (!isObject(value)) return false
   return Object.entries(shape).every(([name, type]) => {
@@ -92,10 +64,7 @@ function fits(value, shape) {
   })
 }
 
-/**
- * @param {string} line
- * @returns {any} its first JSON value if that is an object, else undefined
- */
+/** @param {string} line @returns {any} its first JSON value if that is an object, else undefined */
 function firstObject(line) {
   for (let end = line.length; end > 0; end = line.lastIndexOf('}', end - 1)) {
     if (end < 0) break
@@ -121,18 +90,14 @@ function isUnknown(channel) {
  * @property {number} [id] of a reply
  * @property {string} [method] of its result
  * @property {number[]} [errors] codes that it may have instead
- * @property {number[]} [close] codes of a close that comes instead of anything more
- * @property {boolean} [maybe] whether the close may as well not come
+ * @property {number[]} [close] codes of a close that may follow instead
+ * @property {boolean} [maybe] whether the close is optional
  */
 
 /** @param {...number} close @returns {Expected} */
 const closing = (...close) => ({ close })
 
-/**
- * @param {string} line
- * @param {boolean} connected
- * @returns {Expected}
- */
+/** @param {string} line @param {boolean} connected @returns {Expected} */
 function expectation(line, connected) {
   const value = firstObject(line)
   if (value === undefined) return closing(3501)
@@ -141,7 +106,7 @@ function expectation(line, connected) {
   const own = Object.keys(requests).filter(name => Object.hasOwn(value, name) && value[name] !== null)
   if (own.some(name => !fits(value[name], requests[name]))) return closing(3501)
   const [method] = own
-  // No pings are sent, so that a pong is always one too many.
+  // No pings are sent, so every pong is an error.
   if (method === undefined) return closing(3501)
   const { channel, token, subs, delta } = value[method]
   const pinged = Object.hasOwn(value, 'ping') && value.ping !== null
@@ -165,8 +130,7 @@ function expectation(line, connected) {
 }
 
 /**
- * @param {Buffer} frame
- * @param {boolean} connected
+ * @param {Buffer} frame @param {boolean} connected
  * @returns {Expected[]} in order; nothing comes behind a close that is certain
  */
 export function expectations(frame, connected) {
@@ -184,9 +148,7 @@ export function expectations(frame, connected) {
 }
 
 /**
- * @param {Expected[]} expected
- * @param {any[]} replies
- * @param {number | undefined} code of the close, if there was one
+ * @param {Expected[]} expected @param {any[]} replies @param {number | undefined} code of the close, if there was one
  * @returns {string} what is wrong, '' if nothing is
  */
 export function judge(expected, replies, code) {

@@ -1,6 +1,4 @@
-/**
- * Pseudo-random numbers that a seed repeats (mulberry32).
- */
+/** Seeded pseudo-random numbers (mulberry32). */
 export class Random {
   #state
 
@@ -9,7 +7,7 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** @returns {number} from 0 to below 1 */
+  /** @returns {number} at least 0, less than 1 */
   next() {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let t = this.#state
@@ -18,7 +16,7 @@ export class Random {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296
   }
 
-  /** @param {number} end @returns {number} from 0 to below `end`, whole */
+  /** @param {number} end @returns {number} an integer, at least 0, less than `end` */
   below(end) {
     return Math.floor(this.next() * end)
   }

@@ -7,25 +7,7 @@ const queue = (
   limits = new QueueLimits(limit, Number.MAX_SAFE_INTEGER, () => {}),
 ) => new PollQueue(/** @type {any} */ ({ sessionId }), limits)
 
-t.test('messages stay until they are acknowledged', async t => {
-  const box = queue()
-  t.same(box.next(), { body: '', seq: 0, whole: true })
-  box.add('a\n', false)
-  box.add('b\n', false)
-  t.same(box.next(), { body: 'a\nb\n', seq: 2, whole: true })
-  box.add('c\n', false)
-  t.same(box.next(), { body: 'a\nb\nc\n', seq: 3, whole: true })
-  box.acknowledge(1)
-  t.same(box.next(), { body: 'b\nc\n', seq: 3, whole: true })
-  box.acknowledge(1)
-  box.acknowledge(3)
-  t.same(box.next(), { body: '', seq: 3, whole: true })
-  t.equal(box.hasMessages, false)
-  box.add('d\n', false)
-  t.same(box.next(), { body: 'd\n', seq: 4, whole: true })
-})
-
-t.test('texts and bytes share a body', async t => {
+t.test('strings and buffers are joined in one body', async t => {
   const box = queue()
   box.add('é\n', false)
   box.add(Buffer.from('b\n'), false)
@@ -34,10 +16,10 @@ t.test('texts and bytes share a body', async t => {
   const shared = Buffer.from('shared')
   const other = queue()
   other.add(shared, false)
-  t.equal(other.next().body, shared, 'one alone is not copied')
+  t.equal(other.next().body, shared, 'a single message is not copied')
 })
 
-t.test('bytes are counted, whatever is given, acknowledged and added in between', async t => {
+t.test('byte counts match the queued messages', async t => {
   let seed = 7
   const random = (/** @type {number} */ n) => (seed = (seed * 1103515245 + 12345) % 2 ** 31) % n
   const box = queue(Number.MAX_SAFE_INTEGER)
@@ -56,7 +38,6 @@ t.test('bytes are counted, whatever is given, acknowledged and added in between'
       const size = messages.reduce((sum, message) => sum + Buffer.byteLength(message), 0)
       if (Buffer.byteLength(body) !== size) throw new Error('the body is not that of the messages')
       if (whole !== (seq === all.length)) throw new Error('whole')
-      // What is given too often is another test.
       box.full = false
     } else box.acknowledge(box.acked + random(box.sent - box.acked + 1))
     const size = (/** @type {number} */ from, /** @type {number} */ to) =>
@@ -72,19 +53,7 @@ t.test('bytes are counted, whatever is given, acknowledged and added in between'
   t.same([box.held, box.pending, box.acked], [0, 0, all.length])
 })
 
-t.test('a long answer ends with the message that makes it too long', async t => {
-  const box = queue(10 * CUT)
-  const half = 'x'.repeat(CUT / 2)
-  for (let i = 0; i < 5; i++) box.add(half, false)
-  for (const seq of [2, 4]) {
-    t.match(box.next(), { seq, whole: false })
-    t.match(box.next(), { seq, whole: false }, 'again the same')
-    box.acknowledge(seq)
-  }
-  t.match(box.next(), { seq: 5, whole: true })
-})
-
-t.test('what does not fit makes it full; one long message alone fits', async t => {
+t.test('a single long message is accepted; the next one fills the queue', async t => {
   const box = queue(10)
   box.add('x'.repeat(50), false)
   t.equal(box.full, false)
@@ -92,16 +61,16 @@ t.test('what does not fit makes it full; one long message alone fits', async t =
   t.equal(box.full, true)
   box.next()
   box.add('z', false)
-  t.equal(box.next().body, 'x'.repeat(50), 'nothing more goes in')
+  t.equal(box.next().body, 'x'.repeat(50), 'a full queue accepts nothing')
 
-  const given = queue(10)
-  given.add('x'.repeat(10), false)
-  given.next()
-  given.add('y'.repeat(10), false)
-  t.equal(given.full, false, 'what was given does not count')
+  const sent = queue(10)
+  sent.add('x'.repeat(10), false)
+  sent.next()
+  sent.add('y'.repeat(10), false)
+  t.equal(sent.full, false, 'sent messages do not count')
 })
 
-t.test('however long one message is, a queue is bounded', async t => {
+t.test('an overlong message fills an empty queue', async t => {
   const box = queue(10)
   box.add('x'.repeat(CUT + 11), false)
   t.equal(box.full, true)
@@ -111,18 +80,18 @@ t.test('however long one message is, a queue is bounded', async t => {
   shared.add(Buffer.alloc(CUT + 11), true)
   t.equal(shared.full, true, 'a publication, too')
 
-  const given = queue(10)
-  given.add('x'.repeat(CUT), false)
-  given.next()
-  given.add('y'.repeat(10), false)
-  t.equal(given.full, false)
-  given.next()
-  given.add('z', false)
-  t.equal(given.full, true, 'what is not acknowledged counts when a message is longer than the limit')
-  t.equal(given.held + given.pending, CUT + 10)
+  const sent = queue(10)
+  sent.add('x'.repeat(CUT), false)
+  sent.next()
+  sent.add('y'.repeat(10), false)
+  t.equal(sent.full, false)
+  sent.next()
+  sent.add('z', false)
+  t.equal(sent.full, true, 'unacknowledged bytes count for a message above the limit')
+  t.equal(sent.held + sent.pending, CUT + 10)
 })
 
-t.test('the replies of all queues are bounded together: the longest unacknowledged ones end', async t => {
+t.test('the replies of all queues share a limit; the oldest unacknowledged ones are dropped', async t => {
   /** @type {string[]} */
   const dropped = []
   const limits = new QueueLimits(CUT, 4 * CUT, ({ session }) => dropped.push(session.sessionId))
@@ -145,15 +114,15 @@ t.test('the replies of all queues are bounded together: the longest unacknowledg
   fourth.next()
   t.equal(fourth.full, false)
   fourth.next()
-  t.equal(fourth.full, true, 'an answer that is sent again does, and this one is the oldest')
+  t.equal(fourth.full, true, 'a resent answer counts')
   t.same(dropped, [])
   eighth.add('x'.repeat(4 * CUT + 1), false)
-  t.same([eighth.full, dropped.length], [true, 0], 'nobody goes for what is longer than all')
+  t.same([eighth.full, dropped.length], [true, 0], 'a message above the limit drops no other queue')
   for (const box of boxes) box.clear()
   t.equal(limits.bytes, 0)
 })
 
-t.test('of an ended session that is asked again and again only the end is left', async t => {
+t.test('an ended session with many repeated polls keeps only its close', async t => {
   const box = queue(10 * CUT)
   for (let i = 0; i < 3; i++) box.add('x'.repeat(CUT / 4), false)
   box.end('bye', { code: 3001, reason: 'shutdown' })
@@ -165,7 +134,7 @@ t.test('of an ended session that is asked again and again only the end is left',
   t.equal(box.hasMessages, false)
 })
 
-t.test('what is given again and again makes it full', async t => {
+t.test('a response that is resent too often fills the queue', async t => {
   const box = queue(10 * CUT)
   box.add('x'.repeat(CUT), false)
   for (let i = 0; i < 17; i++) box.next()
@@ -178,10 +147,10 @@ t.test('what is given again and again makes it full', async t => {
     for (let times = 0; times < 10; times++) other.next()
     other.acknowledge(i + 1)
   }
-  t.equal(other.full, false, 'not where something arrives in between')
+  t.equal(other.full, false, 'acknowledgements reset the count')
 })
 
-t.test('a full one has nothing to say but its closeNotice; others have all', async t => {
+t.test('a full queue ends with only its close, others with all messages', async t => {
   const full = queue(1)
   for (const text of ['1', '2', '3']) full.add(text, false)
   full.end('bye', { code: 3008, reason: 'slow' })
@@ -191,10 +160,10 @@ t.test('a full one has nothing to say but its closeNotice; others have all', asy
   other.end('bye', { code: 3001, reason: 'shutdown' })
   t.same(other.next(), { body: '123bye', seq: 4, whole: true })
   other.add('4', false)
-  t.same(other.next().seq, 4, 'nothing comes after')
+  t.same(other.next().seq, 4, 'no message follows the close')
 })
 
-t.test('sessions that have ended are bounded in number and in bytes, the oldest go first', async t => {
+t.test('ended sessions are limited in number and bytes; the oldest are dropped', async t => {
   /** @type {string[]} */
   const dropped = []
   const ended = new EndedSessions(({ session }) => dropped.push(session.sessionId))
@@ -211,7 +180,7 @@ t.test('sessions that have ended are bounded in number and in bytes, the oldest 
   )
   t.equal(ended.get('s9'), undefined)
   t.equal(ended.get('s10'), boxes[10])
-  // Acknowledging one makes it smaller: removed, it counts as it was added.
+  // Removing a queue subtracts its size at the addition.
   for (const box of boxes.slice(10)) {
     box.next()
     box.acknowledge(1)

@@ -19,10 +19,7 @@ const config = (/** @type {string} */ driver, /** @type {any} */ more = {}) => (
   rpc: { ping: { enabled: true } },
 })
 
-/**
- * @param {any} t
- * @param {'uws' | 'node'} driver
- */
+/** @param {any} t @param {'uws' | 'node'} driver */
 export function pollSuite(t, driver) {
   t.test('POSTs', async t => {
     const gateway = await startGateway(t, config(driver, { client: { queue_max_size: 4_000_000 } }))
@@ -49,7 +46,7 @@ export function pollSuite(t, driver) {
       t.not(connected.headers['halley-seq'], '0')
     })
 
-    t.test('commands, replies and pushes: all that a WebSocket carries', async t => {
+    t.test('a poll carries all commands, replies and pushes of a WebSocket', async t => {
       const client = await PollClient.connected(gateway)
       t.match(await client.call('subscribe', { channel: 'all' }), { subscribe: { recoverable: undefined } })
       t.match(await client.call('publish', { channel: 'all', data: { text: 'é🎈' } }), { publish: {} })
@@ -60,10 +57,10 @@ export function pollSuite(t, driver) {
       t.match(await client.call('unsubscribe', { channel: 'all' }), { unsubscribe: {} })
     })
 
-    t.test('any worker takes any POST', async t => {
+    t.test('any worker accepts any POST', async t => {
       const client = await PollClient.connected(gateway)
       await client.call('subscribe', { channel: 'any' })
-      // Each on a connection of its own: the kernel spreads them over both workers.
+      // Each on its own connection, to any worker.
       for (let i = 1; i <= 30; i++) {
         await client.send({ id: 1000 + i, publish: { channel: 'any', data: i } })
         t.equal((await client.push('pub')).pub.data, i)
@@ -72,7 +69,7 @@ export function pollSuite(t, driver) {
       for (const other of await Promise.all(waiting)) await other.call('subscribe', { channel: 'any' })
     })
 
-    t.test('a poll waits for something to come, and is answered at once', async t => {
+    t.test('a waiting poll is answered as soon as there is a message', async t => {
       const client = await PollClient.connected(gateway)
       await client.call('subscribe', { channel: 'wait' })
       const polled = client.poll(30)
@@ -85,14 +82,14 @@ export function pollSuite(t, driver) {
       t.equal((await client.push('pub')).pub.data, 2)
     })
 
-    t.test('what comes in one go leaves in one answer', async t => {
+    t.test('messages of one turn are sent in one response', async t => {
       const client = await PollClient.connected(gateway)
       const commands = Array.from({ length: 40 }, (_, i) => ({ id: 100 + i, rpc: { method: 'ping' } }))
       await client.send(...commands)
       t.equal((await client.poll()).length, 40)
     })
 
-    t.test('a poll is answered empty when its time has passed, with 0 at once', async t => {
+    t.test('a poll gets an empty response after its timeout, with timeout 0 immediately', async t => {
       const client = await PollClient.connected(gateway)
       t.same(await client.poll(0), [])
       t.equal(client.close, null)
@@ -101,21 +98,21 @@ export function pollSuite(t, driver) {
       t.ok(performance.now() - start > 250)
     })
 
-    t.test('an answer that was lost comes again, until it is acknowledged', async t => {
+    t.test('a lost response is sent again until it is acknowledged', async t => {
       const client = await PollClient.connected(gateway)
       await client.call('subscribe', { channel: 'lost' })
       await publish('lost', 1)
       for (let i = 0; i < 5; i++) await client.lose({ answered: true })
       await publish('lost', 2)
       await client.lose({ answered: true })
-      // The worker that publishes may know of the second one earlier than the session's.
+      // The second publication may reach the session's worker late.
       const got = []
       while (got.length < 2) got.push(...(await client.poll()))
       t.match(got, [{ push: { pub: { data: 1 } } }, { push: { pub: { data: 2 } } }])
-      t.same(await client.poll(0), [], 'nothing comes twice')
+      t.same(await client.poll(0), [], 'no message twice')
     })
 
-    t.test('what comes while nobody waits is kept, also when a poll was cut', async t => {
+    t.test('messages are kept while no poll waits, even after a cut poll', async t => {
       const client = await PollClient.connected(gateway)
       await client.call('subscribe', { channel: 'cut' })
       for (let i = 1; i <= 6; i++) {
@@ -127,7 +124,7 @@ export function pollSuite(t, driver) {
       t.same(got, [1, 2, 3, 4, 5, 6])
     })
 
-    t.test('a POST of commands that is repeated is taken once', async t => {
+    t.test('a repeated POST runs its commands once', async t => {
       const client = await PollClient.connected(gateway)
       const number = client.sent + 1
       const body = '{"id":50,"publish":{"channel":"once","data":1}}'
@@ -142,7 +139,7 @@ export function pollSuite(t, driver) {
       t.equal((await client.post(`send=${number + 1}`, body)).status, 204)
     })
 
-    t.test('a poll may carry commands, numbered or not', async t => {
+    t.test('a poll may include commands, numbered or not', async t => {
       const client = await PollClient.connected(gateway)
       const ping = (/** @type {number} */ id) => JSON.stringify({ id, rpc: { method: 'ping' } })
       const plain = await client.post(`ack=${client.seq}`, ping(70))
@@ -150,20 +147,18 @@ export function pollSuite(t, driver) {
       const seq = plain.headers['halley-seq']
       const numbered = await client.post(`ack=${seq}&send=${client.sent + 1}`, ping(71))
       t.match(JSON.parse(numbered.text), { id: 71 })
-      const again = await client.post(
-        `ack=${numbered.headers['halley-seq']}&send=${client.sent + 1}&timeout=0`,
-        ping(71),
-      )
-      t.equal(again.text, '', 'the repeated one is a poll, but no second command')
+      const ack = numbered.headers['halley-seq']
+      const again = await client.post(`ack=${ack}&send=${client.sent + 1}&timeout=0`, ping(71))
+      t.equal(again.text, '', 'the repeated POST is only a poll')
     })
 
-    t.test('a second poll takes over from the first', async t => {
+    t.test('a second poll ends the first one', async t => {
       const client = await PollClient.connected(gateway)
       await client.call('subscribe', { channel: 'over' })
       const { seq } = client
       for (let i = 1; i <= 8; i++) {
         const first = client.post(`ack=${client.seq}&timeout=20`)
-        // The first one is on its way before the second is made, but they may arrive in either order.
+        // They may arrive in either order.
         await client.post(`ack=${client.seq}&timeout=0.05`)
         const second = client.post(`ack=${client.seq}&timeout=20`)
         const older = await Promise.race([first, second])
@@ -176,7 +171,7 @@ export function pollSuite(t, driver) {
       t.equal(client.seq, seq + 8)
     })
 
-    t.test('emulation posts reach the session, too', async t => {
+    t.test('POSTs to /emulation reach the session', async t => {
       const client = await PollClient.connected(gateway)
       const { session, node } = client.connect
       for (let id = 60; id < 66; id++) {
@@ -186,45 +181,37 @@ export function pollSuite(t, driver) {
       }
     })
 
-    t.test('what is wrong gets a clear line, and disturbs nobody', async t => {
+    t.test('an invalid request gets an error line, and the session continues', async t => {
       const client = await PollClient.connected(gateway)
       const { session } = client
       const other = session.replace(/^......../, '00000000')
-      const elsewhere = `${session.slice(0, 36)}.00000000-0000-4000-8000-000000000000`
-      /** @type {[string, number, string][]} */
+      const otherNode = `${session.slice(0, 36)}.00000000-0000-4000-8000-000000000000`
+      const own = `session=${session}`
+      const badAck = 'ack is not a whole number'
+      const badSend = 'send is not a whole number from 1 on'
+      /** @type {[status: number, line: string, ...queries: string[]][]} */
       const table = [
-        ['ack=0', 400, 'session is missing'],
-        ['send=1', 400, 'session is missing'],
-        ['close=1', 400, 'session is missing'],
-        ['session=&ack=0', 400, 'session is empty'],
-        [`session=${session}`, 400, 'ack, send or close is required'],
-        [`session=${session}&ack=`, 400, 'ack is not a whole number'],
-        [`session=${session}&ack=-1`, 400, 'ack is not a whole number'],
-        [`session=${session}&ack=1.5`, 400, 'ack is not a whole number'],
-        [`session=${session}&ack=1e3`, 400, 'ack is not a whole number'],
-        [`session=${session}&ack=99999999999999999`, 400, 'ack is not a whole number'],
-        [`session=${session}&ack=999`, 400, 'ack is higher than the last message sent'],
-        [`session=${session}&ack=0`, 409, 'ack is lower than an earlier ack'],
-        [`session=${session}&send=0`, 400, 'send is not a whole number from 1 on'],
-        [`session=${session}&send=x`, 400, 'send is not a whole number from 1 on'],
-        [`session=${session}&send=2`, 400, 'the body contains no commands'],
-        [`session=${session}&send=9`, 409, 'send must be the previous number + 1'],
-        [`session=${session}&ack=1&timeout=-1`, 400, 'timeout is not a number of seconds'],
-        [`session=${session}&ack=1&timeout=NaN`, 400, 'timeout is not a number of seconds'],
-        [`session=${session}&ack=1&close=yes`, 400, 'close must be 0 or 1'],
-        [`session=${other}&ack=0`, 404, 'unknown session'],
-        [`session=${other}&send=1`, 404, 'unknown session'],
-        [`session=${other}&close=1`, 404, 'unknown session'],
-        [`session=${elsewhere}&ack=0`, 404, 'unknown session'],
-        ['session=x&ack=0', 404, 'unknown session'],
-        [`session=${'x'.repeat(3000)}&ack=0`, 404, 'unknown session'],
-        [`session=${session.slice(0, 32)}ffff&ack=0`, 404, 'unknown session'],
-        ['session=%00%ff%&ack=0', 404, 'unknown session'],
+        [400, 'session is missing', 'ack=0', 'send=1', 'close=1'],
+        [400, 'session is empty', 'session=&ack=0'],
+        [400, 'ack, send or close is required', own],
+        [400, badAck, ...['', '-1', '1.5', '1e3', '99999999999999999'].map(ack => `${own}&ack=${ack}`)],
+        [400, 'ack is higher than the last message sent', `${own}&ack=999`],
+        [409, 'ack is lower than an earlier ack', `${own}&ack=0`],
+        [400, badSend, `${own}&send=0`, `${own}&send=x`],
+        [400, 'the body contains no commands', `${own}&send=2`],
+        [409, 'send must be the previous number + 1', `${own}&send=9`],
+        [400, 'timeout is not a number of seconds', `${own}&ack=1&timeout=-1`, `${own}&ack=1&timeout=NaN`],
+        [400, 'close must be 0 or 1', `${own}&ack=1&close=yes`],
+        [404, 'unknown session', ...['ack=0', 'send=1', 'close=1'].map(query => `session=${other}&${query}`)],
+        [404, 'unknown session', `session=${otherNode}&ack=0`, 'session=x&ack=0', 'session=%00%ff%&ack=0'],
+        [404, 'unknown session', `session=${'x'.repeat(3000)}&ack=0`, `${own.slice(0, 40)}ffff&ack=0`],
       ]
       t.equal((await client.post(`ack=${client.seq}&timeout=0`)).status, 200)
-      for (const [query, status, line] of table) {
-        const answer = await post(`${endpoint}?${query}`, '', {})
-        t.same([answer.status, answer.text], [status, line], query)
+      for (const [status, line, ...queries] of table) {
+        for (const query of queries) {
+          const answer = await post(`${endpoint}?${query}`, '', {})
+          t.same([answer.status, answer.text], [status, line], query)
+        }
       }
       const long = await client.post(`send=${client.sent + 1}`, 'x'.repeat(65537))
       t.same([long.status, long.text], [413, 'the body is too long'])
@@ -232,10 +219,10 @@ export function pollSuite(t, driver) {
       for (const method of ['GET', 'PUT', 'DELETE']) {
         t.equal((await post(`${endpoint}?session=${session}&ack=0`, '', {}, method)).status, 405)
       }
-      t.match(await client.call('rpc', { method: 'ping' }), { rpc: {} }, 'the session goes on')
+      t.match(await client.call('rpc', { method: 'ping' }), { rpc: {} }, 'the session continues')
     })
 
-    t.test('what is wrong within a body ends the session as on WebSocket, and the poll tells', async t => {
+    t.test('an invalid body ends the session with the code of WebSocket, which the poll gets', async t => {
       for (const body of ['x', '[]', '{"id":2,"connect":{}}', '\n']) {
         const client = await PollClient.connected(gateway)
         t.equal((await client.post(`send=${client.sent + 1}`, body)).status, 204)
@@ -246,11 +233,11 @@ export function pollSuite(t, driver) {
       t.equal(first.headers['halley-close'], '3501 bad request')
     })
 
-    t.test('how a session has ended is told until it is acknowledged; commands find nobody', async t => {
+    t.test('an ended session repeats its last messages until acknowledged; commands get 404', async t => {
       const client = await PollClient.connected(gateway)
       await client.call('subscribe', { channel: 'end' })
       await publish('end', 'the last')
-      t.match((await client.post(`ack=${client.seq}&timeout=20`)).text, 'the last', 'it has come')
+      t.match((await client.post(`ack=${client.seq}&timeout=20`)).text, 'the last', 'it has arrived')
       const reason = 'a \r\n reason: 100% über 🎈'
       const { client: id } = client.connect
       await gateway.api('disconnect', { user: '', client: id, disconnect: { code: 4501, reason } })
@@ -268,7 +255,7 @@ export function pollSuite(t, driver) {
       t.same([late.status, late.text], [404, 'the session has ended'])
     })
 
-    t.test('a client that closes leaves at once, with what it said last', async t => {
+    t.test('a client that closes leaves immediately, after its last commands', async t => {
       const client = await PollClient.connected(gateway)
       await client.call('subscribe', { channel: 'leaving' })
       const present = async () => (await gateway.api('presence_stats', { channel: 'leaving' })).result
@@ -276,8 +263,7 @@ export function pollSuite(t, driver) {
       const last = '{"id":9,"publish":{"channel":"leaving","data":"bye"}}'
       const polled = client.post(`ack=${client.seq}&timeout=20`)
       t.equal((await client.post(`send=${client.sent + 1}&close=1`, last)).status, 204)
-      t.ok([200, 404].includes((await polled).status), 'whether it came before or after')
-      // The worker that is asked may be quicker at the broker than the session's.
+      t.ok([200, 404].includes((await polled).status), 'the poll arrived before or after the close')
       t.ok(await until(async () => (await present()).num_clients === 0))
       t.ok(
         await until(async () => (await gateway.api('history', { channel: 'leaving' })).result.offset === 1),
@@ -286,19 +272,15 @@ export function pollSuite(t, driver) {
       t.equal((await client.post('close=1')).status, 404)
     })
 
-    t.test('pages of allowed origins may read the headers', async t => {
+    t.test('pages of allowed origins may read the response headers', async t => {
       const headers = { Origin: 'https://app.example.com' }
       const answer = await post(endpoint, '', headers)
       t.equal(answer.headers['access-control-allow-origin'], 'https://app.example.com')
       t.equal(answer.headers['access-control-expose-headers'], 'Halley-Session, Halley-Seq, Halley-Close')
       const lost = await post(`${endpoint}?session=x&ack=0`, '', headers)
       t.equal(lost.headers['access-control-allow-origin'], 'https://app.example.com')
-      const preflight = await post(
-        endpoint,
-        '',
-        { ...headers, 'Access-Control-Request-Headers': 'content-type' },
-        'OPTIONS',
-      )
+      const requested = { ...headers, 'Access-Control-Request-Headers': 'content-type' }
+      const preflight = await post(endpoint, '', requested, 'OPTIONS')
       t.equal(preflight.status, 204)
       t.match(preflight.headers, {
         'access-control-allow-methods': 'POST, OPTIONS',
@@ -306,10 +288,10 @@ export function pollSuite(t, driver) {
       })
     })
 
-    t.test('a client that asks too rarely is closed with 3008, and recovers', async t => {
+    t.test('a client that polls too rarely is closed with 3008 and recovers', async t => {
       const client = await PollClient.connected(gateway)
       const { subscribe } = await client.call('subscribe', { channel: 'kept:much' })
-      // More than fits into a queue, of both that the gateway may let grow.
+      // More than fits into a queue.
       const COUNT = 90
       const data = 'x'.repeat(50_000)
       await gateway.api('batch', {
@@ -317,14 +299,13 @@ export function pollSuite(t, driver) {
           publish: { channel: 'kept:much', data: `${i + 1} ${data}` },
         })),
       })
-      // All of it is there for the publisher earlier than for the session.
       await until(
         async () => (await gateway.api('presence_stats', { channel: 'kept:much' })).result.num_clients === 0,
       )
       t.same(await client.poll(), [{ push: { disconnect: { code: 3008, reason: 'slow' } } }])
       t.equal(client.close, '3008 slow')
 
-      // All that it missed is more than a reply may have; what fits is recovered.
+      // A reply has no room for all missed publications.
       const recover = async offset => {
         const back = await PollClient.connected(gateway)
         const position = { recover: true, offset, epoch: subscribe.epoch }
@@ -341,7 +322,7 @@ export function pollSuite(t, driver) {
       )
     })
 
-    t.test('a long answer is cut, and the next poll has the rest', async t => {
+    t.test('a long response is split; the next poll gets the rest', async t => {
       const client = await PollClient.connected(gateway)
       await client.call('subscribe', { channel: 'long' })
       const data = 'y'.repeat(50_000)
@@ -357,16 +338,16 @@ export function pollSuite(t, driver) {
         numbers,
         Array.from({ length: 60 }, (_, i) => i + 1),
       )
-      // The last ones may still be on their way to the session when the rest is asked for.
-      t.same(counts.slice(0, 2), [21, 21], 'the message that makes it 1 MiB is the last one')
+      // The last publications may reach the session late.
+      t.same(counts.slice(0, 2), [21, 21], 'the last message exceeds 1 MiB')
     })
 
-    t.test('a killed worker: its sessions are unknown, those of others go on', async t => {
+    t.test('sessions of a killed worker are unknown, other sessions continue', async t => {
       const clients = await Promise.all(Array.from({ length: 9 }, () => PollClient.connected(gateway)))
       const owner = (/** @type {PollClient} */ { session }) => slotOf(workerOf(session.slice(0, 36)))
       const victim = owner(clients[0])
       const { pid } = gateway.lines.findLast(
-        ({ msg, worker }) => msg === 'worker listens' && worker === victim,
+        ({ msg, worker }) => msg === 'worker is listening' && worker === victim,
       )
       const polls = clients.map(client =>
         client.poll(30).then(
@@ -377,7 +358,7 @@ export function pollSuite(t, driver) {
       await clients[0].post(`ack=${clients[0].seq}&timeout=0.2`)
       const again = gateway.lines.length
       process.kill(pid, 'SIGKILL')
-      await gateway.line(line => line.msg === 'worker listens' && gateway.lines.indexOf(line) >= again)
+      await gateway.line(line => line.msg === 'worker is listening' && gateway.lines.indexOf(line) >= again)
       for (const [i, client] of clients.entries()) {
         if (owner(client) === victim) {
           const { status, text } = await client.post(`ack=${client.seq}&timeout=0`)
@@ -391,7 +372,7 @@ export function pollSuite(t, driver) {
     })
   })
 
-  t.test('sessions that nobody asks for', async t => {
+  t.test('sessions without polls', async t => {
     const gateway = await startGateway(
       t,
       config(driver, {
@@ -403,26 +384,26 @@ export function pollSuite(t, driver) {
     )
     t.jobs = 2
 
-    t.test('a session that nobody asks for ends, and leaves presence', async t => {
+    t.test('a session without polls ends and leaves presence', async t => {
       const watcher = await RawClient.connected(gateway.ws)
       t.teardown(() => watcher.socket.terminate())
       await watcher.subscribe('room')
-      const silent = await PollClient.open(gateway)
+      const unconnected = await PollClient.open(gateway)
       const client = await PollClient.connected(gateway)
       await client.call('subscribe', { channel: 'room' })
       const isClient = (/** @type {any} */ { info }) => info.client === client.connect.client
-      for (;;) if (isClient((await watcher.push('join')).join)) break
+      await watcher.next(({ push }) => push?.join && isClient(push.join))
       t.same(
         (await client.poll(5.5)).filter(({ push }) => !push?.join),
         [],
-        'a poll that waits for longer keeps it',
+        'a waiting poll keeps it',
       )
       t.ok(isClient((await watcher.push('leave')).leave))
       t.equal((await client.post(`ack=${client.seq}`)).status, 404)
-      t.equal((await silent.post('ack=0')).status, 404, 'also of one that never said anything')
+      t.equal((await unconnected.post('ack=0')).status, 404, 'also before connect')
     })
 
-    t.test('a client that leaves while its poll waits is not waited for', async t => {
+    t.test('a session ends soon after its waiting client has disconnected', async t => {
       const watcher = await RawClient.connected(gateway.ws)
       t.teardown(() => watcher.socket.terminate())
       await watcher.subscribe('leaving')
@@ -433,15 +414,14 @@ export function pollSuite(t, driver) {
       }
       await Promise.all(clients.map(client => client.lose({ answered: false, timeout: 20 })))
       for (const _ of clients) await watcher.push('leave')
-      t.pass('wherever the poll had come in')
+      t.pass('whichever worker had the poll')
     })
   })
 
-  t.test(`who may not open a session hears so; when the gateway stops, sessions hear so`, async t => {
+  t.test('above connection_limit a session is refused; shutdown ends sessions with 3001', async t => {
     const gateway = await startGateway(t, config(driver, { workers: 2, client: { connection_limit: 6 } }))
     const clients = []
     for (let i = 0; i < 6; i++) clients.push(await PollClient.connected(gateway))
-    // The other workers' connections are heard of with a delay.
     const refused = await until(async () => {
       const answer = await post(`${gateway.url}/connection/poll`, '', {})
       return answer.status !== 200 && answer
@@ -451,13 +431,13 @@ export function pollSuite(t, driver) {
     const polls = Promise.all(clients.map(client => client.poll(30))).then(() => {
       waiting = false
     })
-    // A poll that comes late takes over in its turn, and would wait for its 30 s.
+    // A late poll replaces it, and would wait for 30 s.
     await until(async () => {
       for (const client of clients) t.equal((await client.post(`ack=${client.seq}&timeout=0.05`)).status, 200)
       return !waiting
     })
     await polls
-    // Of two polls one is answered when the other one comes: that one waits.
+    // When one of two polls is answered, the other one waits.
     const last = clients.map(client => [client.poll(30), client.poll(30)])
     for (const both of last) await Promise.race(both)
     gateway.process.kill('SIGTERM')

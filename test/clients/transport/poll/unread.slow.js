@@ -1,4 +1,4 @@
-// Long-poll clients ask for much and acknowledge nothing, at workers with a small heap.
+// Long-poll clients request much and acknowledge nothing, from workers with a small heap.
 
 import t from 'tap'
 import { skipDriver } from '../../../kit/drivers.js'
@@ -11,7 +11,7 @@ const SESSIONS = 30
 const WORKERS = 2
 const MB = 1024 * 1024
 
-/** Bytes of the reply that each session gets, by channel. */
+/** Bytes of each session's reply, by channel. */
 const sizes = new Map([
   ['kept:huge', 6 * MB],
   ['kept:large', 0.8 * MB],
@@ -28,7 +28,7 @@ async function inParallel(count, work) {
 
 for (const driver of /** @type {const} */ (['uws', 'node'])) {
   t.test(
-    `${driver}: ${SESSIONS} sessions with large replies that nobody acknowledges`,
+    `${driver}: ${SESSIONS} sessions with large replies without an acknowledgement`,
     { skip: skipDriver(driver) },
     async t => {
       const gateway = await startGateway(
@@ -60,7 +60,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
           const client = await PollClient.open(gateway)
           clients.push(client)
           await client.send(connect, subscribe)
-          // Nothing acknowledges the reply after it has come; the session may have ended instead.
+          // Nothing acknowledges the reply after its arrival; the session may have ended instead.
           await client
             .next(({ id }) => id === 2)
             .catch(({ message }) => t.equal(message, 'closed with 3008 slow'))
@@ -73,7 +73,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
         if (channel === 'kept:huge') t.equal(ended, SESSIONS, 'each is longer than a queue may be')
         else t.ok(ended > 0 && ended < SESSIONS, `${ended} of ${SESSIONS} have made room for others`)
       }
-      t.same(gateway.workerPids, workerPids, 'no worker has died')
+      t.same(gateway.workerPids, workerPids, 'no worker has exited')
       const grown = workerPids.map((pid, index) => memory(pid) - before[index])
       t.ok(Math.max(...grown) < 200, `workers have grown by ${grown.map(Math.round).join(' and ')} MB`)
       const back = await PollClient.connected(gateway)

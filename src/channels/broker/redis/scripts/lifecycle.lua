@@ -1,16 +1,15 @@
 -- The lifecycle log in Redis. Keys:
 --
 -- stream    stream: field `event`, a record as JSON
--- batch     string: number of the last batch that a node has appended
+-- batch     string: number of the last batch appended by a node
 -- nodes     sorted set: id of a node -> expiry of its lease (ms)
--- journal   hash, one for each node: client id -> what is known of the client, as JSON
--- taker     string, one for each dead node: id of the node that takes its journal over
+-- journal   hash, one per node: client id -> data of the client as JSON
+-- taker     string, one per dead node: id of the node that takes over its journal
 
 --- lifecycleAppend
--- Appends a batch once, however often it is sent.
 -- KEYS  stream, batch
--- ARGV  number of the batch, time that the number is kept (ms), maximum length (0: none), record ...
--- Returns 1, or 0 if the batch was there.
+-- ARGV  number of the batch, expiry of the number (ms), maximum length (0: none), record ...
+-- Returns 1, or 0 for a duplicate batch.
 local stream, batch = KEYS[1], KEYS[2]
 local number, ttl, limit = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local last = tonumber(redis.call('get', batch) or '0')
@@ -28,9 +27,8 @@ redis.call('set', batch, number, 'px', ttl)
 return 1
 
 --- lifecycleChange
--- Changes the journal of a node.
 -- KEYS  journal
--- ARGV  client, what is known of it ('': it has gone) ...
+-- ARGV  client, its data ('': disconnected) ...
 local journal = KEYS[1]
 for i = 1, #ARGV, 2 do
   if ARGV[i + 1] == '' then
@@ -42,31 +40,28 @@ end
 return 1
 
 --- lifecycleBeat
--- Extends the lease of a node.
 -- KEYS  nodes
 -- ARGV  node, lease (ms)
--- Returns 1 if the lease had not expired, else 0; then the nodes whose leases have expired, 16 at most.
+-- Returns 1 if the lease had not expired, else 0; then up to 16 nodes with expired leases.
 local nodes = KEYS[1]
 local node, lease = unpack(ARGV)
-local clock = redis.call('time')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local now = now()
 local before = redis.call('zscore', nodes, node)
-redis.call('zadd', nodes, string.format('%.0f', now + lease), node)
-local reply = redis.call('zrangebyscore', nodes, '-inf', string.format('%.0f', now), 'limit', 0, 16)
+redis.call('zadd', nodes, digits(now + lease), node)
+local reply = redis.call('zrangebyscore', nodes, '-inf', digits(now), 'limit', 0, 16)
 table.insert(reply, 1, before and tonumber(before) > now and '1' or '0')
 return reply
 
 --- lifecycleTake
--- Reads some of the journal of a dead node, for one taker at a time.
+-- Reads a part of a dead node's journal, for one taker at a time.
 -- KEYS  nodes, journal and taker of the dead node
--- ARGV  dead node, taker, time for which it takes (ms), number of clients, cursor ('0' at first: what was taken is
---       removed meanwhile, and a scan from the start would pass over the room of all of it)
--- Returns the next cursor, then client, what is known of it ...; only a cursor if there is no more: then the dead node
--- is forgotten; nil if it lives, or another node takes it over.
+-- ARGV  dead node, taker, lease of the takeover (ms), number of clients, cursor (initially '0'; a scan from the start
+--       would pass the buckets of all removed clients)
+-- Returns the next cursor, then client, data ...; at the end only a cursor, and removes the dead node; nil if the node
+-- is alive, or another node takes it over.
 local nodes, journal, taker = unpack(KEYS)
 local dead, id, lease, count, cursor = unpack(ARGV)
-local clock = redis.call('time')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local now = now()
 local score = redis.call('zscore', nodes, dead)
 if not score or tonumber(score) > now then
   return false
@@ -90,7 +85,6 @@ redis.call('del', taker)
 return { '0' }
 
 --- lifecycleLeave
--- A node has ended and left no client.
 -- KEYS  nodes, journal
 -- ARGV  node
 local nodes, journal = unpack(KEYS)

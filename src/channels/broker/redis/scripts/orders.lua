@@ -1,15 +1,12 @@
--- The log of orders to all workers: server API calls on connections. Keys:
+-- Log of orders to all workers: server API calls on connections. Keys:
 --
--- head  "<epoch> <id>": life of the log, id of its newest order ("0-0": none yet)
+-- head  "<epoch> <id>": epoch of the log, id of its newest order ("0-0": none)
 -- log   stream: entry `<ms>-<n>` with the fields
---         e  epoch   p  id of the order before it   t  time (ms) before which connections are concerned
---         l  1 if `t` is earlier than the order   f  worker that gave it   n  number of its survey, 0 = no answer wanted
+--         e  epoch   p  id of the previous order   t  applies to connections made before this time (ms)
+--         l  1 if `t` is earlier than the order   f  issuing worker   n  number of its survey, 0 = no response expected
 --         b  JSON: operation, parameters   s  bytes of all orders so far
 
 local function number(text) return tonumber(text) end
-
--- Without an exponent.
-local function digits(value) return string.format('%.0f', value) end
 
 local function field(entry, name)
   for i = 1, #entry[2], 2 do
@@ -18,15 +15,13 @@ local function field(entry, name)
 end
 
 --- orderAppend
--- Appends an order, trims the log, and publishes the order to all workers.
 -- KEYS  head, log
--- ARGV  epoch if there is none, worker, survey, JSON, time (ms; '': now), life (ms), entries, bytes of the log,
+-- ARGV  epoch for a new log, worker, survey, JSON, time (ms; '': now), lifetime (ms), entries, bytes of the log,
 --       topic of all workers, publish command
 -- Returns the id of the order.
 local head, log = KEYS[1], KEYS[2]
 local fresh, worker, survey, body, at, life, entries, bytes, topic, publish = unpack(ARGV)
-local clock = redis.call('time')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local now = now()
 local epoch, before = string.match(redis.call('get', head) or fresh .. ' 0-0', '^(%S+) (%S+)$')
 local ms, n = string.match(before, '^(%d+)-(%d+)$')
 local id
@@ -41,7 +36,7 @@ redis.call('set', head, epoch .. ' ' .. id, 'px', life)
 redis.call('pexpire', log, life)
 redis.call('xtrim', log, 'minid', digits(now - number(life)))
 redis.call('xtrim', log, 'maxlen', entries)
--- The newest order always stays.
+-- Keeps at least the newest order.
 local from = '-'
 while true do
   local oldest = redis.call('xrange', log, from, '+', 'count', from == '-' and 1 or 100)
@@ -62,10 +57,9 @@ redis.call(publish, topic, '>' .. table.concat({epoch, before, id, time, late, w
 return id
 
 --- orderRead
--- Reads orders.
 -- KEYS  head, log
 -- ARGV  id after which to read, maximum number of orders
--- Returns the head, '' if there is none, and for each order: epoch, id of the one before, id, time, 1 if late, worker,
+-- Returns the head, '' if missing, and for each order: epoch, previous id, id, time, 1 if late, worker,
 -- survey, JSON
 local reply = {redis.call('get', KEYS[1]) or ''}
 for _, entry in ipairs(redis.call('xrange', KEYS[2], '(' .. ARGV[1], '+', 'count', ARGV[2])) do

@@ -1,19 +1,10 @@
--- The presence of a channel. Keys:
+-- Presence of a channel. Keys:
 --
 -- presence  hash: 'c' .. client -> '<worker> <leave 0|1> <bytes of user> <user><info>', 'w' .. worker -> its revision
 -- workers   sorted set: id of a worker -> expiry of its lease (ms); its clients are present until then
 
-local function now()
-  local clock = redis.call('time')
-  return clock[1] * 1000 + math.floor(clock[2] / 1000)
-end
-
--- Without an exponent.
-local function digits(number) return string.format('%.0f', number) end
-
 --- presenceChange
--- Adds and removes clients of one worker. A change applies only to the revision before it, so a change that arrives
--- late, or after a loss of data, does nothing.
+-- Adds and removes clients of one worker. Ignores changes that are late or follow a loss of data.
 -- KEYS  presence, workers
 -- ARGV  worker, its lease (ms; 0: unchanged), expected revision and new one (0: no entries of this worker),
 --       number of clients to remove, their ids, then id and value of each client to add or change
@@ -75,7 +66,6 @@ end
 return { lost, other, late }
 
 --- presenceOwn
--- Reads one worker's entries, for a comparison.
 -- KEYS  presence
 -- ARGV  worker
 -- Returns its revision, then for each of its clients: id, value.
@@ -95,7 +85,7 @@ end
 return found
 
 --- presenceSweep
--- Removes the entries of workers whose leases have expired, and publishes the leaves of their clients.
+-- Removes the entries of workers with expired leases, and publishes the leaves of their clients.
 -- KEYS  presence, workers, topic of the channel
 -- ARGV  publish command
 -- Returns the number of removed clients.
@@ -132,14 +122,14 @@ return redis.call('zrangebyscore', KEYS[1], '(' .. digits(now()), '+inf')
 
 --- presenceStats
 -- KEYS  presence, workers
--- Returns the number of clients and the number of their users.
+-- Returns the numbers of clients and of their users.
 local alive = {}
 for _, worker in ipairs(redis.call('zrangebyscore', KEYS[2], '(' .. digits(now()), '+inf')) do
   alive[worker] = true
 end
 local clients, users, seen = 0, 0, {}
 for _, value in ipairs(redis.call('hvals', KEYS[1])) do
-  -- A revision has no spaces.
+  -- Revisions have no spaces.
   local worker, length, start = string.match(value, '^(%w+) %d (%d+) ()')
   if worker and alive[worker] then
     clients = clients + 1

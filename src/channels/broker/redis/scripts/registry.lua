@@ -1,21 +1,20 @@
--- The registry of workers. Keys:
+-- Registry of workers. Keys:
 --
 -- places  hash: place (node and index of a worker) -> id of the worker
 -- leases  sorted set: place -> expiry of its lease (ms)
 
 --- registryJoin
--- Takes a place or extends its lease, and removes workers whose leases have expired.
+-- Takes a place or extends its lease, and removes workers with expired leases.
 -- KEYS  places, leases, head of the orders (orders.lua)
 -- ARGV  place, worker, lease (ms), letters, message that announces the worker, topic of all workers, publish command,
---       head if there is none, its life (ms)
+--       initial head, its lifetime (ms)
 --         f  first time: replaces the worker in that place     l  list all places
 --         a  announce the worker even if it had the place      p  remove expired workers
 -- Returns the head of the orders, the time (ms), and 0 if another worker has the place, else the number of places;
 -- with l the list: place, id, place, id ...
 local places, leases, orders = KEYS[1], KEYS[2], KEYS[3]
 local place, id, ttl, flags, here, topic, publish, fresh, life = unpack(ARGV)
-local clock = redis.call('time')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local now = now()
 
 local function has(flag)
   return string.find(flags, flag, 1, true) ~= nil
@@ -42,13 +41,13 @@ if before and before ~= id then
   announceGone(before)
 end
 redis.call('hset', places, place, id)
-redis.call('zadd', leases, string.format('%.0f', now + ttl), place)
+redis.call('zadd', leases, digits(now + ttl), place)
 if before ~= id or has('a') then
   redis.call(publish, topic, here)
 end
 
 if has('p') then
-  for _, late in ipairs(redis.call('zrangebyscore', leases, '-inf', string.format('%.0f', now), 'limit', 0, 100)) do
+  for _, late in ipairs(redis.call('zrangebyscore', leases, '-inf', digits(now), 'limit', 0, 100)) do
     local worker = redis.call('hget', places, late)
     redis.call('hdel', places, late)
     redis.call('zrem', leases, late)
@@ -66,11 +65,10 @@ end
 return {head, now, redis.call('hlen', places)}
 
 --- registryRemove
--- Removes a worker that has ended, and announces it.
 -- KEYS  places, leases
--- ARGV  place, worker, its topic (it lives if the topic has a subscriber; '': it leaves itself), topic of all workers,
+-- ARGV  place, worker, its topic (a subscriber means it is alive; '': it leaves itself), topic of all workers,
 --       publish command
--- Returns 1 if the worker was removed, now or before; 0 if it lives.
+-- Returns 1 if the worker was removed, now or before; 0 if alive.
 local places, leases = KEYS[1], KEYS[2]
 local place, id, own, topic, publish = unpack(ARGV)
 if redis.call('hget', places, place) ~= id then

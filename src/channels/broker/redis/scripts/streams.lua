@@ -1,29 +1,64 @@
--- The streams of channels. Keys:
+-- Streams of channels. Keys:
 --
 -- branch  of a partition: '<number> <replication id>'
 -- meta    of a channel: '<top offset> <epoch> <batch id of the last publication> <size>[+<branch>]
 --         [ <version> <version epoch>]'
 -- stream  of a channel: entry <offset>-0: d = '<batch id of the previous publication>[ <its offset>]\n<body>'. It may
---         be a little longer than <size>: an exact trim is slower and frees no memory, since Redis frees whole nodes
---         of entries
+--         be longer than <size>: an exact trim is slower, and Redis frees only whole nodes of entries
 -- result  of an idempotency key: '' or '<offset> <epoch>'
 --
--- A server that is promoted or restarted may lack publications that the one before it had acknowledged. It has a new
--- replication id, which begins a new branch of all streams. The first publication of a stream in a new branch leaps:
--- its offset is above all offsets that may have been used before, and its entry and message have the offset before it.
--- So an offset never belongs to two publications, and one that was lost is followed by none.
+-- A promoted or restarted server may lack acknowledged publications. It has a new replication id, which begins a new
+-- branch of all streams. The first publication of a stream in a new branch leaps: its offset is above all possibly used
+-- offsets, and its entry and message have the previous offset. So no two publications have the same offset.
 --
 --   server A   1  2  3  4 (5  6  lost)
 --   server B            4 -------------> 179586212345678  179586212345679 ...
 --
--- Where a replication id does not change, as when a backup is restored, an offset may belong to another publication
--- than before. Batch ids tell these apart.
+-- A restored backup may have the same id: batch ids distinguish publications with the same offset.
 
 -- The number of a branch, '' for the first one.
 local function number(branch) return tonumber(branch) or 0 end
 
--- A branch in meta.
 local function suffix(branch) return branch == '' and '' or '+' .. branch end
+
+-- First offset of a stream in this branch: hundredths of a ms since 1970, more than any stream has publications.
+local function leap(offset)
+  local clock = redis.call('TIME')
+  return string.format('%.0f', math.max(clock[1] * 100000 + math.floor(clock[2] / 10), offset + 1000000))
+end
+
+-- Returns offset, epoch, previous batch id, branch and version of a stream. Begins a missing one.
+local function open(meta, stream, metaTtl, newEpoch, branch)
+  local value = redis.call('GET', meta)
+  if value then
+    local offset, epoch, previous, version = string.match(value, '^(%d+) (%w+) (%w+) %d+(.*)$')
+    if version == '' then return offset, epoch, previous, '', '' end
+    return offset, epoch, previous, string.match(version, '^%+?(%d*)(.*)$')
+  end
+  -- Before DEL: a full Redis refuses only the first write of a script.
+  redis.call('SET', meta, '0 ' .. newEpoch .. ' 0 0' .. suffix(branch), 'PX', metaTtl)
+  redis.call('DEL', stream)
+  return 0, newEpoch, '0', branch, ''
+end
+
+-- Appends to a stream that was opened. `version`: '' or ' <version> <version epoch>'. Returns its offset, and '' or
+-- ' <previous offset>' if it leaps.
+local function push(meta, stream, size, ttl, metaTtl, batch, branch, offset, epoch, previous, oldBranch, version, body)
+  local position, gap
+  if oldBranch ~= branch and number(oldBranch) < number(branch) then
+    oldBranch = branch
+    gap = ' ' .. offset
+    position = leap(offset)
+  else
+    gap = ''
+    position = string.format('%.0f', offset + 1)
+  end
+  redis.call('XADD', stream, 'MAXLEN', '~', size, position, 'd', previous .. gap .. '\n' .. body)
+  redis.call('PEXPIRE', stream, ttl)
+  if oldBranch ~= '' then version = '+' .. oldBranch .. version end
+  redis.call('SET', meta, position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. version, 'PX', metaTtl)
+  return position, gap
+end
 
 --- branch
 -- Returns the number of the current branch, '' for the first one.
@@ -38,7 +73,7 @@ if last == id then
   return known
 end
 local current = known and string.format('%.0f', number(known) + 1) or ''
--- A server that takes no writes now gets it later: it takes no publications either.
+-- A read-only server gets it later: it accepts no publications either.
 pcall(redis.call, 'SET', KEYS[1], current .. ' ' .. id)
 return current
 
@@ -48,18 +83,11 @@ return current
 -- ARGV  publish command, batch id, epoch for a new stream, branch; then for each item: flags, topic, body;
 --       h: size, history ttl, meta ttl (ms); v: version (20 digits), version epoch; i: result ttl (ms)
 --         e  an event: the body is the whole message     p  a publication, with h in history
---         v  has a version                               i  published once for each idempotency key
+--         v  has a version                               i  published once per idempotency key
 -- The message of a publication is 'p<offset> <epoch> <batch id> <index in the batch>[ <previous offset>]\n<body>'.
 -- Returns a line for each item: '<offset> <epoch>' ('' without history); '=' and the same: a known idempotency key or
 -- an old version, not published; '!<text>': failed.
 local command, batch, newEpoch, branch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-
--- The first offset of a stream in this branch: hundredths of a ms since 1970. No stream gets so many publications in that
--- time; clocks may differ.
-local function leap(offset)
-  local clock = redis.call('TIME')
-  return string.format('%.0f', math.max(clock[1] * 100000 + math.floor(clock[2] / 10), offset + 1000000))
-end
 
 local function append(index, topic, body, meta, stream, result, size, ttl, metaTtl, version, versionEpoch, resultTtl)
   if result then
@@ -68,18 +96,8 @@ local function append(index, topic, body, meta, stream, result, size, ttl, metaT
   end
   local position, epoch, gap = '0', '', ''
   if meta then
-    local value = redis.call('GET', meta)
-    local previous, oldVersion, offset, oldBranch = '0', '', 0, branch
-    if value then
-      offset, epoch, previous, oldVersion = string.match(value, '^(%d+) (%w+) (%w+) %d+(.*)$')
-      oldBranch = ''
-      if oldVersion ~= '' then oldBranch, oldVersion = string.match(oldVersion, '^%+?(%d*)(.*)$') end
-    else
-      epoch = newEpoch
-      -- Before DEL, because a full Redis refuses only the first write of a script.
-      redis.call('SET', meta, '0 ' .. epoch .. ' 0 0' .. suffix(branch), 'PX', metaTtl)
-      redis.call('DEL', stream)
-    end
+    local offset, previous, oldBranch, oldVersion
+    offset, epoch, previous, oldBranch, oldVersion = open(meta, stream, metaTtl, newEpoch, branch)
     local newVersion = ''
     if version then
       local last, lastEpoch = string.match(oldVersion, '^ (%d+) (.*)$')
@@ -88,17 +106,8 @@ local function append(index, topic, body, meta, stream, result, size, ttl, metaT
       end
       newVersion = ' ' .. version .. ' ' .. versionEpoch
     end
-    if oldBranch ~= branch and number(oldBranch) < number(branch) then
-      oldBranch = branch
-      gap = ' ' .. offset
-      position = leap(offset)
-    else
-      position = string.format('%.0f', offset + 1)
-    end
-    redis.call('XADD', stream, 'MAXLEN', '~', size, position, 'd', previous .. gap .. '\n' .. body)
-    redis.call('PEXPIRE', stream, ttl)
-    if oldBranch ~= '' then newVersion = '+' .. oldBranch .. newVersion end
-    redis.call('SET', meta, position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. newVersion, 'PX', metaTtl)
+    position, gap = push(meta, stream, size, ttl, metaTtl, batch, branch, offset, epoch, previous, oldBranch,
+      newVersion, body)
   end
   local answer = meta and (position .. ' ' .. epoch) or ''
   if result then redis.call('SET', result, answer, 'PX', resultTtl) end
@@ -106,7 +115,6 @@ local function append(index, topic, body, meta, stream, result, size, ttl, metaT
   return answer
 end
 
--- The last key and the last argument used.
 local key, arg, index = 0, 4, 0
 local function nextKey()
   key = key + 1
@@ -122,7 +130,7 @@ while arg < #ARGV do
   local flags, topic, body = ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3]
   arg = arg + 3
   local ok, answer
-  -- The most frequent kinds take a shorter way than the last branch, with the same result.
+  -- Fast path for the most frequent kinds, equivalent to the last branch.
   if flags == 'p' then
     ok, answer = pcall(append, index, topic, body)
   elseif flags == 'ph' then
@@ -159,38 +167,36 @@ return table.concat(answers, '\n')
 --- read
 -- Reads positions and histories of a batch of channels. Creates missing streams and extends the expiry of others.
 -- KEYS  for each item: meta, stream
--- ARGV  epoch for a new stream; branch; longest meta ttl of a stream without publications (ms: anybody can make many
---       by looking at names); bytes that all items together may return (0: no limit); then for each item: op, meta ttl
+-- ARGV  epoch for a new stream; branch; maximum meta ttl of a stream without publications (ms: clients can create many
+--       by querying names); maximum total bytes of all items (0: no limit); then for each item: op, meta ttl
 --       (ms; 0: meta is neither created nor extended), arguments of the op, the last one a limit of bytes (0: none):
---         p                              the position only
+--         p                              only the position
 --         s  offset, epoch, limit        all publications after the offset, or none if some are missing, or if two or
 --                                        more exceed the limit of bytes
 --         l  limit                       the newest ones (0: all)
 --         h  limit, since, epoch, order  a page; since '': from the end; order '+' or '-'
 --         c  offset, epoch, batch id     to catch up: as s without a limit, after the publication with this offset and
---                                        batch id. If that one is lost, the answer is `found` 0, and the stream gets a
---                                        new epoch unless its next offset leaps. Beyond the limit of bytes the answer
---                                        ends, and has the position of its last publication instead of the top
+--                                        batch id. If it is lost, `found` is 0, and the stream gets a new epoch unless
+--                                        its next offset leaps. A reply cut by the limit of bytes has the position of
+--                                        its last publication instead of the top
 -- Returns for each item an array: '<found> <top offset> <epoch> <batch id>', then id and value of each entry. found is
--- 1, 0, or 2 if the limit of bytes has ended the list. '>': the items together had too many bytes, ask for this one
--- alone; '!<text>': failed.
+-- 1, 0, or 2 if the limit of bytes cut the list. '>': too many bytes in total, read this item alone;
+-- '!<text>': failed.
 local newEpoch, branch, emptyTtl = ARGV[1], ARGV[2], tonumber(ARGV[3])
 -- Bytes left for this call; nil: no limit.
 local left = ARGV[4] ~= '0' and tonumber(ARGV[4]) or nil
--- Set by an item that exceeds them.
 local tooMuch = false
 
 local function emptyLife(metaTtl) return math.min(tonumber(metaTtl), emptyTtl) end
 
--- Bytes of a publication in a reply besides its payload.
+-- Bytes of a publication in a reply, excluding payload.
 local OVERHEAD = 48
--- Entries of one command while bytes are counted.
 local STEP = 32
 
 local function id(offset) return string.format('%.0f-0', offset) end
 
--- Id and value of the entries from one offset to another, at most `count`, until the first one beyond `maxBytes`, but
--- at least one. Also returns the value of that first one; nil: all were read.
+-- Id and value of the entries between two offsets, at most `count`, until the first one beyond `maxBytes`, but at
+-- least one. Also returns the value of that first one; nil: all were read.
 local function entries(command, stream, from, to, count, maxBytes)
   local found, bytes, step = {}, 0, command == 'XRANGE' and 1 or -1
   while count > 0 do
@@ -223,7 +229,6 @@ local function before(found)
   return gap and tonumber(gap) or offsetOf(found[1]) - 1
 end
 
--- The number of publications in history.
 local function kept(stream, size) return math.min(redis.call('XLEN', stream), size) end
 
 -- The oldest offset in history; top + 1: none. Without leaps there are no gaps between offsets.
@@ -234,8 +239,8 @@ local function oldest(stream, top, size, leaps)
   return offsetOf(list[#list][1])
 end
 
--- The publications after an offset, as `entries`; nil: some are missing, the stream has no such offset, or they are more
--- than the limit (0: none).
+-- Publications after an offset, as `entries`; nil: some are missing, the stream has no such offset, or more than the
+-- limit (0: none).
 local function after(stream, top, size, leaps, offset, limit, maxBytes)
   if offset > top then return nil end
   if offset == top then return {} end
@@ -290,7 +295,7 @@ local function read(meta, stream, op, metaTtl, a, b, c, d, e)
     local limit, since, sinceEpoch, order = tonumber(a), tonumber(b), c, d
     if sinceEpoch == '' or sinceEpoch == epoch then
       found, beyond = page(stream, top, maxSize, leaps, limit, since, order, tonumber(e))
-      -- An offset in a gap is of another branch.
+      -- Offsets in a gap are of another branch.
       local checked = leaps and since and sinceEpoch ~= '' and order == '+' and not tooMuch
       if checked and #found > 0 and before(found) ~= since and since >= oldest(stream, top, maxSize, leaps) then
         found, beyond = nil, nil
@@ -301,14 +306,14 @@ local function read(meta, stream, op, metaTtl, a, b, c, d, e)
     found, beyond = after(stream, top, maxSize, leaps, since, 0, tonumber(d))
     local lost = since > top
     if found and since > 0 and not tooMuch then
-      -- The batch id of a publication is in the entry after it; that of the last one is in meta.
+      -- A publication's batch id is in the next entry; that of the last one is in meta.
       local stored = batch
       if #found > 0 then stored = string.match(found[2], '^%w+') end
       lost = stored ~= sinceBatch
     end
     if lost then
       found = nil
-      -- Others recover if a new branch tells the offsets apart.
+      -- Others can recover if a new branch distinguishes the offsets.
       if since <= top or number(oldBranch) >= number(branch) then
         epoch = newEpoch
         redis.call('SET', meta,
@@ -325,7 +330,6 @@ local function read(meta, stream, op, metaTtl, a, b, c, d, e)
   return answer
 end
 
--- Number of arguments of each op.
 local counts = { p = 0, s = 4, l = 2, h = 5, c = 4 }
 local answers = {}
 local arg = 4

@@ -1,21 +1,12 @@
--- The connections of users. Keys:
+-- Connections of users. Keys:
 --
 -- user        hash: id of a worker -> number of the user's connections to it
--- workers     sorted set: id of a worker -> expiry of its lease (ms); its counts are void after that
--- connection  number of the worker's newest connection to Redis: commands of older ones do nothing
-
-local function now()
-  local clock = redis.call('time')
-  return clock[1] * 1000 + math.floor(clock[2] / 1000)
-end
-
--- Without an exponent.
-local function digits(number) return string.format('%.0f', number) end
+-- workers     sorted set: id of a worker -> expiry of its lease (ms); its counts are then invalid
+-- connection  number of the worker's newest connection to Redis: commands of older ones are ignored
 
 --- userClaim
--- Counts one more connection of a user, unless the limit is reached.
 -- KEYS  user, workers, connection
--- ARGV  worker, number of its connection to Redis, its count without this one, limit, ms until the user expires
+-- ARGV  worker, number of its connection to Redis, its count without this one, limit, expiry of the user (ms)
 -- Returns 1 if the connection was counted, else 0.
 local user, workers = KEYS[1], KEYS[2]
 local worker, held, limit, ttl = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -47,8 +38,8 @@ return admitted
 --- userWrite
 -- Extends the lease of a worker and writes its counts of some users.
 -- KEYS  workers, connection, then users
--- ARGV  worker, number of its connection to Redis, its lease (ms), ms until a user expires, then a count for each user
--- Returns 1 if the lease had expired or was lost, and so maybe the counts; else 0.
+-- ARGV  worker, number of its connection to Redis, its lease (ms), expiry of a user (ms), then a count per user
+-- Returns 1 if the lease had expired or was lost, possibly with the counts; else 0.
 local workers, connection = KEYS[1], KEYS[2]
 local worker, number, lease, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 if tonumber(redis.call('get', connection) or 0) > tonumber(number) then
