@@ -186,11 +186,14 @@
  * @typedef {{offset: number, epoch: string, suppressed: Suppressed, current: Publication | null}} MapResult
  *
  * `cursor`: '' = from the start; `key`: only this entry, if not ''; `epoch`: '' = not checked; `upTo`: hides entries
- * written after this offset, 0: none; `limit` > 0 entries, fewer if they exceed `maxBytes` (0: no limit).
- * @typedef {{cursor: string, limit: number, key: string, epoch: string, upTo: number, maxBytes: number}} StateQuery
+ * written after this offset, 0: none; `limit` > 0 entries, fewer if they exceed `maxBytes` (0: no limit); `text`: the
+ * page may have text.
+ * @typedef {{cursor: string, limit: number, key: string, epoch: string, upTo: number, maxBytes: number,
+ *   text?: boolean}} StateQuery
  *
- * A page may be empty with a cursor. `cursor`: '' = the last page; `offset`: the map's.
- * @typedef {{entries: Publication[], cursor: string, offset: number, epoch: string}} StatePage
+ * A page may be empty with a cursor. `cursor`: '' = the last page; `offset`: the map's; `text`: if not '', the entries
+ * as a JSON list of `entryText`, and `entries` is empty.
+ * @typedef {{entries: Publication[], text?: string, cursor: string, offset: number, epoch: string}} StatePage
  *
  * @typedef {(error: Error | null, result: MapResult) => void} MapDone
  */

@@ -1,3 +1,4 @@
+import { entryText } from '../../channels/broker/entry-json.js'
 import { parseCommand, splitFrame } from './json-commands.js'
 
 /** @import { Keyed, Publication } from '../../channels/broker/contract.js' */
@@ -60,10 +61,13 @@ function publicationList(publications, deltas, state = false) {
   return `[${texts.join(',')}]`
 }
 
-/** @param {Publication} publication @param {boolean} state */
+/** @param {Publication} publication @param {boolean} state whether it is an entry of a map */
 function publicationText(publication, state) {
-  const tail = publicationTail(publication, false) + (state ? timeTail(publication) : '')
-  return publication.data.length > 0 ? `{"data":${publication.data}${tail}}` : `{${tail.slice(1)}}`
+  const { data, info, offset, tags, keyed, version } = publication
+  if (state && keyed)
+    return entryText(String(data), info, offset, tags ? quote(tags) : '', keyed.key, version, keyed.time)
+  const tail = publicationTail(publication, false)
+  return data.length > 0 ? `{"data":${data}${tail}}` : `{${tail.slice(1)}}`
 }
 
 /** @param {Publication} publication */
@@ -88,7 +92,8 @@ function subscribeResult(result) {
   if (result.type) text += `,"type":${result.type}`
   if (result.phase) text += `,"phase":${result.phase}`
   if (result.cursor) text += `,"cursor":${quote(result.cursor)}`
-  if (state?.length) text += `,"state":${publicationList(state, delta ? [] : undefined, true)}`
+  if (typeof state === 'string') text += `,"state":${state}`
+  else if (state?.length) text += `,"state":${publicationList(state, delta ? [] : undefined, true)}`
   return `{${text.slice(1)}}`
 }
 

@@ -100,7 +100,8 @@ class MessageWriter extends WireWriter {
       .bool(12, result.was_recovering)
       .bool(13, delta && !phase)
     this.uint(15, result.type).uint(16, phase).text(17, result.cursor)
-    for (const entry of state ?? []) this.publication(18, entry, false, null, delta, true)
+    for (const entry of /** @type {Publication[]} */ (state ?? []))
+      this.publication(18, entry, false, null, delta, true)
     return this
   }
 

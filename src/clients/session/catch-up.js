@@ -19,8 +19,11 @@ import { Kind } from './subscription.js'
 /** Maximum entries read to join parts; a client that needs more reads the state. */
 const MAX_WHOLES = 16
 
-/** @param {Publication[]} publications @returns {number} their approximate bytes in a reply */
+/** Entries in a reply: a string is a JSON list. @typedef {Publication[] | string} State */
+
+/** @param {State} publications @returns {number} their approximate bytes in a reply */
 export function bytesOf(publications) {
+  if (typeof publications === 'string') return publications.length
   let bytes = 0
   for (const { data, info, tags, keyed } of publications) {
     bytes += data.length + info.length + (keyed?.key.length ?? 0) + OVERHEAD
@@ -116,6 +119,11 @@ export class CatchUp extends Plan {
     return { cursor, limit, key: '', epoch: first ? '' : epoch, upTo: first ? 0 : offset, maxBytes }
   }
 
+  /** Whether a page can be sent as text: otherwise, the entries are needed. */
+  get acceptsText() {
+    return !this.session.codec.binary && !this.delta && this.filter === null
+  }
+
   /** @param {Publication[]} publications */
   filtered(publications) {
     return this.filter ? publications.filter(({ tags }) => this.filter?.matches(tags)) : publications
@@ -169,7 +177,7 @@ export class CatchUp extends Plan {
 
   /**
    * Wants of the transition to LIVE.
-   * @param {number} [limit] changes @param {Publication[]} [state] entries in the same reply
+   * @param {number} [limit] changes @param {State} [state] in the same reply
    */
   transition(limit = this.liveLimit, state = []) {
     const wants = this.wants()
@@ -212,7 +220,7 @@ export class CatchUp extends Plan {
   }
 
   /**
-   * @param {string} cursor of the next page @param {Publication[]} state
+   * @param {string} cursor of the next page @param {State} state
    * @returns {SubscribeResult}
    */
   statePage(cursor, state) {
@@ -230,7 +238,7 @@ export class CatchUp extends Plan {
   }
 
   /**
-   * @param {SubscribeAnswer} answer @param {Publication[]} publications @param {Publication[]} state
+   * @param {SubscribeAnswer} answer @param {Publication[]} publications @param {State} state
    * @returns {SubscribeResult}
    */
   live({ offset, epoch }, publications, state) {
@@ -248,7 +256,8 @@ export class CatchUp extends Plan {
     }
     if (this.delta) {
       result.deltas = this.#keyedDeltas(publications)
-      this.known = [...state, ...publications]
+      // Not text, see `acceptsText`.
+      this.known = [.../** @type {Publication[]} */ (state), ...publications]
     }
     return this.terms(result)
   }

@@ -248,6 +248,29 @@ t.test('a tags filter applies to pages, changes and pushes', async t => {
   t.match(await ask(client, newMap('board'), { phase: STATE, tf: { key: 'team', cmp: 'like' } }), BAD)
 })
 
+t.test('entries of a page have all fields, with and without a filter', async t => {
+  const client = await connect(t)
+  const channel = newMap('board')
+  const tags = { größe: '"\\' }
+  const written = [
+    { key: 'a "quoted" \\ key\n', data: { text: 'ä\u2028🎉中文', n: [1.5, null] } },
+    { key: 'a', data: '' },
+    { key: 'schlüssel 🗝', data: 'x', tags, version: 7 },
+    { key: 'k'.repeat(100), data: -0.5 },
+  ]
+  for (const { key, data, ...options } of written) await put(channel, key, data, options)
+  const read = async (/** @type {object} */ more) => {
+    const { state } = await ask(client, channel, { phase: STATE, ...more })
+    await client.call('unsubscribe', { channel })
+    return state
+  }
+  const state = await read({})
+  const inOrder = written.sort((a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)))
+  t.match(state, inOrder)
+  for (const { offset, time } of state) t.ok(offset > 0 && time > 0)
+  t.same(await read({ tf: { key: 'none', cmp: 'neq', val: 'x' } }), state)
+})
+
 t.test('requests out of order', async t => {
   const client = await connect(t)
   const [board, fleeting] = [newMap('board'), newMap('fleeting')]

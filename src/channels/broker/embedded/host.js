@@ -5,6 +5,7 @@ import { Calls, Users } from './control.js'
 import { OnlyWorker } from './direct-delivery.js'
 import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
 import { readMapWrite, writeMapResult } from './map-frames.js'
+import { listText } from './map-text.js'
 import { NOT_RECOVERED, recoveryPage, writeEntries } from './pages.js'
 import { HostPolls, readPollResult } from './polls.js'
 import { beginPublished, HostRepublishing, waitOf } from './republishing.js'
@@ -332,7 +333,9 @@ export class BrokerHost {
       const bytes = { cursor: toByteString(query.cursor), key: toByteString(query.key) }
       const page = this.#store.maps.page(name, { ...query, ...bytes }, rules)
       begin(link, request).f64(page.offset).epoch(page.epoch).bytes(page.cursor)
-      writeEntries(link.writer, page.entries)
+      const text = query.text ? listText(page.entries) : ''
+      link.writer.bytes(text)
+      if (text === '') writeEntries(link.writer, page.entries)
       this.#sent(link)
     },
     [Frame.MAP_STATS]: (link, request, cursor) => {

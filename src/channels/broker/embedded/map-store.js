@@ -3,6 +3,7 @@ import { SlicedWork } from '../../../base/slices.js'
 import { MapCounter } from '../../../metrics/map-counter.js'
 import { Flag, Kind } from './frames.js'
 import { entryBytes, MapEntry, StoredMap } from './map-entries.js'
+import { textEnd } from './map-text.js'
 import { RecordWriter } from './records.js'
 import { wireSize } from './stream.js'
 
@@ -359,17 +360,6 @@ export class MapStore {
     if (expireAt < Infinity) this.#timers.schedule(entry, expireAt)
   }
 }
-
-/** @param {string} body @param {number} at @returns {number} */
-const u32At = (body, at) =>
-  (body.charCodeAt(at) |
-    (body.charCodeAt(at + 1) << 8) |
-    (body.charCodeAt(at + 2) << 16) |
-    (body.charCodeAt(at + 3) << 24)) >>>
-  0
-
-/** @param {string} body @param {number} at @returns {number} end of the text at this position */
-const textEnd = (body, at) => at + 4 + u32At(body, at)
 
 /** @param {MapEntry<any>} entry @returns {string} its tags with their length, '' = none */
 function tagsOf({ flags, body }) {

@@ -55,7 +55,9 @@ export class LocalMaps {
     const request = JSON.stringify({ query, rules })
     const read = (/** @type {FrameCursor} */ cursor) => {
       const [offset, epoch, next] = [cursor.f64(), cursor.epoch(), cursor.string()]
-      return { entries: readPublications(cursor, epoch), cursor: next, offset, epoch }
+      const text = cursor.string()
+      const entries = text === '' ? readPublications(cursor, epoch) : []
+      return { entries, text, cursor: next, offset, epoch }
     }
     const ask = () =>
       this.#bus.ask(Frame.MAP_STATE, [channel, request], read).finally(() => this.#reads.leave())

@@ -16,6 +16,7 @@ import { continues, subscribeBegins, subscribeEnds } from '../subscription.js'
 /** @import { Publication, StatePage, SubscribeAnswer } from '../../../channels/broker/contract.js' */
 /** @import { Channel } from '../../../channels/hub/channel.js' */
 /** @import { SubscribeResult } from '../../protocol/contract.js' */
+/** @import { State } from '../catch-up.js' */
 /** @import { Grant } from '../plan.js' */
 /** @import { Session } from '../session.js' */
 
@@ -116,11 +117,12 @@ function proceed(session, id, catchUp, request) {
 /** @param {Session} session @param {number} id @param {CatchUp} catchUp @param {string} cursor @param {number} limit */
 function readState(session, id, catchUp, cursor, limit) {
   const { maps } = session.context.broker
-  const read = maps.state(catchUp.channel, catchUp.query(cursor, limit), catchUp.rules)
+  const query = { ...catchUp.query(cursor, limit), text: catchUp.acceptsText }
+  const read = maps.state(catchUp.channel, query, catchUp.rules)
   resumeAfter(session, id, read, page => {
     catchUp.check()
     if (cursor === '') catchUp.freeze(page)
-    const state = catchUp.filtered(page.entries)
+    const state = page.text || catchUp.filtered(page.entries)
     if (!session.canReceive(state)) throw disconnects.inappropriateProtocol
     const near = !catchUp.streamed || catchUp.offset + limit >= page.offset
     if (page.cursor === '' && near)
@@ -170,8 +172,8 @@ function withWholes(session, id, catchUp, keys, work) {
 }
 
 /**
- * `most`: changes in the reply; `limit`: page size of the request; `state`: entries in the reply, null without.
- * @typedef {{phase: number, most: number, limit: number, state: Publication[] | null}} Transition
+ * `most`: changes in the reply; `limit`: page size of the request; `state`: in the reply, null without.
+ * @typedef {{phase: number, most: number, limit: number, state: State | null}} Transition
  */
 
 /** @param {Session} session @param {number} id @param {CatchUp} catchUp @param {Transition} transition */
