@@ -151,7 +151,7 @@ export const mapRemove = {
 const positionOf = (channel, { broker }, metaTtl) =>
   new Promise((resolve, reject) =>
     broker.pubsub.position(channel, metaTtl, (error, offset, epoch) =>
-      error ? reject(error) : resolve({ entries: [], cursor: '', offset, epoch }),
+      error ? reject(error) : resolve({ entries: [], text: null, cursor: '', offset, epoch }),
     ),
   )
 

@@ -191,9 +191,9 @@
  * @typedef {{cursor: string, limit: number, key: string, epoch: string, upTo: number, maxBytes: number,
  *   text?: boolean}} StateQuery
  *
- * A page may be empty with a cursor. `cursor`: '' = the last page; `offset`: the map's; `text`: if not '', the entries
- * as a JSON list of `entryText`, and `entries` is empty.
- * @typedef {{entries: Publication[], text?: string, cursor: string, offset: number, epoch: string}} StatePage
+ * A page may be empty with a cursor. `cursor`: '' = the last page; `offset`: the map's; `text`: the entries as a JSON
+ * list of `entryText`, while `entries` is empty; null: in `entries`.
+ * @typedef {{entries: Publication[], text: Buffer | null, cursor: string, offset: number, epoch: string}} StatePage
  *
  * @typedef {(error: Error | null, result: MapResult) => void} MapDone
  */

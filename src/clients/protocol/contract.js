@@ -28,7 +28,7 @@
  * @property {number} [type] see SubscriptionType
  * @property {number} [phase] of a map, see Phase
  * @property {string} [cursor] of the next page
- * @property {Publication[] | string} [state] entries of a map, with their times; a string is a JSON list, only for JSON
+ * @property {Publication[] | Buffer} [state] entries of a map, with their times; text is a JSON list, only for JSON
  */
 
 /**

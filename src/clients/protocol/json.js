@@ -14,6 +14,8 @@ const QUOTE = 34
 const BACKSLASH = 92
 const TILDE = 126
 
+const STATE_END = Buffer.from('}}')
+
 const PUB = ',"pub":{'
 /** Maximum bytes of a push, excluding channel, data and fields. */
 const FIXED_SIZE = 128
@@ -92,8 +94,8 @@ function subscribeResult(result) {
   if (result.type) text += `,"type":${result.type}`
   if (result.phase) text += `,"phase":${result.phase}`
   if (result.cursor) text += `,"cursor":${quote(result.cursor)}`
-  if (typeof state === 'string') text += `,"state":${state}`
-  else if (state?.length) text += `,"state":${publicationList(state, delta ? [] : undefined, true)}`
+  if (Array.isArray(state) && state.length > 0)
+    text += `,"state":${publicationList(state, delta ? [] : undefined, true)}`
   return `{${text.slice(1)}}`
 }
 
@@ -171,7 +173,10 @@ export class JsonCodec {
 
   /** @type {Codec['subscribe']} */
   subscribe(id, result) {
-    return `{"id":${id},"subscribe":${subscribeResult(result)}}`
+    const text = `{"id":${id},"subscribe":${subscribeResult(result)}}`
+    const { state } = result
+    if (!Buffer.isBuffer(state)) return text
+    return Buffer.concat([Buffer.from(`${text.slice(0, -2)},"state":`), state, STATE_END])
   }
 
   /** @type {Codec['empty']} */

@@ -19,11 +19,11 @@ import { Kind } from './subscription.js'
 /** Maximum entries read to join parts; a client that needs more reads the state. */
 const MAX_WHOLES = 16
 
-/** Entries in a reply: a string is a JSON list. @typedef {Publication[] | string} State */
+/** Entries in a reply; text is a JSON list. @typedef {Publication[] | Buffer} State */
 
 /** @param {State} publications @returns {number} their approximate bytes in a reply */
 export function bytesOf(publications) {
-  if (typeof publications === 'string') return publications.length
+  if (Buffer.isBuffer(publications)) return publications.length
   let bytes = 0
   for (const { data, info, tags, keyed } of publications) {
     bytes += data.length + info.length + (keyed?.key.length ?? 0) + OVERHEAD

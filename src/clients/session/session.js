@@ -371,9 +371,9 @@ export class Session {
     else this.unsubscribe(subscription, unsubscribes.insufficientState)
   }
 
-  /** @param {Publication[] | string} [publications] a string is JSON @returns {boolean} whether the codec can encode them */
+  /** @param {Publication[] | Buffer} [publications] text is JSON @returns {boolean} whether the codec can encode them */
   canReceive(publications = []) {
-    return this.codec.binary || typeof publications === 'string' || publications.every(({ json }) => json)
+    return this.codec.binary || Buffer.isBuffer(publications) || publications.every(({ json }) => json)
   }
 
   /** A binary payload cannot be sent to a JSON client. */

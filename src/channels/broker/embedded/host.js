@@ -5,7 +5,6 @@ import { Calls, Users } from './control.js'
 import { OnlyWorker } from './direct-delivery.js'
 import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
 import { readMapWrite, writeMapResult } from './map-frames.js'
-import { listText } from './map-text.js'
 import { NOT_RECOVERED, recoveryPage, writeEntries } from './pages.js'
 import { HostPolls, readPollResult } from './polls.js'
 import { beginPublished, HostRepublishing, waitOf } from './republishing.js'
@@ -333,9 +332,9 @@ export class BrokerHost {
       const bytes = { cursor: toByteString(query.cursor), key: toByteString(query.key) }
       const page = this.#store.maps.page(name, { ...query, ...bytes }, rules)
       begin(link, request).f64(page.offset).epoch(page.epoch).bytes(page.cursor)
-      const text = query.text ? listText(page.entries) : ''
-      link.writer.bytes(text)
-      if (text === '') writeEntries(link.writer, page.entries)
+      link.writer.u8(page.text === null ? 0 : 1)
+      if (page.text === null) writeEntries(link.writer, page.entries)
+      else link.writer.payload(page.text)
       this.#sent(link)
     },
     [Frame.MAP_STATS]: (link, request, cursor) => {

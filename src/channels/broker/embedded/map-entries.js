@@ -131,6 +131,8 @@ function indexIn(chunk, key) {
  */
 export class StoredMap extends SortedEntries {
   bytes = MAP_BYTES
+  /** Changes whenever a page of entries may change. */
+  revision = 0
 
   /** @param {MapStore<L>} store @param {Channel<L>} channel @param {MapRules} rules of the last write */
   constructor(store, channel, rules) {

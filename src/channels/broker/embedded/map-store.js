@@ -3,7 +3,8 @@ import { SlicedWork } from '../../../base/slices.js'
 import { MapCounter } from '../../../metrics/map-counter.js'
 import { Flag, Kind } from './frames.js'
 import { entryBytes, MapEntry, StoredMap } from './map-entries.js'
-import { textEnd } from './map-text.js'
+import { listText, textEnd } from './map-text.js'
+import { PageCache } from './page-cache.js'
 import { RecordWriter } from './records.js'
 import { wireSize } from './stream.js'
 
@@ -64,6 +65,9 @@ export class MapStore {
   /** Cleared maps, whose timers are being cancelled. @type {StoredMap<L>[]} */
   #cleared = []
   #disposal = new SlicedWork(() => this.#disposeSome())
+  #pages = new PageCache()
+  /** Of the latest change in any map. */
+  #revision = 0
 
   /**
    * @param {object} parts @param {Store<L>} parts.store @param {TimerWheel} parts.timers
@@ -181,6 +185,7 @@ export class MapStore {
     }
     map.bytes += bytes
     this.bytes += bytes
+    map.revision = ++this.#revision
     return entry
   }
 
@@ -221,6 +226,7 @@ export class MapStore {
     this.#dispose(entry)
     map.bytes -= entry.bytes
     this.bytes -= entry.bytes
+    map.revision = ++this.#revision
     if (map.size === 0) this.#end(map)
     return position
   }
@@ -254,7 +260,9 @@ export class MapStore {
 
   /** @param {MapEntry<L>} entry @param {MapRules} rules */
   #renew(entry, { keyTtl }) {
-    entry.expireAt = keyTtl > 0 ? this.#clock() + keyTtl : Infinity
+    const expireAt = keyTtl > 0 ? this.#clock() + keyTtl : Infinity
+    if (expireAt < entry.expireAt) entry.map.revision = ++this.#revision
+    entry.expireAt = expireAt
     if (keyTtl > 0) this.#timers.scheduleNoLater(entry, entry.expireAt)
   }
 
@@ -290,9 +298,11 @@ export class MapStore {
 
   /**
    * @param {string} name @param {StateQuery} query key and cursor are byte strings @param {MapRules} rules
-   * @returns {Position & {entries: MapEntry<L>[], cursor: string}} @throws {Error} errors.unrecoverablePosition
+   * @returns {Position & {entries: MapEntry<L>[], text: Buffer | null, cursor: string}} see StatePage
+   * @throws {Error} errors.unrecoverablePosition
    */
-  page(name, { cursor, limit, key, epoch, upTo, maxBytes }, rules) {
+  page(name, query, rules) {
+    const { cursor, limit, key, epoch, upTo, maxBytes } = query
     const position = this.#position(name, rules)
     if (epoch !== '' && position.epoch !== '' && epoch !== position.epoch) throw errors.unrecoverablePosition
     const map = this.#store.channels.get(name)?.map
@@ -301,23 +311,20 @@ export class MapStore {
       entry.expireAt > now && (upTo === 0 || entry.offset <= upTo)
     if (key !== '') {
       const entry = map?.get(key)
-      return { ...position, entries: entry && visible(entry) ? [entry] : [], cursor: '' }
+      return { ...position, entries: entry && visible(entry) ? [entry] : [], text: null, cursor: '' }
     }
-    /** @type {MapEntry<L>[]} */
-    const entries = []
     const most = maxBytes > 0 ? Math.min(maxBytes, PAGE_BYTES) : PAGE_BYTES
-    let bytes = 0
-    let visits = 0
-    let last = cursor
-    for (const entry of map?.after(cursor) ?? []) {
-      const shown = visible(entry)
-      if (shown) bytes += wireSize(entry)
-      const full = entries.length >= limit || (bytes > most && entries.length > 0)
-      if (full || ++visits > PAGE_VISITS) return { ...position, entries, cursor: last }
-      if (shown) entries.push(entry)
-      last = entry.key
-    }
-    return { ...position, entries, cursor: '' }
+    // Pages without newer entries are the same for all readers.
+    const common = query.text && map && (upTo === 0 || upTo >= position.offset)
+    const id = common ? `${map.revision} ${limit} ${most} ${cursor}` : ''
+    const known = common ? this.#pages.get(id, now) : undefined
+    if (known) return { ...position, entries: [], text: known.text, cursor: known.cursor }
+    const { entries, next } = readPage(map, cursor, limit, most, visible)
+    const text = query.text ? listText(entries) : null
+    if (text === null) return { ...position, entries, text, cursor: next }
+    const until = entries.reduce((first, { expireAt }) => Math.min(first, expireAt), Infinity)
+    if (common) this.#pages.add(id, { text, cursor: next, until })
+    return { ...position, entries: [], text, cursor: next }
   }
 
   /** @param {string} name @returns {number} keys */
@@ -359,6 +366,29 @@ export class MapStore {
     Object.assign(entry, { offset, expireAt, version, versionEpoch })
     if (expireAt < Infinity) this.#timers.schedule(entry, expireAt)
   }
+}
+
+/**
+ * @template L
+ * @param {StoredMap<L> | null | undefined} map @param {string} cursor @param {number} limit entries
+ * @param {number} most bytes @param {(entry: MapEntry<L>) => boolean} visible
+ * @returns {{entries: MapEntry<L>[], next: string}} `next`: cursor of the next page, '' = none
+ */
+function readPage(map, cursor, limit, most, visible) {
+  /** @type {MapEntry<L>[]} */
+  const entries = []
+  let bytes = 0
+  let visits = 0
+  let last = cursor
+  for (const entry of map?.after(cursor) ?? []) {
+    const shown = visible(entry)
+    if (shown) bytes += wireSize(entry)
+    const full = entries.length >= limit || (bytes > most && entries.length > 0)
+    if (full || ++visits > PAGE_VISITS) return { entries, next: last }
+    if (shown) entries.push(entry)
+    last = entry.key
+  }
+  return { entries, next: '' }
 }
 
 /** @param {MapEntry<any>} entry @returns {string} its tags with their length, '' = none */

@@ -47,12 +47,13 @@ function textOf({ flags, body, key, offset }) {
   return entryText(data, info, offset, tags, key, version, scratch[0])
 }
 
-/** @param {MapEntry<any>[]} entries @returns {string} a JSON list, a byte string; '': none, or not all are JSON */
+/** @param {MapEntry<any>[]} entries @returns {Buffer | null} a JSON list; null: none, or not all are JSON */
 export function listText(entries) {
-  let text = ''
+  if (entries.length === 0) return null
+  let text = '['
   for (const entry of entries) {
-    if (entry.flags & Flag.NOT_JSON) return ''
-    text += `${text === '' ? '[' : ','}${textOf(entry)}`
+    if (entry.flags & Flag.NOT_JSON) return null
+    text += text.length === 1 ? textOf(entry) : `,${textOf(entry)}`
   }
-  return text === '' ? '' : `${text}]`
+  return Buffer.from(`${text}]`, 'latin1')
 }

@@ -55,8 +55,8 @@ export class LocalMaps {
     const request = JSON.stringify({ query, rules })
     const read = (/** @type {FrameCursor} */ cursor) => {
       const [offset, epoch, next] = [cursor.f64(), cursor.epoch(), cursor.string()]
-      const text = cursor.string()
-      const entries = text === '' ? readPublications(cursor, epoch) : []
+      const text = cursor.u8() === 1 ? Buffer.from(cursor.view()) : null
+      const entries = text === null ? readPublications(cursor, epoch) : []
       return { entries, text, cursor: next, offset, epoch }
     }
     const ask = () =>

@@ -218,7 +218,7 @@ export class RedisMaps {
     if (String(position) === '!') throw errors.unrecoverablePosition
     const [offset, current] = String(position).split(' ')
     /** @type {StatePage} */
-    const page = { entries: [], cursor: String(next), offset: Number(offset), epoch: current }
+    const page = { entries: [], text: null, cursor: String(next), offset: Number(offset), epoch: current }
     for (const value of values) page.entries.push(decodeEntry(value, current))
     return page
   }

@@ -122,7 +122,7 @@ function readState(session, id, catchUp, cursor, limit) {
   resumeAfter(session, id, read, page => {
     catchUp.check()
     if (cursor === '') catchUp.freeze(page)
-    const state = page.text || catchUp.filtered(page.entries)
+    const state = page.text ?? catchUp.filtered(page.entries)
     if (!session.canReceive(state)) throw disconnects.inappropriateProtocol
     const near = !catchUp.streamed || catchUp.offset + limit >= page.offset
     if (page.cursor === '' && near)
