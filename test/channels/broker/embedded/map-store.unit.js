@@ -167,6 +167,47 @@ t.test('keys expire in the order of their lifetimes, not of their writes', async
   t.same(keys('m'), ['off'])
 })
 
+t.test('a page as text has the present entries after every change', async t => {
+  const { put, remove, store, jump } = start({ mayExpire: () => false })
+  const query = { ...ALL, limit: 3 }
+  const pageOf = (/** @type {boolean} */ text) => store.maps.page('m', { ...query, text }, RULES)
+  let reads = 0
+  const check = () => {
+    const { entries, cursor, offset, epoch } = pageOf(false)
+    for (let n = 0; n < 2; n++) {
+      const page = pageOf(true)
+      const keys = page.text === null ? [] : JSON.parse(String(page.text))
+      t.same(
+        keys.map((/** @type {any} */ { key, offset, data }) => [key, offset, data]),
+        entries.map(({ key, offset, body }) => [key, offset, JSON.parse(body.slice(4, 5))]),
+      )
+      t.same([page.cursor, page.offset, page.epoch], [cursor, offset, epoch])
+      reads++
+    }
+  }
+  check()
+  for (const [n, key] of ['b', 'a', 'd', 'c', 'b'].entries()) {
+    put('m', key, String(n), { rules: { ...RULES, keyTtl: 1000 * (n + 1) } })
+    check()
+  }
+  remove('m', 'c')
+  check()
+  put('m', 'd', '1', { keyMode: 'if_new', refresh: true, rules: { ...RULES, keyTtl: 500 } })
+  check()
+  for (let n = 0; n < 12; n++) {
+    jump(500)
+    check()
+  }
+  store.clear('m')
+  check()
+  put('m', 'x', '7')
+  check()
+  put('m', 'y', '8', { json: false, flags: Flag.KEYED | Flag.NOT_JSON })
+  const { text, entries } = pageOf(true)
+  t.same([text, entries.length], [null, 2], 'not JSON')
+  t.equal(reads, 44)
+})
+
 t.test('an expired key is hidden before its removal is due', async t => {
   let may = false
   const { put, changes, second, keys, store, jump } = start({ mayExpire: () => may })
