@@ -90,15 +90,15 @@ t.test('delivers random publications once and in order to random subscribers', a
       const action = random.below(10)
       if (action < 5) {
         serial++
-        const kept = random.hit(0.9)
-        const renewed = random.hit(0.02) && [...sessions.keys()].some(session => session.positioned)
+        const target = random.hit(0.15) ? targetOf(random) : null
+        const kept = random.hit(0.9) && !target?.users
+        const renewed = kept && random.hit(0.02) && [...sessions.keys()].some(session => session.positioned)
         if (renewed) {
           epoch = `epoch ${serial}`
           stream = []
           model.flush()
         }
-        const target = random.hit(0.15) ? targetOf(random) : null
-        const offset = (kept || renewed) && !target?.users ? stream.length + 1 : 0
+        const offset = kept ? stream.length + 1 : 0
         const key = tag === '' || random.hit(0.8) ? `k${random.below(3)}` : null
         const next = {
           ...{ data: Buffer.from(text(serial)), offset, epoch: offset > 0 ? epoch : '', info: '' },
