@@ -112,6 +112,20 @@ function checkChannelOptions(path, options, globalMetaTtl, report) {
 }
 
 /** @param {Config} config @param {Refuse} refuse */
+function checkExcludedSenders({ channel }, refuse) {
+  const namespaces = channel.namespaces.map((namespace, i) => [`${NAMESPACES}[${i}]`, namespace])
+  for (const [path, options] of [[WITHOUT_NAMESPACE, channel.without_namespace], ...namespaces]) {
+    const { publish_exclude_sender, subscription_type } = /** @type {ChannelOptions} */ (options)
+    if (!publish_exclude_sender) continue
+    const key = `${path}.publish_exclude_sender`
+    if (!channel.targeted_publications)
+      refuse([key, 'channel.targeted_publications'], 'true needs channel.targeted_publications')
+    if (!['', 'stream'].includes(subscription_type))
+      refuse([key, `${path}.subscription_type`], `true needs a stream, not ${show(subscription_type)}`)
+  }
+}
+
+/** @param {Config} config @param {Refuse} refuse */
 function checkPersonalChannel({ client, channel }, refuse) {
   const block = 'client.subscribe_to_user_personal_channel'
   const personal = client.subscribe_to_user_personal_channel
@@ -269,6 +283,7 @@ export function checkRules(config, report) {
   if (enabled && !redis.reuse_from_engine) checkRedis(REDIS_LIMITS, redis, report)
   checkLifecycle(config, report)
   checkRepublish(config, report)
+  checkExcludedSenders(config, refuse)
   checkMaps(config, report)
   checkChannelPatterns(config, report)
   if (poll.enabled && poll.session_timeout < client.pong_timeout)

@@ -52,6 +52,21 @@ t.test('recovery needs history, automatic cache recovery needs cache recovery', 
   ])
 })
 
+t.test('excluded senders need targets, and streams', async t => {
+  const exclude = { publish_exclude_sender: true }
+  const channel = (/** @type {object} */ options, targeted_publications = true) => ({
+    channel: { targeted_publications, without_namespace: options },
+  })
+  t.same(faultsOf(channel(exclude)), [])
+  refused(t, [
+    [channel(exclude, false), 'publish_exclude_sender: true needs channel.targeted_publications'],
+    [
+      channel({ ...exclude, subscription_type: 'map', map: { mode: 'persistent' } }),
+      'publish_exclude_sender: true needs a stream, not "map"',
+    ],
+  ])
+})
+
 t.test('batch options are checked together', async t => {
   const latest = { batch_max_delay: '100ms', batch_flush_latest: true }
   t.same(faultsOf(bare({ ...latest, batch_conflate_tag: 'key' })), [])

@@ -45,13 +45,15 @@ export const presenceStats = {
 }
 
 /** @param {Publication} publication @returns {string} JSON text */
-function publicationText({ data, json, offset, info, tags }) {
+function publicationText({ data, json, offset, info, tags, target }) {
   let text = ''
   // JSON responses carry binary payloads as base64.
   if (data.length > 0) text = json ? `,"data":${data}` : `,"b64data":"${data.toString('base64')}"`
   if (info !== '') text += `,"info":${info}`
   if (offset !== 0) text += `,"offset":${offset}`
   if (tags) text += `,"tags":${JSON.stringify(tags)}`
+  if (target !== null && target.excludeUser !== '')
+    text += `,"exclude_user":${JSON.stringify(target.excludeUser)}`
   return `{${text.slice(1)}}`
 }
 

@@ -9,9 +9,10 @@
 /** @import { Publisher } from './publish.js' */
 
 /**
- * The part of a namespace that the API reads. `metaTtl`: ms; `dataFormat`: '', 'json', 'json_object' or 'binary'.
+ * The part of a namespace that the API reads. `metaTtl`: ms; `dataFormat`: '', 'json', 'json_object' or 'binary';
+ * `targeted`: publications may have a target.
  * @typedef {{options: ChannelOptions, historyOn: boolean, metaTtl: number, republish: NamespaceRoutes | null,
- *   dataFormat: string, kind: string, mapRules: Readonly<MapRules> | null}} Namespace
+ *   dataFormat: string, kind: string, targeted: boolean, mapRules: Readonly<MapRules> | null}} Namespace
  */
 
 /** @typedef {{uid: string, name: string, version: string, startedAt: number}} NodeIdentity startedAt: unix ms */

@@ -1,21 +1,11 @@
-import { errors } from '../../base/errors.js'
+import { errors, ReplyError } from '../../base/errors.js'
 import { fitsFormat } from '../../clients/protocol/payload.js'
 import { singleLine } from '../../clients/protocol/raw-json.js'
 import { Source } from '../../config/republish.js'
 import { errorText } from './answers.js'
-import {
-  flag,
-  parseJson,
-  payload,
-  readObject,
-  readPayload,
-  refuseRestrictions,
-  string,
-  strings,
-  tags,
-  uint64,
-} from './params.js'
+import { flag, parseJson, payload, readObject, readPayload, string, strings, tags, uint64 } from './params.js'
 
+/** @import { Target } from '../../channels/broker/target.js' */
 /** @import { PubSub, PublishOptions, Route } from '../../channels/broker/contract.js' */
 /** @import { Payload } from '../../clients/protocol/payload.js' */
 /** @import { Traffic } from '../../metrics/traffic.js' */
@@ -27,7 +17,9 @@ import {
 const MAX_AT_ONCE = 1024
 const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
 
-/** Unsupported fields: they select subscribers. */
+/** Maximum `users` of a publication. */
+const MAX_USERS = 100
+
 const targeting = { exclude_client: string, exclude_user: string, users: strings }
 
 const common = {
@@ -40,6 +32,34 @@ const common = {
   version: uint64,
   version_epoch: string,
   ...targeting,
+}
+
+/** @param {ReplyError} error @param {string} what is wrong */
+const refusal = ({ code, message, temporary, status }, what) =>
+  new ReplyError(code, `${message}: ${what}`, temporary, status)
+
+const targetingOff = () => refusal(errors.notAvailable, 'needs channel.targeted_publications')
+
+/**
+ * @param {any} params fields of a request @returns {Target | null} null: all subscribers
+ * @throws {ReplyError} 107
+ */
+function targetOf({ exclude_client: excludeClient, exclude_user: excludeUser, users }) {
+  if (users !== strings.zero) {
+    // An empty list would otherwise reach all subscribers, and '' the anonymous ones.
+    if (users.length === 0 || users.length > MAX_USERS || users.includes(''))
+      throw refusal(errors.badRequest, `users must have 1 to ${MAX_USERS} user ids`)
+    if (excludeClient !== '' || excludeUser !== '')
+      throw refusal(errors.badRequest, 'users excludes exclude_client and exclude_user')
+    return { excludeClient: '', excludeUser: '', users }
+  }
+  return excludeClient === '' && excludeUser === '' ? null : { excludeClient, excludeUser, users: null }
+}
+
+/** @param {any} params fields of a request @returns {any} with its `target` @throws {ReplyError} 107 */
+function withTarget(params) {
+  params.target = targetOf(params)
+  return params
 }
 
 /** Publications of the API. Calls reach the broker synchronously, in order. */
@@ -63,7 +83,7 @@ export class Publisher {
   }
 
   /**
-   * @param {string} channel @param {Payload} payload @param {any} params other fields of the request
+   * @param {string} channel @param {Payload} payload @param {any} params other fields of the request, and its `target`
    * @param {Published} done called synchronously for a rejected publication
    */
   publish(channel, payload, params, done) {
@@ -72,9 +92,10 @@ export class Publisher {
     if (namespace === undefined) return done(errors.unknownChannel, 0, '')
     if (namespace.kind !== 'stream' || !fitsFormat(payload, namespace.dataFormat))
       return done(errors.badRequest, 0, '')
+    if (params.target !== null && !namespace.targeted) return done(targetingOff(), 0, '')
     this.#traffic.counts.publishes++
     const { republish } = namespace
-    const route = republish ? republish.route(channel, this.#source) : null
+    const route = republish && !params.target?.users ? republish.route(channel, this.#source) : null
     this.#pubsub.publish(channel, payload.data, this.#options(namespace, payload, params, route), done)
   }
 
@@ -98,13 +119,16 @@ export class Publisher {
       params.idempotency_key === '' &&
       !params.delta &&
       params.version === 0n &&
+      params.target === null &&
       republish === null
     ) {
       return plain
     }
+    const { target } = params
+    const stored = !params.skip_history && !target?.users
     return {
-      historySize: params.skip_history ? 0 : plain.historySize,
-      historyTtl: params.skip_history ? 0 : plain.historyTtl,
+      historySize: stored ? plain.historySize : 0,
+      historyTtl: stored ? plain.historyTtl : 0,
       metaTtl: plain.metaTtl,
       json: payload.json,
       delta: plain.delta || params.delta,
@@ -113,6 +137,7 @@ export class Publisher {
       version: params.version,
       versionEpoch: params.version_epoch,
       republish,
+      target,
     }
   }
 }
@@ -168,9 +193,7 @@ export function readPlain(body) {
     delta: false,
     version: 0n,
     version_epoch: '',
-    exclude_client: '',
-    exclude_user: '',
-    users: strings.zero,
+    target: null,
   }
 }
 
@@ -178,16 +201,14 @@ export function readPlain(body) {
 export function readPublish(body) {
   const plain = readPlain(body)
   if (plain !== null) return plain
-  const params = readObject(publish.fields, parseJson(body), body)
-  refuseRestrictions(targeting, params, errors.notAvailable)
-  return params
+  return withTarget(readObject(publish.fields, parseJson(body), body))
 }
 
 /** @type {Method} */
 export const publish = {
   fields: { channel: string, ...common },
   run(params, { publisher }) {
-    refuseRestrictions(targeting, params, errors.notAvailable)
+    withTarget(params)
     const payload = readPayload(params.data, params.b64data)
     return new Promise((resolve, reject) => {
       publisher.publish(params.channel, payload, params, (error, offset, epoch) => {
@@ -203,8 +224,13 @@ export const broadcast = {
   fields: { channels: strings, ...common },
   run(params, context) {
     const { channels } = params
-    refuseRestrictions(targeting, params, errors.notAvailable)
+    const { target } = withTarget(params)
     if (channels.length === 0) throw errors.badRequest
+    if (
+      target !== null &&
+      channels.some((/** @type {string} */ name) => context.rules.resolve(name)?.targeted === false)
+    )
+      throw targetingOff()
     const payload = readPayload(params.data, params.b64data)
     const width = Math.max(
       1,

@@ -16,6 +16,9 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @property {boolean} [delta] send deltas to subscribers that negotiated them
  * @property {number | bigint} [version] ignored unless above the previous version
  * @property {string} [versionEpoch] of the versions; a new epoch resets them
+ * @property {string} [excludeClient] not for this connection: a client id
+ * @property {string} [excludeUser] not for the connections of this user
+ * @property {string[]} [users] only for subscribers with these users, 1 to 100; never stored
  *
  * @typedef {{client?: string, session?: string}} Target one connection of the user; default: all
  *
@@ -59,6 +62,7 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @property {number} [offset]
  * @property {ClientInfo} [info] of the publishing client
  * @property {Record<string, string>} [tags]
+ * @property {string} [excludeUser] user that does not receive it
  *
  * @typedef {object} NodeFigures
  * @property {string} uid @property {string} name @property {string} version

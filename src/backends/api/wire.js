@@ -96,7 +96,9 @@ const toCamelCase = name => name.replace(/_(\w)/g, (_, letter) => letter.toUpper
 const camelCase = names => Object.fromEntries(names.split(' ').map(name => [toCamelCase(name), name]))
 
 const TARGET = camelCase('client session')
-const PUBLISH = camelCase('skip_history tags idempotency_key delta version version_epoch')
+const PUBLISH = camelCase(
+  'skip_history tags idempotency_key delta version version_epoch exclude_client exclude_user users',
+)
 const SUBSCRIBE = { ...TARGET, ...camelCase('expire_at info data recover_since override server_tags_filter') }
 const SWITCHES = camelCase('presence join_leave force_push_join_leave force_positioning force_recovery')
 const DISCONNECT = { ...TARGET, ...camelCase('code reason whitelist') }
@@ -288,9 +290,10 @@ const clientInfo = ({ user, client, conn_info, chan_info }) => ({
 })
 
 /** @param {any} publication of the wire */
-function publication({ b64data, info, ...given }) {
+function publication({ b64data, info, exclude_user: excludeUser, ...given }) {
   if (b64data !== undefined) given.data = Buffer.from(b64data, 'base64')
   if (info) given.info = clientInfo(info)
+  if (excludeUser !== undefined) given.excludeUser = excludeUser
   return given
 }
 

@@ -73,6 +73,7 @@ import { REFUSAL } from '../../clients/hooks/contract.js'
  * @property {boolean} [delta] default: of the namespace
  * @property {number | bigint} [version]
  * @property {string} [versionEpoch]
+ * @property {boolean} [excludeSender] not for the client's connection; default: of the namespace
  */
 
 /**

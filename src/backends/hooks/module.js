@@ -158,7 +158,7 @@ function subscriptions(given) {
 const CONNECT = Object.freeze(['user', 'info', 'data', 'expireAt', 'meta', 'subscriptions', 'caps'])
 const REFRESH = Object.freeze(['expired', 'expireAt', 'info', 'meta', 'caps'])
 const SUB_REFRESH = Object.freeze(['expired', 'expireAt', 'info', 'meta', 'serverTagsFilter'])
-const PUBLISH = 'data skipHistory tags idempotencyKey delta version versionEpoch'.split(' ')
+const PUBLISH = 'data skipHistory tags idempotencyKey delta version versionEpoch excludeSender'.split(' ')
 const MAP_PUBLISH = 'key data streamData keyMode tags idempotencyKey delta version versionEpoch'.split(' ')
 const POLL = Object.freeze(['items', 'epoch'])
 const POLL_ITEM = Object.freeze(['key', 'data', 'version', 'removed'])
@@ -194,7 +194,8 @@ const answers = Object.freeze({
   /** @param {any} answer @returns {PublishAnswer} */
   publish(answer) {
     checkObject(answer, PUBLISH)
-    return { ...publication(answer), skipHistory: bool(answer, 'skipHistory') }
+    const excludeSender = bool(answer, 'excludeSender')
+    return { ...publication(answer), skipHistory: bool(answer, 'skipHistory'), excludeSender }
   },
 
   /** @param {any} answer @returns {MapPublishAnswer} */

@@ -177,9 +177,6 @@ const tagsOf = tags => (tags !== undefined && Object.keys(tags).length > 0 ? tag
 
 /** @param {Record<string, any>} result @returns {PublishAnswer} */
 function publishAnswer(result) {
-  // Ignoring it would deliver too much.
-  if (result.exclude_sender)
-    throw new CallFailed('the response has exclude_sender, which is not supported', 'response')
   const { data, b64data, tags, skip_history, idempotency_key, delta, version, version_epoch } = result
   /** @type {PublishAnswer} */
   const answer = {}
@@ -190,6 +187,7 @@ function publishAnswer(result) {
   answer.delta = delta ?? false
   if (version) answer.version = version
   if (version_epoch) answer.versionEpoch = version_epoch
+  if (result.exclude_sender) answer.excludeSender = true
   return answer
 }
 

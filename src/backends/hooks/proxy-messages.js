@@ -116,7 +116,8 @@ const RESULTS = Object.freeze({
   sub_refresh: message('expired expire_at info b64info server_tags_filter'),
   publish: [
     ...message('data b64data skip_history tags idempotency_key delta version version_epoch'),
-    field('exclude_sender', 0),
+    // Beyond the fields of Centrifugo.
+    field('exclude_sender', 100),
   ],
   // `score` is for ordered maps, which do not exist yet.
   map_publish: message(

@@ -189,6 +189,7 @@ export class MessageRunner {
       delta: delta === undefined || delta === '' ? false : readFlag(names.delta, delta),
       version: version === undefined || version === '' ? 0n : readVersion(names.version, version),
       version_epoch: given(names.versionEpoch) ?? '',
+      target: null,
     }
     const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload
     if (bytes === null || bytes.length === 0) throw new Skip('invalid_data', 'the data is missing or empty')

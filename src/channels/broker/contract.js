@@ -4,6 +4,7 @@
 
 /** @import { Logger } from 'pino' */
 /** @import { MapCounter } from '../../metrics/map-counter.js' */
+/** @import { Target } from './target.js' */
 
 /**
  * @typedef {object} Publication
@@ -17,6 +18,7 @@
  * @property {boolean} json `data` is JSON text or empty; if false, JSON clients cannot receive it
  * @property {boolean} delta may be sent as a delta against the previous publication (in a map: of its key)
  * @property {Keyed | null} keyed in a map channel; null in a stream
+ * @property {Target | null} target of a stream; null: all subscribers
  *
  * Change of a map's key. `removed`: the key was removed, `data` is empty; `append`: `data` is a new part of the value;
  * `time`: unix ms of the write.
@@ -29,9 +31,10 @@
  * @typedef {HistoryRules & {
  *   info?: string, tags?: Record<string, string> | null, idempotencyKey?: string,
  *   version?: bigint, versionEpoch?: string, json?: boolean, delta?: boolean, republish?: Route | null, meta?: string,
- *   keyed?: Keyed | null
+ *   keyed?: Keyed | null, target?: Target | null
  * }} PublishOptions `json: false`: the payload is neither JSON text nor empty; `meta`: the connection's meta as JSON
- *   text, for a route `withMeta`; `keyed`: of a direct publication of a shared poll, without history
+ *   text, for a route `withMeta`; `keyed`: of a direct publication of a shared poll, without history;
+ *   `target`: with `users` without history
  *
  * @typedef {object} Route republishers of an accepted publication (docs/republish.md)
  * @property {number} to one bit per republisher
@@ -41,7 +44,8 @@
  * @property {boolean} withMeta whether any of them needs the connection's meta
  *
  * `epoch`: '' = not checked. With more missed publications than `limit`, or two or more above about `maxBytes`,
- * recovery fails (`latest`: returns the newest that fit). 0: no limit.
+ * recovery fails (`latest`: returns the newest that fit). 0: no limit. `latest` with a limit of 1 also returns older
+ * publications if the newest one has a target.
  * @typedef {{offset: number, epoch: string, limit: number, maxBytes?: number}} Recover
  *
  * @typedef {object} SubscribeWants parts of a subscription, with one result

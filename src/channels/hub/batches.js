@@ -71,7 +71,7 @@ export class Batch {
 /** @typedef {(channel: string) => Readonly<BatchOptions> | null} BatchOptionsOf */
 
 /**
- * @typedef {{publish: (cohort: Cohort, message: Uint8Array, publication: Publication | null) => void,
+ * @typedef {{publish: (cohort: Pick<Cohort, 'topic' | 'codec' | 'count'>, message: Uint8Array, publication: Publication | null) => void,
  *   publishBatch: (cohort: Cohort, batch: Batch, from: number, to: number, sending: Sending) => void}} FanoutParts
  *
  * @typedef {(publication: Publication | null) => void} Sending called before each separate publication message, for

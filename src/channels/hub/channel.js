@@ -1,7 +1,9 @@
 import { disconnects } from '../../base/errors.js'
 import { OVERHEAD } from '../broker/size.js'
+import { reaches } from '../broker/target.js'
 
 /** @import { Keyed, Publication } from '../broker/contract.js' */
+/** @import { Target } from '../broker/target.js' */
 /** @import { Disconnect } from '../../base/errors.js' */
 /** @import { Codec } from '../../clients/protocol/contract.js' */
 /** @import { Filter } from '../../clients/protocol/filter.js' */
@@ -60,6 +62,8 @@ export class PublicationBuffer {
   fault = null
   /** Keys of a map with parts that the subscriber cannot join, for `Hub.join`. @type {Set<string> | null} null: none */
   unsent = null
+  /** @type {{user: string, id: string} | null} its session; null: it receives no publication with a target */
+  session = null
 
   /**
    * @param {Codec} codec @param {Filter | null} filter
@@ -74,6 +78,11 @@ export class PublicationBuffer {
     this.delta = delta
     this.maxBytes = maxBytes
     this.parts = parts
+  }
+
+  /** @param {Target} target of a publication @returns {boolean} whether the subscriber receives it */
+  isWithin(target) {
+    return this.session !== null && reaches(target, this.session.user, this.session.id)
   }
 
   /** @param {string} channel @param {Publication} publication */
@@ -128,6 +137,11 @@ export class ChangeBuffer {
 
   get publications() {
     return [...this.#changes.values()]
+  }
+
+  /** Publications of maps have no target. */
+  isWithin() {
+    return true
   }
 
   /** @param {string} _channel @param {Publication} publication */

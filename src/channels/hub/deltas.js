@@ -136,6 +136,11 @@ export class Deltas {
     }
   }
 
+  /** The next publication goes out in full. */
+  clear() {
+    this.#base = null
+  }
+
   /** @param {Publication} publication */
   #setBase({ data, offset, epoch }) {
     this.#offset = offset

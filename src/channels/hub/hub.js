@@ -12,6 +12,7 @@ import { ChangeBuffer, Channel, Cohort, cohortKey, filterSize, PublicationBuffer
 import { DeltaCache, Deltas } from './deltas.js'
 import { MapFanout } from './maps.js'
 import { PollFanout } from './polls.js'
+import { TargetFanout } from './targets.js'
 import { Newcomers } from './window.js'
 
 /** @import { Polls, PubSub, Publication, SubscribeAnswer, SubscribeWants } from '../broker/contract.js' */
@@ -20,6 +21,7 @@ import { Newcomers } from './window.js'
 /** @import { MonotonicClock } from './lanes.js' */
 /** @import { FanoutParts } from './batches.js' */
 /** @import { ReadEntry } from './maps.js' */
+/** @import { SessionLookup } from './targets.js' */
 
 /**
  * @typedef {object} Subscriber of a channel; a Member if it uses deltas, batches or a text codec
@@ -30,8 +32,9 @@ import { Newcomers } from './window.js'
  *
  * @typedef {{cohort: Cohort, events: Cohort | null}} Following a member's entry for a subscription; set by the hub
  *
- * A session. `inappropriateProtocol`: disconnects, because its codec cannot encode a payload.
- * @typedef {Subscriber & {subscription: (channel: string) => Following | undefined,
+ * A session. `id`: client id; `user`: '' = anonymous; `inappropriateProtocol`: disconnects, because its codec cannot
+ * encode a payload.
+ * @typedef {Subscriber & {id: string, user: string, subscription: (channel: string) => Following | undefined,
  *   inappropriateProtocol: () => void}} Member
  */
 
@@ -54,14 +57,15 @@ export class Hub {
   batches
   maps
   polls
+  targets
 
   /**
    * @param {object} parts @param {PubSub} parts.pubsub @param {ReadEntry} [parts.readEntry] @param {Polls} [parts.polls]
-   * @param {FanoutParts} parts.fanout
+   * @param {FanoutParts} parts.fanout @param {SessionLookup} parts.sessions
    * @param {(visit: (session: Member) => void) => void} parts.forEachSession @param {() => number} parts.clock ms
    * @param {MonotonicClock} [parts.monotonic] of batches and appended values
    */
-  constructor({ pubsub, fanout, readEntry, polls, forEachSession, clock, monotonic }) {
+  constructor({ pubsub, fanout, sessions, readEntry, polls, forEachSession, clock, monotonic }) {
     this.#pubsub = pubsub
     this.fanout = fanout
     this.#forEachSession = forEachSession
@@ -69,6 +73,7 @@ export class Hub {
     this.batches = new Batches(this, monotonic)
     this.maps = new MapFanout(this, readEntry, monotonic)
     this.polls = new PollFanout(this, polls)
+    this.targets = new TargetFanout(this, sessions)
   }
 
   /**
@@ -295,11 +300,14 @@ export class Hub {
     if (!channel?.live) return
     const checked = publication.offset > 0 && (channel.positioned || channel.buffers)
     if (checked && !this.#advance(channel, publication)) return
+    const { target } = publication
     if (publication.keyed) this.#keyed(channel, publication)
+    else if (target !== null) this.targets.publish(channel, publication, target)
     else if (channel.window !== null) this.batches.hold(channel, channel.window, publication)
     else this.#publish(channel, publication)
     for (const buffer of channel.buffers ?? []) {
       if (buffer.filter && !buffer.filter.matches(publication.tags)) continue
+      if (target !== null && !buffer.isWithin(target)) continue
       if (!publication.json && !buffer.codec.binary) {
         buffer.fault ??= disconnects.inappropriateProtocol
         continue

@@ -363,4 +363,5 @@ const publicationOf = ({ key, version, removed, json, data }) => ({
   json,
   delta: false,
   keyed: { key, removed, append: false, time: 0 },
+  target: null,
 })

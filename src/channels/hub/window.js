@@ -51,7 +51,7 @@ export function batchOptions(namespace, options, queueMaxSize) {
  * `number`: ascending; `publication`: null for a join or a leave, with its ClientInfo in `info`.
  * @typedef {{number: number, bytes: number, publication: Publication | null, info: string, joined: boolean}} Item
  *
- * @typedef {'size' | 'delay' | 'bytes' | 'subscribe' | 'position' | 'close'} FlushReason
+ * @typedef {'size' | 'delay' | 'bytes' | 'subscribe' | 'position' | 'close' | 'target'} FlushReason
  */
 
 /** Bytes of an item, excluding payload, tags and info. */

@@ -31,6 +31,7 @@ import { RepublishRules } from './republish-rules.js'
  * @property {ChannelHandlers} handlers
  * @property {Readonly<BatchOptions> | null} batch null: unbatched; only streams have batches
  * @property {NamespaceRoutes | null} republish
+ * @property {boolean} targeted publications may exclude clients or be for some users only (global)
  */
 
 /**
@@ -53,6 +54,7 @@ function createNamespace(name, options, { channel, client }, handlers, republish
     handlers,
     batch: isStream ? batchOptions(name, options, client.queue_max_size) : null,
     republish,
+    targeted: channel.targeted_publications,
     pattern: channel.patterns && options.pattern !== '' ? parseChannelPattern(options.pattern) : null,
     regex: options.channel_regex ? compileRegex(name, options.channel_regex) : null,
   })

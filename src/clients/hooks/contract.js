@@ -52,6 +52,7 @@ import { Disconnect, ReplyError } from '../../base/errors.js'
  * @property {boolean} [delta] absent: the namespace's option
  * @property {bigint} [version] with `versionEpoch`; drops older publications
  * @property {string} [versionEpoch]
+ * @property {boolean} [excludeSender] not for the client's connection; absent: the namespace's option
  *
  * @typedef {object} MapPublishAnswer allows a publish to a map
  * @property {string} [key] replaces the key

@@ -5,7 +5,7 @@ import { Filter } from '../protocol/filter.js'
 import { rawOf } from '../protocol/payload.js'
 import { expireSubscription } from './expiry.js'
 import { maxReplyBytes } from './replies.js'
-import { capabilitiesFor, hasRoomFor } from './rights.js'
+import { capabilitiesFor, hasRoomFor, receivable } from './rights.js'
 import { Trait } from './state.js'
 import { Kind, kindOfAllow, MAPPED, NO_DETAILS, Subscription } from './subscription.js'
 
@@ -169,13 +169,12 @@ export class Plan {
 
   /** @param {SubscribeAnswer} answer @param {number} room maximum bytes of publications */
   #recovered({ recovered, publications, offset, epoch }, room) {
-    if (!this.recovering || !recovered || bytesOf(publications) > room) return null
-    const matching = this.filter
-      ? publications.filter(publication => this.filter?.matches(publication.tags))
-      : publications
-    if (!this.cache) return matching
-    if (offset > 0 && this.offset === offset && this.epoch === epoch) return []
-    return matching.length > 0 ? matching.slice(-1) : null
+    if (!this.recovering || !recovered) return null
+    const matching = receivable(this.session, publications, this.filter)
+    const current = this.cache && offset > 0 && this.offset === offset && this.epoch === epoch
+    const wanted = current ? [] : this.cache ? matching.slice(-1) : matching
+    if (bytesOf(wanted) > room || (this.cache && !current && wanted.length === 0)) return null
+    return wanted
   }
 
   /** @param {SubscribeAnswer} answer @param {number} [room] maximum bytes of recovered publications */
@@ -230,6 +229,7 @@ export class Plan {
     const { hub } = session.context
     const maxBytes = maxReplyBytes(session)
     this.liveBuffer = hub.buffer(channel, session.codec, filter, positioned, delta, maxBytes, parts)
+    this.liveBuffer.session = session
     return this.liveBuffer
   }
 

@@ -1,7 +1,8 @@
-// Rights of a session beside the channel options: `caps` of the connection, `allow` of a subscription. And the filter of
-// the backend, which takes publications away.
+// Rights of a session beside the channel options: `caps` of the connection, `allow` of a subscription. And what takes
+// publications away: the filter of the backend, targets.
 
 import { errors, unsubscribes } from '../../base/errors.js'
+import { reaches } from '../../channels/broker/target.js'
 import { Operation } from '../hooks/capabilities.js'
 import { Filter } from '../protocol/filter.js'
 import { Kind, list } from './subscription.js'
@@ -9,6 +10,7 @@ import { Kind, list } from './subscription.js'
 /** @import { Capabilities } from '../hooks/capabilities.js' */
 /** @import { ChannelOptions } from '../../config/options.js' */
 /** @import { Channel } from '../../channels/hub/channel.js' */
+/** @import { Publication } from '../../channels/broker/contract.js' */
 /** @import { Grant } from './plan.js' */
 /** @import { Session } from './session.js' */
 /** @import { Subscription } from './subscription.js' */
@@ -75,6 +77,18 @@ export function hasRoomFor({ codec, context }, channel, filter) {
 /** @param {Session} session @param {string} channel @returns {Filter | null} the backend's, of the subscription */
 export const serverFilterOf = (session, channel) =>
   session.subscription(channel)?.cohort.filter?.server ?? null
+
+/**
+ * @param {Session} session @param {Publication[]} publications of a stream @param {Filter | null} filter
+ * @returns {Publication[]} those that match the filter and do not exclude the session
+ */
+export function receivable({ user, id }, publications, filter) {
+  if (filter === null && publications.every(({ target }) => target === null)) return publications
+  return publications.filter(
+    ({ tags, target }) =>
+      (filter === null || filter.matches(tags)) && (target === null || reaches(target, user, id)),
+  )
+}
 
 /**
  * Replaces the backend's filter of a subscription. One with deltas, which exclude filters, ends, and the SDK subscribes

@@ -37,6 +37,8 @@ export class Sessions {
   #ended = new SlicedQueue((/** @type {Session} */ session) => session.release())
   /** @type {Map<string, Session>} by session id; only sessions with an id */
   #bySessionId = new Map()
+  /** @type {Map<string, Session> | null} client id -> connected session; null: not needed yet */
+  #byClient = null
   /** @type {SlicedVisits<Session>} */
   #visits = new SlicedVisits()
   count = 0
@@ -89,6 +91,7 @@ export class Sessions {
     this.connects++
     session.transport.traffic.connected(session.codec)
     this.heartbeat.add(session)
+    this.#byClient?.set(session.id, session)
     const { user } = session
     if (user === '') {
       this.anonymous++
@@ -110,6 +113,7 @@ export class Sessions {
     this.count--
     session.transport.traffic.left(session.codec)
     this.heartbeat.remove(session)
+    this.#byClient?.delete(session.id)
     if (session.user === '') this.anonymous--
     const own = this.#users.get(session.user)
     if (own === session) this.#users.delete(session.user)
@@ -123,6 +127,20 @@ export class Sessions {
   /** @param {string} sessionId @returns {Session | undefined} connected or not */
   find(sessionId) {
     return this.#bySessionId.get(sessionId)
+  }
+
+  /** Begins to index connected sessions by client id. */
+  indexClients() {
+    if (this.#byClient !== null) return
+    const byClient = new Map()
+    this.forEach(session => void byClient.set(session.id, session))
+    this.#byClient = byClient
+  }
+
+  /** @param {string} id @returns {Session | undefined} connected */
+  client(id) {
+    this.indexClients()
+    return this.#byClient?.get(id)
   }
 
   users() {
@@ -145,8 +163,8 @@ export class Sessions {
     return open
   }
 
-  /** @param {string} user '' = anonymous @param {{client?: string, session?: string}} narrow by id */
-  of(user, { client, session: sessionId }) {
+  /** @param {string} user '' = anonymous @param {{client?: string, session?: string}} [narrow] by id */
+  of(user, { client, session: sessionId } = {}) {
     /** @type {Session[]} */
     const found = []
     const add = (/** @type {Session} */ session) => {

@@ -24,7 +24,7 @@ export class Fanout {
   }
 
   /**
-   * @param {Cohort} cohort @param {Uint8Array} message may be reused right after the call
+   * @param {Pick<Cohort, 'topic' | 'codec' | 'count'>} cohort @param {Uint8Array} message may be reused right after the call
    * @param {Publication | null} publication null for joins and leaves
    */
   publish({ topic, codec, count }, message, publication) {

@@ -48,6 +48,9 @@ export const channelOptions = live({
     values: ['fossil'],
   }),
   delta_publish: bool('Allow deltas for every publication, not only for those published with `delta`.'),
+  publish_exclude_sender: bool(
+    'Do not send the publication of a client to its own connection. Needs `channel.targeted_publications`. Halley only.',
+  ),
   batch_max_size: int(
     0,
     'Maximum publications, joins and leaves in a batch of a channel. 0: no such limit. See docs/batching.md.',
@@ -248,6 +251,10 @@ export const channelSection = live({
       16777216,
       'The same for filters of the backend (`server_tags_filter`), with the filters of clients within them. Halley only.',
       { unit: 'bytes', min: 1 },
+    ),
+    targeted_publications: bool(
+      'Publications may exclude a client or a user, or be for some users only (docs/access.md). All nodes must know them: ' +
+        'older versions deliver such a publication to all subscribers. Halley only.',
     ),
     private_prefix: string('Channels with this prefix always need a subscription token. Empty: off.', {
       default: '$',

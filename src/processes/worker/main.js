@@ -198,9 +198,11 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
       return (await broker.maps.state(channel, query, rules)).entries[0] ?? null
     },
     forEachSession: visit => sessions.forEach(visit),
+    sessions,
     clock,
   })
   hub.batches.use(live.current.rules)
+  if (config.channel.targeted_publications) sessions.indexClients()
   const metrics = new CounterWindow(() => ({
     connects: sessions.connects,
     publications_delivered: hub.delivered,
@@ -368,6 +370,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     })
     fullLog.level = levelOf(context.config.log)
     hub.batches.use(context.rules)
+    if (context.config.channel.targeted_publications) sessions.indexClients()
     hub.polls.reload(channel => {
       const namespace = context.rules.resolve(channel)
       return namespace?.kind === 'shared_poll' ? pollRulesOf(namespace, context.config) : null

@@ -64,14 +64,17 @@ t.test('calls with unsupported restrictions are refused', async t => {
     ['refresh', { user, expired: true }, selecting, 107],
     ['subscribe', { channel: 'off:x', user }, selecting, 107],
     ['publish', { channel: 'news', data: 1 }, targeting, 108],
-    ['broadcast', { channels: ['news'], data: 1 }, targeting, 108],
+    ['broadcast', { channels: ['news', 'none:x'], data: 1 }, targeting, 108],
   ]).flatMap(([method, request, fields, code]) =>
     Object.entries(fields).map(([field, values]) => ({ method, request, field, values, code })),
   )
   for (const { method, request, field, values, code } of table) {
     for (const value of values) {
-      const text = code === 107 ? 'bad request' : 'not available'
-      const error = { code, message: `${text}: ${field} is not supported` }
+      const message =
+        code === 107
+          ? `bad request: ${field} is not supported`
+          : 'not available: needs channel.targeted_publications'
+      const error = { code, message }
       const given = { ...request, [field]: value }
       t.same(await api.call(method, given), { error }, `${method} with ${field}`)
       t.same(await api.call('batch', { commands: [{ [method]: given }] }), { replies: [{ error }] })
@@ -82,7 +85,7 @@ t.test('calls with unsupported restrictions are refused', async t => {
   // Neutral values restrict nothing.
   const neutral = { label_filter: null, all_users: false, server_tags_filter: null }
   t.same(await api.call('subscribe', { channel: 'off:y', user: 'nobody', ...neutral }), { result: {} })
-  const nobody = { exclude_client: '', exclude_user: null, users: [] }
+  const nobody = { exclude_client: '', exclude_user: null, users: null }
   t.same(await api.call('publish', { channel: 'news', data: 'last', ...nobody }), { result: {} })
   for (const each of [client, other])
     t.match(

@@ -28,6 +28,7 @@ export async function embed(t, config = {}, options = {}) {
         ...config.client,
       },
       channel: {
+        targeted_publications: true,
         without_namespace: { presence: true, allow_subscribe_for_client: true },
         namespaces: [
           {
@@ -104,6 +105,16 @@ export async function methodsSuite(t, gateway, api, name) {
     )
     const newest = await api.history(channel, { limit: 1, reverse: true })
     t.equal(newest.publications[0].offset, 3)
+    await api.publish(channel, 'hidden', { excludeUser: user })
+    t.match((await api.history(channel, { limit: 1, reverse: true })).publications, [
+      { data: 'hidden', excludeUser: user },
+    ])
+    t.same(await api.publish(channel, 'only', { users: [user] }), { offset: 0, epoch: '' })
+    await api.broadcast([channel], 'others', { excludeClient: listener.connect.client })
+    await api.publish(channel, 'end')
+    const received = []
+    while (received.at(-1) !== 'end') received.push((await listener.push('pub')).pub.data)
+    t.same(received, [null, 'v', 0, 'only', 'end'])
     await api.historyRemove(channel)
     t.same((await api.history(channel, { limit: -1 })).publications, [])
 

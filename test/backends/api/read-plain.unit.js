@@ -5,7 +5,12 @@ import { publish, readPlain } from '../../../src/backends/api/publish.js'
 /** @returns {object | null} a body as read by JSON.parse; null: invalid */
 function read(body) {
   try {
-    return readObject(publish.fields, parseJson(body), body)
+    const { exclude_client, exclude_user, users, ...params } = readObject(
+      publish.fields,
+      parseJson(body),
+      body,
+    )
+    return { ...params, target: null }
   } catch {
     return null
   }

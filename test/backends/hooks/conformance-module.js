@@ -64,9 +64,15 @@ export function hooksOf(url) {
     // As with proxies, no result means allowed.
     subscribe: async event => subscriptionOf((await ask('subscribe', event, ['channel', 'data'])) ?? {}),
     async publish(event) {
-      const { data, tags, skip_history, idempotency_key } =
+      const { data, tags, skip_history, idempotency_key, exclude_sender } =
         (await ask('publish', event, ['channel', 'data'])) ?? {}
-      return given({ data, tags, skipHistory: skip_history, idempotencyKey: idempotency_key })
+      return given({
+        data,
+        tags,
+        skipHistory: skip_history,
+        idempotencyKey: idempotency_key,
+        excludeSender: exclude_sender,
+      })
     },
     async mapPublish(event) {
       const result = (await ask('map_publish', event, ['channel', 'key', 'data'])) ?? {}

@@ -316,8 +316,9 @@ export async function conformance(t, backend, config = {}) {
     t.strictSame((await client.push('pub')).pub.data, null)
     await publish({ result: { tags: { a: 'b' } } })
     t.strictSame((await client.push('pub')).pub.tags, { a: 'b' })
-    if (backend.protocol === 'http')
-      t.strictSame((await publish({ result: { exclude_sender: true } })).error, INTERNAL)
+    const other = await enter(t, { channels: ['room'] })
+    t.strictSame((await publish({ result: { exclude_sender: true, data: 'others' } })).publish, {})
+    t.strictSame((await other.push('pub')).pub.data, 'others')
     await publish({ result: { tags: {} } })
     t.equal((await client.push('pub')).pub.tags, undefined)
 

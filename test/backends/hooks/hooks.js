@@ -61,6 +61,7 @@ export default defineHooks({
     if (data?.nothing) return fail(data.nothing)
     if (data?.bad) throw reject(4001, 'mind your words')
     if (data?.slow) return wait(data.slow).then(() => ({ data: { after: data.slow } }))
+    if (data?.alone) return { excludeSender: true }
     if (data?.upper) return { data: { text: data.upper.toUpperCase() }, tags: { by: event.user } }
     return channel === 'free' ? {} : undefined
   },

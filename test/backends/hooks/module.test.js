@@ -149,6 +149,7 @@ t.test('publish', async t => {
   t.strictSame((await ann.call('publish', { channel: 'talk', data: { a: 1 } })).publish, {})
   t.same((await ben.push('pub')).pub.data, { a: 1 })
   t.match((await ann.call('publish', { channel: 'talk', data: { bad: 1 } })).error, { code: 4001 })
+  t.match((await ann.call('publish', { channel: 'talk', data: { alone: 1 } })).error, { code: 100 })
   await ann.call('publish', { channel: 'talk', data: { upper: 'quiet' } })
   t.match((await ben.push('pub')).pub, {
     data: { text: 'QUIET' },

@@ -110,6 +110,7 @@ const moduleConfig = module => ({
   shared_poll: { hmac_secret_key: SECRET },
   client: CLIENT,
   channel: {
+    targeted_publications: true,
     namespaces: [
       { name: 'hh', ...HISTORY },
       { name: 'sr', presence: true },
@@ -152,6 +153,7 @@ function proxyConfig(backend) {
       proxy: Object.fromEntries(events.map(event => [event, { enabled: true, ...proxy(event) }])),
     },
     channel: {
+      targeted_publications: true,
       proxy: Object.fromEntries(
         ['subscribe', 'publish', 'sub_refresh', 'map_publish', 'map_remove', 'shared_poll_refresh'].map(
           event => [event, proxy(event)],

@@ -1,6 +1,8 @@
-// Random publications, subscriptions and flushes against a model, with and without batches: order, positions, deltas.
+// Random publications, subscriptions and flushes against a model, with and without batches: order, positions, deltas,
+// targets.
 
 import t from 'tap'
+import { reaches } from '../../../src/channels/broker/target.js'
 import { chance } from '../../clients/delta/chance.js'
 import { DeltaReader } from '../../clients/delta/reader.js'
 import { answer, PLAIN, POSITIONED, startHub } from './rig.js'
@@ -8,6 +10,15 @@ import { answer, PLAIN, POSITIONED, startHub } from './rig.js'
 const FILL = 'what stays the same from one publication to the next, '.repeat(4)
 const text = n => JSON.stringify(`${FILL}${n}`)
 const info = n => `{"user":"u${n}","client":"c"}`
+
+/** @returns {string} anonymous: '' */
+const user = random => random.pick(['u1', 'u2', 'u3', ''])
+
+/** @returns {import('../../../src/channels/broker/target.js').Target} */
+const targetOf = random =>
+  random.hit(0.4)
+    ? { excludeClient: '', excludeUser: '', users: [random.pick(['u1', 'u2']), 'u3'] }
+    : { excludeClient: `client ${random.below(250)}`, excludeUser: user(random), users: null }
 
 /** @returns {string[]} messages since the last call */
 const read = session =>
@@ -20,7 +31,7 @@ const read = session =>
 
 /** Model of a window: its items and their recipients. */
 class Model {
-  /** @type {{text: string, key: string | null, offset: number, json?: boolean, event?: boolean}[]} null: never conflated */
+  /** @type {{text: string, key: string | null, offset: number, json?: boolean, event?: boolean, target?: any}[]} null: never conflated */
   window = []
   /** Session -> expected unread messages. */
   sessions = new Map()
@@ -29,9 +40,10 @@ class Model {
     const { window } = this
     this.window = []
     for (const [session, state] of this.sessions) {
-      window.forEach(({ text, key, event, json }, index) => {
+      window.forEach(({ text, key, event, json, target }, index) => {
         const replaced = key !== null && window.some((other, later) => later > index && other.key === key)
         if (state.gone || index < state.from || replaced || (event && !session.events)) return
+        if (target && !reaches(target, session.user, session.id)) return
         // JSON clients are disconnected.
         if (json === false && !session.codec.binary) state.gone = true
         else state.expected.push(text)
@@ -78,23 +90,27 @@ t.test('delivers random publications once and in order to random subscribers', a
       const action = random.below(10)
       if (action < 5) {
         serial++
-        const kept = random.hit(0.9)
-        const renewed = random.hit(0.02) && [...sessions.keys()].some(session => session.positioned)
+        const target = random.hit(0.15) ? targetOf(random) : null
+        const kept = random.hit(0.9) && !target?.users
+        const renewed = kept && random.hit(0.02) && [...sessions.keys()].some(session => session.positioned)
         if (renewed) {
           epoch = `epoch ${serial}`
           stream = []
           model.flush()
         }
-        const offset = kept || renewed ? stream.length + 1 : 0
+        const offset = kept ? stream.length + 1 : 0
         const key = tag === '' || random.hit(0.8) ? `k${random.below(3)}` : null
         const next = {
           ...{ data: Buffer.from(text(serial)), offset, epoch: offset > 0 ? epoch : '', info: '' },
           ...{ tags: key === null ? null : { key }, version: 0n, json: !random.hit(0.05) },
-          delta: random.hit(0.9),
+          ...{ delta: random.hit(0.9), keyed: null, target },
         }
         if (offset > 0) stream.push(next)
+        // Sent alone.
+        if (target !== null) model.flush()
         model.window.push({
           ...{ text: text(serial), key: latest ? (tag === '' ? '' : key) : null, offset, json: next.json },
+          target,
         })
         if (sessions.size === 0) model.window = []
         const before = new Set(sessions.keys())
@@ -118,7 +134,9 @@ t.test('delivers random publications once and in order to random subscribers', a
       } else if (action < 9 && sessions.size < 12) {
         const delta = random.hit(0.5)
         const reader = delta ? new DeltaReader() : null
-        const session = Object.assign(rig.session({ binary: random.hit(0.3) }), { reader })
+        const session = Object.assign(rig.session({ binary: random.hit(0.3) }), {
+          ...{ reader, user: user(random), id: `client ${step}` },
+        })
         const wants = random.hit(0.8) ? POSITIONED : PLAIN
         session.positioned = wants === POSITIONED
         session.inappropriateProtocol = () => {
@@ -127,7 +145,10 @@ t.test('delivers random publications once and in order to random subscribers', a
         }
         session.events = random.hit(0.3)
         const recovers = session.positioned && random.hit(0.5)
-        const recovered = recovers ? stream.slice(-random.below(4) || stream.length) : []
+        const missed = recovers ? stream.slice(-random.below(4) || stream.length) : []
+        const recovered = missed.filter(
+          ({ target }) => target === null || reaches(target, session.user, session.id),
+        )
         if (reader) for (const { data } of recovered) reader.read({ data: String(data) })
         rig.subscribe(session, 'x', wants, {
           ...{ delta, events: session.events, received: recovered.at(-1) ?? null },

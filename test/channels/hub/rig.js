@@ -19,6 +19,8 @@ export const POSITIONED = { ...PLAIN, position: true }
 const binaryCodec = Object.assign(new JsonCodec(), { name: 'other', binary: true })
 
 class TestSession {
+  id = ''
+  user = ''
   got = []
   topics = new Set()
   /** Channel name -> result of `join`. */
@@ -81,6 +83,10 @@ export function startHub({ batch = null, readEntry } = {}) {
     monotonic: { now: () => now, after: (call, ms) => timers.push({ at: now + ms, call }) },
     forEachSession: visit => {
       for (const session of sessions) visit(session)
+    },
+    sessions: {
+      of: user => sessions.filter(session => session.user === user),
+      client: id => sessions.find(session => session.id === id),
     },
   })
 

@@ -11,5 +11,6 @@ export const makePublication = fields => ({
   json: true,
   delta: false,
   keyed: null,
+  target: null,
   ...fields,
 })

@@ -34,6 +34,7 @@ function setUp() {
   const hub = new Hub({
     pubsub,
     fanout,
+    sessions,
     clock,
     forEachSession: visit => sessions.forEach(visit),
   })

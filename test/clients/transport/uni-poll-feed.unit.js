@@ -66,7 +66,8 @@ function start() {
     history: (/** @type {any} */ channel, /** @type {any} */ filter) =>
       new Promise((resolve, reject) => calls.push({ op: 'history', channel, filter, resolve, reject })),
   }
-  const hub = new Hub({ pubsub: /** @type {any} */ (broker), fanout, clock, forEachSession() {} })
+  const sessions = { of: () => [], client: () => undefined }
+  const hub = new Hub({ pubsub: /** @type {any} */ (broker), fanout, sessions, clock, forEachSession() {} })
   const codec = new PollJsonCodec()
   let encoded = 0
   const text = codec.text.bind(codec)
@@ -92,7 +93,7 @@ function start() {
       const exchange = new TestExchange()
       const namespace = /** @type {any} */ ({ historyOn, metaTtl: 1000 })
       const channels = [names].flat().map(name => ({ name, namespace, filter: null, offset, epoch }))
-      polls.begin(/** @type {any} */ (exchange), {}, channels, timeout)
+      polls.begin(/** @type {any} */ (exchange), {}, channels, '', timeout)
       return exchange
     },
 

@@ -103,7 +103,8 @@ export class DirectDelivery {
 
   /** @param {string} channel @param {string | Buffer} data @param {PublishOptions} options @param {any} done */
   publish(channel, data, options, done) {
-    const { info = '', tags = null, version = 0n, json = true, delta = false, keyed = null } = options
+    const { info = '', tags = null, version = 0n, json = true, delta = false } = options
+    const { keyed = null, target = null } = options
     // In the order of readPublication: one hidden class.
     const publication = {
       data: Buffer.from(data),
@@ -115,6 +116,7 @@ export class DirectDelivery {
       json,
       delta,
       keyed,
+      target,
     }
     if (this.#queue.push({ channel, publication, done }) === 1) setImmediate(this.#deliver)
   }

@@ -6,7 +6,7 @@
 //
 //   u32 length | u8 PUBLISH or PUBLICATION | u32 request | u16 flags | f64 offset | 8 x ASCII epoch
 //   | u32 channel length, channel | u32 data length, data | [u32, info] | [u32, tags] | [u64 version]
-//   | [u8 kind, f64 time, u32 key length, key] || [options]
+//   | [u8 kind, f64 time, u32 key length, key] | [u32, target as JSON] || [options]
 //
 // Publications for republishers have options, followed by:
 //
@@ -81,6 +81,7 @@ export const Flag = Object.freeze({
   DELTA: 64,
   REPUBLISH: 128,
   KEYED: 256,
+  TARGET: 512,
 })
 
 /** Flags of the change of a key. */
@@ -270,6 +271,7 @@ export function readPublication(cursor, flags, offset, epoch, copy) {
     json: (flags & Flag.NOT_JSON) === 0,
     delta: (flags & Flag.DELTA) !== 0,
     keyed: flags & Flag.KEYED ? readKeyed(cursor) : null,
+    target: flags & Flag.TARGET ? JSON.parse(cursor.string()) : null,
   }
 }
 
@@ -296,7 +298,7 @@ export function readPublications(cursor, epoch) {
  * @param {string} channel @param {string | Buffer} data @param {PublishOptions} options
  */
 export function writePublication(writer, offset, epoch, channel, data, options) {
-  const { historySize, info, tags, idempotencyKey, version, json, delta, republish, keyed } = options
+  const { historySize, info, tags, idempotencyKey, version, json, delta, republish, keyed, target } = options
   let flags = 0
   if (historySize > 0) flags |= Flag.HISTORY
   if (info) flags |= Flag.INFO
@@ -307,6 +309,7 @@ export function writePublication(writer, offset, epoch, channel, data, options) 
   if (delta) flags |= Flag.DELTA
   if (republish) flags |= Flag.REPUBLISH
   if (keyed) flags |= Flag.KEYED
+  if (target) flags |= Flag.TARGET
   writer.u16(flags).f64(offset).epoch(epoch).string(channel).payload(data)
   if (info) writer.string(info)
   if (tags) writer.string(JSON.stringify(tags))
@@ -315,6 +318,7 @@ export function writePublication(writer, offset, epoch, channel, data, options) 
     const kind = (keyed.removed ? Kind.REMOVED : 0) | (keyed.append ? Kind.APPEND : 0)
     writer.u8(kind).f64(keyed.time).string(keyed.key)
   }
+  if (target) writer.string(JSON.stringify(target))
   if (flags & WITH_OPTIONS) {
     writer.u32(historySize).f64(options.historyTtl).f64(options.metaTtl)
     writer.string(options.versionEpoch ?? '').string(idempotencyKey ?? '')

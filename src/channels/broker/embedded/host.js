@@ -415,6 +415,7 @@ export class BrokerHost {
       if (flags & Flag.INFO) cursor.skip()
       if (flags & Flag.TAGS) cursor.skip()
       const version = flags & Flag.VERSION ? cursor.u64() : 0n
+      if (flags & Flag.TARGET) cursor.skip()
       frameEnd = cursor.at
       const size = cursor.u32()
       const ttl = cursor.f64()

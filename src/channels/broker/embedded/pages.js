@@ -2,6 +2,7 @@
 // state between pages: if publications are trimmed meanwhile, the recovery fails.
 
 import { errors } from '../../../base/errors.js'
+import { Flag } from './frames.js'
 import { wireSize } from './stream.js'
 
 /** @import { HistoryFilter, Recover } from '../contract.js' */
@@ -30,7 +31,7 @@ export const NOT_RECOVERED = Object.freeze({ page: Page.NONE, since: 0, entries:
  */
 export function recoveryPage(stream, { offset, epoch, limit, maxBytes = 0 }, latest, room) {
   const most = maxBytes || Infinity
-  const count = latest ? limit || -1 : stream.missed(offset, epoch, limit)
+  const count = latest ? newestCount(stream, limit) : stream.missed(offset, epoch, limit)
   if (!latest && count < 0) return NOT_RECOVERED
   const all = latest ? stream.newest(count, most) : stream.read(offset, count, false, most)
   if (!latest && all.length < count) return NOT_RECOVERED
@@ -44,6 +45,13 @@ export function recoveryPage(stream, { offset, epoch, limit, maxBytes = 0 }, lat
   }
   if (fitting === all.length) return { page: Page.LAST, since, entries: all }
   return { page: Page.MORE, since, entries: all.slice(0, fitting) }
+}
+
+/** @param {Stream} stream @param {number} limit 0 = no limit @returns {number} publications to read, -1: all */
+function newestCount(stream, limit) {
+  // A client may be excluded from it.
+  if (limit === 1 && (stream.newest(1)[0]?.flags ?? 0) & Flag.TARGET) return -1
+  return limit || -1
 }
 
 /**

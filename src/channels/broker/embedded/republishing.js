@@ -230,6 +230,7 @@ export class HostRepublishing {
       cursor.at += 9
       cursor.skip()
     }
+    if (flags & Flag.TARGET) cursor.skip()
     skipOptions(cursor)
     return waitOf(cursor)
   }

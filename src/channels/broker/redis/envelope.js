@@ -1,23 +1,23 @@
 // Publication format in streams and on topics: flags, optional fields, payload. All numbers are little-endian.
 //
 //   [flags u8] [INFO: length u32, bytes] [TAGS: length u32, JSON] [VERSION: u64]
-//   [KEYED: kind u8, time f64, length u32, key] [payload ...]
+//   [KEYED: kind u8, time f64, length u32, key] [TARGET: length u32, JSON] [payload ...]
 
 /** @import { Keyed, Publication, PublishOptions } from '../contract.js' */
 
-const Flag = { INFO: 1, TAGS: 2, VERSION: 4, NOT_JSON: 8, DELTA: 16, KEYED: 32 }
+const Flag = { INFO: 1, TAGS: 2, VERSION: 4, NOT_JSON: 8, DELTA: 16, KEYED: 32, TARGET: 64 }
 
 /** Kind of a map's change, as bits. */
 const Kind = { REMOVED: 1, APPEND: 2 }
 
 /**
  * @param {string | Buffer} data
- * @param {Partial<Pick<PublishOptions, 'info' | 'tags' | 'version' | 'json' | 'delta'>>} options
+ * @param {Partial<Pick<PublishOptions, 'info' | 'tags' | 'version' | 'json' | 'delta' | 'target'>>} options
  * @param {Keyed | null} [keyed] @returns {Buffer}
  */
 export function encode(
   data,
-  { info = '', tags = null, version = 0n, json = true, delta = false },
+  { info = '', tags = null, version = 0n, json = true, delta = false, target = null },
   keyed = null,
 ) {
   const tagsText = tags === null ? '' : JSON.stringify(tags)
@@ -27,7 +27,10 @@ export function encode(
   const dataSize = typeof data === 'string' ? Buffer.byteLength(data) : data.length
   const keySize = keyed === null ? 0 : Buffer.byteLength(keyed.key)
   const keyedSize = keyed === null ? 0 : 13 + keySize
-  const bytes = Buffer.allocUnsafe(1 + infoSize + tagsSize + (versioned ? 8 : 0) + keyedSize + dataSize)
+  const targetText = target === null ? '' : JSON.stringify(target)
+  const targetSize = target === null ? 0 : 4 + Buffer.byteLength(targetText)
+  const fieldsSize = infoSize + tagsSize + (versioned ? 8 : 0) + keyedSize + targetSize
+  const bytes = Buffer.allocUnsafe(1 + fieldsSize + dataSize)
   let flags = 0
   let at = 1
   if (infoSize > 0) {
@@ -47,6 +50,10 @@ export function encode(
     at = bytes.writeUInt8((keyed.removed ? Kind.REMOVED : 0) | (keyed.append ? Kind.APPEND : 0), at)
     at = bytes.writeDoubleLE(keyed.time, at)
     at = writeText(bytes, at, keyed.key, keySize)
+  }
+  if (target !== null) {
+    flags |= Flag.TARGET
+    at = writeText(bytes, at, targetText, targetSize - 4)
   }
   if (!json) flags |= Flag.NOT_JSON
   if (delta) flags |= Flag.DELTA
@@ -95,6 +102,12 @@ export function decode(bytes, at, offset, epoch, previous) {
     keyed = { key, removed, append: (bytes[at] & Kind.APPEND) !== 0, time: bytes.readDoubleLE(at + 1) }
     at += 13 + size
   }
+  let target = null
+  if (flags & Flag.TARGET) {
+    const size = bytes.readUInt32LE(at)
+    target = JSON.parse(bytes.toString('utf8', at + 4, at + 4 + size))
+    at += 4 + size
+  }
   const data = bytes.subarray(at)
   return {
     data,
@@ -107,6 +120,7 @@ export function decode(bytes, at, offset, epoch, previous) {
     json: (flags & Flag.NOT_JSON) === 0,
     delta: (flags & Flag.DELTA) !== 0,
     keyed,
+    target,
   }
 }
 

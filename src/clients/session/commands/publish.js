@@ -41,8 +41,13 @@ export function publish(session, id, request) {
  * @param {Session} session @param {number} id @param {string} channel @param {Namespace} namespace
  * @param {Payload} payload @param {PublishAnswer} answer from a handler
  */
-function send(session, id, channel, { options, metaTtl, historyOn, republish }, payload, answer) {
-  const { broker, traffic } = session.context
+function send(session, id, channel, { options, metaTtl, historyOn, republish, targeted }, payload, answer) {
+  const { broker, traffic, log } = session.context
+  const exclude = answer.excludeSender ?? options.publish_exclude_sender
+  if (exclude && !targeted) {
+    log.warn({ channel }, 'excludeSender of a publish hook or proxy needs channel.targeted_publications')
+    throw errors.internal
+  }
   session.publishSent()
   traffic.counts.publishes++
   const { tags, idempotencyKey, version, versionEpoch } = answer
@@ -62,6 +67,7 @@ function send(session, id, channel, { options, metaTtl, historyOn, republish }, 
       version,
       versionEpoch,
       republish: republish === null ? null : republish.route(channel, Source.CLIENT),
+      target: exclude ? { excludeClient: session.id, excludeUser: '', users: null } : null,
       meta: session.extra === null ? '' : session.extra.meta,
     },
     error =>

@@ -2,7 +2,7 @@ import { disconnects, errors } from '../../../base/errors.js'
 import { Operation } from '../../hooks/capabilities.js'
 import { resumeAfter } from '../ask.js'
 import { maxReplyBytes, whenRead } from '../replies.js'
-import { isGranted, serverFilterOf } from '../rights.js'
+import { isGranted, receivable, serverFilterOf } from '../rights.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
 /** @import { Session } from '../session.js' */
@@ -48,8 +48,7 @@ export function history(session, id, { channel, limit = 0, since, reverse = fals
   }
   whenRead(session, id, () =>
     resumeAfter(session, id, broker.pubsub.history(channel, query, namespace.metaTtl), result => {
-      const { publications: all } = result
-      const publications = server === null ? all : all.filter(({ tags }) => server.matches(tags))
+      const publications = receivable(session, result.publications, server)
       if (!session.canReceive(publications)) throw disconnects.inappropriateProtocol
       session.send(session.codec.history(id, { ...result, publications }))
     }),

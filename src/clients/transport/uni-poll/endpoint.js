@@ -155,7 +155,7 @@ export class UniPollEndpoint {
       const { offset, epoch } = positions?.get(name) ?? this.#start(name, namespace, identity, request)
       return { name, namespace, filter, offset, epoch }
     })
-    this.#polls.begin(exchange, head, channels, this.#timeout(request.timeout, identity))
+    this.#polls.begin(exchange, head, channels, identity.user, this.#timeout(request.timeout, identity))
   }
 
   /** @param {number} timeout ms @param {Identity} identity @returns {number} ms; a poll ends when its token expires */

@@ -2,14 +2,16 @@ import { errors } from '../../../base/errors.js'
 import { Timer } from '../../../base/timers.js'
 import { WANTS_NOTHING } from '../../session/plan.js'
 
+/** @import { Target } from '../../../channels/broker/target.js' */
 /** @import { Publication, SubscribeAnswer } from '../../../channels/broker/contract.js' */
 /** @import { Channel, Cohort } from '../../../channels/hub/channel.js' */
 /** @import { Subscriber } from '../../../channels/hub/hub.js' */
+/** @import { PollGroup } from '../../../channels/hub/targets.js' */
 /** @import { PollPosition, Polls } from './polls.js' */
 
 /**
  * An encoded publication: byte string; offset 0 = not in history.
- * @typedef {{text: string, offset: number, tags: Record<string, string> | null}} Entry
+ * @typedef {{text: string, offset: number, tags: Record<string, string> | null, target: Target | null}} Entry
  */
 
 /** Offsets of clients without a position. */
@@ -75,6 +77,13 @@ export class Feed extends Timer {
 
   get seq() {
     return this.first + this.entries.length - 1
+  }
+
+  /** For publications with a target; null: no poll waits. @returns {PollGroup | null} */
+  get group() {
+    return this.#cohort !== null && this.count > 0
+      ? { subscriber: this, cohort: this.#cohort, clients: this.count }
+      : null
   }
 
   addPoll() {
@@ -193,6 +202,7 @@ export class Feed extends Timer {
       text: codec.text(this.name, publication),
       offset: publication.offset,
       tags: publication.tags ?? null,
+      target: publication.target ?? null,
     }))
   }
 
@@ -260,7 +270,7 @@ export class Feed extends Timer {
   }
 
   /** @param {Publication} publication @param {string} text encoded */
-  add({ offset, epoch, tags = null }, text) {
+  add({ offset, epoch, tags = null, target = null }, text) {
     if (offset > 0) {
       this.offset = offset
       this.epoch = epoch
@@ -269,7 +279,7 @@ export class Feed extends Timer {
       this.first++
       return
     }
-    this.entries.push({ text, offset, tags })
+    this.entries.push({ text, offset, tags, target })
     this.#bytes += text.length
     const max = this.positioned ? MAX_KEPT : MAX_KEPT_WITHOUT_HISTORY
     // Keep at least one entry of any length.

@@ -1,4 +1,5 @@
 import { Timer } from '../../../base/timers.js'
+import { reaches } from '../../../channels/broker/target.js'
 import { Feed } from './feed.js'
 import { refusals } from './refusal.js'
 
@@ -58,6 +59,23 @@ export class PollPosition {
     return this.seq < 0 || this.seq === this.feed.seq ? NO_ENTRIES : this.feed.entriesAfter(this.seq)
   }
 
+  /** @param {Entry} entry @returns {boolean} whether its target, if any, includes the poll's user */
+  isWithin({ target }) {
+    return target === null || reaches(target, this.poll.user, '')
+  }
+
+  /** Skips the pending entries if the poll receives none of them. @returns {boolean} whether it has */
+  skip() {
+    const { feed, pending } = this
+    if (this.lost || pending.length === 0 || pending.some(entry => this.isWithin(entry))) return false
+    this.seq = feed.seq
+    for (const { offset } of pending) if (offset > 0) this.offset = offset
+    // Waiting positions are ordered.
+    feed.waiting.delete(this)
+    feed.waiting.add(this)
+    return true
+  }
+
   /** @param {number} seq @param {number} offset @param {string} epoch */
   located(seq, offset, epoch) {
     this.seq = seq
@@ -83,13 +101,17 @@ class Poll extends Timer {
   /** Timed out: responds once all positions are located. */
   due = false
 
-  /** @param {Polls} polls @param {Exchange} exchange @param {Readonly<Record<string, string>>} head response headers */
-  constructor(polls, exchange, head) {
+  /**
+   * @param {Polls} polls @param {Exchange} exchange @param {Readonly<Record<string, string>>} head response headers
+   * @param {string} user '' = anonymous
+   */
+  constructor(polls, exchange, head, user) {
     super()
     this.polls = polls
     /** @type {Exchange | null} null: answered, or client disconnected */
     this.exchange = exchange
     this.head = head
+    this.user = user
   }
 
   get hasPending() {
@@ -111,11 +133,11 @@ class Poll extends Timer {
   }
 }
 
-/** @typedef {{body: Buffer, publications: number}} Composed */
+/** @typedef {{body: Buffer, publications: number, targeted: boolean}} Composed `targeted`: for the polls of one user */
 /**
  * The last response: polls at the same position share its body.
  * @typedef {Pick<PollPosition, 'feed' | 'entries' | 'offset' | 'epoch' | 'seq' | 'lost' | 'filter'> &
- *   {end: number, composed: Composed}} Answer `end`: its `feed.seq`
+ *   {end: number, user: string, composed: Composed}} Answer `end`: its `feed.seq`
  */
 
 /**
@@ -161,6 +183,7 @@ export class Polls {
     this.#cursors = cursors
     this.#clock = clock
     this.#timers = timers
+    hub.targets.polls = channel => this.#feeds.get(channel)?.group ?? null
   }
 
   get pageSize() {
@@ -171,10 +194,10 @@ export class Polls {
    * Responds to a poll on publications or timeout.
    * @param {Exchange} exchange @param {Readonly<Record<string, string>>} head
    * @param {{name: string, namespace: Namespace, filter: Filter | null, offset: number, epoch: string}[]} channels
-   * @param {number} timeout ms
+   * @param {string} user '' = anonymous @param {number} timeout ms
    */
-  begin(exchange, head, channels, timeout) {
-    const poll = new Poll(this, exchange, head)
+  begin(exchange, head, channels, user, timeout) {
+    const poll = new Poll(this, exchange, head, user)
     // Counted as a connection, not a connect: the client polls again immediately.
     this.#traffic.json++
     poll.due = timeout === 0
@@ -325,8 +348,8 @@ export class Polls {
     for (const position of feed.waiting) {
       if (left === 0 || position.seq === feed.seq) break
       left--
-      if (feed.hasAllAfter(position.seq)) this.#answer(position.poll)
-      else feed.relocate(position)
+      if (!feed.hasAllAfter(position.seq)) feed.relocate(position)
+      else if (!position.skip()) this.#answer(position.poll)
     }
     return left
   }
@@ -346,6 +369,7 @@ export class Polls {
   #body(position) {
     if (position.next !== null) return this.#compose(position)
     const { feed, entries, offset, epoch, seq, lost, filter } = position
+    const { user } = position.poll
     const end = feed.seq
     const last = this.#last
     const same =
@@ -357,10 +381,11 @@ export class Polls {
       last.seq === seq &&
       last.end === end &&
       last.lost === lost &&
-      last.filter?.key === filter?.key
+      last.filter?.key === filter?.key &&
+      (last.user === user || !last.composed.targeted)
     if (same) return last.composed
     const composed = this.#compose(position)
-    this.#last = { feed, entries, offset, epoch, seq, end, lost, filter, composed }
+    this.#last = { feed, entries, offset, epoch, seq, end, lost, filter, user, composed }
     return composed
   }
 
@@ -368,6 +393,7 @@ export class Polls {
   #compose(first) {
     let list = ''
     let publications = 0
+    let targeted = false
     const lost = []
     const ends = []
     for (
@@ -380,7 +406,8 @@ export class Polls {
       if (position.lost) lost.push(feed.name)
       if (list.length < MAX_ANSWER_BYTES) {
         for (const entry of position.pending) {
-          if (filter === null || filter.matches(entry.tags)) {
+          if (entry.target !== null) targeted = true
+          if ((filter === null || filter.matches(entry.tags)) && position.isWithin(entry)) {
             list += list === '' ? entry.text : `,${entry.text}`
             publications++
           }
@@ -392,6 +419,6 @@ export class Polls {
     }
     const tail = lost.length > 0 ? `,"lost":${Buffer.from(JSON.stringify(lost)).toString('latin1')}` : ''
     const text = `{"publications":[${list}]${tail},"cursor":"${this.#cursors.write(ends)}"}`
-    return { body: Buffer.from(text, 'latin1'), publications }
+    return { body: Buffer.from(text, 'latin1'), publications, targeted }
   }
 }

@@ -48,6 +48,41 @@ export function recovery(test) {
     t.same(offsets(all.publications), [2, 3], 'no limit: all that are kept')
   })
 
+  test('the target of a publication is delivered, stored and read', 2, async (t, _rig, a, b) => {
+    const latest = { latest: true, recover: { offset: 0, epoch: '', limit: 1 } }
+    await a.subscribe('t')
+    await b.subscribe('t')
+    const target = { excludeClient: 'cl\u00efent', excludeUser: 'us\u{1f600}r', users: null }
+    const users = { excludeClient: '', excludeUser: '', users: ['a', 'b'] }
+    const options = { info: '{"user":"u"}', tags: { k: 'v' }, idempotencyKey: 'key' }
+    await a.publish('t', '"plain"')
+    await a.publish('t', '"target"', { ...options, target })
+    await a.publish('t', '"users"', { ...LIVE, ...options, idempotencyKey: 'other', target: users })
+    await b.publish('t', '"direct"', { ...LIVE, target: users })
+    const expected = [null, target, users, users]
+    for (const peer of [a, b]) {
+      const events = await peer.waitForEvents(4)
+      t.strictSame(
+        events.map(({ target }) => target),
+        expected,
+      )
+      t.same(texts(events), ['"plain"', '"target"', '"users"', '"direct"'])
+    }
+    const { publications } = await a.history('t', { limit: -1 })
+    t.strictSame(
+      publications.map((/** @type {any} */ { target }) => target),
+      [null, target],
+    )
+    t.match(publications[1], { info: options.info, tags: options.tags })
+    t.same(
+      offsets((await a.subscribe('t', { first: false, ...latest })).publications),
+      [1, 2],
+      'cache recovery also returns older ones: a client may be excluded',
+    )
+    await a.publish('t', '"last"')
+    t.same(offsets((await a.subscribe('t', { first: false, ...latest })).publications), [3])
+  })
+
   test('nothing is recovered and no position is returned unless requested', 1, async (t, _rig, a) => {
     await a.publish('p', '1')
     t.match(await a.subscribe('p'), { offset: 1, recovered: false, publications: [] })

@@ -41,7 +41,8 @@ t.test('publications of a worker to its own subscribers do not pass the primary'
   bytes.fill(0)
   t.same(ofA(peer), [], 'nothing is delivered within the call')
   t.same(await Promise.all(answers), Array(4).fill({ offset: 0, epoch: '' }))
-  const plain = { type: 'publication', channel: 'a', offset: 0, epoch: '', version: 0n, keyed: null }
+  const none = { keyed: null, target: null }
+  const plain = { type: 'publication', channel: 'a', offset: 0, epoch: '', version: 0n, ...none }
   t.same(ofA(peer), [
     { ...plain, info: '', tags: null, json: true, delta: false, data: Buffer.from('1') },
     { ...plain, info: '{"user":"u"}', tags, json: true, delta: true, data: Buffer.from('ü') },

@@ -100,7 +100,8 @@ function fill(store, large = bytes.repeat(4000)) {
   store.removeHistory('emptied')
   append(store, 'versions', 'v7', { version: 2n ** 63n + 7n, versionEpoch: 'é' })
   append(store, 'large', large)
-  append(store, 'large', 'small')
+  // With a target: its flags do not fit in a byte.
+  append(store, 'large', 'small', { flags: 512 + 16 })
   store.keepResult('a', 'key', 20, store.stream('a', HOUR).epoch)
   store.keepResult('none', 'key', 0, '')
   return store

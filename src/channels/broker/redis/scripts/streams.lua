@@ -173,7 +173,7 @@ return table.concat(answers, '\n')
 --         p                              only the position
 --         s  offset, epoch, limit        all publications after the offset, or none if some are missing, or if two or
 --                                        more exceed the limit of bytes
---         l  limit                       the newest ones (0: all)
+--         l  limit                       the newest ones (0: all); with a limit of 1 all if the newest has a target
 --         h  limit, since, epoch, order  a page; since '': from the end; order '+' or '-'
 --         c  offset, epoch, batch id     to catch up: as s without a limit, after the publication with this offset and
 --                                        batch id. If it is lost, `found` is 0, and the stream gets a new epoch unless
@@ -266,6 +266,11 @@ local function page(stream, top, size, leaps, limit, since, order, maxBytes)
   return entries(command, stream, from, to, limit > 0 and limit or top - first + 1, maxBytes)
 end
 
+-- Whether a publication has a target, by the flags of its body (envelope.js).
+local function targeted(value)
+  return math.floor(string.byte(value, string.find(value, '\n', 1, true) + 1) / 64) % 2 == 1
+end
+
 -- a, b, c, d, e: the arguments of the op.
 local function read(meta, stream, op, metaTtl, a, b, c, d, e)
   local value = redis.call('GET', meta)
@@ -291,6 +296,9 @@ local function read(meta, stream, op, metaTtl, a, b, c, d, e)
   elseif op == 'l' then
     local limit = a == '0' and -1 or tonumber(a)
     found = page(stream, top, maxSize, leaps, limit, nil, '-', tonumber(b))
+    if limit == 1 and found[2] and targeted(found[2]) then
+      found = page(stream, top, maxSize, leaps, -1, nil, '-', tonumber(b))
+    end
   elseif op == 'h' then
     local limit, since, sinceEpoch, order = tonumber(a), tonumber(b), c, d
     if sinceEpoch == '' or sinceEpoch == epoch then
