@@ -48,6 +48,16 @@ export const channelOptions = live({
     values: ['fossil'],
   }),
   delta_publish: bool('Allow deltas for every publication, not only for those published with `delta`.'),
+  keep_latest_publication: bool(
+    'Deltas refer to the last publication that a worker has sent, so channels without history and subscribers without ' +
+      'positions get deltas, too (docs/delta.md).',
+  ),
+  allow_channel_compaction: bool(
+    'SDKs get publications, joins and leaves with a short id instead of the channel name (docs/access.md).',
+  ),
+  shared_position_sync: bool(
+    'No effect: a worker always checks the position of a channel once for all its subscribers.',
+  ),
   batch_max_size: int(
     0,
     'Maximum publications, joins and leaves in a batch of a channel. 0: no such limit. See docs/batching.md.',
@@ -248,6 +258,10 @@ export const channelSection = live({
       16777216,
       'The same for filters of the backend (`server_tags_filter`), with the filters of clients within them. Halley only.',
       { unit: 'bytes', min: 1 },
+    ),
+    protobuf_compaction: bool(
+      '`allow_channel_compaction` also applies to Protobuf clients. The JavaScript SDK (5.8.0) drops compact publications in ' +
+        'Protobuf (docs/access.md). Halley only.',
     ),
     private_prefix: string('Channels with this prefix always need a subscription token. Empty: off.', {
       default: '$',
