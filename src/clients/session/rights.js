@@ -7,6 +7,7 @@ import { Filter } from '../protocol/filter.js'
 import { Kind, list } from './subscription.js'
 
 /** @import { Capabilities } from '../hooks/capabilities.js' */
+/** @import { Tags } from '../protocol/filter.js' */
 /** @import { ChannelOptions } from '../../config/options.js' */
 /** @import { Channel } from '../../channels/hub/channel.js' */
 /** @import { Grant } from './plan.js' */
@@ -75,6 +76,16 @@ export function hasRoomFor({ codec, context }, channel, filter) {
 /** @param {Session} session @param {string} channel @returns {Filter | null} the backend's, of the subscription */
 export const serverFilterOf = (session, channel) =>
   session.subscription(channel)?.cohort.filter?.server ?? null
+
+/**
+ * Whether the client may see an entry of a map that a failed write returns.
+ * @param {Session} session @param {string} channel @param {Tags | null} tags of the entry
+ */
+export function maySee(session, channel, tags) {
+  const server = serverFilterOf(session, channel)
+  if (server !== null) return server.matches(tags)
+  return session.context.rules.resolve(channel)?.options.require_server_tags_filter !== true
+}
 
 /**
  * Replaces the backend's filter of a subscription. One with deltas, which exclude filters, ends, and the SDK subscribes
