@@ -86,9 +86,12 @@ const fits = ({ json }, { binary }) => json || binary
 /** @param {Cohort} cohort */
 const filters = ({ filter }) => filter !== null
 
-/** @param {Cohort[]} cohorts @returns {Iterable<Cohort>} the last one of each encoding */
+/** @param {Cohort} a @param {Cohort} b @returns {boolean} whether they get the same messages */
+const encodedAlike = (a, b) => a.codec === b.codec && a.channelId === b.channelId
+
+/** @param {Cohort[]} cohorts @returns {Cohort[]} the first one of each encoding */
 const encodings = cohorts =>
-  new Map(cohorts.map(cohort => [`${cohort.channelId} ${cohort.codec.name}`, cohort])).values()
+  cohorts.filter((cohort, i) => cohorts.findIndex(other => encodedAlike(other, cohort)) === i)
 
 /** @param {Item} item of a run of publications */
 const publicationOf = ({ publication }) => /** @type {Publication} */ (publication)
@@ -298,7 +301,8 @@ export class Batches {
   /** @param {Channel} channel @param {Window} window @param {readonly Item[]} run publications */
   #sendPublications(channel, window, run) {
     const cohorts = this.cohorts(channel).filter(({ events }) => !events)
-    for (const { codec, channelId } of encodings(cohorts)) {
+    for (const encoding of encodings(cohorts)) {
+      const { codec, channelId } = encoding
       this.#withBatch(batch => {
         batch.begin(codec.binary)
         for (const item of run) {
@@ -309,8 +313,7 @@ export class Batches {
           )
         }
         for (const cohort of cohorts)
-          if (cohort.codec === codec && cohort.channelId === channelId)
-            this.#sendTo(channel, window, cohort, batch, run)
+          if (encodedAlike(cohort, encoding)) this.#sendTo(channel, window, cohort, batch, run)
       })
     }
     // An earlier run may have disconnected the last other subscriber.

@@ -30,7 +30,7 @@ const config = {
     proxy: { shared_poll_refresh: { endpoint: 'http://127.0.0.1:1/refresh' } },
     without_namespace: open,
     namespaces: [
-      { name: 'c', ...compact, join_leave: true, force_push_join_leave: true },
+      { name: 'compact', ...compact, join_leave: true, force_push_join_leave: true },
       { name: 'kept', ...compact, ...history, ...deltas, force_recovery: true },
       { name: 'batch', ...compact, ...deltas, keep_latest_publication: true, batch_max_delay: '20ms' },
       { name: 'map', ...compact, ...deltas, subscription_type: 'map', map: { mode: 'persistent' } },
@@ -41,7 +41,7 @@ const config = {
 
 let last = 0
 /** A new channel. @param {string} [namespace] */
-const name = (namespace = 'c') => `${namespace}:${++last}`
+const name = (namespace = 'compact') => `${namespace}:${++last}`
 
 for (const driver of drivers) {
   t.test(driver, async t => {
@@ -225,7 +225,7 @@ async function testSdk(t, { api, publish }, Client, endpoint, options) {
   const subscriptions = channels.map(channel => {
     const subscription = client.newSubscription(channel, {
       minResubscribeDelay: 1,
-      ...(channel.startsWith('c:') ? {} : { delta: 'fossil' }),
+      ...(channel.startsWith('compact:') ? {} : { delta: 'fossil' }),
     })
     subscription.on('publication', (/** @type {any} */ { data }) => got.push(`${channel} ${textOf(data)}`))
     subscription.on('join', () => joins++)
