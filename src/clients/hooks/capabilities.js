@@ -116,7 +116,8 @@ function readEntries(value) {
           `${at}.channels has ${show(name)}: must be a text of 1 to ${MAX_NAME_LENGTH} characters`,
         )
     const match = entry.match ?? ''
-    const isKnown = match === '' || match === 'exact' || (typeof match === 'string' && Object.hasOwn(MATCHERS, match))
+    const isKnown =
+      match === '' || match === 'exact' || (typeof match === 'string' && Object.hasOwn(MATCHERS, match))
     if (!isKnown)
       throw new Error(`${at}.match is ${show(match)}; known are exact, ${Object.keys(MATCHERS).join(', ')}`)
     const operations = readAllow(entry.allow, `${at}.allow`)

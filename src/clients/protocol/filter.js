@@ -176,7 +176,9 @@ function checkedNode(value, depth) {
     vals: listOf(value.vals, text => textOf(text) ?? ''),
     nodes: listOf(value.nodes, node => checkedNode(node, depth + 1)),
   }
-  const fits = node.op ? !(node.key || node.cmp || node.val || node.vals?.length) : node.key && !node.nodes?.length
+  const fits = node.op
+    ? !(node.key || node.cmp || node.val || node.vals?.length)
+    : node.key && !node.nodes?.length
   if (!fits) throw errors.badRequest
   return node
 }

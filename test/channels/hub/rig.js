@@ -131,7 +131,14 @@ export function startHub({ batch = null, readEntry } = {}) {
       session,
       name,
       wants = PLAIN,
-      /** @type {any} */ { events = false, filter = null, delta = false, received = null, compact = false, ...more } = {},
+      /** @type {any} */ {
+        events = false,
+        filter = null,
+        delta = false,
+        received = null,
+        compact = false,
+        ...more
+      } = {},
     ) {
       hub.prepare(name, wants, (error, channel, answer) => {
         if (error) {

@@ -112,8 +112,7 @@ for (const driver of drivers) {
       const channel = name()
       const client = await user(t, gateway)
       /** @param {string} val */
-      const filter = val =>
-        token({ sub: 'u1', channel, server_tags_filter: { key: 'team', cmp: 'eq', val } })
+      const filter = val => token({ sub: 'u1', channel, server_tags_filter: { key: 'team', cmp: 'eq', val } })
       const { id } = (await client.subscribe(channel, { ...FLAG, token: filter('a') })).subscribe
       await client.call('sub_refresh', { channel, token: filter('b') })
       for (const team of ['a', 'b']) await publish(channel, team, { tags: { team } })
