@@ -108,6 +108,8 @@ function checkChannelOptions(path, options, globalMetaTtl, report) {
     const text = 'true needs force_recovery and force_recovery_mode "cache"'
     refuse(['auto_cache_recover', 'force_recovery', 'force_recovery_mode'], text)
   }
+  if (options.keep_latest_publication && options.allowed_delta_types.length === 0)
+    report.warn(keyOf('keep_latest_publication'), 'has no effect without allowed_delta_types')
   checkValue(keyOf('channel_regex'), options.channel_regex, compilePattern, report.refuse)
 }
 

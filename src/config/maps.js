@@ -14,7 +14,7 @@ const MAPS = ['map', 'map_clients', 'map_users']
 const EXPIRING = ['ephemeral', 'recoverable']
 /** Options, or the starts of their names, without effect in maps and shared polls. */
 const OF_STREAMS =
-  /^(history_|force_positioning|allow_positioning|(force|allow)_recovery|auto_cache_recover|batch_|allow_(publish|history)_|publish_proxy_enabled)/
+  /^(history_|force_positioning|allow_positioning|(force|allow)_recovery|auto_cache_recover|batch_|keep_latest_|allow_(publish|history)_|publish_proxy_enabled)/
 
 /** @param {string} path @param {ChannelOptions} options @param {Config} config @param {Report} report */
 function checkKeyedOptions(path, options, config, report) {
@@ -55,6 +55,8 @@ function checkKeyedOptions(path, options, config, report) {
     for (const [name, value] of Object.entries(options))
       if (OF_STREAMS.test(name) && name !== 'batch_max_bytes' && value)
         report.warn(keyOf(name), `has no effect: subscription_type is ${show(type)}`)
+    if (isPoll && options.allow_channel_compaction)
+      report.warn(keyOf('allow_channel_compaction'), `has no effect: subscription_type is ${show(type)}`)
   } else if (map.mode !== '')
     report.warn(
       keyOf('map.mode'),

@@ -4,7 +4,7 @@ const require = createRequire(import.meta.url)
 
 /**
  * A match takes time linear in the length of the text.
- * @typedef {{test: (text: string) => boolean,
+ * @typedef {{test: (text: string) => boolean, programSize: () => number,
  *   exec: (text: string) => {groups?: Record<string, string>} | null}} Pattern
  */
 

@@ -186,6 +186,10 @@ t.test('options of another kind of channel cause a warning', async t => {
       name => `${name}: has no effect: subscription_type is "map"`,
     ),
   )
+  t.match(warningsOf(mapOf(PERSISTENT, { keep_latest_publication: true, allowed_delta_types: ['fossil'] })), [
+    /keep_latest_publication: has no effect: subscription_type is "map"/,
+  ])
+  t.same(warningsOf(mapOf(PERSISTENT, { allow_channel_compaction: true })), [])
   t.match(warningsOf(named({ name: 'chat', map: EPHEMERAL })), [
     /map.mode: has no effect without subscription_type/,
   ])

@@ -92,6 +92,11 @@ t.test('batch options are checked together', async t => {
     warnings({ ...latest, ...HISTORY, force_recovery: true }),
     /recovery sends publications that live delivery skips/,
   )
+  t.match(
+    warnings({ keep_latest_publication: true }),
+    /keep_latest_publication: has no effect without allowed_delta_types/,
+  )
+  t.equal(warnings({ keep_latest_publication: true, allowed_delta_types: ['fossil'] }), '')
 })
 
 t.test('namespace names are checked', async t => {

@@ -132,10 +132,7 @@ function readFilterNode(reader, node, depth) {
   while (!reader.done) {
     const tag = reader.tag()
     const number = tag >>> 3
-    if (number === 0 || number > 6) {
-      reader.skip(tag & 7)
-      continue
-    }
+    if (number > 6) throw wrong('has an unknown field in server_tags_filter')
     if ((tag & 7) !== Wire.LENGTH) throw wrong('has a field of the wrong type in server_tags_filter')
     if (number === 6) {
       node.nodes ??= []

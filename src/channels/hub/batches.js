@@ -86,6 +86,13 @@ const fits = ({ json }, { binary }) => json || binary
 /** @param {Cohort} cohort */
 const filters = ({ filter }) => filter !== null
 
+/** @param {Cohort} a @param {Cohort} b @returns {boolean} whether they get the same messages */
+const encodedAlike = (a, b) => a.codec === b.codec && a.channelId === b.channelId
+
+/** @param {Cohort[]} cohorts @returns {Cohort[]} the first one of each encoding */
+const encodings = cohorts =>
+  cohorts.filter((cohort, i) => cohorts.findIndex(other => encodedAlike(other, cohort)) === i)
+
 /** @param {Item} item of a run of publications */
 const publicationOf = ({ publication }) => /** @type {Publication} */ (publication)
 
@@ -176,21 +183,23 @@ export class Batches {
    * Items in the window are in the reply, or older than the subscription.
    * @param {Member} session @param {Channel} channel with a window
    * @param {{positioned: boolean, events: boolean, filter: Filter | null, delta?: boolean,
-   *   received?: Publication | null}} options of `Hub.join`
+   *   received?: Publication | null, channelId?: number}} options of `Hub.join`
    * @returns {{cohort: Cohort, events: Cohort | null} | null} null: the window is empty
    */
-  join(session, channel, { positioned, events, filter, delta = false, received = null }) {
+  join(session, channel, { positioned, events, filter, delta = false, received = null, channelId = 0 }) {
     const window = /** @type {Window} */ (channel.window)
     if (!window.empty && !window.hasRoom) this.flush(channel, 'subscribe')
     if (window.empty) return null
     const { codec } = session
     const { newTopic } = this.#hub
-    const wanted = new Cohort(cohortKey(codec, false, filter), '', codec, false, filter, delta)
-    wanted.full = delta && !positioned
+    const wanted = new Cohort(cohortKey(codec, false, filter, channelId), '', codec, false, filter, delta)
+    wanted.channelId = channelId
+    wanted.full = delta && !positioned && !channel.keepsLatest
     const cohort = window.join(session, wanted, channel.offset, received, newTopic)
     session.follow(cohort.topic)
     if (!events) return { cohort, events: null }
-    const both = new Cohort(cohortKey(codec, true, null), '', codec, true, null, false)
+    const both = new Cohort(cohortKey(codec, true, null, channelId), '', codec, true, null, false)
+    both.channelId = channelId
     const others = window.join(session, both, channel.offset, null, newTopic)
     session.follow(others.topic)
     return { cohort, events: others }
@@ -283,7 +292,7 @@ export class Batches {
         const { codec } = cohort
         batch.begin(codec.binary)
         for (const { info, joined } of run.slice(firstFor(cohort, run)))
-          batch.add(toBytes(codec.event(channel.name, info, joined)), null)
+          batch.add(toBytes(codec.event(cohort.channelId || channel.name, info, joined)), null)
         this.#publish(window, cohort, batch, 0, batch.size)
       }
     })
@@ -292,22 +301,23 @@ export class Batches {
   /** @param {Channel} channel @param {Window} window @param {readonly Item[]} run publications */
   #sendPublications(channel, window, run) {
     const cohorts = this.cohorts(channel).filter(({ events }) => !events)
-    for (const codec of new Set(cohorts.map(cohort => cohort.codec))) {
+    for (const encoding of encodings(cohorts)) {
+      const { codec, channelId } = encoding
       this.#withBatch(batch => {
         batch.begin(codec.binary)
         for (const item of run) {
           const publication = publicationOf(item)
           batch.add(
-            fits(publication, codec) ? codec.publication(channel.name, publication) : NOTHING,
+            fits(publication, codec) ? codec.publication(channelId || channel.name, publication) : NOTHING,
             publication,
           )
         }
         for (const cohort of cohorts)
-          if (cohort.codec === codec) this.#sendTo(channel, window, cohort, batch, run)
+          if (encodedAlike(cohort, encoding)) this.#sendTo(channel, window, cohort, batch, run)
       })
     }
     // An earlier run may have disconnected the last other subscriber.
-    if (window.newcomers.some(({ delta }) => delta)) channel.deltas ??= new Deltas()
+    if (window.newcomers.some(({ delta }) => delta)) channel.deltas ??= new Deltas(channel)
     if (channel.deltas !== null) this.#sendDeltas(channel, window, channel.deltas, run)
   }
 
@@ -357,7 +367,8 @@ export class Batches {
         for (; index < run.length && fits(publications[index], codec); index++) {
           const delta = full || cohort.full ? null : chain[index]
           const readable = delta !== null && (codec.binary || isUtf8(delta)) ? delta : null
-          batch.add(codec.deltaPublication(name, publications[index], readable), publications[index])
+          const message = codec.deltaPublication(cohort.channelId || name, publications[index], readable)
+          batch.add(message, publications[index])
           full = false
         }
         this.#publish(window, cohort, batch, 0, batch.size)
@@ -365,7 +376,7 @@ export class Batches {
       })
       if (cohort instanceof Newcomers) cohort.behind = false
     }
-    deltas.advance(name, /** @type {Publication} */ (publications.at(-1)))
+    deltas.advance(/** @type {Publication} */ (publications.at(-1)))
   }
 
   /** Moves newcomers to regular cohorts. @param {Channel} channel @param {Newcomers} cohort */
@@ -373,8 +384,8 @@ export class Batches {
     const { name } = channel
     for (const [session, received] of cohort.members) {
       const regular = cohort.delta
-        ? (channel.deltas ??= new Deltas()).settle(session, cohort, received, this.#hub.newTopic)
-        : this.#hub.cohort(channel, cohort.codec, cohort.events, cohort.filter)
+        ? (channel.deltas ??= new Deltas(channel)).settle(session, cohort, received, this.#hub.newTopic)
+        : this.#hub.cohort(channel, cohort.codec, cohort.events, cohort.filter, cohort.channelId)
       // Follow first: a session without any topic may lose messages in transit from the old one.
       session.follow(regular.topic)
       session.unfollow(cohort.topic)

@@ -15,6 +15,8 @@ import { reaches } from '../broker/target.js'
 /** Subscribers of a channel with the same codec, filter and fan-out topic: messages are encoded once for them. */
 export class Cohort {
   count = 0
+  /** Pushes have this id instead of the channel's name; 0: the name. */
+  channelId = 0
   /** @type {Set<Member> | null} with `delta`: members that need a full payload first; null: none */
   fresh = null
   /** With `delta`: members always receive full payloads. */
@@ -41,10 +43,13 @@ export class Cohort {
   }
 }
 
-/** @param {Codec} codec @param {boolean} events @param {Filter | null} filter @param {boolean} [parts] */
-export const cohortKey = (codec, events, filter, parts = false) =>
-  events || filter || parts
-    ? `${codec.name}${events ? '+events' : ''}${parts ? '+parts' : ''}${filter ? filter.key : ''}`
+/**
+ * @param {Codec} codec @param {boolean} events @param {Filter | null} filter @param {number} channelId see Cohort
+ * @param {boolean} [parts]
+ */
+export const cohortKey = (codec, events, filter, channelId, parts = false) =>
+  events || filter || channelId > 0 || parts
+    ? `${codec.name}${events ? '+events' : ''}${parts ? '+parts' : ''}${channelId > 0 ? '+id' : ''}${filter ? filter.key : ''}`
     : codec.name
 
 /** Added to a filter's JSON size: even a short filter costs work for each publication. */
@@ -172,10 +177,14 @@ export class Channel {
   requested = false
   /** The broker confirmed the worker's subscription; `requested`: it was sent. */
   live = false
+  /** See `Hub.idOf`; 0: none yet. */
+  id = 0
   /** @type {Cohort[]} except delta-negotiated subscribers */
   cohorts = []
   /** @type {Deltas | null} delta-negotiated subscribers; null: none */
   deltas = null
+  /** Deltas refer to the publication sent before, whether or not it is in the stream. */
+  keepsLatest = false
   /** @type {Set<PublicationBuffer | ChangeBuffer> | null} null: none */
   buffers = null
   /** @type {Set<Subscriber> | null} those that track their position; null: none */

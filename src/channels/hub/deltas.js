@@ -3,8 +3,12 @@ import { Cohort } from './channel.js'
 /** @import { Keyed, Publication } from '../broker/contract.js' */
 /** @import { Codec } from '../../clients/protocol/contract.js' */
 /** @import { DeltaEncoder } from '../../clients/protocol/delta.js' */
+/** @import { Channel } from './channel.js' */
 /** @import { Newcomers } from './window.js' */
 /** @import { Member } from './hub.js' */
+
+/** Larger payloads are not kept for subscribers without positions, bytes. */
+const MAX_LATEST = 1024 * 1024
 
 /** Maximum subscribers moved to deltas per publication, to limit its delay. Others still receive full payloads. */
 const MAX_MOVES = 4096
@@ -17,7 +21,8 @@ const MAX_MOVES = 4096
  *     |                                      v
  *     +--> fresh -- one full payload --> following -- deltas
  *
- * Subscribers without a tracked position receive only full payloads: a missed base would go undetected.
+ * Subscribers without a tracked position receive only full payloads: a missed base would go undetected. With
+ * `Channel.keepsLatest` they follow, too: the base is the last publication that this worker has sent.
  *
  * A map has a base for each key (values.js). Its subscribers have all values when they join: they follow immediately.
  */
@@ -29,21 +34,24 @@ export class Deltas {
   #offset = 0
   #epoch = ''
   #baseMemory = Buffer.alloc(0)
+  #channel
   #ofMap
 
-  /** @param {boolean} [ofMap] `encode`, `chain` and `advance` are not for maps */
-  constructor(ofMap = false) {
+  /** @param {Channel} channel @param {boolean} [ofMap] `encode`, `chain` and `advance` are not for maps */
+  constructor(channel, ofMap = false) {
+    this.#channel = channel
     this.#ofMap = ofMap
   }
 
   /**
-   * @param {Member} session @param {boolean} positioned tracks its position
-   * @param {Publication | null} received last publication of the stream it received, null: none
+   * @param {Member} session
+   * @param {{positioned: boolean, received?: Publication | null, channelId?: number}} options of `Hub.join`
    * @param {() => string} newTopic @returns {Cohort}
    */
-  join(session, positioned, received, newTopic) {
-    const readsDeltas = positioned && (this.#ofMap || (received !== null && this.#isBase(received)))
-    return this.#place(session, readsDeltas, positioned, newTopic)
+  join(session, { positioned, received = null, channelId = 0 }, newTopic) {
+    const follows = positioned || this.#channel.keepsLatest
+    const readsDeltas = follows && (this.#ofMap || (received !== null && this.#isBase(received)))
+    return this.#place(session, readsDeltas, follows, channelId, newTopic)
   }
 
   /**
@@ -52,17 +60,21 @@ export class Deltas {
    */
   settle(session, from, received, newTopic) {
     const hasBase = !from.behind || (received !== null && this.#isBase(received))
-    return this.#place(session, !from.full && hasBase, !from.full, newTopic)
+    return this.#place(session, !from.full && hasBase, !from.full, from.channelId, newTopic)
   }
 
-  /** @param {Member} session @param {boolean} readsDeltas @param {boolean} positioned @param {() => string} newTopic */
-  #place(session, readsDeltas, positioned, newTopic) {
+  /**
+   * @param {Member} session @param {boolean} readsDeltas @param {boolean} follows false: always full payloads
+   * @param {number} channelId see Cohort @param {() => string} newTopic
+   */
+  #place(session, readsDeltas, follows, channelId, newTopic) {
     const { codec } = session
-    let cohort = this.#find(codec, readsDeltas, !positioned)
+    let cohort = this.#find(codec, channelId, readsDeltas, !follows)
     if (!cohort) {
       cohort = new Cohort('', newTopic(), codec, false, null, true)
-      cohort.full = !positioned
-      if (positioned && !readsDeltas) cohort.fresh = new Set()
+      cohort.channelId = channelId
+      cohort.full = !follows
+      if (follows && !readsDeltas) cohort.fresh = new Set()
       this.cohorts = [...this.cohorts, cohort]
     }
     cohort.count++
@@ -81,11 +93,14 @@ export class Deltas {
     this.cohorts = this.cohorts.filter(other => other !== cohort)
   }
 
-  /** @param {Codec} codec @param {boolean} readsDeltas @param {boolean} full */
-  #find(codec, readsDeltas, full) {
+  /** @param {Codec} codec @param {number} channelId @param {boolean} readsDeltas @param {boolean} full */
+  #find(codec, channelId, readsDeltas, full) {
     return this.cohorts.find(
       cohort =>
-        cohort.readsDeltas === readsDeltas && cohort.full === full && cohort.codec.name === codec.name,
+        cohort.readsDeltas === readsDeltas &&
+        cohort.full === full &&
+        cohort.codec.name === codec.name &&
+        cohort.channelId === channelId,
     )
   }
 
@@ -103,7 +118,9 @@ export class Deltas {
 
   /** @param {Publication} publication @param {DeltaEncoder} encoder @returns {Buffer | null} delta against the base */
   encode({ data, offset, epoch, delta }, encoder) {
-    if (!delta || this.#base === null || offset !== this.#offset + 1 || epoch !== this.#epoch) return null
+    if (!delta || this.#base === null) return null
+    const next = offset === this.#offset + 1 && epoch === this.#epoch
+    if (!next && !this.#channel.keepsLatest) return null
     return this.followed ? encoder.encode(this.#base, data) : null
   }
 
@@ -114,24 +131,25 @@ export class Deltas {
   chain(publications, encoder) {
     let base = this.followed ? this.#base : null
     let last = { offset: this.#offset, epoch: this.#epoch }
+    const { keepsLatest } = this.#channel
     return publications.map(({ data, offset, epoch, delta }) => {
-      const follows = delta && base !== null && offset > last.offset && epoch === last.epoch
-      const encoded = follows && base !== null ? encoder.encode(base, data) : null
+      const next = keepsLatest || (offset > last.offset && epoch === last.epoch)
+      const encoded = delta && next && base !== null ? encoder.encode(base, data) : null
       // As in #setBase: a publication outside the stream is not a base.
-      base = offset === 0 ? null : data
+      base = offset === 0 && !keepsLatest ? null : data
       last = { offset, epoch }
       return encoded
     })
   }
 
-  /** Call after the last cohort's delivery. @param {string} channel @param {Publication} publication */
-  advance(channel, publication) {
+  /** Call after the last cohort's delivery. @param {Publication} publication */
+  advance(publication) {
     this.#setBase(publication)
     let moves = MAX_MOVES
     for (const cohort of this.cohorts) {
       if (cohort.fresh === null) continue
-      const following = this.#find(cohort.codec, true, false)
-      if (following) moves -= this.#move(channel, cohort, following, moves)
+      const following = this.#find(cohort.codec, cohort.channelId, true, false)
+      if (following) moves -= this.#move(cohort, following, moves)
       else cohort.fresh = null
     }
   }
@@ -145,12 +163,12 @@ export class Deltas {
   #setBase({ data, offset, epoch }) {
     this.#offset = offset
     this.#epoch = epoch
+    const { length } = data
     // Clients would use a publication outside the stream as a base, but the history they recover from would not.
-    if (offset === 0) {
+    if (this.#channel.keepsLatest ? length > MAX_LATEST : offset === 0) {
       this.#base = null
       return
     }
-    const { length } = data
     if (this.#baseMemory.length < length || this.#baseMemory.length > 2 * length + 64) {
       this.#baseMemory = Buffer.allocUnsafeSlow(length + (length >>> 3))
     }
@@ -160,9 +178,9 @@ export class Deltas {
 
   /**
    * Moves fresh sessions, which now have the base, to `following`.
-   * @param {string} channel @param {Cohort} cohort @param {Cohort} following @param {number} max
+   * @param {Cohort} cohort @param {Cohort} following @param {number} max
    */
-  #move(channel, cohort, following, max) {
+  #move(cohort, following, max) {
     const members = /** @type {Set<Member>} */ (cohort.fresh)
     let moved = 0
     for (const session of members) {
@@ -174,7 +192,7 @@ export class Deltas {
       moved++
       cohort.count--
       following.count++
-      const subscription = session.subscription(channel)
+      const subscription = session.subscription(this.#channel.name)
       if (subscription) subscription.cohort = following
     }
     this.#drop(cohort)

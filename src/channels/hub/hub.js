@@ -49,6 +49,7 @@ export class Hub {
   #forEachSession
   /** Short topic names: channel names may be long and are stored once. */
   #lastTopic = 0
+  #lastChannelId = 0
   newTopic = () => (++this.#lastTopic).toString(36)
   encoder = new DeltaEncoder()
   recoveredDeltas = new DeltaCache(this.encoder)
@@ -148,18 +149,28 @@ export class Hub {
     if (channel.requested) this.#pubsub.unsubscribe(channel.name)
   }
 
+  /** @param {string} name of a prepared channel @returns {number} its id; it keeps it while it has subscribers */
+  idOf(name) {
+    const channel = /** @type {Channel} */ (this.channels.get(name))
+    // Never used again: a client may still have the id of a channel that it has left.
+    if (channel.id === 0) channel.id = ++this.#lastChannelId
+    return channel.id
+  }
+
   /**
    * @param {Channel} channel @param {Codec} codec @param {boolean} events @param {Filter | null} filter
-   * @param {boolean} [parts]
+   * @param {number} channelId see Cohort @param {boolean} [parts]
    */
-  cohort(channel, codec, events, filter, parts = false) {
-    const key = cohortKey(codec, events, filter, parts)
+  cohort(channel, codec, events, filter, channelId, parts = false) {
+    const key = cohortKey(codec, events, filter, channelId, parts)
     let cohort = channel.cohorts.find(cohort => cohort.key === key)
     if (!cohort) {
       cohort = new Cohort(key, this.newTopic(), codec, events, filter, false)
       cohort.parts = parts
-      // Cohorts of one codec are adjacent, so that each publication is encoded once for them.
-      const behind = channel.cohorts.findLastIndex(other => other.codec === codec)
+      cohort.channelId = channelId
+      // Cohorts with one encoding are adjacent, so that each publication is encoded once for them.
+      const same = (/** @type {Cohort} */ other) => other.codec === codec && other.channelId === channelId
+      const behind = channel.cohorts.findLastIndex(same)
       channel.cohorts.splice(behind < 0 ? channel.cohorts.length : behind + 1, 0, cohort)
     }
     cohort.count++
@@ -173,11 +184,10 @@ export class Hub {
    *   of the backend
    */
   mayFilter(channel, codec, filter, limit) {
-    const key = cohortKey(codec, false, filter)
     let size = filterSize(filter)
     for (const cohort of this.batches.differentCohorts(channel)) {
-      if (cohort.key === key) return true
       const { filter: other } = cohort
+      if (cohort.codec === codec && other?.key === filter.key) return true
       if (other !== null && (other.server === null) === (filter.server === null)) size += filterSize(other)
     }
     return size <= limit
@@ -190,7 +200,7 @@ export class Hub {
    * @returns {Cohort}
    */
   refilter(session, channel, cohort, filter) {
-    const next = this.cohort(channel, session.codec, false, filter, cohort.parts)
+    const next = this.cohort(channel, session.codec, false, filter, cohort.channelId, cohort.parts)
     // Follow first: a session without any topic may lose messages in transit from the old one.
     session.follow(next.topic)
     session.unfollow(cohort.topic)
@@ -215,6 +225,8 @@ export class Hub {
    * @param {Subscriber} session @param {Channel} channel @param {object} options @param {boolean} options.positioned
    * @param {boolean} options.events @param {Filter | null} options.filter
    * @param {boolean} [options.delta] delta-negotiated; excludes a filter
+   * @param {boolean} [options.keepsLatest] with `delta`: deltas may refer to publications outside the stream
+   * @param {number} [options.channelId] pushes have this id (`idOf`) instead of the channel's name; 0: the name
    * @param {Publication | null} [options.received] last publication of the stream it received
    * @param {boolean} [options.map] the channel is a map
    * @param {boolean} [options.parts] it joins the parts that are appended to values of a map
@@ -223,8 +235,10 @@ export class Hub {
    *   channel's position
    */
   join(session, channel, options) {
-    const { positioned, events, filter, delta = false, received = null, map = false, parts = false } = options
+    const { positioned, events, filter, channelId = 0 } = options
+    const { delta = false, map = false, parts = false } = options
     const member = /** @type {Member} */ (session)
+    if (delta && !map && options.keepsLatest) channel.keepsLatest = true
     if (positioned) (channel.positioned ??= new Set()).add(session)
     else if (map) (channel.unpositioned ??= new Set()).add(session)
     if (channel.window !== null) {
@@ -232,13 +246,13 @@ export class Hub {
       if (joined !== null) return joined
     }
     const cohort = delta
-      ? (channel.deltas ??= new Deltas(map)).join(member, positioned, received, this.newTopic)
-      : this.cohort(channel, session.codec, false, filter, parts)
+      ? (channel.deltas ??= new Deltas(channel, map)).join(member, options, this.newTopic)
+      : this.cohort(channel, session.codec, false, filter, channelId, parts)
     session.follow(cohort.topic)
     if (options.known && cohort.readsDeltas) this.maps.learn(channel, options.known)
     if (options.unsent) this.maps.owe(channel, options.unsent, delta)
     if (!events) return { cohort, events: null }
-    const eventCohort = this.cohort(channel, session.codec, true, null)
+    const eventCohort = this.cohort(channel, session.codec, true, null, channelId)
     session.follow(eventCohort.topic)
     return { cohort, events: eventCohort }
   }
@@ -328,7 +342,7 @@ export class Hub {
     const { deltas } = channel
     if (deltas === null) return
     this.sendDeltas(channel, deltas, publication, deltas.encode(publication, this.encoder))
-    deltas.advance(channel.name, publication)
+    deltas.advance(publication)
   }
 
   /**
@@ -339,18 +353,20 @@ export class Hub {
   send(channel, publication, parts) {
     const { name } = channel
     let encodedBy = null
+    let encodedId = 0
     let bytes = null
     for (const cohort of channel.cohorts) {
       if (cohort.events || (cohort.filter && !cohort.filter.matches(publication.tags))) continue
       if (parts !== null && cohort.parts !== parts) continue
-      const { codec } = cohort
+      const { codec, channelId } = cohort
       if (!publication.json && !codec.binary) {
         this.disconnectJson(name, cohort)
         continue
       }
-      if (!bytes || encodedBy !== codec) {
-        bytes = codec.publication(name, publication)
+      if (!bytes || encodedBy !== codec || encodedId !== channelId) {
+        bytes = codec.publication(channelId || name, publication)
         encodedBy = codec
+        encodedId = channelId
       }
       this.fanout.publish(cohort, bytes, publication)
       this.delivered += cohort.count
@@ -370,7 +386,7 @@ export class Hub {
         continue
       }
       const readable = cohort.readsDeltas && (isText || codec.binary) ? delta : null
-      const bytes = codec.deltaPublication(name, publication, readable)
+      const bytes = codec.deltaPublication(cohort.channelId || name, publication, readable)
       this.fanout.publish(cohort, bytes, publication)
       this.delivered += cohort.count
     }
@@ -427,7 +443,7 @@ export class Hub {
     if (channel.window !== null) return this.batches.holdEvent(channel, channel.window, info, joined)
     for (const cohort of channel.cohorts) {
       if (!cohort.events) continue
-      this.fanout.publish(cohort, toBytes(cohort.codec.event(name, info, joined)), null)
+      this.fanout.publish(cohort, toBytes(cohort.codec.event(cohort.channelId || name, info, joined)), null)
     }
   }
 

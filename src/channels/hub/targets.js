@@ -90,14 +90,14 @@ export class TargetFanout {
    * @param {Target} target
    */
   #send({ name }, cohort, { subscribers, clients }, publication, target) {
-    const { codec } = cohort
+    const { codec, channelId } = cohort
     const only = target.users !== null
     const count = only ? clients : cohort.count - clients
     if (count === 0) return
     if (!publication.json && !codec.binary) return this.#disconnectJson(name, cohort, target)
     const bytes = cohort.delta
-      ? codec.deltaPublication(name, publication, null)
-      : codec.publication(name, publication)
+      ? codec.deltaPublication(channelId || name, publication, null)
+      : codec.publication(channelId || name, publication)
     for (const subscriber of subscribers) {
       // Follow first: a session without any topic may lose messages in transit from the old one.
       subscriber.follow(only ? ONLY : ASIDE)

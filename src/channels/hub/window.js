@@ -72,9 +72,10 @@ export class Newcomers extends Cohort {
    * @param {Cohort} like copied properties @param {string} topic
    * @param {number} from number of their first item @param {number} sent their offset
    */
-  constructor({ key, codec, events, filter, delta, full }, topic, from, sent) {
+  constructor({ key, codec, events, filter, delta, full, channelId }, topic, from, sent) {
     super(key, topic, codec, events, filter, delta)
     this.full = full
+    this.channelId = channelId
     this.from = from
     this.sent = sent
   }

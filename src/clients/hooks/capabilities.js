@@ -22,6 +22,8 @@ const MAX_NAMES = 1024
 const MAX_NAME_LENGTH = 256
 /** Maximum bytes of the entries as JSON. */
 const MAX_BYTES = 16 * 1024
+/** Maximum instructions of all expressions: a check takes time in proportion, and a repetition has up to 1,000. */
+const MAX_INSTRUCTIONS = 10_000
 
 /** @param {any} value @returns {string} for messages */
 const show = value => String(JSON.stringify(value) ?? typeof value).slice(0, 100)
@@ -62,14 +64,7 @@ function wildcard(pattern) {
   }
 }
 
-/** @param {string} pattern @returns {(channel: string) => boolean} @throws {Error} one line */
-function regex(pattern) {
-  const compiled = compilePattern(pattern)
-  return channel => compiled.test(channel)
-}
-
-/** @type {Readonly<Record<string, (pattern: string) => (channel: string) => boolean>>} */
-const MATCHERS = Object.freeze({ wildcard, regex })
+const MATCHES = Object.freeze(['', 'exact', 'wildcard', 'regex'])
 
 /** @typedef {{channels: string[], match: string, operations: number}} Entry `match`: '' = exact */
 
@@ -80,12 +75,20 @@ export class Capabilities {
   /** @type {{matches: (channel: string) => boolean, operations: number}[]} */
   #patterns = []
 
-  /** @param {Entry[]} entries @throws {Error} one line: an invalid pattern */
+  /** @param {Entry[]} entries @throws {Error} one line: an invalid or too large pattern */
   constructor(entries) {
+    let instructions = 0
     for (const { channels, match, operations } of entries)
       for (const name of channels) {
         if (match === '') this.#exact.set(name, (this.#exact.get(name) ?? 0) | operations)
-        else this.#patterns.push({ matches: MATCHERS[match](name), operations })
+        else if (match === 'wildcard') this.#patterns.push({ matches: wildcard(name), operations })
+        else {
+          const pattern = compilePattern(name)
+          instructions += pattern.programSize()
+          if (instructions > MAX_INSTRUCTIONS)
+            throw new Error(`the expressions of caps have more than ${MAX_INSTRUCTIONS} instructions`)
+          this.#patterns.push({ matches: channel => pattern.test(channel), operations })
+        }
       }
   }
 
@@ -115,9 +118,9 @@ function readEntries(value) {
         throw new Error(
           `${at}.channels has ${show(name)}: must be a text of 1 to ${MAX_NAME_LENGTH} characters`,
         )
-    const match = entry.match || ''
-    if (match !== '' && match !== 'exact' && !Object.hasOwn(MATCHERS, match))
-      throw new Error(`${at}.match is ${show(match)}; known are exact, ${Object.keys(MATCHERS).join(', ')}`)
+    const match = entry.match ?? ''
+    if (!MATCHES.includes(match))
+      throw new Error(`${at}.match is ${show(match)}; known are ${MATCHES.slice(1).join(', ')}`)
     const operations = readAllow(entry.allow, `${at}.allow`)
     return { channels, match: match === 'exact' ? '' : match, operations }
   })

@@ -29,6 +29,7 @@
  * @property {number} [phase] of a map, see Phase
  * @property {string} [cursor] of the next page
  * @property {Publication[] | Buffer} [state] entries of a map, with their times; text is a JSON list, only for JSON
+ * @property {number} [id] of the channel, in pushes of a compact subscription
  */
 
 /**
@@ -47,6 +48,8 @@
  */
 
 /** @typedef {string | Uint8Array} Encoded message without framing */
+
+/** @typedef {string | number} ChannelRef the channel's name, or its id in pushes to compact subscriptions */
 
 /**
  * @typedef {object} Codec
@@ -71,10 +74,10 @@
  * @property {(id: number, history: {publications: Publication[], offset: number, epoch: string}) => Encoded} history
  * @property {(id: number, method: 'refresh' | 'sub_refresh', result: {expires: boolean, ttl: number}) => Encoded}
  *   refreshed
- * @property {(channel: string, publication: Publication) => Uint8Array} publication valid until the next call
- * @property {(channel: string, publication: Publication, delta: Buffer | null) => Uint8Array} deltaPublication without
- *   `epoch`, and `version` of a stream; null: full data. Valid until the next call
- * @property {(channel: string, info: string, joined: boolean) => Encoded} event join or leave
+ * @property {(channel: ChannelRef, publication: Publication) => Uint8Array} publication valid until the next call
+ * @property {(channel: ChannelRef, publication: Publication, delta: Buffer | null) => Uint8Array} deltaPublication
+ *   without `epoch`, and `version` of a stream; null: full data. Valid until the next call
+ * @property {(channel: ChannelRef, info: string, joined: boolean) => Encoded} event join or leave
  * @property {(channel: string, code: number, reason: string) => Encoded} unsubscribed
  * @property {(channel: string, result: SubscribeResult) => Encoded} subscribed server-side
  * @property {(result: {expires: boolean, ttl: number}) => Encoded} refresh

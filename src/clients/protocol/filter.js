@@ -75,8 +75,11 @@ function compile(node) {
 
 /** @param {FilterNode} node @returns {Predicate} */
 function compileLeaf({ key = '', cmp = '', val = '', vals = [] }) {
-  if (cmp === 'ex') return tags => Object.hasOwn(tags, key)
-  if (cmp === 'nex') return tags => !Object.hasOwn(tags, key)
+  if (cmp === 'ex' || cmp === 'nex') {
+    if (val !== '' || vals.length > 0) throw errors.badRequest
+    const wanted = cmp === 'ex'
+    return tags => Object.hasOwn(tags, key) === wanted
+  }
   if (key === '') throw errors.badRequest
   const tag = (/** @type {Tags} */ tags) => (Object.hasOwn(tags, key) ? tags[key] : undefined)
   if (cmp === 'in' || cmp === 'nin') {
@@ -155,24 +158,36 @@ function listOf(value, read) {
   return value.map(read)
 }
 
-/** @param {any} value @param {number} depth @returns {FilterNode} */
+const FIELDS = new Set(['op', 'key', 'cmp', 'val', 'vals', 'nodes'])
+
+/**
+ * Refuses all that `compile` would ignore: the filter would let more pass than intended.
+ * @param {any} value @param {number} depth
+ * @returns {FilterNode}
+ */
 function checkedNode(value, depth) {
   if (!isObject(value) || depth > MAX_DEPTH) throw errors.badRequest
-  const { op, key, cmp, val, vals, nodes } = value
-  return {
-    op: textOf(op),
-    key: textOf(key),
-    cmp: textOf(cmp),
-    val: textOf(val),
-    vals: listOf(vals, text => textOf(text) ?? ''),
-    nodes: listOf(nodes, node => checkedNode(node, depth + 1)),
+  if (!Object.keys(value).every(name => FIELDS.has(name))) throw errors.badRequest
+  const node = {
+    op: textOf(value.op),
+    key: textOf(value.key),
+    cmp: textOf(value.cmp),
+    val: textOf(value.val),
+    vals: listOf(value.vals, text => textOf(text) ?? ''),
+    nodes: listOf(value.nodes, node => checkedNode(node, depth + 1)),
   }
+  const fits = node.op
+    ? !(node.key || node.cmp || node.val || node.vals?.length)
+    : node.key && !node.nodes?.length
+  if (!fits) throw errors.badRequest
+  return node
 }
 
 /**
  * A backend's filter, from a token, a proxy, a hook or the server API.
  * @param {any} value unchecked; null is invalid
  * @returns {Filter}
- * @throws {ReplyError} errors.badRequest: wrong types, unknown operations, empty, too deep or long
+ * @throws {ReplyError} errors.badRequest: wrong types, unknown operations or fields, unused operands, empty, too deep or
+ *   long
  */
 export const readServerFilter = value => new Filter(checkedNode(value, 1))

@@ -2,7 +2,7 @@ import { entryText } from '../../channels/broker/entry-json.js'
 import { parseCommand, splitFrame } from './json-commands.js'
 
 /** @import { Keyed, Publication } from '../../channels/broker/contract.js' */
-/** @import { Codec, ConnectResult, SubscribeResult } from './contract.js' */
+/** @import { ChannelRef, Codec, ConnectResult, SubscribeResult } from './contract.js' */
 
 const quote = JSON.stringify
 
@@ -17,8 +17,11 @@ const TILDE = 126
 const STATE_END = Buffer.from('}}')
 
 const PUB = ',"pub":{'
-/** Maximum bytes of a push, excluding channel, data and fields. */
+/** Maximum bytes of a push, excluding the channel's name, data and fields. */
 const FIXED_SIZE = 128
+
+/** @param {ChannelRef} channel @returns {number} maximum bytes of its name in JSON */
+const sizeOfRef = channel => (typeof channel === 'number' ? 0 : channel.length * 6)
 
 /** Faster than `write` for short text. @param {Buffer} buffer @param {number} at @param {string} text ASCII */
 function writeAscii(buffer, at, text) {
@@ -91,6 +94,7 @@ function subscribeResult(result) {
   if (result.data) text += `,"data":${result.data}`
   if (result.was_recovering) text += ',"was_recovering":true'
   if (delta && !result.phase) text += DELTA
+  if (result.id) text += `,"id":${result.id}`
   if (result.type) text += `,"type":${result.type}`
   if (result.phase) text += `,"phase":${result.phase}`
   if (result.cursor) text += `,"cursor":${quote(result.cursor)}`
@@ -135,6 +139,7 @@ export class JsonCodec {
   #open
   #close
   #channel
+  #id
   #end
   #scratch = Buffer.allocUnsafeSlow(64 * 1024)
 
@@ -143,6 +148,7 @@ export class JsonCodec {
     this.#open = open
     this.#close = close
     this.#channel = `${open}"channel":`
+    this.#id = `${open}"id":`
     this.#end = `}${close}`
   }
 
@@ -227,7 +233,7 @@ export class JsonCodec {
     const empty = data.length === 0
     const fields = publicationTail(publication, true)
     const tail = empty ? fields.slice(1) : fields
-    const scratch = this.#reserve(channel.length * 6 + tail.length * 3 + data.length + FIXED_SIZE)
+    const scratch = this.#reserve(sizeOfRef(channel) + tail.length * 3 + data.length + FIXED_SIZE)
     let end = this.#writePub(scratch, channel)
     if (!empty) {
       end = writeAscii(scratch, end, '"data":')
@@ -238,8 +244,10 @@ export class JsonCodec {
     return scratch.subarray(0, writeAscii(scratch, end, this.#end))
   }
 
-  /** Writes a push up to its fields. @param {Buffer} scratch @param {string} channel */
+  /** Writes a push up to its fields. @param {Buffer} scratch @param {ChannelRef} channel */
   #writePub(scratch, channel) {
+    if (typeof channel === 'number')
+      return writeAscii(scratch, writeAscii(scratch, 0, this.#id), `${channel}${PUB}`)
     const from = writeAscii(scratch, 0, this.#channel)
     let end = writeAscii(scratch, from, '"')
     for (let i = 0; i < channel.length; i++) {
@@ -258,7 +266,7 @@ export class JsonCodec {
     // JSON escapes only ASCII, so Latin-1 preserves other bytes.
     const data = quote((delta ?? publication.data).toString('latin1') || EMPTY_TEXT)
     const tail = deltaTail(publication, delta)
-    const scratch = this.#reserve(channel.length * 6 + tail.length * 3 + data.length + FIXED_SIZE)
+    const scratch = this.#reserve(sizeOfRef(channel) + tail.length * 3 + data.length + FIXED_SIZE)
     let end = writeAscii(scratch, this.#writePub(scratch, channel), '"data":')
     end += scratch.write(data, end, 'latin1')
     end += scratch.write(tail, end)
@@ -273,7 +281,8 @@ export class JsonCodec {
 
   /** @type {Codec['event']} */
   event(channel, info, joined) {
-    return `${this.#channel}${quote(channel)},"${joined ? 'join' : 'leave'}":{"info":${info}}${this.#close}`
+    const head = `${typeof channel === 'number' ? this.#id : this.#channel}${quote(channel)}`
+    return `${head},"${joined ? 'join' : 'leave'}":{"info":${info}}${this.#close}`
   }
 
   /** @type {Codec['unsubscribed']} */

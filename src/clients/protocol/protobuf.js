@@ -3,7 +3,7 @@ import { rawMembers } from './raw-json.js'
 import { WireWriter } from './wire.js'
 
 /** @import { Keyed, Publication } from '../../channels/broker/contract.js' */
-/** @import { Codec, ConnectResult, SubscribeResult } from './contract.js' */
+/** @import { ChannelRef, Codec, ConnectResult, SubscribeResult } from './contract.js' */
 
 const Reply = Object.freeze({
   ID: 1,
@@ -22,6 +22,7 @@ const Reply = Object.freeze({
 })
 
 const Push = Object.freeze({
+  ID: 1,
   CHANNEL: 2,
   PUB: 4,
   JOIN: 5,
@@ -42,6 +43,11 @@ class MessageWriter extends WireWriter {
   /** @type {Uint8Array} */
   #lastInfoBytes = Buffer.alloc(0)
   #infoWriter = new WireWriter(1024)
+
+  /** Of a push. @param {ChannelRef} channel '' = none */
+  channel(channel) {
+    return typeof channel === 'number' ? this.uint(Push.ID, channel) : this.text(Push.CHANNEL, channel)
+  }
 
   /** @param {number} field @param {string} info ClientInfo as JSON text */
   clientInfo(field, info) {
@@ -99,7 +105,7 @@ class MessageWriter extends WireWriter {
     this.bytes(11, rawBytes(result.data))
       .bool(12, result.was_recovering)
       .bool(13, delta && !phase)
-    this.uint(15, result.type).uint(16, phase).text(17, result.cursor)
+    this.uint(14, result.id).uint(15, result.type).uint(16, phase).text(17, result.cursor)
     for (const entry of /** @type {Publication[]} */ (state ?? []))
       this.publication(18, entry, false, null, delta, true)
     return this
@@ -150,9 +156,9 @@ export class ProtobufCodec {
     return this.#out.clear().open(0).uint(Reply.ID, id).open(field)
   }
 
-  /** @param {string} channel '' = none @param {number} field */
+  /** @param {ChannelRef} channel '' = none @param {number} field */
   #push(channel, field) {
-    return this.#out.clear().open(0).open(Reply.PUSH).text(Push.CHANNEL, channel).open(field)
+    return this.#out.clear().open(0).open(Reply.PUSH).channel(channel).open(field)
   }
 
   /** @type {Codec['error']} */
@@ -224,11 +230,12 @@ export class ProtobufCodec {
     return this.#publish(channel, publication, delta, true)
   }
 
-  /** @param {string} channel @param {Publication} publication @param {Uint8Array | null} delta @param {boolean} bare */
+  /** @param {ChannelRef} channel @param {Publication} publication @param {Uint8Array | null} delta @param {boolean} bare */
   #publish(channel, publication, delta, bare) {
-    const size = (delta ?? publication.data).length + channel.length + 20
+    const length = typeof channel === 'number' ? 0 : channel.length
+    const size = (delta ?? publication.data).length + length + 20
     const out = this.#publication.clear().open(0, size).open(Reply.PUSH, size)
-    out.text(Push.CHANNEL, channel).publication(Push.PUB, publication, true, delta, bare)
+    out.channel(channel).publication(Push.PUB, publication, true, delta, bare)
     return out.close().close().view()
   }
 

@@ -127,6 +127,14 @@ export const SubscriptionType = Object.freeze({
   SHARED_POLL: 4,
 })
 
+/** Bits of `flag` in a subscribe request. */
+export const SubscribeFlag = Object.freeze({
+  /** Pushes may have an id instead of the channel's name. */
+  COMPACT: 1,
+  /** Fail with error 112 if not recovered. */
+  REJECT_UNRECOVERED: 2,
+})
+
 /** `phase` of a subscription to a map. */
 export const Phase = Object.freeze({ LIVE: 0, STREAM: 1, STATE: 2 })
 

@@ -43,6 +43,7 @@ export class PollJsonCodec extends JsonCodec {
 
   /** @type {Codec['publication']} */
   publication(channel, publication) {
-    return Buffer.from(this.text(channel, publication), 'latin1')
+    // One-way clients cannot request ids.
+    return Buffer.from(this.text(/** @type {string} */ (channel), publication), 'latin1')
   }
 }

@@ -3,6 +3,7 @@ import { bytesOf } from '../../channels/broker/size.js'
 import { Operation } from '../hooks/capabilities.js'
 import { Filter } from '../protocol/filter.js'
 import { rawOf } from '../protocol/payload.js'
+import { SubscribeFlag } from '../protocol/requests.js'
 import { expireSubscription } from './expiry.js'
 import { maxReplyBytes } from './replies.js'
 import { capabilitiesFor, hasRoomFor, receivable } from './rights.js'
@@ -15,9 +16,6 @@ import { Kind, kindOfAllow, MAPPED, NO_DETAILS, Subscription } from './subscript
 /** @import { Channel, PublicationBuffer } from '../../channels/hub/channel.js' */
 /** @import { SubscribeResult } from '../protocol/contract.js' */
 /** @import { Session } from './session.js' */
-
-/** SubscribeRequest flag: fail with error 112 if not recovered. */
-const REJECT_UNRECOVERED = 2
 
 /** @typedef {Omit<SubscribeWants, 'first'>} Wants */
 
@@ -109,7 +107,7 @@ export class Plan {
     this.recovering = this.wasRecovering && recoverable
     // In cache mode, an empty channel has lost nothing.
     this.rejectUnrecovered = Boolean(
-      recoverable && !this.cache && request.recover && request.flag & REJECT_UNRECOVERED,
+      recoverable && !this.cache && request.recover && request.flag & SubscribeFlag.REJECT_UNRECOVERED,
     )
     this.offset = request.recover ? (request.offset ?? 0) : 0
     this.epoch = request.recover ? (request.epoch ?? '') : ''
@@ -121,6 +119,15 @@ export class Plan {
       this.filter === null &&
       !session.codec.unidirectional &&
       options.allowed_delta_types.includes('fossil')
+    this.keepsLatest = options.keep_latest_publication
+    this.compact =
+      options.allow_channel_compaction &&
+      (request.flag & SubscribeFlag.COMPACT) !== 0 &&
+      !serverSide &&
+      !session.codec.unidirectional &&
+      (!session.codec.binary || session.context.config.channel.protobuf_compaction)
+    /** Id in pushes instead of the channel's name; 0: the name. */
+    this.channelId = 0
     this.ofMap = namespace.mapRules !== null
     this.parts = this.ofMap && !this.delta && (session.traits & Trait.JOINS_PARTS) !== 0
     /** Entries and changes of a map in the result, for deltas. @type {Publication[] | null} */
@@ -206,6 +213,7 @@ export class Plan {
 
   /** @protected @param {SubscribeResult} result @returns {SubscribeResult} with the fields of any result */
   terms(result) {
+    if (this.compact) result.id = this.channelId = this.session.context.hub.idOf(this.channel)
     if (this.delta) result.delta = true
     if (this.grant.data) result.data = this.grant.data
     if (this.kind & Kind.REFRESHED_BY_CLIENT) {
@@ -246,6 +254,8 @@ export class Plan {
       events: this.events,
       filter: this.filter,
       delta: this.delta,
+      keepsLatest: this.keepsLatest,
+      channelId: this.channelId,
       received: liveBuffer && liveBuffer.messages.length > 0 ? null : this.received,
       map: this.ofMap,
       parts: this.parts,

@@ -89,6 +89,8 @@ export class PollPlan extends Plan {
     super(session, channel, namespace, request, grant, false)
     this.kind = (this.kind & ~(Kind.POSITIONED | Kind.RECOVERABLE)) | Kind.POLL
     this.recovering = this.wasRecovering = this.rejectUnrecovered = this.cache = false
+    // Updates of keys have the channel's name.
+    this.compact = false
     // The hub has no part in the deltas of keys.
     this.#negotiated = this.delta
     this.delta = false

@@ -8,6 +8,7 @@ import { Filter } from '../protocol/filter.js'
 import { Kind, list } from './subscription.js'
 
 /** @import { Capabilities } from '../hooks/capabilities.js' */
+/** @import { Tags } from '../protocol/filter.js' */
 /** @import { ChannelOptions } from '../../config/options.js' */
 /** @import { Channel } from '../../channels/hub/channel.js' */
 /** @import { Publication } from '../../channels/broker/contract.js' */
@@ -88,6 +89,16 @@ export function receivable({ user, id }, publications, filter) {
     ({ tags, target }) =>
       (filter === null || filter.matches(tags)) && (target === null || reaches(target, user, id)),
   )
+}
+
+/**
+ * Whether the client may see an entry of a map that a failed write returns.
+ * @param {Session} session @param {string} channel @param {Tags | null} tags of the entry
+ */
+export function maySee(session, channel, tags) {
+  const server = serverFilterOf(session, channel)
+  if (server !== null) return server.matches(tags)
+  return session.context.rules.resolve(channel)?.options.require_server_tags_filter !== true
 }
 
 /**

@@ -51,6 +51,16 @@ export const channelOptions = live({
   publish_exclude_sender: bool(
     'Do not send the publication of a client to its own connection. Needs `channel.targeted_publications`. Halley only.',
   ),
+  keep_latest_publication: bool(
+    'Deltas refer to the last publication that a worker has sent, so channels without history and subscribers without ' +
+      'positions get deltas, too (docs/delta.md).',
+  ),
+  allow_channel_compaction: bool(
+    'SDKs get publications, joins and leaves with a short id instead of the channel name (docs/access.md).',
+  ),
+  shared_position_sync: bool(
+    'No effect: a worker always checks the position of a channel once for all its subscribers.',
+  ),
   batch_max_size: int(
     0,
     'Maximum publications, joins and leaves in a batch of a channel. 0: no such limit. See docs/batching.md.',
@@ -255,6 +265,10 @@ export const channelSection = live({
     targeted_publications: bool(
       'Publications may exclude a client or a user, or be for some users only (docs/access.md). All nodes must know them: ' +
         'older versions deliver such a publication to all subscribers. Halley only.',
+    ),
+    protobuf_compaction: bool(
+      '`allow_channel_compaction` also applies to Protobuf clients. The JavaScript SDK (5.8.0) drops compact publications in ' +
+        'Protobuf (docs/access.md). Halley only.',
     ),
     private_prefix: string('Channels with this prefix always need a subscription token. Empty: off.', {
       default: '$',

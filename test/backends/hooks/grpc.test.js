@@ -215,6 +215,12 @@ t.test('answers', async t => {
     await fails(t, ask('subscribe', { result: { server_tags_filter } }), 'response')
     await fails(t, ask('sub_refresh', { result: { expire_at: 9, server_tags_filter } }), 'response')
   }
+  const node = Buffer.from('\x12\x01k\x1a\x02ex')
+  const answer = (/** @type {Buffer} */ filter) =>
+    Buffer.concat([Buffer.from([0x0a, filter.length + 2, 0x42, filter.length]), filter])
+  t.ok((await ask('subscribe', answer(node))).filter)
+  const unknown = Buffer.concat([node, Buffer.from('\x3a\x01x')])
+  await fails(t, ask('subscribe', answer(unknown)), 'response')
   const publish = await ask('publish', {
     result: {
       data: { a: 1 },

@@ -23,8 +23,9 @@ const targetOf = random =>
 /** @returns {string[]} messages since the last call */
 const read = session =>
   session.got.splice(0).map(message => {
-    const { pub, join } =
+    const { pub, join, id } =
       typeof message === 'string' ? JSON.parse(message.slice('binary '.length)).push : message
+    if (id !== (session.compact ? session.id : undefined)) return `id ${id}`
     if (join) return join.info.user
     return session.reader === null ? JSON.stringify(pub.data) : session.reader.read(pub)
   })
@@ -70,6 +71,7 @@ t.test('delivers random publications once and in order to random subscribers', a
       latest,
       tag,
     }
+    const keepsLatest = random.hit(0.5)
     const rig = startHub({ batch: batched ? Object.freeze(batch) : null })
     const model = new Model()
     const { sessions } = model
@@ -144,6 +146,7 @@ t.test('delivers random publications once and in order to random subscribers', a
           rig.unsubscribe(session, 'x')
         }
         session.events = random.hit(0.3)
+        session.compact = random.hit(0.3)
         const recovers = session.positioned && random.hit(0.5)
         const missed = recovers ? stream.slice(-random.below(4) || stream.length) : []
         const recovered = missed.filter(
@@ -152,9 +155,11 @@ t.test('delivers random publications once and in order to random subscribers', a
         if (reader) for (const { data } of recovered) reader.read({ data: String(data) })
         rig.subscribe(session, 'x', wants, {
           ...{ delta, events: session.events, received: recovered.at(-1) ?? null },
+          ...{ keepsLatest, compact: session.compact },
         })
         for (const { done } of rig.calls.splice(0)) done?.(null, answer(stream.length, epoch))
         session.got = []
+        session.id = session.joined.get('x')?.channel.id
         // Too many newcomers flush the window first.
         if (rig.hub.batches.held === 0) model.flush()
         sessions.set(session, { from: model.window.length, expected: [], position: stream.length })

@@ -53,3 +53,50 @@ t.test('an encoded publication is not overwritten by other messages', async t =>
   codec.event('x', '{"user":"u","client":"c"}', true)
   t.strictSame(repliesOf(bytes), [{ push: { channel: 'x', pub: { data: Buffer.from('"a"') } } }])
 })
+
+t.test('compact and plain subscribers share a channel, with one encoding of each kind per codec', async t => {
+  const rig = startHub()
+  const json = counting(new JsonCodec())
+  const sessions = []
+  for (const filter of [null, { key: 'k', cmp: 'ex' }]) {
+    for (const compact of [false, true, false, true]) {
+      const session = rig.session()
+      session.codec = /** @type {any} */ (json.codec)
+      rig.subscribe(session, 'x', PLAIN, { filter, events: true, compact })
+      rig.calls.shift()?.done(null, answer())
+      sessions.push(Object.assign(session, { compact }))
+    }
+  }
+  rig.publish('x', '1', { tags: { k: 'v' } })
+  rig.hub.presence('x', '{"user":"u","client":"c"}', true)
+  t.equal(json.calls, 2)
+  const id = rig.hub.idOf('x')
+  for (const { compact, got } of sessions) {
+    const head = compact ? { id } : { channel: 'x' }
+    t.strictSame(got.slice(1), [
+      { ...head, pub: { data: 1, tags: { k: 'v' } } },
+      { ...head, join: { info: { user: 'u', client: 'c' } } },
+    ])
+  }
+})
+
+t.test('a channel keeps its id while it has subscribers, and ids are not used again', async t => {
+  const rig = startHub()
+  const [a, b, c] = [rig.session(), rig.session(), rig.session()]
+  const id = (/** @type {any} */ session) => session.joined.get('x').channel.id
+  const join = session => {
+    rig.subscribe(session, 'x', PLAIN, { compact: true })
+    rig.calls.shift()?.done?.(null, answer())
+  }
+  join(a)
+  join(b)
+  t.equal(id(a), 1)
+  rig.unsubscribe(a, 'x')
+  join(c)
+  t.equal(id(c), 1)
+  rig.unsubscribe(b, 'x')
+  rig.unsubscribe(c, 'x')
+  rig.calls.splice(0)
+  join(a)
+  t.equal(id(a), 2)
+})

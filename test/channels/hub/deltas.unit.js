@@ -13,6 +13,7 @@ function startChannel() {
   let top = 0
   return {
     ...rig,
+    rig,
     /** @returns {any} a session with a DeltaReader */
     subscriber(options = {}, wants = POSITIONED) {
       const session = Object.assign(rig.session({ binary: options.binary }), { reader: new DeltaReader() })
@@ -101,6 +102,81 @@ t.test('subscribers without a position always get full payloads', async t => {
     t.same(positioned.lost, ['x'])
     t.same(read(loose), [text(3)])
     t.same(loose.reader.taken(), ['full', 'full', 'full'])
+  }
+})
+
+const LATEST = { keepsLatest: true }
+
+t.test('with keepsLatest, subscribers without a position get deltas against what was sent last', async t => {
+  const channel = startChannel()
+  const [first, positioned] = [channel.subscriber(LATEST, PLAIN), channel.subscriber(LATEST, POSITIONED)]
+  const none = { offset: 0, epoch: '' }
+  channel.publish(none)
+  const late = channel.subscriber({ ...LATEST, binary: true }, PLAIN)
+  channel.publish({ ...none, delta: false })
+  channel.publish({ offset: 1 })
+  channel.publish(none)
+  t.equal(channel.sent, 7, 'one message per codec')
+  for (const [session, from, kinds] of /** @type {[any, number, string][]} */ ([
+    [first, 1, 'full full delta delta'],
+    [positioned, 1, 'full full delta delta'],
+    [late, 2, 'full delta delta'],
+  ])) {
+    const expected = [1, 2, 3, 4].slice(from - 1).map(text)
+    t.same(read(session), expected)
+    t.equal(session.reader.taken().join(' '), kinds)
+  }
+})
+
+t.test('with keepsLatest, a payload above 1 MiB is no base', async t => {
+  const channel = startChannel()
+  const session = channel.subscriber(LATEST, PLAIN)
+  const large = n => JSON.stringify(`${'x'.repeat(1024 * 1024 - 3)}${n}`)
+  for (const data of [large(1), large(2), large(10), large(11), text(1), text(2)])
+    channel.rig.publish('x', data)
+  t.same(
+    read(session).map(data => data.length),
+    [large(1), large(2), large(10), large(11), text(1), text(2)].map(data => data.length),
+  )
+  t.equal(session.reader.taken().join(' '), 'full delta delta full full delta')
+})
+
+t.test(
+  'with keepsLatest, a subscriber with the recovered base follows, others get a full payload',
+  async t => {
+    const publication = offset => makePublication({ data: Buffer.from(text(offset)), offset, epoch: 'epoch' })
+    const channel = startChannel()
+    const loose = channel.subscriber(LATEST, PLAIN)
+    channel.publish()
+    channel.publish()
+    const recovered = channel.subscriber({ ...LATEST, received: publication(2) })
+    recovered.reader.read({ data: text(2) })
+    channel.publish()
+    channel.rig.publish('x', text(9), { offset: 0 })
+    const again = channel.subscriber({ ...LATEST, received: publication(3) })
+    again.reader.read({ data: text(3) })
+    channel.publish()
+    t.same(read(loose), [1, 2, 3, 9, 4].map(text))
+    t.same(read(recovered), [3, 9, 4].map(text))
+    t.same(read(again), [text(4)])
+    t.equal(loose.reader.taken().join(' '), 'full delta delta delta delta')
+    t.equal(recovered.reader.taken().join(' '), 'full delta delta delta')
+    t.equal(again.reader.taken().join(' '), 'full full', 'its base is not what was sent last')
+  },
+)
+
+t.test('a compact and a plain subscriber get one delta', async t => {
+  const channel = startChannel()
+  const [plain, compact] = [channel.subscriber(), channel.subscriber({ compact: true })]
+  for (let n = 0; n < 3; n++) channel.publish()
+  for (const [session, head] of /** @type {[any, any][]} */ ([
+    [plain, { channel: 'x' }],
+    [compact, { id: 1 }],
+  ])) {
+    const heads = session.got.map(({ pub, ...head }) => head)
+    t.strictSame(heads, [head, head, head])
+    t.same(read(session), [1, 2, 3].map(text))
+    t.equal(session.reader.taken().join(' '), 'full delta delta')
   }
 })
 

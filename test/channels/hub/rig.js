@@ -137,7 +137,14 @@ export function startHub({ batch = null, readEntry } = {}) {
       session,
       name,
       wants = PLAIN,
-      /** @type {any} */ { events = false, filter = null, delta = false, received = null, ...ofMap } = {},
+      /** @type {any} */ {
+        events = false,
+        filter = null,
+        delta = false,
+        received = null,
+        compact = false,
+        ...more
+      } = {},
     ) {
       hub.prepare(name, wants, (error, channel, answer) => {
         if (error) {
@@ -151,7 +158,8 @@ export function startHub({ batch = null, readEntry } = {}) {
           filter: filter && new Filter(filter),
           delta,
           received,
-          ...ofMap,
+          channelId: compact ? hub.idOf(name) : 0,
+          ...more,
         })
         session.joined.set(name, { channel, ...cohorts })
       })

@@ -29,6 +29,8 @@ const config = {
       { name: 'flagged', ...open, ...kept },
       { name: 'refused', ...deltas, allowed_delta_types: [] },
       { name: 'passing', ...open, delta_publish: true },
+      { name: 'latest', ...open, keep_latest_publication: true },
+      { name: 'both', ...deltas, force_recovery: false, allow_recovery: true, keep_latest_publication: true },
       { name: 'loose', ...deltas, force_recovery: false },
       { name: 'cache', ...deltas, force_recovery_mode: 'cache' },
       { name: 'chat', ...deltas, ...chat },
@@ -122,6 +124,18 @@ for (const driver of drivers) {
         'full delta full full delta delta',
       ],
       ['without history all are full', 'passing', [{}, {}, {}], 'full full full'],
+      [
+        'with keep_latest_publication, channels without history have deltas',
+        'latest',
+        [true, true, false, true, true].map(delta => ({ delta })),
+        'full delta full delta delta',
+      ],
+      [
+        'with keep_latest_publication, a publication may refer to one that is not in history',
+        'both',
+        [false, true, true, false].map(skip_history => ({ skip_history })),
+        'full delta delta delta',
+      ],
       ['without positions all are full', 'loose', [{}, {}], 'full full'],
       [
         'a publication that is not in history is full, as is the next one',
@@ -166,6 +180,44 @@ for (const driver of drivers) {
       const kinds = [first, second, third].map(subscriber => subscriber.kinds())
       t.same(kinds, ['full delta delta delta', 'full delta delta', 'full delta'])
       for (const n of [2, 3, 4]) t.strictSame((await plain.raw()).data, payload(n))
+    })
+
+    t.test('with keep_latest_publication, a new subscriber gets a full payload first', async t => {
+      const channel = name('latest')
+      const flag = { delta: true }
+      const first = await subscribed(t, channel)
+      await publish(channel, 1, flag)
+      const second = await subscribed(t, channel)
+      for (const n of [2, 3]) await publish(channel, n, flag)
+      for (const n of [1, 2, 3]) t.equal(await first.next(), text(n))
+      for (const n of [2, 3]) t.equal(await second.next(), text(n))
+      t.same([first.kinds(), second.kinds()], ['full delta delta', 'full delta'])
+      for (const { client } of [first, second]) await client.call('unsubscribe', { channel })
+      const third = await subscribed(t, channel)
+      await publish(channel, 4, flag)
+      t.equal(await third.next(), text(4))
+      t.equal(third.kinds(), 'full')
+    })
+
+    t.test('with keep_latest_publication, subscribers with and without positions get one delta', async t => {
+      const channel = name('both')
+      const [loose, positioned] = [
+        await subscribed(t, channel),
+        await subscribed(t, channel, { recoverable: true }),
+      ]
+      t.strictSame([loose.reply.positioned, positioned.reply.positioned], [undefined, true])
+      let epoch = await deliver(t, channel, [1, 2], loose, positioned)
+      const recovered = await subscribed(t, channel, { recoverable: true, recover: true, offset: 0, epoch })
+      t.strictSame(recovered.recovered, [text(1), text(2)])
+      epoch = await deliver(t, channel, [3], loose, positioned, recovered)
+      await publish(channel, 0, { skip_history: true })
+      for (const { next } of [loose, positioned, recovered]) t.equal(await next(), text(0))
+      const late = await subscribed(t, channel, { recoverable: true, recover: true, offset: 2, epoch })
+      t.strictSame(late.recovered, [text(3)])
+      await deliver(t, channel, [4, 5], loose, positioned, recovered, late)
+      for (const { kinds } of [loose, positioned]) t.equal(kinds(), 'full delta delta delta delta delta')
+      t.equal(recovered.kinds(), 'full delta delta delta delta delta')
+      t.equal(late.kinds(), 'full full delta', 'it has not received the publication that is not in history')
     })
 
     t.test('the full payload is sent where a delta is not shorter', async t => {

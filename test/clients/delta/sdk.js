@@ -22,6 +22,7 @@ export const config = {
     namespaces: [
       { name: 'doc', ...open, history_size: 8, history_ttl: '60s', force_recovery: true },
       { name: 'passing', ...open, delta_publish: true },
+      { name: 'latest', ...open, keep_latest_publication: true },
       {
         ...{ name: 'bytes', ...open, history_size: 8, history_ttl: '60s', force_recovery: true },
         ...{ delta_publish: true, publication_data_format: 'binary' },
@@ -114,7 +115,7 @@ class Reader {
 
 /**
  * Subscribers disconnect and reconnect while a document is edited.
- * @param {any} t @param {any} gateway with this configuration @param {'doc' | 'passing'} namespace
+ * @param {any} t @param {any} gateway with this configuration @param {'doc' | 'passing' | 'latest'} namespace
  * @param {{publications: number, seed: number, long?: boolean}} options `long`: some recoveries succeed and some fail
  */
 export async function testEdits(t, gateway, namespace, { publications, seed, long = false }) {

@@ -26,6 +26,9 @@ for (const driver of ['uws', 'node']) {
   t.test(`${driver}: the SDK follows edits that are not in history`, options, t =>
     testEdits(t, gateways[driver], 'passing', { publications: 40, seed: 100 }),
   )
+  t.test(`${driver}: the SDK follows edits with deltas in a channel without history`, options, t =>
+    testEdits(t, gateways[driver], 'latest', { publications: 80, seed: 100 }),
+  )
 }
 
 t.test('binary payloads are sent as deltas in Protobuf', async t => {

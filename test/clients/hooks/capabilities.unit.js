@@ -77,9 +77,13 @@ t.test('an invalid list is an error that names the place', async t => {
     [[{ ...entry, allow: [1] }], /^caps\[0\]\.allow has 1/],
     [[{ ...entry, match: 'glob' }], /^caps\[0\]\.match is "glob"/],
     [[{ ...entry, match: 1 }], /^caps\[0\]\.match is 1/],
+    [[{ ...entry, match: 0 }], /^caps\[0\]\.match is 0/],
+    [[{ ...entry, match: ['wildcard'] }], /^caps\[0\]\.match is \["wildcard"\]/],
     [[{ ...entry, match: 'toString' }], /^caps\[0\]\.match/],
     [[{ ...entry, match: 'regex', channels: ['('] }], /invalid pattern "\("/],
     [[{ ...entry, match: 'regex', channels: ['(?=a)'] }], /invalid pattern/],
+    [[{ ...entry, match: 'regex', channels: Array(9).fill('a{1000}') }], null],
+    [[{ ...entry, match: 'regex', channels: Array(10).fill('a{1000}') }], /more than 10000 instructions/],
     [Array(65).fill(entry), /more than 64 entries/],
     [
       [

@@ -40,6 +40,24 @@ t.test('connect and subscribe results omit zero values', async t => {
     )
 })
 
+t.test('pushes to compact subscriptions have the id of the channel', async t => {
+  t.equal(codec.subscribe(2, { id: 7, type: 1 }), '{"id":2,"subscribe":{"id":7,"type":1}}')
+  const push = (/** @type {Uint8Array} */ bytes) => JSON.parse(Buffer.from(bytes).toString()).push
+  const large = Buffer.from(JSON.stringify('x'.repeat(300_000)))
+  t.strictSame(push(codec.publication(7, publication({ offset: 3 }))), {
+    id: 7,
+    pub: { data: { a: 1 }, offset: 3 },
+  })
+  t.equal(push(codec.publication(2 ** 53 - 1, publication({ data: large }))).pub.data.length, 300_000)
+  t.equal(push(codec.deltaPublication(7, publication({ data: large }), null)).pub.data.length, 300_002)
+  t.strictSame(push(codec.deltaPublication(7, publication(), Buffer.from('xyz'))), {
+    id: 7,
+    pub: { data: 'xyz', delta: true },
+  })
+  t.equal(codec.event(7, INFO, true), `{"push":{"id":7,"join":{"info":${INFO}}}}`)
+  t.equal(codec.event(7, INFO, false), `{"push":{"id":7,"leave":{"info":${INFO}}}}`)
+})
+
 t.test('a connect result has all fields', async t => {
   const recoverable = { recoverable: true, positioned: true, epoch: 'e', offset: 3 }
   const all = {

@@ -66,6 +66,17 @@ t.test('all fields of a connect result have their field numbers', async t => {
   })
 })
 
+t.test('pushes to compact subscriptions have the id of the channel', async t => {
+  t.strictSame(reply(codec.subscribe(2, { id: 300, type: 1 })), { id: 2, subscribe: { id: 300, type: 1 } })
+  t.strictSame(reply(codec.publication(300, publication({ offset: 3 }))), {
+    push: { id: 300, pub: { data: DATA, offset: 3 } },
+  })
+  t.strictSame(reply(codec.deltaPublication(300, publication(), Buffer.from('xyz'))), {
+    push: { id: 300, pub: { data: Buffer.from('xyz'), delta: true } },
+  })
+  t.strictSame(reply(codec.event(300, INFO, false)), { push: { id: 300, leave: { info: INFO_READ } } })
+})
+
 t.test('all fields of a subscribe result have their field numbers', async t => {
   t.strictSame([...codec.subscribe(2, {})], [4, 0x08, 2, 0x32, 0], 'an empty one is written')
   const all = {

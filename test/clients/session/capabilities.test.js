@@ -430,7 +430,10 @@ t.test('of a hooks module', async t => {
     'hooks.mjs': `
       const cap = (...channels) => ({ channels, allow: ['sub'] })
       const soon = s => Math.floor(Date.now() / 1000) + s
-      export const connect = ({ data }) => ({ user: 'u1', expireAt: data?.expires ? soon(1) : 0, caps: data.caps })
+      export const connect = ({ data }) => ({
+        ...{ user: 'u1', expireAt: data?.expires ? soon(1) : 0, caps: data.caps },
+        subscriptions: data.subscriptions,
+      })
       let go
       const gate = new Promise(resolve => (go = resolve))
       export const rpc = { go: () => void go() }
@@ -443,6 +446,7 @@ t.test('of a hooks module', async t => {
   })
   const gateway = await startGateway(t, {
     workers: 1,
+    client: tokenClient(),
     hooks: { module: `${folder}/hooks.mjs` },
     channel: { without_namespace: stream },
   })
@@ -460,6 +464,11 @@ t.test('of a hooks module', async t => {
   t.ok((await other.call('publish', { channel: 'x', data: 1 })).publish)
   t.strictSame((await other.call('publish', { channel: 'y', data: 1 })).error, INTERNAL)
   t.strictSame((await other.subscribe('z', { data: { allow: ['all'] } })).error, INTERNAL)
+  const filter = { key: 'team', cmp: 'eq', val: 'a' }
+  const claims = { sub: 'u1', subs: { f: { server_tags_filter: filter } } }
+  const filtered = await user(t, gateway, claims, { data: { subscriptions: { f: {} } } })
+  for (const team of ['b', 'a']) await gateway.api('publish', { channel: 'f', data: team, tags: { team } })
+  t.equal((await filtered.push('pub')).pub.data, 'a', 'the filter of the token stays')
   const invalid = await opened(t, gateway)
   t.strictSame((await invalid.call('connect', { data: { caps: [{ channels: 'a' }] } })).error, INTERNAL)
   await until(() => gateway.lines.some(({ reason }) => /caps\[0\]\.channels is not a list/.test(reason)))

@@ -27,10 +27,18 @@ const WRONG = [
   { ...team('a'), cmp: 'is' },
   { op: 'and', nodes: [] },
   { ...team('a'), vals: 'x' },
+  { ...team('a'), vals: ['b'] },
+  { ...team('a'), nodes: [{ key: 'role', cmp: 'ex' }] },
+  { ...team('a'), value: 'b' },
+  { ...team('a'), op: 'and', nodes: [{ key: 'role', cmp: 'ex' }] },
+  { ...team('a'), cmp: 'ex' },
+  { cmp: 'nex' },
 ]
 
 /** @param {string} channel @param {any} filter @param {object} [more] claims */
 const sub = (channel, filter, more) => token({ sub: 'u1', channel, server_tags_filter: filter, ...more })
+
+const map = { subscription_type: 'map', map: { mode: 'persistent' } }
 
 t.test('filters of tokens and the API', async t => {
   const gateway = await startGateway(t, {
@@ -67,7 +75,14 @@ t.test('filters of tokens and the API', async t => {
         { name: 'latest', batch_max_delay: '10ms', batch_flush_latest: true },
         { name: 'batch', batch_max_size: 4, batch_max_delay: '10s' },
         { name: 'must', ...history, allow_subscribe_for_client: true, require_server_tags_filter: true },
-        { name: 'map', subscription_type: 'map', map: { mode: 'persistent' } },
+        { name: 'map', ...map },
+        { name: 'open', ...map, map: { ...map.map, allow_publish_for_client: true } },
+        {
+          name: 'hidden',
+          ...map,
+          map: { ...map.map, allow_publish_for_client: true },
+          require_server_tags_filter: true,
+        },
       ],
     },
   })
@@ -205,6 +220,28 @@ t.test('filters of tokens and the API', async t => {
     for (const [key, tags] of Object.entries({ c: B, d: A }))
       await gateway.api('map_publish', { channel: 'map:m', key, data: key, tags })
     t.equal((await client.push('pub')).pub.key, 'd')
+  })
+
+  t.test('a failed write of a map does not show what it hides', async t => {
+    const channel = 'open:m'
+    for (const [key, tags] of Object.entries({ a: A, b: B }))
+      await gateway.api('map_publish', { channel, key, data: key, tags })
+    const client = await user(t, gateway)
+    /** @param {string} key */
+    const write = async key => {
+      const request = { channel, type: 1, key, data: 1, expected_offset: 0 }
+      const { publish } = await client.call('publish', request)
+      t.equal(publish.suppress_reason, 'position_mismatch')
+      return publish.current?.data
+    }
+    t.same([await write('a'), await write('b')], ['a', 'b'], 'without a filter')
+    await client.subscribe(channel, { type: 1, phase: 2, token: sub(channel, team('a')) })
+    t.same([await write('a'), await write('b')], ['a', undefined])
+    const required = { channel: 'hidden:m', type: 1, key: 'a', data: 1, expected_offset: 0 }
+    await gateway.api('map_publish', { channel: 'hidden:m', key: 'a', data: 'a', tags: A })
+    const { publish } = await client.call('publish', required)
+    t.equal(publish.suppress_reason, 'position_mismatch')
+    t.equal(publish.current, undefined, 'the namespace requires a filter')
   })
 
   t.test('an invalid one is refused', async t => {

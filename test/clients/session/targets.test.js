@@ -30,6 +30,14 @@ const gateway = await startGateway(t, {
       { name: 'delta', ...recovered, allowed_delta_types: ['fossil'], delta_publish: true },
       { name: 'batch', ...recovered, batch_max_size: 10, batch_max_delay: '60s' },
       { name: 'echo', ...recovered, publish_exclude_sender: true },
+      {
+        name: 'compact',
+        ...open,
+        allow_channel_compaction: true,
+        allowed_delta_types: ['fossil'],
+        delta_publish: true,
+        keep_latest_publication: true,
+      },
     ],
   },
 })
@@ -58,6 +66,32 @@ t.test('exclude_client: one connection does not receive it', async t => {
   await publish('client', 2, { exclude_client: 'unknown' })
   t.equal(await next(a), 2)
   for (const client of [same, b]) t.strictSame([await next(client), await next(client)], [1, 2])
+})
+
+t.test('compact subscribers, and the latest publication as the base of deltas', async t => {
+  const channel = 'compact:x'
+  const [a, b] = await Promise.all(['u1', 'u2'].map(sub => subscribed(t, sub, channel, { flag: 1 })))
+  const delta = await subscribed(t, 'u3', channel, { flag: 1, delta: 'fossil' })
+  const reader = new DeltaReader()
+  const read = async () => {
+    const { id, pub } = await delta.push('pub')
+    return [id, Boolean(pub.delta), JSON.parse(reader.read(pub))]
+  }
+  const { id } = a.reply
+  t.ok(id > 0)
+  await publish(channel, `${FILL}1`)
+  await publish(channel, `${FILL}2`)
+  await publish(channel, `${FILL}3`, { exclude_client: a.connect.client })
+  await publish(channel, `${FILL}4`, { users: ['u2', 'u3'] })
+  await publish(channel, `${FILL}5`)
+  const pushes = async (/** @type {any} */ client, /** @type {number[]} */ numbers) => {
+    for (const n of numbers) t.match(await client.push('pub'), { id, pub: { data: `${FILL}${n}` } })
+  }
+  await pushes(a, [1, 2, 5])
+  await pushes(b, [1, 2, 3, 4, 5])
+  t.strictSame(await read(), [id, false, `${FILL}1`])
+  t.strictSame(await read(), [id, true, `${FILL}2`])
+  for (const n of [3, 4, 5]) t.strictSame(await read(), [id, false, `${FILL}${n}`], 'full')
 })
 
 t.test('exclude_user: no connection of the user receives it, over any transport', async t => {

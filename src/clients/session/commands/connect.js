@@ -81,6 +81,8 @@ function identityOf(answer, token, { context, codec }) {
   for (const [channel, options] of answer.subs ?? []) {
     if (isPast(options.expireAt, context)) throw errors.expired
     const grant = grantOf(options)
+    // As in a sub_refresh: a filter of the token stays unless there is another one.
+    grant.filter ??= token?.subs.get(channel)?.filter
     if (typeof grant.data === 'object' && !codec.binary) throw disconnects.inappropriateProtocol
     subs.set(channel, grant)
   }

@@ -6,7 +6,7 @@ import { MapPublishEvent, MapRemoveEvent } from '../../hooks/events.js'
 import { fitsFormat, partOf, payloadOf } from '../../protocol/payload.js'
 import { SubscriptionType } from '../../protocol/requests.js'
 import { ask } from '../ask.js'
-import { isGranted } from '../rights.js'
+import { isGranted, maySee } from '../rights.js'
 
 /** @import { MapResult, MapRules } from '../../../channels/broker/contract.js' */
 /** @import { Namespace } from '../../auth/channel-rules.js' */
@@ -130,13 +130,16 @@ function remove(session, id, request, namespace, key, { tags, idempotencyKey }) 
  * @param {Session} session @param {number} id @param {any} request
  * @param {(done: (error: Error | null, result: MapResult) => void) => void} call may throw errors of the request
  */
-function write(session, id, { expected_offset, expected_epoch, append }, call) {
+function write(session, id, { channel, expected_offset, expected_epoch, append }, call) {
   const extended = expected_offset !== undefined || expected_epoch !== undefined || append !== undefined
   call((error, result) =>
     session.publishAnswered(id, () => {
       if (error) throw error
       const { codec } = session
-      session.send(extended ? codec.published(id, result) : codec.empty(id, 'publish'))
+      if (!extended) return session.send(codec.empty(id, 'publish'))
+      const { current } = result
+      const shown = current !== null && maySee(session, channel, current.tags) ? current : null
+      session.send(codec.published(id, { ...result, current: shown }))
     }),
   )
   session.publishSent()
