@@ -118,7 +118,7 @@ t.test('a killed worker stops nothing, and its keys are given up', async t => {
   for (const victim of [0, 1]) {
     /** @type {Set<Poller>} */
     const gone = new Set()
-    for (const poller of all) poller.client.closed.then(() => gone.add(poller))
+    for (const poller of all) poller.client.socket.once('close', () => gone.add(poller))
     process.kill(gateway.workerPids[victim], 'SIGKILL')
     await until(
       () => gone.size === 2,
