@@ -214,7 +214,8 @@ const operations = Object.freeze({
     const disconnect = new Disconnect(code, reason)
     const { before } = parts
     visitTargets(context, target, claim ? { ...parts, before: Infinity } : parts, session => {
-      if (claim ? !context.singles.loses(session, claim, time, before) : whitelist?.includes(session.id)) return
+      if (claim ? !context.singles.loses(session, claim, time, before) : whitelist?.includes(session.id))
+        return
       session.close(disconnect)
     })
   },

@@ -50,7 +50,11 @@ export class SingleConnections {
   async #order(session, late) {
     const { user, id, since } = session
     const { code, reason } = disconnects.connectionLimit
-    const [time] = await this.#control.order('disconnect', { user, code, reason, claim: id }, { at: since, late })
+    const [time] = await this.#control.order(
+      'disconnect',
+      { user, code, reason, claim: id },
+      { at: since, late },
+    )
     if (!session.closed && this.loses(session, id, time, 0)) session.close(disconnects.connectionLimit)
   }
 

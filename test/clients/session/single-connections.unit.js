@@ -1,8 +1,8 @@
 // Which connection of a user stays, in every order in which claims, their confirmations and their effects may arrive.
 
 import t from 'tap'
-import { SingleConnections } from '../../../src/clients/session/single-connections.js'
 import { SessionExtra } from '../../../src/clients/session/extra.js'
+import { SingleConnections } from '../../../src/clients/session/single-connections.js'
 
 /** Deterministic. */
 function randomOf(seed) {
@@ -43,7 +43,11 @@ t.test('exactly one connection stays: the one with the latest effect', async t =
     const { sent, workers } = start(count)
     // Their places in the log; a late order has an earlier time than its place.
     const log = sent.toSorted(() => random(3) - 1)
-    const orders = log.map(({ id, resolve }, place) => ({ id, resolve, time: 100 + place - (random(3) === 0 ? 50 : 0) }))
+    const orders = log.map(({ id, resolve }, place) => ({
+      id,
+      resolve,
+      time: 100 + place - (random(3) === 0 ? 50 : 0),
+    }))
     const best = orders.toSorted((a, b) => a.time - b.time || (a.id < b.id ? -1 : 1)).at(-1)?.id
     // Each worker reads the log at its own pace, and gets its confirmation at any time.
     const read = workers.map(() => 0)

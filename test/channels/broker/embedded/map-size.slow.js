@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { errors } from '../../../../src/base/errors.js'
-import { turn, until } from '../../../kit/wait.js'
+import { turn } from '../../../kit/wait.js'
 import { Peer } from '../conformance/peer.js'
 import { startEmbedded } from './rig.js'
 
