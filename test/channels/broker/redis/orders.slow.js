@@ -40,9 +40,8 @@ t.test('a node disconnected for longer than its lease executes missed orders', a
   }
 })
 
-/** @type {Record<string, (t: any) => Promise<string | string[]>>} topology -> address */
+/** One Redis: test/hosts/orders.hosts.js. @type {Record<string, (t: any) => Promise<string | string[]>>} topology -> address */
 const topologies = {
-  'one Redis': async t => (await startRedis(t)).address,
   'two shards': async t => (await Promise.all([startRedis(t), startRedis(t)])).map(({ address }) => address),
   'a Redis Cluster': async t => (await startCluster(t, { replicas: 0 })).address,
   Sentinel: async t => (await startSentinels(t)).address,
