@@ -148,13 +148,13 @@ function family(pid) {
 /**
  * Stops all processes of a gateway or another program, as on a suspended machine.
  * @param {number} pid
- * @returns {() => void} continues them
+ * @returns {() => void} continues them, once
  */
 export function freeze(pid) {
   // The parent first: it must not notice that its children are stopped.
   const stopped = family(pid)
   for (const one of stopped) process.kill(one, 'SIGSTOP')
   return () => {
-    for (const one of stopped.toReversed()) process.kill(one, 'SIGCONT')
+    for (const one of stopped.splice(0).toReversed()) process.kill(one, 'SIGCONT')
   }
 }

@@ -14,12 +14,13 @@ const redis = await startRedisOn(t, redisHost)
 
 /** @param {any} t @param {any} [more] of the configuration */
 async function startNodes(t, more = {}) {
+  t.teardown(() => network.clear())
   await redis.call('FLUSHALL')
   const both = { ...config, ...more, client: { ...config.client, ...more.client } }
   return Promise.all([hostA, hostB].map(host => startNodeOn(t, host, redis.address, { config: both })))
 }
 
-/** @type {Record<string, (node: import('../kit/gateway.js').TestGateway) => (() => void)>} starts it, returns its end */
+/** @type {Record<string, (node: import('../kit/gateway.js').TestGateway) => (() => void)>} begins it, returns its end */
 const faults = {
   'cannot reach Redis': () => {
     network.part(redisHost, hostB)
@@ -32,12 +33,19 @@ const faults = {
   'stands still': node => freeze(node.process.pid),
 }
 
-for (const [name, begin] of Object.entries(faults)) {
+for (const [name, fault] of Object.entries(faults)) {
+  /** The fault also ends with the test. @param {any} t @param {import('../kit/gateway.js').TestGateway} node */
+  const begin = (t, node) => {
+    const end = fault(node)
+    t.teardown(end)
+    return end
+  }
+
   t.test(
     `a node ${name} for longer than its lease: it executes all orders before it serves again`,
     async t => {
       const [a, b] = await startNodes(t)
-      await missedOrders(t, a, b, () => begin(b))
+      await missedOrders(t, a, b, () => begin(t, b))
     },
   )
 
@@ -47,7 +55,7 @@ for (const [name, begin] of Object.entries(faults)) {
       const single = { subscribe_to_user_personal_channel: { enabled: true, single_connection: true } }
       const [a, b] = await startNodes(t, { client: single })
       const [first, other] = await Promise.all([connect(b, 'single'), connect(b, 'other')])
-      const end = begin(b)
+      const end = begin(t, b)
       await counts(a, 1)
       const second = await connect(a, 'single')
       end()

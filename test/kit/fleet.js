@@ -13,7 +13,7 @@ export const config = {
   channel: { without_namespace: { ...open, ...kept } },
 }
 
-/** Connects enough clients that each of two workers has some. */
+/** Connects so many clients that each of two workers usually has some. */
 export async function crowd(gateway, count = 24) {
   return Promise.all(Array.from({ length: count }, () => RawClient.connected(gateway.ws)))
 }

@@ -84,12 +84,13 @@ export class ProtocolClient {
 export class WebSocketClient extends ProtocolClient {
   /** @type {{code: number, reason: string} | null} */
   ended = null
+  #closed
 
   /** @param {import('ws').WebSocket} socket */
   constructor(socket) {
     super()
     this.socket = socket
-    this.closed = new Promise(resolve =>
+    this.#closed = new Promise(resolve =>
       socket.once('close', (code, reason) => {
         this.ended = { code, reason: reason.toString() }
         this.left(`closed with ${code} ${reason}`)
@@ -97,6 +98,11 @@ export class WebSocketClient extends ProtocolClient {
       }),
     )
     socket.on('error', () => {})
+  }
+
+  /** Resolves to its close code and reason; rejects if it stays open. */
+  get closed() {
+    return within(this.#closed, 'the end of a connection')
   }
 
   close() {

@@ -3,6 +3,7 @@
 import { once } from 'node:events'
 import WebSocket from 'ws'
 import { WebSocketClient } from './protocol-client.js'
+import { within } from './wait.js'
 
 /** JSON; a message is a line of a frame. */
 export class RawClient extends WebSocketClient {
@@ -26,7 +27,7 @@ export class RawClient extends WebSocketClient {
   static async open(url, { headers, protocols = [], ca } = {}) {
     const socket = new WebSocket(url, protocols, { headers, ca, perMessageDeflate: false })
     const client = new RawClient(socket)
-    await once(socket, 'open')
+    await within(once(socket, 'open'), 'a connection to open')
     return client
   }
 

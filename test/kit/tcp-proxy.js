@@ -6,8 +6,6 @@ import net from 'node:net'
 export class TcpProxy {
   /** @type {Set<net.Socket>} both ends of each connection */
   #sockets = new Set()
-  /** @type {Map<net.Socket, net.Socket>} client -> its connection to the target */
-  #upstreams = new Map()
   #server
   /** Whether new connections are reset. */
   refuses = false
@@ -17,6 +15,10 @@ export class TcpProxy {
   cuts = 0
   #accepted = 0
   #holds = false
+  /** Called with data of clients: true keeps it, and all that follows, until `release`. @type {(bytes: Buffer) => boolean} */
+  keeps = () => false
+  /** @type {{to: net.Socket, bytes: Buffer}[] | null} */
+  #kept = null
 
   /** @param {number} target port on 127.0.0.1 */
   constructor(target) {
@@ -30,8 +32,6 @@ export class TcpProxy {
       const port = this.targets[this.#accepted++ % this.targets.length]
       const upstream = net.connect({ port, host: '127.0.0.1', noDelay: true })
       upstream.on('data', bytes => this.onAnswer(bytes))
-      this.#upstreams.set(client, upstream)
-      client.on('close', () => this.#upstreams.delete(client))
       for (const [from, to] of [
         [client, upstream],
         [upstream, client],
@@ -42,8 +42,10 @@ export class TcpProxy {
           this.#sockets.delete(from)
           to.destroy()
         })
-        if (from === upstream || !this.#holds) from.pipe(to)
       }
+      upstream.pipe(client)
+      client.on('data', bytes => this.#forward(bytes, client, upstream))
+      client.on('end', () => upstream.end())
     })
   }
 
@@ -56,6 +58,28 @@ export class TcpProxy {
     return proxy
   }
 
+  /** @param {Buffer} bytes @param {net.Socket} client @param {net.Socket} to */
+  #forward(bytes, client, to) {
+    if (this.#holds) return
+    if (this.#kept === null && this.keeps(bytes)) this.#kept = []
+    if (this.#kept !== null) return void this.#kept.push({ to, bytes })
+    if (to.write(bytes)) return
+    client.pause()
+    to.once('drain', () => client.resume())
+  }
+
+  /** Whether it keeps data, see `keeps`. */
+  get isKeeping() {
+    return this.#kept !== null
+  }
+
+  /** Forwards what it has kept. */
+  release() {
+    this.keeps = () => false
+    for (const { to, bytes } of this.#kept ?? []) to.write(bytes)
+    this.#kept = null
+  }
+
   get port() {
     return /** @type {net.AddressInfo} */ (this.#server.address()).port
   }
@@ -63,7 +87,6 @@ export class TcpProxy {
   /** Drops data from clients until the next cut; still forwards data from targets. */
   hold() {
     this.#holds = true
-    for (const [client, upstream] of this.#upstreams) client.unpipe(upstream)
   }
 
   /** Resets connections with all data in flight. @param {() => boolean} [chosen] called for each */

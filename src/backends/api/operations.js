@@ -209,15 +209,14 @@ const operations = Object.freeze({
     }
   },
 
-  /** `claim`: id of the client to keep as the user's only one */
-  disconnect(context, { whitelist, code, reason, claim, ...target }, parts) {
+  /** `claim`: id of the client to keep as the user's only one; `time`: see Control.order */
+  disconnect(context, { whitelist, code, reason, claim, time, ...target }, parts) {
     const disconnect = new Disconnect(code, reason)
-    const { singles } = context
-    const live = parts.before === Infinity
-    if (claim) singles.arrived(claim)
-    visitTargets(context, target, parts, session => {
-      if (claim && live && singles.isNewest(session)) return
-      if (!whitelist?.includes(session.id)) session.close(disconnect)
+    const { before } = parts
+    visitTargets(context, target, claim ? { ...parts, before: Infinity } : parts, session => {
+      if (claim ? !context.singles.loses(session, claim, time, before) : whitelist?.includes(session.id))
+        return
+      session.close(disconnect)
     })
   },
 

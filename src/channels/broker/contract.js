@@ -261,10 +261,14 @@
  */
 
 /**
+ * A connection claims to be the only one of its user. `at`: when it connected, ms of performance.now(); `late`: the
+ * order is sent again, so it takes effect at that time.
+ * @typedef {{at: number, late: boolean}} Claim
+ *
  * Control between the workers of all nodes.
  * @typedef {Part & {
  *   survey: (op: string, params: any) => Promise<any[]>,
- *   order: (op: string, params: any, claim?: {at: number}) => Promise<any[]>,
+ *   order: (op: string, params: any, claim?: Claim) => Promise<any[]>,
  *   call: (node: string, worker: number, request: string | Buffer, done: CallDone | null) => void,
  *   claimUser: (user: string, limit: number, done: ClaimDone) => void,
  *   releaseUser: (user: string) => void,
@@ -272,8 +276,9 @@
  * }} Control
  * - `survey`: queries every worker of every node, including this one; errors.internal if one does not respond
  * - `order`: as `survey`, for an operation that no worker may miss: an unreachable worker executes it before its
- *   clients can use the broker again. All workers execute orders in the same sequence. `claim`: resolves once the order
- *   cannot be lost; `at`: applies to connections older than this, ms of performance.now(); 0: to all
+ *   clients can use the broker again. All workers execute orders in the same sequence. With `claim`, workers execute it
+ *   with `params.time`: when it takes effect, ms on a clock that all workers share. This is the time of its place in the
+ *   sequence, or `at` if it is late. It resolves to that time once the order cannot be lost
  * - `call`: calls one worker of one node, `node` '' = this one. Calls to one worker keep their order. `done` (null: no
  *   response expected) gets errors.notFound if the node or worker does not exist or the worker exits first; no
  *   timeout

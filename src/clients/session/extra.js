@@ -3,6 +3,7 @@ import { disconnects } from '../../base/errors.js'
 /** @import { Capabilities } from '../hooks/capabilities.js' */
 /** @import { CatchUps } from './catch-up.js' */
 /** @import { SessionPolls } from './polls.js' */
+/** @import { SingleClaim } from './single-connections.js' */
 /** @import { Subscribing } from './subscription.js' */
 
 /** Session fields for hooks, proxies, the lifecycle log, rate limits, capabilities and `client.concurrency`. */
@@ -23,6 +24,8 @@ export class SessionExtra {
   catchUps = null
   /** @type {SessionPolls | null} */
   polls = null
+  /** @type {SingleClaim | null} */
+  claim = null
   /** Tokens of rate limits, see token-buckets.js. @type {number[] | null} */
   rates = null
   /** unix ms; 0: not connected yet */

@@ -8,14 +8,22 @@ const RETRY_MS = 500
 /** Orders per retry. */
 const BATCH = 200
 
+/** Rank of a connection among those of its user; ranks are compared as text. @param {number} time @param {string} id */
+const rankOf = (time, id) => `${time.toFixed(4).padStart(20, '0')} ${id}`
+
+/** Of a session. `own`: its rank, '': its order has not arrived; `rival`: the highest rank that arrived before. */
+export class SingleClaim {
+  own = ''
+  rival = ''
+}
+
 /**
- * Users with a single connection: each new connection orders the others to close. Of two concurrent connections, the
- * one with the later order stays. While the broker is unreachable, orders wait; delayed orders close only older
- * connections.
+ * Users with a single connection: each new connection orders the others to close. The connection with the highest rank
+ * stays: the one with the latest order, where an order that was delayed (its worker was frozen, or the broker
+ * unreachable) counts from the time of the connection. All workers compare the same ranks, so exactly one stays,
+ * whichever orders arrive first.
  */
 export class SingleConnections {
-  /** @type {Set<string>} client ids whose orders have not arrived */
-  #underway = new Set()
   /** @type {Set<Session>} with orders not accepted by the broker, oldest first */
   #waiting = new Set()
   #retrying = false
@@ -30,30 +38,45 @@ export class SingleConnections {
 
   /** @param {Session} session connected */
   claim(session) {
-    this.#underway.add(session.id)
-    this.#order(session, 0)
-      .catch(error => {
-        this.#log.warn({ err: error }, 'closing other connections of a user failed, retrying')
-        this.#waiting.add(session)
-        this.#retry()
-      })
-      .finally(() => this.#underway.delete(session.id))
+    session.needExtra().claim = new SingleClaim()
+    this.#order(session, false).catch(error => {
+      this.#log.warn({ err: error }, 'closing other connections of a user failed, retrying')
+      this.#waiting.add(session)
+      this.#retry()
+    })
   }
 
-  /** @param {Session} session @param {number} at see Control.order */
-  #order({ user, id }, at) {
+  /** @param {Session} session @param {boolean} late see Control.order */
+  async #order(session, late) {
+    const { user, id, since } = session
     const { code, reason } = disconnects.connectionLimit
-    return this.#control.order('disconnect', { user, whitelist: [id], code, reason, claim: id }, { at })
+    const [time] = await this.#control.order(
+      'disconnect',
+      { user, code, reason, claim: id },
+      { at: since, late },
+    )
+    if (!session.closed && this.loses(session, id, time, 0)) session.close(disconnects.connectionLimit)
   }
 
-  /** @param {string} id of a client with an arrived order: later orders close it */
-  arrived(id) {
-    this.#underway.delete(id)
-  }
-
-  /** @param {Session} session @returns {boolean} whether it is newer than all arrived orders */
-  isNewest(session) {
-    return this.#underway.has(session.id)
+  /**
+   * Executes an order on one of the user's sessions.
+   * @param {Session} session
+   * @param {string} id of the client that stays
+   * @param {number} time of the order, see Control.order
+   * @param {number} before see BrokerEvents: for sessions that have no claim
+   * @returns {boolean} whether the session must close
+   */
+  loses(session, id, time, before) {
+    const claim = session.extra?.claim
+    if (!claim) return session.since < before
+    const rank = rankOf(time, id)
+    if (session.id === id) {
+      if (rank > claim.own) claim.own = rank
+      return claim.rival > claim.own
+    }
+    if (claim.own !== '') return rank > claim.own
+    if (rank > claim.rival) claim.rival = rank
+    return false
   }
 
   #retry() {
@@ -64,7 +87,7 @@ export class SingleConnections {
       const batch = [...this.#waiting].slice(0, BATCH)
       await Promise.allSettled(
         batch.map(async session => {
-          await this.#order(session, session.since)
+          await this.#order(session, true)
           this.#waiting.delete(session)
         }),
       )

@@ -204,9 +204,13 @@ export const channelOptions = live({
       max: 1_000_000,
     }),
     publish_enabled: bool('Allow `shared_poll_publish` of the API. Needs `shared_poll.mode` `versioned`.'),
-    channel_shutdown_delay: duration('1s', 'Time that a channel is polled after its last subscriber left.', {
-      min: 0,
-    }),
+    channel_shutdown_delay: duration(
+      '1s',
+      'Time that the epoch of a channel is kept after its last subscriber left.',
+      {
+        min: 0,
+      },
+    ),
     track_expired_extra_delay: duration(
       '25s',
       'Time a client has to renew an expired signature before its keys are no longer tracked.',

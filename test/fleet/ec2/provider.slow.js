@@ -196,24 +196,34 @@ t.test('drones are launched in three regions, found, and stopped completely', as
 })
 
 t.test('if a region has no capacity, instances in others are listed, and kept or stopped', async t => {
-  for (const [code, message, status, words] of /** @type {const} */ ([
-    ['InsufficientInstanceCapacity', CAPACITY, 500, /eu-west-1: EC2 has no free instances of this type/],
-    ['VcpuLimitExceeded', VCPU, 400, /eu-west-1: the vCPU quota of this account is too low here/],
-    ['MaxSpotInstanceCountExceeded', 'Max spot instance count exceeded', 400, /eu-west-1: the spot quota/],
+  moto.refuse('RunInstances', 'eu-west-1', 'InsufficientInstanceCapacity', CAPACITY, { status: 500 })
+  const drones = configs(7)
+  const { run } = drones[0]
+  const error = await ec2.launch(await ec2.plan({ drones, ...options }), quiet).catch(error => error)
+  t.ok(error instanceof LaunchError)
+  t.match(error.message, /eu-west-1: EC2 has no free instances of this type/)
+  t.match(error.message, /^5 of 7 instances were launched: [^\n]+$/)
+  t.strictSame(error.launched.map((/** @type {any} */ { id }) => id).sort(), ['d1', 'd2', 'd3', 'd6', 'd7'])
+  t.equal((await living(run)).length, 5, 'kept, so far')
+  t.equal(await groups(run), 2, 'a region without instances has no group')
+  moto.faults.clear()
+  await ec2.stop(error.launched, options, quiet)
+  t.equal((await living(run)).length + (await groups(run)), 0, 'taken back')
+})
+
+t.test('a launch that an account may not make names the quota', async t => {
+  const one = { dir, flags: { ...flags, region: 'eu-west-1' } }
+  for (const [code, message, words] of /** @type {const} */ ([
+    ['VcpuLimitExceeded', VCPU, /eu-west-1: the vCPU quota of this account is too low here/],
+    ['MaxSpotInstanceCountExceeded', 'Max spot instance count exceeded', /eu-west-1: the spot quota/],
   ])) {
-    moto.refuse('RunInstances', 'eu-west-1', code, message, { status })
-    const drones = configs(7)
-    const { run } = drones[0]
-    const error = await ec2.launch(await ec2.plan({ drones, ...options }), quiet).catch(error => error)
+    moto.refuse('RunInstances', 'eu-west-1', code, message, { status: 400 })
+    const drones = configs(1)
+    const error = await ec2.launch(await ec2.plan({ drones, ...one }), quiet).catch(error => error)
     t.ok(error instanceof LaunchError, code)
     t.match(error.message, words)
-    t.match(error.message, /^5 of 7 instances were launched: [^\n]+$/)
-    t.strictSame(error.launched.map((/** @type {any} */ { id }) => id).sort(), ['d1', 'd2', 'd3', 'd6', 'd7'])
-    t.equal((await living(run)).length, 5, 'kept, so far')
-    t.equal(await groups(run), 2, 'a region without instances has no group')
+    t.equal(await groups(drones[0].run), 0)
     moto.faults.clear()
-    await ec2.stop(error.launched, options, quiet)
-    t.equal((await living(run)).length + (await groups(run)), 0, 'taken back')
   }
 })
 

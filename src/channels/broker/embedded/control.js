@@ -162,8 +162,12 @@ export class LocalControl {
   }
 
   /** @type {Control['order']} */
-  order(op, params) {
-    return this.survey(op, params)
+  async order(op, params, claim) {
+    if (!claim) return this.survey(op, params)
+    // All workers of a machine share this clock.
+    const time = Number(process.hrtime.bigint()) / 1e6 - performance.now() + claim.at
+    await this.survey(op, { ...params, time })
+    return [time]
   }
 
   /** @type {Control['call']} */

@@ -28,11 +28,15 @@ const CALL_MS = 30_000
 /** @returns {PollCounts} */
 const NO_COUNTS = () => ({ calls: 0, keys: 0, failures: 0, updates: 0 })
 
-/** `turn`: cycle in which the backend was last asked for it; `fresh`: published directly since the last cycle. */
+/**
+ * `turn`: cycle in which the backend was last asked for it; `coldCall`: number of the last call for clients without data;
+ * `fresh`: published directly since the last cycle.
+ */
 class TrackedKey {
   version = 0n
   hash = ''
   turn = 0
+  coldCall = 0
   fresh = false
   /** Workers that track it. @type {Link[]} */
   links = []
@@ -98,7 +102,7 @@ export class HostPolls {
   #calls = new Map()
   /** Calls of cycles that wait: `concurrency` are in progress. @type {Refresh[]} */
   #waiting = []
-  /** Channels whose calls for `cold` wait. @type {Set<PollChannel>} */
+  /** Channels whose calls for `cold` wait: `concurrency` are in progress. @type {Set<PollChannel>} */
   #cold = new Set()
   #concurrency = 1
   #lastCall = 0
@@ -144,6 +148,7 @@ export class HostPolls {
     clearTimeout(channel.timer)
     clearTimeout(channel.shutdown)
     for (const [key, entry] of channel.keys) this.#forget(channel, key, entry)
+    this.#cold.delete(channel)
     this.#channels.delete(channel.name)
   }
 
@@ -169,7 +174,9 @@ export class HostPolls {
       channel.keys.set(key, (entry = new TrackedKey()))
     }
     if (!entry.links.includes(link)) entry.links.push(link)
-    if (version === 0n || version < entry.version) this.#ask(channel, key)
+    // The response to a call in progress is for this client, too.
+    if ((version === 0n || version < entry.version) && !this.#calls.has(entry.coldCall))
+      this.#ask(channel, key)
   }
 
   /** @param {PollChannel} channel @param {string} key @param {TrackedKey} entry */
@@ -258,8 +265,8 @@ export class HostPolls {
   #askCold(channel) {
     channel.coldWaits = false
     this.#cold.delete(channel)
-    while (channel.cold.size > 0) {
-      if (channel.coldCalls >= MAX_COLD_CALLS || this.#calls.size >= this.#concurrency) {
+    while (channel.cold.size > 0 && channel.coldCalls < MAX_COLD_CALLS) {
+      if (this.#calls.size >= this.#concurrency) {
         this.#cold.add(channel)
         return
       }
@@ -308,7 +315,8 @@ export class HostPolls {
   /** @param {PollChannel} channel @param {string} key of this cycle */
   #isDue({ keys, cycle, cold }, key) {
     const entry = keys.get(key)
-    if (entry === undefined || entry.turn === cycle || cold.has(key)) return false
+    if (entry === undefined || entry.turn === cycle || cold.has(key) || this.#calls.has(entry.coldCall))
+      return false
     entry.turn = cycle
     const { fresh } = entry
     entry.fresh = false
@@ -340,7 +348,10 @@ export class HostPolls {
     writer.u8(cold ? 1 : 0).u32(known.length)
     for (const key of known) {
       const entry = /** @type {TrackedKey} */ (channel.keys.get(key))
-      if (cold) entry.turn = channel.cycle
+      if (cold) {
+        entry.turn = channel.cycle
+        entry.coldCall = this.#lastCall
+      }
       writer
         .string(key)
         .u64(cold ? 0n : entry.version)
@@ -355,6 +366,7 @@ export class HostPolls {
   #finished({ channel, cold }) {
     if (cold) {
       channel.coldCalls--
+      if (channel.cold.size > 0) this.#cold.add(channel)
       return
     }
     channel.open--
@@ -369,7 +381,10 @@ export class HostPolls {
     if (result === null) this.#failed(refresh)
     else this.#apply(refresh, result)
     this.#finished(refresh)
-    for (const channel of [...this.#cold]) this.#askCold(channel)
+    for (const channel of this.#cold) {
+      if (this.#calls.size >= this.#concurrency) break
+      this.#askCold(channel)
+    }
     while (this.#waiting.length > 0 && this.#calls.size < this.#concurrency)
       this.#start(/** @type {Refresh} */ (this.#waiting.shift()))
   }

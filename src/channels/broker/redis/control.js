@@ -189,10 +189,10 @@ export class RedisControl {
     const body = JSON.stringify({ op, params })
     return this.#whenJoined(() => {
       if (claim === undefined)
-        return this.#surveys.order((number, sent) => this.#orders.append(number, body, 0, sent))
+        return this.#surveys.order((number, sent) => this.#orders.append(number, body, null, sent))
       if (!this.joined) return Promise.reject(errors.internal)
       return new Promise((resolve, reject) =>
-        this.#orders.append(0, body, claim.at, error => (error ? reject(error) : resolve([]))),
+        this.#orders.append(0, body, claim, (error, time) => (error ? reject(error) : resolve([time]))),
       )
     })
   }

@@ -11,11 +11,14 @@ import { newEpoch } from '../epoch.js'
 import { surveyAnswer } from '../surveys.js'
 import { orderAppend, orderRead } from './scripts.js'
 
+/** @import { Claim } from '../contract.js' */
 /** @import { ControlParts } from './control.js' */
 
 /** Lifetime (ms), number and bytes of kept orders. A worker missing more loses its clients. */
 export const KEEP = Object.freeze({ life: 10 * 60_000, entries: 100_000, bytes: 32 * 1024 * 1024 })
 const PAGE = 500
+/** A claim that takes longer from its worker to Redis is late, ms: its worker was frozen, or Redis unreachable. */
+const PROMPT = 1000
 /** Before the first order of a log. */
 const NONE = '0-0'
 
@@ -34,6 +37,16 @@ function isBefore(one, other) {
   const [ms, n] = parts(one)
   const [otherMs, otherN] = parts(other)
   return ms < otherMs || (ms === otherMs && n < otherN)
+}
+
+/**
+ * @param {string} id @param {number} time @param {boolean} late
+ * @returns {number} when the order takes effect, ms. Ids of one millisecond differ in a fraction that a double keeps
+ */
+function effectOf(id, time, late) {
+  if (late) return time
+  const [ms, n] = parts(id)
+  return ms + Math.min(n, 4095) / 4096
 }
 
 /** @param {(Buffer | string)[]} fields of a message or an entry @param {Buffer} body @returns {Order} */
@@ -62,8 +75,8 @@ export class RedisOrders {
   #beatAt = performance.now()
   /** Whether the lease may have expired since this worker was current. */
   #wasAway = false
-  /** Redis clock, and local time after reading it; ms. */
-  #clock = { redis: 0, after: 0 }
+  /** Redis clock, and local time before and after reading it; ms. */
+  #clock = { redis: 0, before: 0, after: 0 }
 
   /**
    * @param {ControlParts & {lease: number, keep?: typeof KEEP,
@@ -88,16 +101,23 @@ export class RedisOrders {
   /**
    * @param {number} survey number of the survey; 0: no response expected
    * @param {string} body JSON: operation, parameters
-   * @param {number} at applies to connections made before, ms of performance.now(); 0: to all
-   * @param {(error: Error | null) => void} done error: Redis did not accept it, or the reply was lost
+   * @param {Claim | null} claim null: applies to all connections
+   * @param {(error: Error | null, time: number) => void} done error: Redis did not accept it, or the reply was lost;
+   *   `time`: when it takes effect, see Control
    */
-  append(survey, body, at, done) {
+  append(survey, body, claim, done) {
     const { life, entries, bytes } = this.#keep
-    const time = at === 0 ? '' : Math.round(at - this.#clock.after + this.#clock.redis)
+    const { redis, before, after } = this.#clock
+    const time = claim === null ? '' : Math.round(claim.at - after + redis)
+    const tolerance = claim?.late ? 0 : Math.round(PROMPT + after - before)
     const { partition, inboxes, uid } = this.#parts
-    const head = [newEpoch(), uid, survey, body, time, life, entries, bytes]
+    const head = [newEpoch(), uid, survey, body, time, tolerance, life, entries, bytes]
     const args = [...head, inboxes.all, partition.publishCommand]
-    partition.run(orderAppend, this.#keys(), args, error => done(error && errors.internal))
+    partition.run(orderAppend, this.#keys(), args, (error, reply) => {
+      if (error) return done(errors.internal, 0)
+      const [id, time, late] = reply.map(String)
+      done(null, effectOf(id, Number(time), late === '1'))
+    })
   }
 
   /** Receives a published order. @param {string[]} fields @param {Buffer} body */
@@ -117,7 +137,7 @@ export class RedisOrders {
    */
   beaten(head, now, sent) {
     const after = performance.now()
-    this.#clock = { redis: now, after }
+    this.#clock = { redis: now, before: sent, after }
     if (after - this.#beatAt >= this.#validFor) this.#wasAway = true
     this.#beatAt = sent
     this.#listening = true
@@ -181,11 +201,12 @@ export class RedisOrders {
   }
 
   /** @param {Order} order @param {number} before applies to older connections, ms of performance.now() */
-  #execute({ id, from, survey, body }, before) {
+  #execute({ id, time, late, from, survey, body }, before) {
     this.#id = id
     this.#exact = true
     const { events, log, answer } = this.#parts
     const { op, params } = JSON.parse(body.toString())
+    if (params?.claim) params.time = effectOf(id, time, late)
     const text = surveyAnswer(events, log, op, params, before)
     if (survey !== 0) answer(from, survey, text)
   }

@@ -12,7 +12,7 @@ t.test('kafka', { skip: withoutKafka() }, async t => {
   conformance(t, {
     type: 'kafka',
     ordered: true,
-    backlog: 100_000,
+    backlog: 20_000,
     restarts: true,
     still: 30_000,
     // Offsets are committed every 5 s.

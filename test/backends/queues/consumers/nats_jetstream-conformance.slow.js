@@ -14,7 +14,7 @@ else
   conformance(t, {
     type: 'nats_jetstream',
     ordered: false,
-    backlog: 100_000,
+    backlog: 20_000,
     async start(t) {
       const server = await startNats(t)
       const connection = await server.connect({ reconnect: true, maxReconnectAttempts: -1 })

@@ -10,7 +10,7 @@ t.test('postgresql', { skip: withoutPostgres() }, async t => {
   conformance(t, {
     type: 'postgresql',
     ordered: true,
-    backlog: 100_000,
+    backlog: 20_000,
     restarts: true,
     async start() {
       const table = `outbox_${++tables}`

@@ -10,7 +10,7 @@ t.test('rabbitmq', { skip: withoutRabbit() }, async t => {
   conformance(t, {
     type: 'rabbitmq',
     ordered: true,
-    backlog: 100_000,
+    backlog: 20_000,
     restarts: true,
     dead: 'rejected',
     still: 30_000,

@@ -275,6 +275,19 @@ t.test('full memory refuses new keys and larger values, and keeps the stored one
   t.ok(store.bytes <= 100 * KB)
 })
 
+t.test('the entries of a cleared map are disposed of in small parts', async t => {
+  const entries = new SortedEntries()
+  const keys = Array.from({ length: 10_000 }, (_, n) => `k${(n * 7919) % 10_000}`)
+  for (const key of keys) entries.add({ key })
+  const taken = []
+  for (let some = entries.takeSome(); some.length > 0; some = entries.takeSome()) {
+    t.ok(some.length <= 1024, `${some.length} at once`)
+    taken.push(...some.map(({ key }) => key))
+  }
+  t.same(taken.sort(), keys.sort())
+  t.equal(entries.size, 0)
+})
+
 t.test('history makes room for keys, and keys never for history', async t => {
   const { store, put, keys } = start({ maxBytes: 100 * KB })
   const append = (name, bytes) =>

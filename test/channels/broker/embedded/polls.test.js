@@ -86,6 +86,39 @@ t.test('a key without data is asked for at once, a known version is not', async 
   t.same(keysAsked(worker.asked), ['a', 'a'], 'an older version is')
 })
 
+t.test('a key is not asked for again while a call for it is in progress', async t => {
+  const rig = await startEmbedded(t)
+  t.teardown(() => rig.host.end())
+  const asked = []
+  const updates = []
+  let finish = () => {}
+  const broker = await rig.join({
+    pollUpdate: (_channel, { key, version }) => updates.push(`${key} ${version}`),
+    refresh: (_channel, items, all, done) => {
+      asked.push(...items.map(({ key }) => key))
+      const data = { hash: '', removed: false, json: true, data: Buffer.from('1') }
+      if (!all) return done({ changes: [], epoch: '' })
+      finish = () => done({ changes: items.map(({ key }) => ({ key, version: 5n, ...data })), epoch: '' })
+    },
+  })
+  const call = (/** @type {(done: (error: Error | null) => void) => void} */ made) =>
+    new Promise((resolve, reject) => made(error => (error ? reject(error) : resolve(null))))
+  await call(done => broker.polls.open('poll', RULES, done))
+  const track = (/** @type {string} */ key, /** @type {bigint} */ version) =>
+    call(done => broker.polls.track('poll', [{ key, version }], done))
+  await track('slow', 0n)
+  await track('other', 1n)
+  const rounds = () => asked.filter(key => key === 'other').length
+  await until(() => rounds() >= 2)
+  await track('slow', 0n)
+  await until(() => rounds() >= 4)
+  t.equal(asked.filter(key => key === 'slow').length, 1, 'neither by the next cycles nor for another client')
+  finish()
+  await until(() => updates.length > 0)
+  t.same(updates, ['slow 5'])
+  await until(() => asked.filter(key => key === 'slow').length >= 2)
+})
+
 t.test('large polls are spread over the interval in batches', async t => {
   const rig = await startEmbedded(t)
   t.teardown(() => rig.host.end())

@@ -4,8 +4,9 @@ import t from 'tap'
 import { freeze } from '../../../hosts/network.js'
 import { needsRedis, startCluster, startRedis, startSentinels } from '../../../kit/servers/redis.js'
 import { TcpProxy } from '../../../kit/tcp-proxy.js'
+import { pause, until } from '../../../kit/wait.js'
 import { startNode } from './nodes.js'
-import { config, missedOrders } from './orders.js'
+import { config, connect, missedOrders } from './orders.js'
 
 needsRedis(t)
 
@@ -39,9 +40,8 @@ t.test('a node disconnected for longer than its lease executes missed orders', a
   }
 })
 
-/** @type {Record<string, (t: any) => Promise<string | string[]>>} topology -> address */
+/** One Redis: test/hosts/orders.hosts.js. @type {Record<string, (t: any) => Promise<string | string[]>>} topology -> address */
 const topologies = {
-  'one Redis': async t => (await startRedis(t)).address,
   'two shards': async t => (await Promise.all([startRedis(t), startRedis(t)])).map(({ address }) => address),
   'a Redis Cluster': async t => (await startCluster(t, { replicas: 0 })).address,
   Sentinel: async t => (await startSentinels(t)).address,
@@ -53,3 +53,26 @@ for (const [name, start] of Object.entries(topologies))
     const [a, b] = await startBoth(t, address, address)
     await missedOrders(t, a, b, () => freeze(b.process.pid))
   })
+
+t.test('a connection whose order is delayed does not close the newer connection of its user', async t => {
+  const redis = await startRedis(t)
+  const proxy = await TcpProxy.start(t, redis.port)
+  const single = { subscribe_to_user_personal_channel: { enabled: true, single_connection: true } }
+  const more = { ...config, client: { ...config.client, ...single } }
+  const start = (/** @type {string} */ address) =>
+    startNode(t, address, { redis: { io_timeout: '20s' }, config: more })
+  const [a, b] = await Promise.all([redis.address, `redis://127.0.0.1:${proxy.port}`].map(start))
+  // As if `b` were frozen between the reply to its client and the order.
+  proxy.keeps = bytes => bytes.includes('"claim"')
+  const first = await connect(b, 'single')
+  await until(() => proxy.isKeeping)
+  const second = await connect(a, 'single')
+  // An order that is late by less counts as a concurrent one.
+  await pause(1500)
+  proxy.release()
+  t.equal((await first.closed).code, 3504)
+  const third = await connect(b, 'single')
+  t.equal((await second.closed).code, 3504)
+  t.notOk((await third.subscribe('live:x')).error)
+  t.equal(third.ended, null)
+})

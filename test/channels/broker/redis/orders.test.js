@@ -214,17 +214,37 @@ t.test('an order refused by Redis fails', async t => {
   await server.call('CONFIG', 'SET', 'maxmemory', '0')
   await workers[0].disconnect()
   t.equal(await failure(workers[0].order('note', 2)), errors.internal)
-  t.equal(await failure(workers[0].order('note', 2, { at: 1 })), errors.internal)
+  t.equal(await failure(workers[0].order('note', 2, { at: 1, late: true })), errors.internal)
   t.same(names(1), [])
 })
 
-t.test('a claim affects older connections, by the clock of Redis', async t => {
-  const { workers, executed } = await three(t)
-  const at = performance.now() - 5000
-  t.same(await workers[0].order('note', 'late', { at }), [])
-  await until(() => executed.every(({ length }) => length === 1))
-  for (const [{ before }] of executed) t.ok(Math.abs(before - at) < 1000, `${before} ${at}`)
-  await workers[0].order('note', 'now', { at: 0 })
-  await until(() => executed.every(({ length }) => length === 2))
-  for (const [, { before }] of executed) t.equal(before, Infinity)
-})
+t.test(
+  'a claim takes effect in the sequence of orders, a late one at the time of its connection',
+  async t => {
+    const { workers, executed } = await three(t)
+    const claim = { claim: 'client' }
+    const ago = (/** @type {number} */ ms) => performance.now() - ms
+    const times = []
+    for (const [at, late] of /** @type {const} */ ([
+      [ago(5000), true],
+      [ago(5000), false],
+      [ago(0), false],
+      [ago(0), false],
+    ]))
+      times.push(...(await workers[0].order('note', claim, { at, late })))
+    await until(() => executed.every(({ length }) => length === times.length))
+    for (const own of executed)
+      t.same(
+        own.map(({ params }) => params),
+        times.map(time => ({ ...claim, time })),
+        'all workers execute it with the same time',
+      )
+    const now = Number((await server.call('TIME'))[0]) * 1000
+    for (const time of times.slice(0, 2)) t.ok(time < now - 2500 && time > now - 10_000, `${time} ${now}`)
+    t.ok(times[2] > times[1] + 2500)
+    t.ok(times[3] > times[2])
+    for (const own of executed)
+      t.ok(own.slice(0, 2).every(({ before }) => Math.abs(before - ago(5000)) < 2500))
+    for (const own of executed) t.ok(own.slice(2).every(({ before }) => before === Infinity))
+  },
+)

@@ -16,18 +16,18 @@ end
 
 --- orderAppend
 -- KEYS  head, log
--- ARGV  epoch for a new log, worker, survey, JSON, time (ms; '': now), lifetime (ms), entries, bytes of the log,
---       topic of all workers, publish command
--- Returns the id of the order.
+-- ARGV  epoch for a new log, worker, survey, JSON, time (ms; '': now), tolerance (ms): an earlier time within it means
+--       now, lifetime (ms), entries, bytes of the log, topic of all workers, publish command
+-- Returns its id, time, and 1 if the time is earlier than the order.
 local head, log = KEYS[1], KEYS[2]
-local fresh, worker, survey, body, at, life, entries, bytes, topic, publish = unpack(ARGV)
+local fresh, worker, survey, body, at, tolerance, life, entries, bytes, topic, publish = unpack(ARGV)
 local now = now()
 local epoch, before = string.match(redis.call('get', head) or fresh .. ' 0-0', '^(%S+) (%S+)$')
 local ms, n = string.match(before, '^(%d+)-(%d+)$')
 local id
 if now > number(ms) then id = digits(now) .. '-0' else id = ms .. '-' .. digits(number(n) + 1) end
 local time, late = at, '1'
-if at == '' then time, late = digits(now), '0' end
+if at == '' or now - number(at) <= number(tolerance) then time, late = digits(now), '0' end
 local last = redis.call('xrevrange', log, '+', '-', 'count', 1)[1]
 local total = (last and number(field(last, 's')) or 0) + #body
 redis.call('xadd', log, id, 'e', epoch, 'p', before, 't', time, 'l', late, 'f', worker, 'n', survey, 'b', body,
@@ -54,7 +54,7 @@ while true do
   end
 end
 redis.call(publish, topic, '>' .. table.concat({epoch, before, id, time, late, worker, survey}, ' ') .. '\n' .. body)
-return id
+return {id, time, late}
 
 --- orderRead
 -- KEYS  head, log

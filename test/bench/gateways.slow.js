@@ -1,0 +1,69 @@
+// Every measurement of bench/gateways.js, in a tiny size.
+
+import t from 'tap'
+import { skipDriver } from '../kit/drivers.js'
+import { withoutProgram } from '../kit/needs.js'
+import { measure, NO_FAULT, testFigures } from './figures.js'
+import { skip } from './runs.js'
+
+/** @import { Row } from './figures.js' */
+
+// They mostly wait.
+t.jobs = 2
+t.setTimeout(300_000)
+
+testFigures(t, [
+  [
+    'batching',
+    ['--set', 'n=50'],
+    false,
+    [{ connections: 50, offered_per_s: 60, ...NO_FAULT }],
+    ['cpu_us_per_message'],
+  ],
+  ['conflation', ['--set', 'n=3'], false, [{ offered_per_s: 1000, order_faults: 0 }], ['delivered_per_s']],
+  ['hooks', [], false, [{ publish_errors: 0 }], ['published_per_s', 'workers_cpu_us_per_publish']],
+  ['lifecycle', ['--set', 'n=40'], false, [{ connections: 40, closed: 0 }], ['primary_cpu_us_per_open']],
+  ['proxy', ['--set', 'n=40'], false, [{ ...NO_FAULT, failed: 0 }], ['reopened_per_s', 'connects_per_s']],
+  // Both socket servers, with and without TLS.
+  ...['uws, plain', 'node, TLS'].map(
+    server =>
+      /** @type {Row} */ ([
+        'tls',
+        ['--set', 'n=40', '--server', server],
+        skipDriver('uws') || withoutProgram('openssl'),
+        [{ connections: 40 }, { connections: 80 }, { connections: 80, ...NO_FAULT }],
+        ['connect_cpu_us'],
+      ]),
+  ),
+  [
+    'gc',
+    ['--set', 'n=50', '--seconds', '4', '--server', 'start', '--against', 'interval'],
+    false,
+    [
+      { connections: 50, closed: 0 },
+      { connections: 30, closed: 0 },
+    ],
+    ['heap_used_mb', 'idle_cpu_percent'],
+  ],
+  ['ticks', ['--set', 'n=50'], false, [{ connections: 50 }, { closed: 0, missed: 0 }], ['rss_mb']],
+  [
+    'channels',
+    ['--set', 'n=50', '--redis', '--nodes', '2', '--workers', '1', '--history', '--seconds', '6'],
+    withoutProgram('redis-server'),
+    [
+      { connections: 50 },
+      { connections: 50 },
+      // A difference of two measured times: with so few connections it may be 0 or less.
+      { missing: 0, order_faults: 0, subscriptions: 500, unrecovered: 0, subscribe_cpu_us: Number },
+    ],
+    ['redis_cpu_percent', 'redis_bytes_per_subscription', 'resubscribed_ms'],
+  ],
+])
+
+t.test("watch: the gateway's figures are those of drones and kernel", { skip, buffered: true }, async t => {
+  const { code, stderr, steps } = await measure(t, 'watch', '--set', 'n=200', '--seconds', '5')
+  t.equal(code, 0, stderr)
+  const [, faults] = steps
+  t.match(faults, { connections_off_pct: 0, deliveries_off_pct: 0, publishes_off_pct: 0 })
+  t.ok(faults.block_tick_max_ms > 100 && faults.block_shown_ms > 0 && faults.kill_shown_ms > 0)
+})
