@@ -167,6 +167,16 @@ export class Plan {
     }
   }
 
+  /** @param {number} offset @param {string} epoch @returns {boolean} whether the client has the newest publication */
+  #isAt(offset, epoch) {
+    return offset > 0 && this.offset === offset && this.epoch === epoch
+  }
+
+  /** @param {SubscribeAnswer} answer @returns {boolean} whether it recovers from a cache without a publication */
+  findsNothing({ publications, offset, epoch }) {
+    return this.cache && this.recovering && publications.length === 0 && !this.#isAt(offset, epoch)
+  }
+
   /** @param {SubscribeAnswer} answer @param {number} room maximum bytes of publications */
   #recovered({ recovered, publications, offset, epoch }, room) {
     if (!this.recovering || !recovered || bytesOf(publications) > room) return null
@@ -174,7 +184,7 @@ export class Plan {
       ? publications.filter(publication => this.filter?.matches(publication.tags))
       : publications
     if (!this.cache) return matching
-    if (offset > 0 && this.offset === offset && this.epoch === epoch) return []
+    if (this.#isAt(offset, epoch)) return []
     return matching.length > 0 ? matching.slice(-1) : null
   }
 
