@@ -90,7 +90,7 @@ export class UserStatus {
     if (!mayHaveStatus(user) || this.#seen.has(user)) return
     this.#see(user)
     this.#online.push(user)
-    this.#flush ??= setTimeout(() => this.#writeCollected(), BATCH_MS).unref()
+    this.#flush ??= setTimeout(() => this.#writeCollected(), BATCH_MS)
   }
 
   /** A connection has ended. @param {string} user */
@@ -141,7 +141,7 @@ export class UserStatus {
   /** @param {string} user */
   #see(user) {
     this.#seen.add(user)
-    this.#window ??= setTimeout(() => this.#endWindow(), WINDOW_MS).unref()
+    this.#window ??= setTimeout(() => this.#endWindow(), WINDOW_MS)
   }
 
   #endWindow() {
