@@ -2,8 +2,8 @@
 
 import { createServer } from 'node:http'
 import t from 'tap'
-import { fetch } from '../../kit/fetch.js'
 import { startGateway } from '../../kit/gateway.js'
+import { RawClient } from '../../kit/raw-client.js'
 import { until } from '../../kit/wait.js'
 import { anonymous, error, history, open, SECRET, user } from './support.js'
 
@@ -37,7 +37,7 @@ const cached = {
 }
 const gateway = await startGateway(t, {
   workers: 1,
-  uni_sse: { enabled: true },
+  uni_websocket: { enabled: true },
   rpc: { ping: { enabled: true } },
   singleflight: { enabled: true },
   client: { token: { hmac_secret_key: SECRET }, allow_anonymous_connect_without_token: true },
@@ -161,17 +161,11 @@ t.test('server-side subscriptions of a token, of a one-way client and of the API
 
   const oneWay = 'cache:one-way'
   before.set(oneWay, populate)
-  const request = { subs: { [oneWay]: {} } }
-  const url = `${gateway.url}/connection/uni_sse?cf_connect=${encodeURIComponent(JSON.stringify(request))}`
-  const stop = new AbortController()
-  t.teardown(() => stop.abort())
-  const response = await fetch(url, { signal: stop.signal })
-  let text = ''
-  for await (const chunk of /** @type {any} */ (response.body)) {
-    text += Buffer.from(chunk)
-    if (text.includes('\n\n')) break
-  }
-  const { connect } = JSON.parse(/data: (.*)/.exec(text)?.[1] ?? '{}')
+  const { ws } = gateway
+  const listener = await RawClient.open(ws.replace('websocket', 'uni_websocket'))
+  t.teardown(() => listener.socket.terminate())
+  listener.send({ subs: { [oneWay]: {} } })
+  const { connect } = await listener.next()
   t.match(connect.subs[oneWay], { recovered: true, publications: [{ offset: 1 }] })
 })
 

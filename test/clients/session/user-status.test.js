@@ -11,7 +11,6 @@ import { anonymous, at, error, SECRET, user } from './support.js'
 const snapshot_file = join(tempDir(t), 'snapshot')
 const config = {
   workers: 2,
-  uni_sse: { enabled: true },
   // It answers all other methods.
   rpc: { ping: { enabled: true } },
   engine: { memory: { snapshot_file } },
