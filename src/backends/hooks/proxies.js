@@ -90,7 +90,9 @@ const DOWN = new Set(['unreachable', 'unavailable', 'timeout'])
 /** Failures counted by the proxy. The hooks module called before it counts the others. */
 const COUNTED = new Set('unreachable unavailable status size response base64 data breaker'.split(' '))
 const REPEATABLE = new Set(
-  'connect refresh subscribe sub_refresh shared_poll_refresh cache_empty disconnected unsubscribed'.split(' '),
+  'connect refresh subscribe sub_refresh shared_poll_refresh cache_empty disconnected unsubscribed'.split(
+    ' ',
+  ),
 )
 /** Delay before the first retry, ms; doubles with each retry. */
 const RETRY_MS = 50

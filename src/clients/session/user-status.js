@@ -203,7 +203,5 @@ export function updateUserStatus(session, id, data, userStatus) {
   const { user, codec } = session
   if (user === '') throw errors.permissionDenied
   if (!mayHaveStatus(user)) throw errors.badRequest
-  resumeAfter(session, id, userStatus.update(user, stateOf(data)), () =>
-    session.send(codec.empty(id, 'rpc')),
-  )
+  resumeAfter(session, id, userStatus.update(user, stateOf(data)), () => session.send(codec.empty(id, 'rpc')))
 }

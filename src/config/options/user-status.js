@@ -37,7 +37,7 @@ export const userStatusOptions = newStart({
 export const singleflightOptions = newWorkers({
   singleflight: {
     enabled: bool(
-      'Equal concurrent reads of history, presence and presence statistics in a worker share one read of the engine (docs/access.md).',
+      'Equal concurrent reads of history, presence and presence statistics in a worker share one read of the engine (docs/scaling.md).',
     ),
   },
 })

@@ -229,8 +229,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     },
   })
   const { statuses } = broker
-  const userStatus =
-    statuses === null ? null : new UserStatus({ store: statuses, sessions, traffic, log })
+  const userStatus = statuses === null ? null : new UserStatus({ store: statuses, sessions, traffic, log })
   const context = createContext({
     ...live.current,
     rateLimits: rateLimits.use(config),

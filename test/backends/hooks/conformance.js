@@ -449,7 +449,8 @@ export async function conformance(t, backend, config = {}) {
       return reply
     }
     const calls = channel =>
-      backend.calls.filter(({ event, fields }) => event === 'cache_empty' && fields.channel === channel).length
+      backend.calls.filter(({ event, fields }) => event === 'cache_empty' && fields.channel === channel)
+        .length
     const populated = channelOf({ result: { populated: true } })
     // The backend may serve several gateways.
     const former = calls(populated)

@@ -166,9 +166,7 @@ function proxyConfig(backend) {
       proxy: Object.fromEntries(events.map(event => [event, { enabled: true, ...proxy(event) }])),
     },
     channel: {
-      proxy: Object.fromEntries(
-        CHANNEL_EVENTS.map(event => [event, proxy(event)]),
-      ),
+      proxy: Object.fromEntries(CHANNEL_EVENTS.map(event => [event, proxy(event)])),
       without_namespace: proxied,
       namespaces: [
         {

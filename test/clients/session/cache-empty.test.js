@@ -87,21 +87,27 @@ t.test('with a publication in the channel, the backend is not called', async t =
   t.equal(calls(channel), 0, 'nor if a filter hides it')
 })
 
-t.test('without recovery it is not called; a client at the position of the channel has lost nothing', async t => {
-  const channel = 'asked:1'
-  const [client, other] = [await anonymous(t, gateway), await anonymous(t, gateway)]
-  t.notOk((await client.subscribe(channel)).subscribe.recovered)
-  t.equal(calls(channel), 0)
-  before.set(channel, populate)
-  const recover = { recover: true, offset: 0, epoch: '' }
-  t.match((await other.subscribe(channel, recover)).subscribe, { recovered: true, publications: [{ offset: 1 }] })
-  t.equal(calls(channel), 1)
-  const { epoch, offset } = (await gateway.api('history', { channel })).result
-  await gateway.api('history_remove', { channel })
-  const third = await anonymous(t, gateway)
-  t.match((await third.subscribe(channel, { recover: true, offset, epoch })).subscribe, { recovered: true })
-  t.equal(calls(channel), 1)
-})
+t.test(
+  'without recovery it is not called; a client at the position of the channel has lost nothing',
+  async t => {
+    const channel = 'asked:1'
+    const [client, other] = [await anonymous(t, gateway), await anonymous(t, gateway)]
+    t.notOk((await client.subscribe(channel)).subscribe.recovered)
+    t.equal(calls(channel), 0)
+    before.set(channel, populate)
+    const recover = { recover: true, offset: 0, epoch: '' }
+    t.match((await other.subscribe(channel, recover)).subscribe, {
+      recovered: true,
+      publications: [{ offset: 1 }],
+    })
+    t.equal(calls(channel), 1)
+    const { epoch, offset } = (await gateway.api('history', { channel })).result
+    await gateway.api('history_remove', { channel })
+    const third = await anonymous(t, gateway)
+    t.match((await third.subscribe(channel, { recover: true, offset, epoch })).subscribe, { recovered: true })
+    t.equal(calls(channel), 1)
+  },
+)
 
 t.test('a backend that does not publish: the subscription begins empty', async t => {
   const channel = 'cache:nothing'
@@ -178,7 +184,10 @@ t.test('shared reads see the publications that the client has made before', asyn
   })
   const writer = await anonymous(t, gateway)
   for (let i = 1; i <= 30; i++) {
-    writer.send({ id: 1000 + i, publish: { channel, data: i } }, { id: 2000 + i, history: { channel, limit: -1 } })
+    writer.send(
+      { id: 1000 + i, publish: { channel, data: i } },
+      { id: 2000 + i, history: { channel, limit: -1 } },
+    )
     const reply = await writer.next(({ id }) => id === 2000 + i)
     t.equal(reply.history.publications.at(-1).data, i)
   }

@@ -137,7 +137,13 @@ t.test('statuses expire; separate servers, a cluster', async t => {
   const gateway = await start(
     t,
     { address: redis.address },
-    { expire_interval: '1s', redis: { cluster_address: [cluster.servers.map(({ host, port }) => `${host}:${port}`).join()], prefix: 'status' } },
+    {
+      expire_interval: '1s',
+      redis: {
+        cluster_address: [cluster.servers.map(({ host, port }) => `${host}:${port}`).join()],
+        prefix: 'status',
+      },
+    },
   )
   await ready(gateway)
   const users = Array.from({ length: 50 }, (_, i) => `u${i}`)

@@ -118,7 +118,11 @@ t.test('the last disconnect sets online', async t => {
 })
 
 t.test('limits of the API, in a batch too', async t => {
-  const refused = async (/** @type {object} */ call, /** @type {number} */ code, /** @type {string} */ message) => {
+  const refused = async (
+    /** @type {object} */ call,
+    /** @type {number} */ code,
+    /** @type {string} */ message,
+  ) => {
     for (const method of ['update_user_status', 'get_user_status', 'delete_user_status']) {
       t.match(await gateway.api(method, call), { error: { code, message } }, `${method} ${message}`)
       const { replies } = await gateway.api('batch', { commands: [{ [method]: call }] })

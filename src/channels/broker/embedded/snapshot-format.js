@@ -82,9 +82,7 @@ export function encode(store, counts) {
   // Copies: entries expiring between two chunks leave the lists, and may renew the base epoch already written.
   const streams = Array.from(store.unsubscribed, ({ stream }) => /** @type {StoredStream<any>} */ (stream))
   const maps = Array.from(store.maps.all())
-  return chunks(store.base, maps, streams, [...store.unused], [...store.results], counts, [
-    ...store.statuses,
-  ])
+  return chunks(store.base, maps, streams, [...store.unused], [...store.results], counts, [...store.statuses])
 }
 
 /**
