@@ -13,6 +13,7 @@ import { checkProxies } from './proxies.js'
 import { checkRateLimits, REDIS_LIMITS } from './rate-limits.js'
 import { redisShards } from './redis-shards.js'
 import { checkRepublish } from './republish.js'
+import { checkUserStatus, STATUS_REDIS, usesStatusRedis } from './user-status.js'
 import { formatDuration, get, show } from './values.js'
 
 /** @import { Refuse, Report } from './error.js' */
@@ -110,6 +111,10 @@ function checkChannelOptions(path, options, globalMetaTtl, report) {
   }
   if (options.keep_latest_publication && options.allowed_delta_types.length === 0)
     report.warn(keyOf('keep_latest_publication'), 'has no effect without allowed_delta_types')
+  if (options.cache_empty_proxy_enabled && options.force_recovery_mode !== 'cache') {
+    const text = 'true needs force_recovery_mode "cache"'
+    refuse(['cache_empty_proxy_enabled', 'force_recovery_mode'], text)
+  }
   checkValue(keyOf('channel_regex'), options.channel_regex, compilePattern, report.refuse)
 }
 
@@ -283,6 +288,9 @@ export function checkRules(config, report) {
   checkRateLimits(config, report)
   const { enabled, redis } = client.rate_limit.redis_user_command
   if (enabled && !redis.reuse_from_engine) checkRedis(REDIS_LIMITS, redis, report)
+  checkUserStatus(config, report)
+  if (usesStatusRedis(config) && !config.user_status.redis.reuse_from_engine)
+    checkRedis(STATUS_REDIS, config.user_status.redis, report)
   checkLifecycle(config, report)
   checkRepublish(config, report)
   checkExcludedSenders(config, refuse)

@@ -10,6 +10,7 @@ import { redisOptions } from './options/redis.js'
 import { republishOptions, republishMembers as republishTree } from './options/republish.js'
 import { hooksOptions, lifecycleOptions, serverOptions, statsOptions } from './options/server.js'
 import { transportOptions } from './options/transports.js'
+import { singleflightOptions, userStatusOptions } from './options/user-status.js'
 
 /** @import { Option, Tree } from './options/make.js' */
 
@@ -32,6 +33,8 @@ const trees = /** @type {const} */ ([
   transportOptions,
   clientOptions,
   rateLimitOptions,
+  userStatusOptions,
+  singleflightOptions,
   channelSection,
   proxyOptions,
   consumerOptions,

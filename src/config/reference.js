@@ -67,6 +67,7 @@ const SECTIONS = [
   ['Process', 'workers worker. http_server. log. engine.type engine.memory. node. overload. shutdown.'],
   ['Redis', 'engine.redis.'],
   ['Clients', 'client.'],
+  ['User status and shared reads', 'user_status. singleflight.'],
   ['Channels', 'channel.'],
   ['Maps and shared polls', 'map_broker. shared_poll.'],
   ['Hooks', 'hooks.'],
@@ -94,7 +95,7 @@ const LISTS = [
     'Proxy options',
     `each entry of \`proxies\`, and of the blocks \`client.proxy.<event>\` (\`connect\`, \`refresh\`,
 \`disconnected\`, \`unsubscribed\`), \`channel.proxy.<event>\` (\`subscribe\`, \`publish\`, \`sub_refresh\`,
-\`map_publish\`, \`map_remove\`, \`shared_poll_refresh\`) and \`rpc.proxy\`. [proxies.md](proxies.md) explains them.`,
+\`map_publish\`, \`map_remove\`, \`shared_poll_refresh\`, \`cache_empty\`) and \`rpc.proxy\`. [proxies.md](proxies.md) explains them.`,
     proxyMembers,
   ],
   [

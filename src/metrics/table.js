@@ -467,6 +467,10 @@ export const COUNTERS = {
   rate_unchecked: counter('Commands that were not checked in Redis, which did not answer in time.', {
     prometheus: 'halley_rate_unchecked_total',
   }),
+  user_status_dropped: counter(
+    'Updates of the time a user was last online that the store did not accept (docs/access.md).',
+    { prometheus: 'halley_user_status_dropped_total' },
+  ),
 }
 
 const FRAME = { labels: { transport: '', frame_type: '', channel_namespace: '' } }

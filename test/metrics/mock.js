@@ -193,6 +193,7 @@ function countsOf(chance, accepts, connected, closed, slow) {
     refusals: accepts > 0 ? { invalid_token: 1 } : {},
     rate_limited: accepts > 0 ? { 'client_command publish': 1 } : {},
     rate_unchecked: 0,
+    user_status_dropped: 0,
     hooks: accepts > 0 ? { [HOOK]: calls } : {},
     batches: accepts > 0 ? batches : noBatchCounts(),
     maps: new MapCounter().drain(),

@@ -70,6 +70,7 @@ t.test('counts are those since the sample before; names that did not occur are a
     refusals: {},
     rate_limited: {},
     rate_unchecked: 0,
+    user_status_dropped: 0,
     hooks: {},
     batches: noBatchCounts(),
     maps: { publishes: 2, removals: 0, expiries: 0 },

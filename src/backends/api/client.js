@@ -185,6 +185,7 @@ export { ApiError, ServerApi }
  * @typedef {import('./server-api.js').MapResult} MapResult
  * @typedef {import('./server-api.js').MapStateOptions} MapStateOptions
  * @typedef {import('./server-api.js').MapStreamOptions} MapStreamOptions
+ * @typedef {import('./server-api.js').UserStatus} UserStatus
  *
  * @typedef {object} ApiClientOptions
  * @property {string | URL} url of the gateway, or of its server API behind a prefix; default path `/api`

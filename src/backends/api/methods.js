@@ -8,6 +8,7 @@ import { mapClear, mapPublish, mapReadState, mapReadStream, mapRemove, mapStats 
 import { ignored, string } from './params.js'
 import { sharedPollPublish } from './polls.js'
 import { broadcast, publish } from './publish.js'
+import { deleteUserStatus, getUserStatus, updateUserStatus } from './user-status.js'
 
 /** @import { Method } from './context.js' */
 
@@ -41,4 +42,7 @@ export const methods = new Map([
   ['map_stats', mapStats],
   ['map_clear', mapClear],
   ['shared_poll_publish', sharedPollPublish],
+  ['update_user_status', updateUserStatus],
+  ['get_user_status', getUserStatus],
+  ['delete_user_status', deleteUserStatus],
 ])

@@ -1,5 +1,6 @@
 import { Disconnect, disconnects, errors, unsubscribes } from '../../base/errors.js'
 import { readServerFilter } from '../../clients/protocol/filter.js'
+import { prepareCached } from '../../clients/session/cache-empty.js'
 import { expireConnection, renewInfo } from '../../clients/session/expiry.js'
 import { Plan } from '../../clients/session/plan.js'
 import { serverFilterOf } from '../../clients/session/rights.js'
@@ -43,14 +44,14 @@ class ServerSubscribes {
    * @param {number} tries
    */
   #try(session, entry, newPlan, tries) {
-    const { hub, config, log } = session.context
+    const { config, log } = session.context
     const held = session.subscription(entry.channel) !== undefined
     if (!held && session.subscriptionCount >= config.client.channel_limit) {
       this.#finish(session, entry)
       return session.close(disconnects.channelLimit)
     }
     const plan = newPlan()
-    hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
+    prepareCached(plan, (error, channel, answer) => {
       const dropped = session.closed || entry.cancelled
       if (error && !dropped && error === errors.internal && tries < MAX_TRIES) {
         const delay = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (tries - 1))

@@ -109,9 +109,16 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @property {number} [limit] changes; 0: position only (the default), -1: all
  * @property {boolean} [reverse] newest first
  *
+ * @typedef {object} UserStatus
+ * @property {string} user
+ * @property {number} [active] last activity, unix s
+ * @property {number} [online] last time that it was known to be connected, unix s
+ * @property {string} [state]
+ *
  * @typedef {'publish' | 'broadcast' | 'subscribe' | 'unsubscribe' | 'disconnect' | 'refresh' | 'presence' |
  *   'presenceStats' | 'history' | 'historyRemove' | 'info' | 'channels' | 'mapPublish' | 'mapRemove' | 'mapReadState' |
- *   'mapReadStream' | 'mapStats' | 'mapClear' | 'sharedPollPublish'} ApiMethod
+ *   'mapReadStream' | 'mapStats' | 'mapClear' | 'sharedPollPublish' | 'updateUserStatus' | 'getUserStatus' |
+ *   'deleteUserStatus'} ApiMethod
  * @typedef {{[M in ApiMethod]: [method: M, ...args: Parameters<ServerApi[M]>]}[ApiMethod]} Command a call of a batch:
  *   `['publish', 'news', { text: 'hello' }]`
  * @typedef {{result: any, error?: undefined} | {result?: undefined, error: ApiError}} Outcome of a batched call
@@ -306,6 +313,33 @@ export class ServerApi {
    */
   sharedPollPublish(channel, key, data, options) {
     return this.#call('sharedPollPublish', [channel, key, data, options])
+  }
+
+  /**
+   * Sets the last activity of users to now. Needs `user_status.enabled`, as the two methods below.
+   * @param {string[]} users at most 1,000
+   * @param {{state?: string}} [options] `state`: at most 64 bytes; '': none; absent: unchanged
+   * @returns {Promise<void>}
+   */
+  updateUserStatus(users, options) {
+    return this.#call('updateUserStatus', [users, options])
+  }
+
+  /**
+   * When users were last active and last connected.
+   * @param {string[]} users at most 1,000
+   * @returns {Promise<{statuses: UserStatus[]}>} in the order of `users`; an unknown one has only `user`
+   */
+  getUserStatus(users) {
+    return this.#call('getUserStatus', [users])
+  }
+
+  /**
+   * Removes the status of users. A connected user is online again within a minute.
+   * @param {string[]} users at most 1,000 @returns {Promise<void>}
+   */
+  deleteUserStatus(users) {
+    return this.#call('deleteUserStatus', [users])
   }
 
   /** The map methods by their short names: `maps.publish(channel, key, data)`. */

@@ -112,6 +112,7 @@ const MAP_PUBLISH = camelCase(
 const MAP_REMOVE = camelCase('idempotency_key')
 const MAP_STATE = camelCase('cursor limit key revision_offset revision_epoch')
 const POLL_PUBLISH = camelCase('version epoch')
+const USER_STATUS = camelCase('state')
 const MAP_STREAM = camelCase('since_offset since_epoch limit reverse')
 
 /** @param {Members} where the channel or channels @param {any} data @param {any} options @param {boolean} keys */
@@ -225,6 +226,13 @@ const CALLS = {
       ...writeOptions(rename('the shared poll options', options, POLL_PUBLISH), false),
     }),
   },
+  updateUserStatus: {
+    name: 'update_user_status',
+    fields: ([users, options]) =>
+      members({ users, ...rename('the user status options', options, USER_STATUS) }),
+  },
+  getUserStatus: { name: 'get_user_status', reads: true, fields: ([users]) => members({ users }) },
+  deleteUserStatus: { name: 'delete_user_status', fields: ([users]) => members({ users }) },
   info: { name: 'info', reads: true, fields: () => ({}) },
   channels: {
     name: 'channels',
@@ -353,6 +361,9 @@ export const results = {
   mapStats: ({ num_keys = 0 }) => ({ numKeys: num_keys }),
   mapClear: nothing,
   sharedPollPublish: nothing,
+  updateUserStatus: nothing,
+  getUserStatus: ({ statuses = [] }) => ({ statuses }),
+  deleteUserStatus: nothing,
   info: ({ nodes = [] }) => ({
     nodes: nodes.map((/** @type {any} */ node) =>
       Object.fromEntries(Object.entries(node).map(([name, value]) => [toCamelCase(name), value])),

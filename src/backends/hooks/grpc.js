@@ -52,6 +52,7 @@ const METHODS = Object.freeze({
   map_publish: '/centrifugal.centrifugo.proxy.CentrifugoProxy/MapPublish',
   map_remove: '/centrifugal.centrifugo.proxy.CentrifugoProxy/MapRemove',
   shared_poll_refresh: '/centrifugal.centrifugo.proxy.CentrifugoProxy/SharedPollRefresh',
+  cache_empty: '/centrifugal.centrifugo.proxy.CentrifugoProxy/NotifyCacheEmpty',
   rpc: '/centrifugal.centrifugo.proxy.CentrifugoProxy/RPC',
   sub_refresh: '/centrifugal.centrifugo.proxy.CentrifugoProxy/SubRefresh',
   disconnected: '/halley.proxy.HalleyNotices/Disconnected',

@@ -3,7 +3,7 @@
 import { Disconnect, ReplyError } from '../../base/errors.js'
 import { REFUSAL } from '../../clients/hooks/contract.js'
 
-/** @import { ConnectEvent, DisconnectedEvent, MapPublishEvent, MapRemoveEvent, PublishEvent, RefreshEvent, RpcEvent, SharedPollRefreshEvent, SubRefreshEvent, SubscribeEvent, UnsubscribedEvent } from '../../clients/hooks/events.js' */
+/** @import { CacheEmptyEvent, ConnectEvent, DisconnectedEvent, MapPublishEvent, MapRemoveEvent, PublishEvent, RefreshEvent, RpcEvent, SharedPollRefreshEvent, SubRefreshEvent, SubscribeEvent, UnsubscribedEvent } from '../../clients/hooks/events.js' */
 /** @import { ServerApi } from '../api/server-api.js' */
 
 // Types of a hooks module, for editors and TypeScript. Every handler may return its result or a promise.
@@ -110,6 +110,11 @@ import { REFUSAL } from '../../clients/hooks/contract.js'
  * @property {string} [epoch] of the versions; when it changes, clients start again
  */
 
+/**
+ * @typedef {object} CacheEmpty
+ * @property {boolean} [populated] the handler has published to the channel: the gateway reads it once more
+ */
+
 /** @typedef {(event: RpcEvent) => any} Method a JSON value, a Uint8Array or nothing, or a promise of it */
 
 /**
@@ -122,6 +127,7 @@ import { REFUSAL } from '../../clients/hooks/contract.js'
  * @property {(event: MapPublishEvent) => Answer<MapPublish>} [mapPublish]
  * @property {(event: MapRemoveEvent) => Answer<MapRemove>} [mapRemove]
  * @property {(event: SharedPollRefreshEvent) => Answer<SharedPollRefresh>} [sharedPollRefresh]
+ * @property {(event: CacheEmptyEvent) => Answer<CacheEmpty>} [cacheEmpty]
  * @property {Method | Record<string, Method>} [rpc]
  * @property {(event: DisconnectedEvent) => any} [disconnected]
  * @property {(event: UnsubscribedEvent) => any} [unsubscribed]

@@ -7,7 +7,7 @@ import { readServerFilter } from '../../clients/protocol/filter.js'
 import { bytesPayload, NO_PAYLOAD, textPayload } from '../../clients/protocol/payload.js'
 import { HandlerWatch } from './watch.js'
 
-/** @import { ChannelHandlers, ConnectAnswer, Handler, Handlers, MapPublishAnswer, MapRemoveAnswer, Override, PollAnswer, PublishAnswer, RefreshAnswer, RpcAnswer, SubscriptionAnswer } from '../../clients/hooks/contract.js' */
+/** @import { CacheEmptyAnswer, ChannelHandlers, ConnectAnswer, Handler, Handlers, MapPublishAnswer, MapRemoveAnswer, Override, PollAnswer, PublishAnswer, RefreshAnswer, RpcAnswer, SubscriptionAnswer } from '../../clients/hooks/contract.js' */
 /** @import { HookEvent } from '../../clients/hooks/events.js' */
 /** @import { Payload } from '../../clients/protocol/payload.js' */
 /** @import { HookSeries, HookStats } from '../../metrics/hook-stats.js' */
@@ -162,6 +162,7 @@ const PUBLISH = 'data skipHistory tags idempotencyKey delta version versionEpoch
 const MAP_PUBLISH = 'key data streamData keyMode tags idempotencyKey delta version versionEpoch'.split(' ')
 const POLL = Object.freeze(['items', 'epoch'])
 const POLL_ITEM = Object.freeze(['key', 'data', 'version', 'removed'])
+const CACHE_EMPTY = Object.freeze(['populated'])
 const MAP_REMOVE = Object.freeze(['key', 'tags', 'idempotencyKey'])
 /** In the past for connections and subscriptions: 0 is ambiguous. @type {RefreshAnswer} */
 const EXPIRED = Object.freeze({ expireAt: 1 })
@@ -233,6 +234,12 @@ const answers = Object.freeze({
     return { items, epoch: text(answer, 'epoch') ?? '' }
   },
 
+  /** @param {any} answer @returns {CacheEmptyAnswer} */
+  cacheEmpty(answer) {
+    checkObject(answer, CACHE_EMPTY)
+    return { populated: bool(answer, 'populated') ?? false }
+  },
+
   /** A method returns its data. @param {any} answer @returns {RpcAnswer} */
   rpc: answer => ({ data: payload({ data: answer }, 'data') }),
 })
@@ -275,7 +282,7 @@ function versionOf(value) {
 }
 
 const HANDLERS =
-  'connect refresh subscribe subRefresh publish mapPublish mapRemove sharedPollRefresh rpc disconnected unsubscribed started stopping'
+  'connect refresh subscribe subRefresh publish mapPublish mapRemove sharedPollRefresh cacheEmpty rpc disconnected unsubscribed started stopping'
 const NAMES = new Set([...HANDLERS.split(' '), 'headers'])
 
 /**
@@ -398,6 +405,7 @@ function handlersOf(exported, timeout, stats, watch, capabilities) {
     mapPublish: handler('mapPublish', answers.mapPublish),
     mapRemove: handler('mapRemove', answers.mapRemove),
     pollRefresh: handler('sharedPollRefresh', answers.sharedPollRefresh),
+    cacheEmpty: handler('cacheEmpty', answers.cacheEmpty),
   })
   /** @type {Map<string, Handler<any, any>>} */
   const methods = new Map()

@@ -90,7 +90,9 @@ const DOWN = new Set(['unreachable', 'unavailable', 'timeout'])
 /** Failures counted by the proxy. The hooks module called before it counts the others. */
 const COUNTED = new Set('unreachable unavailable status size response base64 data breaker'.split(' '))
 const REPEATABLE = new Set(
-  'connect refresh subscribe sub_refresh shared_poll_refresh disconnected unsubscribed'.split(' '),
+  'connect refresh subscribe sub_refresh shared_poll_refresh cache_empty disconnected unsubscribed'.split(
+    ' ',
+  ),
 )
 /** Delay before the first retry, ms; doubles with each retry. */
 const RETRY_MS = 50
@@ -348,7 +350,7 @@ function handlersOf(config, backends) {
   /** @type {(event: 'connect' | 'refresh' | 'disconnected' | 'unsubscribed') => any} */
   const client = event =>
     blocks[event].enabled ? backends.handler(event, `client.proxy.${event}`, blocks[event], '') : null
-  /** @type {(event: 'subscribe' | 'publish' | 'sub_refresh', options: ChannelOptions) => any} */
+  /** @type {(event: 'subscribe' | 'publish' | 'sub_refresh' | 'cache_empty', options: ChannelOptions) => any} */
   const channel = (event, options) =>
     options[`${event}_proxy_enabled`]
       ? backends.handler(event, `channel.proxy.${event}`, proxies[event], options[`${event}_proxy_name`])
@@ -381,6 +383,7 @@ function handlersOf(config, backends) {
       mapPublish: map('publish', options),
       mapRemove: map('remove', options),
       pollRefresh: poll(options),
+      cacheEmpty: channel('cache_empty', options),
     }
     if (Object.values(handlers).some(handler => handler !== null)) channels.set(options.name, handlers)
   }

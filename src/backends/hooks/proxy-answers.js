@@ -15,7 +15,7 @@ import { closeReason } from '../../clients/server/text.js'
 
 /** @import { Capabilities, CapabilitySets } from '../../clients/hooks/capabilities.js' */
 /** @import { Payload } from '../../clients/protocol/payload.js' */
-/** @import { ConnectAnswer, MapPublishAnswer, MapRemoveAnswer, Override, PollAnswer, PublishAnswer, RefreshAnswer, RpcAnswer, SubscriptionAnswer } from '../../clients/hooks/contract.js' */
+/** @import { CacheEmptyAnswer, ConnectAnswer, MapPublishAnswer, MapRemoveAnswer, Override, PollAnswer, PublishAnswer, RefreshAnswer, RpcAnswer, SubscriptionAnswer } from '../../clients/hooks/contract.js' */
 
 /**
  * A decoded response. `result` has checked fields of the proxy protocol: strings, numbers (int64), bigints (uint64),
@@ -246,6 +246,7 @@ const READERS = Object.freeze({
   map_publish: [mapPublishAnswer, UNCHANGED],
   map_remove: [mapRemoveAnswer, EMPTY],
   shared_poll_refresh: [pollAnswer, null],
+  cache_empty: [/** @returns {CacheEmptyAnswer} */ ({ populated = false }) => ({ populated }), null],
   rpc: [/** @returns {RpcAnswer} */ result => ({ data: dataOf(result) }), EMPTY],
   disconnected: [() => null, null],
   unsubscribed: [() => null, null],

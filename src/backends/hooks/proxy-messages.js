@@ -17,6 +17,7 @@ export const REQUESTS = Object.freeze({
   map_publish: { ...HEAD, user: 10, channel: 11, key: 12, data: 13, b64data: 14, meta: 15 },
   map_remove: { ...HEAD, user: 10, channel: 11, key: 12, meta: 13 },
   shared_poll_refresh: { channel: 1, items: 2 },
+  cache_empty: { channel: 1 },
   rpc: { ...HEAD, user: 10, method: 11, data: 12, b64data: 13, meta: 14 },
   sub_refresh: { ...HEAD, user: 10, channel: 11, meta: 12 },
   disconnected: { ...HEAD, user: 10, code: 11, reason: 12, channels: 13, duration: 14, meta: 15 },
@@ -73,7 +74,7 @@ const SWITCHES = 'presence join_leave force_recovery force_positioning force_pus
 
 /** Kinds of response fields; default: text. */
 const KINDS = Object.entries({
-  bool: 'expired skip_history delta exclude_sender cache_recover temporary value removed',
+  bool: 'expired skip_history delta exclude_sender cache_recover temporary value removed populated',
   uint32: 'code',
   int64: 'expire_at score',
   uint64: 'version',
@@ -139,6 +140,7 @@ export const ANSWERS = Object.freeze({
       [field('result', 1, result), field('error', 2), field('disconnect', 3)],
     ]),
   ),
+  cache_empty: [field('result', 1, message('populated')), field('error', 0), field('disconnect', 0)],
   disconnected: NOTICE,
   unsubscribed: NOTICE,
 })

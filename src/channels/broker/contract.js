@@ -303,10 +303,11 @@
  * @property {() => void} onReady called whenever `ready` becomes true
  * @property {Logger} log
  *
- * The broker of one worker. `local`: control of this node's own workers; `start` resolves when the broker is ready, or
+ * The broker of one worker. `local`: control of this node's own workers; `statuses`: null = off; `start` resolves when the broker is ready, or
  * after `timeout` ms.
  * @typedef {{pubsub: PubSub, presence: Presence, maps: Maps, control: Control, local: Control, polls: Polls,
- *   republishing: Republishing, ready: () => boolean, start: (timeout: number) => Promise<void>, close: () => void}} Broker
+ *   republishing: Republishing, statuses: UserStatuses | null, ready: () => boolean,
+ *   start: (timeout: number) => Promise<void>, close: () => void}} Broker
  */
 
 /**
@@ -317,6 +318,24 @@
  *   `done` is never called before this returns, and possibly late
  * @property {() => void} close
  */
+
+/**
+ * Status of a user. `active`, `online`: unix s, 0: unknown; `state`: '' = none.
+ * @typedef {{active: number, online: number, state: string}} UserStatus
+ *
+ * `active`, `online`: set to now; `state`: undefined = unchanged, '' = removed.
+ * @typedef {{active?: boolean, online?: boolean, state?: string}} StatusChange
+ *
+ * Status of users, each removed some time after its last update. Calls reject with errors.internal.
+ * @typedef {object} UserStatuses
+ * @property {(users: readonly string[], change: StatusChange) => Promise<void>} update
+ * @property {(users: readonly string[]) => Promise<UserStatus[]>} get in this order
+ * @property {(users: readonly string[]) => Promise<void>} remove
+ * @property {() => void} close
+ */
+
+/** @type {UserStatus} */
+export const NO_STATUS = Object.freeze({ active: 0, online: 0, state: '' })
 
 /** How long the result of an idempotency key is kept, ms; as in Centrifugo. */
 export const IDEMPOTENCY_TTL = 5 * 60 * 1000

@@ -1,7 +1,9 @@
 // A worker's broker: the node's own broker (embedded/), with parts replaced by an engine from ENGINES.
 
 import { LimitedLog } from '../../base/log.js'
+import { usesStatusRedis } from '../../config/user-status.js'
 import { LocalBroker } from './embedded/client.js'
+import { shareReads } from './shared-reads.js'
 
 /** @import { Socket } from 'node:net' */
 /** @import { Logger } from 'pino' */
@@ -11,6 +13,7 @@ import { LocalBroker } from './embedded/client.js'
 
 /** @typedef {(parts: EngineParts) => Engine} CreateEngine */
 /** @typedef {import('./redis/rates.js').openRateStore} OpenRateStore */
+/** @typedef {import('./redis/statuses.js').openStatusStore} OpenStatusStore */
 
 /** @type {Record<string, {load: () => Promise<CreateEngine | null>, check: typeof checkEngine}>} */
 const ENGINES = {
@@ -40,6 +43,13 @@ export const loadEngine = config => ENGINES[config.engine.type].load()
 export const loadRateStore = async ({ client }) =>
   client.rate_limit.redis_user_command.enabled ? (await import('./redis/rates.js')).openRateStore : null
 
+/**
+ * @param {Config} config
+ * @returns {Promise<OpenStatusStore | null>} for the status of users in Redis; null: it is not there
+ */
+export const loadStatusStore = async config =>
+  usesStatusRedis(config) ? (await import('./redis/statuses.js')).openStatusStore : null
+
 /** Redis store of a node's lifecycle log. @param {StoreParts} parts */
 export async function openLifecycleStore(parts) {
   const { LifecycleStore } = await import('./redis/lifecycle.js')
@@ -48,13 +58,14 @@ export async function openLifecycleStore(parts) {
 
 /**
  * @param {CreateEngine | null} createEngine from `loadEngine`
- * @param {Omit<EngineParts, 'local' | 'republishing' | 'onReady'> & {socket: Socket}} parts `socket` to the primary;
- *   its owner passes received bytes to `receive`
+ * @param {Omit<EngineParts, 'local' | 'republishing' | 'onReady'> & {socket: Socket, openStatuses?: OpenStatusStore |
+ *   null}} parts `socket` to the primary; its owner passes received bytes to `receive`; `openStatuses`: from
+ *   `loadStatusStore`
  * @returns {Broker & {receive: (chunk: Buffer) => void}}
  */
-export function createBroker(createEngine, { socket, ...parts }) {
+export function createBroker(createEngine, { socket, openStatuses, ...parts }) {
   let reached = () => {}
-  const { events, node, log } = parts
+  const { config, events, node, log } = parts
   const own = new LocalBroker(socket, events, node, new LimitedLog(log), worker => engine?.workerGone(worker))
   const { control: local, polls, republishing } = own
   const engine = createEngine?.({ ...parts, local, republishing, onReady: () => reached() }) ?? null
@@ -65,6 +76,9 @@ export function createBroker(createEngine, { socket, ...parts }) {
     control = own.control,
   } = engine ?? {}
   const remote = engine ?? own
+  if (config?.singleflight?.enabled) shareReads(pubsub, presence)
+  const { enabled = false, expire_interval } = config?.user_status ?? {}
+  const statuses = enabled ? (openStatuses?.(config, log) ?? own.statuses(expire_interval)) : null
   return {
     pubsub,
     presence,
@@ -73,6 +87,7 @@ export function createBroker(createEngine, { socket, ...parts }) {
     local,
     polls,
     republishing,
+    statuses,
     receive: chunk => own.receive(chunk),
     ready: () => remote.ready() && own.ready(),
     start(timeout) {
@@ -85,6 +100,7 @@ export function createBroker(createEngine, { socket, ...parts }) {
     },
     close() {
       for (const part of [control, maps, presence, pubsub]) part.close()
+      statuses?.close()
     },
   }
 }

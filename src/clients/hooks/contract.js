@@ -9,7 +9,7 @@ import { Disconnect, ReplyError } from '../../base/errors.js'
 /** @import { Payload } from '../protocol/payload.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { MapPublish } from '../../channels/broker/contract.js' */
-/** @import { ConnectEvent, DisconnectedEvent, HookEvent, MapPublishEvent, MapRemoveEvent, PublishEvent, RefreshEvent,
+/** @import { CacheEmptyEvent, ConnectEvent, DisconnectedEvent, HookEvent, MapPublishEvent, MapRemoveEvent, PublishEvent, RefreshEvent,
  *   RpcEvent, SharedPollRefreshEvent, SubRefreshEvent, SubscribeEvent, UnsubscribedEvent } from './events.js' */
 
 /**
@@ -72,6 +72,9 @@ import { Disconnect, ReplyError } from '../../base/errors.js'
  * @typedef {{key: string, data: Payload, version: bigint, removed: boolean}} PollAnswerItem
  * @typedef {{items: PollAnswerItem[], epoch: string}} PollAnswer
  *
+ * `populated`: the backend has published to the channel.
+ * @typedef {{populated: boolean}} CacheEmptyAnswer
+ *
  * @typedef {{data?: Payload}} RpcAnswer
  */
 
@@ -94,6 +97,7 @@ import { Disconnect, ReplyError } from '../../base/errors.js'
  * @property {Handler<MapPublishEvent, MapPublishAnswer> | null} mapPublish
  * @property {Handler<MapRemoveEvent, MapRemoveAnswer> | null} mapRemove
  * @property {Handler<SharedPollRefreshEvent, PollAnswer> | null} pollRefresh
+ * @property {Handler<CacheEmptyEvent, CacheEmptyAnswer> | null} cacheEmpty
  */
 
 /**
@@ -120,6 +124,7 @@ export const NO_CHANNEL_HANDLERS = Object.freeze({
   mapPublish: null,
   mapRemove: null,
   pollRefresh: null,
+  cacheEmpty: null,
 })
 
 /** @type {Handlers} */

@@ -277,6 +277,15 @@ export class SharedPollRefreshEvent extends HookEvent {
   }
 }
 
+/** A subscriber recovers from an empty cache. The event belongs to no client. */
+export class CacheEmptyEvent extends HookEvent {
+  /** @param {string} channel @param {Caller['context']} [context] of the worker */
+  constructor(channel, context = NO_CALLER.context) {
+    super({ ...NO_CALLER, context })
+    this.channel = channel
+  }
+}
+
 export class RpcEvent extends DataEvent {
   /** @param {Caller} session @param {string} method '' = none @param {Payload} payload */
   constructor(session, method, payload) {

@@ -1,4 +1,5 @@
 import { NO_HANDLERS } from '../hooks/contract.js'
+import { EmptyCaches } from './cache-empty.js'
 import { PresenceMaps } from './presence-maps.js'
 import { SingleConnections } from './single-connections.js'
 
@@ -17,6 +18,7 @@ import { SingleConnections } from './single-connections.js'
 /** @import { Refusals } from '../../metrics/refusals.js' */
 /** @import { CounterWindow, Traffic } from '../../metrics/traffic.js' */
 /** @import { TimerWheel } from '../../base/timers.js' */
+/** @import { UserStatus } from './user-status.js' */
 
 /** Maximum `ttl` sent to a client: 365 days, s. */
 const MAX_TTL = 365 * 24 * 3600
@@ -31,6 +33,7 @@ const MAX_TTL = 365 * 24 * 3600
  * @property {HookCalls} hookCalls
  * @property {Lifecycle | null} lifecycle
  * @property {RateLimits | null} rateLimits null: no limit is configured
+ * @property {UserStatus | null} userStatus null: off
  * @property {Broker} broker
  * @property {Hub} hub
  * @property {{json: Codec, protobuf: Codec, uniJson: Codec}} codecs
@@ -51,6 +54,7 @@ const MAX_TTL = 365 * 24 * 3600
  * @typedef {object} Derived
  * @property {SingleConnections} singles
  * @property {PresenceMaps} presenceMaps
+ * @property {EmptyCaches} emptyCaches
  * @property {boolean} observed whether handlers, republishers or the lifecycle need SessionExtra
  * @property {(expireAt: number) => number} ttl seconds from now to `expireAt` (unix s), 1 s to 365 days
  * @property {() => number} now unix s
@@ -62,6 +66,7 @@ export const createContext = parts => ({
   ...parts,
   singles: new SingleConnections(parts.broker.control, parts.log),
   presenceMaps: new PresenceMaps(),
+  emptyCaches: new EmptyCaches(),
   get observed() {
     return this.handlers !== NO_HANDLERS || this.lifecycle !== null || this.rules.republishesMeta
   },

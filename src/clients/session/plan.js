@@ -174,13 +174,23 @@ export class Plan {
     }
   }
 
+  /** @param {number} offset @param {string} epoch @returns {boolean} whether the client has the newest publication */
+  #isAt(offset, epoch) {
+    return offset > 0 && this.offset === offset && this.epoch === epoch
+  }
+
+  /** @param {SubscribeAnswer} answer @returns {boolean} whether it recovers from a cache without a publication */
+  findsNothing({ publications, offset, epoch }) {
+    return this.cache && this.recovering && publications.length === 0 && !this.#isAt(offset, epoch)
+  }
+
   /** @param {SubscribeAnswer} answer @param {number} room maximum bytes of publications */
   #recovered({ recovered, publications, offset, epoch }, room) {
     if (!this.recovering || !recovered) return null
     const matching = receivable(this.session, publications, this.filter)
-    const current = this.cache && offset > 0 && this.offset === offset && this.epoch === epoch
-    const wanted = current ? [] : this.cache ? matching.slice(-1) : matching
-    if (bytesOf(wanted) > room || (this.cache && !current && wanted.length === 0)) return null
+    if (this.cache && this.#isAt(offset, epoch)) return []
+    const wanted = this.cache ? matching.slice(-1) : matching
+    if (bytesOf(wanted) > room || (this.cache && wanted.length === 0)) return null
     return wanted
   }
 

@@ -418,13 +418,14 @@ export class Session {
     const wasConnected = this.state === State.CONNECTED
     if (this.extra !== null) this.extra.ended(end)
     this.state = State.CLOSED
-    const { sessions, traffic, timers, broker } = this.context
+    const { sessions, traffic, timers, broker, userStatus } = this.context
     if (this.expiry !== null) timers.cancel(this.expiry)
     traffic.add('closes', code)
     this.queue = null
     // Not in `release`: a user that reconnects before it would be refused permanently.
     if (this.traits & Trait.USER_CLAIMED) broker.control.releaseUser(this.user)
     sessions.closed(this, wasConnected)
+    if (userStatus !== null && wasConnected) userStatus.disconnected(this.user)
   }
 
   /** Releases the ended session's subscriptions; deferred if thousands end together. */

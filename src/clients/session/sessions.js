@@ -147,6 +147,15 @@ export class Sessions {
     return this.#users.keys()
   }
 
+  get userCount() {
+    return this.#users.size
+  }
+
+  /** @param {string} user not anonymous */
+  hasUser(user) {
+    return this.#users.has(user)
+  }
+
   /** @param {(session: Session) => void} visit must not open or close sessions */
   forEach(visit) {
     this.heartbeat.forEach(visit)

@@ -105,6 +105,10 @@ export const channelOptions = live({
     'Call the backend when a subscription expires; clients no longer refresh it.',
   ),
   sub_refresh_proxy_name: string(proxyName('sub_refresh'), { default: 'default' }),
+  cache_empty_proxy_enabled: bool(
+    'Call the backend when a subscriber recovers from an empty cache. Needs force_recovery_mode `cache`.',
+  ),
+  cache_empty_proxy_name: string(proxyName('cache_empty'), { default: 'default' }),
   pattern: string(
     'Route of the channels of this namespace, such as `/users/:name`; their names start with `/`. Needs `channel.patterns`. ' +
       'Not for `channel.without_namespace`. See docs/access.md. Halley only.',

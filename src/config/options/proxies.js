@@ -134,6 +134,7 @@ export const proxyOptions = live({
       map_publish: proxyBlock,
       map_remove: proxyBlock,
       shared_poll_refresh: proxyBlock,
+      cache_empty: proxyBlock,
     },
   },
   rpc: {

@@ -8,6 +8,7 @@ import { LimitedLog } from '../../base/log.js'
 import { ChannelRules } from '../../clients/auth/channel-rules.js'
 import { Call } from '../../clients/transport/calls.js'
 import { derive } from '../../config/derive.js'
+import { usesStatusRedis } from '../../config/user-status.js'
 import { Traffic } from '../../metrics/traffic.js'
 
 /** @import { Logger } from 'pino' */
@@ -22,7 +23,7 @@ const END_TIMEOUT_MS = 1000
 
 /**
  * The server API in the primary, for the embedding program. With the embedded engine, calls run here, on the broker of
- * this process. With another engine, only workers are connected to it: the first responsive worker runs all calls, so
+ * this process. With another engine, or with the status of users in Redis, only workers are connected to it: the first responsive worker runs all calls, so
  * they keep their order.
  */
 export class PrimaryApi {
@@ -46,7 +47,8 @@ export class PrimaryApi {
     this.#pool = pool
     this.#log = new LimitedLog(log)
     this.#bus = pool.connectWithin(this.#log)
-    if (pool.config.engine.type === 'memory') this.#context = this.#createContext()
+    const { config } = pool
+    if (config.engine.type === 'memory' && !usesStatusRedis(config)) this.#context = this.#createContext()
   }
 
   /** @returns {ApiContext} */
@@ -59,10 +61,12 @@ export class PrimaryApi {
     )
     const resolving = { resolve: (/** @type {string} */ channel) => rules().resolve(channel) }
     const traffic = new Traffic([])
+    const { enabled, expire_interval } = config.user_status
+    const statuses = enabled ? this.#bus.statuses(expire_interval) : null
     const state = { ready: () => true, start: async () => {}, close() {} }
     return {
       rules: resolving,
-      broker: { pubsub, presence, maps, polls, control, local: control, republishing, ...state },
+      broker: { pubsub, presence, maps, polls, control, local: control, republishing, statuses, ...state },
       publisher: new Publisher(resolving, pubsub, traffic),
       nodeInfo: new NodeInfo(node, control, config.node.info_metrics_aggregate_interval, Date.now),
       traffic,

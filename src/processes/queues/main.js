@@ -11,7 +11,7 @@ import { loadRepublishers, Republishers } from '../../backends/queues/republishe
 import { LimitedLog, levelOf } from '../../base/log.js'
 import { openBus } from '../../channels/broker/bus.js'
 import { newEpoch } from '../../channels/broker/epoch.js'
-import { createBroker, loadEngine } from '../../channels/broker/index.js'
+import { createBroker, loadEngine, loadStatusStore } from '../../channels/broker/index.js'
 import { ChannelRules } from '../../clients/auth/channel-rules.js'
 import { Source } from '../../config/republish.js'
 import { collector } from '../../metrics/heap-trim.js'
@@ -59,6 +59,7 @@ async function run(start) {
     },
   )
   const createEngine = await loadEngine(config)
+  const openStatuses = await loadStatusStore(config)
   const destinations = await loadRepublishers(config)
   const { socket, read } = openBus()
   /** @type {BrokerEvents} */
@@ -76,6 +77,7 @@ async function run(start) {
     events,
     node: node.uid,
     worker: number,
+    openStatuses,
     log: fullLog,
   })
   const origin = clusterOrigin(config)

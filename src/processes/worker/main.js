@@ -16,7 +16,7 @@ import { disconnects } from '../../base/errors.js'
 import { LimitedLog, levelOf } from '../../base/log.js'
 import { setAlignedInterval, TimerWheel } from '../../base/timers.js'
 import { openBus } from '../../channels/broker/bus.js'
-import { createBroker, loadEngine, loadRateStore } from '../../channels/broker/index.js'
+import { createBroker, loadEngine, loadRateStore, loadStatusStore } from '../../channels/broker/index.js'
 import { Hub } from '../../channels/hub/hub.js'
 import { Jwks } from '../../clients/auth/jwks.js'
 import { CapabilitySets } from '../../clients/hooks/capabilities.js'
@@ -33,6 +33,7 @@ import { pollRulesOf } from '../../clients/session/polls.js'
 import { RateLimits } from '../../clients/session/rate-limits.js'
 import { ReplyBatch } from '../../clients/session/replies.js'
 import { Sessions } from '../../clients/session/sessions.js'
+import { UserStatus } from '../../clients/session/user-status.js'
 import { Call, Calls } from '../../clients/transport/calls.js'
 import { Fanout } from '../../clients/transport/fanout.js'
 import { loadTransports, mountTransports } from '../../clients/transport/index.js'
@@ -60,6 +61,7 @@ import { ClientReports, sendConnectionCount } from './reports.js'
 /** Timer resolution of sessions and polls. */
 const TICK_MS = 100
 const READY_TICK_MS = 200
+const STATUS_TICK_MS = 1000
 /** Timeout for reading the bus before exit, ms. */
 const BUS_WAIT_MS = 1000
 /** Time for clients to read their close frames, ms. */
@@ -145,12 +147,13 @@ async function load({ start, fullLog, log, hookStats, capabilities, live, rateSt
   live.onPrepare = next => servers.prepare(next.http_server)
   const createEngine = await loadEngine(config)
   rateStore.open ??= await loadRateStore(config)
+  const openStatuses = await loadStatusStore(config)
   const transports = await loadTransports(config)
   const demo = config.demo.enabled ? await import('../../pages/demo/index.js') : null
   const metricsPage = config.prometheus.enabled ? await import('../../metrics/prometheus/index.js') : null
   const hasAdmin = config.admin.enabled && config.admin.password !== ''
   const admin = hasAdmin ? await import('../../pages/admin/index.js') : null
-  return { hooks, servers, createEngine, transports, demo, metricsPage, admin }
+  return { hooks, servers, createEngine, openStatuses, transports, demo, metricsPage, admin }
 }
 
 /**
@@ -158,7 +161,7 @@ async function load({ start, fullLog, log, hookStats, capabilities, live, rateSt
  * @param {Loaded} loaded
  */
 function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, servers, ...optional }) {
-  const { createEngine, rateStore, transports, demo, metricsPage, admin } = optional
+  const { createEngine, openStatuses, rateStore, transports, demo, metricsPage, admin } = optional
   const { number, index, workers, node } = start
   // Includes reloads since the start.
   const { config } = live.current
@@ -174,6 +177,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     events,
     node: node.uid,
     worker: number,
+    openStatuses,
     log: fullLog,
   })
   const timers = new TimerWheel(TICK_MS, clock)
@@ -226,11 +230,14 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
         : open(redis, REDIS_LIMITS, fullLog)
     },
   })
+  const { statuses } = broker
+  const userStatus = statuses === null ? null : new UserStatus({ store: statuses, sessions, traffic, log })
   const context = createContext({
     ...live.current,
     rateLimits: rateLimits.use(config),
     hookCalls,
     lifecycle: observers(),
+    userStatus,
     broker,
     hub,
     codecs: { json: new JsonCodec(), protobuf: new ProtobufCodec(), uniJson: new UniJsonCodec() },
@@ -342,6 +349,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
   setAlignedInterval(() => context.config.gc.idle && trim.tick(), TRIM_TICK_MS)
   setInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
   sessions.heartbeat.start()
+  if (userStatus !== null) setAlignedInterval(() => userStatus.tick(), STATUS_TICK_MS)
   if (createEngine !== null) {
     let up = true
     setInterval(() => {
@@ -393,6 +401,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     await Promise.race([readBus(), wait(Math.min(message.within, BUS_WAIT_MS))])
     const polls = mountedTransports.waiting()
     const some = await drainWorker({ servers: [server, internal], sessions, polls }, message)
+    await userStatus?.end()
     await endHooks(hooks, () => sessions.releasing || hookCalls.busy, until)
     log.report()
     reports.flush()

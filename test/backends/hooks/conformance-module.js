@@ -88,6 +88,7 @@ export function hooksOf(url) {
       const asked = items.map(({ key, version }) => ({ key, version: Number(version) }))
       return ask('shared_poll_refresh', { channel, items: asked, signal }, ['channel', 'items'])
     },
+    cacheEmpty: async event => (await ask('cache_empty', event, ['channel'])) ?? undefined,
     rpc: async event => (await ask('rpc', event, ['method', 'data']))?.data,
     disconnected: event => ask('disconnected', event, ['code', 'reason', 'channels', 'duration']),
     unsubscribed: event => ask('unsubscribed', event, ['channel', 'code', 'reason']),

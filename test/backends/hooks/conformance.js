@@ -441,6 +441,35 @@ export async function conformance(t, backend, config = {}) {
     t.match((await client.push('unsubscribe')).unsubscribe, { code: 2500 })
   })
 
+  await t.test('cache_empty', async t => {
+    const client = await enter(t)
+    const channelOf = answer => `ce:${JSON.stringify(answer)}`
+    const subscribed = async channel => {
+      const reply = await client.subscribe(channel)
+      await client.call('unsubscribe', { channel })
+      return reply
+    }
+    const calls = channel =>
+      backend.calls.filter(({ event, fields }) => event === 'cache_empty' && fields.channel === channel)
+        .length
+    const populated = channelOf({ result: { populated: true } })
+    // The backend may serve several gateways.
+    const former = calls(populated)
+    for (let i = 1; i <= 2; i++) {
+      t.equal((await subscribed(populated)).subscribe.was_recovering, true)
+      t.equal(calls(populated) - former, i, 'true is not kept')
+    }
+    for (const answer of [{ result: { populated: false } }, { result: {} }, {}])
+      t.equal((await subscribed(channelOf(answer))).subscribe.was_recovering, true)
+    const { fields } = await backend.call(({ event }) => event === 'cache_empty')
+    t.equal(fields.channel, populated)
+    t.equal(fields.user ?? '', '', 'of no client')
+    await row(t, 'cache_empty: error', async t => {
+      const failed = channelOf({ error: { code: 1000, message: 'not now' } })
+      t.strictSame((await subscribed(failed)).error, INTERNAL)
+    })
+  })
+
   await t.test('rpc', async t => {
     const client = await enter(t)
     const rpc = (answer, method = 'm') => client.call('rpc', { method, data: { answer } })

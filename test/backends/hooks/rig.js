@@ -14,8 +14,10 @@ export const EVENTS = /** @type {const} */ ([
   'map_remove',
   'sub_refresh',
   'shared_poll_refresh',
+  'cache_empty',
   'rpc',
 ])
+const CHANNEL_EVENTS = EVENTS.filter(event => !['connect', 'refresh', 'rpc'].includes(event))
 export const INTERNAL = { code: 100, message: 'internal server error', temporary: true }
 /** Timeouts of calls that get no response, and of others, which must outlast a stalled machine. */
 const SHORT = '100ms'
@@ -69,7 +71,7 @@ export function holdOf(name) {
 
 /**
  * Response of the backend of an adapter. Keys of shared polls are JSON with the answer: the fields of the `item`, or
- * an error.
+ * an error; names of empty channels end with it.
  * @param {string} event @param {any} fields of the request, data and meta parsed
  * @returns {{result?: any, error?: any, disconnect?: any, never?: boolean, hold?: Promise<void>}}
  *   `never`: it does not answer; `hold`: it answers after that
@@ -80,6 +82,7 @@ export function decide(event, fields) {
     const { item, epoch, ...answer } = JSON.parse(fields.items[0].key)
     return item ? { result: { items: [{ key: fields.items[0].key, ...item }], epoch } } : answer
   }
+  if (event === 'cache_empty') return JSON.parse(fields.channel.slice(fields.channel.indexOf(':') + 1))
   const { hold, ...answer } = fields.data?.answer ?? defaultOf(event)
   return hold === undefined ? answer : { ...answer, hold: holdOf(hold).promise }
 }
@@ -94,6 +97,16 @@ const NAMESPACES = [
 ]
 
 const HISTORY = { history_size: 10, history_ttl: '60s', allow_recovery: true }
+
+const CACHE = {
+  name: 'ce',
+  allow_subscribe_for_client: true,
+  history_size: 1,
+  history_ttl: '60s',
+  force_recovery: true,
+  force_recovery_mode: 'cache',
+  auto_cache_recover: true,
+}
 
 const POLL = {
   name: 'poll',
@@ -116,6 +129,7 @@ const moduleConfig = module => ({
       { name: 'sr', presence: true },
       { ...MAP, map: { mode: 'persistent' } },
       POLL,
+      CACHE,
       ...NAMESPACES,
     ],
   },
@@ -154,11 +168,7 @@ function proxyConfig(backend) {
     },
     channel: {
       targeted_publications: true,
-      proxy: Object.fromEntries(
-        ['subscribe', 'publish', 'sub_refresh', 'map_publish', 'map_remove', 'shared_poll_refresh'].map(
-          event => [event, proxy(event)],
-        ),
-      ),
+      proxy: Object.fromEntries(CHANNEL_EVENTS.map(event => [event, proxy(event)])),
       without_namespace: proxied,
       namespaces: [
         {
@@ -174,6 +184,7 @@ function proxyConfig(backend) {
           map: { mode: 'persistent', publish_proxy_enabled: true, remove_proxy_enabled: true },
         },
         POLL,
+        { ...CACHE, cache_empty_proxy_enabled: true },
         ...NAMESPACES.map(options => (options.name === 'limited' ? { ...options, ...proxied } : options)),
       ],
     },

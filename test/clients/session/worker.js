@@ -20,6 +20,7 @@ export function createWorker(staleDelay = 0) {
     clock,
     lifecycle: null,
     rateLimits: null,
+    userStatus: null,
     handlers: NO_HANDLERS,
     refusals: { add() {} },
     replies: new ReplyBatch(),

@@ -7,6 +7,7 @@ import { LocalMaps } from './maps-client.js'
 import { LocalPolls } from './polls-client.js'
 import { HistoryRead, Reads, Recovery } from './reads.js'
 import { readRepublication, WorkerRepublishing } from './republishing.js'
+import { LocalStatuses } from './statuses-client.js'
 
 /** @import { Socket } from 'node:net' */
 /** @import { Log } from '../../../base/log.js' */
@@ -257,6 +258,11 @@ export class LocalBroker {
       [Frame.ONLY]: cursor => direct.set(cursor.u8() === 1),
       [Frame.GONE]: cursor => onGone(this.control.gone(cursor)),
     }
+  }
+
+  /** @param {number} ttl ms after the last update */
+  statuses(ttl) {
+    return new LocalStatuses(this.#bus, ttl)
   }
 
   /** @param {Buffer} chunk valid during the call */

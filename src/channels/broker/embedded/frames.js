@@ -69,6 +69,10 @@ export const Frame = Object.freeze({
   POLL_REFRESH: 60,
   POLL_UPDATE: 61,
   POLL_EPOCH: 62,
+  // worker -> primary
+  STATUS_UPDATE: 140,
+  STATUS_GET: 141,
+  STATUS_REMOVE: 142,
 })
 
 export const Flag = Object.freeze({

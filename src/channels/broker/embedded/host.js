@@ -1,5 +1,6 @@
 import { errors } from '../../../base/errors.js'
 import { LimitedLog } from '../../../base/log.js'
+import { NO_STATUS } from '../contract.js'
 import { Surveys } from '../surveys.js'
 import { Calls, Users } from './control.js'
 import { OnlyWorker } from './direct-delivery.js'
@@ -9,6 +10,8 @@ import { NOT_RECOVERED, recoveryPage, writeEntries } from './pages.js'
 import { HostPolls, readPollResult } from './polls.js'
 import { beginPublished, HostRepublishing, waitOf } from './republishing.js'
 import { Snapshot } from './snapshot.js'
+import { MAX_USERS } from './statuses.js'
+import { readStatusChange } from './statuses-client.js'
 import { Store } from './store.js'
 
 /** @import { Socket } from 'node:net' */
@@ -129,6 +132,11 @@ export class BrokerHost {
         this.#limited.warn(
           { max_bytes: this.#maxBytes },
           'engine.memory.max_bytes reached: rejecting new map keys and larger values',
+        ),
+      onStatusesFull: () =>
+        this.#limited.warn(
+          { max_users: MAX_USERS },
+          'too many users with a status: dropping the least recently updated ones',
         ),
       mayExpire: ({ links }) => !links.some(link => link.behind),
     })
@@ -362,6 +370,29 @@ export class BrokerHost {
       begin(link, request)
       this.#sent(link)
     },
+    [Frame.STATUS_UPDATE]: (link, request, cursor) => {
+      const { change, ttl } = readStatusChange(cursor)
+      const now = this.#seconds()
+      const expireAt = Math.ceil(now + ttl / 1000)
+      for (let count = cursor.u32(); count > 0; count--)
+        this.#store.statuses.update(cursor.string(), change, now, expireAt)
+      begin(link, request)
+      this.#sent(link)
+    },
+    [Frame.STATUS_GET]: (link, request, cursor) => {
+      const now = this.#seconds()
+      begin(link, request)
+      for (let count = cursor.u32(); count > 0; count--) {
+        const { active, online, state } = this.#store.statuses.get(cursor.string(), now) ?? NO_STATUS
+        link.writer.f64(active).f64(online).string(state)
+      }
+      this.#sent(link)
+    },
+    [Frame.STATUS_REMOVE]: (link, request, cursor) => {
+      for (let count = cursor.u32(); count > 0; count--) this.#store.statuses.remove(cursor.string())
+      begin(link, request)
+      this.#sent(link)
+    },
     [Frame.CLAIM_USER]: (link, request, cursor) => {
       const admitted = this.#users.claim(cursor.string(), cursor.u32(), link)
       begin(link, request).u8(admitted ? 1 : 0)
@@ -377,6 +408,10 @@ export class BrokerHost {
         this.#sent(target)
       }
     },
+  }
+
+  #seconds() {
+    return Math.floor(this.#clock() / 1000)
   }
 
   /** @param {Link} link @param {number} type @param {FrameCursor} cursor */

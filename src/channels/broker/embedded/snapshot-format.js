@@ -14,6 +14,7 @@
 //            the stream
 //   KEY      bytes key, f64 offset, f64 expiry, u64 version, text version epoch, u16 flags, the rest: as in the store
 //   UNUSED   text name, text epoch
+//   STATUS   text user, f64 active, f64 online, text state, f64 expiry, f64 last update; all times: unix s
 //   RESULT   text channel and idempotency key, f64 offset, text epoch, f64 time
 //   END      u32 streams, f64 publications, u32 results
 //
@@ -28,6 +29,7 @@ import { RecordWriter } from './records.js'
 /** @import { StoredMap } from './map-entries.js' */
 /** @import { FrameCursor } from './records.js' */
 /** @import { Result } from './results.js' */
+/** @import { Status } from './statuses.js' */
 /** @import { Store } from './store.js' */
 
 /** @typedef {{streams: number, publications: number, results: number}} Counts */
@@ -47,6 +49,7 @@ const Kind = Object.freeze({
   CHANGE: 7,
   MAP: 8,
   KEY: 9,
+  STATUS: 140,
 })
 /** Flags of a CHANGE do not fit in a byte. */
 const MAX_ENTRY_FLAGS = 255
@@ -79,14 +82,14 @@ export function encode(store, counts) {
   // Copies: entries expiring between two chunks leave the lists, and may renew the base epoch already written.
   const streams = Array.from(store.unsubscribed, ({ stream }) => /** @type {StoredStream<any>} */ (stream))
   const maps = Array.from(store.maps.all())
-  return chunks(store.base, maps, streams, [...store.unused], [...store.results], counts)
+  return chunks(store.base, maps, streams, [...store.unused], [...store.results], counts, [...store.statuses])
 }
 
 /**
  * @param {string} base @param {StoredMap<any>[]} maps @param {StoredStream<any>[]} streams @param {Channel<any>[]} unused
- * @param {Result[]} results @param {Counts} counts @returns {Generator<Buffer>}
+ * @param {Result[]} results @param {Counts} counts @param {Iterable<Status>} statuses @returns {Generator<Buffer>}
  */
-function* chunks(base, maps, streams, unused, results, counts) {
+function* chunks(base, maps, streams, unused, results, counts, statuses) {
   const encoder = new Encoder()
   encoder.begin(Kind.BASE).string(base).end()
   for (const map of maps) {
@@ -112,6 +115,11 @@ function* chunks(base, maps, streams, unused, results, counts) {
   for (const stream of streams) yield* streamChunks(stream, encoder, counts)
   for (const { name, epoch } of unused) {
     encoder.begin(Kind.UNUSED).string(name).string(epoch).end()
+    if (encoder.full) yield encoder.take()
+  }
+  for (const { user, active, online, state, expireAt, usedAt } of statuses) {
+    encoder.begin(Kind.STATUS).string(user).f64(active).f64(online).string(state).f64(expireAt).f64(usedAt)
+    encoder.end()
     if (encoder.full) yield encoder.take()
   }
   for (const { name, offset, epoch, usedAt } of results) {
@@ -234,6 +242,16 @@ class Decoder {
       }
       case Kind.UNUSED:
         store.restoreEpoch(cursor.string(), cursor.string())
+        return
+      case Kind.STATUS:
+        store.restoreStatus({
+          user: cursor.string(),
+          active: cursor.f64(),
+          online: cursor.f64(),
+          state: cursor.string(),
+          expireAt: cursor.f64(),
+          usedAt: cursor.f64(),
+        })
         return
       case Kind.RESULT:
         store.results.restore(cursor.string(), cursor.f64(), cursor.string(), cursor.f64())

@@ -5,12 +5,14 @@ import { MapStore } from './map-store.js'
 import { historyPage, UNBOUNDED } from './pages.js'
 import { RecencyList } from './recency.js'
 import { Results } from './results.js'
+import { Statuses } from './statuses.js'
 import { Stream } from './stream.js'
 
 /** @import { HistoryFilter } from '../contract.js' */
 /** @import { Presence, Present } from './channel.js' */
 /** @import { Position } from './map-store.js' */
 /** @import { Room } from './pages.js' */
+/** @import { StoredStatus } from './statuses.js' */
 
 /** Removal interval of expired data, ms. Readers never get expired data. */
 const TICK_MS = 1000
@@ -62,6 +64,7 @@ export class Store {
    * @param {(channel: Channel<L>, flags: number, body: string, position: Position) => void} [options.onChange] a key of
    *   a map has changed
    * @param {() => void} [options.onMapsFull] a larger map is rejected
+   * @param {() => void} [options.onStatusesFull] a status of a user is dropped
    * @param {(channel: Channel<L>) => boolean} [options.mayExpire] whether keys may be removed now
    */
   constructor({
@@ -71,12 +74,14 @@ export class Store {
     onLeave,
     onChange = () => {},
     onMapsFull = () => {},
+    onStatusesFull,
     mayExpire = () => true,
   }) {
     this.#maxBytes = maxBytes
     this.#clock = clock
     this.#onFull = onFull
     this.#onLeave = onLeave
+    this.statuses = new Statuses(onStatusesFull)
     this.#timers = new TimerWheel(TICK_MS, clock)
     /** @type {MapStore<L>} */
     this.maps = new MapStore({
@@ -418,6 +423,11 @@ export class Store {
     this.#makeRoom(stream.channel)
   }
 
+  /** @param {StoredStatus} status of a snapshot */
+  restoreStatus(status) {
+    this.statuses.restore(status, this.#seconds())
+  }
+
   /** @param {string} name without a stream @param {string} epoch */
   restoreEpoch(name, epoch) {
     this.#release(Object.assign(this.open(name), { epoch }))
@@ -427,6 +437,7 @@ export class Store {
     this.#timers.tick()
     const now = this.#seconds()
     this.results.sweep(now)
+    this.statuses.sweep(now)
     const { unused } = this
     while (unused.oldest !== null && unused.oldest.usedAt + KEEP_EPOCH_S <= now)
       this.#forgetEpoch(unused.oldest)

@@ -24,7 +24,10 @@ export class Rotation {
   #ticks
   #batch
 
-  /** @param {Map<string, T>} values @param {{ticks: number, batch: number}} options `batch`: values per visit */
+  /**
+   * @param {{values: () => Iterator<T>, readonly size: number}} values of a map
+   * @param {{ticks: number, batch: number}} options `batch`: values per visit
+   */
   constructor(values, { ticks, batch }) {
     this.#values = values
     this.#ticks = ticks

@@ -6,6 +6,7 @@ import { ConnectEvent } from '../../hooks/events.js'
 import { payloadOf, rawOf } from '../../protocol/payload.js'
 import { APPEND_FLAG } from '../../protocol/requests.js'
 import { ask } from '../ask.js'
+import { prepareCached } from '../cache-empty.js'
 import { CatchUp } from '../catch-up.js'
 import { expireConnection, isPast } from '../expiry.js'
 import { readStates } from '../one-way-maps.js'
@@ -20,6 +21,7 @@ import { State, Trait } from '../state.js'
 /** @import { ConnectAnswer, Handlers } from '../../hooks/contract.js' */
 /** @import { Channel, PublicationBuffer } from '../../../channels/hub/channel.js' */
 /** @import { SubscribeResult } from '../../protocol/contract.js' */
+/** @import { Prepared } from '../cache-empty.js' */
 /** @import { Grant, Plan } from '../plan.js' */
 /** @import { Session } from '../session.js' */
 
@@ -211,7 +213,8 @@ function prepareAll(session, id, plans, refused, bytes, identity) {
   session.hold()
   for (const plan of plans) {
     const map = plan instanceof CatchUp ? plan : null
-    hub.prepare(plan.channel, map ? map.transition() : plan.wants(), (error, channel, answer) => {
+    /** @type {Prepared} */
+    const prepared = (error, channel, answer) => {
       missing--
       if (error) failure = error
       else {
@@ -235,7 +238,9 @@ function prepareAll(session, id, plans, refused, bytes, identity) {
         return
       }
       session.resume(id, () => complete(session, id, ready, refused, identity))
-    })
+    }
+    if (map) hub.prepare(plan.channel, map.transition(), prepared)
+    else prepareCached(plan, prepared)
   }
 }
 
@@ -265,6 +270,7 @@ function complete(session, id, ready, refused, { expireAt, data }) {
   session.state = State.CONNECTED
   session.since = Math.floor(performance.now())
   sessions.connected(session)
+  if (context.userStatus !== null) context.userStatus.connected(session.user)
   expireConnection(session, expireAt)
   if (expires) session.traits |= Trait.REFRESHED_BY_CLIENT
   if (context.observed) observe(session)

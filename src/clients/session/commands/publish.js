@@ -5,6 +5,7 @@ import { PublishEvent, RpcEvent } from '../../hooks/events.js'
 import { fitsFormat, payloadOf, rawOf } from '../../protocol/payload.js'
 import { ask } from '../ask.js'
 import { isGranted } from '../rights.js'
+import { UPDATE_USER_STATUS, updateUserStatus } from '../user-status.js'
 import { writeMap } from './map-writes.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
@@ -80,7 +81,9 @@ function send(session, id, channel, { options, metaTtl, historyOn, republish, ta
 
 /** @param {Session} session @param {number} id @param {any} request */
 export function rpc(session, id, { method = '', data }) {
-  const { config, handlers } = session.context
+  const { config, handlers, userStatus } = session.context
+  if (userStatus !== null && method === UPDATE_USER_STATUS)
+    return updateUserStatus(session, id, data, userStatus)
   const { ping } = config.rpc
   if (ping.enabled && method === ping.method) return session.send(session.codec.empty(id, 'rpc'))
   if (handlers.rpc === null) throw ping.enabled ? errors.methodNotFound : errors.notAvailable

@@ -8,6 +8,7 @@ import { disconnects, errors } from '../../../base/errors.js'
 import { SubscribeEvent } from '../../hooks/events.js'
 import { payloadOf } from '../../protocol/payload.js'
 import { ask } from '../ask.js'
+import { prepareCached } from '../cache-empty.js'
 import { extendSubscription, isPast } from '../expiry.js'
 import { grantOf, NO_GRANT, Plan } from '../plan.js'
 import { PollPlan } from '../polls.js'
@@ -133,7 +134,7 @@ function beginPoll(session, id, request, namespace, grant) {
 /** @param {Session} session @param {number} id @param {Plan} plan */
 function prepare(session, id, plan) {
   session.hold()
-  session.context.hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
+  prepareCached(plan, (error, channel, answer) => {
     if (session.closed && !error) plan.abandon(channel)
     if (error) plan.drop()
     session.resume(id, () => {
