@@ -12,7 +12,7 @@ import { fuzz } from './run.js'
 const LAST = 987654321
 const last = JSON.stringify({ id: LAST, rpc: { method: 'last' } })
 
-const events = { ...open, ...history, join_leave: true }
+const events = { ...open, ...history, join_leave: true, allow_channel_compaction: true }
 const config = {
   client: tokenClient({
     allow_anonymous_connect_without_token: true,
@@ -20,6 +20,7 @@ const config = {
   }),
   channel: {
     without_namespace: { ...events, allow_recovery: true, allow_tags_filter: true },
+    protobuf_compaction: true,
     namespaces: [
       { name: 'cc', ...events, history_size: 3, force_recovery: true, force_push_join_leave: true },
       { name: 'shut' },
