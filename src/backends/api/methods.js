@@ -8,6 +8,7 @@ import { mapClear, mapPublish, mapReadState, mapReadStream, mapRemove, mapStats 
 import { ignored, string } from './params.js'
 import { sharedPollPublish } from './polls.js'
 import { broadcast, publish } from './publish.js'
+import { request } from './requests.js'
 
 /** @import { Method } from './context.js' */
 
@@ -41,4 +42,5 @@ export const methods = new Map([
   ['map_stats', mapStats],
   ['map_clear', mapClear],
   ['shared_poll_publish', sharedPollPublish],
+  ['request', request],
 ])
