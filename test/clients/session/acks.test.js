@@ -1,7 +1,10 @@
 // Requests to clients (docs/access.md): `request`, `publish` with `ack`, and the RPC method `$ack`.
 
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { fetch } from '../../kit/fetch.js'
+import { testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { StreamClient } from '../../kit/stream-client.js'
 import { until } from '../../kit/wait.js'
@@ -11,7 +14,11 @@ import { anonymous, error, history, open, roundTrip, token, tokenClient, user } 
 const NOT_FOUND = error(104, 'not found')
 const BAD_REQUEST = error(107, 'bad request')
 
+const folder = testdir(t, {
+  'hooks.mjs': `export default { rpc: { $ack: () => 'of the handler' } }`,
+})
 const gateway = await startGateway(t, {
+  hooks: { module: join(folder, 'hooks.mjs') },
   prometheus: { enabled: true },
   uni_sse: { enabled: true },
   http_stream: { enabled: true },
@@ -272,7 +279,7 @@ t.test('in a batch', async t => {
   t.match((await replies).replies, [{ request: { answered: 1 } }, { publish: { acks: { sent: 0 } } }])
 })
 
-t.test('metrics', async () => {
+t.test('metrics', async t => {
   const outcomes = {
     requests: ['complete', 'timeout', 'failed'],
     acks: ['accepted', 'unexpected', 'invalid'],
@@ -284,4 +291,23 @@ t.test('metrics', async () => {
     const text = await (await fetch(`${gateway.url}/metrics`)).text()
     return names.every(name => text.includes(name))
   })
+  t.pass()
+})
+
+t.test('switched off by a reload: request is not available, and $ack is an ordinary method', async t => {
+  const client = await enter(t)
+  const pending = call({ user: `u${last}`, timeout_ms: 300 })
+  const { id } = await asked(client)
+  const file = join(gateway.folder, 'config.json')
+  const config = JSON.parse(await readFile(file, 'utf8'))
+  config.client.acks.enabled = false
+  await writeFile(`${file}.new`, JSON.stringify(config))
+  await rename(`${file}.new`, file)
+  gateway.process.kill('SIGHUP')
+  await gateway.line(({ msg }) => msg === 'configuration reloaded')
+  await t.rejects(call({ user: 'a' }), error(108, 'not available'))
+  await t.rejects(call({ channel: 'a', data: 1 }), error(108, 'not available'))
+  await t.rejects(call({ channel: 'a', data: 1, ack: {} }, 'publish'), error(108, 'not available'))
+  t.strictSame((await ack(client, { id })).rpc, { data: 'of the handler' })
+  t.match(await pending, { sent: 1, answered: 0, complete: false })
 })
