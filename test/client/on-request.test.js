@@ -7,6 +7,7 @@ import t from 'tap'
 import WebSocket from 'ws'
 import { embed } from '../backends/api/methods-suite.js'
 import { SECRET, token } from '../clients/session/support.js'
+import { blockWith } from '../docs/blocks.js'
 
 const gateway = await embed(t, {
   workers: 1,
@@ -112,3 +113,31 @@ for (const [name, Client] of Object.entries({ json: Centrifuge, protobuf: Protob
     t.equal(method, 'slow')
   })
 }
+
+t.test('the program of docs/access.md', async t => {
+  const program = blockWith('docs/access.md', 'js', 'onRequest(client').replace(/^import .*\n/gm, '')
+  const saved = []
+  const shown = []
+  class Client extends Centrifuge {
+    constructor(_url, options) {
+      super(`${gateway.url.replace('http', 'ws')}/connection/websocket`, { websocket: WebSocket, ...options })
+      t.teardown(() => this.disconnect())
+    }
+  }
+  const names = ['Centrifuge', 'onRequest', 'token', 'saveOrder', 'showMessage']
+  const run = new Function(...names, `${program}; return client`)
+  const own = token({ sub: 'page', subs: { page: {} } })
+  const client = run(
+    Client,
+    onRequest,
+    own,
+    (...order) => saved.push(order),
+    data => void shown.push(data),
+  )
+  await client.ready()
+  t.same(only(await gateway.request({ user: 'page' }, 'where', { zoom: 3 })).data, { page: '/cart', zoom: 3 })
+  t.same(only(await gateway.request({ channel: 'page' }, 'confirm', { id: 1 })).data, 1)
+  t.same(saved, [[{ id: 1 }, 'page']])
+  await gateway.publish('page', 'hello', { ack: {} })
+  t.same(shown, ['hello'])
+})

@@ -123,14 +123,15 @@ export const clientOptions = live({
     acks: {
       enabled: bool(
         'Allow `request` and `ack` in the server API: clients answer messages with the RPC method `$ack`, which hooks ' +
-          'and proxies no longer get.',
+          'and proxies no longer get (docs/access.md; Halley only).',
       ),
       max_pending: int(
         1000,
-        'Maximum requests of a worker that wait for answers: of those it has sent, and of those sent to its clients.',
+        'Maximum requests of a worker that wait for answers: of those it has sent, and of those sent to its clients ' +
+          '(Halley only).',
         { min: 1, max: 100_000 },
       ),
-      max_targets: int(10_000, 'Maximum clients of one request.', { min: 1, max: 100_000 }),
+      max_targets: int(10_000, 'Maximum clients of one request (Halley only).', { min: 1, max: 100_000 }),
     },
     subscribe_to_user_personal_channel: {
       enabled: bool('Subscribe every user to a personal channel.'),

@@ -28,7 +28,7 @@ const gateway = await startGateway(t, {
     acks: { enabled: true, max_pending: 4, max_targets: 5 },
   }),
   channel: {
-    without_namespace: { ...open, ...history, force_recovery: true },
+    without_namespace: { ...open, ...history, force_recovery: true, allow_tags_filter: true },
     namespaces: [{ name: 'map', subscription_type: 'map', map: { mode: 'persistent' } }],
   },
 })
@@ -204,7 +204,7 @@ t.test('publish with ack', async t => {
 t.test('subscribers whose filter hides the publication are not asked', async t => {
   const [all, some] = await Promise.all([enter(t), enter(t)])
   await all.subscribe('filtered')
-  await some.subscribe('filtered', { tf: { key: 'kind', cmp: 'eq', val: 'x' } })
+  t.ok((await some.subscribe('filtered', { tf: { key: 'kind', cmp: 'eq', val: 'x' } })).subscribe)
   const published = call({ channel: 'filtered', data: 1, tags: { kind: 'y' }, ack: {} }, 'publish')
   const { tags } = (await all.push('pub')).pub
   await ack(all, { id: tags.$ack })
@@ -285,7 +285,7 @@ t.test('metrics', async t => {
     acks: ['accepted', 'unexpected', 'invalid'],
   }
   const names = Object.entries(outcomes).flatMap(([name, list]) =>
-    list.map(outcome => `halley_${name}_total{outcome="${outcome}"} `),
+    list.map(outcome => `halley_client_${name}_total{outcome="${outcome}"} `),
   )
   await until(async () => {
     const text = await (await fetch(`${gateway.url}/metrics`)).text()
