@@ -26,7 +26,7 @@ In the examples the user 42 is connected and subscribed to \`chat:lobby\`, with 
 \`\`\`json
 {
   "http_api": { "key": "32 random bytes" },
-  "client": { "token": { "hmac_secret_key": "32 random bytes" } },
+  "client": { "token": { "hmac_secret_key": "32 random bytes" }, "acks": { "enabled": true } },
   "channel": {
     "without_namespace": { "allow_subscribe_for_client": true },
     "namespaces": [

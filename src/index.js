@@ -23,6 +23,10 @@ const OPTIONS = ['file', 'config', 'hooks', 'log']
  * @typedef {import('./backends/api/server-api.js').Command} Command
  * @typedef {import('./backends/api/server-api.js').Outcome} Outcome
  * @typedef {import('./backends/api/server-api.js').PublishOptions} PublishOptions
+ * @typedef {import('./backends/api/server-api.js').AckOptions} AckOptions
+ * @typedef {import('./backends/api/server-api.js').RequestTarget} RequestTarget
+ * @typedef {import('./backends/api/server-api.js').ClientAnswer} ClientAnswer
+ * @typedef {import('./backends/api/server-api.js').Acks} Acks
  * @typedef {import('./backends/api/server-api.js').Position} Position
  * @typedef {import('./backends/api/server-api.js').MapEntry} MapEntry
  * @typedef {import('./backends/api/server-api.js').MapPublishOptions} MapPublishOptions
@@ -111,7 +115,7 @@ export async function createGateway(options = {}) {
   }
   return new Gateway({
     pool,
-    send: (name, text, repeatable) => api.send(name, text, repeatable),
+    send: (name, text, repeatable, wait) => api.send(name, text, repeatable, wait),
     events,
     stop: () => primary.stop(),
     reload,

@@ -464,6 +464,14 @@ export const COUNTERS = {
     'Commands and errors over a limit of `client.rate_limit`, by its place, such as `client_command publish` (docs/access.md).',
     { csv: [98, 'rate_limited'], prometheus: 'halley_rate_limited_total' },
   ),
+  'requests.<outcome>': counter(
+    'Requests to clients, by outcome: `complete`, `timeout` (some clients did not answer) or `failed`, with nothing sent (docs/access.md).',
+    { prometheus: 'halley_client_requests_total' },
+  ),
+  'acks.<outcome>': counter(
+    'Answers of clients to requests, by outcome: `accepted`, `unexpected` (late, repeated, or of another client) or `invalid`.',
+    { prometheus: 'halley_client_acks_total' },
+  ),
   rate_unchecked: counter('Commands that were not checked in Redis, which did not answer in time.', {
     prometheus: 'halley_rate_unchecked_total',
   }),

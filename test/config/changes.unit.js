@@ -15,7 +15,9 @@ const after = load({
 t.test('every option declares how its changes apply', async t => {
   t.strictSame([...new Set(options.map(({ change }) => change))].sort(), ['live', 'start', 'workers'])
   // Connections of the engine and of the lifecycle log are opened once.
-  const liveSecrets = options.filter(({ secret, path }) => secret && !/^(?:engine|lifecycle|user_status)\./.test(path))
+  const liveSecrets = options.filter(
+    ({ secret, path }) => secret && !/^(?:engine|lifecycle|user_status)\./.test(path),
+  )
   for (const { path, change } of liveSecrets) t.equal(change, 'live', path)
 })
 

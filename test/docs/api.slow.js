@@ -20,6 +20,7 @@ const { key } = config.http_api
 config.shared_poll = { hmac_secret_key: 'a secret of the tests, long enough' }
 config.channel.proxy = { shared_poll_refresh: { endpoint: 'http://127.0.0.1:1/refresh' } }
 const direct = { mode: 'versioned', publish_enabled: true }
+config.user_status = { enabled: true }
 config.channel.namespaces.push({ name: 'scores', subscription_type: 'shared_poll', shared_poll: direct })
 
 const ajv = new Ajv2020({ strict: false, formats: { base64: true, int32: true } })
@@ -32,7 +33,7 @@ function fits(t, schema, answer, what) {
 }
 
 /** Objects whose names are those of clients, channels and metrics. */
-const BY_NAME = ['presence', 'channels', 'items']
+const BY_NAME = ['presence', 'channels', 'items', 'answers']
 
 /**
  * @param {any} t @param {any} example @param {any} answer with the same members of the same types, maybe more
@@ -74,6 +75,13 @@ t.test('a gateway accepts the examples and returns the errors', async t => {
   })
   t.teardown(() => client.socket.terminate())
   await client.subscribe('chat:lobby')
+  client.socket.on('message', message => {
+    for (const line of message.toString().split('\n')) {
+      const { id } = JSON.parse(line).push?.message?.data.$req ?? {}
+      const data = { id, data: { page: '/cart' } }
+      if (id) client.send({ id: ++client.lastId, rpc: { method: '$ack', data } })
+    }
+  })
 
   for (const { name, answer: schema, example, result } of operations(document)) {
     if (example === undefined) continue

@@ -23,12 +23,18 @@ const TYPES = new Map([
   [ignored, undefined],
 ])
 
+/** @param {Field} field */
+function typeOf(field) {
+  if (TYPES.has(field)) return TYPES.get(field)
+  return field.zero === undefined && field.read === string.read ? 'string' : 'integer'
+}
+
 /** @param {any} t @param {any} schema of an object @param {Record<string, Field>} fields @param {string} where */
 function compare(t, schema, fields, where) {
   t.same(Object.keys(schema.properties).sort(), Object.keys(fields).sort(), `fields of ${where}`)
   for (const [name, field] of Object.entries(fields)) {
     const given = resolve(document, schema.properties[name])
-    const type = field.fields ? 'object' : TYPES.has(field) ? TYPES.get(field) : 'integer'
+    const type = field.fields ? 'object' : typeOf(field)
     t.equal(given.type, type, `type of ${where}.${name}`)
     if (field.fields) compare(t, given, field.fields, `${where}.${name}`)
   }

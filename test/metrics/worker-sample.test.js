@@ -70,6 +70,8 @@ t.test('counts are those since the sample before; names that did not occur are a
     refusals: {},
     rate_limited: {},
     rate_unchecked: 0,
+    acks: {},
+    requests: {},
     user_status_dropped: 0,
     hooks: {},
     batches: noBatchCounts(),

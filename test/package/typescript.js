@@ -61,12 +61,15 @@ export async function testProgram(t) {
     ),
     'page.ts': `
 import { Centrifuge } from 'centrifuge'
-import { LongPollSocket } from 'halley-gateway/client'
+import { LongPollSocket, onRequest, type RequestHandler } from 'halley-gateway/client'
 
 const socket = new LongPollSocket('ws://127.0.0.1/connection/poll')
 socket.send('{}')
 socket.close()
 export const client = new Centrifuge('ws://127.0.0.1/connection/poll', { websocket: LongPollSocket })
+const ping: RequestHandler = async (data, { id, method, channel }) => [data, id, method, channel ?? '']
+const stop: () => void = onRequest(client, { ping }, { onError: (error, { method }) => console.log(error, method) })
+stop()
 `,
     'common.cts': `
 import { ConfigError, createGateway, type Gateway } from 'halley-gateway'

@@ -65,14 +65,14 @@ function httpCalls({ url, key, timeout, retries, connections }) {
     }
   }
 
-  /** @param {string} method @param {Buffer} body @returns {Promise<Attempt>} */
-  async function attempt(method, body) {
+  /** @param {string} method @param {Buffer} body @param {number} time limit, ms @returns {Promise<Attempt>} */
+  async function attempt(method, body, time) {
     const request = new AbortController()
     let timedOut = false
     const timer = setTimeout(() => {
       timedOut = true
       request.abort()
-    }, timeout)
+    }, time)
     requests.add(request)
     try {
       const response = await fetch(`${url}/${method}`, {
@@ -88,7 +88,7 @@ function httpCalls({ url, key, timeout, retries, connections }) {
       if (error instanceof ApiError) return { failure: { error } }
       const { code, message } = error.cause ?? error
       const reason = timedOut
-        ? new ApiError(`no response from ${url} within ${timeout} ms`)
+        ? new ApiError(`no response from ${url} within ${time} ms`)
         : new ApiError(`no response from ${url}: ${code ?? message}`, { cause: error })
       return { failure: { error: reason, unsent: !timedOut && NOT_SENT.includes(code), temporary: true } }
     } finally {
@@ -99,7 +99,7 @@ function httpCalls({ url, key, timeout, retries, connections }) {
 
   return {
     /** @type {import('./server-api.js').Send} */
-    async send(method, text, repeatable) {
+    async send(method, text, repeatable, answers) {
       throwIfClosed()
       const body = Buffer.from(text)
       if (body.length > MAX_BODY)
@@ -107,7 +107,7 @@ function httpCalls({ url, key, timeout, retries, connections }) {
           code: 106,
         })
       for (let tries = 0; ; tries++) {
-        const { answer, failure } = await withConnection(() => attempt(method, body))
+        const { answer, failure } = await withConnection(() => attempt(method, body, timeout + answers))
         const mayRetry = tries < retries && (repeatable || failure?.unsent)
         if (failure) {
           throwIfClosed()
@@ -179,6 +179,10 @@ export { ApiError, ServerApi }
  * @typedef {import('./server-api.js').Command} Command
  * @typedef {import('./server-api.js').Outcome} Outcome
  * @typedef {import('./server-api.js').PublishOptions} PublishOptions
+ * @typedef {import('./server-api.js').AckOptions} AckOptions
+ * @typedef {import('./server-api.js').RequestTarget} RequestTarget
+ * @typedef {import('./server-api.js').ClientAnswer} ClientAnswer
+ * @typedef {import('./server-api.js').Acks} Acks
  * @typedef {import('./server-api.js').Position} Position
  * @typedef {import('./server-api.js').MapEntry} MapEntry
  * @typedef {import('./server-api.js').MapPublishOptions} MapPublishOptions
@@ -190,7 +194,7 @@ export { ApiError, ServerApi }
  * @typedef {object} ApiClientOptions
  * @property {string | URL} url of the gateway, or of its server API behind a prefix; default path `/api`
  * @property {string} [key] `http_api.key` of the gateway
- * @property {number} [timeout] per attempt, ms; default 5000
+ * @property {number} [timeout] per attempt, ms; default 5000. Calls that wait for clients have their time in addition
  * @property {number} [retries] after the first attempt; default 2. Retries reads and publications; other calls only if
  *   they were not sent. 0: publications get no idempotency keys
  * @property {number} [connections] maximum concurrent requests; default 32. Others are queued, up to 64 MB

@@ -7,6 +7,7 @@
 /** @import { NodeInfo } from './info.js' */
 /** @import { Field } from './params.js' */
 /** @import { Publisher } from './publish.js' */
+/** @import { Requests } from './requests.js' */
 
 /**
  * The part of a namespace that the API reads. `metaTtl`: ms; `dataFormat`: '', 'json', 'json_object' or 'binary';
@@ -18,8 +19,9 @@
 /** @typedef {{uid: string, name: string, version: string, startedAt: number}} NodeIdentity startedAt: unix ms */
 
 /**
+ * `requests`: to clients; null: not available in this process.
  * @typedef {{rules: {resolve: (channel: string) => Namespace | undefined}, broker: Broker, publisher: Publisher,
- *   nodeInfo: NodeInfo, traffic: Traffic, logger: {error: (fields: object, message: string) => void}}} ApiContext
+ *   requests: Requests | null, nodeInfo: NodeInfo, traffic: Traffic, logger: {error: (fields: object, message: string) => void}}} ApiContext
  */
 
 /**

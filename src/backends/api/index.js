@@ -20,6 +20,7 @@ import { MAX_BODY } from './wire.js'
 /** @import { Traffic } from '../../metrics/traffic.js' */
 /** @import { Calls } from '../../clients/transport/calls.js' */
 /** @import { ApiContext, Method, NodeIdentity } from './context.js' */
+/** @import { Requests } from './requests.js' */
 
 /** @param {string} request name of a method and its fields @returns {[string, string]} */
 function cut(request) {
@@ -60,6 +61,7 @@ function createAccess({ key, previous_key: previous, insecure }) {
 /** The hot path: creates no promises and only objects needed by the broker. @type {Handle} */
 function handlePublish(body, exchange, transport, context) {
   const params = readPublish(body)
+  if (params.ack !== null) return handleMethod(publish)(body, exchange, transport, context)
   const payload = readPayload(params.data, params.b64data)
   context.publisher.publish(params.channel, payload, params, (error, offset, epoch) => {
     if (error !== null)
@@ -96,6 +98,7 @@ const handleSeveral = run => (body, exchange, _transport, context) =>
  * @param {Traffic} parts.traffic
  * @param {Pick<Refusals, 'add'>} parts.refusals
  * @param {ApiContext['logger']} parts.logger
+ * @param {Requests | null} [parts.requests] to clients; null: not available
  * @param {() => number} [parts.clock]
  */
 export function createApi({
@@ -107,6 +110,7 @@ export function createApi({
   traffic,
   refusals,
   logger,
+  requests = null,
   clock = Date.now,
 }) {
   const options = config.http_api
@@ -116,6 +120,7 @@ export function createApi({
     rules,
     broker,
     publisher: new Publisher(rules, broker.pubsub, traffic),
+    requests,
     nodeInfo: new NodeInfo(node, broker.control, config.node.info_metrics_aggregate_interval, clock),
     traffic,
     logger,

@@ -8,6 +8,7 @@ import { mapClear, mapPublish, mapReadState, mapReadStream, mapRemove, mapStats 
 import { ignored, string } from './params.js'
 import { sharedPollPublish } from './polls.js'
 import { broadcast, publish } from './publish.js'
+import { request } from './requests.js'
 import { deleteUserStatus, getUserStatus, updateUserStatus } from './user-status.js'
 
 /** @import { Method } from './context.js' */
@@ -45,4 +46,5 @@ export const methods = new Map([
   ['update_user_status', updateUserStatus],
   ['get_user_status', getUserStatus],
   ['delete_user_status', deleteUserStatus],
+  ['request', request],
 ])

@@ -199,6 +199,9 @@ const operations = Object.freeze({
     }
   },
 
+  /** Registers the clients of a request. @returns null: not available in this worker */
+  acks: ({ acks }, survey) => acks?.register(survey) ?? null,
+
   /** At most `limit` connections of a user or of all users (`all`), and the `total`. */
   connections(context, { limit, all, ...target }, { node: { uid, name } }) {
     const found = all ? firstOf(context, limit) : targets(context, target)

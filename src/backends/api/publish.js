@@ -3,13 +3,27 @@ import { fitsFormat } from '../../clients/protocol/payload.js'
 import { singleLine } from '../../clients/protocol/raw-json.js'
 import { Source } from '../../config/republish.js'
 import { errorText } from './answers.js'
-import { flag, parseJson, payload, readObject, readPayload, string, strings, tags, uint64 } from './params.js'
+import {
+  flag,
+  ignored,
+  object,
+  parseJson,
+  payload,
+  readObject,
+  readPayload,
+  refuseRestrictions,
+  string,
+  strings,
+  tags,
+  uint64,
+} from './params.js'
+import { askChannel, readWait, waitFields } from './requests.js'
 
 /** @import { Target } from '../../channels/broker/target.js' */
 /** @import { PubSub, PublishOptions, Route } from '../../channels/broker/contract.js' */
 /** @import { Payload } from '../../clients/protocol/payload.js' */
 /** @import { Traffic } from '../../metrics/traffic.js' */
-/** @import { Method, Namespace } from './context.js' */
+/** @import { ApiContext, Method, Namespace } from './context.js' */
 
 /** @typedef {(error: Error | null, offset: number, epoch: string) => void} Published */
 
@@ -194,6 +208,7 @@ export function readPlain(body) {
     version: 0n,
     version_epoch: '',
     target: null,
+    ack: null,
   }
 }
 
@@ -206,10 +221,12 @@ export function readPublish(body) {
 
 /** @type {Method} */
 export const publish = {
-  fields: { channel: string, ...common },
-  run(params, { publisher }) {
+  fields: { channel: string, ...common, ack: object(waitFields) },
+  run(params, context) {
     withTarget(params)
     const payload = readPayload(params.data, params.b64data)
+    const { publisher } = context
+    if (params.ack !== null) return publishForAcks(params, payload, context)
     return new Promise((resolve, reject) => {
       publisher.publish(params.channel, payload, params, (error, offset, epoch) => {
         if (error === null) resolve(publishResult(offset, epoch))
@@ -219,12 +236,29 @@ export const publish = {
   },
 }
 
+/**
+ * @param {any} params @param {Payload} payload @param {ApiContext} context
+ * @returns {Promise<string>} the result as JSON text
+ */
+async function publishForAcks(params, payload, context) {
+  let published = '{}'
+  const wait = readWait(params.ack)
+  const acks = await askChannel(params, payload, wait, '', context, (offset, epoch) => {
+    published = publishResult(offset, epoch)
+  })
+  return `${published.slice(0, -1)}${published === '{}' ? '' : ','}"acks":${acks}}`
+}
+
+/** Unsupported in `broadcast`. */
+const acks = { ack: ignored }
+
 /** @type {Method} */
 export const broadcast = {
-  fields: { channels: strings, ...common },
+  fields: { channels: strings, ...common, ...acks },
   run(params, context) {
     const { channels } = params
     const { target } = withTarget(params)
+    refuseRestrictions(acks, params, errors.notAvailable)
     if (channels.length === 0) throw errors.badRequest
     if (
       target !== null &&

@@ -20,6 +20,24 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @property {string} [excludeUser] not for the connections of this user
  * @property {string[]} [users] only for subscribers with these users, 1 to 100; never stored
  *
+ * @typedef {object} AckOptions
+ * @property {number} [count] return after this many answers; 0: after all (the default)
+ * @property {number} [timeoutMs] return after this time with the answers so far; default 5000, at most 60000
+ *
+ * @typedef {{client: string} | {user: string} | {session: string} | {channel: string}} RequestTarget one client, all
+ *   connections of a user, or all subscribers of a channel, which get a publication
+ *
+ * @typedef {object} ClientAnswer
+ * @property {string} user @property {any} [data] JSON value, or a Buffer
+ * @property {{code: number, message: string}} [error] in place of `data`
+ *
+ * @typedef {object} Acks answers of clients
+ * @property {number} sent clients that should answer
+ * @property {number} answered @property {number} gone disconnected without an answer
+ * @property {boolean} complete false: ended by the timeout
+ * @property {boolean} truncated some answers are counted, but not in `answers`, because of their size
+ * @property {Record<string, ClientAnswer>} answers by client id
+ *
  * @typedef {{client?: string, session?: string}} Target one connection of the user; default: all
  *
  * @typedef {object} Switches channel options that a subscription overrides
@@ -118,14 +136,15 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @typedef {'publish' | 'broadcast' | 'subscribe' | 'unsubscribe' | 'disconnect' | 'refresh' | 'presence' |
  *   'presenceStats' | 'history' | 'historyRemove' | 'info' | 'channels' | 'mapPublish' | 'mapRemove' | 'mapReadState' |
  *   'mapReadStream' | 'mapStats' | 'mapClear' | 'sharedPollPublish' | 'updateUserStatus' | 'getUserStatus' |
- *   'deleteUserStatus'} ApiMethod
+ *   'deleteUserStatus' | 'request'} ApiMethod
  * @typedef {{[M in ApiMethod]: [method: M, ...args: Parameters<ServerApi[M]>]}[ApiMethod]} Command a call of a batch:
  *   `['publish', 'news', { text: 'hello' }]`
  * @typedef {{result: any, error?: undefined} | {result?: undefined, error: ApiError}} Outcome of a batched call
  *
- * @typedef {(method: string, text: string, repeatable: boolean) => Promise<any>} Send makes a call and returns its
- *   parsed response: an object with `result`, `error` or `replies`. `method`: wire name; `text`: JSON object of its
- *   fields; `repeatable`: repeating the call has no further effect. Rejects with an ApiError.
+ * @typedef {(method: string, text: string, repeatable: boolean, wait: number) => Promise<any>} Send makes a call and
+ *   returns its parsed response: an object with `result`, `error` or `replies`. `method`: wire name; `text`: JSON object
+ *   of its fields; `repeatable`: repeating the call has no further effect; `wait`: how long the call waits for clients,
+ *   ms. Rejects with an ApiError.
  */
 
 /** @template T @param {() => T} read @returns {T} @throws {ApiError} on an unexpected response */
@@ -153,8 +172,8 @@ export class ServerApi {
 
   /** @param {ApiMethod} method @param {any[]} args @returns {Promise<any>} */
   async #call(method, args) {
-    const { name, text, repeatable } = writeCall(method, args, this.#keys)
-    const { result, error } = await this.#send(name, text, repeatable)
+    const { name, text, repeatable, wait } = writeCall(method, args, this.#keys)
+    const { result, error } = await this.#send(name, text, repeatable, wait)
     if (error) throw new ApiError(String(error.message), error)
     return understood(() => results[method](result ?? {}))
   }
@@ -163,7 +182,8 @@ export class ServerApi {
    * Publishes to a channel.
    * @param {string} channel
    * @param {unknown} data any JSON value; a Buffer, Uint8Array or ArrayBuffer is sent as its bytes
-   * @param {PublishOptions} [options] @returns {Promise<Position>} when the broker has accepted it
+   * @param {PublishOptions & {ack?: AckOptions}} [options] `ack`: wait until subscribers have confirmed it
+   * @returns {Promise<Position & {acks?: Acks}>} when the broker has accepted it; with `ack`, `acks`
    */
   publish(channel, data, options) {
     return this.#call('publish', [channel, data, options])
@@ -342,6 +362,18 @@ export class ServerApi {
     return this.#call('deleteUserStatus', [users])
   }
 
+  /**
+   * Asks clients, and waits for their answers (docs/access.md). Only two-way connections can answer.
+   * @param {RequestTarget} target
+   * @param {string} method of the handler in the client, at most 128 bytes
+   * @param {unknown} [data] as for `publish`; at most 64 KB, except to a channel
+   * @param {AckOptions} [options]
+   * @returns {Promise<Acks>} rejects if nothing was sent, never because of missing answers
+   */
+  request(target, method, data, options) {
+    return this.#call('request', [target, method, data, options])
+  }
+
   /** The map methods by their short names: `maps.publish(channel, key, data)`. */
   get maps() {
     return {
@@ -367,9 +399,9 @@ export class ServerApi {
    * @returns {Promise<Outcome[]>} in command order: the result of the method, or its error
    */
   async batch(commands, options) {
-    const { text, methods, repeatable } = writeBatch(commands, options, this.#keys)
+    const { text, methods, repeatable, wait } = writeBatch(commands, options, this.#keys)
     if (methods.length === 0) return []
-    const { replies, error } = await this.#send('batch', text, repeatable)
+    const { replies, error } = await this.#send('batch', text, repeatable, wait)
     if (error) throw new ApiError(String(error.message), error)
     if (!Array.isArray(replies) || replies.length !== methods.length)
       throw new ApiError('not a server API response: the batch replies are missing')

@@ -11,17 +11,19 @@ export const MAX_BODY = 16 * 1024 * 1024
 /** Maximum memory of calls in progress in bytes. Further calls fail with error 111. */
 const MAX_PENDING_BYTES = 64 * 1024 * 1024
 const CALL_BYTES = 512
+/** Default time for the answers of clients, ms. */
+export const ACK_TIMEOUT = 5000
 
 /** Bounds the memory of calls in progress. @param {Send} send @returns {Send} */
 export function limitCalls(send) {
   let pending = 0
-  return async (name, text, repeatable) => {
+  return async (name, text, repeatable, wait) => {
     const bytes = CALL_BYTES + Buffer.byteLength(text)
     if (pending + bytes > MAX_PENDING_BYTES)
       throw new ApiError(`too many requests: calls of ${pending} bytes are in progress`, { code: 111 })
     pending += bytes
     try {
-      return await send(name, text, repeatable)
+      return await send(name, text, repeatable, wait)
     } finally {
       pending -= bytes
     }
@@ -113,6 +115,8 @@ const MAP_REMOVE = camelCase('idempotency_key')
 const MAP_STATE = camelCase('cursor limit key revision_offset revision_epoch')
 const POLL_PUBLISH = camelCase('version epoch')
 const USER_STATUS = camelCase('state')
+const ACK = camelCase('count timeout_ms')
+const REQUEST_TARGET = camelCase('client user session channel')
 const MAP_STREAM = camelCase('since_offset since_epoch limit reverse')
 
 /** @param {Members} where the channel or channels @param {any} data @param {any} options @param {boolean} keys */
@@ -142,17 +146,28 @@ function writeMapPublish([channel, key, data, options], keys) {
   }
 }
 
+/** @param {any} options of a request @returns {number} ms */
+const waitOf = options => (Number(options?.timeoutMs) > 0 ? Number(options.timeoutMs) : ACK_TIMEOUT)
+
 /** @param {any} channel */
 const onlyChannel = channel => ({ channel: write(channel) })
 
 /**
- * For each method: its wire name, its fields, and whether it is read-only.
- * @type {Record<ApiMethod, {name: string, reads?: true, fields: (args: any[], keys: boolean) => Members}>}
+ * For each method: its wire name, its fields, whether it is read-only, and how long it waits for clients, ms.
+ * @type {Record<ApiMethod, {name: string, reads?: true, fields: (args: any[], keys: boolean) => Members,
+ *   wait?: (args: any[]) => number}>}
  */
 const CALLS = {
   publish: {
     name: 'publish',
-    fields: ([channel, data, options], keys) => writePublish(onlyChannel(channel), data, options, keys),
+    fields([channel, data, options], keys) {
+      const { ack, ...rest } = options ?? {}
+      if (ack === undefined) return writePublish(onlyChannel(channel), data, options, keys)
+      // Nobody would answer a repeated publication.
+      const members = writePublish(onlyChannel(channel), data, rest, false)
+      return { ...members, ack: write(rename('ack', ack, ACK)) }
+    },
+    wait: ([, , options]) => (options?.ack === undefined ? 0 : waitOf(options.ack)),
   },
   broadcast: {
     name: 'broadcast',
@@ -233,6 +248,17 @@ const CALLS = {
   },
   getUserStatus: { name: 'get_user_status', reads: true, fields: ([users]) => members({ users }) },
   deleteUserStatus: { name: 'delete_user_status', fields: ([users]) => members({ users }) },
+  request: {
+    name: 'request',
+    fields([target, method, data, options]) {
+      const given = rename('the target', target, REQUEST_TARGET)
+      return {
+        ...members({ ...given, method, ...rename('the request options', options, ACK) }),
+        ...(data === undefined ? null : payload(data)),
+      }
+    },
+    wait: ([, , , options]) => waitOf(options),
+  },
   info: { name: 'info', reads: true, fields: () => ({}) },
   channels: {
     name: 'channels',
@@ -254,15 +280,15 @@ const OF_USER = ['subscribe', 'unsubscribe', 'disconnect', 'refresh']
 export function writeCall(method, args, keys) {
   if (OF_USER.includes(method) && typeof args[0] !== 'string')
     throw badRequest(`user must be a string, not ${typeof args[0]}`)
-  const { name, reads = false, fields } = CALLS[method]
+  const { name, reads = false, fields, wait = () => 0 } = CALLS[method]
   const given = fields(args, keys)
   const { idempotency_key: key = NO_KEY } = given
-  return { name, text: objectText(given), repeatable: reads || key !== NO_KEY }
+  return { name, text: objectText(given), repeatable: reads || key !== NO_KEY, wait: wait(args) }
 }
 
 /**
  * @param {any} commands @param {any} options @param {boolean} keys see ServerApi
- * @returns {{text: string, methods: {method: ApiMethod, name: string}[], repeatable: boolean}}
+ * @returns {{text: string, methods: {method: ApiMethod, name: string}[], repeatable: boolean, wait: number}}
  * @throws {ApiError} 107
  */
 export function writeBatch(commands, options, keys) {
@@ -270,6 +296,7 @@ export function writeBatch(commands, options, keys) {
   const texts = []
   const methods = []
   let all = true
+  let waits = 0
   for (const [i, command] of commands.entries()) {
     const [method, ...args] = Array.isArray(command) ? command : []
     if (!Object.hasOwn(CALLS, String(method)))
@@ -277,13 +304,19 @@ export function writeBatch(commands, options, keys) {
         `batch command ${i} must be an array of a method and its arguments: ` +
           `['publish', 'news', { text: 'hello' }]${didYouMean(String(method), Object.keys(CALLS))}`,
       )
-    const { name, text, repeatable } = writeCall(method, args, keys)
+    const { name, text, repeatable, wait } = writeCall(method, args, keys)
+    waits += wait
     texts.push(`{"${name}":${text}}`)
     methods.push({ method, name })
     all &&= repeatable
   }
   const given = members(rename('the batch options', options, BATCH))
-  return { text: objectText({ ...given, commands: `[${texts.join(',')}]` }), methods, repeatable: all }
+  return {
+    text: objectText({ ...given, commands: `[${texts.join(',')}]` }),
+    methods,
+    repeatable: all,
+    wait: waits,
+  }
 }
 
 /** @param {any} given @returns {{offset: number, epoch: string}} */
@@ -327,11 +360,20 @@ const mapResult = ({ suppressed = false, suppress_reason = '', current, ...given
   ...(current === undefined ? null : { current: mapEntry(current) }),
 })
 
+/** @param {any} answer of the wire */
+function clientAnswer({ b64data, ...given }) {
+  if (b64data !== undefined) given.data = Buffer.from(b64data, 'base64')
+  return given
+}
+
+/** @param {any} result of the wire */
+const acks = ({ answers, ...given }) => ({ ...given, answers: mapValues(answers, clientAnswer) })
+
 const nothing = () => undefined
 
 /** Converts wire results to method results. @type {Record<ApiMethod, (result: any) => any>} */
 export const results = {
-  publish: position,
+  publish: result => ({ ...position(result), ...(result.acks && { acks: acks(result.acks) }) }),
   broadcast: ({ responses = [] }) => ({
     responses: responses.map((/** @type {any} */ { result, error }) =>
       error
@@ -364,6 +406,7 @@ export const results = {
   updateUserStatus: nothing,
   getUserStatus: ({ statuses = [] }) => ({ statuses }),
   deleteUserStatus: nothing,
+  request: acks,
   info: ({ nodes = [] }) => ({
     nodes: nodes.map((/** @type {any} */ node) =>
       Object.fromEntries(Object.entries(node).map(([name, value]) => [toCamelCase(name), value])),

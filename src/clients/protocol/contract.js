@@ -81,6 +81,7 @@
  * @property {(channel: string, code: number, reason: string) => Encoded} unsubscribed
  * @property {(channel: string, result: SubscribeResult) => Encoded} subscribed server-side
  * @property {(result: {expires: boolean, ttl: number}) => Encoded} refresh
+ * @property {(data: string) => Encoded} message without a channel; `data`: JSON text
  * @property {(code: number, reason: string) => Encoded} disconnect on transports without a close frame
  */
 

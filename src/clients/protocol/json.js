@@ -300,6 +300,11 @@ export class JsonCodec {
     return `${this.#open}"refresh":${expiry(result)}${this.#close}`
   }
 
+  /** @type {Codec['message']} */
+  message(data) {
+    return `${this.#open}"message":{"data":${data}}${this.#close}`
+  }
+
   /** @type {Codec['disconnect']} */
   disconnect(code, reason) {
     return `${this.#open}"disconnect":{"code":${code},"reason":${quote(reason)}}${this.#close}`

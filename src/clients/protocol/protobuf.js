@@ -28,6 +28,7 @@ const Push = Object.freeze({
   JOIN: 5,
   LEAVE: 6,
   UNSUBSCRIBE: 7,
+  MESSAGE: 8,
   SUBSCRIBE: 9,
   DISCONNECT: 11,
   REFRESH: 12,
@@ -259,6 +260,11 @@ export class ProtobufCodec {
   /** @type {Codec['refresh']} */
   refresh(result) {
     return this.#push('', Push.REFRESH).expiry(1, result).finish()
+  }
+
+  /** @type {Codec['message']} */
+  message(data) {
+    return this.#push('', Push.MESSAGE).bytes(1, Buffer.from(data)).finish()
   }
 
   /** @type {Codec['disconnect']} */

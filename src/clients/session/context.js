@@ -12,6 +12,7 @@ import { SingleConnections } from './single-connections.js'
 /** @import { Hub } from '../../channels/hub/hub.js' */
 /** @import { Log } from '../../base/log.js' */
 /** @import { Codec } from '../protocol/contract.js' */
+/** @import { Acks } from './acks.js' */
 /** @import { RateLimits } from './rate-limits.js' */
 /** @import { ReplyBatch } from './replies.js' */
 /** @import { Sessions } from './sessions.js' */
@@ -34,6 +35,7 @@ const MAX_TTL = 365 * 24 * 3600
  * @property {Lifecycle | null} lifecycle
  * @property {RateLimits | null} rateLimits null: no limit is configured
  * @property {UserStatus | null} userStatus null: off
+ * @property {Acks | null} acks null: `client.acks` is off
  * @property {Broker} broker
  * @property {Hub} hub
  * @property {{json: Codec, protobuf: Codec, uniJson: Codec}} codecs

@@ -10,6 +10,7 @@ import { errors } from '../../base/errors.js'
 import { Timer } from '../../base/timers.js'
 import { blocksOf, methodOverrides } from '../../config/rate-limits.js'
 import { SubscriptionType } from '../protocol/requests.js'
+import { ACK } from './acks.js'
 import { SubRefresh } from './commands/track.js'
 import { charge, Limit, untilFull } from './token-buckets.js'
 
@@ -31,8 +32,6 @@ const MIN_CHECK_MS = 1000
 const ALWAYS_ALLOWED = new Set(['unsubscribe', 'untrack'])
 /** Result of `check`: Redis decides. */
 export const IN_REDIS = new Error('undecided')
-/** Acknowledges a message of the server: only `total` and its own override apply. */
-const ACK = '$ack'
 
 /** The limits of all layers. Ids remain, because tokens outlive reloads. */
 class Limits {
@@ -128,6 +127,7 @@ function select(limits, name) {
   const { base, overrides } = limits
   const own = overrides === null || name === undefined ? undefined : overrides.get(name)
   if (own !== undefined) return own
+  // Acknowledgements: only `total` and an override of their own apply.
   return name === ACK ? null : base
 }
 

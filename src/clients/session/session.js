@@ -418,7 +418,8 @@ export class Session {
     const wasConnected = this.state === State.CONNECTED
     if (this.extra !== null) this.extra.ended(end)
     this.state = State.CLOSED
-    const { sessions, traffic, timers, broker, userStatus } = this.context
+    const { sessions, traffic, timers, broker, userStatus, acks } = this.context
+    if (acks !== null) acks.ended(this)
     if (this.expiry !== null) timers.cancel(this.expiry)
     traffic.add('closes', code)
     this.queue = null

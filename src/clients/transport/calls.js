@@ -27,4 +27,4 @@ export class Calls {
   }
 }
 
-export const Call = Object.freeze({ EMULATION: 1, POLL: 2, ADMIN_LOGIN: 3, API: 4, ECHO: 5 })
+export const Call = Object.freeze({ EMULATION: 1, POLL: 2, ADMIN_LOGIN: 3, API: 4, ECHO: 5, ACKS: 6 })

@@ -120,6 +120,19 @@ export const clientOptions = live({
         { code: { type: 'integer', minimum: 3000, maximum: 4999 }, reason: { type: 'string' } },
       ),
     },
+    acks: {
+      enabled: bool(
+        'Allow `request` and `ack` in the server API: clients answer messages with the RPC method `$ack`, which hooks ' +
+          'and proxies no longer get (docs/access.md; Halley only).',
+      ),
+      max_pending: int(
+        1000,
+        'Maximum requests of a worker that wait for answers: of those it has sent, and of those sent to its clients ' +
+          '(Halley only).',
+        { min: 1, max: 100_000 },
+      ),
+      max_targets: int(10_000, 'Maximum clients of one request (Halley only).', { min: 1, max: 100_000 }),
+    },
     subscribe_to_user_personal_channel: {
       enabled: bool('Subscribe every user to a personal channel.'),
       personal_channel_namespace: string(

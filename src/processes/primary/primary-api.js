@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { ApiError } from '../../backends/api/api-error.js'
 import { NodeInfo } from '../../backends/api/info.js'
 import { Publisher } from '../../backends/api/publish.js'
+import { Requests } from '../../backends/api/requests.js'
 import { runCall } from '../../backends/api/run.js'
 import { limitCalls } from '../../backends/api/wire.js'
 import { LimitedLog } from '../../base/log.js'
@@ -68,6 +69,7 @@ export class PrimaryApi {
       rules: resolving,
       broker: { pubsub, presence, maps, polls, control, local: control, republishing, statuses, ...state },
       publisher: new Publisher(resolving, pubsub, traffic),
+      requests: new Requests(control, () => this.#pool.config.client.acks, traffic),
       nodeInfo: new NodeInfo(node, control, config.node.info_metrics_aggregate_interval, Date.now),
       traffic,
       logger: this.#log,
@@ -75,9 +77,9 @@ export class PrimaryApi {
   }
 
   /** @type {import('../../backends/api/server-api.js').Send} */
-  async send(name, text, repeatable) {
+  async send(name, text, repeatable, wait) {
     if (this.#ended || this.#pool.stopping) throw new ApiError('the gateway has stopped')
-    const call = this.#calls(name, text, repeatable)
+    const call = this.#calls(name, text, repeatable, wait)
     this.#open.add(call)
     try {
       return await call
@@ -128,6 +130,7 @@ export class PrimaryApi {
   /** Finishes calls in flight and rejects later ones. */
   async end() {
     this.#ended = true
+    this.#context?.requests?.close()
     const late = new AbortController()
     const limit = wait(END_TIMEOUT_MS, undefined, { signal: late.signal }).catch(() => {})
     await Promise.race([Promise.allSettled(this.#open), limit])

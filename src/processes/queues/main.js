@@ -92,6 +92,8 @@ async function run(start) {
     rules: resolving,
     broker,
     publisher: new Publisher(resolving, broker.pubsub, traffic, Source.CONSUMER),
+    // The caller would not get the answers.
+    requests: null,
     nodeInfo: new NodeInfo(node, broker.control, config.node.info_metrics_aggregate_interval, Date.now),
     traffic,
     logger: log,

@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApi } from '../../backends/api/index.js'
 import { NodeInfo } from '../../backends/api/info.js'
 import { createOperations } from '../../backends/api/operations.js'
+import { Requests } from '../../backends/api/requests.js'
 import { runCall } from '../../backends/api/run.js'
 import { ServerApi } from '../../backends/api/server-api.js'
 import { limitCalls } from '../../backends/api/wire.js'
@@ -24,6 +25,7 @@ import { observeAll } from '../../clients/hooks/contract.js'
 import { JsonCodec } from '../../clients/protocol/json.js'
 import { ProtobufCodec } from '../../clients/protocol/protobuf.js'
 import { UniJsonCodec } from '../../clients/protocol/uni-json.js'
+import { Acks } from '../../clients/session/acks.js'
 import { methods } from '../../clients/session/commands/index.js'
 import { createContext } from '../../clients/session/context.js'
 import { HookCalls } from '../../clients/session/hook-calls.js'
@@ -56,6 +58,7 @@ import { ClientReports, sendConnectionCount } from './reports.js'
 /** @import { BrokerEvents } from '../../channels/broker/contract.js' */
 /** @import { OpenRateStore } from '../../channels/broker/index.js' */
 /** @import { Handlers } from '../../clients/hooks/contract.js' */
+/** @import { Config } from '../../config/options.js' */
 /** @import { Drain, Handlers as MessageHandlers, ToWorker, WorkerStart } from '../messages.js' */
 
 /** Timer resolution of sessions and polls. */
@@ -66,6 +69,8 @@ const STATUS_TICK_MS = 1000
 const BUS_WAIT_MS = 1000
 /** Time for clients to read their close frames, ms. */
 const CLOSE_DELAY_MS = 500
+/** Time for callers to read the answers of their last requests, ms. */
+const REQUEST_MARGIN_MS = 500
 /** Timeout for the engine at startup, ms; then the worker serves clients without it. */
 const ENGINE_TIMEOUT_MS = 2000
 
@@ -232,8 +237,11 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
   })
   const { statuses } = broker
   const userStatus = statuses === null ? null : new UserStatus({ store: statuses, sessions, traffic, log })
+  const acks = new Acks(() => context)
+  const acksOf = (/** @type {Config} */ { client }) => (client.acks.enabled ? acks : null)
   const context = createContext({
     ...live.current,
+    acks: acksOf(config),
     rateLimits: rateLimits.use(config),
     hookCalls,
     lifecycle: observers(),
@@ -274,8 +282,21 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
   // A reload replaces the rules: look them up for each call.
   const rules = { resolve: (/** @type {string} */ channel) => context.rules.resolve(channel) }
   const settings = () => context.config.http_api
-  const api = createApi({ config, settings, rules, broker, node, traffic, refusals, logger: log, clock })
+  const requests = new Requests(broker.control, () => context.config.client.acks, traffic)
+  const api = createApi({
+    config,
+    settings,
+    rules,
+    broker,
+    node,
+    traffic,
+    refusals,
+    logger: log,
+    requests,
+    clock,
+  })
   api.mount(internal, calls)
+  calls.on(Call.ACKS, (call, answer) => acks.called(JSON.parse(call.toString()), answer))
   const view = new StatsView(send)
   // Metrics are per node: only this node's workers are surveyed.
   const nodeInfo = new NodeInfo(node, broker.local, config.node.info_metrics_aggregate_interval, clock)
@@ -374,6 +395,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
   live.onCommit = () => {
     Object.assign(context, live.current, {
       lifecycle: observers(),
+      acks: acksOf(live.current.config),
       rateLimits: rateLimits.use(live.current.config),
     })
     fullLog.level = levelOf(context.config.log)
@@ -396,6 +418,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     if (draining) return
     draining = true
     const until = performance.now() + message.within
+    setTimeout(() => requests.close(), Math.max(0, message.within - REQUEST_MARGIN_MS))
     listener.stopListening()
     demoPage?.stop()
     await Promise.race([readBus(), wait(Math.min(message.within, BUS_WAIT_MS))])

@@ -25,6 +25,7 @@ export async function embed(t, config = {}, options = {}) {
         allowed_origins: ['*'],
         user_id_http_header: 'x-user',
         ping_interval: '10m',
+        acks: { enabled: true },
         ...config.client,
       },
       channel: {
@@ -172,6 +173,45 @@ export async function methodsSuite(t, gateway, api, name) {
     for (const client of clients.slice(1)) t.same(await client.closed, { code: 4004, reason: 'maintenance' })
     await api.refresh(user, { expired: true })
     t.equal((await clients[0].closed).code, 3005)
+  })
+
+  t.test('clients answer requests and confirm publications', async t => {
+    const asked = `asked-${name}`
+    const clients = await Promise.all(Array.from({ length: 4 }, () => connect(gateway, asked)))
+    const [first] = clients
+    const id = first.connect.client
+    const answer = async (client, data) => {
+      const { message, pub } = await client.push()
+      const { rpc } = await client.call('rpc', {
+        method: '$ack',
+        data: { id: message?.data.$req.id ?? pub.tags.$ack, ...data },
+      })
+      t.ok(rpc)
+    }
+    const one = api.request({ client: id }, 'm', { n: 1 })
+    await answer(first, { b64data: 'AP8=' })
+    t.same(await one, {
+      sent: 1,
+      answered: 1,
+      gone: 0,
+      complete: true,
+      truncated: false,
+      answers: { [id]: { user: asked, data: Buffer.from([0, 255]) } },
+    })
+    const all = api.request({ user: asked }, 'm')
+    for (const client of clients) await answer(client, { data: 'yes' })
+    t.match(await all, { sent: 4, answered: 4, complete: true })
+    for (const client of clients) await client.subscribe(`acked-${name}`)
+    const published = api.publish(`acked-${name}`, 1, { ack: { count: 4, timeoutMs: 60_000 } })
+    for (const client of clients) await answer(client, { error: { code: 1, message: 'no' } })
+    const { offset, acks } = await published
+    t.equal(offset, 0)
+    t.match(acks, { sent: 4, answered: 4, answers: { [id]: { error: { code: 1, message: 'no' } } } })
+    t.match(await api.request({ user: asked }, 'm', 1, { timeoutMs: 1 }), { sent: 4, complete: false })
+    await t.rejects(api.request({ client: 'nobody' }, 'm'), refusal(104, /not found/))
+    await t.rejects(api.request({ users: asked }, 'm'), refusal(107, /unknown option "users"/))
+    await t.rejects(api.publish('x', 1, { ack: { wait: 1 } }), refusal(107, /unknown option "wait"/))
+    for (const client of clients) await client.close()
   })
 
   t.test('maps support conditional writes, pages and changes', async t => {

@@ -3,6 +3,7 @@ import { Source } from '../../../config/republish.js'
 import { Operation } from '../../hooks/capabilities.js'
 import { PublishEvent, RpcEvent } from '../../hooks/events.js'
 import { fitsFormat, payloadOf, rawOf } from '../../protocol/payload.js'
+import { ACK } from '../acks.js'
 import { ask } from '../ask.js'
 import { isGranted } from '../rights.js'
 import { UPDATE_USER_STATUS, updateUserStatus } from '../user-status.js'
@@ -81,9 +82,13 @@ function send(session, id, channel, { options, metaTtl, historyOn, republish, ta
 
 /** @param {Session} session @param {number} id @param {any} request */
 export function rpc(session, id, { method = '', data }) {
-  const { config, handlers, userStatus } = session.context
+  const { config, handlers, userStatus, acks } = session.context
   if (userStatus !== null && method === UPDATE_USER_STATUS)
     return updateUserStatus(session, id, data, userStatus)
+  if (acks !== null && method === ACK) {
+    acks.answer(session, data)
+    return session.send(session.codec.empty(id, 'rpc'))
+  }
   const { ping } = config.rpc
   if (ping.enabled && method === ping.method) return session.send(session.codec.empty(id, 'rpc'))
   if (handlers.rpc === null) throw ping.enabled ? errors.methodNotFound : errors.notAvailable

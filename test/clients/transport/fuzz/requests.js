@@ -117,6 +117,7 @@ const methods = {
   rpc: 'method params',
   map_publish: 'channel data',
   shared_poll_publish: 'channel',
+  request: 'client user session channel method data b64data',
 }
 const methodNames = Object.keys(methods)
 
