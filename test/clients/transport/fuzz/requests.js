@@ -117,6 +117,9 @@ const methods = {
   rpc: 'method params',
   map_publish: 'channel data',
   shared_poll_publish: 'channel',
+  update_user_status: 'users state',
+  get_user_status: 'users',
+  delete_user_status: 'users',
 }
 const methodNames = Object.keys(methods)
 
