@@ -14,7 +14,7 @@ const after = load({
 
 t.test('every option declares how its changes apply', async t => {
   t.strictSame([...new Set(options.map(({ change }) => change))].sort(), ['live', 'start', 'workers'])
-  // Connections of the engine and of the lifecycle log are opened once.
+  // Connections of the engine, of the lifecycle log and of the status of users are opened once.
   const liveSecrets = options.filter(
     ({ secret, path }) => secret && !/^(?:engine|lifecycle|user_status)\./.test(path),
   )

@@ -5,7 +5,16 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { operations, resolve } from '../../scripts/api-page.js'
 import { methods } from '../../src/backends/api/methods.js'
-import { flag, ignored, payload, raw, string, strings, tags } from '../../src/backends/api/params.js'
+import {
+  flag,
+  ignored,
+  optionalString,
+  payload,
+  raw,
+  string,
+  strings,
+  tags,
+} from '../../src/backends/api/params.js'
 
 /** @import { Field } from '../../src/backends/api/params.js' */
 
@@ -15,6 +24,7 @@ const listed = operations(document)
 /** Of what is not a number and not an object of fields. @type {Map<Field, string | undefined>} */
 const TYPES = new Map([
   [string, 'string'],
+  [optionalString, 'string'],
   [flag, 'boolean'],
   [strings, 'array'],
   [tags, 'object'],

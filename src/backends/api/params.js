@@ -60,6 +60,9 @@ export const seconds = integer(-(2 ** 63), 2 ** 63)
 export const offset = integer(0, 2 ** 64)
 export const ignored = field(undefined, 'anything', () => true)
 
+/** undefined if absent: '' is a value. */
+export const optionalString = { ...string, zero: undefined }
+
 /** The original JSON text of a value, on one line; '' if absent. @type {Field} */
 export const raw = {
   zero: '',

@@ -2,7 +2,7 @@
 
 import { errors } from '../../base/errors.js'
 import { checkState, mayHaveStatus } from '../../clients/session/user-status.js'
-import { string, strings } from './params.js'
+import { optionalString, strings } from './params.js'
 
 /** @import { UserStatus, UserStatuses } from '../../channels/broker/contract.js' */
 /** @import { ReplyError } from '../../base/errors.js' */
@@ -22,12 +22,9 @@ function storeFor(users, { broker: { statuses } }) {
   return statuses
 }
 
-/** Absent: unchanged. */
-const optionalState = { ...string, zero: undefined }
-
 /** @type {Method} */
 export const updateUserStatus = {
-  fields: { users: strings, state: optionalState },
+  fields: { users: strings, state: optionalString },
   async run({ users, state }, context) {
     await storeFor(users, context).update(users, { active: true, state: checkState(state) })
     return '{}'

@@ -6,7 +6,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { errors } from '../../base/errors.js'
-import { Rotation } from '../../channels/broker/redis/rotation.js'
+import { Rotation } from '../../base/rotation.js'
 import { payloadOf } from '../protocol/payload.js'
 import { resumeAfter } from './ask.js'
 

@@ -1,6 +1,6 @@
 import { errors } from '../../../base/errors.js'
+import { nextItems, Rotation } from '../../../base/rotation.js'
 import { replyTo } from './partition.js'
-import { nextItems, Rotation } from './rotation.js'
 import * as scripts from './scripts.js'
 
 /** @import { Presence } from '../contract.js' */

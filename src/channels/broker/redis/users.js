@@ -1,7 +1,7 @@
 // Connections per user, counted in Redis. Each worker has a lease and rewrites its counts: Redis may lose data.
 
 import { errors } from '../../../base/errors.js'
-import { nextItems, Rotation } from './rotation.js'
+import { nextItems, Rotation } from '../../../base/rotation.js'
 import { userClaim, userWrite } from './scripts.js'
 
 /** @import { ClaimDone } from '../contract.js' */

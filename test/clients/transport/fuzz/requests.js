@@ -118,6 +118,9 @@ const methods = {
   map_publish: 'channel data',
   shared_poll_publish: 'channel',
   request: 'client user session channel method data b64data',
+  update_user_status: 'users state',
+  get_user_status: 'users',
+  delete_user_status: 'users',
 }
 const methodNames = Object.keys(methods)
 
