@@ -1,10 +1,9 @@
-// Every measurement of bench/gateways.js, in a tiny size.
+// Measurements of bench/gateways.js, in a tiny size.
 
 import t from 'tap'
 import { skipDriver } from '../kit/drivers.js'
 import { withoutProgram } from '../kit/needs.js'
-import { measure, NO_FAULT, testFigures } from './figures.js'
-import { skip } from './runs.js'
+import { NO_FAULT, testFigures } from './figures.js'
 
 /** @import { Row } from './figures.js' */
 
@@ -46,24 +45,4 @@ testFigures(t, [
     ['heap_used_mb', 'idle_cpu_percent'],
   ],
   ['ticks', ['--set', 'n=50'], false, [{ connections: 50 }, { closed: 0, missed: 0 }], ['rss_mb']],
-  [
-    'channels',
-    ['--set', 'n=50', '--redis', '--nodes', '2', '--workers', '1', '--history', '--seconds', '6'],
-    withoutProgram('redis-server'),
-    [
-      { connections: 50 },
-      { connections: 50 },
-      // A difference of two measured times: with so few connections it may be 0 or less.
-      { missing: 0, order_faults: 0, subscriptions: 500, unrecovered: 0, subscribe_cpu_us: Number },
-    ],
-    ['redis_cpu_percent', 'redis_bytes_per_subscription', 'resubscribed_ms'],
-  ],
 ])
-
-t.test("watch: the gateway's figures are those of drones and kernel", { skip, buffered: true }, async t => {
-  const { code, stderr, steps } = await measure(t, 'watch', '--set', 'n=200', '--seconds', '5')
-  t.equal(code, 0, stderr)
-  const [, faults] = steps
-  t.match(faults, { connections_off_pct: 0, deliveries_off_pct: 0, publishes_off_pct: 0 })
-  t.ok(faults.block_tick_max_ms > 100 && faults.block_shown_ms > 0 && faults.kill_shown_ms > 0)
-})

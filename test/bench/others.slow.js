@@ -1,4 +1,4 @@
-// Measurements of polls, queues and recovery, in a tiny size.
+// All other measurements, in a tiny size.
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,6 +13,18 @@ t.jobs = 2
 t.setTimeout(300_000)
 
 testFigures(t, [
+  [
+    'channels',
+    ['--set', 'n=50', '--redis', '--nodes', '2', '--workers', '1', '--history', '--seconds', '6'],
+    withoutProgram('redis-server'),
+    [
+      { connections: 50 },
+      { connections: 50 },
+      // A difference of two measured times: with so few connections it may be 0 or less.
+      { missing: 0, order_faults: 0, subscriptions: 500, unrecovered: 0, subscribe_cpu_us: Number },
+    ],
+    ['redis_cpu_percent', 'redis_bytes_per_subscription', 'resubscribed_ms'],
+  ],
   [
     'poll',
     ['--set', 'n=50', '--workers', '1', '--against', 'ws'],
@@ -41,4 +53,12 @@ t.test('recovery: clients get all publications, or are refused', { skip, buffere
   ])
   t.ok(steps[0].publish_p99_ms > 0 && steps[0].max_worker_mib > 0)
   t.match(await readFile(join(out, 'table.md'), 'utf8'), /^\| recovery, recovery \| 16 MB \| 1 MB \|/)
+})
+
+t.test("watch: the gateway's figures are those of drones and kernel", { skip, buffered: true }, async t => {
+  const { code, stderr, steps } = await measure(t, 'watch', '--set', 'n=200', '--seconds', '5')
+  t.equal(code, 0, stderr)
+  const [, faults] = steps
+  t.match(faults, { connections_off_pct: 0, deliveries_off_pct: 0, publishes_off_pct: 0 })
+  t.ok(faults.block_tick_max_ms > 100 && faults.block_shown_ms > 0 && faults.kill_shown_ms > 0)
 })
