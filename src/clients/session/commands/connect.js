@@ -92,6 +92,7 @@ function identityOf(answer, token, { context, codec }) {
     subs,
     data,
     caps: answer.caps === undefined ? token?.caps : answer.caps,
+    stamp: token?.stamp,
     answered: true,
   }
 }
@@ -132,6 +133,7 @@ function admit(session, id, request, identity) {
   const { client } = session.context.config
   session.user = identity.user
   session.info = identity.info ?? ''
+  session.stamp = identity.stamp ?? null
   const anonymousToken = identity.user === '' && request.token && !identity.answered
   if (anonymousToken && client.disallow_anonymous_connection_tokens) throw disconnects.permissionDenied
   const { rateLimits } = session.context
