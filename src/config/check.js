@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { checkChannelPatterns } from './channel-patterns.js'
 import { checkConsumers, checkRedisTls } from './consumers.js'
+import { checkDenials, denialRedisBlocks } from './denials.js'
 import { createEndpoint } from './jwks-endpoint.js'
 import { checkLifecycle } from './lifecycle.js'
 import { checkMaps } from './maps.js'
@@ -267,6 +268,8 @@ export function checkRules(config, report) {
   checkRateLimits(config, report)
   const { enabled, redis } = client.rate_limit.redis_user_command
   if (enabled && !redis.reuse_from_engine) checkRedis(REDIS_LIMITS, redis, report)
+  checkDenials(config, report)
+  for (const path of denialRedisBlocks(config)) checkRedis(path, /** @type {any} */ (get(config, path)), report)
   checkLifecycle(config, report)
   checkRepublish(config, report)
   checkMaps(config, report)

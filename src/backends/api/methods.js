@@ -1,6 +1,7 @@
 // The server API methods by name in paths, batches and legacy commands.
 
 import { errors } from '../../base/errors.js'
+import { blockUser, invalidateUserTokens, revokeToken, unblockUser } from './access.js'
 import { channels, history, historyRemove, presence, presenceStats } from './channel.js'
 import { disconnect, refresh, subscribe, unsubscribe } from './control.js'
 import { info } from './info.js'
@@ -41,4 +42,8 @@ export const methods = new Map([
   ['map_stats', mapStats],
   ['map_clear', mapClear],
   ['shared_poll_publish', sharedPollPublish],
+  ['block_user', blockUser],
+  ['unblock_user', unblockUser],
+  ['revoke_token', revokeToken],
+  ['invalidate_user_tokens', invalidateUserTokens],
 ])

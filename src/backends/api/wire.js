@@ -111,6 +111,8 @@ const MAP_REMOVE = camelCase('idempotency_key')
 const MAP_STATE = camelCase('cursor limit key revision_offset revision_epoch')
 const POLL_PUBLISH = camelCase('version epoch')
 const MAP_STREAM = camelCase('since_offset since_epoch limit reverse')
+const EXPIRING = camelCase('expire_at')
+const INVALIDATE = camelCase('expire_at issued_before channel')
 
 /** @param {Members} where the channel or channels @param {any} data @param {any} options @param {boolean} keys */
 function writePublish(where, data, options, keys) {
@@ -143,8 +145,9 @@ function writeMapPublish([channel, key, data, options], keys) {
 const onlyChannel = channel => ({ channel: write(channel) })
 
 /**
- * For each method: its wire name, its fields, and whether it is read-only.
- * @type {Record<ApiMethod, {name: string, reads?: true, fields: (args: any[], keys: boolean) => Members}>}
+ * For each method: its wire name, its fields, and whether repeating it has no further effect.
+ * @type {Record<ApiMethod, {name: string, reads?: true, repeats?: true,
+ *   fields: (args: any[], keys: boolean) => Members}>}
  */
 const CALLS = {
   publish: {
@@ -223,6 +226,23 @@ const CALLS = {
       ...writeOptions(rename('the shared poll options', options, POLL_PUBLISH), false),
     }),
   },
+  blockUser: {
+    name: 'block_user',
+    repeats: true,
+    fields: ([user, options]) => members({ user, ...rename('the block options', options, EXPIRING) }),
+  },
+  unblockUser: { name: 'unblock_user', repeats: true, fields: ([user]) => members({ user }) },
+  revokeToken: {
+    name: 'revoke_token',
+    repeats: true,
+    fields: ([uid, options]) => members({ uid, ...rename('the revoke options', options, EXPIRING) }),
+  },
+  invalidateUserTokens: {
+    name: 'invalidate_user_tokens',
+    repeats: true,
+    fields: ([user, options]) =>
+      members({ user, ...rename('the invalidate options', options, INVALIDATE) }),
+  },
   info: { name: 'info', reads: true, fields: () => ({}) },
   channels: {
     name: 'channels',
@@ -235,7 +255,7 @@ const CALLS = {
 const NO_KEY = '""'
 
 /** Methods on connections: user undefined would select all anonymous ones. */
-const OF_USER = ['subscribe', 'unsubscribe', 'disconnect', 'refresh']
+const OF_USER = ['subscribe', 'unsubscribe', 'disconnect', 'refresh', 'blockUser', 'unblockUser', 'invalidateUserTokens']
 
 /**
  * @param {ApiMethod} method @param {any[]} args of the method @param {boolean} keys see ServerApi
@@ -244,10 +264,10 @@ const OF_USER = ['subscribe', 'unsubscribe', 'disconnect', 'refresh']
 export function writeCall(method, args, keys) {
   if (OF_USER.includes(method) && typeof args[0] !== 'string')
     throw badRequest(`user must be a string, not ${typeof args[0]}`)
-  const { name, reads = false, fields } = CALLS[method]
+  const { name, reads = false, repeats = reads, fields } = CALLS[method]
   const given = fields(args, keys)
   const { idempotency_key: key = NO_KEY } = given
-  return { name, text: objectText(given), repeatable: reads || key !== NO_KEY }
+  return { name, text: objectText(given), repeatable: repeats || key !== NO_KEY }
 }
 
 /**
@@ -350,6 +370,10 @@ export const results = {
   mapStats: ({ num_keys = 0 }) => ({ numKeys: num_keys }),
   mapClear: nothing,
   sharedPollPublish: nothing,
+  blockUser: nothing,
+  unblockUser: nothing,
+  revokeToken: nothing,
+  invalidateUserTokens: nothing,
   info: ({ nodes = [] }) => ({
     nodes: nodes.map((/** @type {any} */ node) =>
       Object.fromEntries(Object.entries(node).map(([name, value]) => [toCamelCase(name), value])),

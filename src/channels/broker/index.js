@@ -7,6 +7,8 @@ import { LocalBroker } from './embedded/client.js'
 /** @import { Logger } from 'pino' */
 /** @import { Config } from '../../config/options.js' */
 /** @import { Broker, Engine, EngineParts } from './contract.js' */
+/** @import { RedisConnection } from '../../config/redis-shards.js' */
+/** @import { StoreParts as DenialParts } from './denials/contract.js' */
 /** @import { StoreParts } from './redis/lifecycle.js' */
 
 /** @typedef {(parts: EngineParts) => Engine} CreateEngine */
@@ -40,6 +42,15 @@ export const loadEngine = config => ENGINES[config.engine.type].load()
 export const loadRateStore = async ({ client }) =>
   client.rate_limit.redis_user_command.enabled ? (await import('./redis/rates.js')).openRateStore : null
 
+/**
+ * @param {RedisConnection & {prefix: string}} redis @param {string} block its path in the configuration
+ * @param {DenialParts} parts
+ */
+export async function openDenials(redis, block, parts) {
+  const { RedisDenials } = await import('./redis/denials.js')
+  return new RedisDenials(redis, block, parts)
+}
+
 /** Redis store of a node's lifecycle log. @param {StoreParts} parts */
 export async function openLifecycleStore(parts) {
   const { LifecycleStore } = await import('./redis/lifecycle.js')
@@ -55,8 +66,9 @@ export async function openLifecycleStore(parts) {
 export function createBroker(createEngine, { socket, ...parts }) {
   let reached = () => {}
   const { events, node, log } = parts
-  const own = new LocalBroker(socket, events, node, new LimitedLog(log), worker => engine?.workerGone(worker))
-  const { control: local, polls, republishing } = own
+  const gone = (/** @type {number} */ worker) => engine?.workerGone(worker)
+  const own = new LocalBroker(socket, events, node, new LimitedLog(log), gone, parts.denylist)
+  const { control: local, polls, denials, republishing } = own
   const engine = createEngine?.({ ...parts, local, republishing, onReady: () => reached() }) ?? null
   const {
     pubsub = own.pubsub,
@@ -72,6 +84,7 @@ export function createBroker(createEngine, { socket, ...parts }) {
     control,
     local,
     polls,
+    denials,
     republishing,
     receive: chunk => own.receive(chunk),
     ready: () => remote.ready() && own.ready(),

@@ -27,8 +27,7 @@ export const invalidToken = Object.freeze(new Error('malformed token'))
  * @property {number | undefined} expireAt unix s, whole
  * @property {TokenStamp} stamp
  *
- * What tells tokens of a user apart. `uid`: `jti`, '' = none; `issuedAt`: `iat`, unix s, 0 = none.
- * @typedef {{readonly uid: string, readonly issuedAt: number}} TokenStamp
+ * @typedef {import('../../channels/broker/denials/contract.js').TokenMarks} TokenStamp
  */
 
 /** Maximum `jti` that is kept, bytes; as in `revoke_token`. */

@@ -1,6 +1,7 @@
 import { disconnects, errors } from '../../base/errors.js'
 import { createEndpoint } from '../../config/jwks-endpoint.js'
 import { compilePattern } from '../../config/pattern.js'
+import { Denylist } from '../../channels/broker/denials/denylist.js'
 import { CapabilitySets } from '../hooks/capabilities.js'
 import { isObject } from '../protocol/raw-json.js'
 import { invalidToken, readConnectClaims, readParties, readSubscribeClaims } from './claims.js'
@@ -105,6 +106,7 @@ class Verifier {
   #clock
   #onIgnored
   #capabilities
+  #denylist
   // Nearly all tokens have the same header.
   #headerText = ''
   /** @type {Record<string, any>} */
@@ -113,7 +115,7 @@ class Verifier {
   /**
    * @param {any} client the `client` block @param {'token' | 'subscription_token'} key
    * @param {{jwks: Jwks, clock: () => number, onIgnored: (claim: string) => void,
-   *   capabilities: CapabilitySets}} options
+   *   capabilities: CapabilitySets, denylist: Denylist}} options
    */
   constructor(client, key, options) {
     const settings = client[key]
@@ -121,6 +123,7 @@ class Verifier {
     this.#clock = options.clock
     this.#onIgnored = options.onIgnored
     this.#capabilities = options.capabilities
+    this.#denylist = options.denylist
     this.#skipSignature = Boolean(client.insecure_skip_token_signature_verify)
     this.#userClaim = /** @type {string} */ (settings.user_id_claim || 'sub')
     if (!/^[a-zA-Z_]+$/.test(this.#userClaim)) {
@@ -210,7 +213,9 @@ class Verifier {
     if (claims.channel !== '') throw invalidToken
     if (Object.hasOwn(payload, IGNORED)) this.#onIgnored(IGNORED)
     const { user, info, meta, subs, caps, stamp } = claims
-    return { user, expireAt: this.#expiry(claims, expires), info, meta, subs, caps, stamp }
+    const expireAt = this.#expiry(claims, expires)
+    this.#checkRevoked(claims)
+    return { user, expireAt, info, meta, subs, caps, stamp }
   }
 
   /** @param {Jwt} jwt @returns {SubscribeClaims} */
@@ -219,11 +224,13 @@ class Verifier {
     this.#checkParties(payload)
     if (claims.channel === '') throw invalidToken
     const { user, channel, client, info, data, override, allow, filter, stamp } = claims
+    const expireAt = this.#expiry(claims, true)
+    this.#checkRevoked(claims)
     return {
       user,
       channel,
       client,
-      expireAt: this.#expiry(claims, true),
+      expireAt,
       info,
       data,
       override,
@@ -238,6 +245,11 @@ class Verifier {
     const given = readParties(payload)
     for (const { claim, value } of this.#parties)
       if (value !== '' && !given[claim].includes(value)) throw invalidToken
+  }
+
+  /** @param {CommonClaims} claims */
+  #checkRevoked({ stamp, user, channel }) {
+    if (this.#denylist.size > 0 && this.#denylist.rejects(stamp, user, channel)) throw errors.tokenRevoked
   }
 
   /** @param {CommonClaims} claims @param {boolean} expires false: never */
@@ -270,7 +282,8 @@ function answer(invalid, verify) {
 
 /**
  * @typedef {JwksOptions & {jwks?: Jwks, onIgnored?: (claim: string) => void,
- *   capabilities?: CapabilitySets}} TokensOptions `onIgnored`: an unsupported claim that restricts nothing
+ *   capabilities?: CapabilitySets, denylist?: Denylist}} TokensOptions `onIgnored`: an unsupported claim that restricts
+ *   nothing
  */
 
 export class Tokens {
@@ -284,6 +297,7 @@ export class Tokens {
       jwks: new Jwks(options),
       onIgnored() {},
       capabilities: new CapabilitySets(),
+      denylist: new Denylist(),
     }
     const settings = { ...defaults, ...options }
     this.#connect = new Verifier(client, 'token', settings)
@@ -297,7 +311,7 @@ export class Tokens {
    * @param {string} token
    * @param {boolean} [expires] false: the connection never expires, but an expired token is rejected
    * @returns {ConnectClaims | Promise<ConnectClaims>} a Promise only if keys must be fetched
-   * @throws disconnects.invalidToken, errors.tokenExpired, errors.expired (`expire_at` has passed), errors.internal
+   * @throws disconnects.invalidToken, errors.tokenExpired, errors.tokenRevoked, errors.expired (`expire_at` has passed), errors.internal
    *   (unreachable JWKS endpoint)
    */
   connect(token, expires = true) {

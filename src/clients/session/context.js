@@ -6,6 +6,7 @@ import { SingleConnections } from './single-connections.js'
 /** @import { ChannelRules } from '../auth/channel-rules.js' */
 /** @import { Tokens } from '../auth/tokens.js' */
 /** @import { Broker } from '../../channels/broker/contract.js' */
+/** @import { Denylist } from '../../channels/broker/denials/denylist.js' */
 /** @import { HookCalls } from './hook-calls.js' */
 /** @import { Handlers, Lifecycle } from '../hooks/contract.js' */
 /** @import { Hub } from '../../channels/hub/hub.js' */
@@ -31,6 +32,7 @@ const MAX_TTL = 365 * 24 * 3600
  * @property {HookCalls} hookCalls
  * @property {Lifecycle | null} lifecycle
  * @property {RateLimits | null} rateLimits null: no limit is configured
+ * @property {Denylist} denylist
  * @property {Broker} broker
  * @property {Hub} hub
  * @property {{json: Codec, protobuf: Codec, uniJson: Codec}} codecs

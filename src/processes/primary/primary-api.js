@@ -52,7 +52,7 @@ export class PrimaryApi {
   /** @returns {ApiContext} */
   #createContext() {
     const { node, config } = this.#pool
-    const { pubsub, presence, maps, polls, control, republishing } = this.#bus
+    const { pubsub, presence, maps, polls, denials, control, republishing } = this.#bus
     const rules = derive(
       () => this.#pool.config,
       config => new ChannelRules(config),
@@ -62,7 +62,7 @@ export class PrimaryApi {
     const state = { ready: () => true, start: async () => {}, close() {} }
     return {
       rules: resolving,
-      broker: { pubsub, presence, maps, polls, control, local: control, republishing, ...state },
+      broker: { pubsub, presence, maps, polls, denials, control, local: control, republishing, ...state },
       publisher: new Publisher(resolving, pubsub, traffic),
       nodeInfo: new NodeInfo(node, control, config.node.info_metrics_aggregate_interval, Date.now),
       traffic,

@@ -16,6 +16,7 @@ import { disconnects } from '../../base/errors.js'
 import { LimitedLog, levelOf } from '../../base/log.js'
 import { setAlignedInterval, TimerWheel } from '../../base/timers.js'
 import { openBus } from '../../channels/broker/bus.js'
+import { Denylist } from '../../channels/broker/denials/denylist.js'
 import { createBroker, loadEngine, loadRateStore } from '../../channels/broker/index.js'
 import { Hub } from '../../channels/hub/hub.js'
 import { Jwks } from '../../clients/auth/jwks.js'
@@ -26,6 +27,7 @@ import { ProtobufCodec } from '../../clients/protocol/protobuf.js'
 import { UniJsonCodec } from '../../clients/protocol/uni-json.js'
 import { methods } from '../../clients/session/commands/index.js'
 import { createContext } from '../../clients/session/context.js'
+import { Enforcement } from '../../clients/session/denials.js'
 import { HookCalls } from '../../clients/session/hook-calls.js'
 import { createClientIds, createSessionIds } from '../../clients/session/ids.js'
 import { createPollRefresh } from '../../clients/session/poll-refresh.js'
@@ -60,6 +62,7 @@ import { ClientReports, sendConnectionCount } from './reports.js'
 /** Timer resolution of sessions and polls. */
 const TICK_MS = 100
 const READY_TICK_MS = 200
+const DENYLIST_TICK_MS = 1000
 /** Timeout for reading the bus before exit, ms. */
 const BUS_WAIT_MS = 1000
 /** Time for clients to read their close frames, ms. */
@@ -83,6 +86,8 @@ async function run(start) {
   const { broker, api, listener } = assemble(loaded)
   // An unreachable engine is retried while clients are served.
   await broker.start(ENGINE_TIMEOUT_MS)
+  // From the primary, even while the engine is unreachable.
+  await broker.denials.loaded
   // A module may initialize its handlers before the first client.
   const call = limitCalls(async (name, text) => JSON.parse(await runCall(name, text, api.context)))
   await hooks.started(new ServerApi(call))
@@ -113,7 +118,8 @@ function begin(start) {
   }
   const hookStats = new HookStats()
   const capabilities = new CapabilitySets()
-  const live = new LiveConfig(config, cursorKey, { jwks, onIgnored, capabilities }, given =>
+  const denylist = new Denylist(clock)
+  const live = new LiveConfig(config, cursorKey, { jwks, onIgnored, capabilities, denylist }, given =>
     createProxies(given, { stats: hookStats, log, clock, capabilities }),
   )
   /** Loaded when a configuration needs it. @type {{open: OpenRateStore | null}} */
@@ -124,7 +130,7 @@ function begin(start) {
     live.prepare(next.config, next.cursorKey)
   }
   switchConfig(prepare, () => live.commit())
-  return { start, output, fullLog, log, clock, hookStats, capabilities, live, rateStore }
+  return { start, output, fullLog, log, clock, hookStats, capabilities, denylist, live, rateStore }
 }
 
 /** Loads the hooks and the configured optional parts. @param {Begun} begun */
@@ -158,7 +164,7 @@ async function load({ start, fullLog, log, hookStats, capabilities, live, rateSt
  * @param {Loaded} loaded
  */
 function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, servers, ...optional }) {
-  const { createEngine, rateStore, transports, demo, metricsPage, admin } = optional
+  const { createEngine, denylist, rateStore, transports, demo, metricsPage, admin } = optional
   const { number, index, workers, node } = start
   // Includes reloads since the start.
   const { config } = live.current
@@ -175,6 +181,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     node: node.uid,
     worker: number,
     log: fullLog,
+    denylist,
   })
   const timers = new TimerWheel(TICK_MS, clock)
   const sessions = new Sessions({
@@ -227,6 +234,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
   const context = createContext({
     ...live.current,
     rateLimits: rateLimits.use(config),
+    denylist,
     hookCalls,
     lifecycle: observers(),
     broker,
@@ -313,6 +321,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
   // The broker, the primary, reloads and timers
 
   const operations = createOperations(context, node)
+  const enforcement = new Enforcement(context)
   const ofDemo = demoPage?.operations ?? {}
   /** @type {BrokerEvents} */
   const handled = {
@@ -325,6 +334,10 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     executed: then => sessions.afterVisits(then),
     ordersLost: () =>
       sessions.visitInSlices(sessions.everyOpen(), session => session.close(disconnects.stateInvalidated)),
+    denied(denials) {
+      enforcement.denied(denials)
+      mountedTransports.denied()
+    },
     pollUpdate: (channel, update) => hub.polls.update(channel, update),
     pollEpoch: (channel, epoch) => hub.polls.setEpoch(channel, epoch),
     refresh: createPollRefresh(context),
@@ -335,6 +348,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
   calls.on(Call.ECHO, (_request, answer) => answer(''))
 
   timers.start()
+  setAlignedInterval(() => denylist.sweep(), DENYLIST_TICK_MS)
   sampler.start(sendSample)
   const trim = new HeapTrim(collect)
   setAlignedInterval(() => context.config.gc.idle && trim.tick(), TRIM_TICK_MS)

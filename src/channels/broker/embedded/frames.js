@@ -69,6 +69,9 @@ export const Frame = Object.freeze({
   POLL_REFRESH: 60,
   POLL_UPDATE: 61,
   POLL_EPOCH: 62,
+  // worker -> primary, and back to all workers
+  DENY: 90,
+  DENIED: 91,
 })
 
 export const Flag = Object.freeze({

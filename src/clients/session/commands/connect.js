@@ -7,6 +7,7 @@ import { payloadOf, rawOf } from '../../protocol/payload.js'
 import { APPEND_FLAG } from '../../protocol/requests.js'
 import { ask } from '../ask.js'
 import { CatchUp } from '../catch-up.js'
+import { denialOf } from '../denials.js'
 import { expireConnection, isPast } from '../expiry.js'
 import { readStates } from '../one-way-maps.js'
 import { grantOf } from '../plan.js'
@@ -136,6 +137,8 @@ function admit(session, id, request, identity) {
   session.stamp = identity.stamp ?? null
   const anonymousToken = identity.user === '' && request.token && !identity.answered
   if (anonymousToken && client.disallow_anonymous_connection_tokens) throw disconnects.permissionDenied
+  const denial = denialOf(session)
+  if (denial !== null) throw denial
   const { rateLimits } = session.context
   if (rateLimits === null) return claimConnection(session, id, request, identity)
   const proceed = (/** @type {Error | null} */ refusal) => {
@@ -256,6 +259,12 @@ function faultOf(session, ready) {
  */
 function complete(session, id, ready, refused, { expireAt, data }) {
   const { context, codec } = session
+  // The user may have been blocked meanwhile.
+  const denial = denialOf(session)
+  if (denial !== null) {
+    for (const { plan, channel } of ready ?? []) plan.abandon(channel)
+    return refuse(session, id, denial)
+  }
   const { config, sessions, handlers } = context
   // A handler extends connections without client requests.
   const expires = expireAt > 0 && handlers.refresh === null
@@ -317,6 +326,8 @@ const DISCONNECTS = new Map([
  */
 function disconnectFor(error, { enabled, transforms }) {
   if (error instanceof Disconnect) return error
+  // Without a code for "get a new token", it would reconnect with the same one.
+  if (error === errors.tokenRevoked) return disconnects.invalidToken
   const own = enabled ? transforms.find(({ code }) => code === error.code)?.to : undefined
   if (own) return new Disconnect(own.code, own.reason)
   return DISCONNECTS.get(error.code ?? 0) ?? disconnects.internal

@@ -18,9 +18,15 @@ export function refresh(session, id, { token }) {
     session,
     id,
     () => tokens.connect(token),
-    error => (error === errors.tokenExpired ? disconnects.connectionExpired : error),
+    refusalOfRefresh,
     claims => extend(session, id, claims),
   )
+}
+
+/** @param {Error} error of the token */
+function refusalOfRefresh(error) {
+  if (error === errors.tokenRevoked) return disconnects.stateInvalidated
+  return error === errors.tokenExpired ? disconnects.connectionExpired : error
 }
 
 /** @param {Session} session @param {Map<string, any>} subs channels of the new token */

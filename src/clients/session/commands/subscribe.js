@@ -4,7 +4,7 @@
 //              '- no token ---> handler or options --'   the plan   position, recovery and    reply, then
 //                                                                   presence at the broker    live messages
 
-import { disconnects, errors } from '../../../base/errors.js'
+import { disconnects, errors, unsubscribes } from '../../../base/errors.js'
 import { SubscribeEvent } from '../../hooks/events.js'
 import { payloadOf } from '../../protocol/payload.js'
 import { ask } from '../ask.js'
@@ -18,6 +18,7 @@ import {
   maySubscribeByCapability,
   replaceServerFilter,
 } from '../rights.js'
+import { isRevoked } from '../denials.js'
 import { Kind, subscribeBegins, subscribeEnds, waitsForSubscribe } from '../subscription.js'
 import { beginCatchUp, checkType, continueCatchUp } from './catch-up.js'
 import { withClaims } from './refresh.js'
@@ -176,6 +177,7 @@ function refusalOf(session, plan, channel, result) {
   // A refresh may have ended the capabilities meanwhile.
   if (plan.grant.capability && !maySubscribeByCapability(session, plan.channel))
     return errors.permissionDenied
+  if (isRevoked(session, plan)) return errors.tokenRevoked
   if (plan.rejectUnrecovered && !result.recovered) return errors.unrecoverablePosition
   if (!session.canReceive(result.publications)) return disconnects.inappropriateProtocol
   // Immediately before the join, to count filters of concurrent joins.
@@ -216,10 +218,20 @@ export function subRefresh(session, id, request) {
     session,
     id,
     () => tokens.subscribe(token),
-    // The client is subscribed: an invalid token is not a missing permission.
-    error => (error === errors.permissionDenied ? disconnects.invalidToken : error),
+    error => refusalOfRefresh(session, channel, error),
     claims => extend(session, id, channel, claims),
   )
+}
+
+/** @param {Session} session @param {string} channel @param {Error} error of the token */
+function refusalOfRefresh(session, channel, error) {
+  // The client is subscribed: an invalid token is not a missing permission.
+  if (error === errors.permissionDenied) return disconnects.invalidToken
+  // After error 109 alone, SDKs end the subscription; after this they get a new token.
+  const subscription = session.subscription(channel)
+  if (error === errors.tokenRevoked && subscription)
+    session.unsubscribe(subscription, unsubscribes.stateInvalidated)
+  return error
 }
 
 /** @param {Session} session @param {number} id @param {string} channel @param {SubscribeClaims} claims */

@@ -117,6 +117,10 @@ const methods = {
   rpc: 'method params',
   map_publish: 'channel data',
   shared_poll_publish: 'channel',
+  block_user: 'user expire_at',
+  unblock_user: 'user',
+  revoke_token: 'expire_at',
+  invalidate_user_tokens: 'user expire_at channel',
 }
 const methodNames = Object.keys(methods)
 
