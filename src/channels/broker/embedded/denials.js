@@ -45,7 +45,6 @@ export class HostDenials {
   #links = new Set()
   /** @type {Record<string, DenialStore>} by kind */
   #stores = {}
-  failures = 0
 
   /** @param {(link: Link) => void} sent ends a frame @param {() => number} clock ms */
   constructor(sent, clock) {
@@ -111,10 +110,7 @@ export class HostDenials {
   change(denial, done) {
     this.#stores[denial.kind].change(denial).then(
       kept => done(null, kept),
-      error => {
-        if (error !== errors.limitExceeded) this.failures++
-        done(error.code ? error : errors.internal, denial)
-      },
+      error => done(error.code ? error : errors.internal, denial),
     )
   }
 
@@ -122,12 +118,9 @@ export class HostDenials {
     this.list.sweep()
   }
 
+  /** @returns {Record<string, number>} entries by kind */
   get figures() {
-    return {
-      users: this.list.count('user_block'),
-      tokens: this.list.count('token_revoke'),
-      invalidations: this.list.count('user_tokens_invalidate'),
-    }
+    return Object.fromEntries(KINDS.map(kind => [kind, this.list.count(kind)]))
   }
 
   async close() {

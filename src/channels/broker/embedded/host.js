@@ -177,10 +177,11 @@ export class BrokerHost {
     return this.#store.subscribed
   }
 
-  /** Keys of maps and polls, and counts since the last call. */
+  /** Keys of maps and polls, entries of the denylist, and counts since the last call. */
   drain() {
     const { keys, counter } = this.#store.maps
-    return { maps: { keys, counts: counter.drain() }, polls: this.polls.drain() }
+    const maps = { keys, counts: counter.drain() }
+    return { maps, polls: this.polls.drain(), denylist: this.denials.figures }
   }
 
   /**
