@@ -67,6 +67,7 @@ const SECTIONS = [
   ['Process', 'workers worker. http_server. log. engine.type engine.memory. node. overload. shutdown.'],
   ['Redis', 'engine.redis.'],
   ['Clients', 'client.'],
+  ['Blocked users and revoked tokens', 'user_block. token_revoke. user_tokens_invalidate.'],
   ['Channels', 'channel.'],
   ['Maps and shared polls', 'map_broker. shared_poll.'],
   ['Hooks', 'hooks.'],

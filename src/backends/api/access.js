@@ -19,6 +19,8 @@ function refuse(what) {
 /** @param {string} name @param {string} value @throws {ReplyError} 107 */
 function checkKey(name, value) {
   if (Buffer.byteLength(value) > MAX_KEY) refuse(`${name} has more than ${MAX_KEY} bytes`)
+  // UTF-8 cannot keep it.
+  if (!(/** @type {any} */ (value).isWellFormed())) refuse(`${name} has half a surrogate pair`)
 }
 
 /**

@@ -227,6 +227,7 @@ t.test('refused calls', async t => {
     ['block_user', { user: '' }, 'bad request: user is missing'],
     ['block_user', { user: 'a', expire_at: at(-1) }, 'bad request: expire_at has passed'],
     ['block_user', { user: long }, 'bad request: user has more than 255 bytes'],
+    ['block_user', { user: '\ud800' }, 'bad request: user has half a surrogate pair'],
     ['unblock_user', { user: '' }, 'bad request: user is missing'],
     ['revoke_token', { uid: '' }, 'bad request: uid is missing'],
     ['revoke_token', { uid: 'a', expire_at: 1 }, 'bad request: expire_at has passed'],
