@@ -27,8 +27,10 @@ const LF = 10
  *
  *   'halley access 1\n' | records: 16 hex digits of SHA-256 of the rest, ' ', number from 1, ' ', JSON, '\n'
  *
- * A record has the changes of one write, which is synced before the next one begins. So only the last record can be
- * incomplete after a crash; its changes have not been acknowledged. Any other damage is an error.
+ * A rewritten file replaces the former one when it is synced; it has the entries in some records, then an empty one. Each
+ * further record has the changes of one write, which is synced before the next one begins. So only the last record,
+ * after the empty one, can be incomplete after a crash; its changes have not been acknowledged. Any other damage is an
+ * error.
  */
 export class Journal {
   #path
@@ -82,6 +84,8 @@ export class Journal {
     let rest = Buffer.alloc(0)
     let line = 0
     let torn = false
+    /** Whether the entries of the rewritten file are complete. */
+    let whole = false
     for (let position = 0; ; ) {
       const { bytesRead } = await file.read(chunk, 0, CHUNK, position)
       if (bytesRead === 0) break
@@ -99,13 +103,14 @@ export class Journal {
         }
         const denials = this.#record(text)
         if (denials === null) torn = true
+        else if (denials.length === 0) whole = true
         else for (const denial of denials) onDenial(denial)
       }
       rest = rest.subarray(start)
       if (rest.length > MAX_RECORD) throw this.#fault(`is damaged in line ${line + 1}`)
     }
-    if (line === 0) throw this.#fault('is damaged in line 1')
-    if (torn && rest.length > 0) throw this.#fault(`is damaged in line ${line}`)
+    if (torn && (!whole || rest.length > 0)) throw this.#fault(`is damaged in line ${line}`)
+    if (!whole) throw this.#fault(`is damaged in line ${line + 1}`)
     if (torn || rest.length > 0)
       this.#log.warn({ file: this.#path }, 'the last change of the access journal is incomplete: ignored')
   }
@@ -164,6 +169,7 @@ export class Journal {
         batch = []
       }
       if (batch.length > 0) await write(recordOf(++this.#number, batch))
+      await write(recordOf(++this.#number, []))
       await file.sync()
       await rename(path, this.#path)
       await syncFolder(this.#path)
