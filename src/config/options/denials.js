@@ -6,7 +6,7 @@ import { redisConnection } from './redis.js'
 /** @param {string} what @param {string} method */
 const denial = (what, method) => ({
   storage_type: string(
-    `Where ${what} are kept: \`memory\` (by the engine: in the primary and a journal beside \`engine.memory.snapshot_file\`, or in Redis with the engine \`redis\`) or \`redis\` (in the Redis below).`,
+    `Where ${what} are kept: \`memory\` (by the engine: in the primary and a journal beside \`engine.memory.snapshot_file\`, or in Redis with the engine \`redis\`) or \`redis\` (in the Redis of the block \`redis\`, which has the options of \`engine.redis\` up to \`prefix\`, with the same defaults, and \`reuse_from_engine\`).`,
     {
       default: 'memory',
       values: ['memory', 'redis'],

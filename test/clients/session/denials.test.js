@@ -2,7 +2,9 @@
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Centrifuge } from 'centrifuge'
 import t from 'tap'
+import WebSocket from 'ws'
 import { Backend, result } from '../../backends/hooks/backend.js'
 import { testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
@@ -182,6 +184,42 @@ t.test('a revoked subscription token', async t => {
   const refresh = client.call('sub_refresh', { channel: '$c', token: token({ sub: 's', channel: '$c', jti: 's' }) })
   t.strictSame((await client.push('unsubscribe')).unsubscribe, UNSUBSCRIBED)
   t.strictSame((await refresh).error, REVOKED)
+})
+
+t.test('an SDK fetches new tokens and continues', async t => {
+  let version = 0
+  const next = (/** @type {object} */ claims) => token({ sub: 'sdk', jti: `sdk-${++version}`, ...claims })
+  const sdk = new Centrifuge(gateway.ws, {
+    websocket: WebSocket,
+    minReconnectDelay: 10,
+    getToken: async () => next({}),
+  })
+  t.teardown(() => sdk.disconnect())
+  const options = { getToken: async () => next({ channel: '$sdk' }), minResubscribeDelay: 10 }
+  const subscription = sdk.newSubscription('$sdk', options)
+  /** @type {any[]} */
+  const states = []
+  for (const event of /** @type {const} */ (['connecting', 'connected', 'disconnected']))
+    sdk.on(event, ({ code }) => states.push(code ?? event))
+  for (const event of /** @type {const} */ (['subscribing', 'subscribed', 'unsubscribed']))
+    subscription.on(event, ({ code }) => states.push(code ?? event))
+  const subscribed = () => new Promise(resolve => subscription.once('subscribed', resolve))
+  subscription.subscribe()
+  sdk.connect()
+  await subscribed()
+  const again = subscribed()
+  await call('revoke_token', { uid: 'sdk-2' })
+  await again
+  t.strictSame(states.splice(0).slice(-2), [2502, 'subscribed'])
+  const back = subscribed()
+  await call('revoke_token', { uid: 'sdk-1' })
+  await back
+  t.equal(states[0], 3014)
+  t.ok(states.includes('connected') && !states.includes('disconnected') && !states.includes('unsubscribed'))
+  await call('block_user', { user: 'sdk' })
+  await until(() => states.at(-1) === 3507)
+  t.equal(sdk.state, 'disconnected')
+  await call('unblock_user', { user: 'sdk' })
 })
 
 t.test('tokens of a user that were issued earlier', async t => {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { errors } from '../../../base/errors.js'
 import { Denylist, KINDS } from '../denials/denylist.js'
 import { Frame } from './frames.js'
@@ -90,8 +91,8 @@ export class HostDenials {
       write(link, denials, false)
       this.#sent(link)
       denials = []
-      do await new Promise(resolve => setTimeout(resolve, link.writer.backlog > BEHIND ? WAIT_MS : 0))
-      while (link.writer.backlog > BEHIND && this.#links.has(link))
+      await nextTurn()
+      while (link.writer.backlog > BEHIND && this.#links.has(link)) await pause(WAIT_MS)
       if (!this.#links.has(link)) return
     }
     write(link, denials, true)
