@@ -214,8 +214,8 @@ t.test('an SDK fetches new tokens and continues', async t => {
   const back = subscribed()
   await call('revoke_token', { uid: 'sdk-1' })
   await back
-  t.equal(states[0], 3014)
-  t.ok(states.includes('connected') && !states.includes('disconnected') && !states.includes('unsubscribed'))
+  t.ok(states.includes(3014) && states.includes('connected'))
+  t.notOk(states.includes('disconnected') || states.includes('unsubscribed'))
   await call('block_user', { user: 'sdk' })
   await until(() => states.at(-1) === 3507)
   t.equal(sdk.state, 'disconnected')
