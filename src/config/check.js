@@ -269,7 +269,8 @@ export function checkRules(config, report) {
   const { enabled, redis } = client.rate_limit.redis_user_command
   if (enabled && !redis.reuse_from_engine) checkRedis(REDIS_LIMITS, redis, report)
   checkDenials(config, report)
-  for (const path of denialRedisBlocks(config)) checkRedis(path, /** @type {any} */ (get(config, path)), report)
+  for (const path of denialRedisBlocks(config))
+    checkRedis(path, /** @type {any} */ (get(config, path)), report)
   checkLifecycle(config, report)
   checkRepublish(config, report)
   checkMaps(config, report)

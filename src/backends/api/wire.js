@@ -240,8 +240,7 @@ const CALLS = {
   invalidateUserTokens: {
     name: 'invalidate_user_tokens',
     repeats: true,
-    fields: ([user, options]) =>
-      members({ user, ...rename('the invalidate options', options, INVALIDATE) }),
+    fields: ([user, options]) => members({ user, ...rename('the invalidate options', options, INVALIDATE) }),
   },
   info: { name: 'info', reads: true, fields: () => ({}) },
   channels: {
@@ -255,7 +254,15 @@ const CALLS = {
 const NO_KEY = '""'
 
 /** Methods on connections: user undefined would select all anonymous ones. */
-const OF_USER = ['subscribe', 'unsubscribe', 'disconnect', 'refresh', 'blockUser', 'unblockUser', 'invalidateUserTokens']
+const OF_USER = [
+  'subscribe',
+  'unsubscribe',
+  'disconnect',
+  'refresh',
+  'blockUser',
+  'unblockUser',
+  'invalidateUserTokens',
+]
 
 /**
  * @param {ApiMethod} method @param {any[]} args of the method @param {boolean} keys see ServerApi

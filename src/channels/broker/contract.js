@@ -5,7 +5,7 @@
 /** @import { Logger } from 'pino' */
 /** @import { MapCounter } from '../../metrics/map-counter.js' */
 /** @import { Denial, Denials } from './denials/contract.js' */
-/** @import { Denylist } from './denials/denylist.js' */
+/** @import { Denylist } from './denylist.js' */
 
 /**
  * @typedef {object} Publication

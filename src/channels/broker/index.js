@@ -8,6 +8,7 @@ import { LocalBroker } from './embedded/client.js'
 /** @import { Config } from '../../config/options.js' */
 /** @import { Broker, Engine, EngineParts } from './contract.js' */
 /** @import { RedisConnection } from '../../config/redis-shards.js' */
+/** @import { Denylist } from './denylist.js' */
 /** @import { StoreParts as DenialParts } from './denials/contract.js' */
 /** @import { StoreParts } from './redis/lifecycle.js' */
 
@@ -43,10 +44,20 @@ export const loadRateStore = async ({ client }) =>
   client.rate_limit.redis_user_command.enabled ? (await import('./redis/rates.js')).openRateStore : null
 
 /**
+ * Denials in memory, and in a journal if there is a file.
+ * @param {DenialParts & {list: Denylist}} parts @param {string} file '' = none
+ */
+export async function memoryDenials(parts, file) {
+  const { MemoryStore } = await import('./denials/memory-store.js')
+  return new MemoryStore(parts, file)
+}
+
+/**
+ * Denials in Redis.
  * @param {RedisConnection & {prefix: string}} redis @param {string} block its path in the configuration
  * @param {DenialParts} parts
  */
-export async function openDenials(redis, block, parts) {
+export async function redisDenials(redis, block, parts) {
   const { RedisDenials } = await import('./redis/denials.js')
   return new RedisDenials(redis, block, parts)
 }

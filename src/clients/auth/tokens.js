@@ -1,7 +1,7 @@
 import { disconnects, errors } from '../../base/errors.js'
+import { Denylist } from '../../channels/broker/denylist.js'
 import { createEndpoint } from '../../config/jwks-endpoint.js'
 import { compilePattern } from '../../config/pattern.js'
-import { Denylist } from '../../channels/broker/denials/denylist.js'
 import { CapabilitySets } from '../hooks/capabilities.js'
 import { isObject } from '../protocol/raw-json.js'
 import { invalidToken, readConnectClaims, readParties, readSubscribeClaims } from './claims.js'

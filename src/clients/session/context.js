@@ -6,7 +6,7 @@ import { SingleConnections } from './single-connections.js'
 /** @import { ChannelRules } from '../auth/channel-rules.js' */
 /** @import { Tokens } from '../auth/tokens.js' */
 /** @import { Broker } from '../../channels/broker/contract.js' */
-/** @import { Denylist } from '../../channels/broker/denials/denylist.js' */
+/** @import { Denylist } from '../../channels/broker/denylist.js' */
 /** @import { HookCalls } from './hook-calls.js' */
 /** @import { Handlers, Lifecycle } from '../hooks/contract.js' */
 /** @import { Hub } from '../../channels/hub/hub.js' */

@@ -39,7 +39,9 @@ function enforce(session) {
   if (denial === disconnects.permissionDenied) return session.close(denial)
   // SDKs reconnect and ask for new tokens; one-way clients would use theirs again.
   if (denial !== null)
-    return session.close(session.codec.unidirectional ? disconnects.invalidToken : disconnects.stateInvalidated)
+    return session.close(
+      session.codec.unidirectional ? disconnects.invalidToken : disconnects.stateInvalidated,
+    )
   const { denylist } = session.context
   for (const subscription of list(session.subscriptions)) {
     const { channel, details } = subscription

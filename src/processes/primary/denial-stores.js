@@ -1,5 +1,4 @@
-import { MemoryStore } from '../../channels/broker/denials/memory-store.js'
-import { openDenials } from '../../channels/broker/index.js'
+import { memoryDenials, redisDenials } from '../../channels/broker/index.js'
 import { DENIALS } from '../../config/denials.js'
 
 /** @import { Logger } from 'pino' */
@@ -30,9 +29,9 @@ export async function loadDenials(denials, config, log) {
     let store = stores.get(key)
     if (store === undefined) {
       const file = memory.snapshot_file === '' ? '' : `${memory.snapshot_file}.access`
-      if (inMemory) store = new MemoryStore({ ...parts, list: denials.list }, file)
-      else if (ofEngine) store = await openDenials(redis, 'engine.redis', parts)
-      else store = await openDenials(own, `${name}.redis`, parts)
+      if (inMemory) store = await memoryDenials({ ...parts, list: denials.list }, file)
+      else if (ofEngine) store = await redisDenials(redis, 'engine.redis', parts)
+      else store = await redisDenials(own, `${name}.redis`, parts)
       stores.set(key, store)
     }
     byKind[name] = store

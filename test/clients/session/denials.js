@@ -5,7 +5,10 @@ import { opened, token } from './support.js'
 /** @param {any} t @param {{ws: string}} gateway @param {object} claims @returns {Promise<number | 'accepted'>} code */
 export async function refused(t, gateway, claims) {
   const client = await opened(t, gateway, { id: 1, connect: { token: token(claims) } })
-  const reply = await Promise.race([client.closed, client.next(({ id }) => id === 1).catch(() => client.closed)])
+  const reply = await Promise.race([
+    client.closed,
+    client.next(({ id }) => id === 1).catch(() => client.closed),
+  ])
   return reply.error?.code ?? reply.code ?? 'accepted'
 }
 

@@ -102,11 +102,18 @@ t.test('a blocked user is disconnected and refused by every transport, until unb
 
   for (const [transport, refused] of Object.entries(refusals))
     t.strictSame(await refused(token(sub)), DENIED, transport)
-  t.match(await poll(gateway, { channel: 'a', token: token(sub) }), { status: 403, body: { error: { code: 3507 } } })
+  t.match(await poll(gateway, { channel: 'a', token: token(sub) }), {
+    status: 403,
+    body: { error: { code: 3507 } },
+  })
   // Connections are distributed over the workers.
   for (let i = 0; i < 6; i++) t.strictSame(await refusals.websocket(token(sub)), DENIED)
   backend.answer = () => result({ user: '7' })
-  t.strictSame(await (await opened(t, gateway, { id: 1, connect: {} })).closed, DENIED, 'admitted by the proxy')
+  t.strictSame(
+    await (await opened(t, gateway, { id: 1, connect: {} })).closed,
+    DENIED,
+    'admitted by the proxy',
+  )
 
   await call('unblock_user', { user: '7' })
   await user(t, gateway, sub)
@@ -153,7 +160,10 @@ t.test('a revoked connection token', async t => {
   t.strictSame((await again.next()).error, REVOKED)
   for (const transport of ['uni_websocket', 'uni_sse', 'uni_http_stream'])
     t.strictSame(await refusals[transport](token(claims)), INVALID, transport)
-  t.match(await poll(gateway, { channel: 'a', token: token(claims) }), { status: 401, body: { error: REVOKED } })
+  t.match(await poll(gateway, { channel: 'a', token: token(claims) }), {
+    status: 401,
+    body: { error: REVOKED },
+  })
   const refresh = await other.call('refresh', { token: token(claims) }).catch(() => null)
   t.equal(refresh, null)
   t.strictSame(other.ended, INVALIDATED, 'a refresh with it')
@@ -181,7 +191,10 @@ t.test('a revoked subscription token', async t => {
   t.strictSame((await subscribe(client, '$c', { sub: 's' })).error.code, 105, 'others stay')
   t.strictSame((await client.subscribe('plain')).error.code, 105)
 
-  const refresh = client.call('sub_refresh', { channel: '$c', token: token({ sub: 's', channel: '$c', jti: 's' }) })
+  const refresh = client.call('sub_refresh', {
+    channel: '$c',
+    token: token({ sub: 's', channel: '$c', jti: 's' }),
+  })
   t.strictSame((await client.push('unsubscribe')).unsubscribe, UNSUBSCRIBED)
   t.strictSame((await refresh).error, REVOKED)
 })
@@ -274,9 +287,14 @@ t.test('refused calls', async t => {
     ['invalidate_user_tokens', { user: 'a', issued_before: -1 }, 'bad request: issued_before is negative'],
   ]))
     t.match(await gateway.api(method, params), { error: { code: 107, message } }, `${method} ${message}`)
-  t.strictSame(await gateway.api('batch', { commands: [{ block_user: { user: '9' } }, { unblock_user: { user: '9' } }] }), {
-    replies: [{ block_user: {} }, { unblock_user: {} }],
-  })
+  t.strictSame(
+    await gateway.api('batch', {
+      commands: [{ block_user: { user: '9' } }, { unblock_user: { user: '9' } }],
+    }),
+    {
+      replies: [{ block_user: {} }, { unblock_user: {} }],
+    },
+  )
 })
 
 t.test('a full list refuses further entries, not changes', async t => {

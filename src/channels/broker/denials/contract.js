@@ -8,7 +8,7 @@
 // The primary sends the whole list to a new worker, which listens when it has it. With a store in Redis, the primary of
 // each node loads it before its workers start, and then reads the changes of others.
 
-/** @import { KINDS } from './denylist.js' */
+/** @import { KINDS } from '../denylist.js' */
 
 /**
  * @typedef {(typeof KINDS)[number]} Kind

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { KINDS } from './denylist.js'
+import { KINDS } from '../denylist.js'
 
 /** @import { FileHandle } from 'node:fs/promises' */
 /** @import { Denial } from './contract.js' */
-/** @import { Denylist } from './denylist.js' */
+/** @import { Denylist } from '../denylist.js' */
 
 const HEAD = 'halley access 1\n'
 const HASH = 16
@@ -126,7 +126,8 @@ export class Journal {
     /** @type {any[][]} */
     const rows = JSON.parse(body.slice(space + 1))
     return rows.map(([kind, key, channel, seq, expireAt, issuedBefore, removed]) => {
-      if (!(kind in KINDS)) throw this.#fault(`has an entry of the unknown kind ${kind}: it is of a newer version`)
+      if (!(kind in KINDS))
+        throw this.#fault(`has an entry of the unknown kind ${kind}: it is of a newer version`)
       return { kind: KINDS[kind], key, channel, seq, expireAt, issuedBefore, removed: removed === 1 }
     })
   }

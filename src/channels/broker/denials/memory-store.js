@@ -2,7 +2,7 @@ import { errors } from '../../../base/errors.js'
 import { Journal } from './journal.js'
 
 /** @import { Denial, DenialStore, StoreParts } from './contract.js' */
-/** @import { Denylist } from './denylist.js' */
+/** @import { Denylist } from '../denylist.js' */
 
 /** Maximum changes that wait for the journal. */
 const MAX_WAITING = 10_000

@@ -1,6 +1,6 @@
 import { errors } from '../../../base/errors.js'
 import { NOT_SUBSCRIBED } from '../contract.js'
-import { Denylist } from '../denials/denylist.js'
+import { Denylist } from '../denylist.js'
 import { LocalControl } from './control.js'
 import { LocalDenials } from './denials.js'
 import { DirectDelivery } from './direct-delivery.js'

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { errors } from '../../../base/errors.js'
-import { Denylist, KINDS } from '../denials/denylist.js'
+import { Denylist, KINDS } from '../denylist.js'
 import { Frame } from './frames.js'
 
 /** @import { Log } from '../../../base/log.js' */
@@ -18,10 +18,17 @@ const WAIT_MS = 5
 
 /** @param {Link} link @param {Denial[]} denials @param {boolean} last of the list of a starting worker */
 function write({ writer }, denials, last) {
-  writer.begin(Frame.DENIED).u8(last ? 1 : 0).u32(denials.length)
+  writer
+    .begin(Frame.DENIED)
+    .u8(last ? 1 : 0)
+    .u32(denials.length)
   for (const { kind, key, channel, seq, expireAt, issuedBefore, removed } of denials) {
     writer.u8(KINDS.indexOf(kind)).string(key).string(channel)
-    writer.f64(seq).f64(expireAt).f64(issuedBefore).u8(removed ? 1 : 0)
+    writer
+      .f64(seq)
+      .f64(expireAt)
+      .f64(issuedBefore)
+      .u8(removed ? 1 : 0)
   }
 }
 

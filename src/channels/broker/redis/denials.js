@@ -1,7 +1,7 @@
 // Denials in Redis, read and written by the primary of each node.
 
 import { errors } from '../../../base/errors.js'
-import { KINDS, keyOf, parseKey } from '../denials/denylist.js'
+import { KINDS, keyOf, parseKey } from '../denylist.js'
 import { parseTargets } from './address.js'
 import { replyTo } from './partition.js'
 import { Placement } from './placement.js'

@@ -8,6 +8,7 @@ import { disconnects, errors, unsubscribes } from '../../../base/errors.js'
 import { SubscribeEvent } from '../../hooks/events.js'
 import { payloadOf } from '../../protocol/payload.js'
 import { ask } from '../ask.js'
+import { isRevoked } from '../denials.js'
 import { extendSubscription, isPast } from '../expiry.js'
 import { grantOf, NO_GRANT, Plan } from '../plan.js'
 import { PollPlan } from '../polls.js'
@@ -18,7 +19,6 @@ import {
   maySubscribeByCapability,
   replaceServerFilter,
 } from '../rights.js'
-import { isRevoked } from '../denials.js'
 import { Kind, subscribeBegins, subscribeEnds, waitsForSubscribe } from '../subscription.js'
 import { beginCatchUp, checkType, continueCatchUp } from './catch-up.js'
 import { withClaims } from './refresh.js'

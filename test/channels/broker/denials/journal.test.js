@@ -3,7 +3,7 @@
 import { appendFile, mkdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { Denylist } from '../../../../src/channels/broker/denials/denylist.js'
+import { Denylist } from '../../../../src/channels/broker/denylist.js'
 import { MemoryStore } from '../../../../src/channels/broker/denials/memory-store.js'
 import { testdir } from '../../../kit/folders.js'
 
@@ -179,7 +179,9 @@ t.test('the file is rewritten before it grows beyond its entries, and its size i
   const name = 'x'.repeat(240)
   let largest = 0
   for (let round = 0; round < 30; round++) {
-    await Promise.all(Array.from({ length: 500 }, (_, i) => block(`${name}${i}`, { removed: round % 2 === 1 })))
+    await Promise.all(
+      Array.from({ length: 500 }, (_, i) => block(`${name}${i}`, { removed: round % 2 === 1 })),
+    )
     largest = Math.max(largest, (await stat(file)).size)
   }
   await block('last')
@@ -199,7 +201,9 @@ t.test('the file is rewritten before it grows beyond its entries, and its size i
 t.test('a full list refuses new entries, also those of one batch', async t => {
   const { store, list, block } = create('')
   await store.open()
-  const results = await Promise.allSettled(Array.from({ length: 5010 }, (_, i) => block(`u${i}`, { expireAt: NOW + 5 })))
+  const results = await Promise.allSettled(
+    Array.from({ length: 5010 }, (_, i) => block(`u${i}`, { expireAt: NOW + 5 })),
+  )
   t.equal(results.filter(({ status }) => status === 'fulfilled').length, 5000)
   t.equal(await codeOf(block('new')), 106)
   await block('u1', { expireAt: NOW + 50 })

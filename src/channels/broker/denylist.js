@@ -1,7 +1,7 @@
 // Who may not connect: blocked users, revoked tokens, and users whose older tokens are invalid. The primary has the list
 // of the node, each worker a copy.
 
-/** @import { Denial, Entry, Kind, TokenMarks } from './contract.js' */
+/** @import { Denial, Entry, Kind, TokenMarks } from './denials/contract.js' */
 
 export const KINDS = /** @type {const} */ (['user_block', 'token_revoke', 'user_tokens_invalidate'])
 
@@ -95,9 +95,7 @@ export class Denylist {
   rejects({ uid, issuedAt }, user, channel) {
     if (uid !== '' && this.#find('token_revoke', uid) !== null) return true
     if (this.#entries.user_tokens_invalidate.size === 0 || user === '') return false
-    return (
-      this.#predates(issuedAt, user, '') || (channel !== '' && this.#predates(issuedAt, user, channel))
-    )
+    return this.#predates(issuedAt, user, '') || (channel !== '' && this.#predates(issuedAt, user, channel))
   }
 
   /** @param {number} issuedAt @param {string} user @param {string} channel */
