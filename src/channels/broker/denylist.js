@@ -1,7 +1,7 @@
 // Who may not connect: blocked users, revoked tokens, and users whose older tokens are invalid. The primary has the list
 // of the node, each worker a copy.
 
-/** @import { Denial, Entry, Kind, TokenMarks } from './denials/contract.js' */
+/** @import { Denial, Entry, Kind, TokenStamp } from './denials/contract.js' */
 
 export const KINDS = /** @type {const} */ (['user_block', 'token_revoke', 'user_tokens_invalidate'])
 
@@ -88,7 +88,7 @@ export class Denylist {
   }
 
   /**
-   * @param {TokenMarks} stamp of the token @param {string} user of the token
+   * @param {TokenStamp} stamp of the token @param {string} user of the token
    * @param {string} channel of a subscription token, '' = connection token
    * @returns {boolean} whether the token is revoked or invalid
    */

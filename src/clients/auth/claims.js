@@ -27,7 +27,7 @@ export const invalidToken = Object.freeze(new Error('malformed token'))
  * @property {number | undefined} expireAt unix s, whole
  * @property {TokenStamp} stamp
  *
- * @typedef {import('../../channels/broker/denials/contract.js').TokenMarks} TokenStamp
+ * @typedef {import('../../channels/broker/denials/contract.js').TokenStamp} TokenStamp
  */
 
 /** Maximum `jti` that is kept, bytes; as in `revoke_token`. */

@@ -22,7 +22,7 @@
  * @typedef {Pick<Denial, 'seq' | 'expireAt' | 'issuedBefore' | 'removed'>} Entry
  *
  * `jti` ('' = none) and `iat` (unix s, 0 = none) of a token.
- * @typedef {{readonly uid: string, readonly issuedAt: number}} TokenMarks
+ * @typedef {{readonly uid: string, readonly issuedAt: number}} TokenStamp
  *
  * Where denials are kept. It MUST keep a change before `change` resolves, or reject with a ReplyError: errors.limitExceeded
  * (too many entries), errors.internal (it is not known whether the change is kept).
