@@ -15,7 +15,10 @@ const after = load({
 t.test('every option declares how its changes apply', async t => {
   t.strictSame([...new Set(options.map(({ change }) => change))].sort(), ['live', 'start', 'workers'])
   // Connections of the engine, the lifecycle log and the denylist are opened once.
-  const liveSecrets = options.filter(({ secret, path }) => secret && !/^(?:engine|lifecycle|user_block|token_revoke|user_tokens_invalidate)\./.test(path))
+  const liveSecrets = options.filter(
+    ({ secret, path }) =>
+      secret && !/^(?:engine|lifecycle|user_block|token_revoke|user_tokens_invalidate)\./.test(path),
+  )
   for (const { path, change } of liveSecrets) t.equal(change, 'live', path)
 })
 

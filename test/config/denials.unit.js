@@ -23,10 +23,16 @@ t.test('stores that cannot be used', async t => {
   for (const [given, fault] of /** @type {[object, RegExp][]} */ ([
     [{ storage_type: 'database' }, /^user_block\.storage_type: .*use memory or redis/],
     [{ storage_type: 'file' }, /^user_block\.storage_type: /],
-    [{ ...redis, redis: { address: ['a:1', 'b:1'] } }, /^user_block\.redis\.address: has 2 addresses; exactly one/],
+    [
+      { ...redis, redis: { address: ['a:1', 'b:1'] } },
+      /^user_block\.redis\.address: has 2 addresses; exactly one/,
+    ],
     [{ ...redis, redis: { address: 'http://a' } }, /^user_block\.redis\.address: /],
     [{ ...redis, redis: { prefix: '' } }, /^user_block\.redis\.prefix: is empty/],
-    [{ ...redis, redis: { reuse_from_engine: true } }, /^user_block\.redis\.reuse_from_engine: true needs engine/],
+    [
+      { ...redis, redis: { reuse_from_engine: true } },
+      /^user_block\.redis\.reuse_from_engine: true needs engine/,
+    ],
     [{ max_entries: 0 }, /^user_block\.max_entries: /],
   ])) {
     const found = faults(given)

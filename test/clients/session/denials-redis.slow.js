@@ -3,11 +3,11 @@
 import t from 'tap'
 import { startNode } from '../../channels/broker/redis/nodes.js'
 import { startGateway } from '../../kit/gateway.js'
-import { needsRedis, startRedis } from '../../kit/servers/redis.js'
+import { needsRedis, startCluster, startRedis } from '../../kit/servers/redis.js'
 import { TcpProxy } from '../../kit/tcp-proxy.js'
 import { until } from '../../kit/wait.js'
 import { refused, refusedByAll } from './denials.js'
-import { at, open, roundTrip, tokenClient, user } from './support.js'
+import { at, open, roundTrip, token, tokenClient, user } from './support.js'
 
 needsRedis(t)
 
@@ -111,4 +111,25 @@ t.test('nodes with the memory engine that share a store in Redis', async t => {
   t.strictSame(await b.api('unblock_user', { user: '7' }), DONE)
   await until(async () => (await refused(t, a, { sub: '7' })) === 'accepted')
   await roundTrip(await user(t, a, { sub: '7' }))
+})
+
+t.test('a Redis Cluster, and Redis with several addresses', async t => {
+  const { address } = await startCluster(t, { replicas: 0, timeout: 15_000 })
+  const shards = await Promise.all([startRedis(t), startRedis(t)])
+  const config = { client: tokenClient(), channel: { without_namespace: open } }
+  for (const addresses of [address, shards.map(({ address }) => address)]) {
+    const [a, b] = await Promise.all([1, 2].map(() => startNode(t, addresses, { config, workers: 1 })))
+    await until(async () => (await a.api('info')).result?.nodes.length === 2)
+    const there = await user(t, b, { sub: '7' })
+    t.strictSame(await a.api('block_user', { user: '7' }), DONE)
+    t.strictSame(await there.closed, DENIED)
+    t.strictSame(await a.api('invalidate_user_tokens', { user: '9', issued_before: 5, channel: '$x' }), DONE)
+    await b.stop()
+    const late = await startNode(t, addresses, { config, workers: 1 })
+    t.equal(await refused(t, late, { sub: '7' }), 3507)
+    const client = await user(t, late, { sub: '9' })
+    const sub = { sub: '9', channel: '$x', iat: 4 }
+    t.match(await client.subscribe('$x', { token: token(sub) }), { error: { code: 109 } })
+    t.ok((await client.subscribe('$x', { token: token({ ...sub, iat: 5 }) })).subscribe)
+  }
 })

@@ -3,8 +3,8 @@
 import { appendFile, mkdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { Denylist } from '../../../../src/channels/broker/denylist.js'
 import { MemoryStore } from '../../../../src/channels/broker/denials/memory-store.js'
+import { Denylist } from '../../../../src/channels/broker/denylist.js'
 import { testdir } from '../../../kit/folders.js'
 
 /** @import { Denial, Kind } from '../../../../src/channels/broker/denials/contract.js' */
