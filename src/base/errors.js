@@ -49,6 +49,8 @@ export const errors = Object.freeze({
   limitExceeded: reply(106, 'limit exceeded', 400),
   badRequest: reply(107, 'bad request', 400),
   notAvailable: reply(108, 'not available', 400),
+  /** SDKs ask for a new token. Must precede `tokenExpired`. */
+  tokenRevoked: reply(109, 'token revoked', 500),
   tokenExpired: reply(109, 'token expired', 500),
   expired: reply(110, 'expired', 500),
   tooManyRequests: reply(111, 'too many requests', 500, true),

@@ -22,9 +22,6 @@ export const restricting = {
     '`client.rate_limit.client_command.total`',
   'client.rate_limit.ip_connect.*': '`client.connection_rate_limit`, or limits of a reverse proxy',
   'http_server.tls_autocert.*': 'an ACME client, or a reverse proxy with one',
-  'token_revoke.*': 'short-lived tokens, and `disconnect` of the API',
-  'user_block.*': 'a `connect` hook or proxy that refuses, and `disconnect` of the API',
-  'user_tokens_invalidate.*': 'short-lived tokens, and `disconnect` of the API',
 }
 
 /** Relative to a namespace. */

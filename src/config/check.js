@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { checkChannelPatterns } from './channel-patterns.js'
 import { checkConsumers, checkRedisTls } from './consumers.js'
+import { checkDenials, denialRedisBlocks } from './denials.js'
 import { createEndpoint } from './jwks-endpoint.js'
 import { checkLifecycle } from './lifecycle.js'
 import { checkMaps } from './maps.js'
@@ -291,6 +292,9 @@ export function checkRules(config, report) {
   checkUserStatus(config, report)
   if (usesStatusRedis(config) && !config.user_status.redis.reuse_from_engine)
     checkRedis(STATUS_REDIS, config.user_status.redis, report)
+  checkDenials(config, report)
+  for (const path of denialRedisBlocks(config))
+    checkRedis(path, /** @type {any} */ (get(config, path)), report)
   checkLifecycle(config, report)
   checkRepublish(config, report)
   checkExcludedSenders(config, refuse)

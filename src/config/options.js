@@ -3,6 +3,7 @@
 import { channelSection, channelOptions as channelTree } from './options/channel.js'
 import { clientOptions } from './options/client.js'
 import { consumerOptions, consumerMembers as consumerTree } from './options/consumers.js'
+import { denialOptions } from './options/denials.js'
 import { flatten } from './options/make.js'
 import { proxyOptions, proxyMembers as proxyTree } from './options/proxies.js'
 import { rateLimitOptions, rateLimitTree } from './options/rate-limits.js'
@@ -30,6 +31,7 @@ const trees = /** @type {const} */ ([
   hooksOptions,
   lifecycleOptions,
   redisOptions,
+  denialOptions,
   transportOptions,
   clientOptions,
   rateLimitOptions,

@@ -68,6 +68,7 @@ const SECTIONS = [
   ['Redis', 'engine.redis.'],
   ['Clients', 'client.'],
   ['User status and shared reads', 'user_status. singleflight.'],
+  ['Blocked users and revoked tokens', 'user_block. token_revoke. user_tokens_invalidate.'],
   ['Channels', 'channel.'],
   ['Maps and shared polls', 'map_broker. shared_poll.'],
   ['Hooks', 'hooks.'],

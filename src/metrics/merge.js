@@ -166,6 +166,7 @@ export function mergeTotals({ views, fresh, primary, lost, channels, broker, ker
     channels: channels ?? state.channels,
     maps: { keys: broker.maps?.keys ?? null },
     polls: { keys: broker.polls?.keys ?? 0 },
+    denylist: broker.denylist ?? {},
     counts: {
       ...counts,
       maps: add(counts.maps, broker.maps?.counts),

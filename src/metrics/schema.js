@@ -82,11 +82,13 @@ export const NO_OUTPUTS = Object.freeze({ csv: null, lifecycle: null, consumers:
 /**
  * All workers together; `cpu` and `memory` include the primary. `counts`: since the previous snapshot.
  * @typedef {State & {workers: number, cpu: Cpu, memory: Memory & {native: number, kernel: number | null},
- *   loop: {utilization: number, ticks: Ticks}, gc: GcKinds, maps: {keys: number | null}, polls: {keys: number}}} Totals
+ *   loop: {utilization: number, ticks: Ticks}, gc: GcKinds, maps: {keys: number | null}, polls: {keys: number},
+ *   denylist: Record<string, number>}} Totals
  *
  * Figures of the broker in the primary, counts since the last call. `maps`: null with another engine; `polls`: null
- * without a broker.
- * @typedef {{maps: {keys: number, counts: MapCounts} | null, polls: {keys: number, counts: PollCounts} | null}} BrokerFigures
+ * without a broker; `denylist`: entries by kind.
+ * @typedef {{maps: {keys: number, counts: MapCounts} | null, polls: {keys: number, counts: PollCounts} | null,
+ *   denylist?: Record<string, number>}} BrokerFigures
  */
 
 /** @typedef {{rx_bytes: number, tx_bytes: number, rx_packets: number, tx_packets: number}} Network */

@@ -583,6 +583,10 @@ const TOTALS = {
     csv: [93, 'poll_keys'],
     prometheus: 'halley_shared_poll_keys',
   }),
+  'denylist.<kind>': gauge(
+    'Blocked users (`user_block`), revoked tokens (`token_revoke`) and users with invalid tokens (`user_tokens_invalidate`) that this node refuses (docs/access.md).',
+    { prometheus: 'halley_denylist_entries' },
+  ),
   'maps.keys': gauge('Keys of all maps. Unknown with Redis, where all nodes share them.', {
     csv: [89, 'map_keys'],
     prometheus: 'halley_map_keys',

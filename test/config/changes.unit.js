@@ -14,10 +14,9 @@ const after = load({
 
 t.test('every option declares how its changes apply', async t => {
   t.strictSame([...new Set(options.map(({ change }) => change))].sort(), ['live', 'start', 'workers'])
-  // Connections of the engine, of the lifecycle log and of the status of users are opened once.
-  const liveSecrets = options.filter(
-    ({ secret, path }) => secret && !/^(?:engine|lifecycle|user_status)\./.test(path),
-  )
+  // Connections of the engine, of the lifecycle log, of the status of users and of the denylist are opened once.
+  const opened = /^(?:engine|lifecycle|user_status|user_block|token_revoke|user_tokens_invalidate)\./
+  const liveSecrets = options.filter(({ secret, path }) => secret && !opened.test(path))
   for (const { path, change } of liveSecrets) t.equal(change, 'live', path)
 })
 

@@ -239,9 +239,6 @@ t.test('an unsupported Centrifugo key that restricts is a one-line error', async
   const restricting = [
     ['client.rate_limit.ip_connect.max_concurrent_per_ip', 20, 'client.rate_limit.ip_connect'],
     ['http_server.tls_autocert', { enabled: true, host_whitelist: ['a'] }, 'http_server.tls_autocert'],
-    ['user_block.storage_type', 'redis', 'user_block'],
-    ['token_revoke.storage_type', 'redis', 'token_revoke'],
-    ['user_tokens_invalidate.enabled', true, 'user_tokens_invalidate'],
   ]
   for (const [name, value] of [
     ['subscribe_stream_proxy_enabled', true],

@@ -444,6 +444,7 @@ export function mockSnapshots({
       broker: {
         maps: engine === 'memory' ? mapsOf(maps ? second : 0) : null,
         polls: polls ? { keys: 300, counts: { calls: 2, keys: 300, failures: 1, updates: 40 } } : null,
+        denylist: { user_block: 3, token_revoke: 2, user_tokens_invalidate: 1 },
       },
       kernel,
     })

@@ -1,6 +1,7 @@
 // The server API methods by name in paths, batches and legacy commands.
 
 import { errors } from '../../base/errors.js'
+import { blockUser, invalidateUserTokens, revokeToken, unblockUser } from './access.js'
 import { channels, history, historyRemove, presence, presenceStats } from './channel.js'
 import { disconnect, refresh, subscribe, unsubscribe } from './control.js'
 import { info } from './info.js'
@@ -47,4 +48,8 @@ export const methods = new Map([
   ['get_user_status', getUserStatus],
   ['delete_user_status', deleteUserStatus],
   ['request', request],
+  ['block_user', blockUser],
+  ['unblock_user', unblockUser],
+  ['revoke_token', revokeToken],
+  ['invalidate_user_tokens', invalidateUserTokens],
 ])

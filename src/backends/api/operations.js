@@ -246,6 +246,11 @@ const operations = Object.freeze({
     })
   },
 
+  /** A change of the denylist, kept by the node that was called. */
+  denied({ broker }, denial) {
+    broker.denials.apply([denial])
+  },
+
   /** @returns true: `expireAt` has passed, and there are connections */
   subscribe(context, { channel, expireAt, info, data, recoverSince, override, filter, ...target }, parts) {
     const namespace = context.rules.resolve(channel)

@@ -136,7 +136,7 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @typedef {'publish' | 'broadcast' | 'subscribe' | 'unsubscribe' | 'disconnect' | 'refresh' | 'presence' |
  *   'presenceStats' | 'history' | 'historyRemove' | 'info' | 'channels' | 'mapPublish' | 'mapRemove' | 'mapReadState' |
  *   'mapReadStream' | 'mapStats' | 'mapClear' | 'sharedPollPublish' | 'updateUserStatus' | 'getUserStatus' |
- *   'deleteUserStatus' | 'request'} ApiMethod
+ *   'deleteUserStatus' | 'request' | 'blockUser' | 'unblockUser' | 'revokeToken' | 'invalidateUserTokens'} ApiMethod
  * @typedef {{[M in ApiMethod]: [method: M, ...args: Parameters<ServerApi[M]>]}[ApiMethod]} Command a call of a batch:
  *   `['publish', 'news', { text: 'hello' }]`
  * @typedef {{result: any, error?: undefined} | {result?: undefined, error: ApiError}} Outcome of a batched call
@@ -372,6 +372,41 @@ export class ServerApi {
    */
   request(target, method, data, options) {
     return this.#call('request', [target, method, data, options])
+  }
+
+  /**
+   * Closes the connections of a user (3507), and refuses new ones.
+   * @param {string} user @param {{expireAt?: number}} [options] `expireAt`: unix seconds; absent: until `unblockUser`
+   * @returns {Promise<void>} all workers of all nodes refuse the user
+   */
+  blockUser(user, options) {
+    return this.#call('blockUser', [user, options])
+  }
+
+  /** @param {string} user @returns {Promise<void>} */
+  unblockUser(user) {
+    return this.#call('unblockUser', [user])
+  }
+
+  /**
+   * Refuses a token, and ends the connections and subscriptions with it.
+   * @param {string} uid claim `jti` of the token
+   * @param {{expireAt?: number}} [options] `expireAt`: unix seconds, that of the token or later; absent: never
+   * @returns {Promise<void>}
+   */
+  revokeToken(uid, options) {
+    return this.#call('revokeToken', [uid, options])
+  }
+
+  /**
+   * Refuses the older tokens of a user, and ends the connections and subscriptions with them.
+   * @param {string} user
+   * @param {{issuedBefore?: number, channel?: string, expireAt?: number}} [options] unix seconds. `issuedBefore`: refuses
+   *   tokens with a smaller `iat`, default now; `channel`: only subscription tokens of this channel
+   * @returns {Promise<void>}
+   */
+  invalidateUserTokens(user, options) {
+    return this.#call('invalidateUserTokens', [user, options])
   }
 
   /** The map methods by their short names: `maps.publish(channel, key, data)`. */

@@ -118,6 +118,8 @@ const USER_STATUS = camelCase('state')
 const ACK = camelCase('count timeout_ms')
 const REQUEST_TARGET = camelCase('client user session channel')
 const MAP_STREAM = camelCase('since_offset since_epoch limit reverse')
+const EXPIRING = camelCase('expire_at')
+const INVALIDATE = camelCase('expire_at issued_before channel')
 
 /** @param {Members} where the channel or channels @param {any} data @param {any} options @param {boolean} keys */
 function writePublish(where, data, options, keys) {
@@ -153,8 +155,9 @@ const waitOf = options => (Number(options?.timeoutMs) > 0 ? Number(options.timeo
 const onlyChannel = channel => ({ channel: write(channel) })
 
 /**
- * For each method: its wire name, its fields, whether it is read-only, and how long it waits for clients, ms.
- * @type {Record<ApiMethod, {name: string, reads?: true, fields: (args: any[], keys: boolean) => Members,
+ * For each method: its wire name, its fields, whether it is read-only, whether repeating it has no further effect, and
+ * how long it waits for clients, ms.
+ * @type {Record<ApiMethod, {name: string, reads?: true, repeats?: true, fields: (args: any[], keys: boolean) => Members,
  *   wait?: (args: any[]) => number}>}
  */
 const CALLS = {
@@ -259,6 +262,22 @@ const CALLS = {
     },
     wait: ([, , , options]) => waitOf(options),
   },
+  blockUser: {
+    name: 'block_user',
+    repeats: true,
+    fields: ([user, options]) => members({ user, ...rename('the block options', options, EXPIRING) }),
+  },
+  unblockUser: { name: 'unblock_user', repeats: true, fields: ([user]) => members({ user }) },
+  revokeToken: {
+    name: 'revoke_token',
+    repeats: true,
+    fields: ([uid, options]) => members({ uid, ...rename('the revoke options', options, EXPIRING) }),
+  },
+  invalidateUserTokens: {
+    name: 'invalidate_user_tokens',
+    repeats: true,
+    fields: ([user, options]) => members({ user, ...rename('the invalidate options', options, INVALIDATE) }),
+  },
   info: { name: 'info', reads: true, fields: () => ({}) },
   channels: {
     name: 'channels',
@@ -271,7 +290,15 @@ const CALLS = {
 const NO_KEY = '""'
 
 /** Methods on connections: user undefined would select all anonymous ones. */
-const OF_USER = ['subscribe', 'unsubscribe', 'disconnect', 'refresh']
+const OF_USER = [
+  'subscribe',
+  'unsubscribe',
+  'disconnect',
+  'refresh',
+  'blockUser',
+  'unblockUser',
+  'invalidateUserTokens',
+]
 
 /**
  * @param {ApiMethod} method @param {any[]} args of the method @param {boolean} keys see ServerApi
@@ -280,10 +307,10 @@ const OF_USER = ['subscribe', 'unsubscribe', 'disconnect', 'refresh']
 export function writeCall(method, args, keys) {
   if (OF_USER.includes(method) && typeof args[0] !== 'string')
     throw badRequest(`user must be a string, not ${typeof args[0]}`)
-  const { name, reads = false, fields, wait = () => 0 } = CALLS[method]
+  const { name, reads = false, repeats = reads, fields, wait = () => 0 } = CALLS[method]
   const given = fields(args, keys)
   const { idempotency_key: key = NO_KEY } = given
-  return { name, text: objectText(given), repeatable: reads || key !== NO_KEY, wait: wait(args) }
+  return { name, text: objectText(given), repeatable: repeats || key !== NO_KEY, wait: wait(args) }
 }
 
 /**
@@ -407,6 +434,10 @@ export const results = {
   getUserStatus: ({ statuses = [] }) => ({ statuses }),
   deleteUserStatus: nothing,
   request: acks,
+  blockUser: nothing,
+  unblockUser: nothing,
+  revokeToken: nothing,
+  invalidateUserTokens: nothing,
   info: ({ nodes = [] }) => ({
     nodes: nodes.map((/** @type {any} */ node) =>
       Object.fromEntries(Object.entries(node).map(([name, value]) => [toCamelCase(name), value])),

@@ -21,7 +21,7 @@ import { MAX_BODY } from '../api/wire.js'
 const METHODS = new Set(
   (
     'publish broadcast subscribe unsubscribe disconnect history_remove refresh map_publish map_remove map_clear ' +
-    'shared_poll_publish'
+    'shared_poll_publish block_user unblock_user revoke_token invalidate_user_tokens'
   ).split(' '),
 )
 const MAX_UINT64 = 2n ** 64n - 1n

@@ -5,6 +5,8 @@
 /** @import { Logger } from 'pino' */
 /** @import { MapCounter } from '../../metrics/map-counter.js' */
 /** @import { Target } from './target.js' */
+/** @import { Denial, Denials } from './denials/contract.js' */
+/** @import { Denylist } from './denylist.js' */
 
 /**
  * @typedef {object} Publication
@@ -105,6 +107,7 @@
  * @property {(channel: string, epoch: string) => void} [pollEpoch] the versions of a shared poll start again
  * @property {(channel: string, items: PollItem[], all: boolean, done: (result: PollResult | null) => void) => void}
  *   [refresh] asks the backend; `all`: also for unchanged keys; null: it failed. Call `done` once
+ * @property {(denials: Denial[]) => void} [denied] added to the worker's copy of the denylist
  * @property {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} called call from another worker;
  *   `request` is valid only during the call; call `answer` once, at any time, unless no response is expected
  */
@@ -301,12 +304,13 @@
  * @property {number} worker number of this worker, never reused by the node
  * @property {Republishing} republishing
  * @property {() => void} onReady called whenever `ready` becomes true
+ * @property {Denylist} [denylist] filled by the broker
  * @property {Logger} log
  *
  * The broker of one worker. `local`: control of this node's own workers; `statuses`: null = off; `start` resolves when the broker is ready, or
  * after `timeout` ms.
  * @typedef {{pubsub: PubSub, presence: Presence, maps: Maps, control: Control, local: Control, polls: Polls,
- *   republishing: Republishing, statuses: UserStatuses | null, ready: () => boolean,
+ *   denials: Denials, republishing: Republishing, statuses: UserStatuses | null, ready: () => boolean,
  *   start: (timeout: number) => Promise<void>, close: () => void}} Broker
  */
 

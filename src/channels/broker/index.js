@@ -9,6 +9,9 @@ import { shareReads } from './shared-reads.js'
 /** @import { Logger } from 'pino' */
 /** @import { Config } from '../../config/options.js' */
 /** @import { Broker, Engine, EngineParts } from './contract.js' */
+/** @import { RedisConnection } from '../../config/redis-shards.js' */
+/** @import { Denylist } from './denylist.js' */
+/** @import { StoreParts as DenialParts } from './denials/contract.js' */
 /** @import { StoreParts } from './redis/lifecycle.js' */
 
 /** @typedef {(parts: EngineParts) => Engine} CreateEngine */
@@ -50,6 +53,25 @@ export const loadRateStore = async ({ client }) =>
 export const loadStatusStore = async config =>
   usesStatusRedis(config) ? (await import('./redis/statuses.js')).openStatusStore : null
 
+/**
+ * Denials in memory, and in a journal if there is a file.
+ * @param {DenialParts & {list: Denylist}} parts @param {string} file '' = none
+ */
+export async function memoryDenials(parts, file) {
+  const { MemoryStore } = await import('./denials/memory-store.js')
+  return new MemoryStore(parts, file)
+}
+
+/**
+ * Denials in Redis.
+ * @param {RedisConnection & {prefix: string}} redis @param {string} block its path in the configuration
+ * @param {DenialParts} parts
+ */
+export async function redisDenials(redis, block, parts) {
+  const { RedisDenials } = await import('./redis/denials.js')
+  return new RedisDenials(redis, block, parts)
+}
+
 /** Redis store of a node's lifecycle log. @param {StoreParts} parts */
 export async function openLifecycleStore(parts) {
   const { LifecycleStore } = await import('./redis/lifecycle.js')
@@ -66,8 +88,9 @@ export async function openLifecycleStore(parts) {
 export function createBroker(createEngine, { socket, openStatuses, ...parts }) {
   let reached = () => {}
   const { config, events, node, log } = parts
-  const own = new LocalBroker(socket, events, node, new LimitedLog(log), worker => engine?.workerGone(worker))
-  const { control: local, polls, republishing } = own
+  const gone = (/** @type {number} */ worker) => engine?.workerGone(worker)
+  const own = new LocalBroker(socket, events, node, new LimitedLog(log), gone, parts.denylist)
+  const { control: local, polls, denials, republishing } = own
   const engine = createEngine?.({ ...parts, local, republishing, onReady: () => reached() }) ?? null
   const {
     pubsub = own.pubsub,
@@ -86,6 +109,7 @@ export function createBroker(createEngine, { socket, openStatuses, ...parts }) {
     control,
     local,
     polls,
+    denials,
     republishing,
     statuses,
     receive: chunk => own.receive(chunk),

@@ -1,4 +1,5 @@
 import { disconnects, errors } from '../../base/errors.js'
+import { Denylist } from '../../channels/broker/denylist.js'
 import { createEndpoint } from '../../config/jwks-endpoint.js'
 import { compilePattern } from '../../config/pattern.js'
 import { CapabilitySets } from '../hooks/capabilities.js'
@@ -10,7 +11,7 @@ import { StaticKeys } from './keys.js'
 /** @import { Config } from '../../config/options.js' */
 /** @import { Pattern } from '../../config/pattern.js' */
 /** @import { Capabilities } from '../hooks/capabilities.js' */
-/** @import { CommonClaims, Override, SubOptions } from './claims.js' */
+/** @import { CommonClaims, Override, SubOptions, TokenStamp } from './claims.js' */
 /** @import { Filter } from '../protocol/filter.js' */
 /** @import { JwksOptions } from './jwks.js' */
 
@@ -23,6 +24,7 @@ import { StaticKeys } from './keys.js'
  * @property {string | undefined} meta
  * @property {Map<string, SubOptions>} subs from `subs` or `channels`
  * @property {Capabilities | null} caps
+ * @property {TokenStamp} stamp
  *
  * @typedef {object} SubscribeClaims
  * @property {string} user '' = anonymous
@@ -34,6 +36,7 @@ import { StaticKeys } from './keys.js'
  * @property {Override} [override]
  * @property {number} allow bits of Operation
  * @property {Filter} [filter] the backend's
+ * @property {TokenStamp} stamp
  */
 
 /**
@@ -103,6 +106,7 @@ class Verifier {
   #clock
   #onIgnored
   #capabilities
+  #denylist
   // Nearly all tokens have the same header.
   #headerText = ''
   /** @type {Record<string, any>} */
@@ -111,7 +115,7 @@ class Verifier {
   /**
    * @param {any} client the `client` block @param {'token' | 'subscription_token'} key
    * @param {{jwks: Jwks, clock: () => number, onIgnored: (claim: string) => void,
-   *   capabilities: CapabilitySets}} options
+   *   capabilities: CapabilitySets, denylist: Denylist}} options
    */
   constructor(client, key, options) {
     const settings = client[key]
@@ -119,6 +123,7 @@ class Verifier {
     this.#clock = options.clock
     this.#onIgnored = options.onIgnored
     this.#capabilities = options.capabilities
+    this.#denylist = options.denylist
     this.#skipSignature = Boolean(client.insecure_skip_token_signature_verify)
     this.#userClaim = /** @type {string} */ (settings.user_id_claim || 'sub')
     if (!/^[a-zA-Z_]+$/.test(this.#userClaim)) {
@@ -207,8 +212,10 @@ class Verifier {
     // A subscription token must not open a connection.
     if (claims.channel !== '') throw invalidToken
     if (Object.hasOwn(payload, IGNORED)) this.#onIgnored(IGNORED)
-    const { user, info, meta, subs, caps } = claims
-    return { user, expireAt: this.#expiry(claims, expires), info, meta, subs, caps }
+    const { user, info, meta, subs, caps, stamp } = claims
+    const expireAt = this.#expiry(claims, expires)
+    this.#checkRevoked(claims)
+    return { user, expireAt, info, meta, subs, caps, stamp }
   }
 
   /** @param {Jwt} jwt @returns {SubscribeClaims} */
@@ -216,17 +223,20 @@ class Verifier {
     const claims = readSubscribeClaims(payload, json, this.#userClaim)
     this.#checkParties(payload)
     if (claims.channel === '') throw invalidToken
-    const { user, channel, client, info, data, override, allow, filter } = claims
+    const { user, channel, client, info, data, override, allow, filter, stamp } = claims
+    const expireAt = this.#expiry(claims, true)
+    this.#checkRevoked(claims)
     return {
       user,
       channel,
       client,
-      expireAt: this.#expiry(claims, true),
+      expireAt,
       info,
       data,
       override,
       allow,
       filter,
+      stamp,
     }
   }
 
@@ -235,6 +245,11 @@ class Verifier {
     const given = readParties(payload)
     for (const { claim, value } of this.#parties)
       if (value !== '' && !given[claim].includes(value)) throw invalidToken
+  }
+
+  /** @param {CommonClaims} claims */
+  #checkRevoked({ stamp, user, channel }) {
+    if (this.#denylist.size > 0 && this.#denylist.rejects(stamp, user, channel)) throw errors.tokenRevoked
   }
 
   /** @param {CommonClaims} claims @param {boolean} expires false: never */
@@ -267,7 +282,8 @@ function answer(invalid, verify) {
 
 /**
  * @typedef {JwksOptions & {jwks?: Jwks, onIgnored?: (claim: string) => void,
- *   capabilities?: CapabilitySets}} TokensOptions `onIgnored`: an unsupported claim that restricts nothing
+ *   capabilities?: CapabilitySets, denylist?: Denylist}} TokensOptions `onIgnored`: an unsupported claim that restricts
+ *   nothing
  */
 
 export class Tokens {
@@ -281,6 +297,7 @@ export class Tokens {
       jwks: new Jwks(options),
       onIgnored() {},
       capabilities: new CapabilitySets(),
+      denylist: new Denylist(),
     }
     const settings = { ...defaults, ...options }
     this.#connect = new Verifier(client, 'token', settings)
@@ -294,7 +311,7 @@ export class Tokens {
    * @param {string} token
    * @param {boolean} [expires] false: the connection never expires, but an expired token is rejected
    * @returns {ConnectClaims | Promise<ConnectClaims>} a Promise only if keys must be fetched
-   * @throws disconnects.invalidToken, errors.tokenExpired, errors.expired (`expire_at` has passed), errors.internal
+   * @throws disconnects.invalidToken, errors.tokenExpired, errors.tokenRevoked, errors.expired (`expire_at` has passed), errors.internal
    *   (unreachable JWKS endpoint)
    */
   connect(token, expires = true) {
@@ -329,6 +346,7 @@ const NO_SUBS = new Map()
  * @property {string | Buffer} [data] for the connect result
  * @property {Capabilities | null} [caps]
  * @property {boolean} [answered] by a handler
+ * @property {TokenStamp} [stamp] of the connection token
  */
 
 /**

@@ -7,6 +7,7 @@ import { SingleConnections } from './single-connections.js'
 /** @import { ChannelRules } from '../auth/channel-rules.js' */
 /** @import { Tokens } from '../auth/tokens.js' */
 /** @import { Broker } from '../../channels/broker/contract.js' */
+/** @import { Denylist } from '../../channels/broker/denylist.js' */
 /** @import { HookCalls } from './hook-calls.js' */
 /** @import { Handlers, Lifecycle } from '../hooks/contract.js' */
 /** @import { Hub } from '../../channels/hub/hub.js' */
@@ -36,6 +37,7 @@ const MAX_TTL = 365 * 24 * 3600
  * @property {RateLimits | null} rateLimits null: no limit is configured
  * @property {UserStatus | null} userStatus null: off
  * @property {Acks | null} acks null: `client.acks` is off
+ * @property {Denylist} denylist
  * @property {Broker} broker
  * @property {Hub} hub
  * @property {{json: Codec, protobuf: Codec, uniJson: Codec}} codecs

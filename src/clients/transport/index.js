@@ -19,8 +19,9 @@ import { Cors, createOriginCheck } from './origin.js'
 /** @typedef {{clients: any[], end: (client: any) => void, left?: () => number}} Clients waiting at shutdown */
 
 /**
- * @typedef {new (parts: any) => {mount: () => void, drain?: () => Clients, reload?: () => void, backlog?: () => Unread}}
- *   TransportClass
+ * `denied`: the denylist refuses more clients; for those without a session.
+ * @typedef {new (parts: any) => {mount: () => void, drain?: () => Clients, reload?: () => void, denied?: () => void,
+ *   backlog?: () => Unread}} TransportClass
  */
 
 /**
@@ -76,6 +77,9 @@ export function mountTransports({ transports, context, server, fanout, calls, wo
     reload() {
       admission.setLimits(limits())
       for (const transport of mounted) transport.reload?.()
+    },
+    denied() {
+      for (const transport of mounted) transport.denied?.()
     },
     backlogs: /** @type {{backlog: () => Unread}[]} */ (mounted.filter(transport => transport.backlog)),
   }

@@ -55,7 +55,7 @@ export class PrimaryApi {
   /** @returns {ApiContext} */
   #createContext() {
     const { node, config } = this.#pool
-    const { pubsub, presence, maps, polls, control, republishing } = this.#bus
+    const { pubsub, presence, maps, polls, denials, control, republishing } = this.#bus
     const rules = derive(
       () => this.#pool.config,
       config => new ChannelRules(config),
@@ -67,7 +67,18 @@ export class PrimaryApi {
     const state = { ready: () => true, start: async () => {}, close() {} }
     return {
       rules: resolving,
-      broker: { pubsub, presence, maps, polls, control, local: control, republishing, statuses, ...state },
+      broker: {
+        pubsub,
+        presence,
+        maps,
+        polls,
+        denials,
+        control,
+        local: control,
+        republishing,
+        statuses,
+        ...state,
+      },
       publisher: new Publisher(resolving, pubsub, traffic),
       requests: new Requests(control, () => this.#pool.config.client.acks, traffic),
       nodeInfo: new NodeInfo(node, control, config.node.info_metrics_aggregate_interval, Date.now),

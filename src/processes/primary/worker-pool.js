@@ -12,6 +12,7 @@ import { defaultWorkers } from '../../metrics/control-groups.js'
 import { receive } from '../messages.js'
 import { probePorts, urlOf } from './address.js'
 import { ConfigSwitch } from './config-switch.js'
+import { loadDenials } from './denial-stores.js'
 import { KeySets } from './key-sets.js'
 import { LIVENESS_TICK_MS } from './liveness.js'
 import { QueueProcess } from './queue-process.js'
@@ -151,9 +152,11 @@ export class WorkerPool {
     const pool = new WorkerPool(config, log, terminal)
     try {
       await pool.#host.restore()
+      await loadDenials(pool.#host.denials, config, log)
       pool.lifecycle = await LifecycleLog.open(config, pool.node, log)
     } catch (error) {
       clearInterval(pool.#tick)
+      await pool.#host.denials.close()
       throw error
     }
     return pool
@@ -456,6 +459,7 @@ export class WorkerPool {
 
   async #end() {
     await this.lifecycle?.close()
+    await this.#host.denials.close()
     await this.#host.end()
   }
 

@@ -17,6 +17,7 @@ import { disconnects } from '../../base/errors.js'
 import { LimitedLog, levelOf } from '../../base/log.js'
 import { setAlignedInterval, TimerWheel } from '../../base/timers.js'
 import { openBus } from '../../channels/broker/bus.js'
+import { Denylist } from '../../channels/broker/denylist.js'
 import { createBroker, loadEngine, loadRateStore, loadStatusStore } from '../../channels/broker/index.js'
 import { Hub } from '../../channels/hub/hub.js'
 import { Jwks } from '../../clients/auth/jwks.js'
@@ -28,6 +29,7 @@ import { UniJsonCodec } from '../../clients/protocol/uni-json.js'
 import { Acks } from '../../clients/session/acks.js'
 import { methods } from '../../clients/session/commands/index.js'
 import { createContext } from '../../clients/session/context.js'
+import { Enforcement } from '../../clients/session/denials.js'
 import { HookCalls } from '../../clients/session/hook-calls.js'
 import { createClientIds, createSessionIds } from '../../clients/session/ids.js'
 import { createPollRefresh } from '../../clients/session/poll-refresh.js'
@@ -65,6 +67,7 @@ import { ClientReports, sendConnectionCount } from './reports.js'
 const TICK_MS = 100
 const READY_TICK_MS = 200
 const STATUS_TICK_MS = 1000
+const DENYLIST_TICK_MS = 1000
 /** Timeout for reading the bus before exit, ms. */
 const BUS_WAIT_MS = 1000
 /** Time for clients to read their close frames, ms. */
@@ -90,6 +93,8 @@ async function run(start) {
   const { broker, api, listener } = assemble(loaded)
   // An unreachable engine is retried while clients are served.
   await broker.start(ENGINE_TIMEOUT_MS)
+  // From the primary, even while the engine is unreachable.
+  await broker.denials.loaded
   // A module may initialize its handlers before the first client.
   const call = limitCalls(async (name, text) => JSON.parse(await runCall(name, text, api.context)))
   await hooks.started(new ServerApi(call))
@@ -120,7 +125,8 @@ function begin(start) {
   }
   const hookStats = new HookStats()
   const capabilities = new CapabilitySets()
-  const live = new LiveConfig(config, cursorKey, { jwks, onIgnored, capabilities }, given =>
+  const denylist = new Denylist(clock)
+  const live = new LiveConfig(config, cursorKey, { jwks, onIgnored, capabilities, denylist }, given =>
     createProxies(given, { stats: hookStats, log, clock, capabilities }),
   )
   /** Loaded when a configuration needs it. @type {{open: OpenRateStore | null}} */
@@ -131,7 +137,7 @@ function begin(start) {
     live.prepare(next.config, next.cursorKey)
   }
   switchConfig(prepare, () => live.commit())
-  return { start, output, fullLog, log, clock, hookStats, capabilities, live, rateStore }
+  return { start, output, fullLog, log, clock, hookStats, capabilities, denylist, live, rateStore }
 }
 
 /** Loads the hooks and the configured optional parts. @param {Begun} begun */
@@ -166,7 +172,7 @@ async function load({ start, fullLog, log, hookStats, capabilities, live, rateSt
  * @param {Loaded} loaded
  */
 function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, servers, ...optional }) {
-  const { createEngine, openStatuses, rateStore, transports, demo, metricsPage, admin } = optional
+  const { createEngine, denylist, openStatuses, rateStore, transports, demo, metricsPage, admin } = optional
   const { number, index, workers, node } = start
   // Includes reloads since the start.
   const { config } = live.current
@@ -184,6 +190,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     worker: number,
     openStatuses,
     log: fullLog,
+    denylist,
   })
   const timers = new TimerWheel(TICK_MS, clock)
   const sessions = new Sessions({
@@ -243,6 +250,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     ...live.current,
     acks: acksOf(config),
     rateLimits: rateLimits.use(config),
+    denylist,
     hookCalls,
     lifecycle: observers(),
     userStatus,
@@ -343,6 +351,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
   // The broker, the primary, reloads and timers
 
   const operations = createOperations(context, node)
+  const enforcement = new Enforcement(context)
   const ofDemo = demoPage?.operations ?? {}
   /** @type {BrokerEvents} */
   const handled = {
@@ -355,6 +364,10 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     executed: then => sessions.afterVisits(then),
     ordersLost: () =>
       sessions.visitInSlices(sessions.everyOpen(), session => session.close(disconnects.stateInvalidated)),
+    denied(denials) {
+      enforcement.denied(denials)
+      mountedTransports.denied()
+    },
     pollUpdate: (channel, update) => hub.polls.update(channel, update),
     pollEpoch: (channel, epoch) => hub.polls.setEpoch(channel, epoch),
     refresh: createPollRefresh(context),
@@ -365,6 +378,7 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
   calls.on(Call.ECHO, (_request, answer) => answer(''))
 
   timers.start()
+  setAlignedInterval(() => denylist.sweep(), DENYLIST_TICK_MS)
   sampler.start(sendSample)
   const trim = new HeapTrim(collect)
   setAlignedInterval(() => context.config.gc.idle && trim.tick(), TRIM_TICK_MS)

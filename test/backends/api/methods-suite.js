@@ -214,6 +214,23 @@ export async function methodsSuite(t, gateway, api, name) {
     for (const client of clients) await client.close()
   })
 
+  t.test('a blocked user is disconnected, and may connect when unblocked', async t => {
+    const client = await connect(gateway, user)
+    const expireAt = Math.floor(Date.now() / 1000) + 3600
+    await api.blockUser(user, { expireAt })
+    t.equal((await client.closed).code, 3507)
+    await t.rejects(connect(gateway, user))
+    await api.unblockUser(user)
+    await connect(gateway, user)
+    t.equal(await api.revokeToken('id', { expireAt }), undefined)
+    t.equal(await api.invalidateUserTokens(user, { issuedBefore: 5, channel: 'a', expireAt }), undefined)
+    const commands = /** @type {any} */ ([
+      ['blockUser', 'other'],
+      ['unblockUser', 'other'],
+    ])
+    t.same(await api.batch(commands), [{ result: undefined }, { result: undefined }])
+  })
+
   t.test('maps support conditional writes, pages and changes', async t => {
     const channel = `map:${name}`
     const { maps } = api
@@ -308,6 +325,8 @@ export async function methodsSuite(t, gateway, api, name) {
       [() => api.broadcast([], 1), 107, /bad request/],
       [() => api.disconnect(), 107, /user must be a string, not undefined/],
       [() => api.disconnect('u', { code: 1000 }), 107, /bad request/],
+      [() => api.blockUser('u', { expireAt: 1 }), 107, /expire_at has passed/],
+      [() => api.revokeToken(''), 107, /uid is missing/],
       [() => api.disconnect('u', { reason: 'x' }), 107, /requires a code/],
       [() => api.subscribe('u', 'a', { override: { presense: true } }), 107, /did you mean presence/],
       [() => api.subscribe('u', 'a', { serverTagsFilter: {} }), 107, /bad request/],

@@ -93,7 +93,8 @@ function start() {
       const exchange = new TestExchange()
       const namespace = /** @type {any} */ ({ historyOn, metaTtl: 1000 })
       const channels = [names].flat().map(name => ({ name, namespace, filter: null, offset, epoch }))
-      polls.begin(/** @type {any} */ (exchange), {}, channels, '', timeout)
+      const identity = { user: '', expireAt: 0, subs: new Map() }
+      polls.begin(/** @type {any} */ (exchange), {}, channels, identity, timeout)
       return exchange
     },
 

@@ -1,6 +1,8 @@
 import { errors } from '../../../base/errors.js'
 import { NOT_SUBSCRIBED } from '../contract.js'
+import { Denylist } from '../denylist.js'
 import { LocalControl } from './control.js'
+import { LocalDenials } from './denials.js'
 import { DirectDelivery } from './direct-delivery.js'
 import { At, Frame, FrameReader, FrameWriter, readPublication, writePublication } from './frames.js'
 import { LocalMaps } from './maps-client.js'
@@ -220,8 +222,9 @@ export class LocalBroker {
    * @param {Socket} socket to the primary; its owner passes received bytes to `receive`
    * @param {BrokerEvents} events @param {string} node @param {Log} log
    * @param {(worker: number) => void} onGone called with the number of an exited worker
+   * @param {Denylist} [denylist] to fill
    */
-  constructor(socket, events, node, log, onGone) {
+  constructor(socket, events, node, log, onGone, denylist = new Denylist()) {
     const bus = new Bus(socket, log)
     const reads = new Reads()
     const direct = new DirectDelivery(bus, events, log)
@@ -232,6 +235,7 @@ export class LocalBroker {
     this.presence = new LocalPresence(bus, reads)
     this.maps = new LocalMaps(bus, reads)
     this.polls = new LocalPolls(bus, events)
+    this.denials = new LocalDenials(bus, events, denylist)
     this.control = new LocalControl(bus, events, node, log)
     this.republishing = new WorkerRepublishing(bus)
     this.#reader = new FrameReader(
@@ -255,6 +259,7 @@ export class LocalBroker {
       [Frame.POLL_REFRESH]: cursor => this.polls.refresh(cursor),
       [Frame.POLL_UPDATE]: cursor => this.polls.update(cursor),
       [Frame.POLL_EPOCH]: cursor => this.polls.epoch(cursor),
+      [Frame.DENIED]: cursor => this.denials.receive(cursor),
       [Frame.ONLY]: cursor => direct.set(cursor.u8() === 1),
       [Frame.GONE]: cursor => onGone(this.control.gone(cursor)),
     }

@@ -73,6 +73,9 @@ export const Frame = Object.freeze({
   STATUS_UPDATE: 140,
   STATUS_GET: 141,
   STATUS_REMOVE: 142,
+  // worker -> primary, and back to all workers
+  DENY: 90,
+  DENIED: 91,
 })
 
 export const Flag = Object.freeze({

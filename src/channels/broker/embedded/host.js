@@ -3,6 +3,7 @@ import { LimitedLog } from '../../../base/log.js'
 import { NO_STATUS } from '../contract.js'
 import { Surveys } from '../surveys.js'
 import { Calls, Users } from './control.js'
+import { HostDenials } from './denials.js'
 import { OnlyWorker } from './direct-delivery.js'
 import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
 import { readMapWrite, writeMapResult } from './map-frames.js'
@@ -88,6 +89,7 @@ export class BrokerHost {
   #onlyWorker = new OnlyWorker(link => this.#sent(link))
   republishing = new HostRepublishing(this.#links)
   polls = new HostPolls(link => this.#sent(link))
+  denials
   #lastLink = 0
   #log
   #limited
@@ -112,6 +114,7 @@ export class BrokerHost {
     this.#clock = clock
     this.#snapshot = snapshotFile === '' ? null : new Snapshot(snapshotFile, maxBytes, log)
     this.#store = this.#newStore()
+    this.denials = new HostDenials(link => this.#sent(link), clock)
   }
 
   /** @returns {Store<Link>} */
@@ -182,10 +185,11 @@ export class BrokerHost {
     return this.#store.subscribed
   }
 
-  /** Keys of maps and polls, and counts since the last call. */
+  /** Keys of maps and polls, entries of the denylist, and counts since the last call. */
   drain() {
     const { keys, counter } = this.#store.maps
-    return { maps: { keys, counts: counter.drain() }, polls: this.polls.drain() }
+    const maps = { keys, counts: counter.drain() }
+    return { maps, polls: this.polls.drain(), denylist: this.denials.figures }
   }
 
   /**
@@ -213,7 +217,9 @@ export class BrokerHost {
     socket.on('drain', () => this.#release(link))
     socket.on('error', error => this.#log.debug({ err: error, worker: name }, 'bus failed'))
     socket.on('close', () => this.#detach(link))
-    if (surveyed) this.#onlyWorker.addLink(link)
+    if (!surveyed) return
+    this.#onlyWorker.addLink(link)
+    this.denials.addLink(link)
   }
 
   /** @param {Link} link */
@@ -222,7 +228,8 @@ export class BrokerHost {
     this.#store.removeLink(link)
     this.#removeLinks()
     this.#surveys.removeWorker(link)
-    for (const part of [this.#users, this.#calls, this.#onlyWorker, this.republishing, this.polls])
+    const { republishing, polls, denials } = this
+    for (const part of [this.#users, this.#calls, this.#onlyWorker, republishing, polls, denials])
       part.removeLink(link)
     for (const other of this.#links) other.senders.delete(link)
     this.#release(link)
@@ -240,6 +247,7 @@ export class BrokerHost {
     this.#surveys.tick()
     this.republishing.tick()
     this.polls.tick()
+    this.denials.sweep()
     const stuck = []
     for (const link of this.#links) {
       if (!link.behind) link.idleTicks = 0
@@ -397,6 +405,14 @@ export class BrokerHost {
       const admitted = this.#users.claim(cursor.string(), cursor.u32(), link)
       begin(link, request).u8(admitted ? 1 : 0)
       this.#sent(link)
+    },
+    [Frame.DENY]: (link, request, cursor) => {
+      this.denials.change(JSON.parse(cursor.string()), (error, kept) => {
+        if (!this.#links.has(link)) return
+        if (error) link.writer.begin(Frame.FAILED).u32(request).u32(error.code)
+        else begin(link, request).string(JSON.stringify(kept))
+        this.#sent(link)
+      })
     },
     [Frame.SURVEY]: (link, request, cursor) => {
       const [op, params] = [cursor.string(), cursor.string()]

@@ -54,6 +54,7 @@ export const { presenceAlive, presenceBeat, presenceChange, presenceOwn, presenc
 export const { userClaim, userWrite } = load('users.lua')
 export const { rateTake } = load('rates.lua')
 export const { statusRead, statusUpdate } = load('statuses.lua')
+export const { denialRead, denialWrite } = load('denials.lua')
 export const { registryJoin, registryRemove } = load('registry.lua')
 export const { orderAppend, orderRead } = load('orders.lua')
 export const { lifecycleAppend, lifecycleBeat, lifecycleChange, lifecycleLeave, lifecycleTake } =

@@ -8,6 +8,7 @@ import { APPEND_FLAG } from '../../protocol/requests.js'
 import { ask } from '../ask.js'
 import { prepareCached } from '../cache-empty.js'
 import { CatchUp } from '../catch-up.js'
+import { denialOf } from '../denials.js'
 import { expireConnection, isPast } from '../expiry.js'
 import { readStates } from '../one-way-maps.js'
 import { grantOf } from '../plan.js'
@@ -96,6 +97,7 @@ function identityOf(answer, token, { context, codec }) {
     subs,
     data,
     caps: answer.caps === undefined ? token?.caps : answer.caps,
+    stamp: token?.stamp,
     answered: true,
   }
 }
@@ -136,8 +138,11 @@ function admit(session, id, request, identity) {
   const { client } = session.context.config
   session.user = identity.user
   session.info = identity.info ?? ''
+  session.stamp = identity.stamp ?? null
   const anonymousToken = identity.user === '' && request.token && !identity.answered
   if (anonymousToken && client.disallow_anonymous_connection_tokens) throw disconnects.permissionDenied
+  const denial = denialOf(session)
+  if (denial !== null) throw denial
   const { rateLimits } = session.context
   if (rateLimits === null) return claimConnection(session, id, request, identity)
   const proceed = (/** @type {Error | null} */ refusal) => {
@@ -261,6 +266,12 @@ function faultOf(session, ready) {
  */
 function complete(session, id, ready, refused, { expireAt, data }) {
   const { context, codec } = session
+  // The user may have been blocked meanwhile.
+  const denial = denialOf(session)
+  if (denial !== null) {
+    for (const { plan, channel } of ready ?? []) plan.abandon(channel)
+    return refuse(session, id, denial)
+  }
   const { config, sessions, handlers } = context
   // A handler extends connections without client requests.
   const expires = expireAt > 0 && handlers.refresh === null
@@ -323,6 +334,8 @@ const DISCONNECTS = new Map([
  */
 function disconnectFor(error, { enabled, transforms }) {
   if (error instanceof Disconnect) return error
+  // Without a code for "get a new token", it would reconnect with the same one.
+  if (error === errors.tokenRevoked) return disconnects.invalidToken
   const own = enabled ? transforms.find(({ code }) => code === error.code)?.to : undefined
   if (own) return new Disconnect(own.code, own.reason)
   return DISCONNECTS.get(error.code ?? 0) ?? disconnects.internal

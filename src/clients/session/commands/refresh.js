@@ -18,9 +18,15 @@ export function refresh(session, id, { token }) {
     session,
     id,
     () => tokens.connect(token),
-    error => (error === errors.tokenExpired ? disconnects.connectionExpired : error),
+    refusalOfRefresh,
     claims => extend(session, id, claims),
   )
+}
+
+/** @param {Error} error of the token */
+function refusalOfRefresh(error) {
+  if (error === errors.tokenRevoked) return disconnects.stateInvalidated
+  return error === errors.tokenExpired ? disconnects.connectionExpired : error
 }
 
 /** @param {Session} session @param {Map<string, any>} subs channels of the new token */
@@ -38,6 +44,7 @@ function extend(session, id, claims) {
   if (claims.user !== session.user) throw disconnects.invalidToken
   // The client reconnects with its new token's channels.
   if (channelsChanged(session, claims.subs)) throw disconnects.insufficientState
+  session.stamp = claims.stamp
   renewInfo(session, claims.info)
   if (session.extra !== null && claims.meta !== undefined) session.extra.meta = claims.meta
   const { expireAt } = claims

@@ -4,11 +4,12 @@
 //              '- no token ---> handler or options --'   the plan   position, recovery and    reply, then
 //                                                                   presence at the broker    live messages
 
-import { disconnects, errors } from '../../../base/errors.js'
+import { disconnects, errors, unsubscribes } from '../../../base/errors.js'
 import { SubscribeEvent } from '../../hooks/events.js'
 import { payloadOf } from '../../protocol/payload.js'
 import { ask } from '../ask.js'
 import { prepareCached } from '../cache-empty.js'
+import { isRevoked } from '../denials.js'
 import { extendSubscription, isPast } from '../expiry.js'
 import { grantOf, NO_GRANT, Plan } from '../plan.js'
 import { PollPlan } from '../polls.js'
@@ -105,8 +106,8 @@ function subscribeWithoutToken(session, id, request, namespace) {
 function grantOfToken(session, channel, claims) {
   const foreign = claims.user !== session.user || claims.channel !== channel
   if (foreign || (claims.client && claims.client !== session.id)) throw disconnects.invalidToken
-  const { info, data, override, expireAt, allow, filter } = claims
-  return { info, data, override, expireAt, allow, filter, token: true }
+  const { info, data, override, expireAt, allow, filter, stamp } = claims
+  return { info, data, override, expireAt, allow, filter, stamp }
 }
 
 /** @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace @param {Grant} grant */
@@ -177,6 +178,7 @@ function refusalOf(session, plan, channel, result) {
   // A refresh may have ended the capabilities meanwhile.
   if (plan.grant.capability && !maySubscribeByCapability(session, plan.channel))
     return errors.permissionDenied
+  if (isRevoked(session, plan)) return errors.tokenRevoked
   if (plan.rejectUnrecovered && !result.recovered) return errors.unrecoverablePosition
   if (!session.canReceive(result.publications)) return disconnects.inappropriateProtocol
   // Immediately before the join, to count filters of concurrent joins.
@@ -217,10 +219,20 @@ export function subRefresh(session, id, request) {
     session,
     id,
     () => tokens.subscribe(token),
-    // The client is subscribed: an invalid token is not a missing permission.
-    error => (error === errors.permissionDenied ? disconnects.invalidToken : error),
+    error => refusalOfRefresh(session, channel, error),
     claims => extend(session, id, channel, claims),
   )
+}
+
+/** @param {Session} session @param {string} channel @param {Error} error of the token */
+function refusalOfRefresh(session, channel, error) {
+  // The client is subscribed: an invalid token is not a missing permission.
+  if (error === errors.permissionDenied) return disconnects.invalidToken
+  // After error 109 alone, SDKs end the subscription; after this they get a new token.
+  const subscription = session.subscription(channel)
+  if (error === errors.tokenRevoked && subscription)
+    session.unsubscribe(subscription, unsubscribes.stateInvalidated)
+  return error
 }
 
 /** @param {Session} session @param {number} id @param {string} channel @param {SubscribeClaims} claims */
@@ -228,9 +240,9 @@ function extend(session, id, channel, claims) {
   const { context, codec } = session
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
-  const { info, expireAt = 0, allow = 0, filter } = grantOfToken(session, channel, claims)
+  const { info, expireAt = 0, allow = 0, filter, stamp } = grantOfToken(session, channel, claims)
   const finish = filter && replaceServerFilter(session, subscription, filter)
-  extendSubscription(session, subscription, info, expireAt)
+  extendSubscription(session, subscription, info, expireAt, stamp)
   subscription.renewed(allow)
   session.send(
     codec.refreshed(id, 'sub_refresh', {

@@ -63,6 +63,10 @@ export class UniPollEndpoint {
     this.#cursors.setKey(Buffer.from(this.#context.cursorKey, 'base64'))
   }
 
+  denied() {
+    this.#polls.denied()
+  }
+
   /** @returns {import('../index.js').Clients} */
   drain() {
     return { clients: this.#polls.close(), end: poll => this.#polls.release(poll) }
@@ -146,6 +150,8 @@ export class UniPollEndpoint {
     if (exchange.gone) return
     const { client } = this.#context.config
     if (identity.user === '' && token && client.disallow_anonymous_connection_tokens) throw refusals.anonymous
+    const { denylist } = this.#context
+    if (denylist.size > 0 && denylist.blocks(identity.user)) throw refusals.blocked
     if (request.channels.length > client.channel_limit) throw refusals.tooManyChannels
     const positions = request.cursor === '' ? null : this.#cursors.read(request.cursor)
     if (request.cursor !== '' && positions === null) throw refusals.badCursor
@@ -155,7 +161,7 @@ export class UniPollEndpoint {
       const { offset, epoch } = positions?.get(name) ?? this.#start(name, namespace, identity, request)
       return { name, namespace, filter, offset, epoch }
     })
-    this.#polls.begin(exchange, head, channels, identity.user, this.#timeout(request.timeout, identity))
+    this.#polls.begin(exchange, head, channels, identity, this.#timeout(request.timeout, identity))
   }
 
   /** @param {number} timeout ms @param {Identity} identity @returns {number} ms; a poll ends when its token expires */

@@ -4,6 +4,7 @@ import { Feed } from './feed.js'
 import { refusals } from './refusal.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
+/** @import { Identity } from '../../auth/tokens.js' */
 /** @import { Filter } from '../../protocol/filter.js' */
 /** @import { Publication } from '../../../channels/broker/contract.js' */
 /** @import { PollJsonCodec } from '../../protocol/uni-json.js' */
@@ -13,6 +14,7 @@ import { refusals } from './refusal.js'
 /** @import { Carrier } from '../index.js' */
 /** @import { Cursors } from './cursor.js' */
 /** @import { Entry } from './feed.js' */
+/** @import { Refusal } from './refusal.js' */
 
 /** Polls answered per turn of the event loop: about 2 ms. */
 const MAX_PER_TURN = 128
@@ -103,11 +105,13 @@ class Poll extends Timer {
 
   /**
    * @param {Polls} polls @param {Exchange} exchange @param {Readonly<Record<string, string>>} head response headers
-   * @param {string} user '' = anonymous
+   * @param {Identity} identity
    */
-  constructor(polls, exchange, head, user) {
+  constructor(polls, exchange, head, { user, stamp }) {
     super()
     this.polls = polls
+    this.user = user
+    this.stamp = stamp
     /** @type {Exchange | null} null: answered, or client disconnected */
     this.exchange = exchange
     this.head = head
@@ -194,10 +198,10 @@ export class Polls {
    * Responds to a poll on publications or timeout.
    * @param {Exchange} exchange @param {Readonly<Record<string, string>>} head
    * @param {{name: string, namespace: Namespace, filter: Filter | null, offset: number, epoch: string}[]} channels
-   * @param {string} user '' = anonymous @param {number} timeout ms
+   * @param {Identity} identity @param {number} timeout ms
    */
-  begin(exchange, head, channels, user, timeout) {
-    const poll = new Poll(this, exchange, head, user)
+  begin(exchange, head, channels, identity, timeout) {
+    const poll = new Poll(this, exchange, head, identity)
     // Counted as a connection, not a connect: the client polls again immediately.
     this.#traffic.json++
     poll.due = timeout === 0
@@ -259,11 +263,28 @@ export class Polls {
 
   /** The broker is unavailable. @param {Poll} poll */
   fail(poll) {
+    this.#refuse(poll, refusals.unavailable)
+  }
+
+  /** @param {Poll} poll @param {Refusal} refusal */
+  #refuse(poll, { status, head: more, body }) {
     const { exchange, head } = poll
     if (exchange === null) return
     this.remove(poll)
-    const { status, head: more, body } = refusals.unavailable
+    exchange.waiter = null
     exchange.reply(status, { ...head, ...more }, body)
+  }
+
+  /** Refuses the waiting polls that the denylist denies. */
+  denied() {
+    const { denylist } = this.#context
+    for (const { waiting } of this.#feeds.values()) {
+      for (const { poll } of [...waiting]) {
+        const { user, stamp } = poll
+        if (denylist.blocks(user)) this.#refuse(poll, refusals.blocked)
+        else if (stamp && denylist.rejects(stamp, user, '')) this.#refuse(poll, refusals.revoked)
+      }
+    }
   }
 
   /** @param {Feed} feed without polls */

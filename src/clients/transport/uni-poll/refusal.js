@@ -37,6 +37,8 @@ export const refusals = Object.freeze({
   badCursor: badRequest('invalid cursor'),
   tooManyChannels: new Refusal(400, errors.limitExceeded, 'too many channels'),
   unauthorized: new Refusal(401, errors.unauthorized, 'a token is required', BEARER),
+  blocked: new Refusal(403, disconnects.permissionDenied),
+  revoked: new Refusal(401, errors.tokenRevoked, errors.tokenRevoked.message, BEARER),
   anonymous: new Refusal(403, errors.permissionDenied, 'anonymous tokens are not allowed'),
   method: new Refusal(405, errors.badRequest, 'method must be GET or POST'),
   tooLong: new Refusal(413, errors.badRequest, 'the body is too long'),

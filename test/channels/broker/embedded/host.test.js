@@ -54,6 +54,8 @@ t.test('a survey without a response times out', async t => {
   const rig = await startEmbedded(t)
   const a = await Peer.join(rig)
   const blocked = await rig.socket('blocked')
+  // The denylist.
+  await once(blocked, 'data')
   const received = once(blocked, 'data')
   let ended = false
   const answer = failure(a.broker.control.survey('who', {})).finally(() => (ended = true))

@@ -121,6 +121,10 @@ const methods = {
   update_user_status: 'users state',
   get_user_status: 'users',
   delete_user_status: 'users',
+  block_user: 'user expire_at',
+  unblock_user: 'user',
+  revoke_token: 'expire_at',
+  invalidate_user_tokens: 'user expire_at channel',
 }
 const methodNames = Object.keys(methods)
 
