@@ -3,6 +3,7 @@ import { readServerFilter } from '../../clients/protocol/filter.js'
 import { expireConnection, renewInfo } from '../../clients/session/expiry.js'
 import { Plan } from '../../clients/session/plan.js'
 import { serverFilterOf } from '../../clients/session/rights.js'
+import { Source } from '../../clients/session/subscription.js'
 import { compileGlob } from '../../config/glob.js'
 
 /** @import { WorkerContext } from '../../clients/session/context.js' */
@@ -249,7 +250,7 @@ const operations = Object.freeze({
     if (!namespace) return
     if (expireAt > 0 && expireAt <= context.now()) return targets(context, target).length > 0
     const request = recoverSince ? { recover: true, ...recoverSince } : {}
-    const grant = { info, data, expireAt, override }
+    const grant = { info, data, expireAt, override, source: Source.API }
     const given = filter ? readServerFilter(filter) : null
     visitTargets(context, target, parts, session =>
       parts.subscribes.start(session, channel, () => {

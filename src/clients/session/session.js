@@ -7,12 +7,13 @@ import { sizeOf } from '../../metrics/traffic.js'
 import { CallFailed } from '../hooks/contract.js'
 import { dispatch } from './commands/index.js'
 import { SessionExtra } from './extra.js'
-import { State, Trait } from './state.js'
-import { add, count, find, flush, Kind, list, MAPPED, remove, subscribeEnds } from './subscription.js'
+import { State, Trait, withLatency } from './state.js'
+import { add, count, find, flush, Kind, list, MAPPED, names, remove, subscribeEnds } from './subscription.js'
 
 /** @import { Publication } from '../../channels/broker/contract.js' */
 /** @import { Codec, Encoded } from '../protocol/contract.js' */
 /** @import { Timer } from '../../base/timers.js' */
+/** @import { ConnectionDetails } from './details.js' */
 /** @import { TransportTraffic } from '../../metrics/traffic.js' */
 /** @import { WorkerContext } from './context.js' */
 /** @import { Subscription, Subscriptions } from './subscription.js' */
@@ -83,9 +84,10 @@ export class Session {
     this.since = 0
     /** @type {SessionExtra | null} */
     this.extra = null
-    /** Slot of Heartbeat, and index in it; -1: in none. */
-    this.slot = 0
-    this.slotIndex = -1
+    /** @type {ConnectionDetails | null} null: nothing is known or kept */
+    this.details = null
+    /** In a slot of Heartbeat; -1: in none. */
+    this.place = -1
   }
 
   remoteAddress() {
@@ -289,13 +291,18 @@ export class Session {
     // A second pong for one ping is an error too (client protocol).
     if (!(this.traits & Trait.AWAITS_PONG) || this.traits & Trait.FRAME_PINGS)
       return this.close(disconnects.badRequest)
-    this.traits &= ~Trait.AWAITS_PONG
+    this.#ponged()
   }
 
   framePong() {
     if (!(this.traits & Trait.FRAME_PINGS)) return
     this.transport.traffic.received(1, 0)
-    this.traits &= ~Trait.AWAITS_PONG
+    if (this.traits & Trait.AWAITS_PONG) this.#ponged()
+  }
+
+  #ponged() {
+    const latency = this.context.sessions.heartbeat.sincePing(this)
+    this.traits = withLatency(this.traits & ~Trait.AWAITS_PONG, latency)
   }
 
   checkPong() {
@@ -308,6 +315,10 @@ export class Session {
 
   subscription(/** @type {string} */ channel) {
     return find(this.subscriptions, channel)
+  }
+
+  channelNames() {
+    return names(this.subscriptions)
   }
 
   get subscriptionCount() {

@@ -8,7 +8,7 @@
 
 import { errors } from '../../../base/errors.js'
 import { newEpoch } from '../epoch.js'
-import { surveyAnswer } from '../surveys.js'
+import { answerSurvey } from '../surveys.js'
 import { orderAppend, orderRead } from './scripts.js'
 
 /** @import { ControlParts } from './control.js' */
@@ -186,8 +186,9 @@ export class RedisOrders {
     this.#exact = true
     const { events, log, answer } = this.#parts
     const { op, params } = JSON.parse(body.toString())
-    const text = surveyAnswer(events, log, op, params, before)
-    if (survey !== 0) answer(from, survey, text)
+    answerSurvey(events, log, op, params, before, text => {
+      if (survey !== 0) answer(from, survey, text)
+    })
   }
 
   /** @param {number} time of the Redis clock, ms @returns {number} latest possible local time */

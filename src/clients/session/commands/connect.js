@@ -14,6 +14,7 @@ import { IN_REDIS } from '../rate-limits.js'
 import { maxReplyBytes } from '../replies.js'
 import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
+import { Source } from '../subscription.js'
 
 /** @import { Config } from '../../../config/options.js' */
 /** @import { Identity } from '../../auth/tokens.js' */
@@ -80,7 +81,7 @@ function identityOf(answer, token, { context, codec }) {
   const subs = new Map(token?.subs)
   for (const [channel, options] of answer.subs ?? []) {
     if (isPast(options.expireAt, context)) throw errors.expired
-    const grant = grantOf(options)
+    const grant = grantOf(options, Source.CONNECT_PROXY)
     if (typeof grant.data === 'object' && !codec.binary) throw disconnects.inappropriateProtocol
     subs.set(channel, grant)
   }
