@@ -25,7 +25,16 @@ export const invalidToken = Object.freeze(new Error('malformed token'))
  * @property {number | undefined} exp unix s
  * @property {number | undefined} nbf unix s
  * @property {number | undefined} expireAt unix s, whole
+ * @property {TokenStamp} stamp
+ *
+ * What tells tokens of a user apart. `uid`: `jti`, '' = none; `issuedAt`: `iat`, unix s, 0 = none.
+ * @typedef {{readonly uid: string, readonly issuedAt: number}} TokenStamp
  */
+
+/** Maximum `jti` that is kept, bytes; as in `revoke_token`. */
+const MAX_UID = 255
+/** Of all tokens with neither claim. @type {TokenStamp} */
+const NO_STAMP = Object.freeze({ uid: '', issuedAt: 0 })
 
 /** @type {(keyof Override)[]} */
 const overrides = ['presence', 'join_leave', 'force_push_join_leave', 'force_positioning', 'force_recovery']
@@ -74,6 +83,14 @@ function readPayload(claims, name, raw) {
   const bytes = decodeBase64(base64)
   if (bytes === undefined) throw invalidToken
   return toJson(bytes)
+}
+
+/** @param {Claims} claims @returns {TokenStamp} */
+function readStamp({ jti, iat }) {
+  const text = readText(jti)
+  const uid = Buffer.byteLength(text) > MAX_UID ? '' : text
+  const issuedAt = readTime(iat) ?? 0
+  return uid === '' && issuedAt === 0 ? NO_STAMP : { uid, issuedAt }
 }
 
 /** @param {any} value `{"presence":{"value":true}, ...}` */
@@ -146,13 +163,13 @@ function lazyMembers(json) {
 
 /** @param {Claims} claims @param {string} userClaim with the user id @returns {CommonClaims} */
 function readCommon(claims, userClaim) {
-  readText(claims.jti)
   return {
     user: Object.hasOwn(claims, userClaim) ? readText(claims[userClaim]) : '',
     channel: readText(claims.channel),
     exp: readTime(claims.exp),
     nbf: readTime(claims.nbf),
     expireAt: optional(claims.expire_at, isInteger),
+    stamp: readStamp(claims),
   }
 }
 

@@ -10,7 +10,7 @@ import { StaticKeys } from './keys.js'
 /** @import { Config } from '../../config/options.js' */
 /** @import { Pattern } from '../../config/pattern.js' */
 /** @import { Capabilities } from '../hooks/capabilities.js' */
-/** @import { CommonClaims, Override, SubOptions } from './claims.js' */
+/** @import { CommonClaims, Override, SubOptions, TokenStamp } from './claims.js' */
 /** @import { Filter } from '../protocol/filter.js' */
 /** @import { JwksOptions } from './jwks.js' */
 
@@ -23,6 +23,7 @@ import { StaticKeys } from './keys.js'
  * @property {string | undefined} meta
  * @property {Map<string, SubOptions>} subs from `subs` or `channels`
  * @property {Capabilities | null} caps
+ * @property {TokenStamp} stamp
  *
  * @typedef {object} SubscribeClaims
  * @property {string} user '' = anonymous
@@ -34,6 +35,7 @@ import { StaticKeys } from './keys.js'
  * @property {Override} [override]
  * @property {number} allow bits of Operation
  * @property {Filter} [filter] the backend's
+ * @property {TokenStamp} stamp
  */
 
 /**
@@ -207,8 +209,8 @@ class Verifier {
     // A subscription token must not open a connection.
     if (claims.channel !== '') throw invalidToken
     if (Object.hasOwn(payload, IGNORED)) this.#onIgnored(IGNORED)
-    const { user, info, meta, subs, caps } = claims
-    return { user, expireAt: this.#expiry(claims, expires), info, meta, subs, caps }
+    const { user, info, meta, subs, caps, stamp } = claims
+    return { user, expireAt: this.#expiry(claims, expires), info, meta, subs, caps, stamp }
   }
 
   /** @param {Jwt} jwt @returns {SubscribeClaims} */
@@ -216,7 +218,7 @@ class Verifier {
     const claims = readSubscribeClaims(payload, json, this.#userClaim)
     this.#checkParties(payload)
     if (claims.channel === '') throw invalidToken
-    const { user, channel, client, info, data, override, allow, filter } = claims
+    const { user, channel, client, info, data, override, allow, filter, stamp } = claims
     return {
       user,
       channel,
@@ -227,6 +229,7 @@ class Verifier {
       override,
       allow,
       filter,
+      stamp,
     }
   }
 
@@ -329,6 +332,7 @@ const NO_SUBS = new Map()
  * @property {string | Buffer} [data] for the connect result
  * @property {Capabilities | null} [caps]
  * @property {boolean} [answered] by a handler
+ * @property {TokenStamp} [stamp] of the connection token
  */
 
 /**

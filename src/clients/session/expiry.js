@@ -6,6 +6,7 @@ import { Kind, list, NO_DETAILS } from './subscription.js'
 
 /** @import { Handler } from '../hooks/contract.js' */
 /** @import { HookEvent } from '../hooks/events.js' */
+/** @import { TokenStamp } from '../auth/claims.js' */
 /** @import { Session } from './session.js' */
 /** @import { Subscription } from './subscription.js' */
 
@@ -133,12 +134,18 @@ export function expireConnection(session, expireAt) {
 /**
  * @param {Session} session @param {Subscription} subscription
  * @param {string | undefined} info raw JSON; undefined: unchanged @param {number} expireAt unix s, 0 = never
+ * @param {TokenStamp} [stamp] of a new token
  */
-export function extendSubscription(session, subscription, info, expireAt) {
+export function extendSubscription(session, subscription, info, expireAt, stamp) {
   const { details } = subscription
   const renewed = info !== undefined && info !== details.info
   // The shared NO_DETAILS has no expiry.
-  if (renewed) subscription.details = { info, expiry: details.expiry }
+  if (renewed || stamp)
+    subscription.details = {
+      info: info ?? details.info,
+      expiry: details.expiry,
+      stamp: stamp ?? details.stamp,
+    }
   else if (details === NO_DETAILS) subscription.details = { ...NO_DETAILS }
   if (renewed) showInfo(session, subscription)
   expireSubscription(session, subscription, expireAt)

@@ -10,6 +10,7 @@ import { Trait } from './state.js'
 import { Kind, kindOfAllow, kindOfSource, MAPPED, NO_DETAILS, Source, Subscription } from './subscription.js'
 
 /** @import { Namespace } from '../auth/channel-rules.js' */
+/** @import { TokenStamp } from '../auth/claims.js' */
 /** @import { Publication, SubscribeAnswer, SubscribeWants } from '../../channels/broker/contract.js' */
 /** @import { SubscriptionAnswer } from '../hooks/contract.js' */
 /** @import { Channel, PublicationBuffer } from '../../channels/hub/channel.js' */
@@ -38,7 +39,7 @@ export const WANTS_NOTHING = Object.freeze({
  * @property {string | Buffer} [data] for the subscribe result: raw JSON, or bytes that are not JSON
  * @property {number} [expireAt] unix s
  * @property {Record<string, boolean>} [override] channel options
- * @property {boolean} [token] from a subscription token
+ * @property {TokenStamp} [stamp] from a subscription token
  * @property {boolean} [hook] from a handler
  * @property {boolean} [ignoreFlags] ignores client flags for recovery, positions, joins and leaves, unless `allow` or
  *   capabilities grant them
@@ -95,7 +96,7 @@ export class Plan {
     const present = on('presence')
     // A handler extends subscriptions without client requests.
     const expires =
-      (grant.token || grant.hook) && grant.expireAt && !serverSide && namespace.handlers.subRefresh === null
+      (grant.stamp || grant.hook) && grant.expireAt && !serverSide && namespace.handlers.subRefresh === null
 
     this.session = session
     this.channel = channel
@@ -257,8 +258,8 @@ export class Plan {
       unsent: liveBuffer?.unsent,
       known: this.known,
     })
-    const { info = '', expireAt = 0 } = grant
-    const details = info || expireAt ? { info, expiry: null } : NO_DETAILS
+    const { info = '', expireAt = 0, stamp = null } = grant
+    const details = info || expireAt || stamp ? { info, expiry: null, stamp } : NO_DETAILS
     const subscription = new Subscription(channel, cohort, events, kind, details)
     session.addSubscription(subscription)
     const listed = kind & Kind.PRESENT ? session.clientInfo(info) : ''

@@ -11,6 +11,7 @@ import { State, Trait, withLatency } from './state.js'
 import { add, count, find, flush, Kind, list, MAPPED, names, remove, subscribeEnds } from './subscription.js'
 
 /** @import { Publication } from '../../channels/broker/contract.js' */
+/** @import { TokenStamp } from '../auth/claims.js' */
 /** @import { Codec, Encoded } from '../protocol/contract.js' */
 /** @import { Timer } from '../../base/timers.js' */
 /** @import { ConnectionDetails } from './details.js' */
@@ -71,6 +72,8 @@ export class Session {
     this.user = ''
     /** Connection info as JSON text, '' if none. */
     this.info = ''
+    /** Of the connection token; null: connected without a token. @type {TokenStamp | null} */
+    this.stamp = null
     /** @type {Timer | null} */
     this.expiry = null
     /** @type {Subscriptions} */

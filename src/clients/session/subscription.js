@@ -5,6 +5,7 @@ import { Phase } from '../protocol/requests.js'
 /** @import { Channel, Cohort } from '../../channels/hub/channel.js' */
 /** @import { Hub } from '../../channels/hub/hub.js' */
 /** @import { Timer } from '../../base/timers.js' */
+/** @import { TokenStamp } from '../auth/claims.js' */
 /** @import { Session } from './session.js' */
 
 /** Bits of Operation in bits of Kind. */
@@ -71,10 +72,13 @@ export const kindOfAllow = (operations = 0) => (operations << ALLOW_SHIFT) & ALL
 /** Bits of Kind with entries in maps. */
 export const MAPPED = Kind.IN_CLIENTS_MAP | Kind.IN_USERS_MAP | Kind.REMOVES_KEY
 
-/** @typedef {{info: string, expiry: Timer | null}} Details info: channel info as JSON text, '' if none */
+/**
+ * `info`: channel info as JSON text, '' if none; `stamp`: of the subscription token, null: subscribed without a token.
+ * @typedef {{info: string, expiry: Timer | null, stamp: TokenStamp | null}} Details
+ */
 
 /** @type {Details} */
-export const NO_DETAILS = Object.freeze({ info: '', expiry: null })
+export const NO_DETAILS = Object.freeze({ info: '', expiry: null, stamp: null })
 
 export class Subscription {
   /**

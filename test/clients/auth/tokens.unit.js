@@ -26,9 +26,10 @@ const subscribeError = (claims, it = plain) =>
   refusal('subscribe', makeToken({ channel: 'x', ...claims }, SECRET), it)
 
 t.test('a connection token without claims is an anonymous user that never expires', async t => {
-  const empty = { user: '', expireAt: 0, info: undefined, meta: undefined, subs: new Map(), caps: null }
+  const stamp = { uid: '', issuedAt: 0 }
+  const empty = { user: '', expireAt: 0, info: undefined, meta: undefined, subs: new Map(), caps: null, stamp }
   t.same(connect({}), empty)
-  const names = ['sub', 'exp', 'info', 'meta', 'channels', 'subs', 'channel', 'aud', 'caps']
+  const names = ['sub', 'exp', 'info', 'meta', 'channels', 'subs', 'channel', 'aud', 'caps', 'jti', 'iat']
   t.same(connect(Object.fromEntries(names.map(name => [name, null]))), empty)
 })
 
@@ -40,9 +41,17 @@ t.test('reads the user and the expiry', async t => {
     [{ exp: FUTURE, expire_at: 0 }, 0, '0 is never'],
     [{ exp: FUTURE, expire_at: -1 }, 0, 'negative is never'],
     [{ exp: NOW + 0.5 }, NOW + 1, 'fractions are allowed'],
-    [{ exp: FUTURE, nbf: NOW, iat: FUTURE, jti: 'x' }, FUTURE, 'iat and jti have no effect'],
+    [{ exp: FUTURE, nbf: NOW, iat: FUTURE, jti: 'x' }, FUTURE, 'iat and jti have no effect on it'],
   ]))
     t.equal(connect(claims).expireAt, expireAt, why)
+})
+
+t.test('reads jti and iat', async t => {
+  t.same(connect({ jti: 'a', iat: 5 }).stamp, { uid: 'a', issuedAt: 5 })
+  t.same(subscribe({ channel: 'x', iat: '5.5' }).stamp, { uid: '', issuedAt: 5.5 })
+  t.same(connect({ jti: 'é'.repeat(127) }).stamp.uid.length, 127)
+  t.same(connect({ jti: 'é'.repeat(128) }).stamp, { uid: '', issuedAt: 0 }, 'a long jti is not kept')
+  t.equal(connect({}).stamp, subscribe({ channel: 'x' }).stamp, 'tokens without both share one object')
 })
 
 t.test('refuses tokens that are expired, not yet valid, or with a past expire_at', async t => {
@@ -255,6 +264,7 @@ const wrong = {
     ...[42, {}].map(sub => ({ sub })),
     ...['', ' 1800000100', '0x6b49d264', '1800000100s', '1e999', true, []].map(exp => ({ exp })),
     ...[1, {}].map(jti => ({ jti })),
+    ...['x', {}, [], true].map(iat => ({ iat })),
     { nbf: 'x' },
     ...['1', 1.5].map(expire_at => ({ expire_at })),
     ...[1, ['a', 1], {}].map(aud => ({ aud })),

@@ -93,6 +93,7 @@ function identityOf(answer, token, { context, codec }) {
     subs,
     data,
     caps: answer.caps === undefined ? token?.caps : answer.caps,
+    stamp: token?.stamp,
     answered: true,
   }
 }
@@ -133,6 +134,7 @@ function admit(session, id, request, identity) {
   const { client } = session.context.config
   session.user = identity.user
   session.info = identity.info ?? ''
+  session.stamp = identity.stamp ?? null
   const anonymousToken = identity.user === '' && request.token && !identity.answered
   if (anonymousToken && client.disallow_anonymous_connection_tokens) throw disconnects.permissionDenied
   const { rateLimits } = session.context

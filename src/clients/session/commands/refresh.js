@@ -38,6 +38,7 @@ function extend(session, id, claims) {
   if (claims.user !== session.user) throw disconnects.invalidToken
   // The client reconnects with its new token's channels.
   if (channelsChanged(session, claims.subs)) throw disconnects.insufficientState
+  session.stamp = claims.stamp
   renewInfo(session, claims.info)
   if (session.extra !== null && claims.meta !== undefined) session.extra.meta = claims.meta
   const { expireAt } = claims

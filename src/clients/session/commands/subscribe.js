@@ -110,8 +110,8 @@ function sourceOfAllowed({ context: { config, rules } }, channel, namespace) {
 function grantOfToken(session, channel, claims) {
   const foreign = claims.user !== session.user || claims.channel !== channel
   if (foreign || (claims.client && claims.client !== session.id)) throw disconnects.invalidToken
-  const { info, data, override, expireAt, allow, filter } = claims
-  return { info, data, override, expireAt, allow, filter, token: true, source: Source.SUBSCRIPTION_TOKEN }
+  const { info, data, override, expireAt, allow, filter, stamp } = claims
+  return { info, data, override, expireAt, allow, filter, stamp, source: Source.SUBSCRIPTION_TOKEN }
 }
 
 /** @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace @param {Grant} grant */
@@ -233,9 +233,9 @@ function extend(session, id, channel, claims) {
   const { context, codec } = session
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
-  const { info, expireAt = 0, allow = 0, filter } = grantOfToken(session, channel, claims)
+  const { info, expireAt = 0, allow = 0, filter, stamp } = grantOfToken(session, channel, claims)
   const finish = filter && replaceServerFilter(session, subscription, filter)
-  extendSubscription(session, subscription, info, expireAt)
+  extendSubscription(session, subscription, info, expireAt, stamp)
   subscription.renewed(allow)
   session.send(
     codec.refreshed(id, 'sub_refresh', {
