@@ -27,7 +27,15 @@ const subscribeError = (claims, it = plain) =>
 
 t.test('a connection token without claims is an anonymous user that never expires', async t => {
   const stamp = { uid: '', issuedAt: 0 }
-  const empty = { user: '', expireAt: 0, info: undefined, meta: undefined, subs: new Map(), caps: null, stamp }
+  const empty = {
+    user: '',
+    expireAt: 0,
+    info: undefined,
+    meta: undefined,
+    subs: new Map(),
+    caps: null,
+    stamp,
+  }
   t.same(connect({}), empty)
   const names = ['sub', 'exp', 'info', 'meta', 'channels', 'subs', 'channel', 'aud', 'caps', 'jti', 'iat']
   t.same(connect(Object.fromEntries(names.map(name => [name, null]))), empty)

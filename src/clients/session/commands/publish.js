@@ -62,7 +62,7 @@ function send(session, id, channel, { options, metaTtl, historyOn, republish }, 
       version,
       versionEpoch,
       republish: republish === null ? null : republish.route(channel, Source.CLIENT),
-      meta: session.extra === null ? '' : session.extra.meta,
+      meta: session.details === null ? '' : session.details.meta,
     },
     error =>
       session.publishAnswered(id, () => {
