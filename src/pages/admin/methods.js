@@ -25,6 +25,8 @@ const API_METHODS = [
   'map_remove',
   'map_read_state',
   'map_clear',
+  'block_user',
+  'unblock_user',
 ]
 
 /** The channels with most subscribers, and the total. @type {Method} */
@@ -54,7 +56,11 @@ const mapInfo = {
   },
 }
 
-/** Connections of a user ('' = anonymous) or of all users, on all nodes. @type {Method} */
+/**
+ * Connections of a user ('' = anonymous) or of all users (`all`), on all nodes: as in the server API, with node and worker.
+ * `now`: unix ms; `blocks`: whether users can be blocked.
+ * @type {Method}
+ */
 const connections = {
   fields: { user: string, client: string, label_filter: ignored, all: flag },
   async run({ user, client, label_filter: labelFilter, all }, { broker }) {
@@ -68,15 +74,19 @@ const connections = {
     const { rows, total } = await readConnections(broker.control, query)
     const texts = rows.map(({ client: id, text, node, worker }) => {
       const place = JSON.stringify({ client: id, node, worker })
-      return `${place.slice(0, -1)},"connection":${text}}`
+      return `${place.slice(0, -1)},${text.slice(1)}`
     })
-    return `{"total":${total},"connections":[${texts.join(',')}]}`
+    const blocks = apiMethods.has('block_user')
+    return `{"total":${total},"connections":[${texts.join(',')}],"now":${Date.now()},"blocks":${blocks}}`
   },
 }
 
 /** @type {ReadonlyMap<string, Method>} */
 export const methods = new Map([
-  ...API_METHODS.map(name => /** @type {[string, Method]} */ ([name, apiMethods.get(name)])),
+  ...API_METHODS.flatMap(name => {
+    const method = apiMethods.get(name)
+    return method === undefined ? [] : [/** @type {[string, Method]} */ ([name, method])]
+  }),
   ['channels', channels],
   ['connections', connections],
   ['map_info', mapInfo],
