@@ -383,7 +383,7 @@ t.test('connections are found by labels, and show what is known of them', async 
   const row = await page.evaluate(`${rowWith('users', pro.connect.client)}.textContent`)
   t.match(row, 'shop 2.1')
   t.match(row, `tier=pro, region=${NAUGHTY}`)
-  t.match(row, 'news (channel options), $vip (subscription token)')
+  t.match(row, '2: news (options), $vip (subscription token)')
   t.equal(await page.evaluate(`document.querySelectorAll('main img').length`), 0)
   t.ok(await page.fits(390))
   t.ok(await page.fits(1280))

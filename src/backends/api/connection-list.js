@@ -1,7 +1,7 @@
 // A worker's part of `connections`: finds its sessions and describes them, in slices.
 
-import { list, sourceOf } from '../../clients/session/subscription.js'
 import { latencyOf } from '../../clients/session/state.js'
+import { list, sourceOf } from '../../clients/session/subscription.js'
 import { compileLabelFilter, compileWhere, readsDetails } from './where.js'
 
 /** @import { WorkerContext } from '../../clients/session/context.js' */

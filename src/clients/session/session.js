@@ -47,8 +47,12 @@ const ENTRY_OVERHEAD = 16
 /** Maximum pending publishes of one client. */
 const MAX_UNANSWERED = 1024
 
-/** More pending commands than any concurrency. */
-const ALL = 1 << 20
+// Bits of `session.pending`: publishes, then other commands between `hold` and `resume`.
+const PUBLISHES = 2 * MAX_UNANSWERED - 1
+const OTHER_SHIFT = 11
+const OTHER = 1 << OTHER_SHIFT
+/** More commands than any concurrency. */
+const ALL = OTHER << 12
 
 /** Initial queue of a held session. Shared by all sessions, always empty. @type {any[]} */
 const HELD = []
@@ -80,9 +84,8 @@ export class Session {
     this.subscriptions = null
     /** @type {any[] | null} raw commands and deferred functions; null: no command is held */
     this.queue = null
-    this.unanswered = 0
-    /** Other pending commands, between `hold` and `resume`. */
-    this.underway = 0
+    /** Pending commands: publishes, and others from OTHER on. */
+    this.pending = 0
     /** Time of the connect, ms of performance.now(). */
     this.since = 0
     /** @type {SessionExtra | null} */
@@ -103,6 +106,16 @@ export class Session {
 
   get context() {
     return this.transport.context
+  }
+
+  /** Pending publishes. */
+  get unanswered() {
+    return this.pending & PUBLISHES
+  }
+
+  /** Other pending commands, between `hold` and `resume`. */
+  get underway() {
+    return this.pending >> OTHER_SHIFT
   }
 
   get connected() {
@@ -179,19 +192,19 @@ export class Session {
 
   /** Defers the reply to `resume`. Later commands wait if too many are pending. */
   hold() {
-    this.underway++
+    this.pending += OTHER
     if (this.underway >= this.#concurrency) this.#block()
   }
 
   /** As `hold`, and no later command starts before `resumeAll`, whatever the concurrency. */
   holdAll() {
-    this.underway += ALL
+    this.pending += ALL
     this.#block()
   }
 
   /** @param {number} id @param {() => void} work as for `resume` */
   resumeAll(id, work) {
-    this.underway -= ALL
+    this.pending -= ALL
     this.#finish(id, work, true)
   }
 
@@ -205,7 +218,7 @@ export class Session {
    * @param {number} id @param {() => void} work not called after a disconnect
    */
   resume(id, work) {
-    this.underway--
+    this.pending -= OTHER
     this.#finish(id, work, true)
   }
 
@@ -234,13 +247,13 @@ export class Session {
 
   /** The broker keeps publishes in order, so later ones do not wait. Other commands wait for all pending replies. */
   publishSent() {
-    this.unanswered++
+    this.pending++
     if (this.unanswered >= MAX_UNANSWERED) this.#block()
   }
 
   /** @param {number} id @param {() => void} work as for `resume` */
   publishAnswered(id, work) {
-    this.unanswered--
+    this.pending--
     this.#finish(id, work, this.unanswered === 0 || this.queue === null)
   }
 

@@ -22,15 +22,15 @@ import { confirm, reason } from './session.js'
 const SOURCES = [
   'unknown',
   'connection token',
-  'connect proxy or hook',
+  'connect proxy',
   'subscription token',
-  'subscribe proxy or hook',
-  'user in its name',
-  'channel options',
-  'client.insecure',
+  'subscribe proxy',
+  'user in name',
+  'options',
+  'insecure',
   'connect request',
-  'personal channel',
-  'server API',
+  'personal',
+  'API',
   'capabilities',
 ]
 
@@ -42,7 +42,8 @@ function channelsOf({ state }) {
   const all = Object.entries(state.channels)
   const shown = all.slice(0, MAX_NAMES).map(([name, { source }]) => `${name} (${SOURCES[source] ?? source})`)
   const more = all.length - shown.length
-  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
+  const names = more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
+  return names === '' ? '0' : `${all.length}: ${names}`
 }
 
 /** @param {ConnectionRow} row */
@@ -61,7 +62,8 @@ function labelFilterOf(text) {
   if (text === '') return undefined
   const nodes = text.split(',').map(part => {
     const [, key, negated, val] = /^\s*([^=!]+?)\s*(!?)=\s*(.+?)\s*$/.exec(part) ?? []
-    if (key === undefined) throw new Error(`${part.trim() || 'an empty part'} is not name=value or name!=value`)
+    if (key === undefined)
+      throw new Error(`${part.trim() || 'an empty part'} is not name=value or name!=value`)
     return { key, cmp: negated ? 'neq' : 'eq', val }
   })
   return nodes.length === 1 ? nodes[0] : { op: 'and', nodes }
@@ -131,9 +133,14 @@ export function usersView(session) {
       figure('Latency', ({ ping_pong_latency_ms: latency }) => (latency < 0 ? null : latency), milliseconds, {
         hint: 'between the last ping and its pong',
       }),
-      words('Labels', labelsOf, { tone: () => 'name' }),
-      figure('Channels', ({ state }) => Object.keys(state.channels).length),
-      words('Names', channelsOf, { tone: () => 'name', hint: 'and what allowed each subscription' }),
+      words('Labels', labelsOf, { tone: () => 'name labels' }),
+      {
+        ...figure('Channels', ({ state }) => Object.keys(state.channels).length),
+        words: true,
+        text: channelsOf,
+        tone: () => 'name channels',
+        hint: 'number of subscriptions; names, and what allowed each: docs/access.md',
+      },
       {
         label: 'Actions',
         value: () => 0,
