@@ -258,6 +258,17 @@ t.test('labels come from the token or the connect proxy, and reach later proxy c
     later.map(({ event, json }) => [event, json.labels]),
     ['subscribe', 'publish', 'rpc'].map(event => [event, labels]),
   )
+  const refreshed = await user(t, gateway, { sub: 'l0', labels, jti: 'first' })
+  const next = token({ sub: 'l0', labels: { tier: 'free' }, jti: 'second', meta: 'new', exp: at(600) })
+  t.ok((await refreshed.call('refresh', { token: next })).refresh)
+  t.match(
+    await of(refreshed),
+    {
+      labels,
+      state: { connection_token: { uid: 'second' }, meta: 'new' },
+    },
+    'a refresh replaces the rest',
+  )
   const plain = await user(t, gateway, { sub: 'l2' })
   await plain.subscribe('asked:y')
   const { json } = backend.requests.at(-1) ?? {}
