@@ -47,10 +47,11 @@ const ENTRY_OVERHEAD = 16
 /** Maximum pending publishes of one client. */
 const MAX_UNANSWERED = 1024
 
-// Bits of `session.pending`: publishes, then other commands between `hold` and `resume`.
-const PUBLISHES = 2 * MAX_UNANSWERED - 1
-const OTHER_SHIFT = 11
+// Bits of `session.pending`: publishes (those whose hooks were pending at MAX_UNANSWERED follow), then other commands
+// between `hold` and `resume`.
+const OTHER_SHIFT = 12
 const OTHER = 1 << OTHER_SHIFT
+const PUBLISHES = OTHER - 1
 /** More commands than any concurrency. */
 const ALL = OTHER << 12
 
