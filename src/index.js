@@ -22,6 +22,8 @@ const OPTIONS = ['file', 'config', 'hooks', 'log']
 /**
  * @typedef {import('./backends/api/server-api.js').Command} Command
  * @typedef {import('./backends/api/server-api.js').Outcome} Outcome
+ * @typedef {import('./backends/api/server-api.js').ConnectionInfo} ConnectionInfo
+ * @typedef {import('./backends/api/server-api.js').ConnectionsOptions} ConnectionsOptions
  * @typedef {import('./backends/api/server-api.js').PublishOptions} PublishOptions
  * @typedef {import('./backends/api/server-api.js').AckOptions} AckOptions
  * @typedef {import('./backends/api/server-api.js').RequestTarget} RequestTarget

@@ -1,7 +1,7 @@
 // The admin page itself, in a real browser, over a real gateway.
 
 import t from 'tap'
-import { anonymous, history, open, tokenClient, user } from '../clients/session/support.js'
+import { anonymous, history, open, opened, token, tokenClient, user } from '../clients/session/support.js'
 import { needsChromium } from '../kit/browser/browser.js'
 import { RemotePage } from '../kit/browser/remote-page.js'
 import { startGateway } from '../kit/gateway.js'
@@ -353,6 +353,79 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     t.notOk(await page.evaluate(visible('signed-in')))
   })
   t.same(page.faults, [], 'no exceptions, and nothing that the policy forbids')
+  t.same(page.errors, [])
+})
+
+t.test('connections are found by labels, and show what is known of them', async t => {
+  const buckets = [{ interval: '1h', rate: 1 }]
+  const rate_limit = { client_command: { enabled: true, publish: { enabled: true, buckets } } }
+  const gateway = await start(t, { client: tokenClient({ rate_limit }) })
+  const page = await RemotePage.open(t, `${gateway.url}/admin`)
+  await logIn(page)
+  await page.until(shows('link-state', 'live'))
+  t.notOk(await page.evaluate(visible('limits-card')), 'nothing was refused yet')
+  const enter = (sub, labels, name) => user(t, gateway, { sub, labels }, { name, version: '2.1' })
+  const [pro, other, free] = await Promise.all([
+    enter('dora', { tier: 'pro', region: NAUGHTY }, 'shop'),
+    enter('emil', { tier: 'pro', region: 'eu' }, 'desk'),
+    enter('dora', { tier: 'free' }, 'shop'),
+  ])
+  await pro.subscribe('news')
+  await pro.subscribe('$vip', { token: token({ sub: 'dora', channel: '$vip' }) })
+
+  await go(page, 'users')
+  await page.until(shows('users-count', '3 connections'))
+  const find = (who, labels) => page.fill({ 'users-user': who, 'users-labels': labels }, 'users-form')
+  await find('', 'tier')
+  await page.until(shows('users-fault', 'Labels: tier is not name=value or name!=value.'))
+  await find('', 'tier=pro')
+  await page.until(`${shows('users-count', '2 connections')} && !${shows('users-fault', 'Labels')}`)
+  const row = await page.evaluate(`${rowWith('users', pro.connect.client)}.textContent`)
+  t.match(row, 'shop 2.1')
+  t.match(row, `tier=pro, region=${NAUGHTY}`)
+  t.match(row, '2: news (options), $vip (subscription token)')
+  t.equal(await page.evaluate(`document.querySelectorAll('main img').length`), 0)
+  t.ok(await page.fits(390))
+  t.ok(await page.fits(1280))
+  await find('', 'tier=pro, region!=eu')
+  await page.until(shows('users-count', '1 connection'))
+  await find('dora', 'tier != pro')
+  await page.until(`${shows('users-count', '1 connection')} && ${rowWith('users', free.connect.client)}`)
+  await find('', 'tier=pro')
+  await page.until(shows('users-count', '2 connections'))
+  await page.click('users-all')
+  t.match(await page.text('confirm-text'), 'All 2 connections of all users with these labels, on every node,')
+  await page.click('confirm-yes')
+  for (const client of [pro, other]) t.equal((await client.closed).code, 3503)
+  await page.until(shows('users-result', '2 connections disconnected.'))
+  await page.until(shows('users-count', '0 connections'))
+
+  for (let n = 0; n < 3; n++) await free.call('publish', { channel: 'news', data: n })
+  await go(page, 'live')
+  await page.until(`${visible('limits-card')} && ${shows('limits-count', '2 refused commands')}`)
+  t.match(
+    await page.evaluate(`${rowWith('limits', 'client_command')}.textContent`),
+    /client_commandpublish.*2$/,
+  )
+
+  // A gateway without lists of blocked users has no such form.
+  await go(page, 'users')
+  await find('dora', '')
+  await page.until(shows('users-count', '1 connection'))
+  if (await page.evaluate(visible('block-form'))) {
+    await page.fill({ 'block-time': '3600' }, 'block-form')
+    t.match(await page.text('confirm-title'), 'Block dora?')
+    await page.click('confirm-yes')
+    t.equal((await free.closed).code, 3507)
+    await page.until(shows('users-result', 'dora is blocked until '))
+    const refused = await opened(t, gateway, { id: 1, connect: { token: token({ sub: 'dora' }) } })
+    t.equal((await refused.closed).code, 3507)
+    await page.click('unblock')
+    await page.click('confirm-yes')
+    await page.until(shows('users-result', 'dora is not blocked.'))
+    await user(t, gateway, { sub: 'dora' })
+  }
+  t.same(page.faults, [])
   t.same(page.errors, [])
 })
 

@@ -33,7 +33,7 @@ function fits(t, schema, answer, what) {
 }
 
 /** Objects whose names are those of clients, channels and metrics. */
-const BY_NAME = ['presence', 'channels', 'items', 'answers']
+const BY_NAME = ['presence', 'channels', 'items', 'answers', 'connections']
 
 /**
  * @param {any} t @param {any} example @param {any} answer with the same members of the same types, maybe more
@@ -71,7 +71,11 @@ t.test('a gateway accepts the examples and returns the errors', async t => {
   }
   const { hmac_secret_key: secret } = config.client.token
   const client = await RawClient.connected(gateway.ws, {
-    token: makeToken({ sub: '42', info: { name: 'Ann' } }, secret),
+    name: 'js',
+    token: makeToken(
+      { sub: '42', info: { name: 'Ann' }, jti: 'a81bc81b', iat: 1767225600, labels: { tier: 'pro' } },
+      secret,
+    ),
   })
   t.teardown(() => client.socket.terminate())
   await client.subscribe('chat:lobby')

@@ -178,6 +178,8 @@ export { ApiError, ServerApi }
 /**
  * @typedef {import('./server-api.js').Command} Command
  * @typedef {import('./server-api.js').Outcome} Outcome
+ * @typedef {import('./server-api.js').ConnectionInfo} ConnectionInfo
+ * @typedef {import('./server-api.js').ConnectionsOptions} ConnectionsOptions
  * @typedef {import('./server-api.js').PublishOptions} PublishOptions
  * @typedef {import('./server-api.js').AckOptions} AckOptions
  * @typedef {import('./server-api.js').RequestTarget} RequestTarget

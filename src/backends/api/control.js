@@ -11,12 +11,12 @@ import {
   payload,
   raw,
   readJson,
-  refuseRestrictions,
   seconds,
   string,
   strings,
   uint32,
 } from './params.js'
+import { checkFilter, compileLabelFilter } from './where.js'
 
 /** @import { Method } from './context.js' */
 /** @import { Field } from './params.js' */
@@ -24,10 +24,11 @@ import {
 /** Maximum reason in a WebSocket close frame. */
 const MAX_REASON_BYTES = 123
 
-/** Fields that select connections: all of `user` ('' = anonymous), or one of them. */
-const target = { user: string, client: string, session: string }
-/** Unsupported restrictions. */
-const labels = { label_filter: ignored, all_users: flag }
+/**
+ * Fields that select connections: all of `user` ('' = anonymous, or with `all_users` everybody), or one of them; those
+ * whose labels match.
+ */
+const target = { user: string, client: string, session: string, label_filter: ignored, all_users: flag }
 
 /**
  * @param {string} op
@@ -36,10 +37,10 @@ const labels = { label_filter: ignored, all_users: flag }
  * @returns {Method}
  */
 const method = (op, fields, paramsOf = () => ({})) => ({
-  fields: { ...target, ...labels, ...fields },
+  fields: { ...target, ...fields },
   async run(params, { rules, broker }) {
-    const { channel, user, client, session } = params
-    refuseRestrictions(labels, params, errors.badRequest)
+    const { channel, user, client, session, label_filter: labelFilter, all_users: allUsers } = params
+    checkFilter('label_filter', labelFilter, compileLabelFilter)
     if (channel === '') throw errors.badRequest
     const namespace = channel === undefined ? null : rules.resolve(channel)
     if (namespace === undefined) throw errors.unknownChannel
@@ -47,7 +48,10 @@ const method = (op, fields, paramsOf = () => ({})) => ({
     if (op === 'subscribe' && namespace?.kind !== 'stream') throw errors.badRequest
     const order = { channel, user, client, session, ...paramsOf(params) }
     if (op === 'subscribe' && namespace) checkServerFilter(namespace, params.server_tags_filter)
-    const refusals = await broker.control.order(op, order)
+    const selects = labelFilter !== undefined || allUsers
+    const refusals = selects
+      ? await broker.control.order('select', { ...order, op, labelFilter, allUsers })
+      : await broker.control.order(op, order)
     // As in Centrifugo.
     if (refusals.includes(true)) throw errors.internal
     return '{}'

@@ -3,6 +3,7 @@
 import { errors } from '../../base/errors.js'
 import { blockUser, invalidateUserTokens, revokeToken, unblockUser } from './access.js'
 import { channels, history, historyRemove, presence, presenceStats } from './channel.js'
+import { connections } from './connections.js'
 import { disconnect, refresh, subscribe, unsubscribe } from './control.js'
 import { info } from './info.js'
 import { mapClear, mapPublish, mapReadState, mapReadStream, mapRemove, mapStats } from './maps.js'
@@ -35,6 +36,7 @@ export const methods = new Map([
   ['history', history],
   ['history_remove', historyRemove],
   ['channels', channels],
+  ['connections', connections],
   ['info', info],
   ['rpc', rpc],
   ['map_publish', mapPublish],

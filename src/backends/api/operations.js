@@ -4,7 +4,10 @@ import { prepareCached } from '../../clients/session/cache-empty.js'
 import { expireConnection, renewInfo } from '../../clients/session/expiry.js'
 import { Plan } from '../../clients/session/plan.js'
 import { serverFilterOf } from '../../clients/session/rights.js'
+import { Source } from '../../clients/session/subscription.js'
 import { compileGlob } from '../../config/glob.js'
+import { listConnections } from './connection-list.js'
+import { compileLabelFilter } from './where.js'
 
 /** @import { WorkerContext } from '../../clients/session/context.js' */
 /** @import { Session } from '../../clients/session/session.js' */
@@ -115,15 +118,21 @@ class ServerSubscribes {
 }
 
 /**
- * @typedef {{user: string, client?: string, session?: string}} Target selects connections
- * @typedef {{client: string, user: string, transport: string, codec: string, subscriptions: number,
- *   channels: string[]}} Connection `channels`: first channels of its subscriptions
+ * Selects connections; `labelFilter`: a FilterNode, which their labels match.
+ * @typedef {{user: string, client?: string, session?: string, allUsers?: boolean, labelFilter?: any}} Target
  */
 
-/** @param {WorkerContext} context @param {Target} target @returns {Session[]} */
-function targets({ sessions }, { user, client, session }) {
-  return sessions.of(user ?? '', { client, session })
-}
+/** @param {WorkerContext} context @param {Target} target @returns {Session[]} with any labels */
+const targets = ({ sessions }, { user, client, session, allUsers }) =>
+  sessions.of(user ?? '', { client, session, allUsers })
+
+/**
+ * @param {Target} target
+ * @returns {(session: Session) => boolean} whether the labels match
+ * @throws {Error} errors.badRequest: a filter that this worker does not know
+ */
+const labelsOf = ({ labelFilter }) =>
+  labelFilter === undefined ? () => true : compileLabelFilter(labelFilter)
 
 /**
  * `before`: affects only connections made before, ms of performance.now().
@@ -132,8 +141,9 @@ function targets({ sessions }, { user, client, session }) {
 
 /** @param {WorkerContext} context @param {Target} target @param {Parts} parts @param {(session: Session) => void} visit */
 function visitTargets(context, target, { before }, visit) {
+  const matches = labelsOf(target)
   context.sessions.visitInSlices(targets(context, target), session => {
-    if (session.closed || session.since >= before) return
+    if (session.closed || session.since >= before || !matches(session)) return
     try {
       visit(session)
     } catch (error) {
@@ -142,36 +152,8 @@ function visitTargets(context, target, { before }, visit) {
   })
 }
 
-/** @param {WorkerContext} context @param {number} limit @returns {Session[]} first sessions of any user */
-function firstOf({ sessions }, limit) {
-  /** @type {Session[]} */
-  const found = []
-  sessions.forEach(session => void (found.length < limit && found.push(session)))
-  return found
-}
-
-const MAX_CHANNELS = 20
-
-/** @param {Session} session @returns {Connection} */
-function describe(session) {
-  const { id, user, subscriptions } = session
-  /** @type {string[]} */
-  const channels = []
-  if (subscriptions instanceof Map) {
-    for (const name of subscriptions.keys()) {
-      if (channels.length === MAX_CHANNELS) break
-      channels.push(name)
-    }
-  } else if (subscriptions) channels.push(subscriptions.channel.name)
-  return {
-    client: id,
-    user,
-    transport: session.transport.name,
-    codec: session.codec.name,
-    subscriptions: session.subscriptionCount,
-    channels,
-  }
-}
+/** Orders that `select` may execute. */
+const SELECTING = Object.freeze(['subscribe', 'unsubscribe', 'disconnect', 'refresh'])
 
 /**
  * A worker's part of server API methods; thousands of connections are processed in slices.
@@ -202,15 +184,15 @@ const operations = Object.freeze({
   /** Registers the clients of a request. @returns null: not available in this worker */
   acks: ({ acks }, survey) => acks?.register(survey) ?? null,
 
-  /** At most `limit` connections of a user or of all users (`all`), and the `total`. */
-  connections(context, { limit, all, ...target }, { node: { uid, name } }) {
-    const found = all ? firstOf(context, limit) : targets(context, target)
-    return {
-      node: { uid, name },
-      worker: context.index,
-      total: all ? context.sessions.count : found.length,
-      connections: found.slice(0, limit).map(describe),
-    }
+  list_connections: (context, query, { node }) => listConnections(context, query, node),
+
+  /**
+   * An order with `labelFilter` or `allUsers`. Nodes of earlier versions do not know them and would reach too many
+   * clients: they refuse this operation.
+   */
+  select(context, { op, ...params }, parts) {
+    if (!SELECTING.includes(op)) throw new Error(`unknown operation ${op}`)
+    return operations[op](context, params, parts)
   },
 
   /** `claim`: id of the client to keep as the user's only one; `time`: see Control.order */
@@ -255,9 +237,9 @@ const operations = Object.freeze({
   subscribe(context, { channel, expireAt, info, data, recoverSince, override, filter, ...target }, parts) {
     const namespace = context.rules.resolve(channel)
     if (!namespace) return
-    if (expireAt > 0 && expireAt <= context.now()) return targets(context, target).length > 0
+    if (expireAt > 0 && expireAt <= context.now()) return targets(context, target).some(labelsOf(target))
     const request = recoverSince ? { recover: true, ...recoverSince } : {}
-    const grant = { info, data, expireAt, override }
+    const grant = { info, data, expireAt, override, source: Source.API }
     const given = filter ? readServerFilter(filter) : null
     visitTargets(context, target, parts, session =>
       parts.subscribes.start(session, channel, () => {

@@ -38,7 +38,10 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @property {boolean} truncated some answers are counted, but not in `answers`, because of their size
  * @property {Record<string, ClientAnswer>} answers by client id
  *
- * @typedef {{client?: string, session?: string}} Target one connection of the user; default: all
+ * @typedef {object} Target selects connections of the user; default: all
+ * @property {string} [client] @property {string} [session]
+ * @property {FilterNode} [labelFilter] only connections whose labels match
+ * @property {boolean} [allUsers] with user '': all users, not only the anonymous one
  *
  * @typedef {object} Switches channel options that a subscription overrides
  * @property {boolean} [presence]
@@ -47,8 +50,8 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @property {boolean} [forcePositioning]
  * @property {boolean} [forceRecovery]
  *
- * @typedef {object} SubscribeOptions
- * @property {string} [client] @property {string} [session]
+ * @typedef {Target & SubscribeTerms} SubscribeOptions
+ * @typedef {object} SubscribeTerms
  * @property {number} [expireAt] unix seconds
  * @property {unknown} [info] a JSON value for presence, joins and publications
  * @property {unknown} [data] a JSON value for the client
@@ -56,14 +59,14 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @property {Switches} [override]
  * @property {FilterNode} [serverTagsFilter] of publications; absent: that of an existing subscription stays
  *
- * @typedef {object} DisconnectOptions
- * @property {string} [client] @property {string} [session]
+ * @typedef {Target & DisconnectTerms} DisconnectOptions
+ * @typedef {object} DisconnectTerms
  * @property {number} [code] 3000 to 4999; SDKs reconnect unless it is 3500-3999 or 4500-4999. Default 3503
  * @property {string} [reason] at most 123 bytes
  * @property {string[]} [whitelist] ids of clients to keep
  *
- * @typedef {object} RefreshOptions
- * @property {string} [client] @property {string} [session]
+ * @typedef {Target & RefreshTerms} RefreshOptions
+ * @typedef {object} RefreshTerms
  * @property {boolean} [expired] disconnect with 3005
  * @property {number} [expireAt] unix seconds; absent: never
  * @property {unknown} [info] a JSON value
@@ -88,6 +91,27 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @property {number} numClients @property {number} numUsers
  * @property {number} numChannels @property {number} numSubs
  * @property {{interval: number, items: Record<string, number>}} [metrics] counters of the last `interval` seconds
+ *
+ * @typedef {object} ConnectionsOptions user, labelFilter or where is required; all of them must match
+ * @property {string} [user]
+ * @property {FilterNode} [labelFilter] of labels
+ * @property {FilterNode} [where] of `user`, `client`, `transport`, `protocol`, `app_name`, `app_version`, `channel` (any),
+ *   `meta.<path>`
+ * @property {number} [limit] 1 to 10,000; default 1,000
+ *
+ * @typedef {{uid?: string, issuedAt?: number}} TokenInfo `jti` and `iat` of a token
+ *
+ * @typedef {object} ConnectionInfo
+ * @property {string} user '' = anonymous
+ * @property {string} transport `websocket`, `sse` ... @property {string} protocol `json` or `protobuf`
+ * @property {string} appName @property {string} appVersion of the client's library or program, '' if unknown
+ * @property {number} connectedAtMs unix ms
+ * @property {number} pingPongLatencyMs of the last ping; -1: unknown
+ * @property {Record<string, string>} labels
+ * @property {Record<string, {source: number}>} channels subscriptions, and what allowed them (docs/access.md)
+ * @property {TokenInfo} [connectionToken]
+ * @property {Record<string, TokenInfo>} subscriptionTokens by channel
+ * @property {any} [meta]
  *
  * @typedef {object} MapPublishOptions
  * @property {Record<string, string>} [tags] of the entry, for the filters of subscribers
@@ -134,8 +158,8 @@ import { results, writeBatch, writeCall } from './wire.js'
  * @property {string} [state]
  *
  * @typedef {'publish' | 'broadcast' | 'subscribe' | 'unsubscribe' | 'disconnect' | 'refresh' | 'presence' |
- *   'presenceStats' | 'history' | 'historyRemove' | 'info' | 'channels' | 'mapPublish' | 'mapRemove' | 'mapReadState' |
- *   'mapReadStream' | 'mapStats' | 'mapClear' | 'sharedPollPublish' | 'updateUserStatus' | 'getUserStatus' |
+ *   'presenceStats' | 'history' | 'historyRemove' | 'info' | 'channels' | 'connections' | 'mapPublish' | 'mapRemove' |
+ *   'mapReadState' | 'mapReadStream' | 'mapStats' | 'mapClear' | 'sharedPollPublish' | 'updateUserStatus' | 'getUserStatus' |
  *   'deleteUserStatus' | 'request' | 'blockUser' | 'unblockUser' | 'revokeToken' | 'invalidateUserTokens'} ApiMethod
  * @typedef {{[M in ApiMethod]: [method: M, ...args: Parameters<ServerApi[M]>]}[ApiMethod]} Command a call of a batch:
  *   `['publish', 'news', { text: 'hello' }]`
@@ -274,6 +298,16 @@ export class ServerApi {
    */
   channels(options) {
     return this.#call('channels', [options])
+  }
+
+  /**
+   * Connections of all nodes, by client id. `total`: matching ones; `truncated`: the result has only those with the lowest
+   * client ids.
+   * @param {ConnectionsOptions} options
+   * @returns {Promise<{connections: Record<string, ConnectionInfo>, total: number, truncated: boolean}>}
+   */
+  connections(options) {
+    return this.#call('connections', [options])
   }
 
   /**

@@ -97,7 +97,7 @@ const toCamelCase = name => name.replace(/_(\w)/g, (_, letter) => letter.toUpper
 /** @param {string} names on the wire @returns {Names} */
 const camelCase = names => Object.fromEntries(names.split(' ').map(name => [toCamelCase(name), name]))
 
-const TARGET = camelCase('client session')
+const TARGET = camelCase('client session label_filter all_users')
 const PUBLISH = camelCase(
   'skip_history tags idempotency_key delta version version_epoch exclude_client exclude_user users',
 )
@@ -107,6 +107,7 @@ const DISCONNECT = { ...TARGET, ...camelCase('code reason whitelist') }
 const REFRESH = { ...TARGET, ...camelCase('expired expire_at info') }
 const HISTORY = camelCase('limit since reverse')
 const CHANNELS = camelCase('pattern')
+const CONNECTIONS = camelCase('user label_filter where limit')
 const BATCH = camelCase('parallel')
 const MAP_PUBLISH = camelCase(
   'tags idempotency_key delta version version_epoch key_mode stream_data expected_offset expected_epoch append',
@@ -284,6 +285,11 @@ const CALLS = {
     reads: true,
     fields: ([options]) => members(rename('the channels options', options, CHANNELS)),
   },
+  connections: {
+    name: 'connections',
+    reads: true,
+    fields: ([options]) => members(rename('the connections options', options, CONNECTIONS)),
+  },
 }
 
 /** An empty idempotency key is none. */
@@ -396,6 +402,31 @@ function clientAnswer({ b64data, ...given }) {
 /** @param {any} result of the wire */
 const acks = ({ answers, ...given }) => ({ ...given, answers: mapValues(answers, clientAnswer) })
 
+/** @param {any} token of the wire @returns {{uid?: string, issuedAt?: number}} */
+const tokenInfo = ({ uid, issued_at }) => ({
+  ...(uid === undefined ? null : { uid }),
+  ...(issued_at === undefined ? null : { issuedAt: issued_at }),
+})
+
+/** @param {any} connection of the wire */
+function connectionInfo({ state, ...given }) {
+  const { channels, connection_token: token, subscription_tokens: tokens, meta } = state ?? {}
+  return {
+    user: given.user ?? '',
+    transport: given.transport ?? '',
+    protocol: given.protocol ?? '',
+    appName: given.app_name ?? '',
+    appVersion: given.app_version ?? '',
+    connectedAtMs: given.connected_at_ms ?? 0,
+    pingPongLatencyMs: given.ping_pong_latency_ms ?? -1,
+    labels: given.labels ?? {},
+    channels: mapValues(channels, ({ source = 0 }) => ({ source })),
+    ...(token === undefined ? null : { connectionToken: tokenInfo(token) }),
+    subscriptionTokens: mapValues(tokens, tokenInfo),
+    ...(meta === undefined ? null : { meta }),
+  }
+}
+
 const nothing = () => undefined
 
 /** Converts wire results to method results. @type {Record<ApiMethod, (result: any) => any>} */
@@ -445,5 +476,10 @@ export const results = {
   }),
   channels: ({ channels }) => ({
     channels: mapValues(channels, ({ num_clients = 0 }) => ({ numClients: num_clients })),
+  }),
+  connections: ({ connections, total = 0, truncated = false }) => ({
+    connections: mapValues(connections, connectionInfo),
+    total,
+    truncated,
   }),
 }

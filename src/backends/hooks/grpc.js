@@ -69,6 +69,11 @@ function encodeRequest(out, event, fields) {
     if (name === 'data' || name === 'meta') out.bytes(number, Buffer.from(value))
     else if (name === 'duration') out.double(number, value)
     else if (name === 'code') out.uint(number, value)
+    else if (name === 'labels')
+      for (const label in value) {
+        out.open(number).text(1, label).text(2, value[label])
+        out.close()
+      }
     else if (name === 'items')
       for (const { key, version } of value) {
         out.open(number).text(1, key).uint64(2, version)

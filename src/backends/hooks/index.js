@@ -52,6 +52,7 @@ import { REFUSAL } from '../../clients/hooks/contract.js'
  * @property {any} [meta] JSON value for later events; not sent to clients
  * @property {string[] | Record<string, SubscriptionOptions>} [subscriptions] server-side
  * @property {Capability[]} [caps]
+ * @property {Record<string, string>} [labels] for the server API and later events; absent: those of the token
  */
 
 /**

@@ -3,6 +3,7 @@
 import { pathToFileURL } from 'node:url'
 import { CapabilitySets, readAllow } from '../../clients/hooks/capabilities.js'
 import { CallFailed, isPromise, NO_HANDLERS } from '../../clients/hooks/contract.js'
+import { readLabels } from '../../clients/hooks/labels.js'
 import { readServerFilter } from '../../clients/protocol/filter.js'
 import { bytesPayload, NO_PAYLOAD, textPayload } from '../../clients/protocol/payload.js'
 import { HandlerWatch } from './watch.js'
@@ -155,7 +156,7 @@ function subscriptions(given) {
   return subs
 }
 
-const CONNECT = Object.freeze(['user', 'info', 'data', 'expireAt', 'meta', 'subscriptions', 'caps'])
+const CONNECT = Object.freeze(['user', 'info', 'data', 'expireAt', 'meta', 'subscriptions', 'caps', 'labels'])
 const REFRESH = Object.freeze(['expired', 'expireAt', 'info', 'meta', 'caps'])
 const SUB_REFRESH = Object.freeze(['expired', 'expireAt', 'info', 'meta', 'serverTagsFilter'])
 const PUBLISH = 'data skipHistory tags idempotencyKey delta version versionEpoch excludeSender'.split(' ')
@@ -180,6 +181,7 @@ const answers = Object.freeze({
       expireAt: expireAt(answer),
       meta: json(answer, 'meta'),
       subs: subscriptions(answer.subscriptions),
+      labels: checked(() => readLabels(answer.labels)),
     }
   },
 

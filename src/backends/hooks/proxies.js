@@ -9,7 +9,7 @@ import { isHttpEndpoint, isNeverForwarded } from '../../config/proxies.js'
 import { Breaker } from './breaker.js'
 import { GrpcChannels } from './grpc.js'
 import { httpTransport } from './http.js'
-import { faultOf, ignoredFields, isRefresh, readAnswer, UNREADABLE } from './proxy-answers.js'
+import { faultOf, isRefresh, readAnswer, UNREADABLE } from './proxy-answers.js'
 import { requestOf } from './proxy-messages.js'
 
 /** @import { LimitedLog } from '../../base/log.js' */
@@ -214,19 +214,12 @@ function createHandler(backend, event, { stats, log, capabilities }) {
   const { binary_encoding: binary, include_connection_meta: meta } = backend.options
   const series = stats.open(backend.protocol, event, backend.name, backend.isDown)
   const name = `${backend.protocol} ${event} proxy ${JSON.stringify(backend.name)}`
-  /** Logged fields. @type {Set<string>} */
-  const ignored = new Set()
 
   /** @param {object} fields @param {string} message */
   const warn = (fields, message) => log.warn({ hook: name, ...fields }, message, `${message}: ${name}`)
 
   /** @param {ProxyAnswer} answer @returns {any} */
   const read = answer => {
-    for (const field of ignoredFields(answer.result)) {
-      if (ignored.has(field)) continue
-      ignored.add(field)
-      warn({ field }, 'unsupported field in a proxy response: ignored')
-    }
     const fault = faultOf(event, answer)
     if (fault !== null) warn(fault.fields, fault.message)
     if (isRefresh(event) && fault !== null) return null

@@ -3,6 +3,7 @@
 import { Disconnect, disconnects, ReplyError } from '../../base/errors.js'
 import { readAllow } from '../../clients/hooks/capabilities.js'
 import { CallFailed } from '../../clients/hooks/contract.js'
+import { readLabels } from '../../clients/hooks/labels.js'
 import { readServerFilter } from '../../clients/protocol/filter.js'
 import {
   bytesPayload,
@@ -79,11 +80,6 @@ function overrideOf(given) {
 /** @type {SubscriptionAnswer} */
 const NO_OPTIONS = Object.freeze({})
 
-const ADDITIONS = Object.freeze(['labels'])
-
-/** @param {Record<string, any> | null} result @returns {string[]} ignored fields */
-export const ignoredFields = result => ADDITIONS.filter(name => result?.[name] !== undefined)
-
 /** @template T @param {() => T} read @returns {T} @throws {CallFailed} */
 function checked(read) {
   try {
@@ -132,6 +128,7 @@ function connectAnswer(result, capabilities) {
     meta: meta === undefined ? undefined : jsonOf(meta),
     subs: subscriptions,
     caps: capsOf(result, capabilities),
+    labels: checked(() => readLabels(result.labels)),
   }
 }
 

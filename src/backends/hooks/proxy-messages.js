@@ -3,6 +3,7 @@
 import { CallFailed } from '../../clients/hooks/contract.js'
 
 /** @import { HookEvent } from '../../clients/hooks/events.js' */
+/** @import { Labels } from '../../clients/hooks/labels.js' */
 
 /** @typedef {{binary: boolean, meta: boolean}} RequestOptions `binary_encoding`, `include_connection_meta` */
 
@@ -11,25 +12,30 @@ const HEAD = { client: 1, transport: 2, protocol: 3, encoding: 4 }
 /** Requests by event, with fields in JSON order. @type {Readonly<Record<string, Record<string, number>>>} */
 export const REQUESTS = Object.freeze({
   connect: { ...HEAD, data: 10, b64data: 11, name: 12, version: 13, channels: 14 },
-  refresh: { ...HEAD, user: 10, meta: 11 },
-  subscribe: { ...HEAD, user: 10, channel: 11, meta: 13, data: 14, b64data: 15 },
-  publish: { ...HEAD, user: 10, channel: 11, data: 12, b64data: 13, meta: 14 },
-  map_publish: { ...HEAD, user: 10, channel: 11, key: 12, data: 13, b64data: 14, meta: 15 },
-  map_remove: { ...HEAD, user: 10, channel: 11, key: 12, meta: 13 },
+  refresh: { ...HEAD, user: 10, meta: 11, labels: 12 },
+  subscribe: { ...HEAD, user: 10, channel: 11, meta: 13, data: 14, b64data: 15, labels: 16 },
+  publish: { ...HEAD, user: 10, channel: 11, data: 12, b64data: 13, meta: 14, labels: 15 },
+  map_publish: { ...HEAD, user: 10, channel: 11, key: 12, data: 13, b64data: 14, meta: 15, labels: 16 },
+  map_remove: { ...HEAD, user: 10, channel: 11, key: 12, meta: 13, labels: 14 },
   shared_poll_refresh: { channel: 1, items: 2 },
   cache_empty: { channel: 1 },
-  rpc: { ...HEAD, user: 10, method: 11, data: 12, b64data: 13, meta: 14 },
-  sub_refresh: { ...HEAD, user: 10, channel: 11, meta: 12 },
-  disconnected: { ...HEAD, user: 10, code: 11, reason: 12, channels: 13, duration: 14, meta: 15 },
-  unsubscribed: { ...HEAD, user: 10, channel: 11, code: 12, reason: 13, meta: 14 },
+  rpc: { ...HEAD, user: 10, method: 11, data: 12, b64data: 13, meta: 14, labels: 15 },
+  sub_refresh: { ...HEAD, user: 10, channel: 11, meta: 12, labels: 13 },
+  disconnected: { ...HEAD, user: 10, code: 11, reason: 12, channels: 13, duration: 14, meta: 15, labels: 16 },
+  unsubscribed: { ...HEAD, user: 10, channel: 11, code: 12, reason: 13, meta: 14, labels: 15 },
 })
+
+/** @param {Labels} labels @returns {Labels | undefined} undefined: none */
+function givenLabels(labels) {
+  for (const _ in labels) return labels
+}
 
 /** @type {(text: string) => string | undefined} */
 const filled = text => (text === '' ? undefined : text)
 
 /**
  * Fields not copied directly from the event.
- * @type {Readonly<Record<string, (event: any, options: RequestOptions) => string | undefined>>}
+ * @type {Readonly<Record<string, (event: any, options: RequestOptions) => string | Labels | undefined>>}
  */
 const VALUES = Object.freeze({
   encoding: (_event, { binary }) => (binary ? 'binary' : 'json'),
@@ -45,6 +51,7 @@ const VALUES = Object.freeze({
   version: event => filled(event.version),
   method: event => filled(event.method),
   key: event => filled(event.key),
+  labels: event => givenLabels(event.labels),
 })
 
 /**

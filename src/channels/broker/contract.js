@@ -98,8 +98,9 @@
  * @property {(channel: string, offset: number, epoch: string) => void} lost the next publication follows this position
  * @property {(channel: string) => void} [interrupted] publications without an offset may be missing, or a map was
  *   cleared
- * @property {(op: string, params: any, before: number) => any} survey returns a survey result or executes an order; if
- *   it throws, the survey fails. `before`: an order applies only to older connections, ms of performance.now()
+ * @property {(op: string, params: any, before: number) => any} survey returns a survey result, or a promise of it, or
+ *   executes an order; if it throws or rejects, the survey fails. `before`: an order applies only to older connections,
+ *   ms of performance.now()
  * @property {(then: () => void) => void} [executed] calls `then` when all orders passed to `survey` are executed
  * @property {() => void} [ordersLost] missed orders are lost: close all connections
  * @property {(publication: Republication) => void} [republish] in the republishers' process

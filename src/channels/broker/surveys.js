@@ -65,14 +65,32 @@ export class Surveys {
 }
 
 /**
+ * Runs an operation of this worker.
  * @param {BrokerEvents} events @param {Log} log @param {string} op @param {any} params
- * @param {number} [before] see BrokerEvents @returns {string} JSON text, '' if the operation failed
+ * @param {number} before see BrokerEvents
+ * @param {(text: string) => void} answer gets JSON text, '' if the operation failed; called before this returns, unless
+ *   the operation returns a promise
  */
-export function surveyAnswer(events, log, op, params, before = Infinity) {
-  try {
-    return JSON.stringify(events.survey(op, params, before) ?? null)
-  } catch (error) {
+export function answerSurvey(events, log, op, params, before, answer) {
+  const fail = (/** @type {Error} */ error) => {
     log.error({ err: error, op }, 'survey failed')
-    return ''
+    answer('')
   }
+  const send = (/** @type {any} */ result) => {
+    let text = ''
+    try {
+      text = JSON.stringify(result ?? null)
+    } catch (error) {
+      return fail(error)
+    }
+    answer(text)
+  }
+  let result
+  try {
+    result = events.survey(op, params, before)
+  } catch (error) {
+    return fail(error)
+  }
+  if (result instanceof Promise) result.then(send, fail)
+  else send(result)
 }

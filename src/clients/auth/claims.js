@@ -1,6 +1,7 @@
 // Checks claim types (as in Centrifugo). Client payloads and `meta` keep their JSON text; `null` counts as absent.
 
 import { readAllow } from '../hooks/capabilities.js'
+import { readLabels } from '../hooks/labels.js'
 import { readServerFilter } from '../protocol/filter.js'
 import { decodeBase64, toJson } from '../protocol/payload.js'
 import { isObject, rawMembers, singleLine } from '../protocol/raw-json.js'
@@ -193,6 +194,7 @@ export function readConnectClaims(claims, json, userClaim, capabilities) {
     meta: readJson(claims, 'meta', raw),
     subs: readSubs(claims, raw),
     caps: /** @type {Capabilities | null} */ (checked(() => capabilities.read(claims.caps))),
+    labels: checked(() => readLabels(claims.labels)) ?? null,
   }
 }
 

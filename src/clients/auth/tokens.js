@@ -11,6 +11,7 @@ import { StaticKeys } from './keys.js'
 /** @import { Config } from '../../config/options.js' */
 /** @import { Pattern } from '../../config/pattern.js' */
 /** @import { Capabilities } from '../hooks/capabilities.js' */
+/** @import { Labels } from '../hooks/labels.js' */
 /** @import { CommonClaims, Override, SubOptions, TokenStamp } from './claims.js' */
 /** @import { Filter } from '../protocol/filter.js' */
 /** @import { JwksOptions } from './jwks.js' */
@@ -24,6 +25,7 @@ import { StaticKeys } from './keys.js'
  * @property {string | undefined} meta
  * @property {Map<string, SubOptions>} subs from `subs` or `channels`
  * @property {Capabilities | null} caps
+ * @property {Labels | null} labels
  * @property {TokenStamp} stamp
  *
  * @typedef {object} SubscribeClaims
@@ -44,8 +46,6 @@ import { StaticKeys } from './keys.js'
  */
 
 const PARTIES = /** @type {const} */ (['issuer', 'audience'])
-/** An unsupported claim of connection tokens that restricts nothing. */
-const IGNORED = 'labels'
 
 const base64url = /^[A-Za-z0-9_-]+$/
 
@@ -104,7 +104,6 @@ class Verifier {
   #jwks
   #skipSignature
   #clock
-  #onIgnored
   #capabilities
   #denylist
   // Nearly all tokens have the same header.
@@ -114,14 +113,12 @@ class Verifier {
 
   /**
    * @param {any} client the `client` block @param {'token' | 'subscription_token'} key
-   * @param {{jwks: Jwks, clock: () => number, onIgnored: (claim: string) => void,
-   *   capabilities: CapabilitySets, denylist: Denylist}} options
+   * @param {{jwks: Jwks, clock: () => number, capabilities: CapabilitySets, denylist: Denylist}} options
    */
   constructor(client, key, options) {
     const settings = client[key]
     const block = `client.${key}`
     this.#clock = options.clock
-    this.#onIgnored = options.onIgnored
     this.#capabilities = options.capabilities
     this.#denylist = options.denylist
     this.#skipSignature = Boolean(client.insecure_skip_token_signature_verify)
@@ -211,11 +208,10 @@ class Verifier {
     this.#checkParties(payload)
     // A subscription token must not open a connection.
     if (claims.channel !== '') throw invalidToken
-    if (Object.hasOwn(payload, IGNORED)) this.#onIgnored(IGNORED)
-    const { user, info, meta, subs, caps, stamp } = claims
+    const { user, info, meta, subs, caps, labels, stamp } = claims
     const expireAt = this.#expiry(claims, expires)
     this.#checkRevoked(claims)
-    return { user, expireAt, info, meta, subs, caps, stamp }
+    return { user, expireAt, info, meta, subs, caps, labels, stamp }
   }
 
   /** @param {Jwt} jwt @returns {SubscribeClaims} */
@@ -281,9 +277,7 @@ function answer(invalid, verify) {
 }
 
 /**
- * @typedef {JwksOptions & {jwks?: Jwks, onIgnored?: (claim: string) => void,
- *   capabilities?: CapabilitySets, denylist?: Denylist}} TokensOptions `onIgnored`: an unsupported claim that restricts
- *   nothing
+ * @typedef {JwksOptions & {jwks?: Jwks, capabilities?: CapabilitySets, denylist?: Denylist}} TokensOptions
  */
 
 export class Tokens {
@@ -295,7 +289,6 @@ export class Tokens {
     const defaults = {
       clock: Date.now,
       jwks: new Jwks(options),
-      onIgnored() {},
       capabilities: new CapabilitySets(),
       denylist: new Denylist(),
     }
@@ -345,6 +338,7 @@ const NO_SUBS = new Map()
  * @property {Map<string, any>} subs channel -> Grant of session/plan.js
  * @property {string | Buffer} [data] for the connect result
  * @property {Capabilities | null} [caps]
+ * @property {Labels | null} [labels]
  * @property {boolean} [answered] by a handler
  * @property {TokenStamp} [stamp] of the connection token
  */

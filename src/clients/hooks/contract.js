@@ -8,6 +8,7 @@ import { Disconnect, ReplyError } from '../../base/errors.js'
 /** @import { Filter } from '../protocol/filter.js' */
 /** @import { Payload } from '../protocol/payload.js' */
 /** @import { Capabilities } from './capabilities.js' */
+/** @import { Labels } from './labels.js' */
 /** @import { MapPublish } from '../../channels/broker/contract.js' */
 /** @import { CacheEmptyEvent, ConnectEvent, DisconnectedEvent, HookEvent, MapPublishEvent, MapRemoveEvent, PublishEvent, RefreshEvent,
  *   RpcEvent, SharedPollRefreshEvent, SubRefreshEvent, SubscribeEvent, UnsubscribedEvent } from './events.js' */
@@ -35,6 +36,7 @@ import { Disconnect, ReplyError } from '../../base/errors.js'
  * @property {string} [meta] never sent to the client
  * @property {Map<string, SubscriptionAnswer>} [subs] added to the token's
  * @property {Capabilities | null} [caps]
+ * @property {Labels | null} [labels] null: none
  *
  * @typedef {object} RefreshAnswer
  * @property {number} expireAt 0 or less: a connection has expired, a subscription never expires

@@ -2,12 +2,16 @@
 
 /** @import { Payload } from '../protocol/payload.js' */
 /** @import { Codec } from '../protocol/contract.js' */
+/** @import { Labels } from './labels.js' */
 
 /**
- * @typedef {{id: string, user: string, transport: {name: string}, codec: Codec, extra: {meta: string, headers: readonly
- *   string[], emulatedHeaders: Record<string, string> | null} | null, remoteAddress: () => string,
- *   context: {rules: {variables: (channel: string) => Record<string, string>}}}} Caller
+ * @typedef {{id: string, user: string, transport: {name: string}, codec: Codec, details: {meta: string, labels:
+ *   Labels | null} | null, extra: {headers: readonly string[], emulatedHeaders: Record<string, string> | null} | null,
+ *   remoteAddress: () => string, context: {rules: {variables: (channel: string) => Record<string, string>}}}} Caller
  */
+
+/** @type {Labels} */
+const NO_LABELS = Object.freeze({})
 
 const ENDED_SESSION_BYTES = 2048
 
@@ -104,7 +108,12 @@ export class HookEvent {
 
   /** `meta` as JSON text; '' = none. */
   get metaText() {
-    return this.#session.extra?.meta ?? ''
+    return this.#session.details?.meta ?? ''
+  }
+
+  /** Labels of the connection from its token or its connect handler; empty: none. @returns {Labels} */
+  get labels() {
+    return this.#session.details?.labels ?? NO_LABELS
   }
 
   /** Request headers, names in lower case. After connect: only the configured ones. */
@@ -258,6 +267,7 @@ const NO_CALLER = Object.freeze({
   user: '',
   transport: { name: '' },
   codec: /** @type {any} */ ({ binary: false }),
+  details: null,
   extra: null,
   remoteAddress: () => '',
   context: { rules: { variables: () => ({}) } },

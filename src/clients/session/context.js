@@ -1,5 +1,6 @@
 import { NO_HANDLERS } from '../hooks/contract.js'
 import { EmptyCaches } from './cache-empty.js'
+import { DetailsSets } from './details.js'
 import { PresenceMaps } from './presence-maps.js'
 import { SingleConnections } from './single-connections.js'
 
@@ -59,7 +60,9 @@ const MAX_TTL = 365 * 24 * 3600
  * @property {SingleConnections} singles
  * @property {PresenceMaps} presenceMaps
  * @property {EmptyCaches} emptyCaches
+ * @property {DetailsSets} details
  * @property {boolean} observed whether handlers, republishers or the lifecycle need SessionExtra
+ * @property {boolean} keepsMeta whether anything reads the metadata of connections
  * @property {(expireAt: number) => number} ttl seconds from now to `expireAt` (unix s), 1 s to 365 days
  * @property {() => number} now unix s
  * @typedef {Parts & Readonly<Derived>} WorkerContext changed only by reloads (live-config.js)
@@ -71,8 +74,12 @@ export const createContext = parts => ({
   singles: new SingleConnections(parts.broker.control, parts.log),
   presenceMaps: new PresenceMaps(),
   emptyCaches: new EmptyCaches(),
+  details: new DetailsSets(),
   get observed() {
     return this.handlers !== NO_HANDLERS || this.lifecycle !== null || this.rules.republishesMeta
+  },
+  get keepsMeta() {
+    return this.config.client.keep_connection_details || this.observed
   },
   ttl(expireAt) {
     return Math.min(MAX_TTL, Math.max(1, Math.ceil(expireAt - this.clock() / 1000)))

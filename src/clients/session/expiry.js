@@ -24,6 +24,12 @@ export function renewInfo(session, info) {
   for (const subscription of list(session.subscriptions)) showInfo(session, subscription)
 }
 
+/** @param {Session} session @param {string | undefined} meta raw JSON; undefined: unchanged */
+export function renewMeta(session, meta) {
+  const { keepsMeta, details } = session.context
+  if (meta !== undefined && keepsMeta) session.details = details.of({ ...session.details, meta })
+}
+
 /** @param {Session} session @param {Subscription} subscription */
 function showInfo(session, subscription) {
   const { broker, presenceMaps } = session.context
@@ -72,7 +78,7 @@ class ConnectionExpiry extends Expiry {
       if (answer === null || answer.expireAt <= session.context.now())
         return session.close(disconnects.connectionExpired)
       renewInfo(session, answer.info)
-      if (answer.meta !== undefined) session.needExtra().meta = answer.meta
+      renewMeta(session, answer.meta)
       if (answer.caps !== undefined) replaceCapabilities(session, answer.caps)
       expireConnection(session, answer.expireAt)
     })

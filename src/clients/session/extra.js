@@ -12,8 +12,6 @@ export class SessionExtra {
   headers = NO_HEADERS
   /** `headers` of the connect request. @type {Record<string, string> | null} */
   emulatedHeaders = null
-  /** Metadata of the connection as JSON text, '' = none. */
-  meta = ''
   /** @type {Capabilities | null} */
   caps = null
   /** Pending calls of handlers. @type {Set<{abandon: () => void}> | null} */

@@ -30,6 +30,8 @@ export class Heartbeat {
   #slots
   /** Last ping of each slot, in `#time`. */
   #pingedAt
+  /** The same, in `#clock`. */
+  #sentAt
   #next = 0
   #nextAt
   /** Pinged slots before `#next` with unchecked pongs. */
@@ -56,6 +58,7 @@ export class Heartbeat {
     this.enabled = interval > 0
     this.#slots = Array.from({ length: count }, () => /** @type {Session[]} */ ([]))
     this.#pingedAt = new Float64Array(count)
+    this.#sentAt = new Float64Array(count)
     this.#pongTimeout = pongTimeout
     this.#nextAt = this.tickMs
     this.#clock = clock
@@ -98,21 +101,25 @@ export class Heartbeat {
     const count = this.#slots.length
     const ahead = Math.ceil(count / 2) + Math.floor(Math.random() * (Math.floor(count / 2) + 1))
     const slot = (this.#next - 1 + ahead) % count
-    session.slot = slot
-    session.slotIndex = this.#slots[slot].push(session) - 1
+    session.place = (this.#slots[slot].push(session) - 1) * MAX_SLOTS + slot
   }
 
   /** @param {Session} session */
   remove(session) {
-    if (session.slotIndex < 0) return
-    const slot = this.#slots[session.slot]
+    if (session.place < 0) return
+    const slot = this.#slots[session.place % MAX_SLOTS]
     const last = /** @type {Session} */ (slot.pop())
     if (last !== session) {
-      slot[session.slotIndex] = last
-      last.slotIndex = session.slotIndex
+      slot[Math.floor(session.place / MAX_SLOTS)] = last
+      last.place = session.place
     }
-    session.slotIndex = -1
+    session.place = -1
     if (--this.#size === 0) this.#sleep()
+  }
+
+  /** @param {Session} session a pinged one @returns {number} ms since the ping */
+  sincePing(session) {
+    return this.#clock() - this.#sentAt[session.place % MAX_SLOTS]
   }
 
   /** @param {(session: Session) => void} visit must not add or remove sessions */
@@ -147,6 +154,7 @@ export class Heartbeat {
     if (this.#time < this.#nextAt || this.#unchecked === count) return false
     const slot = this.#next
     this.#pingedAt[slot] = this.#time
+    this.#sentAt[slot] = now
     this.#nextAt += this.tickMs
     this.#next = (slot + 1) % count
     this.#unchecked++

@@ -8,7 +8,7 @@ import { expireSubscription } from './expiry.js'
 import { maxReplyBytes } from './replies.js'
 import { capabilitiesFor, hasRoomFor, receivable } from './rights.js'
 import { Trait } from './state.js'
-import { Kind, kindOfAllow, MAPPED, NO_DETAILS, Subscription } from './subscription.js'
+import { Kind, kindOfAllow, kindOfSource, MAPPED, NO_DETAILS, Source, Subscription } from './subscription.js'
 
 /** @import { Namespace } from '../auth/channel-rules.js' */
 /** @import { TokenStamp } from '../auth/claims.js' */
@@ -46,16 +46,20 @@ export const WANTS_NOTHING = Object.freeze({
  * @property {boolean} [keepsFilter] it is that of the existing subscription
  * @property {boolean} [capability] only capabilities of the connection allow it
  * @property {boolean} [cacheRecover] in cache mode, recovers without a client position
+ * @property {number} [source] what allowed it: one of Source
  */
 
-/** @type {Grant} */
-export const NO_GRANT = Object.freeze({})
+/** A grant of channel options or the like, by Source. @type {readonly Grant[]} */
+const GRANTS = Object.values(Source).map(source => Object.freeze({ source }))
+
+/** @param {number} source one of Source @returns {Grant} with nothing else */
+export const grantBy = source => GRANTS[source]
 
 const NO_FLAGS = Object.freeze({ recoverable: false, positioned: false, join_leave: false })
 
-/** @param {SubscriptionAnswer} answer from a handler @returns {Grant} */
-export function grantOf({ data, ...answer }) {
-  return { ...answer, data: data && rawOf(data), hook: true }
+/** @param {SubscriptionAnswer} answer from a handler @param {number} source one of Source @returns {Grant} */
+export function grantOf({ data, ...answer }, source) {
+  return { ...answer, data: data && rawOf(data), hook: true, source }
 }
 
 /** A requested subscription, limited by channel options and grant. */
@@ -150,7 +154,8 @@ export class Plan {
       (options.map_users_presence_channel_prefix === '' ? 0 : Kind.IN_USERS_MAP) |
       (options.map.remove_client_on_unsubscribe ? Kind.REMOVES_KEY : 0) |
       (grant.capability ? Kind.BY_CAPABILITY : 0) |
-      kindOfAllow(grant.allow)
+      kindOfAllow(grant.allow) |
+      kindOfSource(grant.source)
   }
 
   /** @returns {Wants} */

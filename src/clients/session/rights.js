@@ -5,7 +5,7 @@ import { errors, unsubscribes } from '../../base/errors.js'
 import { reaches } from '../../channels/broker/target.js'
 import { Operation } from '../hooks/capabilities.js'
 import { Filter } from '../protocol/filter.js'
-import { Kind, list } from './subscription.js'
+import { Kind, list, Source } from './subscription.js'
 
 /** @import { Capabilities } from '../hooks/capabilities.js' */
 /** @import { Tags } from '../protocol/filter.js' */
@@ -17,7 +17,7 @@ import { Kind, list } from './subscription.js'
 /** @import { Subscription } from './subscription.js' */
 
 /** @type {Grant} of a subscription that only capabilities allow */
-export const CAPABILITY_GRANT = Object.freeze({ capability: true })
+export const CAPABILITY_GRANT = Object.freeze({ capability: true, source: Source.CAPABILITIES })
 
 /** @param {Session} session @param {string} channel @returns {number} bits of Operation in its capabilities */
 export function capabilitiesFor({ extra, context }, channel) {

@@ -1,9 +1,9 @@
 import { disconnects, errors } from '../../base/errors.js'
 import { CatchUp } from './catch-up.js'
 import { isOfType } from './commands/catch-up.js'
-import { NO_GRANT, Plan } from './plan.js'
+import { grantBy, Plan } from './plan.js'
 import { CAPABILITY_GRANT, checkServerFilter, maySubscribeByCapability } from './rights.js'
-import { Kind } from './subscription.js'
+import { Kind, Source } from './subscription.js'
 
 /** @import { Namespace } from '../auth/channel-rules.js' */
 /** @import { Identity } from '../auth/tokens.js' */
@@ -38,7 +38,8 @@ export function planServerSide(session, request, { user, subs: grants, answered 
   for (const [channel, grant] of grants) {
     const namespace = rules.resolve(channel)
     if (!namespace) throw errors.unknownChannel
-    const granted = plan(session, channel, namespace, request, requested, grant)
+    const sourced = grant.source === undefined ? { ...grant, source: Source.CONNECTION_TOKEN } : grant
+    const granted = plan(session, channel, namespace, request, requested, sourced)
     // Personal channels and a handler's channels need no token.
     if (channel !== personal && !grant.hook) granted.kind |= Kind.FROM_CONNECTION_TOKEN
     plans.push(granted)
@@ -47,7 +48,8 @@ export function planServerSide(session, request, { user, subs: grants, answered 
     const namespace = rules.resolve(personal)
     // A user id may resolve to an unknown namespace: `#tenant:42`.
     if (!namespace) throw errors.unknownChannel
-    if (!grants.has(personal)) plans.push(plan(session, personal, namespace, request, requested, NO_GRANT))
+    const grant = grantBy(Source.PERSONAL)
+    if (!grants.has(personal)) plans.push(plan(session, personal, namespace, request, requested, grant))
   }
   for (const [channel, wish] of wished) {
     const { delta } = wish
@@ -61,7 +63,7 @@ export function planServerSide(session, request, { user, subs: grants, answered 
       rules.checkName(channel, namespace)
     if (!valid) continue
     if (!answered && rules.maySubscribeUnasked(channel, namespace, user))
-      plans.push(plan(session, channel, namespace, request, requested, NO_GRANT))
+      plans.push(plan(session, channel, namespace, request, requested, grantBy(Source.ONE_WAY_CONNECT)))
     else if (usesCaps && maySubscribeByCapability(session, channel))
       plans.push(plan(session, channel, namespace, request, requested, CAPABILITY_GRANT))
   }

@@ -7,13 +7,14 @@ import { sizeOf } from '../../metrics/traffic.js'
 import { CallFailed } from '../hooks/contract.js'
 import { dispatch } from './commands/index.js'
 import { SessionExtra } from './extra.js'
-import { State, Trait } from './state.js'
-import { add, count, find, flush, Kind, list, MAPPED, remove, subscribeEnds } from './subscription.js'
+import { State, Trait, withLatency } from './state.js'
+import { add, count, find, flush, Kind, list, MAPPED, names, remove, subscribeEnds } from './subscription.js'
 
 /** @import { Publication } from '../../channels/broker/contract.js' */
 /** @import { TokenStamp } from '../auth/claims.js' */
 /** @import { Codec, Encoded } from '../protocol/contract.js' */
 /** @import { Timer } from '../../base/timers.js' */
+/** @import { ConnectionDetails } from './details.js' */
 /** @import { TransportTraffic } from '../../metrics/traffic.js' */
 /** @import { WorkerContext } from './context.js' */
 /** @import { Subscription, Subscriptions } from './subscription.js' */
@@ -46,8 +47,13 @@ const ENTRY_OVERHEAD = 16
 /** Maximum pending publishes of one client. */
 const MAX_UNANSWERED = 1024
 
-/** More pending commands than any concurrency. */
-const ALL = 1 << 20
+// Bits of `session.pending`: publishes (those whose hooks were pending at MAX_UNANSWERED follow), then other commands
+// between `hold` and `resume`.
+const OTHER_SHIFT = 12
+const OTHER = 1 << OTHER_SHIFT
+const PUBLISHES = OTHER - 1
+/** More commands than any concurrency. */
+const ALL = OTHER << 12
 
 /** Initial queue of a held session. Shared by all sessions, always empty. @type {any[]} */
 const HELD = []
@@ -79,16 +85,16 @@ export class Session {
     this.subscriptions = null
     /** @type {any[] | null} raw commands and deferred functions; null: no command is held */
     this.queue = null
-    this.unanswered = 0
-    /** Other pending commands, between `hold` and `resume`. */
-    this.underway = 0
+    /** Pending commands: publishes, and others from OTHER on. */
+    this.pending = 0
     /** Time of the connect, ms of performance.now(). */
     this.since = 0
     /** @type {SessionExtra | null} */
     this.extra = null
-    /** Slot of Heartbeat, and index in it; -1: in none. */
-    this.slot = 0
-    this.slotIndex = -1
+    /** @type {ConnectionDetails | null} null: nothing is known or kept */
+    this.details = null
+    /** In a slot of Heartbeat; -1: in none. */
+    this.place = -1
   }
 
   remoteAddress() {
@@ -101,6 +107,16 @@ export class Session {
 
   get context() {
     return this.transport.context
+  }
+
+  /** Pending publishes. */
+  get unanswered() {
+    return this.pending & PUBLISHES
+  }
+
+  /** Other pending commands, between `hold` and `resume`. */
+  get underway() {
+    return this.pending >> OTHER_SHIFT
   }
 
   get connected() {
@@ -177,19 +193,19 @@ export class Session {
 
   /** Defers the reply to `resume`. Later commands wait if too many are pending. */
   hold() {
-    this.underway++
+    this.pending += OTHER
     if (this.underway >= this.#concurrency) this.#block()
   }
 
   /** As `hold`, and no later command starts before `resumeAll`, whatever the concurrency. */
   holdAll() {
-    this.underway += ALL
+    this.pending += ALL
     this.#block()
   }
 
   /** @param {number} id @param {() => void} work as for `resume` */
   resumeAll(id, work) {
-    this.underway -= ALL
+    this.pending -= ALL
     this.#finish(id, work, true)
   }
 
@@ -203,7 +219,7 @@ export class Session {
    * @param {number} id @param {() => void} work not called after a disconnect
    */
   resume(id, work) {
-    this.underway--
+    this.pending -= OTHER
     this.#finish(id, work, true)
   }
 
@@ -232,13 +248,13 @@ export class Session {
 
   /** The broker keeps publishes in order, so later ones do not wait. Other commands wait for all pending replies. */
   publishSent() {
-    this.unanswered++
+    this.pending++
     if (this.unanswered >= MAX_UNANSWERED) this.#block()
   }
 
   /** @param {number} id @param {() => void} work as for `resume` */
   publishAnswered(id, work) {
-    this.unanswered--
+    this.pending--
     this.#finish(id, work, this.unanswered === 0 || this.queue === null)
   }
 
@@ -292,13 +308,18 @@ export class Session {
     // A second pong for one ping is an error too (client protocol).
     if (!(this.traits & Trait.AWAITS_PONG) || this.traits & Trait.FRAME_PINGS)
       return this.close(disconnects.badRequest)
-    this.traits &= ~Trait.AWAITS_PONG
+    this.#ponged()
   }
 
   framePong() {
     if (!(this.traits & Trait.FRAME_PINGS)) return
     this.transport.traffic.received(1, 0)
-    this.traits &= ~Trait.AWAITS_PONG
+    if (this.traits & Trait.AWAITS_PONG) this.#ponged()
+  }
+
+  #ponged() {
+    const latency = this.context.sessions.heartbeat.sincePing(this)
+    this.traits = withLatency(this.traits & ~Trait.AWAITS_PONG, latency)
   }
 
   checkPong() {
@@ -311,6 +332,10 @@ export class Session {
 
   subscription(/** @type {string} */ channel) {
     return find(this.subscriptions, channel)
+  }
+
+  channelNames() {
+    return names(this.subscriptions)
   }
 
   get subscriptionCount() {

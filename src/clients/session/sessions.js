@@ -163,17 +163,26 @@ export class Sessions {
 
   /** @returns {Session[]} sessions that are connected or may still connect */
   everyOpen() {
-    /** @type {Session[]} */
-    const open = []
-    const add = (/** @type {Session} */ session) => void open.push(session)
-    this.forEach(add)
+    const open = this.everyConnected()
     for (const { sessions } of this.#opened)
-      for (const session of sessions) if (!session.connected && !session.closed) add(session)
+      for (const session of sessions) if (!session.connected && !session.closed) open.push(session)
     return open
   }
 
-  /** @param {string} user '' = anonymous @param {{client?: string, session?: string}} [narrow] by id */
-  of(user, { client, session: sessionId } = {}) {
+  /** @returns {Session[]} */
+  everyConnected() {
+    /** @type {Session[]} */
+    const connected = []
+    this.forEach(session => void connected.push(session))
+    return connected
+  }
+
+  /**
+   * @param {string} user '' = anonymous, or with `allUsers` everybody
+   * @param {{client?: string, session?: string, allUsers?: boolean}} [narrow] by id
+   */
+  of(user, { client, session: sessionId, allUsers = false } = {}) {
+    const everybody = allUsers && user === ''
     /** @type {Session[]} */
     const found = []
     const add = (/** @type {Session} */ session) => {
@@ -181,12 +190,12 @@ export class Sessions {
     }
     if (sessionId) {
       const session = this.#bySessionId.get(sessionId)
-      if (session?.connected && session.user === user) add(session)
+      if (session?.connected && (everybody || session.user === user)) add(session)
       return found
     }
     if (user === '') {
       this.forEach(session => {
-        if (session.user === '') add(session)
+        if (everybody || session.user === '') add(session)
       })
     } else {
       const own = this.#users.get(user)

@@ -20,3 +20,15 @@ export const Trait = Object.freeze({
   /** The client joins the parts that are appended to values of maps. */
   JOINS_PARTS: 16,
 })
+
+// The bits of `session.traits` above the traits: time of the last pong after its ping, ms + 1; 0: unknown.
+const LATENCY_SHIFT = 12
+const MAX_LATENCY = 0x3ffff
+const TRAITS = (1 << LATENCY_SHIFT) - 1
+
+/** @param {number} traits @returns {number} ms; -1: unknown */
+export const latencyOf = traits => (traits >>> LATENCY_SHIFT) - 1
+
+/** @param {number} traits @param {number} latency ms */
+export const withLatency = (traits, latency) =>
+  (traits & TRAITS) | ((Math.min(MAX_LATENCY - 1, Math.max(0, Math.round(latency))) + 1) << LATENCY_SHIFT)

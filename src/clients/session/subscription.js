@@ -38,6 +38,32 @@ export const Kind = Object.freeze({
   MAY_READ_HISTORY: Operation.HISTORY << ALLOW_SHIFT,
 })
 
+/** What allowed a subscription (`Source` of Centrifugo), in the four bits of Kind from SOURCE_SHIFT on. */
+export const Source = Object.freeze({
+  UNKNOWN: 0,
+  CONNECTION_TOKEN: 1,
+  /** Also a connect hook. */
+  CONNECT_PROXY: 2,
+  SUBSCRIPTION_TOKEN: 3,
+  /** Also a subscribe hook. */
+  SUBSCRIBE_PROXY: 4,
+  USER_LIMITED: 5,
+  OPTION: 6,
+  INSECURE: 7,
+  ONE_WAY_CONNECT: 8,
+  PERSONAL: 9,
+  API: 10,
+  CAPABILITIES: 11,
+})
+const SOURCE_SHIFT = 20
+const SOURCES = 0xf << SOURCE_SHIFT
+
+/** @param {number} [source] one of Source @returns {number} bits of Kind */
+export const kindOfSource = (source = Source.UNKNOWN) => source << SOURCE_SHIFT
+
+/** @param {Subscription} subscription @returns {number} one of Source */
+export const sourceOf = ({ kind }) => (kind & SOURCES) >> SOURCE_SHIFT
+
 const ALLOWED = Kind.MAY_PUBLISH | Kind.MAY_READ_PRESENCE | Kind.MAY_READ_HISTORY
 
 /** @param {number} [operations] bits of Operation @returns {number} bits of Kind */
@@ -79,7 +105,8 @@ export class Subscription {
 
   /** A refreshed token allows it from now on. @param {number} allow bits of Operation */
   renewed(allow) {
-    this.kind = (this.kind & ~(ALLOWED | Kind.BY_CAPABILITY)) | kindOfAllow(allow)
+    const kept = this.kind & ~(ALLOWED | SOURCES | Kind.BY_CAPABILITY)
+    this.kind = kept | kindOfAllow(allow) | kindOfSource(Source.SUBSCRIPTION_TOKEN)
   }
 }
 
@@ -97,6 +124,12 @@ export function find(subscriptions, channel) {
 /** @param {Subscriptions} subscriptions */
 export function count(subscriptions) {
   return subscriptions === null ? 0 : subscriptions instanceof Map ? subscriptions.size : 1
+}
+
+/** @param {Subscriptions} subscriptions @returns {Iterable<string>} */
+export function names(subscriptions) {
+  if (subscriptions === null) return []
+  return subscriptions instanceof Map ? subscriptions.keys() : [subscriptions.channel.name]
 }
 
 /** @param {Subscriptions} subscriptions @param {Subscription} subscription @returns {Subscriptions} */

@@ -112,6 +112,11 @@ export const clientOptions = live({
       300,
       'Maximum publications recovered for one subscription. 0: no limit.',
     ),
+    keep_connection_details: bool(
+      'Keep the name and version of the client program, the ids of its tokens and the metadata of its connection for ' +
+        'the method `connections` of the server API. Labels are always kept. Applies to new connections.',
+      { default: true },
+    ),
     connect_include_server_time: bool('Send the server time (unix ms) in the connect reply.'),
     connect_code_to_unidirectional_disconnect: {
       enabled: bool('Replace disconnects of one-way clients whose connect failed, as `transforms` says.'),

@@ -1,12 +1,13 @@
 // Methods for the admin page: some server API methods, and three others with bounded responses.
 
 import { countChannels, namespaceOf } from '../../backends/api/channel.js'
+import { readConnections } from '../../backends/api/connections.js'
 import { methods as apiMethods } from '../../backends/api/methods.js'
-import { flag, string } from '../../backends/api/params.js'
+import { flag, ignored, string } from '../../backends/api/params.js'
+import { checkFilter, compileLabelFilter } from '../../backends/api/where.js'
 import { errors } from '../../base/errors.js'
 
 /** @import { Method } from '../../backends/api/context.js' */
-/** @import { Connection } from '../../backends/api/operations.js' */
 
 /** Maximum rows of a response. */
 export const MAX_ROWS = 500
@@ -24,6 +25,8 @@ const API_METHODS = [
   'map_remove',
   'map_read_state',
   'map_clear',
+  'block_user',
+  'unblock_user',
 ]
 
 /** The channels with most subscribers, and the total. @type {Method} */
@@ -53,28 +56,37 @@ const mapInfo = {
   },
 }
 
-/** Connections of a user ('' = anonymous) or of all users, on all nodes. @type {Method} */
+/**
+ * Connections of a user ('' = anonymous) or of all users (`all`), on all nodes: as in the server API, with node and worker.
+ * `now`: unix ms; `blocks`: whether users can be blocked.
+ * @type {Method}
+ */
 const connections = {
-  fields: { user: string, client: string, all: flag },
-  async run({ user, client, all }, { broker }) {
-    /** @type {(Connection & {node: {uid: string, name: string}, worker: number})[]} */
-    const rows = []
-    let total = 0
-    const params = { user, client, all, limit: MAX_ROWS }
-    for (const answer of await broker.control.survey('connections', params)) {
-      const { node, worker } = answer
-      total += answer.total
-      for (const connection of answer.connections) {
-        if (rows.length < MAX_ROWS) rows.push({ ...connection, node, worker })
-      }
-    }
-    return JSON.stringify({ total, connections: rows })
+  fields: { user: string, client: string, label_filter: ignored, all: flag },
+  async run({ user, client, label_filter: labelFilter, all }, { broker }) {
+    checkFilter('label_filter', labelFilter, compileLabelFilter)
+    const conditions = [
+      ...(client === '' ? [] : [{ key: 'client', cmp: 'eq', val: client }]),
+      ...(all || user !== '' ? [] : [{ key: 'user', cmp: 'nex' }]),
+    ]
+    const where = conditions.length > 0 ? { op: 'and', nodes: conditions } : undefined
+    const query = { user: all ? '' : user, labelFilter, where, limit: MAX_ROWS }
+    const { rows, total } = await readConnections(broker.control, query)
+    const texts = rows.map(({ client: id, text, node, worker }) => {
+      const place = JSON.stringify({ client: id, node, worker })
+      return `${place.slice(0, -1)},${text.slice(1)}`
+    })
+    const blocks = apiMethods.has('block_user')
+    return `{"total":${total},"connections":[${texts.join(',')}],"now":${Date.now()},"blocks":${blocks}}`
   },
 }
 
 /** @type {ReadonlyMap<string, Method>} */
 export const methods = new Map([
-  ...API_METHODS.map(name => /** @type {[string, Method]} */ ([name, apiMethods.get(name)])),
+  ...API_METHODS.flatMap(name => {
+    const method = apiMethods.get(name)
+    return method === undefined ? [] : [/** @type {[string, Method]} */ ([name, method])]
+  }),
   ['channels', channels],
   ['connections', connections],
   ['map_info', mapInfo],

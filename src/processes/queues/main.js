@@ -35,7 +35,7 @@ const SAMPLE_MS = 1000
 const surveyed = node => op => {
   const { uid, name, version, startedAt } = node
   if (op === 'channels') return {}
-  if (op === 'connections') return { node: { uid, name }, worker: -1, total: 0, connections: [] }
+  if (op === 'list_connections') return { node: { uid, name }, worker: -1, total: 0, rows: [] }
   if (op !== 'info') return undefined
   const uptime = Math.max(0, Date.now() - startedAt)
   return { node: { uid, name, version }, uptime, clients: 0, users: [], channels: [], subscriptions: 0 }

@@ -116,17 +116,10 @@ function begin(start) {
     onKeys: (url, keys) => send({ type: 'jwks', url, keys }),
     onUnreachable: ({ message }, kept) => log.warn({ reason: message, kept }, 'cannot fetch token keys'),
   })
-  /** @type {Set<string>} claims already logged */
-  const ignored = new Set()
-  const onIgnored = (/** @type {string} */ claim) => {
-    if (ignored.has(claim)) return
-    ignored.add(claim)
-    log.warn({ claim }, 'ignoring an unsupported token claim')
-  }
   const hookStats = new HookStats()
   const capabilities = new CapabilitySets()
   const denylist = new Denylist(clock)
-  const live = new LiveConfig(config, cursorKey, { jwks, onIgnored, capabilities, denylist }, given =>
+  const live = new LiveConfig(config, cursorKey, { jwks, capabilities, denylist }, given =>
     createProxies(given, { stats: hookStats, log, clock, capabilities }),
   )
   /** Loaded when a configuration needs it. @type {{open: OpenRateStore | null}} */

@@ -58,7 +58,7 @@ for (const driver of drivers) {
       }
       t.same(allowed, [])
       t.equal((await api.request('POST', '/api/nothing', '{}')).status, 404)
-      t.equal((await api.request('POST', '/api/connections', '{}')).status, 404)
+      t.equal((await api.request('POST', '/api/send_push_notification', '{}')).status, 404)
       t.equal((await api.request('POST', '/api/publish/x', '{}')).status, 404)
     })
 

@@ -77,6 +77,36 @@ export async function methodsSuite(t, gateway, api, name) {
   const channel = `his:${name}`
   const user = `user-${name}`
 
+  t.test('connections are listed and selected by labels and fields', async t => {
+    const one = await connect(gateway, `${user}-listed`)
+    await one.subscribe(channel)
+    const { connections, total, truncated } = await api.connections({
+      user: `${user}-listed`,
+      where: { key: 'channel', cmp: 'eq', val: channel },
+      labelFilter: { key: 'tier', cmp: 'nex' },
+      limit: 5,
+    })
+    t.same([total, truncated], [1, false])
+    t.match(connections[one.connect.client], {
+      user: `${user}-listed`,
+      transport: 'websocket',
+      protocol: 'json',
+      appName: '',
+      connectedAtMs: Number,
+      pingPongLatencyMs: -1,
+      labels: {},
+      channels: { [channel]: { source: 6 } },
+      subscriptionTokens: {},
+    })
+    await t.rejects(api.connections({}), refusal(107, /user, label_filter or where is required/))
+    await t.rejects(api.connections({ users: 'x' }), refusal(107, /unknown option "users"/))
+    const others = { labelFilter: { key: 'tier', cmp: 'ex' } }
+    await api.disconnect(`${user}-listed`, others)
+    t.equal((await api.connections({ user: `${user}-listed` })).total, 1)
+    await api.disconnect('', { allUsers: true, client: one.connect.client })
+    t.equal((await one.closed).code, 3503)
+  })
+
   t.test('publish and history accept JSON, bytes, tags, versions and idempotency keys', async t => {
     const listener = await connect(gateway, user)
     await listener.subscribe(channel)

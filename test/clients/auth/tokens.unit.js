@@ -34,10 +34,24 @@ t.test('a connection token without claims is an anonymous user that never expire
     meta: undefined,
     subs: new Map(),
     caps: null,
+    labels: null,
     stamp,
   }
   t.same(connect({}), empty)
-  const names = ['sub', 'exp', 'info', 'meta', 'channels', 'subs', 'channel', 'aud', 'caps', 'jti', 'iat']
+  const names = [
+    'sub',
+    'exp',
+    'info',
+    'meta',
+    'channels',
+    'subs',
+    'channel',
+    'aud',
+    'caps',
+    'labels',
+    'jti',
+    'iat',
+  ]
   t.same(connect(Object.fromEntries(names.map(name => [name, null]))), empty)
 })
 

@@ -5,8 +5,7 @@ import t from 'tap'
 import { Heartbeat } from '../../../src/clients/session/heartbeat.js'
 
 class TestSession {
-  slot = 0
-  slotIndex = -1
+  place = -1
   pings = 0
   awaits = false
   closed = false

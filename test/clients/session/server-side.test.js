@@ -66,15 +66,6 @@ t.test('server-side subscriptions', async t => {
     t.ok((await client.subscribe('$f', { token: none })).subscribe, 'null means none')
   })
 
-  t.test('an unsupported claim that restricts nothing is logged once, and is ignored', async t => {
-    for (const n of [1, 2]) await user(t, gateway, { sub: `t4-${n}`, labels: { tier: 'pro' } })
-    await gateway.line(line => line.claim === 'labels')
-    const claims = gateway.lines.filter(({ msg }) => /^ignoring an unsupported token claim/.test(msg))
-    // Each worker logs it.
-    const workers = claims.map(({ worker }) => worker)
-    t.equal(new Set(workers).size, workers.length)
-  })
-
   t.test('subs of a token have data, info and overridden options for each channel', async t => {
     const subs = {
       a: { data: { w: 1 }, info: { seat: 1 } },

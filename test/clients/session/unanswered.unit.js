@@ -25,6 +25,7 @@ t.test('a reply to another command does not raise the limit of pending publishes
   const context = {
     rateLimits: null,
     userStatus: null,
+    acks: null,
     config: { client: { concurrency: 2 }, rpc: { ping: {} }, websocket: { message_size_limit: 65536 } },
     replies: new ReplyBatch(),
     rules: { resolve: () => namespace, checkName: () => true, mayPublish: () => true },

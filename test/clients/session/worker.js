@@ -21,6 +21,7 @@ export function createWorker(staleDelay = 0) {
     lifecycle: null,
     rateLimits: null,
     userStatus: null,
+    acks: null,
     handlers: NO_HANDLERS,
     refusals: { add() {} },
     replies: new ReplyBatch(),

@@ -1,7 +1,7 @@
 // Control between the workers of a node. For calls and users in the Redis engine see redis/calls.js and redis/users.js.
 
 import { errors } from '../../../base/errors.js'
-import { surveyAnswer } from '../surveys.js'
+import { answerSurvey } from '../surveys.js'
 import { Frame } from './frames.js'
 
 /** @import { Log } from '../../../base/log.js' */
@@ -232,8 +232,10 @@ export class LocalControl {
   /** Handles a survey. @param {FrameCursor} cursor */
   question(cursor) {
     const survey = cursor.u32()
-    // Before the frame begins: the operation may write frames.
-    const answer = surveyAnswer(this.#events, this.#log, cursor.string(), JSON.parse(cursor.string()))
-    this.#bus.writer.begin(Frame.SURVEY_ANSWER).u32(survey).string(answer).end()
+    const op = cursor.string()
+    // The frame begins after the operation, which may write frames.
+    answerSurvey(this.#events, this.#log, op, JSON.parse(cursor.string()), Infinity, answer =>
+      this.#bus.writer.begin(Frame.SURVEY_ANSWER).u32(survey).string(answer).end(),
+    )
   }
 }

@@ -8,7 +8,7 @@
 
 import { errors } from '../../../base/errors.js'
 import { newEpoch } from '../epoch.js'
-import { surveyAnswer } from '../surveys.js'
+import { answerSurvey } from '../surveys.js'
 import { orderAppend, orderRead } from './scripts.js'
 
 /** @import { Claim } from '../contract.js' */
@@ -207,8 +207,9 @@ export class RedisOrders {
     const { events, log, answer } = this.#parts
     const { op, params } = JSON.parse(body.toString())
     if (params?.claim) params.time = effectOf(id, time, late)
-    const text = surveyAnswer(events, log, op, params, before)
-    if (survey !== 0) answer(from, survey, text)
+    answerSurvey(events, log, op, params, before, text => {
+      if (survey !== 0) answer(from, survey, text)
+    })
   }
 
   /** @param {number} time of the Redis clock, ms @returns {number} latest possible local time */

@@ -1,5 +1,5 @@
 import { errors } from '../../../base/errors.js'
-import { Surveys, surveyAnswer } from '../surveys.js'
+import { answerSurvey, Surveys } from '../surveys.js'
 import { encode, Kind, LargeMessages } from './inboxes.js'
 
 /** @import { ControlParts } from './control.js' */
@@ -77,7 +77,7 @@ export class RedisSurveys extends Surveys {
   question(from, number, question) {
     const { events, log } = this.#parts
     const { op, params } = JSON.parse(question.toString())
-    this.reply(from, number, surveyAnswer(events, log, op, params))
+    answerSurvey(events, log, op, params, Infinity, answer => this.reply(from, number, answer))
   }
 
   /** @param {string} from uid of the requester @param {number} number @param {string} answer JSON, '' if it failed */

@@ -16,6 +16,7 @@ import { IN_REDIS } from '../rate-limits.js'
 import { maxReplyBytes } from '../replies.js'
 import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
+import { Source } from '../subscription.js'
 
 /** @import { Config } from '../../../config/options.js' */
 /** @import { Identity } from '../../auth/tokens.js' */
@@ -48,7 +49,7 @@ function identifyClient(session, id, request) {
   const next = (/** @type {Identity} */ identity) => {
     if (!request.token || !handlers.connectWithToken) return admit(session, id, request, identity)
     session.user = identity.user
-    session.needExtra().meta = identity.meta ?? ''
+    keepDetails(session, request, identity)
     askHandler(session, id, request, identity)
   }
   // `user` is still the trusted header's.
@@ -83,7 +84,7 @@ function identityOf(answer, token, { context, codec }) {
   const subs = new Map(token?.subs)
   for (const [channel, options] of answer.subs ?? []) {
     if (isPast(options.expireAt, context)) throw errors.expired
-    const grant = grantOf(options)
+    const grant = grantOf(options, Source.CONNECT_PROXY)
     // As in a sub_refresh: a filter of the token stays unless there is another one.
     grant.filter ??= token?.subs.get(channel)?.filter
     if (typeof grant.data === 'object' && !codec.binary) throw disconnects.inappropriateProtocol
@@ -97,6 +98,7 @@ function identityOf(answer, token, { context, codec }) {
     subs,
     data,
     caps: answer.caps === undefined ? token?.caps : answer.caps,
+    labels: answer.labels === undefined ? token?.labels : answer.labels,
     stamp: token?.stamp,
     answered: true,
   }
@@ -157,11 +159,18 @@ function admit(session, id, request, identity) {
   )
 }
 
+/** @param {Session} session @param {any} request @param {Identity} identity */
+function keepDetails(session, { name, version }, { meta, labels }) {
+  const { details, config, keepsMeta } = session.context
+  const program = config.client.keep_connection_details ? { name, version } : null
+  session.details = details.of({ ...program, meta: keepsMeta ? meta : '', labels })
+}
+
 /** @param {Session} session @param {number} id @param {any} request @param {Identity} identity */
 function claimConnection(session, id, request, identity) {
   const { config, broker } = session.context
   const { client } = config
-  if (session.context.observed) session.needExtra().meta = identity.meta ?? ''
+  keepDetails(session, request, identity)
   if (identity.caps) session.needExtra().caps = identity.caps
   const plans = planServerSide(session, request, identity)
   const limit = client.user_connection_limit

@@ -70,7 +70,7 @@ function send(session, id, channel, { options, metaTtl, historyOn, republish, ta
       versionEpoch,
       republish: republish === null ? null : republish.route(channel, Source.CLIENT),
       target: exclude ? { excludeClient: session.id, excludeUser: '', users: null } : null,
-      meta: session.extra === null ? '' : session.extra.meta,
+      meta: session.details === null ? '' : session.details.meta,
     },
     error =>
       session.publishAnswered(id, () => {

@@ -1,6 +1,6 @@
 import { disconnects, errors } from '../../../base/errors.js'
 import { resumeAfter } from '../ask.js'
-import { expireConnection, renewInfo } from '../expiry.js'
+import { expireConnection, renewInfo, renewMeta } from '../expiry.js'
 import { replaceCapabilities } from '../rights.js'
 import { Trait } from '../state.js'
 import { Kind, list } from '../subscription.js'
@@ -46,7 +46,7 @@ function extend(session, id, claims) {
   if (channelsChanged(session, claims.subs)) throw disconnects.insufficientState
   session.stamp = claims.stamp
   renewInfo(session, claims.info)
-  if (session.extra !== null && claims.meta !== undefined) session.extra.meta = claims.meta
+  renewMeta(session, claims.meta)
   const { expireAt } = claims
   expireConnection(session, expireAt)
   const expires = expireAt > 0

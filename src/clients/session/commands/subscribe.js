@@ -11,7 +11,7 @@ import { ask } from '../ask.js'
 import { prepareCached } from '../cache-empty.js'
 import { isRevoked } from '../denials.js'
 import { extendSubscription, isPast } from '../expiry.js'
-import { grantOf, NO_GRANT, Plan } from '../plan.js'
+import { grantBy, grantOf, Plan } from '../plan.js'
 import { PollPlan } from '../polls.js'
 import { whenRead } from '../replies.js'
 import {
@@ -20,7 +20,7 @@ import {
   maySubscribeByCapability,
   replaceServerFilter,
 } from '../rights.js'
-import { Kind, subscribeBegins, subscribeEnds, waitsForSubscribe } from '../subscription.js'
+import { Kind, Source, subscribeBegins, subscribeEnds, waitsForSubscribe } from '../subscription.js'
 import { beginCatchUp, checkType, continueCatchUp } from './catch-up.js'
 import { withClaims } from './refresh.js'
 import { SubRefresh, track, untrack } from './track.js'
@@ -81,7 +81,7 @@ function subscribeWithoutToken(session, id, request, namespace) {
   const handler = context.rules.subscribeHandler(channel, namespace)
   const start = (/** @type {Grant | null} */ grant) => {
     if (grant === null && !allowed) throw errors.permissionDenied
-    begin(session, id, request, namespace, grant ?? NO_GRANT)
+    begin(session, id, request, namespace, grant ?? grantBy(sourceOfAllowed(session, channel, namespace)))
   }
   // Before the handler. The options need no capability if they allow it and there is no handler.
   if ((handler !== null || !allowed) && maySubscribeByCapability(session, channel))
@@ -95,11 +95,17 @@ function subscribeWithoutToken(session, id, request, namespace) {
     answer => {
       if (answer === null) return start(null)
       if (isPast(answer.expireAt, context)) throw errors.expired
-      const grant = grantOf(answer)
+      const grant = grantOf(answer, Source.SUBSCRIBE_PROXY)
       if (typeof grant.data === 'object' && !session.codec.binary) throw disconnects.inappropriateProtocol
       start(grant)
     },
   )
+}
+
+/** @param {Session} session @param {string} channel an allowed one @param {Namespace} namespace @returns {number} */
+function sourceOfAllowed({ context: { config, rules } }, channel, namespace) {
+  if (config.client.insecure) return Source.INSECURE
+  return rules.userLimited(channel, namespace) === undefined ? Source.OPTION : Source.USER_LIMITED
 }
 
 /** @param {Session} session @param {string} channel @param {SubscribeClaims} claims */
@@ -107,7 +113,7 @@ function grantOfToken(session, channel, claims) {
   const foreign = claims.user !== session.user || claims.channel !== channel
   if (foreign || (claims.client && claims.client !== session.id)) throw disconnects.invalidToken
   const { info, data, override, expireAt, allow, filter, stamp } = claims
-  return { info, data, override, expireAt, allow, filter, stamp }
+  return { info, data, override, expireAt, allow, filter, stamp, source: Source.SUBSCRIPTION_TOKEN }
 }
 
 /** @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace @param {Grant} grant */

@@ -6,6 +6,7 @@ import { LIMITS } from '../../../metrics/limits.js'
 import { makeCharts } from '../../web/charts.js'
 import { byId, make, showResult, smallButton } from '../../web/dom.js'
 import { actions, figure, Table, words } from '../../web/table.js'
+import { limitsTable } from './limits.js'
 import { queuesTables } from './queues.js'
 import { confirm, Refusal, reason } from './session.js'
 
@@ -327,10 +328,12 @@ function resetEvents(events) {
 /** @param {Session} session */
 export function liveView(session) {
   const charts = new LastMinutes()
-  const [showVitals, showWorkers, showQueues] = [vitals(), workersTable(session), queuesTables()]
+  const [showVitals, showWorkers] = [vitals(), workersTable(session)]
+  const [showLimits, showQueues] = [limitsTable(), queuesTables()]
   const show = (/** @type {Snapshot} */ snapshot) => {
     showVitals(snapshot)
     showWorkers(snapshot.workers)
+    showLimits(snapshot)
     showQueues(snapshot)
   }
   return {

@@ -87,9 +87,11 @@ export function control(test) {
       throw new Error('on purpose')
     }
     t.equal(await failure(a.broker.control.survey('x', {})), errors.internal)
-    b.survey = () => 1
+    b.survey = () => Promise.reject(new Error('on purpose'))
+    t.equal(await failure(a.broker.control.survey('x', {})), errors.internal)
+    b.survey = () => Promise.resolve(1)
     a.survey = () => 1
-    t.same(await a.broker.control.survey('x', {}), [1, 1])
+    t.same(await a.broker.control.survey('x', {}), [1, 1], 'an operation may take time')
   })
 
   test('concurrent surveys return their own results', 2, async (t, _rig, a, b) => {

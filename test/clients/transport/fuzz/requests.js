@@ -98,21 +98,24 @@ const fields = {
   disconnect: random => random.pick([{ code: 4000, reason: 'x' }, { code: -1 }, { code: 3000 }, null]),
   code: random => random.pick([0, 4000, -1]),
   whitelist: random => [random.pick(texts)],
+  label_filter: random => random.pick([{ key: 'a', cmp: 'nex' }, { op: 'not', nodes: [] }, {}, null]),
+  where: random => random.pick([{ key: 'channel', cmp: 'ex' }, { key: 'meta.a', cmp: 'eq', val: 'x' }, {}]),
 }
 
 /** @type {Record<string, string>} fields of each method */
 const methods = {
   publish: 'channel data b64data tags idempotency_key delta skip_history version',
   broadcast: 'channels data b64data tags idempotency_key skip_history version_epoch',
-  subscribe: 'channel user client session info b64info data recover_since override',
+  subscribe: 'channel user client session label_filter info b64info data recover_since override',
   unsubscribe: 'channel user client session',
-  disconnect: 'user client session whitelist disconnect code reason',
+  disconnect: 'user client session label_filter whitelist disconnect code reason',
   refresh: 'user client session expired expire_at info',
   presence: 'channel',
   presence_stats: 'channel',
   history: 'channel limit since reverse',
   history_remove: 'channel',
   channels: 'pattern',
+  connections: 'user label_filter where limit expression',
   info: '',
   rpc: 'method params',
   map_publish: 'channel data',
