@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { checkChannelPatterns } from './channel-patterns.js'
+import { checkChannelStates } from './channel-states.js'
 import { checkConsumers, checkRedisTls } from './consumers.js'
 import { createEndpoint } from './jwks-endpoint.js'
 import { checkLifecycle } from './lifecycle.js'
@@ -270,6 +271,7 @@ export function checkRules(config, report) {
   checkLifecycle(config, report)
   checkRepublish(config, report)
   checkMaps(config, report)
+  checkChannelStates(config, report)
   checkChannelPatterns(config, report)
   if (poll.enabled && poll.session_timeout < client.pong_timeout)
     refuse(['poll.session_timeout'], 'is below client.pong_timeout: sessions would end between two polls')

@@ -467,6 +467,16 @@ export const COUNTERS = {
   rate_unchecked: counter('Commands that were not checked in Redis, which did not answer in time.', {
     prometheus: 'halley_rate_unchecked_total',
   }),
+  'channel_events.<type>': counter(
+    'Events that the backend has accepted, `occupied` and `vacated` (docs/access.md).',
+    { prometheus: 'halley_channel_events_total' },
+  ),
+  channel_event_failures: counter('Failed reports of these events, which are repeated.', {
+    prometheus: 'halley_channel_event_failures_total',
+  }),
+  channel_events_dropped: counter('Events `occupied` for which there was no room.', {
+    prometheus: 'halley_channel_events_dropped_total',
+  }),
 }
 
 const FRAME = { labels: { transport: '', frame_type: '', channel_namespace: '' } }

@@ -42,6 +42,16 @@ const common = {
   ...targeting,
 }
 
+/** Parameters of a publication with data only. */
+export const NO_PARAMS = Object.freeze({
+  skip_history: false,
+  tags: null,
+  idempotency_key: '',
+  delta: false,
+  version: 0n,
+  version_epoch: '',
+})
+
 /** Publications of the API. Calls reach the broker synchronously, in order. */
 export class Publisher {
   #rules

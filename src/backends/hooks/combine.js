@@ -56,6 +56,7 @@ export function combine(first, second) {
         mapPublish: chain(own.mapPublish, other.mapPublish),
         mapRemove: chain(own.mapRemove, other.mapRemove),
         pollRefresh: chain(own.pollRefresh, other.pollRefresh),
+        channelState: [...own.channelState, ...other.channelState],
       })
     },
     rpc: rpc === null ? second.rpc : method => rpc(method) ?? second.rpc?.(method) ?? null,

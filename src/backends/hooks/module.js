@@ -274,7 +274,7 @@ function versionOf(value) {
 }
 
 const HANDLERS =
-  'connect refresh subscribe subRefresh publish mapPublish mapRemove sharedPollRefresh rpc disconnected unsubscribed started stopping'
+  'connect refresh subscribe subRefresh publish mapPublish mapRemove sharedPollRefresh channelState rpc disconnected unsubscribed started stopping'
 const NAMES = new Set([...HANDLERS.split(' '), 'headers'])
 
 /**
@@ -397,6 +397,7 @@ function handlersOf(exported, timeout, stats, watch, capabilities) {
     mapPublish: handler('mapPublish', answers.mapPublish),
     mapRemove: handler('mapRemove', answers.mapRemove),
     pollRefresh: handler('sharedPollRefresh', answers.sharedPollRefresh),
+    channelState: listOf(handler('channelState', ignore)),
   })
   /** @type {Map<string, Handler<any, any>>} */
   const methods = new Map()

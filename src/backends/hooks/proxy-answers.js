@@ -248,6 +248,8 @@ const READERS = Object.freeze({
   map_publish: [mapPublishAnswer, UNCHANGED],
   map_remove: [mapRemoveAnswer, EMPTY],
   shared_poll_refresh: [pollAnswer, null],
+  // Without a result they are not accepted.
+  state: [() => true, false],
   rpc: [/** @returns {RpcAnswer} */ result => ({ data: dataOf(result) }), EMPTY],
   disconnected: [() => null, null],
   unsubscribed: [() => null, null],

@@ -17,6 +17,7 @@ export const REQUESTS = Object.freeze({
   map_publish: { ...HEAD, user: 10, channel: 11, key: 12, data: 13, b64data: 14, meta: 15 },
   map_remove: { ...HEAD, user: 10, channel: 11, key: 12, meta: 13 },
   shared_poll_refresh: { channel: 1, items: 2 },
+  state: { events: 1 },
   rpc: { ...HEAD, user: 10, method: 11, data: 12, b64data: 13, meta: 14 },
   sub_refresh: { ...HEAD, user: 10, channel: 11, meta: 12 },
   disconnected: { ...HEAD, user: 10, code: 11, reason: 12, channels: 13, duration: 14, meta: 15 },
@@ -138,6 +139,7 @@ export const ANSWERS = Object.freeze({
       [field('result', 1, result), field('error', 2), field('disconnect', 3)],
     ]),
   ),
+  state: [field('result', 1), field('error', 2)],
   disconnected: NOTICE,
   unsubscribed: NOTICE,
 })

@@ -10,7 +10,7 @@ import { Disconnect, ReplyError } from '../../base/errors.js'
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { MapPublish } from '../../channels/broker/contract.js' */
 /** @import { ConnectEvent, DisconnectedEvent, HookEvent, MapPublishEvent, MapRemoveEvent, PublishEvent, RefreshEvent,
- *   RpcEvent, SharedPollRefreshEvent, SubRefreshEvent, SubscribeEvent, UnsubscribedEvent } from './events.js' */
+ *   RpcEvent, ChannelStateEvent, SharedPollRefreshEvent, SubRefreshEvent, SubscribeEvent, UnsubscribedEvent } from './events.js' */
 
 /**
  * `info` and `meta` are JSON text on one line, times are unix s.
@@ -93,6 +93,7 @@ import { Disconnect, ReplyError } from '../../base/errors.js'
  * @property {Handler<MapPublishEvent, MapPublishAnswer> | null} mapPublish
  * @property {Handler<MapRemoveEvent, MapRemoveAnswer> | null} mapRemove
  * @property {Handler<SharedPollRefreshEvent, PollAnswer> | null} pollRefresh
+ * @property {readonly Handler<ChannelStateEvent, boolean>[]} channelState false: not accepted, repeat it
  */
 
 /**
@@ -119,6 +120,7 @@ export const NO_CHANNEL_HANDLERS = Object.freeze({
   mapPublish: null,
   mapRemove: null,
   pollRefresh: null,
+  channelState: [],
 })
 
 /** @type {Handlers} */

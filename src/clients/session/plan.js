@@ -164,6 +164,7 @@ export class Plan {
       client: present ? session.id : '',
       info: this.listed,
       leave: (kind & Kind.ANNOUNCED) !== 0,
+      tracking: present ? this.namespace.tracking : undefined,
     }
   }
 

@@ -112,7 +112,13 @@ export class WorkerPool {
     this.#terminal = terminal
     const { type, memory } = config.engine
     const snapshotFile = type === 'memory' ? memory.snapshot_file : ''
-    this.#host = new BrokerHost({ maxBytes: memory.max_bytes, snapshotFile, log })
+    this.#host = new BrokerHost({
+      maxBytes: memory.max_bytes,
+      snapshotFile,
+      vacatedDelay: memory.channel_state.vacated_event_delay,
+      onState: event => this.lifecycle?.channelState(event),
+      log,
+    })
     this.node = newNodeIdentity(config)
     this.#cursorKey = deriveCursorKey(config, this.#randomKey)
     this.slots = Array.from(

@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApi } from '../../backends/api/index.js'
 import { NodeInfo } from '../../backends/api/info.js'
 import { createOperations } from '../../backends/api/operations.js'
+import { NO_PARAMS } from '../../backends/api/publish.js'
 import { runCall } from '../../backends/api/run.js'
 import { ServerApi } from '../../backends/api/server-api.js'
 import { limitCalls } from '../../backends/api/wire.js'
@@ -25,6 +26,7 @@ import { JsonCodec } from '../../clients/protocol/json.js'
 import { ProtobufCodec } from '../../clients/protocol/protobuf.js'
 import { UniJsonCodec } from '../../clients/protocol/uni-json.js'
 import { methods } from '../../clients/session/commands/index.js'
+import { createChannelStates } from '../../clients/session/channel-states.js'
 import { createContext } from '../../clients/session/context.js'
 import { HookCalls } from '../../clients/session/hook-calls.js'
 import { createClientIds, createSessionIds } from '../../clients/session/ids.js'
@@ -328,6 +330,10 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     pollUpdate: (channel, update) => hub.polls.update(channel, update),
     pollEpoch: (channel, epoch) => hub.polls.setEpoch(channel, epoch),
     refresh: createPollRefresh(context),
+    stateAdded: event => recorder?.channelState(event),
+    ...createChannelStates(context, (channel, payload, done) =>
+      api.context.publisher.publish(channel, payload, NO_PARAMS, done),
+    ),
     called: (request, answer) => calls.called(request, answer),
   }
   Object.assign(events, handled)

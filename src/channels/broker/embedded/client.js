@@ -254,6 +254,14 @@ export class LocalBroker {
       [Frame.POLL_REFRESH]: cursor => this.polls.refresh(cursor),
       [Frame.POLL_UPDATE]: cursor => this.polls.update(cursor),
       [Frame.POLL_EPOCH]: cursor => this.polls.epoch(cursor),
+      [Frame.STATES]: cursor => {
+        const [number, dropped] = [cursor.u32(), cursor.u32()]
+        events.states?.(JSON.parse(cursor.string()), dropped, accepted => this.#done(number, accepted))
+      },
+      [Frame.OCCUPANCY]: cursor => {
+        const number = cursor.u32()
+        events.occupancy?.(cursor.string(), cursor.u32(), published => this.#done(number, published))
+      },
       [Frame.ONLY]: cursor => direct.set(cursor.u8() === 1),
       [Frame.GONE]: cursor => onGone(this.control.gone(cursor)),
     }
@@ -262,6 +270,15 @@ export class LocalBroker {
   /** @param {Buffer} chunk valid during the call */
   receive(chunk) {
     this.#reader.push(chunk)
+  }
+
+  /** @param {number} number of a call @param {boolean} accepted */
+  #done(number, accepted) {
+    this.#bus.writer
+      .begin(Frame.STATES_DONE)
+      .u32(number)
+      .u8(accepted ? 1 : 0)
+      .end()
   }
 
   ready() {

@@ -65,10 +65,13 @@ export const Frame = Object.freeze({
   POLL_UNTRACK: 53,
   POLL_PUBLISHED: 54,
   POLL_REFRESHED: 55,
+  STATES_DONE: 56,
   // primary -> worker
   POLL_REFRESH: 60,
   POLL_UPDATE: 61,
   POLL_EPOCH: 62,
+  STATES: 63,
+  OCCUPANCY: 64,
 })
 
 export const Flag = Object.freeze({
