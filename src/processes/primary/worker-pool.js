@@ -447,6 +447,7 @@ export class WorkerPool {
       clean = false
       this.kill()
     }, this.config.shutdown.timeout)
+    this.#host.stopping()
     await this.queues.drain()
     for (const process of this.#processes) {
       if (process.listening) process.drain(this.config.shutdown, true)

@@ -126,6 +126,8 @@ export class ChannelStates {
   /** @type {NodeJS.Timeout | undefined} */
   #retry
   #ended = false
+  /** Clients may return after the next start: channels stay LEAVING. */
+  #stopping = false
   #run = newEpoch()
   #lastEvent = 0
   #delay
@@ -224,6 +226,7 @@ export class ChannelStates {
 
   /** @param {ChannelState} state LEAVING, its delay is over */
   vacate(state) {
+    if (this.#stopping) return
     if (!this.#add(state, 'vacated', state.leftAt)) return this.schedule(state, 1000)
     state.leftAt = 0
     this.#leaving--
@@ -330,6 +333,10 @@ export class ChannelStates {
       ({ surveyed, behind, socket }) => surveyed && !behind && !socket.destroyed,
     )
     return links[this.#lastCall % links.length]
+  }
+
+  stopping() {
+    this.#stopping = this.#journal !== null
   }
 
   /** Call after all clients have left. */

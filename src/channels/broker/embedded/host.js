@@ -176,6 +176,11 @@ export class BrokerHost {
     if (this.#stateJournal !== null) await this.#states.restore(this.#stateJournal)
   }
 
+  /** Call before the workers disconnect their clients, who may return after the next start. */
+  stopping() {
+    this.#states.stopping()
+  }
+
   /** Stops the polls, and writes the snapshot once all workers have exited and all their frames are handled. */
   async end() {
     this.polls.end()

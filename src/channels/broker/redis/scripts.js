@@ -49,8 +49,10 @@ export const {
   mapState,
   mapStats,
 } = load('maps.lua', COMMON + source('streams.lua').split(/^--- /m)[0])
-export const { presenceAlive, presenceBeat, presenceChange, presenceOwn, presenceStats, presenceSweep } =
-  load('presence.lua')
+const states = COMMON + source('states.lua').split(/^--- /m)[0]
+export const { presenceAlive, presenceBeat, presenceOwn, presenceStats } = load('presence.lua')
+export const { presenceChange, presenceSweep } = load('presence-changes.lua', states)
+export const { stateCount, stateTick } = load('states.lua')
 export const { userClaim, userWrite } = load('users.lua')
 export const { rateTake } = load('rates.lua')
 export const { registryJoin, registryRemove } = load('registry.lua')
