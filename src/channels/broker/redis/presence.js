@@ -224,8 +224,16 @@ class PartitionPresence {
   /** @param {ChannelEntry[]} batch @param {Done} done */
   #beat(batch, done) {
     if (batch.length === 0) return
+    const tracked = batch.filter(({ tracking }) => tracking !== undefined)
+    if (tracked.length > 0 && tracked.length < batch.length) {
+      this.#beat(tracked, () => {})
+      return this.#beat(
+        batch.filter(({ tracking }) => tracking === undefined),
+        done,
+      )
+    }
     const keys = batch.flatMap(({ channel }) => keysOf(this.#partition, channel))
-    const args = [this.#uid, this.#ttl, ...batch.map(({ revision }) => revision)]
+    const args = [this.#uid, this.#ttl, tracked.length > 0 ? 1 : 0, ...batch.map(({ revision }) => revision)]
     this.#partition.run(scripts.presenceBeat, keys, args, (error, reply) => {
       if (!error) {
         const [lost, other, late] = reply
@@ -300,7 +308,7 @@ export class RedisPresence {
     this.#ttl = ttl
     this.#log = log
     this.states = new RedisStates(
-      { placement, uid, log, ...more },
+      { placement, uid, ttl, log, ...more },
       (partition, channel, tracking) => this.#ofPartition(partition).sweep(channel, tracking),
       send,
     )

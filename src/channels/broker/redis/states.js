@@ -11,8 +11,8 @@ import * as scripts from './scripts.js'
 /** @import { Partition } from './partition.js' */
 
 const TICK_MS = 1000
-/** Time after which another worker leads, ms. */
-const LEADER_LEASE_MS = 5000
+/** Time after which another worker leads, ms; half of the lease of workers, so that it sweeps in time. */
+const LEADER_LEASE = Object.freeze({ least: 2000, most: 5000 })
 const MAX_EVENTS = 100_000
 /** Events in a call. */
 const MAX_BATCH = 100
@@ -28,8 +28,8 @@ const KINDS = Object.freeze(['leases', 'leaving', 'events', 'due', 'counts', 'le
 const [EVENTS, DUE, COUNTS] = [2, 3, 4]
 
 /**
- * @typedef {Pick<RedisParts, 'placement' | 'uid' | 'events' | 'log'> & {delay: number, partitions: number}} StatesParts
- *   `delay`: in LEAVING, ms; `partitions`: of the states of all channels, at least
+ * @typedef {Pick<RedisParts, 'placement' | 'uid' | 'events' | 'log'> & {ttl: number, delay: number, partitions: number}} StatesParts
+ *   `ttl`: of dead workers' clients, ms; `delay`: in LEAVING, ms; `partitions`: of the states of all channels, at least
  *
  * @typedef {(partition: Partition, channel: string, tracking: Tracking) => void} Sweep removes the clients of dead workers
  */
@@ -91,9 +91,10 @@ class StatePartition {
       return
     }
     this.#running = true
-    const { uid, delay } = this.#parts
+    const { uid, ttl, delay } = this.#parts
+    const lease = Math.max(LEADER_LEASE.least, Math.min(LEADER_LEASE.most, ttl / 2))
     const batch = this.#reporting ? 0 : MAX_BATCH
-    const args = [uid, LEADER_LEASE_MS, delay, MAX_EVENTS, MAX_CHANNELS, batch]
+    const args = [uid, Math.floor(lease), delay, MAX_EVENTS, MAX_CHANNELS, batch]
     this.partition.run(scripts.stateTick, this.keys, args, (error, reply) => {
       this.#running = false
       if (error) {

@@ -23,7 +23,7 @@ end
 if after == '0' then
   redis.call('hdel', presence, field)
   redis.call('zrem', workers, worker)
-  return tracked and settle(presence, workers, 3, changes > 0, false, false) or 1
+  return tracked and settle(presence, workers, 3, changes > 0) or 1
 end
 for i = first, last, 2 do
   changes = changes + redis.call('hset', presence, 'c' .. ARGV[i], ARGV[i + 1])
@@ -31,10 +31,9 @@ end
 redis.call('hset', presence, field, after)
 if lease > 0 then
   redis.call('zadd', workers, digits(now() + lease), worker)
-  redis.call('pexpire', presence, lease)
-  redis.call('pexpire', workers, lease)
+  extend(presence, workers, tracked, lease)
 end
-return tracked and settle(presence, workers, 3, changes > 0, false, false) or 1
+return tracked and settle(presence, workers, 3, changes > 0) or 1
 
 --- presenceSweep
 -- Removes the entries of workers with expired leases, and publishes the leaves of their clients.
@@ -43,17 +42,16 @@ return tracked and settle(presence, workers, 3, changes > 0, false, false) or 1
 -- Returns the number of removed clients.
 local presence, workers, topic = KEYS[1], KEYS[2], KEYS[3]
 local past = digits(now())
-local late, count = {}, 0
-for _, worker in ipairs(redis.call('zrangebyscore', workers, '-inf', past)) do
-  late[worker] = true
-  count = count + 1
-  redis.call('hdel', presence, 'w' .. worker)
+local late = {}
+local expired = redis.call('zrangebyscore', workers, '-inf', past, 'withscores')
+for i = 1, #expired, 2 do
+  late[expired[i]] = true
+  redis.call('hdel', presence, 'w' .. expired[i])
 end
 local tracked = #KEYS > 3
-if count == 0 then
+if #expired == 0 then
   if tracked then
-    -- Without clients, the last lease has expired, and the keys with it.
-    settle(presence, workers, 4, redis.call('exists', presence) == 0, true, true)
+    settle(presence, workers, 4, false, true)
   end
   return 0
 end
@@ -71,6 +69,6 @@ for i = 1, #all, 2 do
   end
 end
 if tracked then
-  settle(presence, workers, 4, removed > 0, true, true)
+  settle(presence, workers, 4, removed > 0, true, expired[#expired])
 end
 return removed

@@ -2,11 +2,23 @@
 --
 -- presence  hash: 'c' .. client -> '<worker> <leave 0|1> <bytes of user> <user><info>', 'w' .. worker -> its revision
 -- workers   sorted set: id of a worker -> expiry of its lease (ms); its clients are present until then
+--
+-- Both expire with the last lease. Those of tracked channels do not: their clients leave by a sweep, see states.lua.
+
+local function extend(presence, workers, tracked, lease)
+  if tracked then
+    redis.call('persist', presence)
+    redis.call('persist', workers)
+  else
+    redis.call('pexpire', presence, lease)
+    redis.call('pexpire', workers, lease)
+  end
+end
 
 --- presenceBeat
 -- Extends the leases of a worker in channels where it has clients, and compares the revisions.
 -- KEYS  for each channel: presence, workers
--- ARGV  worker, its lease (ms), then the expected revision of each channel
+-- ARGV  worker, its lease (ms), 1 if the channels are tracked, then the expected revision of each channel
 -- Returns three lists of channel indexes from 0: the worker's entries are missing; another revision; other workers
 -- with an expired lease.
 local worker, lease = ARGV[1], tonumber(ARGV[2])
@@ -14,17 +26,17 @@ local field = 'w' .. worker
 local time = now()
 local expiry, past = digits(time + lease), digits(time)
 local lost, other, late = {}, {}, {}
-for i = 1, #ARGV - 2 do
+local tracked = ARGV[3] == '1'
+for i = 1, #ARGV - 3 do
   local presence, workers = KEYS[2 * i - 1], KEYS[2 * i]
   local revision = redis.call('hget', presence, field)
   if revision then
     redis.call('zadd', workers, expiry, worker)
-    redis.call('pexpire', presence, lease)
-    redis.call('pexpire', workers, lease)
-    if revision ~= ARGV[i + 2] then
+    extend(presence, workers, tracked, lease)
+    if revision ~= ARGV[i + 3] then
       other[#other + 1] = i - 1
     end
-  elseif ARGV[i + 2] ~= '0' then
+  elseif ARGV[i + 3] ~= '0' then
     lost[#lost + 1] = i - 1
   end
   if #redis.call('zrangebyscore', workers, '-inf', past, 'limit', 0, 1) > 0 then

@@ -9,7 +9,8 @@
 --
 -- A channel in `leases` is OCCUPIED, one in `leaving` is LEAVING, another one is EMPTY.
 
--- Moves a channel to the state of its number of clients.
+-- Moves a channel to the state of its number of clients. `first`: index of its keys; `changed`: so has the number;
+-- `sweeps`: after a check of the leases; `left`: when the last client left (ms), default: now.
 -- KEYS  from `first` on: leases, leaving, events, due, counts, leader
 -- ARGV  the last ones: channel, 1 if it has events, interval of its counts (ms; 0: none), maximum number of events
 -- Returns 1; the leader, if it has something to do at once; '-' if there was no room for an event.
@@ -38,7 +39,7 @@ local function settle(presence, workers, first, changed, sweeps, left)
   elseif known then
     redis.call('zrem', leases, channel)
     if reports then
-      redis.call('zadd', leaving, left and known or digits(time), channel)
+      redis.call('zadd', leaving, left or digits(time), channel)
     end
   end
   if interval ~= '0' and changed then
