@@ -84,7 +84,7 @@ export const serverOptions = newWorkers({
         { unit: 'bytes', min: 1, change: 'start' },
       ),
       snapshot_file: string(
-        'File in which the memory engine saves history, positions and idempotency keys at a clean shutdown and restores them at the next start, so that clients recover. Remove it before a start if the gateway has run without this option since. Empty: none. Halley only.',
+        'File in which the memory engine saves history, positions and idempotency keys at a clean shutdown and restores them at the next start, so that clients recover. The file with `.channels` appended has the occupied channels (docs/access.md). Remove both before a start if the gateway has run without this option since. Empty: none. Halley only.',
         { change: 'start' },
       ),
       channel_state: {

@@ -24,6 +24,7 @@ const EVENTS = {
     MapPublish: 'map_publish',
     MapRemove: 'map_remove',
     SharedPollRefresh: 'shared_poll_refresh',
+    NotifyChannelState: 'state',
   },
   'halley.proxy.HalleyNotices': { Disconnected: 'disconnected', Unsubscribed: 'unsubscribed' },
 }
