@@ -94,7 +94,7 @@ const LISTS = [
     'Proxy options',
     `each entry of \`proxies\`, and of the blocks \`client.proxy.<event>\` (\`connect\`, \`refresh\`,
 \`disconnected\`, \`unsubscribed\`), \`channel.proxy.<event>\` (\`subscribe\`, \`publish\`, \`sub_refresh\`,
-\`map_publish\`, \`map_remove\`, \`shared_poll_refresh\`) and \`rpc.proxy\`. [proxies.md](proxies.md) explains them.`,
+\`state\`, \`map_publish\`, \`map_remove\`, \`shared_poll_refresh\`) and \`rpc.proxy\`. [proxies.md](proxies.md) explains them.`,
     proxyMembers,
   ],
   [

@@ -160,14 +160,14 @@ export class StateJournal {
 
 /** @param {any[]} record @param {Map<string, number>} occupied @param {StateEvent[]} events */
 function apply([kind, ...fields], occupied, events) {
-  if (kind === 'c') occupied.set(String(fields[0]), Number(fields[1]))
+  if (kind === 'c') occupied.set(String(fields[0]), Number(fields[1]) || 0)
   else if (kind === 'd') events.splice(0, Number(fields[0]))
-  else if (kind === 'e') {
+  else if (kind === 'e' && (fields[2] === 'occupied' || fields[2] === 'vacated')) {
     const [id, channel, type, time_ms, interval] = fields
-    events.push({ id: String(id), channel: String(channel), type, time_ms: Number(time_ms) })
-    if (type === 'occupied') occupied.set(channel, Number(interval))
-    else occupied.delete(channel)
-  }
+    events.push({ id: String(id), channel: String(channel), type, time_ms: Number(time_ms) || 0 })
+    if (type === 'occupied') occupied.set(String(channel), Number(interval) || 0)
+    else occupied.delete(String(channel))
+  } else throw new Error('it has an unknown record')
 }
 
 /** @param {Iterable<any[]>} records @returns {Iterable<string>} */

@@ -180,7 +180,7 @@ export function presenceKeys(partition, channel) {
 
 export class RedisStates {
   #parts
-  /** Of each partition of the channels. @type {Map<Partition, StatePartition[]>} */
+  /** Of each partition of the channels; empty until a channel is tracked. @type {Map<Partition, StatePartition[]>} */
   #byPartition = new Map()
   /** @type {StatePartition[]} */
   #all = []
@@ -195,13 +195,16 @@ export class RedisStates {
     this.#parts = parts
     this.#sweep = sweep
     this.#send = send
-    const { placement, partitions } = parts
+  }
+
+  #open() {
+    const { placement, partitions } = this.#parts
     const all = placement.partitions
     const each = Math.ceil(partitions / all.length)
     for (const partition of all) {
       const own = Array.from(
         { length: each },
-        (_, i) => new StatePartition(parts, partition, i, this.#all.length + i, this),
+        (_, i) => new StatePartition(this.#parts, partition, i, this.#all.length + i, this),
       )
       this.#all.push(...own)
       this.#byPartition.set(partition, own)
@@ -211,11 +214,13 @@ export class RedisStates {
   /** Call once a second. */
   tick() {
     if (!this.#parts.events.tracks?.()) return
+    if (this.#all.length === 0) this.#open()
     for (const own of this.#all) own.tick()
   }
 
   /** @param {Partition} partition @param {string} channel */
   #of(partition, channel) {
+    if (this.#all.length === 0) this.#open()
     const own = /** @type {StatePartition[]} */ (this.#byPartition.get(partition))
     return own[(hash(channel) >>> 8) % own.length]
   }
