@@ -34,7 +34,10 @@ function checkOptions(path, options, { channel }, report) {
   if (found === null) return
   const { target, where } = found
   if (target.occupancy_channel_prefix !== '')
-    report.refuse([key, NAMESPACES], `${where} has an occupancy_channel_prefix itself: counts cannot be counted`)
+    report.refuse(
+      [key, NAMESPACES],
+      `${where} has an occupancy_channel_prefix itself: counts cannot be counted`,
+    )
   if (target.subscription_type !== '' && target.subscription_type !== 'stream')
     report.refuse([key, NAMESPACES], `${where} has subscription_type ${show(target.subscription_type)}`)
   else if (target.history_size === 0 || target.history_ttl === 0)

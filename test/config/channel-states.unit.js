@@ -19,9 +19,10 @@ t.test('events and counts need presence', async t => {
   t.match(faultsOf(named({ ...room, presence: false }, occ)), [
     'channel.namespaces[0].occupancy_channel_prefix: "occ:" needs presence',
   ])
-  t.match(faultsOf({ channel: { namespaces: [{ name: 'room', presence: true, state_proxy_enabled: true }] } }), [
-    'channel.proxy.state.endpoint: is empty, but channel.namespaces[0].state_proxy_enabled needs it',
-  ])
+  t.match(
+    faultsOf({ channel: { namespaces: [{ name: 'room', presence: true, state_proxy_enabled: true }] } }),
+    ['channel.proxy.state.endpoint: is empty, but channel.namespaces[0].state_proxy_enabled needs it'],
+  )
 })
 
 t.test('counts go to another namespace, which is not counted itself', async t => {
@@ -29,7 +30,11 @@ t.test('counts go to another namespace, which is not counted itself', async t =>
   const counted = 'has an occupancy_channel_prefix itself'
   for (const [prefix, target, line] of /** @type {[string, object, string][]} */ ([
     ['room:', occ, `${key}: namespace "room" ${counted}`],
-    ['occ:', { ...occ, presence: true, occupancy_channel_prefix: 'other:' }, `${key}: namespace "occ" ${counted}`],
+    [
+      'occ:',
+      { ...occ, presence: true, occupancy_channel_prefix: 'other:' },
+      `${key}: namespace "occ" ${counted}`,
+    ],
     ['occ', occ, `${key}: "occ" does not contain a namespace and ":"`],
     ['gone:', occ, `${key}: unknown namespace "gone"`],
     [

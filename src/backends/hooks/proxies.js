@@ -385,7 +385,8 @@ function handlersOf(config, backends) {
       pollRefresh: poll(options),
       channelState: list(channel('state', options)),
     }
-    if (Object.values(handlers).some(handler => handler !== null && handler.length !== 0)) channels.set(options.name, handlers)
+    if (Object.values(handlers).some(handler => handler !== null && handler.length !== 0))
+      channels.set(options.name, handlers)
   }
   const handlers = {
     connect: client('connect'),

@@ -1,5 +1,5 @@
-import { textPayload } from '../protocol/payload.js'
 import { ChannelStateEvent } from '../hooks/events.js'
+import { textPayload } from '../protocol/payload.js'
 
 /** @import { BrokerEvents, StateEvent } from '../../channels/broker/contract.js' */
 /** @import { Handler } from '../hooks/contract.js' */

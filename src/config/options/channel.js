@@ -101,10 +101,14 @@ export const channelOptions = live({
     'Publish the number of subscribers of each channel to the channel with this prefix, such as `occ:`. Needs `presence`. ' +
       'Empty: off. See docs/access.md. Halley only.',
   ),
-  occupancy_interval: duration('1s', 'Minimum time between two such publications of a channel. Halley only.', {
-    min: 100,
-    max: 3_600_000,
-  }),
+  occupancy_interval: duration(
+    '1s',
+    'Minimum time between two such publications of a channel. Halley only.',
+    {
+      min: 100,
+      max: 3_600_000,
+    },
+  ),
   occupancy_users: bool('Publish the number of users, too. Costs more with Redis. Halley only.'),
   pattern: string(
     'Route of the channels of this namespace, such as `/users/:name`; their names start with `/`. Needs `channel.patterns`. ' +

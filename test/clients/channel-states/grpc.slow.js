@@ -22,11 +22,15 @@ t.test('NotifyChannelState: a response without a result is no acceptance', async
   const from = Date.now()
   const client = await enter(t, gateway, 'room:ü')
   await client.close()
-  const { fields } = await backend.request(({ fields }) => fields.events.some(({ type }) => type === 'vacated'))
+  const { fields } = await backend.request(({ fields }) =>
+    fields.events.some(({ type }) => type === 'vacated'),
+  )
   const vacated = fields.events.find(({ type }) => type === 'vacated')
   t.match(vacated, { channel: 'room:ü', type: 'vacated', id: /^\w+-2$/ })
   t.ok(vacated.time_ms >= from && vacated.time_ms <= Date.now())
-  const occupied = backend.requests.flatMap(({ fields: { events } }) => events.filter(({ type }) => type === 'occupied'))
+  const occupied = backend.requests.flatMap(({ fields: { events } }) =>
+    events.filter(({ type }) => type === 'occupied'),
+  )
   t.ok(occupied.length > 3, 'repeated')
   t.equal(new Set(occupied.map(event => JSON.stringify(event))).size, 1)
 })

@@ -51,7 +51,8 @@ t.test('the memory engine', async t => {
     await enter(t, gateway, first)
     for (const channel of rest) await backend.until(channel, 'occupied vacated')
     t.same(backend.of(first), ['occupied'])
-    for (const i of clients.keys()) if (!lost.includes(`room:w${i}`)) t.same(backend.of(`room:w${i}`), ['occupied'])
+    for (const i of clients.keys())
+      if (!lost.includes(`room:w${i}`)) t.same(backend.of(`room:w${i}`), ['occupied'])
   })
 
   t.test('a hook gets the events of all namespaces with presence', async t => {
@@ -69,7 +70,10 @@ t.test('the memory engine', async t => {
         .split('\n')
         .filter(line => /"(occupied|vacated)"/.test(line))
         .map(line => JSON.parse(line))
-    const logged = await eventually(lines, all => all.filter(({ channel }) => channel === 'room:1').length === 2)
+    const logged = await eventually(
+      lines,
+      all => all.filter(({ channel }) => channel === 'room:1').length === 2,
+    )
     const [occupied, vacated] = logged.filter(({ channel }) => channel === 'room:1')
     const [{ id, time_ms }] = backend.events.filter(({ channel }) => channel === 'room:1')
     t.match(occupied, { id, type: 'occupied', time: time_ms, node: String, channel: 'room:1' })

@@ -51,22 +51,25 @@ t.test('two nodes', async t => {
     t.ok(counts.length <= (Date.now() - from) / 500 + 2, String(counts))
   })
 
-  await t.test('the reporting worker dies after the backend has accepted: repeated with the same id', async t => {
-    const channels = Array.from({ length: 8 }, (_, i) => `room:dies${i}`)
-    const repeated = backend.repeated
-    let kills = 0
-    backend.delay = async () => {
-      if (kills++ > 0) return
-      // The backend is about to answer 200, and the leader never gets it.
-      for (const { workerPids } of nodes) process.kill(workerPids[workerPids.length - 1], 'SIGKILL')
-    }
-    await Promise.all(channels.map(channel => enter(t, a, channel).catch(() => {})))
-    await until(() => backend.repeated > repeated)
-    backend.delay = async () => {}
-    for (const channel of backend.occupied.filter(name => name.startsWith('room:dies')))
-      await backend.until(channel, 'occupied vacated')
-    t.same(backend.faults, [])
-  })
+  await t.test(
+    'the reporting worker dies after the backend has accepted: repeated with the same id',
+    async t => {
+      const channels = Array.from({ length: 8 }, (_, i) => `room:dies${i}`)
+      const repeated = backend.repeated
+      let kills = 0
+      backend.delay = async () => {
+        if (kills++ > 0) return
+        // The backend is about to answer 200, and the leader never gets it.
+        for (const { workerPids } of nodes) process.kill(workerPids[workerPids.length - 1], 'SIGKILL')
+      }
+      await Promise.all(channels.map(channel => enter(t, a, channel).catch(() => {})))
+      await until(() => backend.repeated > repeated)
+      backend.delay = async () => {}
+      for (const channel of backend.occupied.filter(name => name.startsWith('room:dies')))
+        await backend.until(channel, 'occupied vacated')
+      t.same(backend.faults, [])
+    },
+  )
 
   await t.test('Redis is away for 10 s: a client that leaves meanwhile is reported later, once', async t => {
     await until(async () => (await enter(t, a)).connect)

@@ -50,7 +50,10 @@ for (const [name, signal] of /** @type {const} */ ([
     const next = await start(t, backend, file)
     const began = Date.now()
     await backend.until('room:late', 'occupied')
-    t.equal(new Set(backend.received.filter(({ channel }) => channel === 'room:late').map(({ id }) => id)).size, 1)
+    t.equal(
+      new Set(backend.received.filter(({ channel }) => channel === 'room:late').map(({ id }) => id)).size,
+      1,
+    )
     t.ok(refused > 0)
     const stays = await enter(t, next, 'room:stays')
     await backend.until('room:leaves', 'occupied vacated')

@@ -140,9 +140,7 @@ export function compare(storm, backend, quiet) {
       `${at}; ${events.map(({ type, time_ms }) => `${type} ${time_ms}`).join(', ')}`
     for (const { type, time_ms: at } of events) {
       if (type === 'vacated') {
-        const present = stays.find(
-          ({ sure, leaving }) => sure + TOLERANCE < at && at < leaving - TOLERANCE,
-        )
+        const present = stays.find(({ sure, leaving }) => sure + TOLERANCE < at && at < leaving - TOLERANCE)
         if (present) faults.push(`${channel}: vacated with a client: ${JSON.stringify(present)} ${show(at)}`)
       } else if (!stays.some(({ from, until }) => from - TOLERANCE <= at && at <= until + TOLERANCE))
         faults.push(`${channel}: occupied without a client: ${show(at)}`)
@@ -152,7 +150,9 @@ export function compare(storm, backend, quiet) {
     for (const { from, until } of stays) {
       if (from - end > quiet) {
         gaps++
-        const vacated = events.filter(({ type, time_ms }) => type === 'vacated' && time_ms >= end - quiet && time_ms <= from)
+        const vacated = events.filter(
+          ({ type, time_ms }) => type === 'vacated' && time_ms >= end - quiet && time_ms <= from,
+        )
         if (vacated.length === 0) faults.push(`${channel}: not vacated from ${end} to ${show(from)}`)
         const again = events.filter(({ type, time_ms }) => type === 'occupied' && time_ms >= from - TOLERANCE)
         if (again.length === 0) faults.push(`${channel}: not occupied from ${show(from)}`)

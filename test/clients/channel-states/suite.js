@@ -56,7 +56,10 @@ export async function suite(t, backend, [a, b = a]) {
     const events = await backend.until('room:1', 'occupied vacated')
     t.ok(Date.now() - before >= DELAY - 100, 'not before the delay')
     t.same(types(events), ['occupied', 'vacated'])
-    t.ok(events[1].time_ms >= before - 50 && events[1].time_ms <= Date.now() - DELAY + 200, 'the time of the change')
+    t.ok(
+      events[1].time_ms >= before - 50 && events[1].time_ms <= Date.now() - DELAY + 200,
+      'the time of the change',
+    )
     t.ok(events[0].time_ms <= events[1].time_ms)
     t.match(events[1], { id: /^\w+-[\d-]+$/, channel: 'room:1' })
     t.not(events[0].id, events[1].id)

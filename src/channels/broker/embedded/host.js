@@ -122,7 +122,8 @@ export class BrokerHost {
     this.#maxBytes = maxBytes
     this.#clock = clock
     this.#snapshot = snapshotFile === '' ? null : new Snapshot(snapshotFile, maxBytes, log)
-    this.#stateJournal = snapshotFile === '' ? null : new StateJournal(`${snapshotFile}.channels`, this.#limited)
+    this.#stateJournal =
+      snapshotFile === '' ? null : new StateJournal(`${snapshotFile}.channels`, this.#limited)
     this.#states = new ChannelStates({
       delay: vacatedDelay,
       links: this.#links,
@@ -244,7 +245,14 @@ export class BrokerHost {
     this.#store.removeLink(link)
     this.#removeLinks()
     this.#surveys.removeWorker(link)
-    for (const part of [this.#users, this.#calls, this.#onlyWorker, this.republishing, this.polls, this.#states])
+    for (const part of [
+      this.#users,
+      this.#calls,
+      this.#onlyWorker,
+      this.republishing,
+      this.polls,
+      this.#states,
+    ])
       part.removeLink(link)
     for (const other of this.#links) other.senders.delete(link)
     this.#release(link)

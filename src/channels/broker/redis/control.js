@@ -50,7 +50,13 @@ export class RedisControl {
    */
   constructor(parts) {
     const { lease = LEASE_MS, ...given } = parts
-    const { onJoined = () => {}, onCurrent = () => {}, onStale = () => {}, onWorkerGone = () => {}, onState = () => {} } = given
+    const {
+      onJoined = () => {},
+      onCurrent = () => {},
+      onStale = () => {},
+      onWorkerGone = () => {},
+      onState = () => {},
+    } = given
     this.#partition = given.placement.control
     this.#parts = given
     this.#onJoined = onJoined

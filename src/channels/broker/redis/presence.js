@@ -226,11 +226,9 @@ class PartitionPresence {
     if (batch.length === 0) return
     const tracked = batch.filter(({ tracking }) => tracking !== undefined)
     if (tracked.length > 0 && tracked.length < batch.length) {
-      this.#beat(tracked, () => {})
-      return this.#beat(
-        batch.filter(({ tracking }) => tracking === undefined),
-        done,
-      )
+      const others = batch.filter(({ tracking }) => tracking === undefined)
+      this.#beat(tracked, error => (error ? done(error) : this.#beat(others, done)))
+      return
     }
     const keys = batch.flatMap(({ channel }) => keysOf(this.#partition, channel))
     const args = [this.#uid, this.#ttl, tracked.length > 0 ? 1 : 0, ...batch.map(({ revision }) => revision)]
