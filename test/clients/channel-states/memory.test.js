@@ -6,6 +6,7 @@ import t from 'tap'
 import { testdir } from '../../kit/folders.js'
 import { startGateway } from '../../kit/gateway.js'
 import { eventually, until } from '../../kit/wait.js'
+import { roundTrip } from '../session/support.js'
 import { enter, StateBackend } from './rig.js'
 import { channelOf, DELAY, suite } from './suite.js'
 
@@ -43,10 +44,10 @@ t.test('the memory engine', async t => {
   t.test('a worker that dies takes its clients with it: vacated, unless they come back', async t => {
     const clients = await Promise.all(Array.from({ length: 6 }, (_, i) => enter(t, gateway, `room:w${i}`)))
     await Promise.all(clients.map((_, i) => backend.until(`room:w${i}`, 'occupied')))
-    const [pid] = gateway.workerPids.slice(-2)
-    process.kill(pid, 'SIGKILL')
+    process.kill(gateway.workerPids[0], 'SIGKILL')
     await until(() => clients.some(({ ended }) => ended !== null))
-    const lost = clients.flatMap(({ ended }, i) => (ended ? [`room:w${i}`] : []))
+    const answers = await Promise.allSettled(clients.map(roundTrip))
+    const lost = answers.flatMap(({ status }, i) => (status === 'rejected' ? [`room:w${i}`] : []))
     const [first, ...rest] = lost
     await enter(t, gateway, first)
     for (const channel of rest) await backend.until(channel, 'occupied vacated')

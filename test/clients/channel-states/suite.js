@@ -7,7 +7,7 @@ import { enter, leave } from './rig.js'
 /** @import { StateBackend } from './rig.js' */
 
 /** Time until a channel is vacated, ms. */
-export const DELAY = 400
+export const DELAY = 1000
 
 /** @param {StateBackend} backend @returns {any} options `channel` */
 export const channelOf = backend => ({
