@@ -3,6 +3,7 @@
 import t from 'tap'
 import { GrpcBackend } from '../../backends/hooks/grpc-backend.js'
 import { startGateway } from '../../kit/gateway.js'
+import { until } from '../../kit/wait.js'
 import { open } from '../session/support.js'
 import { enter } from './rig.js'
 
@@ -25,12 +26,13 @@ t.test('NotifyChannelState: a response without a result is no acceptance', async
   const { fields } = await backend.request(({ fields }) =>
     fields.events.some(({ type }) => type === 'vacated'),
   )
+  await until(() => backend.requests.length >= 4, 'three repetitions')
   const vacated = fields.events.find(({ type }) => type === 'vacated')
   t.match(vacated, { channel: 'room:1', type: 'vacated', id: /^\w+-2$/ })
   t.ok(vacated.time_ms >= from && vacated.time_ms <= Date.now())
   const occupied = backend.requests.flatMap(({ fields: { events } }) =>
     events.filter(({ type }) => type === 'occupied'),
   )
-  t.ok(occupied.length >= 3, 'repeated')
+  t.ok(occupied.length >= 4, 'repeated')
   t.equal(new Set(occupied.map(event => JSON.stringify(event))).size, 1)
 })
