@@ -21,7 +21,7 @@ export class StateBackend {
   most = 0
   /** Status of the next answers; empty: 200. @type {number[]} */
   refusals = []
-  /** Time that an answer takes, ms; to be awaited. @type {() => Promise<unknown>} */
+  /** Time that an answer takes, ms; to be awaited. @type {() => Promise<void>} */
   delay = async () => {}
   /** @type {Map<string, StateEvent>} */
   #known = new Map()
