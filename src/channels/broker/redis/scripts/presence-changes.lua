@@ -23,6 +23,10 @@ end
 if after == '0' then
   redis.call('hdel', presence, field)
   redis.call('zrem', workers, worker)
+  if tracked and redis.call('zcount', workers, '(' .. digits(now()), '+inf') == 0 then
+    -- All others are dead: the last client leaves now, not with their leases.
+    redis.call('del', presence, workers)
+  end
   return tracked and settle(presence, workers, 3, changes > 0) or 1
 end
 for i = first, last, 2 do
