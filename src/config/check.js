@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { checkChannelPatterns } from './channel-patterns.js'
+import { checkChannelStates } from './channel-states.js'
 import { checkConsumers, checkRedisTls } from './consumers.js'
 import { checkDenials, denialRedisBlocks } from './denials.js'
 import { createEndpoint } from './jwks-endpoint.js'
@@ -299,6 +300,7 @@ export function checkRules(config, report) {
   checkRepublish(config, report)
   checkExcludedSenders(config, refuse)
   checkMaps(config, report)
+  checkChannelStates(config, report)
   checkChannelPatterns(config, report)
   if (poll.enabled && poll.session_timeout < client.pong_timeout)
     refuse(['poll.session_timeout'], 'is below client.pong_timeout: sessions would end between two polls')

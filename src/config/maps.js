@@ -120,6 +120,32 @@ function checkPages({ min_page_size: min, default_page_size: usual, max_page_siz
 }
 
 /**
+ * The namespace of the channels that a prefix makes of others.
+ * @param {string} key of the option @param {string} prefix not empty @param {Config['channel']} channel
+ * @param {Report} report
+ * @returns {{target: ChannelOptions, where: string} | null} `where`: for messages; null: refused
+ */
+export function namespaceOfPrefix(key, prefix, channel, report) {
+  const { namespace_boundary: boundary, private_prefix: secret } = channel
+  const from = secret !== '' && prefix.startsWith(secret) ? secret.length : 0
+  const refuse = (/** @type {string[]} */ keys, /** @type {string} */ text) => {
+    report.refuse([key, ...keys], text)
+    return null
+  }
+  if (channel.patterns && prefix.startsWith('/', from))
+    return refuse(['channel.patterns'], `${show(prefix)} starts with /: use a namespace without a pattern`)
+  const at = boundary === '' ? from : prefix.indexOf(boundary, from)
+  if (at < from) return refuse([], `${show(prefix)} does not contain a namespace and ${show(boundary)}`)
+  const name = prefix.slice(from, at)
+  const target = name === '' ? channel.without_namespace : channel.namespaces.find(one => one.name === name)
+  if (target === undefined) return refuse([NAMESPACES], `unknown namespace ${show(name)}`)
+  const where = name === '' ? WITHOUT_NAMESPACE : `namespace ${show(name)}`
+  if (channel.patterns && target.pattern !== '')
+    report.refuse([key, NAMESPACES], `${where} has a pattern: its channels start with /`)
+  return { target, where }
+}
+
+/**
  * Clients would be missing from a map that cannot be written.
  * @param {string} key @param {'map_clients' | 'map_users'} kind @param {ChannelOptions} options
  * @param {Config} config @param {Report} report
@@ -127,22 +153,9 @@ function checkPages({ min_page_size: min, default_page_size: usual, max_page_siz
 function checkPresencePrefix(key, kind, options, { channel, client }, report) {
   const prefix = options[`${kind}_presence_channel_prefix`]
   if (prefix === '') return
-  const { namespace_boundary: boundary, private_prefix: secret } = channel
-  const from = secret !== '' && prefix.startsWith(secret) ? secret.length : 0
-  if (channel.patterns && prefix.startsWith('/', from))
-    return report.refuse(
-      [key, 'channel.patterns'],
-      `${show(prefix)} starts with /: use a namespace without a pattern`,
-    )
-  const at = boundary === '' ? from : prefix.indexOf(boundary, from)
-  if (at < from)
-    return report.refuse([key], `${show(prefix)} does not contain a namespace and ${show(boundary)}`)
-  const name = prefix.slice(from, at)
-  const target = name === '' ? channel.without_namespace : channel.namespaces.find(one => one.name === name)
-  if (target === undefined) return report.refuse([key, NAMESPACES], `unknown namespace ${show(name)}`)
-  const where = name === '' ? WITHOUT_NAMESPACE : `namespace ${show(name)}`
-  if (channel.patterns && target.pattern !== '')
-    report.refuse([key, NAMESPACES], `${where} has a pattern: its channels start with /`)
+  const found = namespaceOfPrefix(key, prefix, channel, report)
+  if (found === null) return
+  const { target, where } = found
   if (target.subscription_type !== kind)
     report.refuse(
       [key, NAMESPACES],

@@ -22,7 +22,7 @@ export const isHttpEndpoint = endpoint => /^https?:\/\//i.test(endpoint)
 /** Events with `enabled` in their block. */
 const CLIENT_EVENTS = /** @type {const} */ (['connect', 'refresh', 'disconnected', 'unsubscribed'])
 /** Events with channel options `<event>_proxy_enabled` and `<event>_proxy_name`. */
-const CHANNEL_EVENTS = /** @type {const} */ (['subscribe', 'publish', 'sub_refresh', 'cache_empty'])
+const CHANNEL_EVENTS = /** @type {const} */ (['subscribe', 'publish', 'sub_refresh', 'cache_empty', 'state'])
 /** Events of a map, with the same options in its block `map`. */
 const MAP_EVENTS = /** @type {const} */ (['publish', 'remove'])
 /** Blocks without retries. */

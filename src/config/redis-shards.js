@@ -6,7 +6,7 @@ import { parseDuration, show } from './values.js'
 /** @import { RedisOptions } from './options.js' */
 
 /** @typedef {{host: string, port: number}} HostPort */
-/** @typedef {Omit<RedisOptions, 'prefix' | 'presence_ttl' | 'sharded_pub_sub_partitions'>} RedisConnection */
+/** @typedef {Omit<RedisOptions, 'prefix' | 'presence_ttl' | 'sharded_pub_sub_partitions' | 'channel_state'>} RedisConnection */
 
 /**
  * @typedef {object} Place

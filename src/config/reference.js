@@ -96,7 +96,7 @@ const LISTS = [
     'Proxy options',
     `each entry of \`proxies\`, and of the blocks \`client.proxy.<event>\` (\`connect\`, \`refresh\`,
 \`disconnected\`, \`unsubscribed\`), \`channel.proxy.<event>\` (\`subscribe\`, \`publish\`, \`sub_refresh\`,
-\`map_publish\`, \`map_remove\`, \`shared_poll_refresh\`, \`cache_empty\`) and \`rpc.proxy\`. [proxies.md](proxies.md) explains them.`,
+\`map_publish\`, \`map_remove\`, \`shared_poll_refresh\`, \`state\`, \`cache_empty\`) and \`rpc.proxy\`. [proxies.md](proxies.md) explains them.`,
     proxyMembers,
   ],
   [

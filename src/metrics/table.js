@@ -479,6 +479,16 @@ export const COUNTERS = {
     'Updates of the time a user was last online that the store did not accept (docs/access.md).',
     { prometheus: 'halley_user_status_dropped_total' },
   ),
+  'channel_events.<type>': counter(
+    'Events that the backend has accepted, `occupied` and `vacated` (docs/access.md).',
+    { prometheus: 'halley_channel_events_total' },
+  ),
+  channel_event_failures: counter('Failed reports of these events, which are repeated.', {
+    prometheus: 'halley_channel_event_failures_total',
+  }),
+  channel_events_dropped: counter('Events `occupied` for which there was no room.', {
+    prometheus: 'halley_channel_events_dropped_total',
+  }),
 }
 
 const FRAME = { labels: { transport: '', frame_type: '', channel_namespace: '' } }

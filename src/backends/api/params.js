@@ -221,3 +221,14 @@ export const readPart = (raw, base64) => (base64 === '' ? readPayload(raw, '') :
 
 /** A payload as JSON text: other data becomes a JSON string. @param {string} raw @param {string} base64 */
 export const readJson = (raw, base64) => (base64 === '' ? raw : toJson(decode(base64)))
+
+/** Parameters of a publication with data only. */
+export const NO_PARAMS = Object.freeze({
+  skip_history: false,
+  tags: null,
+  idempotency_key: '',
+  delta: false,
+  version: 0n,
+  version_epoch: '',
+  target: null,
+})

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { errors, ReplyError } from '../../base/errors.js'
 import { ACK_TAG, AnswerBudget, METHOD_TAG, readBatch } from '../../clients/session/acks.js'
 import { Call } from '../../clients/transport/calls.js'
-import { payload, readPayload, string, uint32 } from './params.js'
+import { NO_PARAMS, payload, readPayload, string, uint32 } from './params.js'
 import { ACK_TIMEOUT } from './wire.js'
 
 /** @import { Control } from '../../channels/broker/contract.js' */
@@ -347,20 +347,9 @@ export const request = {
     const data = readPayload(params.data, params.b64data)
     const [name] = names
     if (name === 'channel')
-      return askChannel({ ...PLAIN, channel: params.channel }, data, wait, method, context)
+      return askChannel({ ...NO_PARAMS, channel: params.channel }, data, wait, method, context)
     if (context.requests === null) throw errors.notAvailable
     if (Buffer.byteLength(data.data) > MAX_DATA) throw errors.limitExceeded
     return context.requests.ask({ [name]: params[name] }, wait, id => ({ push: messageOf(id, method, data) }))
   },
 }
-
-/** Other fields of the publication. */
-const PLAIN = Object.freeze({
-  skip_history: false,
-  tags: null,
-  idempotency_key: '',
-  delta: false,
-  version: 0n,
-  version_epoch: '',
-  target: null,
-})

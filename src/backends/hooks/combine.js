@@ -57,6 +57,7 @@ export function combine(first, second) {
         mapRemove: chain(own.mapRemove, other.mapRemove),
         pollRefresh: chain(own.pollRefresh, other.pollRefresh),
         cacheEmpty: chain(own.cacheEmpty, other.cacheEmpty),
+        channelState: [...own.channelState, ...other.channelState],
       })
     },
     rpc: rpc === null ? second.rpc : method => rpc(method) ?? second.rpc?.(method) ?? null,

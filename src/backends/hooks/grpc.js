@@ -53,6 +53,7 @@ const METHODS = Object.freeze({
   map_remove: '/centrifugal.centrifugo.proxy.CentrifugoProxy/MapRemove',
   shared_poll_refresh: '/centrifugal.centrifugo.proxy.CentrifugoProxy/SharedPollRefresh',
   cache_empty: '/centrifugal.centrifugo.proxy.CentrifugoProxy/NotifyCacheEmpty',
+  state: '/centrifugal.centrifugo.proxy.CentrifugoProxy/NotifyChannelState',
   rpc: '/centrifugal.centrifugo.proxy.CentrifugoProxy/RPC',
   sub_refresh: '/centrifugal.centrifugo.proxy.CentrifugoProxy/SubRefresh',
   disconnected: '/halley.proxy.HalleyNotices/Disconnected',
@@ -77,6 +78,11 @@ function encodeRequest(out, event, fields) {
     else if (name === 'items')
       for (const { key, version } of value) {
         out.open(number).text(1, key).uint64(2, version)
+        out.close()
+      }
+    else if (name === 'events')
+      for (const { time_ms, channel, type, id } of value) {
+        out.open(number).uint(1, time_ms).text(2, channel).text(3, type).text(100, id)
         out.close()
       }
     else for (const text of [value].flat()) out.text(number, text)

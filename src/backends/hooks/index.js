@@ -3,7 +3,7 @@
 import { Disconnect, ReplyError } from '../../base/errors.js'
 import { REFUSAL } from '../../clients/hooks/contract.js'
 
-/** @import { CacheEmptyEvent, ConnectEvent, DisconnectedEvent, MapPublishEvent, MapRemoveEvent, PublishEvent, RefreshEvent, RpcEvent, SharedPollRefreshEvent, SubRefreshEvent, SubscribeEvent, UnsubscribedEvent } from '../../clients/hooks/events.js' */
+/** @import { CacheEmptyEvent, ChannelStateEvent, ConnectEvent, DisconnectedEvent, MapPublishEvent, MapRemoveEvent, PublishEvent, RefreshEvent, RpcEvent, SharedPollRefreshEvent, SubRefreshEvent, SubscribeEvent, UnsubscribedEvent } from '../../clients/hooks/events.js' */
 /** @import { ServerApi } from '../api/server-api.js' */
 
 // Types of a hooks module, for editors and TypeScript. Every handler may return its result or a promise.
@@ -129,6 +129,7 @@ import { REFUSAL } from '../../clients/hooks/contract.js'
  * @property {(event: MapRemoveEvent) => Answer<MapRemove>} [mapRemove]
  * @property {(event: SharedPollRefreshEvent) => Answer<SharedPollRefresh>} [sharedPollRefresh]
  * @property {(event: CacheEmptyEvent) => Answer<CacheEmpty>} [cacheEmpty]
+ * @property {(event: ChannelStateEvent) => any} [channelState] after an error or a rejected promise it is called again
  * @property {Method | Record<string, Method>} [rpc]
  * @property {(event: DisconnectedEvent) => any} [disconnected]
  * @property {(event: UnsubscribedEvent) => any} [unsubscribed]

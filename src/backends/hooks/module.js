@@ -284,7 +284,7 @@ function versionOf(value) {
 }
 
 const HANDLERS =
-  'connect refresh subscribe subRefresh publish mapPublish mapRemove sharedPollRefresh cacheEmpty rpc disconnected unsubscribed started stopping'
+  'connect refresh subscribe subRefresh publish mapPublish mapRemove sharedPollRefresh cacheEmpty channelState rpc disconnected unsubscribed started stopping'
 const NAMES = new Set([...HANDLERS.split(' '), 'headers'])
 
 /**
@@ -408,6 +408,7 @@ function handlersOf(exported, timeout, stats, watch, capabilities) {
     mapRemove: handler('mapRemove', answers.mapRemove),
     pollRefresh: handler('sharedPollRefresh', answers.sharedPollRefresh),
     cacheEmpty: handler('cacheEmpty', answers.cacheEmpty),
+    channelState: listOf(handler('channelState', ignore)),
   })
   /** @type {Map<string, Handler<any, any>>} */
   const methods = new Map()

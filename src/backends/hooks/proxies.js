@@ -90,7 +90,7 @@ const DOWN = new Set(['unreachable', 'unavailable', 'timeout'])
 /** Failures counted by the proxy. The hooks module called before it counts the others. */
 const COUNTED = new Set('unreachable unavailable status size response base64 data breaker'.split(' '))
 const REPEATABLE = new Set(
-  'connect refresh subscribe sub_refresh shared_poll_refresh cache_empty disconnected unsubscribed'.split(
+  'connect refresh subscribe sub_refresh shared_poll_refresh cache_empty state disconnected unsubscribed'.split(
     ' ',
   ),
 )
@@ -343,7 +343,7 @@ function handlersOf(config, backends) {
   /** @type {(event: 'connect' | 'refresh' | 'disconnected' | 'unsubscribed') => any} */
   const client = event =>
     blocks[event].enabled ? backends.handler(event, `client.proxy.${event}`, blocks[event], '') : null
-  /** @type {(event: 'subscribe' | 'publish' | 'sub_refresh' | 'cache_empty', options: ChannelOptions) => any} */
+  /** @type {(event: 'subscribe' | 'publish' | 'sub_refresh' | 'cache_empty' | 'state', options: ChannelOptions) => any} */
   const channel = (event, options) =>
     options[`${event}_proxy_enabled`]
       ? backends.handler(event, `channel.proxy.${event}`, proxies[event], options[`${event}_proxy_name`])
@@ -366,6 +366,8 @@ function handlersOf(config, backends) {
     if (type !== 'shared_poll' || (own && block.endpoint === '')) return null
     return backends.handler('shared_poll_refresh', 'channel.proxy.shared_poll_refresh', block, name)
   }
+  /** @type {(handler: any) => readonly any[]} */
+  const list = handler => Object.freeze(handler === null ? [] : [handler])
   /** @type {Map<string, ChannelHandlers>} */
   const channels = new Map()
   for (const options of [{ ...without_namespace, name: '' }, ...namespaces]) {
@@ -377,11 +379,11 @@ function handlersOf(config, backends) {
       mapRemove: map('remove', options),
       pollRefresh: poll(options),
       cacheEmpty: channel('cache_empty', options),
+      channelState: list(channel('state', options)),
     }
-    if (Object.values(handlers).some(handler => handler !== null)) channels.set(options.name, handlers)
+    if (Object.values(handlers).some(handler => handler !== null && handler.length !== 0))
+      channels.set(options.name, handlers)
   }
-  /** @type {(handler: any) => readonly any[]} */
-  const list = handler => Object.freeze(handler === null ? [] : [handler])
   const handlers = {
     connect: client('connect'),
     connectWithToken: false,

@@ -244,6 +244,8 @@ const READERS = Object.freeze({
   map_remove: [mapRemoveAnswer, EMPTY],
   shared_poll_refresh: [pollAnswer, null],
   cache_empty: [/** @returns {CacheEmptyAnswer} */ ({ populated = false }) => ({ populated }), null],
+  // Without a result they are not accepted.
+  state: [() => true, false],
   rpc: [/** @returns {RpcAnswer} */ result => ({ data: dataOf(result) }), EMPTY],
   disconnected: [() => null, null],
   unsubscribed: [() => null, null],

@@ -19,6 +19,7 @@ export const REQUESTS = Object.freeze({
   map_remove: { ...HEAD, user: 10, channel: 11, key: 12, meta: 13, labels: 14 },
   shared_poll_refresh: { channel: 1, items: 2 },
   cache_empty: { channel: 1 },
+  state: { events: 1 },
   rpc: { ...HEAD, user: 10, method: 11, data: 12, b64data: 13, meta: 14, labels: 15 },
   sub_refresh: { ...HEAD, user: 10, channel: 11, meta: 12, labels: 13 },
   disconnected: { ...HEAD, user: 10, code: 11, reason: 12, channels: 13, duration: 14, meta: 15, labels: 16 },
@@ -148,6 +149,7 @@ export const ANSWERS = Object.freeze({
     ]),
   ),
   cache_empty: [field('result', 1, message('populated')), field('error', 0), field('disconnect', 0)],
+  state: [field('result', 1), field('error', 2)],
   disconnected: NOTICE,
   unsubscribed: NOTICE,
 })

@@ -12,6 +12,7 @@ import { Journal, JournalClient, WorkerJournal } from './journal.js'
 import { Sink } from './sink.js'
 import { Takeover } from './takeover.js'
 
+/** @import { StateEvent } from '../../channels/broker/contract.js' */
 /** @import { Config } from '../../config/options.js' */
 /** @import { Logger } from 'pino' */
 /** @import { Readable } from 'node:stream' */
@@ -148,6 +149,12 @@ export class LifecycleLog {
     )
   }
 
+  /** A channel got its first client, or has lost its last one. @param {StateEvent} event */
+  channelState({ id, type, channel, time_ms: time }) {
+    if (this.#events.size > 0 && !this.#events.has(type)) return
+    this.#write(JSON.stringify({ id, time, type, node: this.#node.uid, channel }))
+  }
+
   /**
    * Logs a disconnect not reported by the worker; `node`: the one of the connection.
    * @param {string} id @param {JournalClient} client
@@ -210,6 +217,8 @@ export class LifecycleLog {
       if (client !== undefined) takeover?.delete(id, client)
       const duration = Math.max(0, time - (client?.time ?? (since || time)))
       this.#event('disconnected', 'd', { ...head, transport, code, reason, duration, channels })
+    } else if (kind === 'o') {
+      this.channelState(time)
     } else if (kind === 'x') {
       // Fields: number of events, since, until.
       const [events, since, until] = [time, id, user]

@@ -1,5 +1,6 @@
 import { Socket } from 'node:net'
 
+/** @import { StateEvent } from '../../channels/broker/contract.js' */
 /** @import { Session } from '../../clients/session/session.js' */
 
 /** Descriptor of the pipe to the primary. */
@@ -14,6 +15,7 @@ const MAX_WAITING = 4 * 1024 * 1024
  *   ["s", time, client, user, channel]                       subscribed
  *   ["u", time, client, user, channel, code, reason]         unsubscribed
  *   ["d", time, client, user, transport, code, reason, connected at, [channel ...]]
+ *   ["o", {id, channel, type, time_ms}]                   a channel is occupied or vacated
  *   ["x", number, since, until]                              dropped events
  *
  * Starts are written before their reply is sent, so that the primary can log the end if the worker dies. Ends are
@@ -66,6 +68,12 @@ class LifecycleRecorder {
     const since = extra?.connectedAt ?? 0
     this.#add(`${JSON.stringify(['d', this.#clock(), id, user, name, code, reason, since, channels])}\n`)
     this.#soon()
+  }
+
+  /** Written at once: the engine may forget the event. @param {StateEvent} event */
+  channelState(event) {
+    this.#add(`["o",${JSON.stringify(event)}]\n`)
+    this.#flush()
   }
 
   /** @param {string} line */

@@ -59,9 +59,18 @@
  * @property {string} client client id for presence; '' = not listed
  * @property {string} info ClientInfo as JSON text, for presence
  * @property {boolean} leave announce a leave if this worker dies
+ * @property {Tracking} [tracking] of the clients in presence; absent: none
  *
  * `offset`: top of the stream; `recovered`: in stream mode, `publications` (ascending) has all missed ones.
  * @typedef {{offset: number, epoch: string, recovered: boolean, publications: Publication[]}} SubscribeAnswer
+ *
+ * What follows from a change of the number of clients in a channel's presence. `events`: its first and its last client;
+ * `interval`: least time between two calls of `occupancy`, ms, 0: none.
+ * @typedef {{events: boolean, interval: number}} Tracking
+ *
+ * The channel got its first client, or has lost its last one. `id`: the same if the event is repeated; `time_ms`: unix
+ * ms of the change.
+ * @typedef {{id: string, channel: string, type: 'occupied' | 'vacated', time_ms: number}} StateEvent
  *
  * @typedef {object} HistoryFilter
  * @property {number} limit 0: position only, -1: all
@@ -109,6 +118,14 @@
  * @property {(channel: string, items: PollItem[], all: boolean, done: (result: PollResult | null) => void) => void}
  *   [refresh] asks the backend; `all`: also for unchanged keys; null: it failed. Call `done` once
  * @property {(denials: Denial[]) => void} [denied] added to the worker's copy of the denylist
+ * @property {(events: StateEvent[], dropped: number, done: (accepted: boolean) => void) => void} [states] reports events
+ *   to the backend; if it does not accept them, all are repeated later. `dropped`: events that the engine had no room
+ *   for since the last call. Call `done` once
+ * @property {(event: StateEvent) => void} [stateAdded] with an engine other than the node's own: before the first report
+ * @property {(channel: string, clients: number, done: (published: boolean) => void) => void} [occupancy] publishes the
+ *   number of clients. Call `done` once
+ * @property {(channel: string) => Tracking | undefined} [tracking] of a channel in the current configuration
+ * @property {() => boolean} [tracks] whether subscribers of any channel are tracked
  * @property {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} called call from another worker;
  *   `request` is valid only during the call; call `answer` once, at any time, unless no response is expected
  */
@@ -154,6 +171,18 @@
 
 /**
  * Clients present in a channel, over all workers. `subscribe` adds them; the clients of a dead worker are removed.
+ *
+ * Channels with `tracking` of events are in one of three states:
+ *
+ *           first client: event            last client leaves
+ *   EMPTY ----------------------> OCCUPIED -------------------> LEAVING
+ *     ^                              ^                             |  |
+ *     |                              +----- a client comes --------+  |
+ *     +--------------------- event, after a delay --------------------+
+ *
+ * Events of a channel therefore alternate. They are reported in their order, at least once, one call at a time for each
+ * partition of the channels. Without room for more events, `occupied` is not added, and the channel stays EMPTY until
+ * the next change; `vacated` waits.
  * @typedef {Part & {
  *   update: (channel: string, client: string, info: string) => void,
  *   remove: (channel: string, client: string) => void,

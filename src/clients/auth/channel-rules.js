@@ -1,5 +1,6 @@
 import { batchOptions } from '../../channels/hub/window.js'
 import { PatternRoutes, parseChannelPattern, variablesOf } from '../../config/channel-patterns.js'
+import { logsChannelStates } from '../../config/channel-states.js'
 import { MAP_STREAM_SIZE, MAP_STREAM_TTL } from '../../config/maps.js'
 import { compilePattern } from '../../config/pattern.js'
 import { NO_HANDLERS } from '../hooks/contract.js'
@@ -10,7 +11,7 @@ import { RepublishRules } from './republish-rules.js'
 /** @import { Pattern } from '../../config/pattern.js' */
 /** @import { ChannelHandlers, Handlers } from '../hooks/contract.js' */
 /** @import { BatchOptions } from '../../channels/hub/window.js' */
-/** @import { MapRules } from '../../channels/broker/contract.js' */
+/** @import { MapRules, Tracking } from '../../channels/broker/contract.js' */
 /** @import { NamespaceRoutes } from './republish-rules.js' */
 
 /** @typedef {Pick<ChannelOptions, 'allow_publish_for_client' | 'allow_publish_for_subscriber' | 'allow_publish_for_anonymous'>} PublishOptions */
@@ -32,6 +33,7 @@ import { RepublishRules } from './republish-rules.js'
  * @property {Readonly<BatchOptions> | null} batch null: unbatched; only streams have batches
  * @property {NamespaceRoutes | null} republish
  * @property {boolean} targeted publications may exclude clients or be for some users only (global)
+ * @property {Tracking | undefined} tracking of its subscribers; undefined: none
  */
 
 /**
@@ -39,7 +41,8 @@ import { RepublishRules } from './republish-rules.js'
  * @param {NamespaceRoutes | null} republish
  * @returns {Namespace}
  */
-function createNamespace(name, options, { channel, client }, handlers, republish) {
+function createNamespace(name, options, config, handlers, republish) {
+  const { channel, client } = config
   const kind = options.subscription_type || 'stream'
   const isStream = kind === 'stream'
   const mapRules = isStream || kind === 'shared_poll' ? null : mapRulesOf(options.map)
@@ -55,6 +58,7 @@ function createNamespace(name, options, { channel, client }, handlers, republish
     batch: isStream ? batchOptions(name, options, client.queue_max_size) : null,
     republish,
     targeted: channel.targeted_publications,
+    tracking: trackingOf(options, handlers, config),
     pattern: channel.patterns && options.pattern !== '' ? parseChannelPattern(options.pattern) : null,
     regex: options.channel_regex ? compileRegex(name, options.channel_regex) : null,
   })
@@ -62,6 +66,13 @@ function createNamespace(name, options, { channel, client }, handlers, republish
 
 /** 100 years, in ms: without limit. */
 const PERMANENT = 100 * 365 * 86400 * 1000
+
+/** @param {ChannelOptions} options @param {ChannelHandlers} handlers @param {Config} config @returns {Tracking | undefined} */
+function trackingOf(options, { channelState }, config) {
+  const events = options.presence && (channelState.length > 0 || logsChannelStates(config))
+  const interval = options.occupancy_channel_prefix === '' ? 0 : options.occupancy_interval
+  return events || interval > 0 ? Object.freeze({ events, interval }) : undefined
+}
 
 /** @param {ChannelOptions['map']} map @returns {Readonly<MapRules>} */
 function mapRulesOf({ mode, key_ttl: keyTtl, stream_size: size, stream_ttl, meta_ttl }) {
@@ -98,6 +109,7 @@ export class ChannelRules {
   /** null: patterns are off. @type {PatternRoutes<Namespace> | null} */
   #routes = null
   #batches
+  #tracks = false
   #default
   #privatePrefix
   #boundary
@@ -126,10 +138,12 @@ export class ChannelRules {
     }
     this.#default = create('', channel.without_namespace)
     this.#batches = this.#default.batch !== null
+    this.#tracks = this.#default.tracking !== undefined
     if (channel.patterns) this.#routes = new PatternRoutes()
     for (const options of channel.namespaces) {
       const namespace = create(options.name, options)
       this.#batches ||= namespace.batch !== null
+      this.#tracks ||= namespace.tracking !== undefined
       if (namespace.pattern === null) this.#namespaces.set(options.name, namespace)
       else this.#routes?.add(namespace.pattern, namespace)
     }
@@ -148,6 +162,11 @@ export class ChannelRules {
 
   get batches() {
     return this.#batches
+  }
+
+  /** Whether subscribers of any namespace are tracked. */
+  get tracks() {
+    return this.#tracks
   }
 
   /** @param {string} channel @returns {Record<string, string>} variables of the pattern that fits it; empty: none */

@@ -10,7 +10,7 @@ import { Disconnect, ReplyError } from '../../base/errors.js'
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { Labels } from './labels.js' */
 /** @import { MapPublish } from '../../channels/broker/contract.js' */
-/** @import { CacheEmptyEvent, ConnectEvent, DisconnectedEvent, HookEvent, MapPublishEvent, MapRemoveEvent, PublishEvent, RefreshEvent,
+/** @import { CacheEmptyEvent, ChannelStateEvent, ConnectEvent, DisconnectedEvent, HookEvent, MapPublishEvent, MapRemoveEvent, PublishEvent, RefreshEvent,
  *   RpcEvent, SharedPollRefreshEvent, SubRefreshEvent, SubscribeEvent, UnsubscribedEvent } from './events.js' */
 
 /**
@@ -100,6 +100,7 @@ import { Disconnect, ReplyError } from '../../base/errors.js'
  * @property {Handler<MapRemoveEvent, MapRemoveAnswer> | null} mapRemove
  * @property {Handler<SharedPollRefreshEvent, PollAnswer> | null} pollRefresh
  * @property {Handler<CacheEmptyEvent, CacheEmptyAnswer> | null} cacheEmpty
+ * @property {readonly Handler<ChannelStateEvent, boolean>[]} channelState false: not accepted, repeat it
  */
 
 /**
@@ -127,6 +128,7 @@ export const NO_CHANNEL_HANDLERS = Object.freeze({
   mapRemove: null,
   pollRefresh: null,
   cacheEmpty: null,
+  channelState: [],
 })
 
 /** @type {Handlers} */

@@ -296,6 +296,19 @@ export class CacheEmptyEvent extends HookEvent {
   }
 }
 
+/** Channels got their first subscriber, or have lost their last one. It belongs to no client. */
+export class ChannelStateEvent extends HookEvent {
+  /**
+   * @param {{id: string, channel: string, type: 'occupied' | 'vacated', time_ms: number}[]} events of up to 100 channels
+   * @param {Caller['context']} [context] of the worker
+   */
+  constructor(events, context = NO_CALLER.context) {
+    super({ ...NO_CALLER, context })
+    /** In the order of their channels. An event that is repeated has the same `id`. */
+    this.events = events
+  }
+}
+
 export class RpcEvent extends DataEvent {
   /** @param {Caller} session @param {string} method '' = none @param {Payload} payload */
   constructor(session, method, payload) {

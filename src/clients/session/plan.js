@@ -177,6 +177,7 @@ export class Plan {
       client: present ? session.id : '',
       info: this.listed,
       leave: (kind & Kind.ANNOUNCED) !== 0,
+      tracking: present ? this.namespace.tracking : undefined,
     }
   }
 

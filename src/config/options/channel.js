@@ -109,6 +109,24 @@ export const channelOptions = live({
     'Call the backend when a subscriber recovers from an empty cache. Needs force_recovery_mode `cache`.',
   ),
   cache_empty_proxy_name: string(proxyName('cache_empty'), { default: 'default' }),
+  state_proxy_enabled: bool(
+    'Report to the backend when a channel gets its first subscriber and loses its last one. Needs `presence`. See ' +
+      'docs/access.md.',
+  ),
+  state_proxy_name: string(proxyName('state'), { default: 'default' }),
+  occupancy_channel_prefix: string(
+    'Publish the number of subscribers of each channel to the channel with this prefix, such as `occ:`. Needs `presence`. ' +
+      'Empty: off. See docs/access.md. Halley only.',
+  ),
+  occupancy_interval: duration(
+    '1s',
+    'Minimum time between two such publications of a channel. Halley only.',
+    {
+      min: 100,
+      max: 3_600_000,
+    },
+  ),
+  occupancy_users: bool('Publish the number of users, too. Costs more with Redis. Halley only.'),
   pattern: string(
     'Route of the channels of this namespace, such as `/users/:name`; their names start with `/`. Needs `channel.patterns`. ' +
       'Not for `channel.without_namespace`. See docs/access.md. Halley only.',

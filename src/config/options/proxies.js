@@ -131,6 +131,7 @@ export const proxyOptions = live({
       subscribe: proxyBlock,
       publish: proxyBlock,
       sub_refresh: proxyBlock,
+      state: proxyBlock,
       map_publish: proxyBlock,
       map_remove: proxyBlock,
       shared_poll_refresh: proxyBlock,

@@ -48,6 +48,19 @@ export const redisOptions = newWorkers({
           'used whenever the servers support it.',
         { min: 1, max: 16384 },
       ),
+      channel_state: {
+        vacated_event_delay: duration(
+          '5s',
+          'Time after the last subscriber left until a channel is reported as vacated, unless a subscriber comes.',
+          { min: 0, max: 3_600_000 },
+        ),
+        num_partitions: int(
+          128,
+          'Queues of events about occupied and vacated channels, each with one call of the backend at a time. Rounded up to a ' +
+            'multiple of the partitions of the channels. Must be the same on every node.',
+          { min: 1, max: 16384 },
+        ),
+      },
     },
   },
 })

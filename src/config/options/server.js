@@ -84,9 +84,16 @@ export const serverOptions = newWorkers({
         { unit: 'bytes', min: 1, change: 'start' },
       ),
       snapshot_file: string(
-        'File in which the memory engine saves history, positions and idempotency keys at a clean shutdown and restores them at the next start, so that clients recover. Remove it before a start if the gateway has run without this option since. Empty: none. Halley only.',
+        'File in which the memory engine saves history, positions and idempotency keys at a clean shutdown and restores them at the next start, so that clients recover. The file with `.channels` appended has the occupied channels (docs/access.md). Remove both before a start if the gateway has run without this option since. Empty: none. Halley only.',
         { change: 'start' },
       ),
+      channel_state: {
+        vacated_event_delay: duration(
+          '5s',
+          'Time after the last subscriber left until a channel is reported as vacated, unless a subscriber comes. Halley only.',
+          { min: 0, max: 3_600_000, change: 'start' },
+        ),
+      },
     },
   },
   http_api: {
@@ -231,7 +238,7 @@ export const statsOptions = newWorkers({
 export const lifecycleOptions = newStart({
   lifecycle: {
     events: strings('Types of events in the lifecycle log. Empty: all. Halley only.', {
-      values: ['connected', 'subscribed', 'unsubscribed', 'disconnected'],
+      values: ['connected', 'subscribed', 'unsubscribed', 'disconnected', 'occupied', 'vacated'],
     }),
     file: {
       path: string(

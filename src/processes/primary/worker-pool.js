@@ -113,7 +113,13 @@ export class WorkerPool {
     this.#terminal = terminal
     const { type, memory } = config.engine
     const snapshotFile = type === 'memory' ? memory.snapshot_file : ''
-    this.#host = new BrokerHost({ maxBytes: memory.max_bytes, snapshotFile, log })
+    this.#host = new BrokerHost({
+      maxBytes: memory.max_bytes,
+      snapshotFile,
+      vacatedDelay: memory.channel_state.vacated_event_delay,
+      onState: event => this.lifecycle?.channelState(event),
+      log,
+    })
     this.node = newNodeIdentity(config)
     this.#cursorKey = deriveCursorKey(config, this.#randomKey)
     this.slots = Array.from(
@@ -444,6 +450,7 @@ export class WorkerPool {
       clean = false
       this.kill()
     }, this.config.shutdown.timeout)
+    this.#host.stopping()
     await this.queues.drain()
     for (const process of this.#processes) {
       if (process.listening) process.drain(this.config.shutdown, true)

@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApi } from '../../backends/api/index.js'
 import { NodeInfo } from '../../backends/api/info.js'
 import { createOperations } from '../../backends/api/operations.js'
+import { NO_PARAMS } from '../../backends/api/params.js'
 import { Requests } from '../../backends/api/requests.js'
 import { runCall } from '../../backends/api/run.js'
 import { ServerApi } from '../../backends/api/server-api.js'
@@ -27,6 +28,7 @@ import { JsonCodec } from '../../clients/protocol/json.js'
 import { ProtobufCodec } from '../../clients/protocol/protobuf.js'
 import { UniJsonCodec } from '../../clients/protocol/uni-json.js'
 import { Acks } from '../../clients/session/acks.js'
+import { createChannelStates } from '../../clients/session/channel-states.js'
 import { methods } from '../../clients/session/commands/index.js'
 import { createContext } from '../../clients/session/context.js'
 import { Enforcement } from '../../clients/session/denials.js'
@@ -364,6 +366,10 @@ function assemble({ start, output, fullLog, log, clock, hookStats, live, hooks, 
     pollUpdate: (channel, update) => hub.polls.update(channel, update),
     pollEpoch: (channel, epoch) => hub.polls.setEpoch(channel, epoch),
     refresh: createPollRefresh(context),
+    stateAdded: event => recorder?.channelState(event),
+    ...createChannelStates(context, (channel, payload, done) =>
+      api.context.publisher.publish(channel, payload, NO_PARAMS, done),
+    ),
     called: (request, answer) => calls.called(request, answer),
   }
   Object.assign(events, handled)

@@ -25,6 +25,7 @@ const EVENTS = {
     MapRemove: 'map_remove',
     SharedPollRefresh: 'shared_poll_refresh',
     NotifyCacheEmpty: 'cache_empty',
+    NotifyChannelState: 'state',
   },
   'halley.proxy.HalleyNotices': { Disconnected: 'disconnected', Unsubscribed: 'unsubscribed' },
 }

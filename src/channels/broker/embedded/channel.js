@@ -1,6 +1,7 @@
 import { Aged } from './recency.js'
 import { Stream } from './stream.js'
 
+/** @import { ChannelState } from './channel-states.js' */
 /** @import { StoredMap } from './map-entries.js' */
 /** @import { Store } from './store.js' */
 
@@ -23,6 +24,8 @@ const NO_LINKS = Object.freeze([])
 export class Presence {
   /** @type {Map<string, Present<L>>} by client id */
   clients = new Map()
+  /** @type {ChannelState | null} null: not tracked */
+  state = null
   /** @type {Map<string, number> | null} clients per user; null below two clients, as in most (personal) channels */
   #users = null
 
@@ -32,13 +35,14 @@ export class Presence {
 
   /** @param {string} client @param {Present<L>} present */
   add(client, present) {
-    this.remove(client)
+    this.#delete(client)
     this.clients.set(client, present)
     if (this.#users !== null) this.#count(present.user, 1)
     else if (this.clients.size > 1) {
       this.#users = new Map()
       for (const { user } of this.clients.values()) this.#count(user, 1)
     }
+    this.state?.changed(this.clients.size)
   }
 
   /** @param {string} client @param {string} info byte string */
@@ -49,6 +53,12 @@ export class Presence {
 
   /** @param {string} client */
   remove(client) {
+    this.#delete(client)
+    this.state?.changed(this.clients.size)
+  }
+
+  /** @param {string} client */
+  #delete(client) {
     const present = this.clients.get(client)
     if (present === undefined) return
     this.clients.delete(client)
@@ -106,6 +116,7 @@ export class Channel extends Aged {
   addPresent(client, present) {
     this.presence ??= new Presence()
     this.presence.add(client, present)
+    return this.presence
   }
 
   /** @param {string} client */

@@ -260,6 +260,14 @@ export class LocalBroker {
       [Frame.POLL_UPDATE]: cursor => this.polls.update(cursor),
       [Frame.POLL_EPOCH]: cursor => this.polls.epoch(cursor),
       [Frame.DENIED]: cursor => this.denials.receive(cursor),
+      [Frame.STATES]: cursor => {
+        const [number, dropped] = [cursor.u32(), cursor.u32()]
+        events.states?.(JSON.parse(cursor.string()), dropped, accepted => this.#done(number, accepted))
+      },
+      [Frame.OCCUPANCY]: cursor => {
+        const number = cursor.u32()
+        events.occupancy?.(cursor.string(), cursor.u32(), published => this.#done(number, published))
+      },
       [Frame.ONLY]: cursor => direct.set(cursor.u8() === 1),
       [Frame.GONE]: cursor => onGone(this.control.gone(cursor)),
     }
@@ -273,6 +281,15 @@ export class LocalBroker {
   /** @param {Buffer} chunk valid during the call */
   receive(chunk) {
     this.#reader.push(chunk)
+  }
+
+  /** @param {number} number of a call @param {boolean} accepted */
+  #done(number, accepted) {
+    this.#bus.writer
+      .begin(Frame.STATES_DONE)
+      .u32(number)
+      .u8(accepted ? 1 : 0)
+      .end()
   }
 
   ready() {

@@ -65,6 +65,7 @@ export const Frame = Object.freeze({
   POLL_UNTRACK: 53,
   POLL_PUBLISHED: 54,
   POLL_REFRESHED: 55,
+  STATES_DONE: 56,
   // primary -> worker
   POLL_REFRESH: 60,
   POLL_UPDATE: 61,
@@ -76,6 +77,8 @@ export const Frame = Object.freeze({
   // worker -> primary, and back to all workers
   DENY: 90,
   DENIED: 91,
+  STATES: 63,
+  OCCUPANCY: 64,
 })
 
 export const Flag = Object.freeze({

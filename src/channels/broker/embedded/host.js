@@ -2,6 +2,7 @@ import { errors } from '../../../base/errors.js'
 import { LimitedLog } from '../../../base/log.js'
 import { NO_STATUS } from '../contract.js'
 import { Surveys } from '../surveys.js'
+import { ChannelStates } from './channel-states.js'
 import { Calls, Users } from './control.js'
 import { HostDenials } from './denials.js'
 import { OnlyWorker } from './direct-delivery.js'
@@ -11,12 +12,14 @@ import { NOT_RECOVERED, recoveryPage, writeEntries } from './pages.js'
 import { HostPolls, readPollResult } from './polls.js'
 import { beginPublished, HostRepublishing, waitOf } from './republishing.js'
 import { Snapshot } from './snapshot.js'
+import { StateJournal } from './state-journal.js'
 import { MAX_USERS } from './statuses.js'
 import { readStatusChange } from './statuses-client.js'
 import { Store } from './store.js'
 
 /** @import { Socket } from 'node:net' */
 /** @import { Logger } from 'pino' */
+/** @import { StateEvent } from '../contract.js' */
 /** @import { FrameCursor } from './records.js' */
 
 export { connectWithin } from './loop.js'
@@ -90,6 +93,8 @@ export class BrokerHost {
   republishing = new HostRepublishing(this.#links)
   polls = new HostPolls(link => this.#sent(link))
   denials
+  #states
+  #stateJournal
   #lastLink = 0
   #log
   #limited
@@ -106,13 +111,32 @@ export class BrokerHost {
    * @param {object} options @param {number} options.maxBytes limit of the stored bytes
    * @param {Logger} options.log @param {() => number} [options.clock] ms
    * @param {string} [options.snapshotFile] stores the data from `end` to `restore`; '': none
+   * @param {number} [options.vacatedDelay] ms @param {(event: StateEvent) => void} [options.onState] a channel is
+   *   occupied or vacated
    */
-  constructor({ maxBytes, log, clock = Date.now, snapshotFile = '' }) {
+  constructor({
+    maxBytes,
+    log,
+    clock = Date.now,
+    snapshotFile = '',
+    vacatedDelay = 5000,
+    onState = () => {},
+  }) {
     this.#log = log
     this.#limited = new LimitedLog(log)
     this.#maxBytes = maxBytes
     this.#clock = clock
     this.#snapshot = snapshotFile === '' ? null : new Snapshot(snapshotFile, maxBytes, log)
+    this.#stateJournal =
+      snapshotFile === '' ? null : new StateJournal(`${snapshotFile}.channels`, this.#limited)
+    this.#states = new ChannelStates({
+      delay: vacatedDelay,
+      links: this.#links,
+      sent: link => this.#sent(link),
+      clock,
+      onEvent: onState,
+      log: this.#limited,
+    })
     this.#store = this.#newStore()
     this.denials = new HostDenials(link => this.#sent(link), clock)
   }
@@ -161,12 +185,18 @@ export class BrokerHost {
    */
   async restore() {
     this.#store = (await this.#snapshot?.take(() => this.#newStore())) ?? this.#store
+    if (this.#stateJournal !== null) await this.#states.restore(this.#stateJournal)
+  }
+
+  /** Call before the workers disconnect their clients, who may return after the next start. */
+  stopping() {
+    this.#states.stopping()
   }
 
   /** Stops the polls, and writes the snapshot once all workers have exited and all their frames are handled. */
   async end() {
     this.polls.end()
-    if (this.#snapshot === null) return
+    if (this.#snapshot === null) return this.#states.end()
     this.#ending = true
     // Unlike workers, the embedding program keeps running.
     for (const { socket, surveyed } of this.#links) if (!surveyed) socket.destroy()
@@ -178,6 +208,7 @@ export class BrokerHost {
       })
     }
     this.#store.removeSome(Infinity)
+    await this.#states.end()
     await this.#snapshot.write(this.#store)
   }
 
@@ -229,7 +260,15 @@ export class BrokerHost {
     this.#removeLinks()
     this.#surveys.removeWorker(link)
     const { republishing, polls, denials } = this
-    for (const part of [this.#users, this.#calls, this.#onlyWorker, republishing, polls, denials])
+    for (const part of [
+      this.#users,
+      this.#calls,
+      this.#onlyWorker,
+      republishing,
+      polls,
+      denials,
+      this.#states,
+    ])
       part.removeLink(link)
     for (const other of this.#links) other.senders.delete(link)
     this.#release(link)
@@ -301,6 +340,7 @@ export class BrokerHost {
       this.polls.published(cursor.string(), cursor.string(), cursor.u64(), cursor.string()),
     [Frame.POLL_REFRESHED]: (link, cursor) =>
       this.polls.refreshed(link, cursor.u32(), readPollResult(cursor)),
+    [Frame.STATES_DONE]: (link, cursor) => this.#states.done(link, cursor.u32(), cursor.u8() === 1),
     [Frame.SURVEY_ANSWER]: (link, cursor) => this.#surveys.answered(cursor.u32(), link, cursor.string()),
   }
 
@@ -526,7 +566,9 @@ export class BrokerHost {
     if (wants.first) this.#store.subscribe(name, link)
     if (wants.client) {
       const info = Buffer.from(wants.info).toString('latin1')
-      this.#store.addPresence(name, wants.client, { link, user, info, leave: wants.leave })
+      const present = { link, user, info, leave: wants.leave }
+      const presence = this.#store.addPresence(name, wants.client, present)
+      if (wants.tracking !== undefined) this.#states.track(presence, name, wants.tracking)
     }
     const stream = wants.position ? this.#store.stream(name, wants.metaTtl) : null
     const recovers = stream !== null && wants.recover !== null

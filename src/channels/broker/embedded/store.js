@@ -378,7 +378,7 @@ export class Store {
 
   /** @param {string} name @param {string} client @param {Present<L>} present */
   addPresence(name, client, present) {
-    this.open(name).addPresent(client, present)
+    return this.open(name).addPresent(client, present)
   }
 
   /** @param {string} name @param {string} client */

@@ -35,6 +35,7 @@ export class RedisControl {
   #calls
   #parts
   #onJoined
+  #onState
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   #joining = false
@@ -44,15 +45,22 @@ export class RedisControl {
   /**
    * @param {Pick<RedisParts, 'placement' | 'uid' | 'node' | 'worker' | 'events' | 'local' | 'log'> & {
    *   users: RedisUsers | null, onJoined?: () => void, onCurrent?: () => void, onStale?: () => void,
-   *   onWorkerGone?: (uid: string) => void, lease?: number, keep?: typeof KEEP}} parts `onJoined`: this worker joined the registry; `onCurrent`: `current` is true;
+   *   onWorkerGone?: (uid: string) => void, onState?: (index: number) => void, lease?: number, keep?: typeof KEEP}} parts `onJoined`: this worker joined the registry; `onCurrent`: `current` is true;
    *   `onStale`: this worker may have missed orders; `lease`: ms; `keep`: of orders
    */
   constructor(parts) {
     const { lease = LEASE_MS, ...given } = parts
-    const { onJoined = () => {}, onCurrent = () => {}, onStale = () => {}, onWorkerGone = () => {} } = given
+    const {
+      onJoined = () => {},
+      onCurrent = () => {},
+      onStale = () => {},
+      onWorkerGone = () => {},
+      onState = () => {},
+    } = given
     this.#partition = given.placement.control
     this.#parts = given
     this.#onJoined = onJoined
+    this.#onState = onState
     // After its lease a worker counts as dead: no worker waits for its replies.
     this.#inboxes = new Inboxes(this.#partition, 2 * lease)
     const shared = { ...given, partition: this.#partition, inboxes: this.#inboxes, lease }
@@ -161,6 +169,7 @@ export class RedisControl {
       this.#surveys.answeredLarge(Number(number), uid, Number(size)),
     [Kind.SURVEY_FAILED]: ([number, uid]) => this.#surveys.answered(Number(number), uid, ''),
     [Kind.ORDER]: (fields, body) => this.#orders.message(fields, body),
+    [Kind.STATE]: ([index]) => this.#onState(Number(index)),
     [Kind.CALL]: ([uid, number], body) => this.#calls.called(uid, Number(number), body),
     [Kind.CALL_ANSWER]: ([number], body) => this.#calls.answered(Number(number), body),
     [Kind.CALL_FAILED]: ([number]) => this.#calls.failed(Number(number)),
@@ -213,6 +222,11 @@ export class RedisControl {
     const uid = this.#registry.find(node, worker)
     if (this.joined && uid !== undefined) return this.#calls.call(uid, request, done)
     if (done !== null) queueMicrotask(() => done(this.joined ? errors.notFound : errors.internal, NOTHING))
+  }
+
+  /** Sends a message that may be lost. @param {string} uid of a worker @param {string | Buffer} message */
+  send(uid, message) {
+    this.#inboxes.send(uid, message, () => {})
   }
 
   /** @type {Control['claimUser']} */

@@ -3,7 +3,7 @@
 //   placement.js                      channel -> Partition -> Connection: which server, which hash slot
 //   pubsub.js, channels.js, queue.js  subscriptions, publications and reads, batched; recovery after an outage
 //   maps.js                           keyed state, each write in one script
-//   presence.js, users.js             entries in Redis under the lease of this worker
+//   presence.js, states.js, users.js  entries in Redis under the lease of this worker
 //   control.js, orders.js             registry, surveys, orders and calls, as messages to the inboxes of workers
 //   holds.js                          blocks partitions until missed orders are executed
 //   probe.js                          checks all servers before workers start
@@ -54,7 +54,13 @@ export function createRedisEngine({ config, onReady, ...given }) {
     given.log,
   )
   const parts = { ...given, placement, uid: newEpoch() }
-  const presence = new RedisPresence({ ...parts, ttl: redis.presence_ttl })
+  const presence = new RedisPresence({
+    ...parts,
+    ttl: redis.presence_ttl,
+    delay: redis.channel_state.vacated_event_delay,
+    partitions: redis.channel_state.num_partitions,
+    send: (uid, message) => control.send(uid, message),
+  })
   // Subscribers' position checks keep the positions of channels without publications alive.
   const emptyTtl = Math.max(MIN_EMPTY_TTL, 3 * config.client.channel_position_check_delay)
   const pubsub = new RedisPubSub({ ...parts, presence, emptyTtl })
@@ -78,6 +84,7 @@ export function createRedisEngine({ config, onReady, ...given }) {
     onCurrent: () => holds.end(),
     onStale: () => holds.begin(),
     onWorkerGone: uid => maps.workerGone(uid),
+    onState: index => presence.states.wake(index),
   })
   return { pubsub, presence, maps, control, ready, workerGone: index => control.workerGone(index) }
 }

@@ -28,6 +28,8 @@ export const Kind = Object.freeze({
   CALL_FAILED: 'f',
   /** uid of the caller [JSON: numbers of its calls]: fails unknown ones */
   CALL_PROBE: 'p',
+  /** number of a partition of the states of channels: its leader has something to do */
+  STATE: 's',
 })
 
 /** @param {string} kind @param {(string | number)[]} fields @param {Message} [body] @returns {Message} a copy */

@@ -2,8 +2,9 @@ import { errors } from '../../../base/errors.js'
 import { nextItems, Rotation } from '../../../base/rotation.js'
 import { replyTo } from './partition.js'
 import * as scripts from './scripts.js'
+import { presenceKeys as keysOf, RedisStates } from './states.js'
 
-/** @import { Presence } from '../contract.js' */
+/** @import { Presence, Tracking } from '../contract.js' */
 /** @import { RedisParts } from './engine.js' */
 /** @import { Partition } from './partition.js' */
 
@@ -20,11 +21,6 @@ const NOTHING = 0
 /** The state in Redis is unknown; never a revision there. */
 const UNKNOWN = -1
 
-/** @param {Partition} partition @param {string} channel @returns {string[]} keys, see presence.lua */
-function keysOf(partition, channel) {
-  return [partition.key('presence', channel), partition.key('presence-workers', channel)]
-}
-
 class ChannelEntry {
   /** @type {Map<string, string>} client id -> value, as in presence.lua */
   clients = new Map()
@@ -33,6 +29,8 @@ class ChannelEntry {
   pending = 0
   /** @type {Done[] | null} callbacks of a pending repair; null: none */
   waiting = null
+  /** @type {Tracking | undefined} */
+  tracking = undefined
 
   /** @param {string} channel */
   constructor(channel) {
@@ -49,6 +47,7 @@ class PartitionPresence {
   #partition
   #uid
   #ttl
+  #states
   /** @type {Map<string, ChannelEntry>} channels with clients, or with entries to remove from Redis */
   #channels = new Map()
   #revision = NOTHING
@@ -59,21 +58,26 @@ class PartitionPresence {
   #rotation
   swept = 0
 
-  /** @param {Partition} partition @param {string} uid @param {number} ttl of dead workers, ms */
-  constructor(partition, uid, ttl) {
+  /** @param {Partition} partition @param {string} uid @param {number} ttl of dead workers, ms @param {RedisStates} states */
+  constructor(partition, uid, ttl, states) {
     this.#partition = partition
     this.#uid = uid
     this.#ttl = ttl
+    this.#states = states
     this.#ticks = Math.max(1, Math.floor(ttl / 3000))
     // Spread the partitions over the seconds.
     this.#rest = 1 + Math.floor(Math.random() * this.#ticks)
     this.#rotation = new Rotation(this.#channels, { ticks: this.#ticks, batch: BATCH })
   }
 
-  /** @param {string} channel @param {string} client @param {string} value @param {Done} done not before this returns */
-  add(channel, client, value, done) {
+  /**
+   * @param {string} channel @param {string} client @param {string} value @param {Tracking | undefined} tracking
+   * @param {Done} done not before this returns
+   */
+  add(channel, client, value, tracking, done) {
     if (!this.#partition.up) return queueMicrotask(() => done(errors.internal))
     const entry = this.#open(channel)
+    entry.tracking = tracking
     const former = entry.clients.get(client)
     entry.clients.set(client, value)
     this.#change(entry, [], [client, value], error => {
@@ -144,10 +148,12 @@ class PartitionPresence {
     entry.pending++
     const keys = keysOf(this.#partition, entry.channel)
     const args = [this.#uid, lease, before, entry.revision, removed.length, ...removed, ...present]
+    this.#follow(entry.channel, entry.tracking, keys, args)
     this.#partition.run(scripts.presenceChange, keys, args, (error, reply) => {
       entry.pending--
       if (error) entry.revision = UNKNOWN
-      done(error, reply === 1)
+      else if (typeof reply !== 'number') this.#states.changed(this.#partition, entry.channel, String(reply))
+      done(error, !error && reply !== 0)
       this.#forget(entry)
     })
   }
@@ -218,14 +224,20 @@ class PartitionPresence {
   /** @param {ChannelEntry[]} batch @param {Done} done */
   #beat(batch, done) {
     if (batch.length === 0) return
+    const tracked = batch.filter(({ tracking }) => tracking !== undefined)
+    if (tracked.length > 0 && tracked.length < batch.length) {
+      const others = batch.filter(({ tracking }) => tracking === undefined)
+      this.#beat(tracked, error => (error ? done(error) : this.#beat(others, done)))
+      return
+    }
     const keys = batch.flatMap(({ channel }) => keysOf(this.#partition, channel))
-    const args = [this.#uid, this.#ttl, ...batch.map(({ revision }) => revision)]
+    const args = [this.#uid, this.#ttl, tracked.length > 0 ? 1 : 0, ...batch.map(({ revision }) => revision)]
     this.#partition.run(scripts.presenceBeat, keys, args, (error, reply) => {
       if (!error) {
         const [lost, other, late] = reply
         for (const i of lost) this.#rewrite(batch[i])
         for (const i of other) this.#repair(batch[i], () => {})
-        for (const i of late) this.#sweep(batch[i].channel)
+        for (const i of late) this.sweep(batch[i].channel)
         for (const entry of batch) this.#forget(entry)
       }
       done(error)
@@ -239,11 +251,24 @@ class PartitionPresence {
     this.#reconcile(entry, [Buffer.from('0')])
   }
 
-  /** @param {string} channel with entries of dead workers */
-  #sweep(channel) {
+  /**
+   * Adds keys and arguments for the state of a tracked channel to those of a script.
+   * @param {string} channel @param {Tracking | undefined} tracking @param {string[]} keys @param {(string | number)[]} args
+   */
+  #follow(channel, tracking, keys, args) {
+    if (tracking === undefined) return
+    const more = this.#states.change(this.#partition, channel, tracking)
+    keys.push(...more.keys)
+    args.push(...more.args)
+  }
+
+  /** @param {string} channel with entries of dead workers @param {Tracking | undefined} [tracking] */
+  sweep(channel, tracking = this.#channels.get(channel)?.tracking) {
     const partition = this.#partition
     const keys = [...keysOf(partition, channel), partition.key('channel', channel)]
-    partition.run(scripts.presenceSweep, keys, [partition.publishCommand], (error, clients) => {
+    const args = [partition.publishCommand]
+    this.#follow(channel, tracking, keys, args)
+    partition.run(scripts.presenceSweep, keys, args, (error, clients) => {
       if (!error) this.swept += clients
     })
   }
@@ -268,13 +293,23 @@ export class RedisPresence {
   #byPartition = new Map()
   /** @type {NodeJS.Timeout | undefined} */
   #timer
+  states
 
-  /** @param {Pick<RedisParts, 'placement' | 'uid' | 'log'> & {ttl: number}} parts ttl: of dead workers' clients, ms */
-  constructor({ placement, uid, ttl, log }) {
+  /**
+   * @param {Pick<RedisParts, 'placement' | 'uid' | 'events' | 'log'> & {ttl: number, delay: number, partitions: number,
+   *   send: (uid: string, message: string | Buffer) => void}} parts `ttl`: of dead workers' clients, ms; `delay`: until a
+   *   channel is vacated, ms; `partitions`: of the states of channels; `send`: a message to another worker
+   */
+  constructor({ placement, uid, ttl, log, send, ...more }) {
     this.#placement = placement
     this.#uid = uid
     this.#ttl = ttl
     this.#log = log
+    this.states = new RedisStates(
+      { placement, uid, ttl, log, ...more },
+      (partition, channel, tracking) => this.#ofPartition(partition).sweep(channel, tracking),
+      send,
+    )
   }
 
   start() {
@@ -283,14 +318,19 @@ export class RedisPresence {
 
   close() {
     clearInterval(this.#timer)
+    this.states.close()
   }
 
   /** @param {string} channel */
   #presenceOf(channel) {
-    const partition = this.#placement.of(channel)
+    return this.#ofPartition(this.#placement.of(channel))
+  }
+
+  /** @param {Partition} partition */
+  #ofPartition(partition) {
     let own = this.#byPartition.get(partition)
     if (!own) {
-      own = new PartitionPresence(partition, this.#uid, this.#ttl)
+      own = new PartitionPresence(partition, this.#uid, this.#ttl, this.states)
       this.#byPartition.set(partition, own)
     }
     return own
@@ -298,11 +338,11 @@ export class RedisPresence {
 
   /**
    * @param {string} channel @param {string} client @param {string} info ClientInfo as JSON text
-   * @param {boolean} leave announce a leave if this worker dies
+   * @param {{leave: boolean, tracking?: Tracking}} wants leave: announce a leave if this worker dies
    * @param {Done} done not called before this returns; after an error the presence of the client is unchanged
    */
-  add(channel, client, info, leave, done) {
-    this.#presenceOf(channel).add(channel, client, this.#value(info, leave), done)
+  add(channel, client, info, { leave, tracking }, done) {
+    this.#presenceOf(channel).add(channel, client, this.#value(info, leave), tracking, done)
   }
 
   /** @param {string} info @param {boolean} leave @returns {string} as in presence.lua */
@@ -371,6 +411,7 @@ export class RedisPresence {
       swept += own.swept
       own.swept = 0
     }
+    this.states.tick()
     if (swept > 0) this.#log.info({ clients: swept }, 'removed the presence of exited workers')
   }
 

@@ -128,7 +128,7 @@ export class RedisPubSub {
       })
     if (listed) {
       left++
-      this.#presence.add(name, wants.client, wants.info, wants.leave, error => {
+      this.#presence.add(name, wants.client, wants.info, wants, error => {
         listing = false
         finish(error)
         if (early && error) finish(null)

@@ -49,8 +49,10 @@ export const {
   mapState,
   mapStats,
 } = load('maps.lua', COMMON + source('streams.lua').split(/^--- /m)[0])
-export const { presenceAlive, presenceBeat, presenceChange, presenceOwn, presenceStats, presenceSweep } =
-  load('presence.lua')
+const [presence, states] = ['presence.lua', 'states.lua'].map(file => source(file).split(/^--- /m)[0])
+export const { presenceAlive, presenceBeat, presenceOwn, presenceStats } = load('presence.lua')
+export const { presenceChange, presenceSweep } = load('presence-changes.lua', COMMON + presence + states)
+export const { stateCount, stateTick } = load('states.lua')
 export const { userClaim, userWrite } = load('users.lua')
 export const { rateTake } = load('rates.lua')
 export const { statusRead, statusUpdate } = load('statuses.lua')

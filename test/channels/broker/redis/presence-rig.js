@@ -53,7 +53,10 @@ export class Worker {
       log,
     )
     const { placement, uid } = this
-    this.presence = new RedisPresence({ placement, uid, ttl, log })
+    this.presence = new RedisPresence({
+      ...{ placement, uid, ttl, log },
+      ...{ events: /** @type {any} */ ({}), delay: 5000, partitions: 1, send() {} },
+    })
     this.users = new RedisUsers({ placement, uid, lease: ttl, log })
     if (every > 0) this.ticks(every)
     placement.connect()
@@ -103,7 +106,7 @@ export class Worker {
   /** @returns {Promise<void>} rejects with what it fails with */
   add(channel, client, user = 'anna', { leave = false, text = info(user, client) } = {}) {
     return new Promise((resolve, reject) =>
-      this.presence.add(channel, client, text, leave, error => (error ? reject(error) : resolve())),
+      this.presence.add(channel, client, text, { leave }, error => (error ? reject(error) : resolve())),
     )
   }
 

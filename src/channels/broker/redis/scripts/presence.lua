@@ -1,44 +1,24 @@
--- Presence of a channel. Keys:
+-- Presence of a channel; presence-changes.lua changes it. Keys:
 --
 -- presence  hash: 'c' .. client -> '<worker> <leave 0|1> <bytes of user> <user><info>', 'w' .. worker -> its revision
 -- workers   sorted set: id of a worker -> expiry of its lease (ms); its clients are present until then
+--
+-- Both expire with the last lease. Those of tracked channels do not: their clients leave by a sweep, see states.lua.
 
---- presenceChange
--- Adds and removes clients of one worker. Ignores changes that are late or follow a loss of data.
--- KEYS  presence, workers
--- ARGV  worker, its lease (ms; 0: unchanged), expected revision and new one (0: no entries of this worker),
---       number of clients to remove, their ids, then id and value of each client to add or change
--- Returns 1 if the change was applied, 0 if Redis has another revision.
-local presence, workers = KEYS[1], KEYS[2]
-local worker, lease, before, after = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local field = 'w' .. worker
-if (redis.call('hget', presence, field) or '0') ~= before then
-  return 0
+local function extend(presence, workers, tracked, lease)
+  if tracked then
+    redis.call('persist', presence)
+    redis.call('persist', workers)
+  else
+    redis.call('pexpire', presence, lease)
+    redis.call('pexpire', workers, lease)
+  end
 end
-local first = 6 + tonumber(ARGV[5])
-for i = 6, first - 1 do
-  redis.call('hdel', presence, 'c' .. ARGV[i])
-end
-if after == '0' then
-  redis.call('hdel', presence, field)
-  redis.call('zrem', workers, worker)
-  return 1
-end
-for i = first, #ARGV, 2 do
-  redis.call('hset', presence, 'c' .. ARGV[i], ARGV[i + 1])
-end
-redis.call('hset', presence, field, after)
-if lease > 0 then
-  redis.call('zadd', workers, digits(now() + lease), worker)
-  redis.call('pexpire', presence, lease)
-  redis.call('pexpire', workers, lease)
-end
-return 1
 
 --- presenceBeat
 -- Extends the leases of a worker in channels where it has clients, and compares the revisions.
 -- KEYS  for each channel: presence, workers
--- ARGV  worker, its lease (ms), then the expected revision of each channel
+-- ARGV  worker, its lease (ms), 1 if the channels are tracked, then the expected revision of each channel
 -- Returns three lists of channel indexes from 0: the worker's entries are missing; another revision; other workers
 -- with an expired lease.
 local worker, lease = ARGV[1], tonumber(ARGV[2])
@@ -46,17 +26,17 @@ local field = 'w' .. worker
 local time = now()
 local expiry, past = digits(time + lease), digits(time)
 local lost, other, late = {}, {}, {}
-for i = 1, #ARGV - 2 do
+local tracked = ARGV[3] == '1'
+for i = 1, #ARGV - 3 do
   local presence, workers = KEYS[2 * i - 1], KEYS[2 * i]
   local revision = redis.call('hget', presence, field)
   if revision then
     redis.call('zadd', workers, expiry, worker)
-    redis.call('pexpire', presence, lease)
-    redis.call('pexpire', workers, lease)
-    if revision ~= ARGV[i + 2] then
+    extend(presence, workers, tracked, lease)
+    if revision ~= ARGV[i + 3] then
       other[#other + 1] = i - 1
     end
-  elseif ARGV[i + 2] ~= '0' then
+  elseif ARGV[i + 3] ~= '0' then
     lost[#lost + 1] = i - 1
   end
   if #redis.call('zrangebyscore', workers, '-inf', past, 'limit', 0, 1) > 0 then
@@ -83,37 +63,6 @@ for i = 1, #all, 2 do
   end
 end
 return found
-
---- presenceSweep
--- Removes the entries of workers with expired leases, and publishes the leaves of their clients.
--- KEYS  presence, workers, topic of the channel
--- ARGV  publish command
--- Returns the number of removed clients.
-local presence, workers, topic = KEYS[1], KEYS[2], KEYS[3]
-local past = digits(now())
-local late, count = {}, 0
-for _, worker in ipairs(redis.call('zrangebyscore', workers, '-inf', past)) do
-  late[worker] = true
-  count = count + 1
-  redis.call('hdel', presence, 'w' .. worker)
-end
-if count == 0 then
-  return 0
-end
-redis.call('zremrangebyscore', workers, '-inf', past)
-local removed = 0
-local all = redis.call('hgetall', presence)
-for i = 1, #all, 2 do
-  local worker, leave, length, start = string.match(all[i + 1], '^(%w+) (%d) (%d+) ()')
-  if worker and late[worker] then
-    removed = removed + 1
-    redis.call('hdel', presence, all[i])
-    if leave == '1' then
-      redis.call(ARGV[1], topic, 'l' .. string.sub(all[i + 1], start + length))
-    end
-  end
-end
-return removed
 
 --- presenceAlive
 -- KEYS  workers
