@@ -419,7 +419,7 @@ export class Session {
     if (this.extra !== null) this.extra.ended(end)
     this.state = State.CLOSED
     const { sessions, traffic, timers, broker, acks } = this.context
-    if (acks !== null) acks.ended(this)
+    acks?.ended(this)
     if (this.expiry !== null) timers.cancel(this.expiry)
     traffic.add('closes', code)
     this.queue = null

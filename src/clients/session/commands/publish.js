@@ -76,7 +76,7 @@ function send(session, id, channel, { options, metaTtl, historyOn, republish }, 
 /** @param {Session} session @param {number} id @param {any} request */
 export function rpc(session, id, { method = '', data }) {
   const { config, handlers, acks } = session.context
-  if (acks !== null && method === ACK) {
+  if (acks && method === ACK) {
     acks.answer(session, data)
     return session.send(session.codec.empty(id, 'rpc'))
   }
