@@ -192,6 +192,8 @@ function countsOf(chance, accepts, connected, closed, slow) {
     api_errors: chance.next() < 0.05 ? { 107: 1 } : {},
     refusals: accepts > 0 ? { invalid_token: 1 } : {},
     rate_limited: accepts > 0 ? { 'client_command publish': 1 } : {},
+    requests: accepts > 0 ? { complete: 1 } : {},
+    acks: accepts > 0 ? { accepted: 1 } : {},
     rate_unchecked: 0,
     acks: accepts > 0 ? { accepted: 1 } : {},
     requests: accepts > 0 ? { complete: 1 } : {},
