@@ -108,6 +108,7 @@
  * @property {string} secret 64 hex digits: the TLS pre-shared key of the run
  * @property {string} [controller] host:port to dial
  * @property {string} [listen] host:port to listen on instead
+ * @property {string} [status] host:port of its status port; default: none
  * @property {string[]} allow targets: `host:port` or `host`; it connects to nothing else
  * @property {string} [apiKey] of the target's server API, for publishers
  * @property {string} [tokenSecret] HMAC secret for the connections' tokens
@@ -139,6 +140,14 @@
  * @typedef {{type: 'restart', ask: number}} RestartMessage replaces all processes
  * @typedef {{type: 'stop', ask: number}} StopMessage closes all connections, replies, and exits with code 0
  * @typedef {SettingsMessage | CutMessage | LedgersMessage | ReconcileMessage | RestartMessage | StopMessage} ToDrone
+ */
+
+/**
+ * The state of a drone at its status port, as JSON. Without a sample yet, only the first five.
+ * @typedef {{id: string, run: string, version: string, state: 'starting' | 'up' | 'exiting', controller: 'connected' |
+ *   'disconnected'} & Partial<Omit<DroneSample, keyof DroneStatistics> & {rates: Rates} & DroneStatistics>} DroneStatus
+ * @typedef {Record<'latency' | 'probe' | 'connect' | 'answer', DistributionSummary>} DroneStatistics of the last second
+ * @typedef {Record<'count' | 'mean' | 'deviation' | 'min' | 'p50' | 'p90' | 'p99' | 'max', number>} DistributionSummary ms
  */
 
 /**

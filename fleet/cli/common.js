@@ -67,6 +67,15 @@ export function parseCount(text, what, max = 10_000) {
   return value
 }
 
+/** @param {string | undefined} text `8880`, `0.0.0.0:8880` or `[::1]:8880` @returns {string | undefined} host:port */
+export function parseStatusPort(text) {
+  if (text === undefined) return
+  const [, host = '127.0.0.1', port = 0] =
+    /^(?:(\[[\da-f:.]+\]|[\w.-]+):)?(\d{1,5})$/i.exec(text) ?? /** @type {string[]} */ ([])
+  if (Number(port) >= 1 && Number(port) <= 65_535) return `${host}:${port}`
+  throw new UsageError(`--status-port: "${text}" is not PORT or HOST:PORT, as in 8880 or 0.0.0.0:8880`)
+}
+
 /** @param {string} name @returns {Setting} */
 export function settingOf(name) {
   const plain = name.replaceAll('-', '_')

@@ -16,6 +16,7 @@ import {
   parsePair,
   parseSeconds,
   parseSettings,
+  parseStatusPort,
   priceText,
   providerFlags,
   SWITCH,
@@ -53,18 +54,21 @@ until \`${COMMAND} fleet stop\`. Another \`start\` adds drones.
                              EC2 of 0.0.0.0
       --advertise HOST[:PORT]  address that drones dial, if it is not that of --bind
       --listen               drones listen, and the controller dials them
+      --status-port [HOST:]PORT  HTTP port of each drone for its status: one line of text at /, JSON at /json. HOST is
+                             127.0.0.1 by default. On this machine the second drone has PORT + 1, and so on
 ${DIR_HELP}
 ${COMMON_HELP}
 
 ${PROVIDER_HELP}
 Examples:
   ${COMMAND} fleet start 2 --host http://127.0.0.1:8000 --set n=10000
+  ${COMMAND} fleet start 2 --host http://127.0.0.1:8000 --status-port 8880
   ${COMMAND} fleet start 40 --provider ec2 --region eu-west-1,us-east-1 --host https://gateway.example.com --dry-run
 `,
   flags: {
     ...flagsOf(LIST, 'host', 'allow', 'set'),
     ...flagsOf(TEXT, 'api-key', 'token-secret', 'provider', 'patience', 'per-process', 'orphan-after'),
-    ...flagsOf(TEXT, 'exit-after', 'bind', 'advertise', 'dir'),
+    ...flagsOf(TEXT, 'exit-after', 'bind', 'advertise', 'dir', 'status-port'),
     ...flagsOf(SWITCH, 'dry-run', 'keep', 'listen'),
     yes: YES,
     ...PROVIDER_FLAGS,
@@ -112,6 +116,7 @@ async function requestOf(io, flags) {
       orphanAfter: time('orphan-after'),
       exitAfter: time('exit-after'),
       listen: flags.listen === true,
+      statusPort: parseStatusPort(flags['status-port']),
     },
   }
 }

@@ -23,6 +23,7 @@ import {
   parsePair,
   parseSeconds,
   parseSettings,
+  parseStatusPort,
   providerFlags,
   SWITCH,
   TEXT,
@@ -94,6 +95,7 @@ Drones:
       --bind HOST[:PORT]          address on which the controller listens for remote drones
       --advertise HOST[:PORT]     address that remote drones dial
       --listen                    drones listen, and the controller dials them
+      --status-port [HOST:]PORT   HTTP port of each drone for its status (see ${COMMAND} fleet start --help)
   -y, --yes                       confirm the cost in advance
 
 ${PROVIDER_HELP}
@@ -120,7 +122,7 @@ const FLAGS = {
   ...flagsOf(SWITCH, 'list', 'dry-run', 'json', 'redis', 'history', 'listen'),
   ...flagsOf(TEXT, 'scale', 'seconds', 'target', 'api-key', 'token-secret', 'workers', 'step', 'faults'),
   ...flagsOf(TEXT, 'runs', 'server', 'engine', 'nodes', 'driver', 'transport', 'provider', 'drones', 'bind'),
-  ...flagsOf(TEXT, 'advertise', 'rounds'),
+  ...flagsOf(TEXT, 'advertise', 'rounds', 'status-port'),
   ...flagsOf(LIST, 'set', 'against', 'redis-address'),
   out: OUTPUT,
   yes: YES,
@@ -266,6 +268,7 @@ async function parseOptions({ env, cwd }, flags, scenarios) {
     tokenSecret: flags['token-secret'] ?? env.HALLEY_FLEET_TOKEN_SECRET,
     limits: parseLimits(flags),
     control: { bind: flags.bind, advertise: flags.advertise, listen: flags.listen },
+    statusPort: parseStatusPort(flags['status-port']),
     providerName,
     flags: providerFlags(flags, providerName),
   }

@@ -1,8 +1,8 @@
 // The fleet's figures as a CSV file, a row per second, and every five seconds a line of statistics.
 
 import { appendFile, open, stat, truncate } from 'node:fs/promises'
+import { RATES } from '../statistics/counters.js'
 import { Distribution } from '../statistics/distribution.js'
-import { RATES } from './snapshot.js'
 
 /** @import { FleetSnapshot } from '../schema.js' */
 

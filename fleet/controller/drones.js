@@ -1,9 +1,10 @@
 // The controller's list of the fleet's drones, in memory and on disk.
 
+import { RATES, rate, zeroRates } from '../statistics/counters.js'
 import { Distribution } from '../statistics/distribution.js'
 import { Store } from './folder.js'
 import { checkResult } from './messages.js'
-import { addTally, finalTally, RATES, zeroRates, zeroTally } from './snapshot.js'
+import { addTally, finalTally, zeroTally } from './snapshot.js'
 
 /** @import { Link } from '../link/link.js' */
 /** @import { DistributionWire, DroneFacts, DroneRow, DroneSample, Hello } from '../schema.js' */
@@ -89,9 +90,7 @@ export class Drone {
     // An adopted drone counts since its start, not since its last sample.
     const span = before === null ? Math.min(sample.up, 1000) : sample.at - before.at
     if (before !== null || sample.up < 2000) {
-      for (const name of RATES)
-        this.#rates[name] =
-          span > 0 ? Math.max(0, ((sample.counters[name] - counted[name]) * 1000) / span) : 0
+      for (const name of RATES) this.#rates[name] = rate(sample.counters[name], counted[name], span)
     }
     if (before !== null && span > 0) {
       const times = new Map(before.processes.map(({ pid, cpu }) => [pid, cpu]))

@@ -5,23 +5,35 @@ import { networkInterfaces } from 'node:os'
 /** @import { LaunchConfig } from '../schema.js' */
 
 /**
- * Given by the user: `flags` of the provider; `listen`: the drones listen, and the controller dials.
+ * Given by the user: `flags` of the provider; `listen`: the drones listen, and the controller dials; `statusPort`:
+ * host:port of the status port of the first drone of the launch.
  * @typedef {Pick<LaunchConfig, 'allow' | 'apiKey' | 'tokenSecret' | 'perProcess' | 'orphanAfter' | 'exitAfter'> &
- *   {flags?: Record<string, any>, listen?: boolean}} LaunchOptions
+ *   {flags?: Record<string, any>, listen?: boolean, statusPort?: string}} LaunchOptions
  */
 
 /** Default address of a listening drone; a provider may have its own. */
 const LISTEN = '0.0.0.0:7410'
+
+/** @param {string} place host:port @param {number} further ports above it @throws {Error} one line: no such port */
+function statusPlace(place, further) {
+  const colon = place.lastIndexOf(':')
+  const port = Number(place.slice(colon + 1)) + further
+  if (port > 65_535)
+    throw new Error(
+      `--status-port ${place}: drone ${further + 1} would have port ${port}; the maximum is 65535`,
+    )
+  return `${place.slice(0, colon)}:${port}`
+}
 
 /**
  * @param {object} options
  * @param {{run: string, secret: string, next: number, controller: string}} options.run `next`: number of the first drone
  * @param {number} options.count @param {import('../providers/contract.js').Provider} options.provider
  * @param {LaunchOptions} options.launch
- * @returns {Promise<LaunchConfig[]>} one for each drone
+ * @returns {Promise<LaunchConfig[]>} one for each drone @throws {Error} one line
  */
 export async function launchConfigs({ run, count, provider, launch }) {
-  const { allow, apiKey, tokenSecret, perProcess, orphanAfter, exitAfter, listen } = launch
+  const { allow, apiKey, tokenSecret, perProcess, orphanAfter, exitAfter, listen, statusPort } = launch
   const given = Object.entries({ apiKey, tokenSecret, perProcess, orphanAfter, exitAfter })
   const addresses = listen ? await provider.listen?.(count) : undefined
   return Array.from({ length: count }, (_, i) => ({
@@ -29,6 +41,7 @@ export async function launchConfigs({ run, count, provider, launch }) {
     run: run.run,
     secret: run.secret,
     ...(listen ? { listen: addresses?.[i] ?? LISTEN } : { controller: run.controller }),
+    ...(statusPort ? { status: statusPlace(statusPort, provider.sharedHost ? i : 0) } : {}),
     allow,
     ...Object.fromEntries(given.filter(([, value]) => value !== undefined && value !== '')),
   }))

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MAX_LINE } from '../link/link.js'
+import { REASONS } from '../link/reasons.js'
 import { dialLink, listenLinks } from '../link/tls.js'
 import { checkMessage } from './messages.js'
 
@@ -16,13 +17,6 @@ const HELLO_TIMEOUT = 10_000
 const PROGRAM_TIMEOUT = 120_000
 /** Delay between attempts to dial a listening drone, ms: the first, and the maximum. */
 const REDIAL = { first: 250, longest: 5000 }
-const REASONS = /** @type {Record<string, string>} */ ({
-  EADDRINUSE: 'the address is in use',
-  EADDRNOTAVAIL: 'not an address of this machine',
-  EACCES: 'requires privileges',
-  ENOTFOUND: 'unknown host',
-  EAI_AGAIN: 'unknown host',
-})
 
 /** ms in which refused connections are reported once. */
 const QUIET = 10_000

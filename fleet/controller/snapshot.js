@@ -1,18 +1,12 @@
 // Merges the samples of all drones into one snapshot of the fleet.
 
-import { addCounters, addFault, zeroCounters } from '../statistics/counters.js'
+import { addCounters, addFault, RATES, zeroCounters, zeroRates } from '../statistics/counters.js'
 import { Distribution } from '../statistics/distribution.js'
 
-/** @import { Counters, FleetSnapshot, Rates } from '../schema.js' */
+/** @import { Counters, FleetSnapshot } from '../schema.js' */
 /** @import { Drone } from './drones.js' */
 /** @import { FleetState } from './folder.js' */
 /** @import { Distributions } from '../statistics/distribution.js' */
-
-/** @type {readonly (keyof Rates)[]} */
-export const RATES = ['opened', 'failed', 'ended', 'received', 'published', 'bytesIn', 'bytesOut']
-
-/** @returns {Rates} */
-export const zeroRates = () => /** @type {any} */ (Object.fromEntries(RATES.map(name => [name, 0])))
 
 /** @typedef {{counters: Counters, faults: Record<string, number>}} Tally */
 

@@ -3,10 +3,11 @@ import { dialLink, listenLinks } from '../link/tls.js'
 import { machineFacts, machineUsage, ProcessUsage } from './machine.js'
 import { ProcessPool } from './process-pool.js'
 import { checkRequest } from './requests.js'
+import { serveStatus, statusOf } from './status-server.js'
 
 /** @import { ChildProcess } from 'node:child_process' */
 /** @import { Link } from '../link/link.js' */
-/** @import { EventMessage, Settings, SettingsMessage, ToDrone } from '../schema.js' */
+/** @import { DroneSample, DroneStatus, EventMessage, Settings, SettingsMessage, ToDrone } from '../schema.js' */
 
 /** @typedef {EventMessage['level']} Level */
 
@@ -34,6 +35,10 @@ export class Agent {
   #secondsAlone = 0
   #dialling = false
   #stopping = false
+  /** For the status port: the last sample, and the one before it. @type {DroneSample | null} */
+  #sample = null
+  /** @type {DroneSample | null} */
+  #sampleBefore = null
   #onEnd
 
   /**
@@ -56,18 +61,32 @@ export class Agent {
     })
   }
 
-  /** @throws {Error} it cannot listen */
+  /** @throws {Error} one line: it cannot listen, or not open its status port */
   async start() {
-    setInterval(() => this.#tick(), TICK)
     const config = this.#config
+    if (config.statusAddress) {
+      const { port } = await serveStatus(config.statusAddress, () => this.#status())
+      this.#log('info', `status on port ${port}`)
+    }
+    setInterval(() => this.#tick(), TICK)
     if (!config.listen) return this.#dial()
     const { port } = await listenLinks({
       ...config,
       onLink: link => this.#onLink(link),
       // Port scans are not logged: they would fill the disk.
       onFault: () => {},
+    }).catch(error => {
+      throw new Error(`cannot listen on ${config.listen}: ${error.message}`)
     })
     this.#log('info', `listening on port ${port}`)
+  }
+
+  /** @returns {DroneStatus} */
+  #status() {
+    const { id, run, version } = this.#hello
+    const state = this.#stopping ? 'exiting' : this.#sample ? 'up' : 'starting'
+    const controller = this.#link ? 'connected' : 'disconnected'
+    return statusOf({ id, run, version, state, controller }, this.#sample, this.#sampleBefore)
   }
 
   async #dial() {
@@ -164,21 +183,22 @@ export class Agent {
   async #tick() {
     if (this.#link) this.#secondsAlone = 0
     else this.#checkController(this.#secondsAlone++)
-    const sample = await this.#processes.sample()
+    const collected = await this.#processes.sample()
     const link = this.#link
+    if (!link && !this.#config.statusAddress) return
+    const sample = {
+      ...collected,
+      at: Date.now(),
+      up: Math.round(performance.now()),
+      revision: this.#revision,
+      processes: [this.#usage.now('agent', 0), ...collected.processes],
+      machine: machineUsage(),
+    }
+    this.#sampleBefore = this.#sample
+    this.#sample = sample
     if (!link) return
     for (const event of this.#events.splice(0)) link.send(event)
-    link.send({
-      type: 'sample',
-      sample: {
-        ...sample,
-        at: Date.now(),
-        up: Math.round(performance.now()),
-        revision: this.#revision,
-        processes: [this.#usage.now('agent', 0), ...sample.processes],
-        machine: machineUsage(),
-      },
-    })
+    link.send({ type: 'sample', sample })
   }
 
   /** Stops the load after `orphanAfter`, and exits after `exitAfter`. @param {number} seconds alone */

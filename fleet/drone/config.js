@@ -13,6 +13,7 @@ const SHAPES = {
   secret: matching(/^[\da-f]{64}$/i, '64 hex digits'),
   controller: place,
   listen: place,
+  status: place,
   allow: listOf(text(300, 1)),
   apiKey: text(),
   tokenSecret: text(10_000),
@@ -25,6 +26,7 @@ const SHAPES = {
 const DEFAULTS = {
   controller: '',
   listen: '',
+  status: '',
   apiKey: '',
   tokenSecret: '',
   perProcess: 18_000,
@@ -33,10 +35,19 @@ const DEFAULTS = {
   hangAfter: 20,
 }
 
+/** @typedef {{host: string, port: number}} Address */
+
+/** @param {string} place host:port @param {string} key @returns {Address} */
+function addressOf(place, key) {
+  const [, host, port] = /** @type {string[]} */ (/^\[?(.+?)\]?:(\d+)$/.exec(place))
+  if (Number(port) > 65_535) throw new Error(`${key} has port ${port}: it must be at most 65535`)
+  return { host, port: Number(port) }
+}
+
 /**
  * @param {string} json
- * @returns {Required<import('../schema.js').LaunchConfig> & {host: string, port: number}} with the address to dial or
- *   listen on
+ * @returns {Required<import('../schema.js').LaunchConfig> & Address & {statusAddress: Address | null}} with the address
+ *   to dial or listen on, and that of the status port
  */
 export function parseConfig(json) {
   let given
@@ -51,11 +62,12 @@ export function parseConfig(json) {
       throw new Error(`unknown key ${key}; known keys are ${Object.keys(SHAPES).join(', ')}`)
   const config = { ...DEFAULTS, ...given }
   for (const [key, check] of Object.entries(SHAPES)) check(config[key], key)
-  const { controller, listen } = config
+  const { controller, listen, status } = config
   if (!controller === !listen)
     throw new Error(`${listen ? 'only ' : ''}one of controller and listen must be host:port`)
-  const [, host, port] = /** @type {string[]} */ (/^\[?(.+?)\]?:(\d+)$/.exec(controller || listen))
-  if (Number(port) > 65_535)
-    throw new Error(`${listen ? 'listen' : 'controller'} has port ${port}: it must be at most 65535`)
-  return { ...config, host, port: Number(port) }
+  const address = addressOf(controller || listen, listen ? 'listen' : 'controller')
+  const statusAddress = status ? addressOf(status, 'status') : null
+  if (listen && address.port > 0 && statusAddress?.port === address.port)
+    throw new Error(`status and listen both have port ${address.port}`)
+  return { ...config, ...address, statusAddress }
 }

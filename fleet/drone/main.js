@@ -2,6 +2,7 @@
 //
 //   main.js          the program: the agent, and the engine processes, which the agent forks from the same file
 //   agent.js         connection to the controller; process-pool.js: the processes; engine-process.js: one of them
+//   status-server.js the HTTP status port, if configured
 //   engine/          connections of one process, checks of their messages, publishers; transport/: bytes in and out
 //   bootstrap.js     downloads this program on a machine with nothing but Node.js
 //
@@ -65,7 +66,7 @@ async function runAgent() {
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => agent.stop())
   if (statSync(file).mode & 0o077)
     agent.report('warn', `${file} contains the secret and is readable by other users: chmod 600 ${file}`)
-  await agent.start().catch(error => fail(`cannot listen on ${config.listen}: ${error.message}`, 1))
+  await agent.start().catch(error => fail(error.message, 1))
 }
 
 // An engine without an agent (started manually, or orphaned early) exits immediately.

@@ -28,6 +28,7 @@
  *   deletes resources of a run without drones (a security group)
  * @property {(handle: Handle, options: Options) => Promise<Handle>} restart
  * @property {boolean} [autoRelaunch] the controller relaunches dead drones, which is free and immediate
+ * @property {boolean} [sharedHost] its drones share one host: each needs its own status port
  * @property {string} [bind] listen host of the controller; default 127.0.0.1
  * @property {(count: number) => Promise<string[]>} [listen] host:port of listening drones; default 0.0.0.0:7410
  */

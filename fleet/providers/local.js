@@ -104,6 +104,7 @@ async function idsIn(dir) {
 export const local = Object.freeze({
   name: 'local',
   autoRelaunch: true,
+  sharedHost: true,
   help: `      --node FILE            Node.js that the drones run on; default: the one that runs this`,
   flags: { node: { type: /** @type {const} */ ('string') } },
 

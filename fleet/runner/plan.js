@@ -183,9 +183,10 @@ export function planLines({ name, summary }, { gateway, size, steps }, { target,
 /**
  * Plans the launch of a run with a temporary fleet, in lines.
  * @param {RunPlan} plan
- * @param {Pick<RunOptions, 'provider' | 'flags' | 'target' | 'control' | 'apiKey' | 'tokenSecret'>} options
+ * @param {Pick<RunOptions, 'provider' | 'flags' | 'target' | 'control' | 'apiKey' | 'tokenSecret' | 'statusPort'>} options
  */
-export async function dryLaunch({ drones }, { provider, flags, target = [], control, apiKey, tokenSecret }) {
+export async function dryLaunch({ drones }, options) {
+  const { provider, flags, target = [], control, apiKey, tokenSecret, statusPort } = options
   const dir = await mkdtemp(join(tmpdir(), 'halley-plan-'))
   const fleet = await Fleet.open({ dir, provider, flags, ...control })
   try {
@@ -196,6 +197,7 @@ export async function dryLaunch({ drones }, { provider, flags, target = [], cont
       apiKey,
       tokenSecret,
       listen: control?.listen,
+      statusPort,
     })
     return price === null
       ? lines

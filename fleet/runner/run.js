@@ -71,6 +71,7 @@ const EVENTS = 200
  * @property {string} [tokenSecret]
  * @property {Limit[]} [limits]
  * @property {{bind?: string, advertise?: string, listen?: boolean}} [control] how drones and controller connect
+ * @property {string} [statusPort] host:port of the status port of the first drone
  * @property {AbortSignal} [signal] ends the run; its measurements are kept
  * @property {(text: string) => void} [log] a line for each event
  * @property {(text: string) => void} [progress] current state, each second
@@ -198,7 +199,8 @@ class Run {
 
   /** @param {RunPlan} plan @param {string[]} targets @param {string | undefined} apiKey */
   async #launch(plan, targets, apiKey) {
-    const { out, provider, flags, control, tokenSecret, signal, confirm, progress, log } = this.#options
+    const { out, provider, flags, control, tokenSecret, statusPort, signal } = this.#options
+    const { confirm, progress, log } = this.#options
     const dir = join(out, 'fleet')
     const fleet = await Fleet.open({ dir, provider, flags, ...control })
     this.#runId = fleet.run
@@ -219,6 +221,7 @@ class Run {
       apiKey,
       tokenSecret,
       listen: control?.listen,
+      statusPort,
       ...local,
     }
     const launchPlan = await fleet.plan(plan.drones, launch)

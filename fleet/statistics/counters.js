@@ -1,4 +1,4 @@
-/** @import { Counters } from '../schema.js' */
+/** @import { Counters, Rates } from '../schema.js' */
 
 export const COUNTERS = Object.freeze(
   /** @type {(keyof Counters)[]} */ (
@@ -8,6 +8,23 @@ export const COUNTERS = Object.freeze(
     ).split(' ')
   ),
 )
+
+/** Counters whose rates are shown. @type {readonly (keyof Rates)[]} */
+export const RATES = Object.freeze([
+  'opened',
+  'failed',
+  'ended',
+  'received',
+  'published',
+  'bytesIn',
+  'bytesOut',
+])
+
+/** @returns {Rates} */
+export const zeroRates = () => /** @type {any} */ (Object.fromEntries(RATES.map(name => [name, 0])))
+
+/** @param {number} count @param {number} before an earlier count @param {number} span ms in between @returns {number} per second */
+export const rate = (count, before, span) => (span > 0 ? Math.max(0, ((count - before) * 1000) / span) : 0)
 
 /** @returns {Counters} */
 export const zeroCounters = () => /** @type {any} */ (Object.fromEntries(COUNTERS.map(name => [name, 0])))

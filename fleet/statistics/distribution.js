@@ -109,12 +109,13 @@ export class Distribution {
   }
 }
 
-const NAMES = /** @type {const} */ (['latency', 'probe', 'connect', 'answer'])
+/** Distributions of a sample. */
+export const DISTRIBUTIONS = /** @type {const} */ (['latency', 'probe', 'connect', 'answer'])
 
-/** @typedef {Record<typeof NAMES[number], DistributionWire>} DistributionWires */
+/** @typedef {Record<typeof DISTRIBUTIONS[number], DistributionWire>} DistributionWires */
 
 export class Distributions {
-  #all = NAMES.map(name => ({ name, distribution: new Distribution() }))
+  #all = DISTRIBUTIONS.map(name => ({ name, distribution: new Distribution() }))
 
   /** @param {DistributionWires} sample */
   merge(sample) {

@@ -92,6 +92,7 @@ function planLines({ run, options, places, batches, rules, program }, size, scri
     `tags of instances, volumes and groups: ${tags.join(' ')}`,
     `time limit ${durationText(timeLimit)}: each instance then powers itself off, which terminates it, even without the controller`,
     config.listen === undefined ? `drones dial ${config.controller}` : `drones listen at ${config.listen}`,
+    ...(config.status === undefined ? [] : [`status port of each drone: ${config.status}`]),
     `targets allowed: ${config.allow.join(', ')}`,
     `Node.js ${options.nodeVersion} from ${options.nodeUrl}, if the image has none`,
     `drone program: SHA-256 ${program.sha256}, ${program.bytes.length} bytes, downloaded from the controller`,
