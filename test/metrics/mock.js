@@ -195,8 +195,6 @@ function countsOf(chance, accepts, connected, closed, slow) {
     requests: accepts > 0 ? { complete: 1 } : {},
     acks: accepts > 0 ? { accepted: 1 } : {},
     rate_unchecked: 0,
-    acks: accepts > 0 ? { accepted: 1 } : {},
-    requests: accepts > 0 ? { complete: 1 } : {},
     user_status_dropped: 0,
     channel_events: accepts > 0 ? { occupied: 1 } : {},
     channel_event_failures: 0,

@@ -44,22 +44,20 @@ const [cut, whole] = await Promise.all([
   startNode(t, redis.address, options),
 ])
 
+/** The primary has a connection of its own. @param {string} text */
+const linesOfWorker = text =>
+  cut.lines.filter(({ msg, worker }) => msg === text && worker !== undefined).length
+
 let outages = 0
 async function outage() {
   proxy.refuses = true
   proxy.cut()
   outages++
-  await until(
-    () => cut.lines.filter(({ msg }) => msg === 'redis is unreachable').length === outages,
-    'the outage',
-  )
+  await until(() => linesOfWorker('redis is unreachable') === outages, 'the outage')
 }
 async function over() {
   proxy.refuses = false
-  await until(
-    () => cut.lines.filter(({ msg }) => msg === 'redis is reachable again').length === outages,
-    'the end of the outage',
-  )
+  await until(() => linesOfWorker('redis is reachable again') === outages, 'the end of the outage')
 }
 
 /** @param {string} channel @param {number} count */

@@ -31,6 +31,8 @@ export class StateJournal {
   #waiting = []
   #size = 0
   #limit = 0
+  /** Whether there is a file of the last run. */
+  #found = false
   /** @type {() => Iterable<any[]>} */
   #content = () => []
 
@@ -55,6 +57,7 @@ export class StateJournal {
     let file
     try {
       file = await open(this.#path, 'r')
+      this.#found = true
       let lines = 0
       for await (const line of file.readLines()) {
         if (lines++ === 0 && line !== HEAD) throw new Error('it is no journal of channels')
@@ -71,8 +74,10 @@ export class StateJournal {
     return { occupied, events }
   }
 
-  /** Replaces the file: from here on, lines are added. */
+  /** Replaces the file: from here on, lines are added. Without content, the first line creates it. */
   async begin() {
+    const { done } = this.#content()[Symbol.iterator]().next()
+    if (done && !this.#found) return
     this.#writing = true
     await this.#rewrite()
     this.#writing = false

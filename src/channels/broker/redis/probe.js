@@ -232,7 +232,7 @@ async function checkKind(client, { label }, cluster, db) {
 }
 
 /** Commands sent outside scripts, with a key or topic as argument. A test compares this list with the sources. */
-const KEYED = ['append', 'del', 'getrange', 'set']
+const KEYED = ['append', 'del', 'getrange', 'set', 'xdel']
 const PLAIN = ['ping', 'script|load']
 const TOPICS = ['publish', 'subscribe', 'unsubscribe']
 const CLUSTER = ['cluster|info', 'cluster|slots', 'command|info']
