@@ -2,6 +2,7 @@ import { SlicedWork } from '../../base/slices.js'
 
 /** @import { Session } from './session.js' */
 
+/** Approximate maximum: the ticks are rounded. */
 const MAX_SLOTS = 256
 /** Maximum average pings per wake-up, unless one slot has more: some ms of work. */
 const MAX_PINGS = 500
@@ -101,16 +102,17 @@ export class Heartbeat {
     const count = this.#slots.length
     const ahead = Math.ceil(count / 2) + Math.floor(Math.random() * (Math.floor(count / 2) + 1))
     const slot = (this.#next - 1 + ahead) % count
-    session.place = (this.#slots[slot].push(session) - 1) * MAX_SLOTS + slot
+    session.place = (this.#slots[slot].push(session) - 1) * count + slot
   }
 
   /** @param {Session} session */
   remove(session) {
     if (session.place < 0) return
-    const slot = this.#slots[session.place % MAX_SLOTS]
+    const count = this.#slots.length
+    const slot = this.#slots[session.place % count]
     const last = /** @type {Session} */ (slot.pop())
     if (last !== session) {
-      slot[Math.floor(session.place / MAX_SLOTS)] = last
+      slot[Math.floor(session.place / count)] = last
       last.place = session.place
     }
     session.place = -1
@@ -119,7 +121,7 @@ export class Heartbeat {
 
   /** @param {Session} session a pinged one @returns {number} ms since the ping */
   sincePing(session) {
-    return this.#clock() - this.#sentAt[session.place % MAX_SLOTS]
+    return this.#clock() - this.#sentAt[session.place % this.#slots.length]
   }
 
   /** @param {(session: Session) => void} visit must not add or remove sessions */

@@ -217,3 +217,21 @@ t.test('without sessions the schedule restarts: the first ping comes after half 
   await rig.pass(14_000)
   t.equal(session.pings, 1)
 })
+
+t.test('sessions can be removed in any order, for every interval', async t => {
+  for (const interval of [0, 20, 1000, 2599, 2600, 2650, 12_345, 25_000, 30_000, 600_000]) {
+    const { heartbeat, sessions, add } = setUp(interval, Math.floor(interval / 2), 0)
+    for (let n = 0; n < 2000; n++) add()
+    const left = new Set(sessions)
+    for (const [n, session] of sessions.entries()) {
+      if (n % 3 === 0) continue
+      heartbeat.remove(session)
+      left.delete(session)
+    }
+    const found = new Set()
+    heartbeat.forEach((/** @type {any} */ session) => found.add(session))
+    t.same([found.size, [...left].every(session => found.has(session))], [left.size, true], `${interval} ms`)
+    for (const session of left) heartbeat.remove(session)
+    heartbeat.forEach(() => t.fail(`${interval} ms: a removed session`))
+  }
+})
