@@ -229,9 +229,9 @@ t.test('sessions can be removed in any order, for every interval', async t => {
       left.delete(session)
     }
     const found = new Set()
-    heartbeat.forEach((/** @type {any} */ session) => found.add(session))
+    heartbeat.forEach((/** @type {any} */ session) => void found.add(session))
     t.same([found.size, [...left].every(session => found.has(session))], [left.size, true], `${interval} ms`)
     for (const session of left) heartbeat.remove(session)
-    heartbeat.forEach(() => t.fail(`${interval} ms: a removed session`))
+    heartbeat.forEach(() => void t.fail(`${interval} ms: a removed session`))
   }
 })
