@@ -16,7 +16,8 @@ const CASES = {
   'config.http_server.tls.enabled': 'boolean',
   'config.http_server.tsl': "Property 'tsl' does not exist",
   'config.http_server.driver': '"auto" | "uws" | "node"',
-  'config.lifecycle.events[0]': '"connected" | "subscribed" | "unsubscribed" | "disconnected"',
+  'config.lifecycle.events[0]':
+    '"connected" | "subscribed" | "unsubscribed" | "disconnected" | "occupied" | "vacated"',
   "config.engine.type === 'nats'": 'types \'"memory" | "redis"\' and \'"nats"\' have no overlap',
   'config.engine.redis.address[0]': 'string',
   'config.engine.redis.adress': "Did you mean 'address'?",

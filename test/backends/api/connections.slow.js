@@ -5,6 +5,7 @@ import { error, open, roundTrip, tokenClient, user } from '../../clients/session
 import { startGateway } from '../../kit/gateway.js'
 import { needsRedis, startRedis } from '../../kit/servers/redis.js'
 import { TcpProxy } from '../../kit/tcp-proxy.js'
+import { until } from '../../kit/wait.js'
 
 const idOf = client => client.connect.client
 const sorted = (...clients) => clients.map(idOf).sort()
@@ -91,12 +92,17 @@ t.test('thousands of connections', async t => {
   })
 
   t.test('a worker that does not answer fails the call', async t => {
-    const [pid] = gateway.workerPids
-    process.kill(pid, 'SIGSTOP')
-    // The stopped worker does not answer its part of these calls, until it is replaced.
-    const calls = Array.from({ length: 10 }, () => gateway.api('connections', { user: 'many' }))
-    const answer = await Promise.any(calls)
-    t.match(answer, { error: { code: 100 } })
-    await Promise.allSettled(calls)
+    let codes = []
+    // On a busy machine, the stopped worker may be replaced before a survey ends.
+    for (let tries = 0; tries < 5 && !codes.includes(100); tries++) {
+      const [pid] = gateway.workerPids
+      process.kill(pid, 'SIGSTOP')
+      // Some reach the other worker.
+      const calls = Array.from({ length: 10 }, () => gateway.api('connections', { user: 'many' }))
+      const answers = await Promise.allSettled(calls)
+      codes = answers.map(answer => (answer.status === 'fulfilled' ? answer.value.error?.code : undefined))
+      await until(() => !gateway.workerPids.includes(pid), 'another worker')
+    }
+    t.ok(codes.includes(100), String(codes))
   })
 })
