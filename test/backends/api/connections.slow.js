@@ -95,13 +95,14 @@ t.test('thousands of connections', async t => {
     let codes = []
     // On a busy machine, the stopped worker may be replaced before a survey ends.
     for (let tries = 0; tries < 5 && !codes.includes(100); tries++) {
-      const [pid] = gateway.workerPids
+      const pids = gateway.workerPids
+      const pid = /** @type {number} */ (pids.at(-1))
       process.kill(pid, 'SIGSTOP')
       // Some reach the other worker.
       const calls = Array.from({ length: 10 }, () => gateway.api('connections', { user: 'many' }))
       const answers = await Promise.allSettled(calls)
       codes = answers.map(answer => (answer.status === 'fulfilled' ? answer.value.error?.code : undefined))
-      await until(() => !gateway.workerPids.includes(pid), 'another worker')
+      await until(() => gateway.workerPids.length > pids.length, 'another worker')
     }
     t.ok(codes.includes(100), String(codes))
   })
