@@ -42,7 +42,7 @@ t.test('the memory engine', async t => {
   t.equal(backend.most, 1, 'one call at a time')
 
   t.test('a worker that dies takes its clients with it: vacated, unless they come back', async t => {
-    const clients = await Promise.all(Array.from({ length: 6 }, (_, i) => enter(t, gateway, `room:w${i}`)))
+    const clients = await Promise.all(Array.from({ length: 20 }, (_, i) => enter(t, gateway, `room:w${i}`)))
     await Promise.all(clients.map((_, i) => backend.until(`room:w${i}`, 'occupied')))
     process.kill(gateway.workerPids[0], 'SIGKILL')
     await until(() => clients.some(({ ended }) => ended !== null))
