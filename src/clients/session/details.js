@@ -30,13 +30,14 @@ export class DetailsSets {
   #shared = new Map()
 
   /**
-   * @param {{name?: string, version?: string, meta?: string, labels?: Labels | null}} details
+   * @param {string} [name] @param {string} [version] @param {string} [meta] @param {Labels | null} [labels]
    * @returns {ConnectionDetails | null} null: none of them
    */
-  of({ name = '', version = '', meta = '', labels = null }) {
-    const [shortName, shortVersion] = [short(name), short(version)]
+  of(name = '', version = '', meta = '', labels = null) {
+    if (name === '' && version === '' && meta === '' && labels === null) return null
+    const shortName = short(name)
+    const shortVersion = short(version)
     if (meta !== '' || labels !== null) return new ConnectionDetails(shortName, shortVersion, meta, labels)
-    if (name === '' && version === '') return null
     const key = `${shortName}\n${shortVersion}`
     const known = this.#shared.get(key)
     if (known !== undefined) return known

@@ -27,7 +27,9 @@ export function renewInfo(session, info) {
 /** @param {Session} session @param {string | undefined} meta raw JSON; undefined: unchanged */
 export function renewMeta(session, meta) {
   const { keepsMeta, details } = session.context
-  if (meta !== undefined && keepsMeta) session.details = details.of({ ...session.details, meta })
+  if (meta === undefined || !keepsMeta) return
+  const { name, version, labels } = session.details ?? {}
+  session.details = details.of(name, version, meta, labels)
 }
 
 /** @param {Session} session @param {Subscription} subscription */

@@ -162,8 +162,9 @@ function admit(session, id, request, identity) {
 /** @param {Session} session @param {any} request @param {Identity} identity */
 function keepDetails(session, { name, version }, { meta, labels }) {
   const { details, config, keepsMeta } = session.context
-  const program = config.client.keep_connection_details ? { name, version } : null
-  session.details = details.of({ ...program, meta: keepsMeta ? meta : '', labels })
+  const keeps = config.client.keep_connection_details
+  // No object is allocated here: most clients of a storm have none of them.
+  session.details = details.of(keeps ? name : '', keeps ? version : '', keepsMeta ? meta : '', labels)
 }
 
 /** @param {Session} session @param {number} id @param {any} request @param {Identity} identity */
